@@ -1,0 +1,58 @@
+"""The error tree: what failed, which condition reason it becomes, and whether to try again.
+
+::
+
+    PenstockError
+    ├── StalledError            nothing changes until the spec or a referenced object does
+    │   └── AccessDeniedError   a policy or RBAC forbids it
+    ├── WaitingError            something else must happen first; look again after a fixed delay
+    └── TransientError          expected to pass; retried with exponential back-off
+
+A reconciler raises one of these; ``toolkit.kube.controller`` alone turns it into conditions, an
+event, a metric and a requeue. Libraries' exceptions are translated where the library is called.
+"""
+
+from typing import ClassVar
+
+
+class PenstockError(Exception):
+    """Base of every failure that a user may see.
+
+    The message is lower case, says what failed on which object, and never holds a secret.
+    ``reason`` is the CamelCase reason of the Ready condition (``meta/v1.Condition``).
+    """
+
+    default_reason: ClassVar[str] = "Failed"
+
+    def __init__(self, message: str, *, reason: str | None = None) -> None:
+        super().__init__(message)
+        self.reason = reason or self.default_reason
+
+
+class StalledError(PenstockError):
+    """Retrying cannot help: the Stalled condition is set and no retry is scheduled."""
+
+
+class AccessDeniedError(StalledError):
+    """A policy, a missing grant or RBAC forbids what the object asks for."""
+
+    default_reason = "AccessDenied"
+
+
+class WaitingError(PenstockError):
+    """A precondition is not met yet.
+
+    ``retry_after`` is in seconds; ``None`` means the controller's ``--requeue-dependency``.
+    """
+
+    default_reason = "DependencyNotReady"
+
+    def __init__(
+        self, message: str, *, reason: str | None = None, retry_after: float | None = None
+    ) -> None:
+        super().__init__(message, reason=reason)
+        self.retry_after = retry_after
+
+
+class TransientError(PenstockError):
+    """A network, server or storage failure that a later attempt may not meet."""
