@@ -1,0 +1,84 @@
+# Every command sets up what it needs, so a clean clone needs no other step.
+SHELL := bash
+.SHELLFLAGS := -eu -o pipefail -c
+.DEFAULT_GOAL := help
+
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+N ?= 200
+KEEP ?=
+PYTEST_ARGS ?=
+
+.PHONY: help dev engine controlplane demo up test unit contract conformance e2e check generate lock bench clean
+
+help: ## List the commands
+	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-14s %s\n", $$1, $$2}'
+
+demo: dev engine controlplane ## Show the main job from nothing, in a minute
+	@KEEP=$(KEEP) $(BIN)/python -m cli.demo
+
+test: dev engine controlplane ## Run every test
+	@$(BIN)/python -m pytest $(PYTEST_ARGS)
+	@cd engine && GOTOOLCHAIN=local GOFLAGS=-trimpath "$$(../$(BIN)/python -m controlplane.gotool)" test ./...
+
+unit: dev ## Run the tests that need no cluster
+	@$(BIN)/python -m pytest tests/unit $(PYTEST_ARGS)
+
+contract: dev engine controlplane ## Run the tests against a real API server
+	@$(BIN)/python -m pytest tests/contract $(PYTEST_ARGS)
+
+conformance: dev engine ## Run the golden cases
+	@$(BIN)/python -m pytest tests/conformance $(PYTEST_ARGS)
+
+e2e: dev engine controlplane ## Run the whole product through the seeds' manifests and failures
+	@$(BIN)/python -m pytest tests/e2e $(PYTEST_ARGS)
+
+bench: dev engine controlplane ## Measure N Kustomizations (make bench N=200)
+	@$(BIN)/python -m bench --n $(N)
+
+up: dev engine controlplane ## Run Penstock on the embedded control plane until Ctrl-C
+	@$(BIN)/python -m cli up
+
+check: dev ## Lint, types, import contracts, generated files
+	@$(BIN)/ruff format --check .
+	@$(BIN)/ruff check .
+	@$(BIN)/mypy
+	@$(BIN)/lint-imports
+	@$(BIN)/python -m crds check
+	@$(BIN)/python -m controllers.rbac check
+	@$(BIN)/python -m cli.reference check
+	@go="$$($(BIN)/python -m controlplane.gotool)"; cd engine; \
+	  test -z "$$("$$(dirname "$$go")/gofmt" -l .)" || { echo 'gofmt: engine/ is not formatted' >&2; exit 1; }; \
+	  GOTOOLCHAIN=local "$$go" vet ./...
+
+generate: dev ## Rewrite every generated file
+	@$(BIN)/python -m crds generate
+	@$(BIN)/python -m controllers.rbac generate
+	@$(BIN)/python -m cli.reference generate
+
+dev: $(VENV)/.locked ## Make the virtual environment from the lock
+
+$(VENV)/.locked: requirements/bootstrap.txt requirements/dev.txt
+	@echo '► virtual environment'
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Penstock needs Python 3.11 or newer, this is " + sys.version)'
+	@$(PYTHON) -m venv $(VENV)
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements/bootstrap.txt
+	@$(BIN)/uv pip sync --quiet --python $(BIN)/python --require-hashes requirements/dev.txt requirements/bootstrap.txt
+	@$(BIN)/uv pip install --quiet --python $(BIN)/python --no-deps --no-build-isolation -e .
+	@touch $@
+	@echo '✔ virtual environment'
+
+engine: dev ## Build the Go engine (cached by its sources)
+	@$(BIN)/python -m toolkit.native.build
+
+controlplane: dev ## Build the embedded control plane (cached by version)
+	@$(BIN)/python -m controlplane build
+
+lock: dev ## Resolve requirements/*.in into hash-locked *.txt
+	@for name in bootstrap runtime dev go; do \
+	  $(BIN)/uv pip compile --quiet --generate-hashes --no-emit-index-url --universal --python-version 3.11 \
+	    --custom-compile-command 'make lock' requirements/$$name.in -o requirements/$$name.txt; done
+
+clean: ## Remove what was made in this checkout (not the caches)
+	@rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis build dist *.egg-info
