@@ -1,0 +1,213 @@
+"""What every kind shares: metadata, conditions, references, durations.
+
+The structs follow the conventions that Flux's APIs follow (``meta/v1`` and apimachinery): a string
+that is not set is empty, a nested object that is not set is ``None``. Text below an attribute is
+its description in the CRD and in the API reference. Nothing here knows a group or does IO.
+"""
+
+import re
+from typing import Annotated, Any, ClassVar, Final, Literal, TypeAlias
+
+from msgspec import Meta, Struct
+
+from crds.rules import Rule
+
+Json: TypeAlias = Any
+"""A JSON value that the schema leaves open."""
+
+Duration: TypeAlias = Annotated[str, Meta(pattern=r"^([0-9]+(\.[0-9]+)?(ms|s|m|h))+$")]
+ShortDuration: TypeAlias = Annotated[str, Meta(pattern=r"^([0-9]+(\.[0-9]+)?(ms|s|m))+$")]
+"""Network timeouts: the same, without hours."""
+
+Timestamp: TypeAlias = Annotated[str, Meta(extra_json_schema={"format": "date-time"})]
+Count: TypeAlias = Annotated[int, Meta(extra_json_schema={"format": "int64"})]
+Namespace: TypeAlias = Annotated[str, Meta(min_length=1, max_length=63)]
+
+ATOMIC: Final = {"x-kubernetes-map-type": "atomic"}
+IMPLIED: Final = {"x-penstock-implied-default": True}
+"""Marks a default that the controller assumes but the API server does not write into objects."""
+
+MESSAGE_LIMIT: Final = 32768
+"""Longest condition message that the schema admits (``metav1.Condition``)."""
+
+
+class ObjectMeta(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
+    """The part of an object's metadata that controllers read."""
+
+    name: str = ""
+    namespace: str = ""
+    uid: str = ""
+    resource_version: str = ""
+    generation: int = 0
+    creation_timestamp: str = ""
+    deletion_timestamp: str | None = None
+    labels: dict[str, str] = {}
+    annotations: dict[str, str] = {}
+    finalizers: list[str] = []
+
+
+class Condition(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
+    """One aspect of an object's state, as ``metav1.Condition``."""
+
+    type: Annotated[
+        str,
+        Meta(
+            max_length=316,
+            pattern=(
+                r"^([a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*/)?"
+                r"(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])$"
+            ),
+        ),
+    ]
+    """Aspect that is reported, e.g. Ready, Reconciling or Stalled."""
+    status: Literal["True", "False", "Unknown"]
+    """Whether the aspect holds."""
+    reason: Annotated[
+        str,
+        Meta(min_length=1, max_length=1024, pattern=r"^[A-Za-z]([A-Za-z0-9_,:]*[A-Za-z0-9_])?$"),
+    ]
+    """CamelCase word for programs: why the condition last changed."""
+    message: Annotated[str, Meta(max_length=MESSAGE_LIMIT)]
+    """Sentence for people: what happened, on which object."""
+    last_transition_time: Timestamp
+    """When the status last changed from one value to another."""
+    observed_generation: Annotated[Count, Meta(ge=0)] = 0
+    """Generation of the object that the condition was computed from."""
+
+
+class LocalObjectReference(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
+    """Names an object in the same namespace."""
+
+    SCHEMA: ClassVar[dict[str, Json]] = ATOMIC
+
+    name: str
+    """Name of the object."""
+
+
+class NamespacedObjectReference(
+    Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True
+):
+    """Names an object, in another namespace where one is given."""
+
+    SCHEMA: ClassVar[dict[str, Json]] = ATOMIC
+
+    name: str
+    """Name of the object."""
+    namespace: str = ""
+    """Namespace of the object. Defaults to the namespace of the object that refers to it."""
+
+
+class NamespacedObjectKindReference(
+    Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True
+):
+    """Names an object of any kind."""
+
+    SCHEMA: ClassVar[dict[str, Json]] = ATOMIC
+
+    api_version: str = ""
+    """API version, e.g. apps/v1. When empty, the server's preferred version of the kind."""
+    kind: str
+    """Kind, e.g. Deployment."""
+    name: str
+    """Name of the object."""
+    namespace: str = ""
+    """Namespace of the object. Defaults to the namespace of the object that refers to it."""
+
+
+class SecretKeyReference(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
+    """Names one key of a Secret in the same namespace."""
+
+    SCHEMA: ClassVar[dict[str, Json]] = ATOMIC
+
+    name: str
+    """Name of the Secret."""
+    key: str = ""
+    """Key in the Secret's data. When empty, the reader's usual keys are tried."""
+
+
+class KubeConfigReference(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
+    """Tells how to reach another cluster."""
+
+    RULES: ClassVar[tuple[Rule, ...]] = (
+        Rule(
+            "has(self.secretRef) != has(self.configMapRef)",
+            "exactly one of secretRef or configMapRef must be set",
+        ),
+    )
+
+    secret_ref: SecretKeyReference | None = None
+    """Secret with a whole kubeconfig, by default under the key `value`, else `value.yaml`.
+    Programs (exec) and file paths in it are not followed."""
+    config_map_ref: LocalObjectReference | None = None
+    """ConfigMap that describes a cluster reached by workload identity: `provider`, and as that
+    needs `cluster`, `address`, `ca.crt`, `audiences`, `serviceAccountName`."""
+
+
+class Artifact(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
+    """What a source produced last, and where to get it."""
+
+    digest: Annotated[str, Meta(pattern=r"^[a-z0-9]+(?:[.+_-][a-z0-9]+)*:[a-zA-Z0-9=_-]+$")]
+    """Digest of the file, as `<algorithm>:<hex>`. Consumers check it before they unpack."""
+    last_update_time: Timestamp
+    """When this artifact was stored."""
+    path: str
+    """Path of the file below the storage root, `<kind>/<namespace>/<name>/<file>`."""
+    revision: str
+    """Upstream revision that the artifact holds, e.g. `main@sha1:<commit>`."""
+    url: str
+    """Address at which consumers inside the cluster fetch the file."""
+    size: Count | None = None
+    """Size of the file in bytes."""
+    metadata: dict[str, str] = {}
+    """Facts about the upstream object, such as OCI annotations."""
+
+
+_UNITS: Final = {
+    "ns": 1e-9,
+    "us": 1e-6,
+    "µs": 1e-6,
+    "μs": 1e-6,
+    "ms": 1e-3,
+    "s": 1.0,
+    "m": 60.0,
+    "h": 3600.0,
+}
+_PART: Final = re.compile(r"([0-9]+(?:\.[0-9]*)?|\.[0-9]+)(ns|us|µs|μs|ms|s|m|h)")
+
+
+def parse_duration(text: str) -> float:
+    """Return the seconds in a Go duration such as ``1h30m``, ``90s`` or ``1.5m``.
+
+    Takes every unit that Go takes, because v1beta1 objects had no pattern on their durations;
+    no sign, because no field means anything by a negative one.
+
+    Raises:
+        ValueError: the text is empty or not a duration.
+    """
+    if text == "0":
+        return 0.0
+    total, at = 0.0, 0
+    while part := _PART.match(text, at):
+        total += float(part[1]) * _UNITS[part[2]]
+        at = part.end()
+    if not text or at != len(text):
+        raise ValueError(f"invalid duration {text!r}")
+    return total
+
+
+def format_duration(seconds: float) -> str:
+    """Return the duration as Go prints it: ``1h0m0s``, ``9m30s``, ``1.2s``, ``750ms``, ``0s``.
+
+    Flux's messages hold durations in this form. Rounded to milliseconds.
+    """
+    millis = round(seconds * 1000)
+    if millis == 0:
+        return "0s"
+    if millis < 1000:
+        return f"{millis}ms"
+    minutes, rest = divmod(millis, 60_000)
+    text = f"{rest / 1000:.3f}".rstrip("0").rstrip(".") + "s"
+    if minutes == 0:
+        return text
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours}h{minutes}m{text}" if hours else f"{minutes}m{text}"
