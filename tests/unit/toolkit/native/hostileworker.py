@@ -1,0 +1,103 @@
+"""A worker whose operations do what real ones do on bad days."""
+
+import os
+import sys
+import time
+
+from toolkit.errors import PenstockError, StalledError, WaitingError
+from toolkit.native.serve import serve
+
+
+class UnknownToParentError(StalledError):
+    """Defined where the parent never looks."""
+
+
+def _echo(payload: bytes) -> bytes:
+    return payload
+
+
+def _enlarge(payload: bytes) -> bytes:
+    return bytes(int(payload))
+
+
+def _print(payload: bytes) -> bytes:
+    print("noise on standard output", flush=True)  # noqa: T201
+    os.write(1, b"more noise")
+    return payload
+
+
+def _read_stdin(_: bytes) -> bytes:
+    return sys.stdin.buffer.read()
+
+
+def _identity(_: bytes) -> bytes:
+    return f"{os.getpid()} {os.getsid(0)}".encode()
+
+
+def _mark(payload: bytes) -> bytes:
+    with open(payload, "ab") as file:  # noqa: PTH123
+        file.write(f"{os.getpid()}\n".encode())
+    return _sleep(b"60")
+
+
+def _sleep(payload: bytes) -> bytes:
+    time.sleep(float(payload))
+    return b"slept"
+
+
+def _exit(payload: bytes) -> bytes:
+    sys.stderr.write("the disk is on fire\n")
+    sys.stderr.flush()
+    os._exit(int(payload))
+
+
+def _kill(payload: bytes) -> bytes:
+    os.kill(os.getpid(), int(payload))
+    return b""
+
+
+def _eat(_: bytes) -> bytes:
+    hoard = [bytearray(16 << 20) for _ in range(1000)]
+    return str(len(hoard)).encode()
+
+
+def _stall(payload: bytes) -> bytes:
+    raise StalledError(payload.decode(), reason="InvalidURL")
+
+
+def _wait(_: bytes) -> bytes:
+    raise WaitingError("not yet", retry_after=7.5)
+
+
+def _subclass(_: bytes) -> bytes:
+    raise UnknownToParentError("private trouble")
+
+
+def _plain(_: bytes) -> bytes:
+    raise ValueError("no such thing")
+
+
+def _base(_: bytes) -> bytes:
+    raise PenstockError("just so")
+
+
+if __name__ == "__main__":
+    serve(
+        {
+            "echo": _echo,
+            "enlarge": _enlarge,
+            "print": _print,
+            "stdin": _read_stdin,
+            "identity": _identity,
+            "mark": _mark,
+            "sleep": _sleep,
+            "exit": _exit,
+            "kill": _kill,
+            "eat": _eat,
+            "stall": _stall,
+            "wait": _wait,
+            "subclass": _subclass,
+            "plain": _plain,
+            "base": _base,
+        }
+    )

@@ -1,0 +1,285 @@
+"""Workers are killed, die and answer; the pool stays of use."""
+
+import asyncio
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import AsyncIterator, Callable
+from pathlib import Path
+
+import pytest
+
+from toolkit.errors import PenstockError, StalledError, WaitingError
+from toolkit.native import pool as pools
+
+_MODULE = "tests.unit.toolkit.native.hostileworker"
+_MEMORY = 256 << 20
+
+
+@pytest.fixture
+async def pool() -> AsyncIterator[pools.WorkerPool]:
+    pool = pools.WorkerPool(_MODULE, size=1, memory_limit=_MEMORY)
+    yield pool
+    await pool.close()
+
+
+async def _pid(pool: pools.WorkerPool) -> int:
+    return int((await pool.call("identity", b"", timeout=10)).split()[0])
+
+
+def _is_running(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+
+
+async def _until(condition: Callable[[], bool]) -> None:
+    async with asyncio.timeout(10):
+        while not condition():  # noqa: ASYNC110  # another process will not set an event here
+            await asyncio.sleep(0.01)
+
+
+async def _until_gone(pid: int) -> None:
+    await _until(lambda: not _is_running(pid))
+
+
+async def _until_marked(path: Path) -> int:
+    await _until(lambda: path.exists() and path.read_text().endswith("\n"))
+    return int(path.read_bytes())  # noqa: ASYNC240  # a few bytes
+
+
+async def test_an_answer_comes_back_whole(pool: pools.WorkerPool) -> None:
+    payload = os.urandom(3 << 20)
+
+    answer = await pool.call("echo", payload, timeout=10)
+
+    assert answer == payload
+
+
+async def test_an_answer_of_tens_of_mebibytes_is_fine(pool: pools.WorkerPool) -> None:
+    answer = await pool.call("enlarge", str(48 << 20).encode(), timeout=20)
+
+    assert len(answer) == 48 << 20
+
+
+async def test_one_worker_serves_many_calls(pool: pools.WorkerPool) -> None:
+    pids = {await _pid(pool) for _ in range(5)}
+
+    assert len(pids) == 1
+
+
+async def test_no_more_workers_start_than_the_size_allows() -> None:
+    pool = pools.WorkerPool(_MODULE, size=2, memory_limit=_MEMORY)
+
+    pids = await asyncio.gather(*(_pid(pool) for _ in range(20)))
+
+    assert len(set(pids)) <= 2
+    await pool.close()
+
+
+async def test_callers_are_served_in_order(pool: pools.WorkerPool) -> None:
+    served = []
+
+    async def ask(number: int) -> None:
+        await pool.call("echo", b"", timeout=10)
+        served.append(number)
+
+    async with asyncio.TaskGroup() as group:
+        for number in range(10):
+            group.create_task(ask(number))
+
+    assert served == list(range(10))
+
+
+async def test_waiting_in_the_queue_does_not_count(pool: pools.WorkerPool) -> None:
+    first = asyncio.create_task(pool.call("sleep", b"0.5", timeout=10))
+    await asyncio.sleep(0)
+
+    answer = await pool.call("echo", b"late", timeout=0.4)
+
+    assert answer == b"late"
+    await first
+
+
+async def test_printing_does_not_damage_an_answer(pool: pools.WorkerPool) -> None:
+    assert await pool.call("print", b"clean", timeout=10) == b"clean"
+
+
+async def test_an_operation_cannot_read_the_next_request(pool: pools.WorkerPool) -> None:
+    assert await pool.call("stdin", b"", timeout=10) == b""
+
+
+async def test_a_worker_has_its_own_session(pool: pools.WorkerPool) -> None:
+    pid, session = (await pool.call("identity", b"", timeout=10)).split()
+
+    assert pid == session
+
+
+async def test_a_late_worker_is_killed_and_replaced(pool: pools.WorkerPool) -> None:
+    before = await _pid(pool)
+
+    with pytest.raises(pools.WorkerTimeoutError, match=r"sleep did not end within 0\.2s"):
+        await pool.call("sleep", b"60", timeout=0.2)
+
+    await _until_gone(before)
+    assert await _pid(pool) != before
+
+
+async def test_cancelling_the_caller_kills_the_worker(
+    pool: pools.WorkerPool, tmp_path: Path
+) -> None:
+    mark = tmp_path / "mark"
+    task = asyncio.create_task(pool.call("mark", str(mark).encode(), timeout=60))
+    pid = await _until_marked(mark)
+
+    task.cancel()
+
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    await _until_gone(pid)
+    assert await pool.call("echo", b"still here", timeout=10) == b"still here"
+
+
+async def test_cancelling_while_a_worker_starts_leaves_nothing(pool: pools.WorkerPool) -> None:
+    for turns in range(12):
+        task = asyncio.create_task(pool.call("sleep", b"60", timeout=60))
+        for _ in range(turns):
+            await asyncio.sleep(0)
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+
+    assert await pool.call("echo", b"x", timeout=10) == b"x"
+
+
+async def test_cancelling_a_waiting_caller_disturbs_nobody(pool: pools.WorkerPool) -> None:
+    before = await _pid(pool)
+    running = asyncio.create_task(pool.call("sleep", b"0.3", timeout=10))
+    await asyncio.sleep(0.05)
+    waiting = asyncio.create_task(pool.call("echo", b"", timeout=10))
+    await asyncio.sleep(0)
+
+    waiting.cancel()
+
+    assert await running == b"slept"
+    assert await _pid(pool) == before
+
+
+async def test_too_much_memory_is_said_so(pool: pools.WorkerPool) -> None:
+    with pytest.raises(pools.WorkerMemoryError, match=r"eat needed more memory .* \(256 MiB\)"):
+        await pool.call("eat", b"", timeout=10)
+
+    assert await pool.call("echo", b"next", timeout=10) == b"next"
+
+
+async def test_a_crash_tells_the_workers_last_words(pool: pools.WorkerPool) -> None:
+    with pytest.raises(pools.WorkerDiedError, match=r"exit status 3 .*the disk is on fire"):
+        await pool.call("exit", b"3", timeout=10)
+
+
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGABRT, signal.SIGSEGV])
+async def test_a_signal_is_named(pool: pools.WorkerPool, number: signal.Signals) -> None:
+    with pytest.raises(pools.WorkerDiedError, match=f"kill was ended by signal {number:d}"):
+        await pool.call("kill", str(int(number)).encode(), timeout=10)
+
+
+async def test_a_worker_that_died_idle_is_not_used_again(pool: pools.WorkerPool) -> None:
+    pid = await _pid(pool)
+
+    os.kill(pid, signal.SIGKILL)
+    await _until_gone(pid)
+    await asyncio.sleep(0.05)
+
+    assert await _pid(pool) != pid
+
+
+async def test_errors_keep_their_class_reason_and_message(pool: pools.WorkerPool) -> None:
+    with pytest.raises(StalledError, match="bad url") as stalled:
+        await pool.call("stall", b"bad url", timeout=10)
+    with pytest.raises(WaitingError) as waiting:
+        await pool.call("wait", b"", timeout=10)
+
+    assert stalled.value.reason == "InvalidURL"
+    assert (waiting.value.reason, waiting.value.retry_after) == ("DependencyNotReady", 7.5)
+
+
+async def test_an_error_unknown_to_the_parent_arrives_as_its_base(pool: pools.WorkerPool) -> None:
+    with pytest.raises(StalledError, match="private trouble") as caught:
+        await pool.call("subclass", b"", timeout=10)
+
+    assert type(caught.value) is StalledError
+
+
+async def test_an_unforeseen_exception_is_an_operation_error(pool: pools.WorkerPool) -> None:
+    with pytest.raises(pools.OperationError, match="plain failed: ValueError: no such thing"):
+        await pool.call("plain", b"", timeout=10)
+
+
+async def test_an_error_leaves_the_worker_alive(pool: pools.WorkerPool) -> None:
+    before = await _pid(pool)
+
+    with pytest.raises(PenstockError, match="just so"):
+        await pool.call("base", b"", timeout=10)
+
+    assert await _pid(pool) == before
+
+
+async def test_a_module_that_cannot_start_says_why() -> None:
+    pool = pools.WorkerPool("tests.unit.toolkit.native.missing", size=1, memory_limit=_MEMORY)
+
+    with pytest.raises(pools.WorkerDiedError, match="No module named"):
+        await pool.call("echo", b"", timeout=10)
+
+    await pool.close()
+
+
+async def test_closing_ends_workers_and_calls(tmp_path: Path) -> None:
+    pool = pools.WorkerPool(_MODULE, size=2, memory_limit=_MEMORY)
+    idle = await _pid(pool)
+    mark = tmp_path / "mark"
+    task = asyncio.create_task(pool.call("mark", str(mark).encode(), timeout=60))
+    busy = await _until_marked(mark)
+
+    await pool.close()
+
+    with pytest.raises(pools.WorkerDiedError, match="is closed"):
+        await task
+    assert not _is_running(idle)
+    assert not _is_running(busy)
+    with pytest.raises(pools.WorkerDiedError, match="is closed"):
+        await pool.call("echo", b"", timeout=10)
+
+
+async def test_closing_twice_is_fine(pool: pools.WorkerPool) -> None:
+    await _pid(pool)
+
+    await pool.close()
+    await pool.close()
+
+
+_PARENT = """
+import asyncio, sys
+from toolkit.native.pool import WorkerPool
+
+async def main():
+    pool = WorkerPool(sys.argv[1], size=1, memory_limit=1 << 28)
+    await pool.call("mark", sys.argv[2].encode(), timeout=60)
+
+asyncio.run(main())
+"""
+
+
+async def test_a_busy_worker_dies_with_its_parent(tmp_path: Path) -> None:
+    mark = tmp_path / "mark"
+    path = os.pathsep.join(entry for entry in sys.path if entry)
+    with subprocess.Popen(  # noqa: ASYNC220
+        [sys.executable, "-c", _PARENT, _MODULE, str(mark)], env={**os.environ, "PYTHONPATH": path}
+    ) as parent:
+        worker = await _until_marked(mark)
+
+        parent.kill()
+
+    await _until_gone(worker)

@@ -1,0 +1,133 @@
+"""One worker process, seen from the event loop.
+
+A protocol on the bare subprocess transport rather than ``asyncio.subprocess``: a killed worker's
+unread output would keep a stream paused and its transport open for ever.
+"""
+
+import asyncio
+import logging
+from collections import deque
+from collections.abc import Callable
+
+from toolkit.native import frames
+
+_KEPT_OUTPUT = 200
+
+logger = logging.getLogger(__name__)
+
+
+class Link(asyncio.SubprocessProtocol):
+    """Sends one request at a time and collects its answer.
+
+    ``on_closed`` is called once, when the process has ended and every pipe is closed.
+    """
+
+    def __init__(self, *, on_closed: Callable[["Link"], None]) -> None:
+        self._on_closed = on_closed
+        self._transport: asyncio.SubprocessTransport | None = None
+        self._closed: asyncio.Future[int] = asyncio.get_running_loop().create_future()
+        self._waiting: asyncio.Future[tuple[frames.Status, bytes] | None] | None = None
+        self._received = bytearray()
+        self._output: deque[str] = deque(maxlen=_KEPT_OUTPUT)
+        self._retirement: asyncio.TimerHandle | None = None
+
+    async def ask(self, op: str, payload: bytes) -> tuple[frames.Status, bytes] | None:
+        """Return the answer, or ``None`` if the worker ends without one."""
+        self._output.clear()
+        self._received.clear()
+        self._waiting = asyncio.get_running_loop().create_future()
+        pipe = self._pipe()
+        if pipe is None:
+            return None
+        pipe.write(frames.encode_request(op, payload))
+        pipe.write(payload)
+        return await self._waiting
+
+    def kill(self) -> None:
+        """End the process now, whatever it is doing."""
+        self.stop_idling()
+        if self._transport is not None and self._transport.get_returncode() is None:
+            self._transport.kill()
+
+    async def closed(self) -> int:
+        """Wait until nothing of the process is left; return its exit status, as ``Popen``."""
+        return await asyncio.shield(self._closed)
+
+    async def ended(self, grace: float) -> int:
+        """Return the exit status of a process that is ending; help it along after ``grace``."""
+        try:
+            async with asyncio.timeout(grace):
+                return await self.closed()
+        except TimeoutError:
+            self.kill()
+            return await self.closed()
+
+    def last_words(self) -> str:
+        """Return what the worker has printed since the last request, as far as it was kept."""
+        return "".join(self._output)
+
+    def start_idling(self, seconds: float, retire: Callable[["Link"], None]) -> None:
+        """Call ``retire`` if the process is not wanted for so long."""
+        self._retirement = asyncio.get_running_loop().call_later(seconds, retire, self)
+
+    def stop_idling(self) -> None:
+        """Keep the process."""
+        if self._retirement is not None:
+            self._retirement.cancel()
+            self._retirement = None
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """Keep the transport (asyncio)."""
+        assert isinstance(transport, asyncio.SubprocessTransport)  # noqa: S101
+        self._transport = transport
+
+    def pipe_data_received(self, fd: int, data: bytes) -> None:
+        """Collect an answer or the worker's complaints (asyncio)."""
+        if fd == 2:
+            self._output.append(data.decode(errors="replace"))
+            return
+        self._received += data
+        self._deliver()
+
+    def pipe_connection_lost(self, fd: int, exc: Exception | None) -> None:  # noqa: ARG002
+        """Notice that no answer can come any more (asyncio)."""
+        if fd == 1:
+            self._resolve(None)
+
+    def process_exited(self) -> None:
+        """Drop what the worker has not read (asyncio)."""
+        pipe = self._pipe()
+        if pipe is not None:
+            pipe.abort()
+
+    def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002
+        """Process and pipes are gone (asyncio)."""
+        self.stop_idling()
+        self._resolve(None)
+        code = None
+        if self._transport is not None:
+            self._transport.close()
+            code = self._transport.get_returncode()
+        self._closed.set_result(-1 if code is None else code)
+        self._on_closed(self)
+
+    def _pipe(self) -> asyncio.WriteTransport | None:
+        pipe = self._transport.get_pipe_transport(0) if self._transport is not None else None
+        return pipe if isinstance(pipe, asyncio.WriteTransport) else None
+
+    def _deliver(self) -> None:
+        if len(self._received) < frames.ANSWER.size:
+            return
+        status, size = frames.ANSWER.unpack_from(self._received)
+        if size > frames.MAX_BODY:
+            self.kill()
+            return
+        if len(self._received) >= frames.ANSWER.size + size:
+            with memoryview(self._received) as view:
+                body = bytes(view[frames.ANSWER.size : frames.ANSWER.size + size])
+            self._received.clear()
+            self._resolve((frames.Status(status), body))
+
+    def _resolve(self, answer: tuple[frames.Status, bytes] | None) -> None:
+        if self._waiting is not None and not self._waiting.done():
+            self._waiting.set_result(answer)

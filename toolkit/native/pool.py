@@ -1,0 +1,206 @@
+"""A few worker processes that run what must be killable.
+
+Some work cannot be stopped from inside a process: a YAML bomb in Go, a pathological pack file. So
+it runs in processes of our own, one operation at a time each, and a worker that passes its
+deadline, or whose caller has lost interest, is killed and replaced. Workers start on demand, are
+never forked from a process that has threads, and end after a minute of idleness.
+
+Calls are served first come, first served. The pool retries nothing: operations are not known to be
+idempotent, and a worker that died of its input would die of it again.
+"""
+
+import asyncio
+import logging
+import os
+import signal
+import sys
+from contextlib import suppress
+
+from toolkit.errors import TransientError
+from toolkit.native import frames
+from toolkit.native.frames import OperationError
+from toolkit.native.link import Link
+
+__all__ = ["OperationError", "WorkerDiedError", "WorkerMemoryError", "WorkerPool"]
+__all__ += ["WorkerTimeoutError"]
+
+IDLE_SECONDS = 60.0
+QUEUE_SECONDS = 300.0
+_GRACE_SECONDS = 5.0
+
+_OUT_OF_MEMORY = ("out of memory", "cannot allocate memory", "stack exceeds", "MemoryError")
+
+logger = logging.getLogger(__name__)
+
+
+class WorkerTimeoutError(TransientError):
+    """An operation did not end in time, or no worker was free for it."""
+
+    default_reason = "WorkerTimeout"
+
+
+class WorkerDiedError(TransientError):
+    """A worker ended in the middle of an operation."""
+
+    default_reason = "WorkerDied"
+
+
+class WorkerMemoryError(WorkerDiedError):
+    """An operation needed more memory than a worker may have; ``limit`` is in bytes."""
+
+    default_reason = "WorkerOutOfMemory"
+
+    def __init__(self, message: str, *, limit: int) -> None:
+        super().__init__(message)
+        self.limit = limit
+
+
+class WorkerPool:
+    """Runs operations of one worker module in at most ``size`` processes.
+
+    ``module`` is started as ``python -m module`` and calls ``toolkit.native.serve.serve``;
+    ``memory_limit`` is in bytes, for each worker.
+    """
+
+    def __init__(self, module: str, *, size: int, memory_limit: int) -> None:
+        self._module = module
+        self._memory_limit = memory_limit
+        self._size = size
+        self._slots = asyncio.Semaphore(size)
+        self._idle: list[Link] = []
+        self._live: set[Link] = set()
+        self._closed = False
+
+    async def call(self, op: str, payload: bytes, *, timeout: float) -> bytes:  # noqa: ASYNC109  # it starts with the work
+        """Run one operation and return its answer.
+
+        ``timeout`` is in seconds and counts from the moment a worker takes the operation; waiting
+        for a free worker is bounded apart from it.
+
+        Raises:
+            WorkerTimeoutError: the deadline passed; the worker was killed.
+            WorkerDiedError: the worker ended; ``WorkerMemoryError`` if for want of memory.
+            OperationError: the operation raised something that is not a ``PenstockError``.
+            PenstockError: what the operation raised.
+
+        """
+        await self._take_slot(op)
+        try:
+            link = await self._take_worker()
+            try:
+                status, body = await self._ask(link, op, payload, timeout)
+            except BaseException:
+                link.kill()
+                raise
+            self._give_back(link)
+        finally:
+            self._slots.release()
+        if status is not frames.Status.OK:
+            raise frames.decode_error(body)
+        return body
+
+    async def close(self) -> None:
+        """Kill all workers and wait until they are gone; calls in flight fail."""
+        self._closed = True
+        self._kill_all()
+        for _ in range(self._size):  # Calls in flight hold a slot each, some may just be starting.
+            await self._slots.acquire()
+        self._kill_all()
+        for link in tuple(self._live):
+            await link.closed()
+        for _ in range(self._size):
+            self._slots.release()
+
+    def _kill_all(self) -> None:
+        self._idle.clear()
+        for link in self._live:
+            link.kill()
+
+    async def _take_slot(self, op: str) -> None:
+        try:
+            async with asyncio.timeout(QUEUE_SECONDS):
+                await self._slots.acquire()
+        except TimeoutError as exc:
+            raise WorkerTimeoutError(
+                f"{op} was not started: no worker was free within {QUEUE_SECONDS:g}s"
+            ) from exc
+
+    async def _take_worker(self) -> Link:
+        if self._closed:
+            raise WorkerDiedError(f"the pool of {self._module} is closed")
+        if self._idle:
+            link = self._idle.pop()
+            link.stop_idling()
+            return link
+        return await self._start()
+
+    async def _start(self) -> Link:
+        arguments = (str(self._memory_limit), str(os.getpid()))
+        _, link = await asyncio.get_running_loop().subprocess_exec(
+            lambda: Link(on_closed=self._forget),
+            *(sys.executable, "-P", "-m", self._module, *arguments),
+            env=_environment(),
+            # Ctrl-C in a terminal reaches the foreground process group only: the parent decides.
+            start_new_session=True,
+        )
+        self._live.add(link)
+        return link
+
+    async def _ask(
+        self, link: Link, op: str, payload: bytes, seconds: float
+    ) -> tuple[frames.Status, bytes]:
+        try:
+            async with asyncio.timeout(seconds):
+                answer = await link.ask(op, payload)
+        except TimeoutError as exc:
+            raise WorkerTimeoutError(f"{op} did not end within {seconds:g}s") from exc
+        if answer is None:
+            raise await self._post_mortem(link, op)
+        return answer
+
+    async def _post_mortem(self, link: Link, op: str) -> WorkerDiedError:
+        if self._closed:
+            return WorkerDiedError(f"{op} was abandoned: the pool of {self._module} is closed")
+        code = await link.ended(_GRACE_SECONDS)
+        last_words = link.last_words()
+        logger.warning(
+            "worker died", extra={"op": op, "exit_status": code, "output": last_words[-4000:]}
+        )
+        if code == frames.EXIT_MEMORY or any(text in last_words for text in _OUT_OF_MEMORY):
+            allowed = f"{self._memory_limit >> 20} MiB"
+            return WorkerMemoryError(
+                f"{op} needed more memory than allowed ({allowed})", limit=self._memory_limit
+            )
+        return WorkerDiedError(f"{op} was ended by {_cause(code, last_words)}")
+
+    def _give_back(self, link: Link) -> None:
+        if self._closed:
+            link.kill()
+            return
+        self._idle.append(link)
+        link.start_idling(IDLE_SECONDS, self._retire)
+
+    def _retire(self, link: Link) -> None:
+        self._idle.remove(link)
+        link.kill()
+
+    def _forget(self, link: Link) -> None:
+        self._live.discard(link)
+        with suppress(ValueError):
+            self._idle.remove(link)
+
+
+def _environment() -> dict[str, str]:
+    # The worker imports exactly what this process would, whatever its directory is.
+    path = os.pathsep.join(entry for entry in sys.path if entry)
+    # One Go scheduler thread and a lazier collector: measured best for one worker per core.
+    return {**os.environ, "PYTHONPATH": path, "GOMAXPROCS": "1", "GOGC": "200"}
+
+
+def _cause(code: int, last_words: str) -> str:
+    if code == -signal.SIGKILL:
+        return "signal 9: killed from outside, most likely for want of memory on the node"
+    if code < 0:
+        return f"signal {-code} in its worker"
+    lines = last_words.strip().splitlines()
+    return f"exit status {code} of its worker" + (f": {lines[-1]}" if lines else "")

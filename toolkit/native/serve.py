@@ -1,0 +1,91 @@
+"""The loop inside a worker process.
+
+A worker answers one request at a time and may be killed at any moment: it keeps nothing that is
+worth saving. It bounds its own memory, dies with its parent, and has its own pipes: whatever a
+library prints goes to standard error and cannot damage an answer.
+
+It knows nothing about deadlines; ``toolkit.native.pool`` kills a worker that is late.
+"""
+
+import ctypes
+import os
+import resource
+import signal
+import sys
+import traceback
+from collections.abc import Callable, Mapping
+from typing import BinaryIO
+
+from toolkit.errors import PenstockError
+from toolkit.native import frames
+
+Operation = Callable[[bytes], bytes]
+
+_PR_SET_PDEATHSIG = 1
+
+
+def serve(ops: Mapping[str, Operation]) -> None:
+    """Answer requests until standard input ends.
+
+    Called as the main program that ``WorkerPool`` starts: its arguments are the memory limit in
+    bytes and the process id of the parent.
+    """
+    memory_limit, parent = (int(arg) for arg in sys.argv[1:3])
+    _confine(memory_limit, parent)
+    requests, answers = _private_pipes()
+    with requests, answers:
+        try:
+            while _answer_one(ops, requests, answers):
+                pass
+        except BrokenPipeError:
+            os._exit(0)  # The parent is gone, and so is whoever could read a complaint.
+        except MemoryError:
+            os._exit(frames.EXIT_MEMORY)  # Nothing in this process can be relied on now.
+
+
+def _answer_one(ops: Mapping[str, Operation], requests: BinaryIO, answers: BinaryIO) -> bool:
+    header = requests.read(frames.REQUEST.size)
+    if len(header) < frames.REQUEST.size:
+        return False
+    name_size, payload_size = frames.REQUEST.unpack(header)
+    name = requests.read(name_size).decode()
+    payload = requests.read(payload_size)
+    if len(payload) < payload_size:
+        return False
+    status, body = _run(ops, name, payload)
+    answers.write(frames.ANSWER.pack(status, len(body)))
+    answers.write(body)
+    answers.flush()
+    return True
+
+
+def _run(ops: Mapping[str, Operation], name: str, payload: bytes) -> tuple[frames.Status, bytes]:
+    try:
+        return frames.Status.OK, ops[name](payload)
+    except PenstockError as exc:
+        return frames.Status.FAILED, frames.encode_error(exc)
+    except MemoryError:
+        raise
+    except Exception as exc:  # noqa: BLE001  # The outermost frame of a server: see the parent's log.
+        traceback.print_exc()
+        error = frames.OperationError(f"{name} failed: {type(exc).__name__}: {exc}")
+        return frames.Status.FAILED, frames.encode_error(error)
+
+
+def _confine(memory_limit: int, parent: int) -> None:
+    # RLIMIT_DATA counts private writable memory; RLIMIT_AS would count Go's reservations too.
+    resource.setrlimit(resource.RLIMIT_DATA, (memory_limit, memory_limit))
+    # A core file would hold whatever secrets passed through here.
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+    if os.getppid() != parent:
+        os._exit(0)  # The parent ended before its death could be signalled.
+
+
+def _private_pipes() -> tuple[BinaryIO, BinaryIO]:
+    requests = os.fdopen(os.dup(0), "rb")
+    answers = os.fdopen(os.dup(1), "wb")
+    with open(os.devnull, "rb") as nothing:  # noqa: PTH123  # only its descriptor is wanted
+        os.dup2(nothing.fileno(), 0)
+    os.dup2(2, 1)
+    return requests, answers
