@@ -22,10 +22,10 @@ _TIMEOUT_MARGIN: Final = 30.0
 """Seconds by which an unset timeout stays below the interval, and its least value."""
 
 
-class SourceReference(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
+class SourceReference(meta.ApiStruct, frozen=True, kw_only=True):
     """Names the source to build from."""
 
-    SCHEMA: ClassVar[dict[str, meta.Json]] = meta.ATOMIC
+    SCHEMA: ClassVar[meta.Extensions] = meta.ATOMIC
 
     api_version: str = ""
     """API version of the source. When empty, the served version of the kind."""
@@ -37,7 +37,7 @@ class SourceReference(Struct, frozen=True, kw_only=True, rename="camel", omit_de
     """Namespace of the source. Defaults to that of the Kustomization; another one must allow it."""
 
 
-class MountedSourceReference(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
+class MountedSourceReference(meta.ApiStruct, frozen=True, kw_only=True):
     """Names a source and the directory of the build tree that its files appear under."""
 
     api_version: str = ""
@@ -68,7 +68,7 @@ class MountedSourceReference(Struct, frozen=True, kw_only=True, rename="camel", 
         )
 
 
-class KustomizationSpec(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
+class KustomizationSpec(meta.ApiStruct, frozen=True, kw_only=True):
     """What to build, how to change it, and how to apply it."""
 
     RULES: ClassVar[tuple[Rule, ...]] = (
@@ -94,7 +94,7 @@ class KustomizationSpec(Struct, frozen=True, kw_only=True, rename="camel", omit_
                 "x-kubernetes-list-map-keys": ["path"],
             },
         ),
-    ] = []
+    ] = field(default_factory=list)
     """Further sources, each mounted at its path in the build tree. Together with sourceRef they add
     to its files; without it the tree holds the mounted directories alone. A new revision of any of
     them triggers a reconcile."""
@@ -123,7 +123,7 @@ class KustomizationSpec(Struct, frozen=True, kw_only=True, rename="camel", omit_
     force: Annotated[bool, Meta(extra_json_schema={"default": False})] = False
     """Delete and recreate an object when a change touches an immutable field. Otherwise such a
     change is an error."""
-    depends_on: list[parts.DependencyReference] = []
+    depends_on: list[parts.DependencyReference] = field(default_factory=list)
     """Kustomizations that must be ready before this one is reconciled."""
     target_namespace: meta.Namespace = ""
     """Namespace to put all namespaced objects in, whatever their manifests say."""
@@ -131,17 +131,19 @@ class KustomizationSpec(Struct, frozen=True, kw_only=True, rename="camel", omit_
     """Prefix for the names of all objects."""
     name_suffix: Annotated[str, Meta(min_length=1, max_length=200)] = ""
     """Suffix for the names of all objects."""
-    components: list[str] = []
+    components: list[str] = field(default_factory=list)
     """Directories of kustomize Components to add to the build, relative to path."""
     ignore_missing_components: bool = False
     """Skip entries of components that do not exist instead of failing."""
-    patches: list[parts.Patch] = []
+    patches: list[parts.Patch] = field(default_factory=list)
     """Strategic-merge or JSON 6902 patches, applied in order to the objects they select."""
-    images: list[parts.Image] = []
+    images: list[parts.Image] = field(default_factory=list)
     """Image names, tags and digests to replace."""
     common_metadata: parts.CommonMetadata | None = None
     """Labels and annotations to put on every object, over what its manifest says."""
-    build_metadata: list[Literal["originAnnotations", "transformerAnnotations"]] = []
+    build_metadata: list[Literal["originAnnotations", "transformerAnnotations"]] = field(
+        default_factory=list
+    )
     """Annotations by which kustomize tells where an object came from and what changed it."""
     post_build: parts.PostBuild | None = None
     """Variables to substitute in the built objects."""
@@ -153,19 +155,19 @@ class KustomizationSpec(Struct, frozen=True, kw_only=True, rename="camel", omit_
     kube_config: meta.KubeConfigReference | None = None
     """Cluster to apply to. Defaults to the one that this object is in. serviceAccountName then
     names an account of that cluster."""
-    health_checks: list[meta.NamespacedObjectKindReference] = []
+    health_checks: list[meta.NamespacedObjectKindReference] = field(default_factory=list)
     """Objects that must be healthy before Ready is reported; they need not be part of the build."""
-    health_check_exprs: list[parts.CustomHealthCheck] = []
+    health_check_exprs: list[parts.CustomHealthCheck] = field(default_factory=list)
     """Expressions that tell health for kinds whose status follows no convention. They serve wait
     and healthChecks alike."""
-    ignore: list[parts.IgnoreRule] = []
+    ignore: list[parts.IgnoreRule] = field(default_factory=list)
     """Fields to leave to other writers: neither applied nor corrected."""
     validation: Literal["none", "client", "server"] | None = None
     """Deprecated: every apply is validated by the API server, whole set first. Accepted so that
     older manifests keep working; `none` and `client` change nothing."""
-    patches_strategic_merge: list[meta.Json] = []
+    patches_strategic_merge: list[meta.Json] = field(default_factory=list)
     """Deprecated: use patches. Inline strategic-merge patches, applied before patches."""
-    patches_json6902: list[parts.Json6902Patch] = []
+    patches_json6902: list[parts.Json6902Patch] = field(default_factory=list)
     """Deprecated: use patches. JSON 6902 patches, applied after patches."""
 
     @property
@@ -192,7 +194,7 @@ class KustomizationSpec(Struct, frozen=True, kw_only=True, rename="camel", omit_
         return root | {ref.path: ref.source for ref in self.source_refs}
 
 
-class ResourceRef(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
+class ResourceRef(meta.ApiStruct, frozen=True, kw_only=True):
     """One applied object."""
 
     id: str
@@ -202,14 +204,14 @@ class ResourceRef(Struct, frozen=True, kw_only=True, rename="camel", omit_defaul
     """Version of the API group that the object was applied with."""
 
 
-class ResourceInventory(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
+class ResourceInventory(meta.ApiStruct, frozen=True, kw_only=True):
     """All objects that this Kustomization applied and still owns."""
 
     entries: list[ResourceRef]
     """The objects, in the order in which they were applied."""
 
 
-class HistoryEntry(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
+class HistoryEntry(meta.ApiStruct, frozen=True, kw_only=True):
     """One outcome of reconciling one digest, and how often it was seen."""
 
     digest: str
@@ -224,16 +226,16 @@ class HistoryEntry(Struct, frozen=True, kw_only=True, rename="camel", omit_defau
     """Reason of the Ready condition that the last reconcile ended with."""
     total_reconciliations: meta.Count
     """How many reconciles ended this way."""
-    metadata: dict[str, str] = {}
+    metadata: dict[str, str] = field(default_factory=dict)
     """`revision`, and `originRevision` where the source tells one."""
 
 
-class KustomizationStatus(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
+class KustomizationStatus(meta.ApiStruct, frozen=True, kw_only=True):
     """What was applied last, and how that went."""
 
     observed_generation: meta.Count = 0
     """Generation of the spec that this status describes; -1 before the first look."""
-    conditions: list[meta.Condition] = []
+    conditions: list[meta.Condition] = field(default_factory=list)
     """Ready, and while they hold Reconciling, Stalled, Healthy."""
     last_applied_revision: str = ""
     """Revision whose objects were all applied, and healthy where that was asked for."""
@@ -243,7 +245,7 @@ class KustomizationStatus(Struct, frozen=True, kw_only=True, rename="camel", omi
     """Revision that the last reconcile worked on, whether or not it succeeded."""
     inventory: ResourceInventory | None = None
     """Objects that are applied. What leaves it is pruned."""
-    history: list[HistoryEntry] = []
+    history: list[HistoryEntry] = field(default_factory=list)
     """The last five outcomes, newest first."""
     last_handled_reconcile_at: str = ""
     """Value of the annotation reconcile.fluxcd.io/requestedAt that was acted upon last."""

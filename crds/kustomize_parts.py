@@ -5,15 +5,15 @@ They are the same in every version of the group unless that version's module say
 
 from typing import Annotated, ClassVar, Literal
 
-from msgspec import Meta, Struct, field
+from msgspec import Meta, field
 
 from crds import meta
 
 
-class DependencyReference(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
+class DependencyReference(meta.ApiStruct, frozen=True, kw_only=True):
     """A Kustomization that must be ready first."""
 
-    SCHEMA: ClassVar[dict[str, meta.Json]] = meta.ATOMIC
+    SCHEMA: ClassVar[meta.Extensions] = meta.ATOMIC
 
     name: str
     """Name of the Kustomization."""
@@ -25,7 +25,7 @@ class DependencyReference(Struct, frozen=True, kw_only=True, rename="camel", omi
     built-in check for Ready at the current generation."""
 
 
-class Selector(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
+class Selector(meta.ApiStruct, frozen=True, kw_only=True):
     """Selects objects of the build; fields that are empty match everything."""
 
     group: str = ""
@@ -44,7 +44,7 @@ class Selector(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=
     """Label-selector expression over the labels."""
 
 
-class Patch(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
+class Patch(meta.ApiStruct, frozen=True, kw_only=True):
     """A strategic-merge or JSON 6902 patch, told apart by its form."""
 
     patch: str
@@ -54,7 +54,7 @@ class Patch(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=Tru
     where this is not set."""
 
 
-class Json6902(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
+class Json6902(meta.ApiStruct, frozen=True, kw_only=True):
     """One operation of RFC 6902."""
 
     op: Literal["test", "remove", "add", "replace", "move", "copy"]
@@ -67,7 +67,7 @@ class Json6902(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=
     """Value to add, replace by or test for."""
 
 
-class Json6902Patch(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
+class Json6902Patch(meta.ApiStruct, frozen=True, kw_only=True):
     """A list of operations and the objects that they change."""
 
     patch: list[Json6902]
@@ -76,7 +76,7 @@ class Json6902Patch(Struct, frozen=True, kw_only=True, rename="camel", omit_defa
     """Objects to patch."""
 
 
-class Image(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
+class Image(meta.ApiStruct, frozen=True, kw_only=True):
     """Replaces one image wherever it appears in the build."""
 
     name: str
@@ -89,19 +89,19 @@ class Image(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=Tru
     """Digest to pin the image to, instead of a tag."""
 
 
-class CommonMetadata(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
+class CommonMetadata(meta.ApiStruct, frozen=True, kw_only=True):
     """Metadata for every applied object."""
 
-    annotations: dict[str, str] = {}
+    annotations: dict[str, str] = field(default_factory=dict)
     """Annotations to set."""
-    labels: dict[str, str] = {}
+    labels: dict[str, str] = field(default_factory=dict)
     """Labels to set."""
 
 
-class SubstituteReference(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
+class SubstituteReference(meta.ApiStruct, frozen=True, kw_only=True):
     """A ConfigMap or Secret whose keys are variables."""
 
-    SCHEMA: ClassVar[dict[str, meta.Json]] = meta.ATOMIC
+    SCHEMA: ClassVar[meta.Extensions] = meta.ATOMIC
 
     kind: Literal["Secret", "ConfigMap"]
     """Kind of the object that holds the variables."""
@@ -111,12 +111,12 @@ class SubstituteReference(Struct, frozen=True, kw_only=True, rename="camel", omi
     """Go on when the object does not exist. Otherwise its absence is an error."""
 
 
-class PostBuild(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
+class PostBuild(meta.ApiStruct, frozen=True, kw_only=True):
     """Variables for `${name}` expressions in the built objects, with bash's string forms."""
 
-    substitute: dict[str, str] = {}
+    substitute: dict[str, str] = field(default_factory=dict)
     """Variables by name. They win over substituteFrom."""
-    substitute_from: list[SubstituteReference] = []
+    substitute_from: list[SubstituteReference] = field(default_factory=list)
     """ConfigMaps and Secrets to take variables from; later ones win. Give such an object the label
     reconcile.fluxcd.io/watch=Enabled to have a change acted upon at once."""
     substitute_strategy: Annotated[
@@ -126,7 +126,7 @@ class PostBuild(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults
     any case, so that defaults such as `${name:=value}` take effect."""
 
 
-class Decryption(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
+class Decryption(meta.ApiStruct, frozen=True, kw_only=True):
     """How to decrypt encrypted manifests."""
 
     provider: Literal["sops"]
@@ -139,7 +139,7 @@ class Decryption(Struct, frozen=True, kw_only=True, rename="camel", omit_default
     controller's --default-decryption-service-account."""
 
 
-class CustomHealthCheck(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
+class CustomHealthCheck(meta.ApiStruct, frozen=True, kw_only=True):
     """Tells health for one kind by CEL expressions over the object.
 
     They are evaluated in the order inProgress, failed, current; none true means in progress.
@@ -157,7 +157,7 @@ class CustomHealthCheck(Struct, frozen=True, kw_only=True, rename="camel", omit_
     """True while the object is on its way."""
 
 
-class IgnoreRule(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
+class IgnoreRule(meta.ApiStruct, frozen=True, kw_only=True):
     """Fields that this Kustomization leaves to other writers."""
 
     paths: list[str]

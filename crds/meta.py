@@ -8,7 +8,7 @@ its description in the CRD and in the API reference. Nothing here knows a group 
 import re
 from typing import Annotated, Any, ClassVar, Final, Literal, TypeAlias
 
-from msgspec import Meta, Struct
+from msgspec import Meta, Struct, field
 
 from crds.rules import Rule
 
@@ -23,15 +23,25 @@ Timestamp: TypeAlias = Annotated[str, Meta(extra_json_schema={"format": "date-ti
 Count: TypeAlias = Annotated[int, Meta(extra_json_schema={"format": "int64"})]
 Namespace: TypeAlias = Annotated[str, Meta(min_length=1, max_length=63)]
 
-ATOMIC: Final = {"x-kubernetes-map-type": "atomic"}
-IMPLIED: Final = {"x-penstock-implied-default": True}
+Extensions: TypeAlias = dict[str, Json]
+"""Schema keywords that the type system does not say."""
+
+ATOMIC: Final[Extensions] = {"x-kubernetes-map-type": "atomic"}
+IMPLIED: Final[Extensions] = {"x-penstock-implied-default": True}
 """Marks a default that the controller assumes but the API server does not write into objects."""
 
 MESSAGE_LIMIT: Final = 32768
 """Longest condition message that the schema admits (``metav1.Condition``)."""
 
 
-class ObjectMeta(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
+class ApiStruct(Struct, frozen=True, rename="camel", omit_defaults=True):
+    """Settings of every struct, and what its schema needs beside the fields."""
+
+    RULES: ClassVar[tuple[Rule, ...]] = ()
+    SCHEMA: ClassVar[Extensions] = {}
+
+
+class ObjectMeta(ApiStruct, frozen=True, kw_only=True):
     """The part of an object's metadata that controllers read."""
 
     name: str = ""
@@ -41,12 +51,12 @@ class ObjectMeta(Struct, frozen=True, kw_only=True, rename="camel", omit_default
     generation: int = 0
     creation_timestamp: str = ""
     deletion_timestamp: str | None = None
-    labels: dict[str, str] = {}
-    annotations: dict[str, str] = {}
-    finalizers: list[str] = []
+    labels: dict[str, str] = field(default_factory=dict)
+    annotations: dict[str, str] = field(default_factory=dict)
+    finalizers: list[str] = field(default_factory=list)
 
 
-class Condition(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
+class Condition(ApiStruct, frozen=True, kw_only=True):
     """One aspect of an object's state, as ``metav1.Condition``."""
 
     type: Annotated[
@@ -75,21 +85,19 @@ class Condition(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults
     """Generation of the object that the condition was computed from."""
 
 
-class LocalObjectReference(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
+class LocalObjectReference(ApiStruct, frozen=True, kw_only=True):
     """Names an object in the same namespace."""
 
-    SCHEMA: ClassVar[dict[str, Json]] = ATOMIC
+    SCHEMA: ClassVar[Extensions] = ATOMIC
 
     name: str
     """Name of the object."""
 
 
-class NamespacedObjectReference(
-    Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True
-):
+class NamespacedObjectReference(ApiStruct, frozen=True, kw_only=True):
     """Names an object, in another namespace where one is given."""
 
-    SCHEMA: ClassVar[dict[str, Json]] = ATOMIC
+    SCHEMA: ClassVar[Extensions] = ATOMIC
 
     name: str
     """Name of the object."""
@@ -97,12 +105,10 @@ class NamespacedObjectReference(
     """Namespace of the object. Defaults to the namespace of the object that refers to it."""
 
 
-class NamespacedObjectKindReference(
-    Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True
-):
+class NamespacedObjectKindReference(ApiStruct, frozen=True, kw_only=True):
     """Names an object of any kind."""
 
-    SCHEMA: ClassVar[dict[str, Json]] = ATOMIC
+    SCHEMA: ClassVar[Extensions] = ATOMIC
 
     api_version: str = ""
     """API version, e.g. apps/v1. When empty, the server's preferred version of the kind."""
@@ -114,10 +120,10 @@ class NamespacedObjectKindReference(
     """Namespace of the object. Defaults to the namespace of the object that refers to it."""
 
 
-class SecretKeyReference(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
+class SecretKeyReference(ApiStruct, frozen=True, kw_only=True):
     """Names one key of a Secret in the same namespace."""
 
-    SCHEMA: ClassVar[dict[str, Json]] = ATOMIC
+    SCHEMA: ClassVar[Extensions] = ATOMIC
 
     name: str
     """Name of the Secret."""
@@ -125,7 +131,7 @@ class SecretKeyReference(Struct, frozen=True, kw_only=True, rename="camel", omit
     """Key in the Secret's data. When empty, the reader's usual keys are tried."""
 
 
-class KubeConfigReference(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
+class KubeConfigReference(ApiStruct, frozen=True, kw_only=True):
     """Tells how to reach another cluster."""
 
     RULES: ClassVar[tuple[Rule, ...]] = (
@@ -143,7 +149,7 @@ class KubeConfigReference(Struct, frozen=True, kw_only=True, rename="camel", omi
     needs `cluster`, `address`, `ca.crt`, `audiences`, `serviceAccountName`."""
 
 
-class Artifact(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
+class Artifact(ApiStruct, frozen=True, kw_only=True):
     """What a source produced last, and where to get it."""
 
     digest: Annotated[str, Meta(pattern=r"^[a-z0-9]+(?:[.+_-][a-z0-9]+)*:[a-zA-Z0-9=_-]+$")]
@@ -158,7 +164,7 @@ class Artifact(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=
     """Address at which consumers inside the cluster fetch the file."""
     size: Count | None = None
     """Size of the file in bytes."""
-    metadata: dict[str, str] = {}
+    metadata: dict[str, str] = field(default_factory=dict)
     """Facts about the upstream object, such as OCI annotations."""
 
 

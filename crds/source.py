@@ -15,7 +15,7 @@ from crds.rules import Rule
 GROUP: Final = "source.toolkit.fluxcd.io"
 
 
-class GitRepositoryRef(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
+class GitRepositoryRef(meta.ApiStruct, frozen=True, kw_only=True):
     """Which revision of a repository to take.
 
     Where several fields are set, the order is commit, name, semver, tag, branch.
@@ -36,9 +36,7 @@ class GitRepositoryRef(Struct, frozen=True, kw_only=True, rename="camel", omit_d
     fetched to find it."""
 
 
-class GitRepositoryVerification(
-    Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True
-):
+class GitRepositoryVerification(meta.ApiStruct, frozen=True, kw_only=True):
     """Which signatures to demand, and whose."""
 
     mode: Literal["head", "HEAD", "Tag", "TagAndHEAD"] = "HEAD"
@@ -49,7 +47,7 @@ class GitRepositoryVerification(
     keys, all others OpenPGP keyrings."""
 
 
-class GitRepositoryInclude(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
+class GitRepositoryInclude(meta.ApiStruct, frozen=True, kw_only=True):
     """Another GitRepository whose files are copied into this one's artifact."""
 
     repository: meta.LocalObjectReference
@@ -65,7 +63,7 @@ class GitRepositoryInclude(Struct, frozen=True, kw_only=True, rename="camel", om
         return self.to_path or self.repository.name
 
 
-class GitRepositorySpec(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
+class GitRepositorySpec(meta.ApiStruct, frozen=True, kw_only=True):
     """What to fetch, how often, and with which credentials."""
 
     RULES: ClassVar[tuple[Rule, ...]] = (
@@ -110,9 +108,9 @@ class GitRepositorySpec(Struct, frozen=True, kw_only=True, rename="camel", omit_
     """Stop fetching. The last artifact stays available."""
     recurse_submodules: bool = False
     """Fetch submodules too, with the same credentials."""
-    include: list[GitRepositoryInclude] = []
+    include: list[GitRepositoryInclude] = field(default_factory=list)
     """GitRepositories whose artifacts are copied into this one's."""
-    sparse_checkout: list[str] = []
+    sparse_checkout: list[str] = field(default_factory=list)
     """Directories to take; everything else is left out. Defaults to the whole repository."""
 
     @property
@@ -126,25 +124,25 @@ class GitRepositorySpec(Struct, frozen=True, kw_only=True, rename="camel", omit_
         return meta.parse_duration(self.timeout)
 
 
-class GitRepositoryStatus(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
+class GitRepositoryStatus(meta.ApiStruct, frozen=True, kw_only=True):
     """What was fetched last, and how that went."""
 
     observed_generation: meta.Count = 0
     """Generation of the spec that this status describes; -1 before the first look."""
-    conditions: list[meta.Condition] = []
+    conditions: list[meta.Condition] = field(default_factory=list)
     """Ready, and while they hold Reconciling, Stalled, ArtifactInStorage, SourceVerified,
     ArtifactOutdated, FetchFailed, StorageOperationFailed, IncludeUnavailable."""
     artifact: meta.Artifact | None = None
     """Last artifact that was stored. Stays while later fetches fail."""
-    included_artifacts: list[meta.Artifact] = []
+    included_artifacts: list[meta.Artifact] = field(default_factory=list)
     """Artifacts of the included GitRepositories that the last artifact was built with."""
     observed_ignore: str | None = None
     """spec.ignore that the last artifact was built with."""
     observed_recurse_submodules: bool = False
     """spec.recurseSubmodules that the last artifact was built with."""
-    observed_include: list[GitRepositoryInclude] = []
+    observed_include: list[GitRepositoryInclude] = field(default_factory=list)
     """spec.include that the last artifact was built with."""
-    observed_sparse_checkout: list[str] = []
+    observed_sparse_checkout: list[str] = field(default_factory=list)
     """spec.sparseCheckout that the last artifact was built with."""
     source_verification_mode: str | None = None
     """What was verified for the last artifact: one of spec.verify.mode."""
