@@ -1,0 +1,275 @@
+"""The Kubernetes client: one connection pool, JSON objects in and out.
+
+Written for controllers: server-side apply, impersonating views that share the pool, errors as
+types, retries only where a retry cannot do harm. An uncompressed body is asked for, because
+gzip doubles the latency inside a cluster.
+
+Server-side apply leaves ``fieldValidation`` at the server's default, ``Warn``: apply refuses
+fields that the schema does not know in any case ("field not declared in schema"), so ``Strict``
+would only turn harmless duplicates into failures. Warnings are logged at debug level.
+
+It does not cache objects (``informer``) and does not know the kinds (``crds``).
+"""
+
+import logging
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from types import MappingProxyType, TracebackType
+from typing import Any, Final, Literal, Self
+from urllib.parse import quote
+
+import msgspec
+
+from toolkit.kube import config, mapper, transport
+from toolkit.objects import GroupVersionKind, Json, gvk_of, key_of
+
+logger = logging.getLogger(__name__)
+
+_EMPTY: Final[Mapping[str, Any]] = MappingProxyType({})
+_PATCHES: Final = MappingProxyType(
+    {"merge": "application/merge-patch+json", "json": "application/json-patch+json"}
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Applied:
+    """What a server-side apply left behind; ``created`` tells 201 from 200."""
+
+    object: Json
+    created: bool
+
+
+class Client:
+    """One identity on one cluster. Open it once per process; derive views from it."""
+
+    @classmethod
+    def open(
+        cls,
+        cluster: config.ClusterConfig,
+        *,
+        qps: float = 0,
+        burst: int = 0,
+        timeout: float = 30.0,
+    ) -> "Client":
+        """Connect lazily; must be called in a running event loop and closed afterwards.
+
+        ``qps`` of zero or less leaves the pace to the server's Priority and Fairness.
+        """
+        wire = transport.Transport(cluster, qps=qps, burst=burst, timeout=timeout)
+        return cls(wire, {}, namespace=cluster.namespace)
+
+    def __init__(
+        self,
+        wire: transport.Transport,
+        headers: Mapping[str, str | Sequence[str]],
+        *,
+        namespace: str,
+    ) -> None:
+        self._wire = wire
+        self._headers = headers
+        self.namespace = namespace
+        self.mapper = mapper.RestMapper(self._discover)
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        exc: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        await self.close()
+
+    async def close(self) -> None:
+        """Close the pool, also for every impersonating view."""
+        await self._wire.close()
+
+    @property
+    def server(self) -> str:
+        """Return the API server's base URL."""
+        return self._wire.server
+
+    def impersonating(
+        self, user: str, *, extra: Mapping[str, str | Sequence[str]] = _EMPTY
+    ) -> "Client":
+        """Return a view that acts as ``user``, with ``userInfo.extra`` as given.
+
+        Extra keys are percent-encoded in the header's name and arrive in lower case
+        (KEP-1513; apiserver ``authentication/request/headerrequest``).
+        """
+        headers: dict[str, str | Sequence[str]] = {"Impersonate-User": user}
+        for key, value in extra.items():
+            headers[f"Impersonate-Extra-{quote(key, safe='')}"] = value
+        view = Client(self._wire, headers, namespace=self.namespace)
+        view.mapper = self.mapper
+        return view
+
+    async def get(self, gvk: GroupVersionKind, name: str, namespace: str = "") -> Json:
+        """Read one object.
+
+        Raises:
+            NotFoundError: it does not exist.
+        """
+        resource = await self.mapper.resource(gvk)
+        return await self.request("GET", resource.path(name, namespace))
+
+    async def list(
+        self,
+        gvk: GroupVersionKind,
+        namespace: str = "",
+        *,
+        label_selector: str = "",
+        field_selector: str = "",
+        limit: int = 500,
+    ) -> list[Json]:
+        """Read a collection page by page; each item gets its ``apiVersion`` and ``kind``."""
+        path = (await self.mapper.resource(gvk)).path(namespace=namespace)
+        query = {
+            "labelSelector": label_selector,
+            "fieldSelector": field_selector,
+            "limit": str(limit),
+        }
+        items: list[Json] = []
+        while True:
+            page = await self.request("GET", path, query=query)
+            items += page.get("items") or []
+            query["continue"] = str((page.get("metadata") or {}).get("continue") or "")
+            if not query["continue"]:
+                kind = {"apiVersion": gvk.api_version, "kind": gvk.kind}
+                return [{**kind, **item} for item in items]
+
+    async def create(self, obj: Json) -> Json:
+        """Create the object.
+
+        Raises:
+            AlreadyExistsError: an object of that name exists.
+        """
+        path = (await self.mapper.resource(gvk_of(obj))).path(namespace=key_of(obj).namespace)
+        return await self.request("POST", path, body=obj)
+
+    async def apply(
+        self,
+        obj: Json,
+        *,
+        manager: str,
+        force: bool = True,
+        dry_run: bool = False,
+        subresource: str = "",
+    ) -> Applied:
+        """Apply the object server-side as field manager ``manager``.
+
+        Raises:
+            ConflictError: another manager owns a field and ``force`` is off.
+            InvalidError: validation failed; ``causes`` names the fields.
+        """
+        key = key_of(obj)
+        resource = await self.mapper.resource(gvk_of(obj))
+        query = {"fieldManager": manager, "force": str(force).lower()}
+        reply = await self._wire.send(
+            transport.Request(
+                method="PATCH",
+                path=resource.path(key.name, key.namespace, subresource=subresource),
+                query=query | _dry(dry_run),
+                data=msgspec.json.encode(obj),
+                headers={**self._headers, "Content-Type": transport.APPLY},
+            )
+        )
+        return Applied(object=msgspec.json.decode(reply.body), created=reply.status == 201)
+
+    async def patch(  # noqa: PLR0913 - what to patch, and how
+        self,
+        gvk: GroupVersionKind,
+        name: str,
+        namespace: str,
+        body: Json | Sequence[Json],
+        *,
+        strategy: Literal["merge", "json"],
+        subresource: str = "",
+        manager: str = "",
+        dry_run: bool = False,
+    ) -> Json:
+        """Patch one object (RFC 7386 or RFC 6902) and return it as it is now."""
+        resource = await self.mapper.resource(gvk)
+        return await self.request(
+            "PATCH",
+            resource.path(name, namespace, subresource=subresource),
+            query={"fieldManager": manager} | _dry(dry_run),
+            body=body,
+            headers={"Content-Type": _PATCHES[strategy]},
+        )
+
+    async def delete(  # noqa: PLR0913 - what to delete, and how
+        self,
+        gvk: GroupVersionKind,
+        name: str,
+        namespace: str = "",
+        *,
+        propagation: str = "Background",
+        uid: str = "",
+        dry_run: bool = False,
+    ) -> None:
+        """Delete one object; with ``uid``, only that very object.
+
+        Raises:
+            NotFoundError: it does not exist.
+            ConflictError: the name belongs to another object by now.
+        """
+        resource = await self.mapper.resource(gvk)
+        options: Json = {
+            "apiVersion": "v1",
+            "kind": "DeleteOptions",
+            "propagationPolicy": propagation,
+        }
+        if uid:
+            options["preconditions"] = {"uid": uid}
+        path = resource.path(name, namespace)
+        await self.request("DELETE", path, query=_dry(dry_run), body=options)
+
+    async def request(
+        self,
+        method: str,
+        path: str,
+        *,
+        query: Mapping[str, str] = _EMPTY,
+        body: Json | Sequence[Json] | None = None,
+        headers: Mapping[str, str] = _EMPTY,
+    ) -> Json:
+        """Send anything else; empty query values are left out, the reply is decoded JSON."""
+        reply = await self._wire.send(
+            transport.Request(
+                method=method,
+                path=path,
+                query={key: value for key, value in query.items() if value},
+                data=None if body is None else msgspec.json.encode(body),
+                headers={"Content-Type": "application/json", **self._headers, **headers},
+            )
+        )
+        decoded: Json = msgspec.json.decode(reply.body) if reply.body else {}
+        return decoded
+
+    async def read(self, path: str, *, query: Mapping[str, str], accept: str) -> bytes:
+        """GET a path and return the body undecoded, for callers with decoders of their own."""
+        request = transport.Request(
+            method="GET", path=path, query=query, headers={**self._headers, "Accept": accept}
+        )
+        return (await self._wire.send(request)).body
+
+    @asynccontextmanager
+    async def watch(
+        self, path: str, *, query: Mapping[str, str], accept: str
+    ) -> AsyncIterator[AsyncIterator[bytes]]:
+        """Open a stream and give its chunks as they arrive; deadlines are the caller's."""
+        request = transport.Request(
+            method="GET", path=path, query=query, headers={**self._headers, "Accept": accept}
+        )
+        async with self._wire.stream(request) as chunks:
+            yield chunks
+
+    async def _discover(self, path: str) -> Json:
+        return await self.request("GET", path, headers={"Accept": mapper.ACCEPT})
+
+
+def _dry(dry_run: bool) -> dict[str, str]:  # noqa: FBT001 - private, one argument
+    return {"dryRun": "All"} if dry_run else {}

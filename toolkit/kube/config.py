@@ -1,0 +1,215 @@
+"""Where the API server is and who we are: in-cluster account, kubeconfig, or a tenant's kubeconfig.
+
+A kubeconfig from ``spec.kubeConfig`` comes from a tenant: it may neither run programs (``exec``)
+nor name files of this container, and may not switch off TLS verification. Our own kubeconfig may;
+its exec and OIDC users are handed to the official client, which is imported only then.
+"""
+
+import base64
+import binascii
+import os
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final
+
+import yaml
+
+from toolkit.kube import errors
+
+_ACCOUNT: Final = Path("/var/run/secrets/kubernetes.io/serviceaccount")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClusterConfig:
+    """All that is needed to open a connection. PEM material is bytes, never a path.
+
+    ``token`` is called in a thread and may block: it reads a rotating file or asks a plugin.
+    """
+
+    server: str
+    ca: bytes | None = None
+    client_cert: bytes | None = None
+    client_key: bytes | None = field(default=None, repr=False)
+    token: Callable[[], str] | None = field(default=None, repr=False)
+    namespace: str = "default"
+    proxy: str | None = field(default=None, repr=False)
+    tls_server_name: str = ""
+    insecure_skip_tls_verify: bool = False
+
+
+def from_environment(kubeconfig: str = "", *, context: str = "") -> ClusterConfig:
+    """Load the named kubeconfig, or what client-go would find.
+
+    That is the in-cluster account, then ``KUBECONFIG``, then ``~/.kube/config``.
+
+    Raises:
+        KubeConfigError: none of them is there, or it is malformed.
+    """
+    in_cluster = "KUBERNETES_SERVICE_HOST" in os.environ and (_ACCOUNT / "token").exists()
+    if not kubeconfig and in_cluster:
+        return _in_cluster()
+    path = Path(kubeconfig or _default_kubeconfig()).expanduser()
+    try:
+        text = path.read_text()
+    except OSError as exc:
+        raise errors.KubeConfigError(f"cannot read kubeconfig {path}: {exc.strerror}") from exc
+    cluster, user, namespace = _select(text, context)
+    files = _Files(path.parent)
+    if "exec" in user or "auth-provider" in user:
+        return _from_plugin(path, context, namespace)
+    return _build(cluster, user, namespace, files)
+
+
+def from_untrusted_kubeconfig(text: str, *, allow_insecure_tls: bool = False) -> ClusterConfig:
+    """Load a tenant's kubeconfig: embedded credentials only.
+
+    Raises:
+        KubeConfigError: it is malformed, runs a program, names a file, or skips TLS verification.
+    """
+    cluster, user, namespace = _select(text, "")
+    forbidden = {
+        "exec": user,
+        "auth-provider": user,
+        "tokenFile": user,
+        "client-certificate": user,
+        "client-key": user,
+        "certificate-authority": cluster,
+    }
+    for name, section in forbidden.items():
+        if section.get(name):
+            raise errors.KubeConfigError(f"kubeconfig field {name!r} is not allowed here")
+    plain = not str(cluster.get("server") or "").startswith("https://")
+    if not allow_insecure_tls and (plain or cluster.get("insecure-skip-tls-verify")):
+        raise errors.KubeConfigError("kubeconfig must use https and verify the server certificate")
+    return _build(cluster, user, namespace, _Files(None))
+
+
+class _Files:
+    """Reads ``<name>-data`` (base64), or the file called ``<name>`` when files are allowed."""
+
+    def __init__(self, folder: Path | None) -> None:
+        self._folder = folder
+
+    def pem(self, section: Mapping[str, Any], name: str) -> bytes | None:
+        data = section.get(f"{name}-data")
+        if data:
+            try:
+                return base64.b64decode(str(data), validate=False)
+            except (binascii.Error, ValueError) as exc:
+                raise errors.KubeConfigError(f"kubeconfig field {name}-data is not base64") from exc
+        path = section.get(name)
+        return self.path(str(path)).read_bytes() if path else None
+
+    def path(self, name: str) -> Path:
+        if self._folder is None:
+            raise errors.KubeConfigError("kubeconfig must not name files")
+        return self._folder / name
+
+
+def _build(
+    cluster: Mapping[str, Any], user: Mapping[str, Any], namespace: str, files: _Files
+) -> ClusterConfig:
+    try:
+        return ClusterConfig(
+            server=str(cluster["server"]).rstrip("/"),
+            ca=files.pem(cluster, "certificate-authority"),
+            client_cert=files.pem(user, "client-certificate"),
+            client_key=files.pem(user, "client-key"),
+            token=_token(user, files),
+            namespace=namespace,
+            proxy=cluster.get("proxy-url") or None,
+            tls_server_name=str(cluster.get("tls-server-name") or ""),
+            insecure_skip_tls_verify=bool(cluster.get("insecure-skip-tls-verify")),
+        )
+    except KeyError as exc:
+        raise errors.KubeConfigError(f"kubeconfig lacks {exc.args[0]!r}") from exc
+    except OSError as exc:
+        raise errors.KubeConfigError(f"kubeconfig names {exc.filename}: {exc.strerror}") from exc
+
+
+def _token(user: Mapping[str, Any], files: _Files) -> Callable[[], str] | None:
+    # client-go: tokenFile takes precedence over token (tools/clientcmd/api/types.go).
+    if user.get("tokenFile"):
+        return _file_token(files.path(str(user["tokenFile"])))
+    if user.get("token"):
+        token = str(user["token"])
+        return lambda: token
+    return None
+
+
+def _file_token(path: Path) -> Callable[[], str]:
+    def read() -> str:
+        return path.read_text().strip()
+
+    return read
+
+
+def _in_cluster() -> ClusterConfig:
+    host = os.environ["KUBERNETES_SERVICE_HOST"]
+    port = os.environ.get("KUBERNETES_SERVICE_PORT", "443")
+    host = f"[{host}]" if ":" in host else host
+    return ClusterConfig(
+        server=f"https://{host}:{port}",
+        ca=(_ACCOUNT / "ca.crt").read_bytes(),
+        token=_file_token(_ACCOUNT / "token"),
+        namespace=(_ACCOUNT / "namespace").read_text().strip() or "default",
+    )
+
+
+def _default_kubeconfig() -> str:
+    # KUBECONFIG may list several files; only the first that exists is read, they are not merged.
+    candidates = [part for part in os.environ.get("KUBECONFIG", "").split(os.pathsep) if part]
+    present = [part for part in candidates if Path(part).exists()]
+    return (present or candidates or ["~/.kube/config"])[0]
+
+
+def _select(text: str, context: str) -> tuple[Mapping[str, Any], Mapping[str, Any], str]:
+    """Return cluster, user and namespace of the current (or named) context."""
+    try:
+        doc = yaml.load(text, Loader=yaml.CSafeLoader)
+    except yaml.YAMLError as exc:
+        raise errors.KubeConfigError("kubeconfig is not YAML") from exc
+    if not isinstance(doc, dict):
+        raise errors.KubeConfigError("kubeconfig is not a mapping")
+    chosen = _named(doc, "contexts", "context", context or str(doc.get("current-context") or ""))
+    cluster = _named(doc, "clusters", "cluster", str(chosen.get("cluster") or ""))
+    user = _named(doc, "users", "user", str(chosen["user"])) if chosen.get("user") else {}
+    return cluster, user, str(chosen.get("namespace") or "default")
+
+
+def _named(doc: Mapping[str, Any], table: str, field_name: str, name: str) -> Mapping[str, Any]:
+    rows = doc.get(table)
+    for row in rows if isinstance(rows, list) else ():
+        if isinstance(row, dict) and row.get("name") == name:
+            value = row.get(field_name)
+            return value if isinstance(value, dict) else {}
+    raise errors.KubeConfigError(f"kubeconfig has no {field_name} {name!r}")
+
+
+def _from_plugin(path: Path, context: str, namespace: str) -> ClusterConfig:
+    """Let the official client run exec plugins and refresh OIDC tokens."""
+    # Lazy: 640 ms and 65 MB, needed on a developer's machine only.
+    from kubernetes import client, config  # noqa: PLC0415
+
+    def load() -> Any:
+        settings = client.Configuration()
+        loader: Any = config  # the package is not annotated
+        loader.load_kube_config(str(path), context or None, settings, persist_config=False)
+        return settings
+
+    def token() -> str:
+        header = load().get_api_key_with_prefix("authorization") or ""
+        return str(header).removeprefix("Bearer ")
+
+    loaded = load()
+    return ClusterConfig(
+        server=str(loaded.host),
+        ca=Path(loaded.ssl_ca_cert).read_bytes() if loaded.ssl_ca_cert else None,
+        client_cert=Path(loaded.cert_file).read_bytes() if loaded.cert_file else None,
+        client_key=Path(loaded.key_file).read_bytes() if loaded.key_file else None,
+        token=token,
+        namespace=namespace,
+        proxy=loaded.proxy or None,
+        insecure_skip_tls_verify=not loaded.verify_ssl,
+    )

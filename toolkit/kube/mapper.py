@@ -1,0 +1,104 @@
+"""Which REST path serves a kind: a cache of the server's aggregated discovery.
+
+Two requests (``/api`` and ``/apis``) fill it for all groups (KEP-3352). A kind that is not there
+refreshes it, at most once in a few seconds, because CRDs come and go. It does not know schemas.
+"""
+
+import asyncio
+import time
+from collections.abc import Awaitable, Callable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from toolkit.kube import errors
+from toolkit.objects import GroupVersionKind, Json, dig
+
+ACCEPT: Final = ",".join(
+    f"application/json;g=apidiscovery.k8s.io;v={version};as=APIGroupDiscoveryList"
+    for version in ("v2", "v2beta1")
+)
+_MIN_REFRESH_SECONDS: Final = 2.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Resource:
+    """How one kind is served."""
+
+    gvk: GroupVersionKind
+    plural: str
+    namespaced: bool
+    verbs: frozenset[str] = frozenset()
+
+    def path(self, name: str = "", namespace: str = "", *, subresource: str = "") -> str:
+        """Return the URL path of an object, or of the collection when the name is empty.
+
+        Raises:
+            ApiError: a namespaced object is named without its namespace.
+        """
+        group = f"/apis/{self.gvk.group}" if self.gvk.group else "/api"
+        parts = [f"{group}/{self.gvk.version}"]
+        if self.namespaced and namespace:
+            parts.append(f"namespaces/{namespace}")
+        elif self.namespaced and name:
+            raise errors.ApiError(
+                f"{self.gvk.kind}/{name} needs a namespace", status=400, api_reason="BadRequest"
+            )
+        parts.append(self.plural)
+        parts += [part for part in (name, subresource) if part]
+        return "/".join(parts)
+
+
+class RestMapper:
+    """Answers ``resource(gvk)`` from memory; asks the server when it must."""
+
+    def __init__(self, fetch: Callable[[str], Awaitable[Json]]) -> None:
+        self._fetch = fetch
+        self._resources: Mapping[GroupVersionKind, Resource] = {}
+        self._refreshed = float("-inf")
+        self._lock = asyncio.Lock()
+
+    async def resource(self, gvk: GroupVersionKind) -> Resource:
+        """Return how the kind is served.
+
+        Raises:
+            NoMatchError: the server does not serve it (looked up afresh, rate-limited).
+        """
+        found = self._resources.get(gvk)
+        if found is None:
+            await self._refresh(gvk)
+            found = self._resources.get(gvk)
+        if found is None:
+            raise errors.NoMatchError(f"no matches for kind {gvk.kind!r} in {gvk.api_version!r}")
+        return found
+
+    def invalidate(self) -> None:
+        """Forget everything; the next question asks the server."""
+        self._resources = {}
+        self._refreshed = float("-inf")
+
+    async def _refresh(self, wanted: GroupVersionKind) -> None:
+        async with self._lock:
+            fresh = time.monotonic() - self._refreshed < _MIN_REFRESH_SECONDS
+            if fresh or wanted in self._resources:
+                return
+            core, groups = await asyncio.gather(self._fetch("/api"), self._fetch("/apis"))
+            self._resources = {
+                resource.gvk: resource for doc in (core, groups) for resource in _resources(doc)
+            }
+            self._refreshed = time.monotonic()
+
+
+def _resources(discovery: Json) -> Iterator[Resource]:
+    """Yield what an ``APIGroupDiscoveryList`` lists; a stale group keeps its last known kinds."""
+    for group in discovery.get("items") or ():
+        for version in group.get("versions") or ():
+            for resource in version.get("resources") or ():
+                kind = dig(resource, "responseKind", "kind", default="")
+                yield Resource(
+                    gvk=GroupVersionKind(
+                        dig(group, "metadata", "name", default=""), version["version"], kind
+                    ),
+                    plural=resource["resource"],
+                    namespaced=resource.get("scope") == "Namespaced",
+                    verbs=frozenset(resource.get("verbs") or ()),
+                )

@@ -1,0 +1,298 @@
+"""Bytes to and from one API server: pool, TLS, credentials, pace, retries, metrics.
+
+A request is sent again only where that cannot do harm: 429 with ``Retry-After`` (the server did
+nothing), a refused connection (it was never sent), a reset one if the verb is idempotent, and
+once after a 401 with a token read afresh. What a failure means is for the callers to say.
+"""
+
+import asyncio
+import logging
+import os
+import random
+import ssl
+import tempfile
+import time
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from contextlib import asynccontextmanager, contextmanager
+from dataclasses import dataclass
+from typing import Any, Final
+
+import aiohttp
+import msgspec
+import multidict
+
+from toolkit import telemetry
+from toolkit.kube import errors
+from toolkit.kube.config import ClusterConfig
+
+logger = logging.getLogger(__name__)
+
+_ATTEMPTS: Final = 4
+_MAX_RETRY_AFTER: Final = 30.0
+_IN_FLIGHT: Final = 64
+_CONNECT_SECONDS: Final = 10.0
+_TOKEN_SECONDS: Final = 60.0
+_IDEMPOTENT: Final = frozenset({"GET", "HEAD", "PUT", "DELETE"})
+_ENDLESS: Final = aiohttp.ClientTimeout(total=None, sock_connect=_CONNECT_SECONDS)
+APPLY: Final = "application/apply-patch+yaml"
+
+Headers = Mapping[str, str | Sequence[str]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Request:
+    """What to send; a header may have several values."""
+
+    method: str
+    path: str
+    query: Mapping[str, str]
+    headers: Headers
+    data: bytes | None = None
+
+    @property
+    def replayable(self) -> bool:
+        """Tell whether sending it twice does the same as sending it once."""
+        return self.method in _IDEMPOTENT or self.headers.get("Content-Type") == APPLY
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """A successful answer."""
+
+    status: int
+    body: bytes
+
+
+class Transport:
+    """One TCP pool to one server, shared by all identities that use it."""
+
+    def __init__(self, cluster: ClusterConfig, *, qps: float, burst: int, timeout: float) -> None:
+        self.server = cluster.server
+        self._host = cluster.server.partition("://")[2]
+        self._proxy = cluster.proxy
+        self._token = _Token(cluster)
+        self._pace = _Pace(qps, burst)
+        self._slots = asyncio.Semaphore(_IN_FLIGHT)
+        self._timeout = aiohttp.ClientTimeout(total=timeout, sock_connect=_CONNECT_SECONDS)
+        self._server_name = cluster.tls_server_name or None
+        self._session = aiohttp.ClientSession(
+            connector=aiohttp.TCPConnector(limit=0, ssl=_tls(cluster)),
+            skip_auto_headers=("User-Agent", "Accept-Encoding"),
+            headers={
+                "User-Agent": "penstock",
+                "Accept": "application/json",
+                "Accept-Encoding": "identity",
+            },
+            cookie_jar=aiohttp.DummyCookieJar(),
+        )
+
+    async def close(self) -> None:
+        """Close every connection."""
+        await self._session.close()
+
+    async def send(self, request: Request) -> Reply:
+        """Send one request, again if that is safe, and return the successful answer.
+
+        Raises:
+            ApiError: the class for the status, or ``UnreachableError``.
+        """
+        for attempt in range(1, _ATTEMPTS + 1):
+            token = await self._token.get()
+            try:
+                return await self._once(request, token)
+            except errors.ApiError as exc:
+                pause = _pause(exc, attempt, replay=request.replayable)
+                if isinstance(exc, errors.UnauthorizedError) and attempt == 1:
+                    pause = 0.0 if await self._token.renew(token) else None
+                if pause is None or attempt == _ATTEMPTS:
+                    raise
+            await asyncio.sleep(pause)
+        raise AssertionError("the last attempt returns or raises")
+
+    @asynccontextmanager
+    async def stream(self, request: Request) -> AsyncIterator[AsyncIterator[bytes]]:
+        """Open a request whose answer has no end, and give its chunks.
+
+        Raises:
+            ApiError: the server refuses it, or the connection breaks while it is read.
+        """
+        await self._pace.wait()
+        token = await self._token.get()
+        with _translated(self._host):
+            # Headers come at once, also for a watch without events; the body may take for ever.
+            async with asyncio.timeout(self._timeout.total):
+                response = await self._open(request, token, _ENDLESS)
+            async with response:
+                if response.status == 401:
+                    await self._token.renew(token)
+                await self._check(request, response)
+                yield response.content.iter_any()
+
+    async def _once(self, request: Request, token: str) -> Reply:
+        await self._pace.wait()
+        async with self._slots:
+            began = time.monotonic()
+            with _translated(self._host):
+                response = await self._open(request, token, self._timeout)
+                async with response:
+                    await self._check(request, response)
+                    body = await response.read()
+            took = time.monotonic() - began
+        telemetry.CLIENT_DURATION.labels(self._host, request.method).observe(took)
+        return Reply(response.status, body)
+
+    async def _open(
+        self, request: Request, token: str, limits: aiohttp.ClientTimeout
+    ) -> aiohttp.ClientResponse:
+        # Redirects are refused: they would carry the token and the impersonation elsewhere.
+        try:
+            return await self._session.request(
+                request.method,
+                self.server + request.path,
+                params=request.query,
+                data=request.data,
+                headers=_merge(request.headers, token),
+                timeout=limits,
+                proxy=self._proxy,
+                server_hostname=self._server_name,
+                allow_redirects=False,
+            )
+        except (aiohttp.ClientError, OSError):
+            telemetry.CLIENT_REQUESTS.labels("<error>", self._host, request.method).inc()
+            raise
+
+    async def _check(self, request: Request, response: aiohttp.ClientResponse) -> None:
+        telemetry.CLIENT_REQUESTS.labels(str(response.status), self._host, request.method).inc()
+        for warning in response.headers.getall("Warning", ()):
+            logger.debug("the API server warns", extra={"warning": warning})
+        if response.status < 300:
+            return
+        text = await response.read()
+        raise errors.from_status(
+            response.status,
+            _status(text),
+            retry_after=_seconds(response.headers.get("Retry-After")),
+        )
+
+
+class _Token:
+    """The bearer token: read in a thread, at most once a minute and after a 401."""
+
+    def __init__(self, cluster: ClusterConfig) -> None:
+        self._read = cluster.token
+        self._value = ""
+        self._expires = float("-inf")
+        self._lock = asyncio.Lock()
+
+    async def get(self) -> str:
+        """Return the token; empty when the identity is a client certificate."""
+        if self._read and time.monotonic() >= self._expires:
+            await self.renew(self._value)
+        return self._value
+
+    async def renew(self, refused: str) -> bool:
+        """Read the token again unless somebody just did; tell whether it is another one now."""
+        async with self._lock:
+            if self._read and self._value == refused:
+                try:
+                    self._value = await asyncio.to_thread(self._read)
+                except OSError as exc:
+                    raise errors.UnreachableError(f"cannot read the token: {exc.strerror}") from exc
+                self._expires = time.monotonic() + _TOKEN_SECONDS
+            return self._value != refused
+
+
+class _Pace:
+    """A token bucket: ``qps`` a second, ``burst`` at once; no limit unless ``qps`` is positive."""
+
+    def __init__(self, qps: float, burst: int) -> None:
+        self._interval = 1 / qps if qps > 0 else 0.0
+        self._slack = self._interval * max(burst - 1, 0)
+        self._next = float("-inf")
+
+    async def wait(self) -> None:
+        """Sleep until the next request may go."""
+        if not self._interval:
+            return
+        now = time.monotonic()
+        self._next = max(self._next, now - self._slack) + self._interval
+        ahead = self._next - self._interval - now
+        if ahead > 0:
+            await asyncio.sleep(ahead)
+
+
+@contextmanager
+def _translated(host: str) -> Iterator[None]:
+    """Turn the network's exceptions into ``UnreachableError``."""
+    try:
+        yield
+    except TimeoutError as exc:
+        raise errors.UnreachableError(f"no answer from {host} in time") from exc
+    except aiohttp.ClientConnectorError as exc:
+        # The request was never sent, so any verb may try again.
+        raise errors.UnreachableError(f"cannot connect to {host}: {exc}", sent=False) from exc
+    except (aiohttp.ClientError, OSError) as exc:
+        raise errors.UnreachableError(f"connection to {host} failed: {exc}") from exc
+
+
+def _pause(exc: errors.ApiError, attempt: int, *, replay: bool) -> float | None:
+    """Return the seconds to wait before the request may be sent again; None: it must not."""
+    if isinstance(exc, errors.TooManyRequestsError):
+        after = exc.retry_after
+        return None if after is None else min(after, _MAX_RETRY_AFTER)
+    if isinstance(exc, errors.UnreachableError) and (replay or not exc.sent):
+        return random.uniform(0.05, 0.1) * float(2**attempt)  # noqa: S311 - jitter
+    return None
+
+
+def _merge(headers: Headers, token: str) -> multidict.CIMultiDict[str]:
+    merged: multidict.CIMultiDict[str] = multidict.CIMultiDict()
+    for name, value in headers.items():
+        for single in (value,) if isinstance(value, str) else value:
+            merged.add(name, single)
+    if token:
+        merged["Authorization"] = f"Bearer {token}"
+    return merged
+
+
+def _status(text: bytes) -> Mapping[str, Any]:
+    """Decode a ``Status``; proxies answer with plain text, which becomes the message."""
+    try:
+        body = msgspec.json.decode(text)
+    except msgspec.DecodeError:
+        return {"message": text[:300].decode(errors="replace").strip()}
+    return body if isinstance(body, dict) else {}
+
+
+def _seconds(header: str | None) -> float | None:
+    return float(header) if header and header.isdecimal() else None
+
+
+def _tls(cluster: ClusterConfig) -> ssl.SSLContext | bool:
+    if not cluster.server.startswith("https://"):
+        return True
+    try:
+        context = ssl.create_default_context(cadata=cluster.ca.decode() if cluster.ca else None)
+        if cluster.insecure_skip_tls_verify:
+            context.check_hostname = False
+            context.verify_mode = ssl.CERT_NONE
+        if cluster.client_cert and cluster.client_key:
+            _load_pair(context, cluster.client_cert + b"\n" + cluster.client_key)
+    except (ssl.SSLError, ValueError) as exc:
+        raise errors.KubeConfigError(
+            f"certificates for {cluster.server} do not load: {exc}"
+        ) from exc
+    return context
+
+
+def _load_pair(context: ssl.SSLContext, pem: bytes) -> None:
+    """Load certificate and key; OpenSSL wants a path, so the key lies in an unlinked file."""
+    with tempfile.NamedTemporaryFile(prefix="penstock-", dir=_private_folder()) as file:
+        file.write(pem)
+        file.flush()
+        context.load_cert_chain(file.name)
+
+
+def _private_folder() -> str | None:
+    """Prefer memory to disk for a private key."""
+    return "/dev/shm" if os.access("/dev/shm", os.W_OK) else None  # noqa: S108 - mode 0600

@@ -1,0 +1,207 @@
+"""Logs that the ``flux`` command line can read, and metrics that existing dashboards know.
+
+Names and labels of ``gotk_*``, ``controller_runtime_*``, ``workqueue_*``, ``rest_client_*`` and
+``leader_election_*`` are those of Flux, controller-runtime and client-go. Metrics are module
+constants on the default registry, as ``prometheus_client`` means them to be used.
+"""
+
+import datetime as dt
+import logging
+import sys
+from collections.abc import Mapping, MutableMapping
+from typing import Any, Final, Literal
+
+import msgspec
+import prometheus_client as prom
+
+_OBJECT: Final = ("kind", "name", "namespace")
+_FLUX_BUCKETS: Final = tuple(0.01 * (180_000.0 ** (step / 9)) for step in range(10))
+"""Ten exponential buckets from 10 ms to 1,800 s (fluxcd/pkg/runtime/metrics)."""
+
+RECONCILE_DURATION: Final = prom.Histogram(
+    "gotk_reconcile_duration_seconds",
+    "Duration in seconds of a reconciliation.",
+    _OBJECT,
+    buckets=_FLUX_BUCKETS,
+)
+RECONCILE_CONDITION: Final = prom.Gauge(
+    "gotk_reconcile_condition",
+    "Current condition status of an object.",
+    (*_OBJECT, "type", "status"),
+)
+RECONCILE_ERRORS: Final = prom.Counter(
+    "gotk_reconcile_error", "Reconciliations that failed.", _OBJECT
+)
+SUSPEND_STATUS: Final = prom.Gauge(
+    "gotk_suspend_status", "Whether an object is suspended (1) or not (0).", _OBJECT
+)
+CONTROLLER_RECONCILES: Final = prom.Counter(
+    "controller_runtime_reconcile", "Reconciliations per controller.", ("controller", "result")
+)
+CONTROLLER_ERRORS: Final = prom.Counter(
+    "controller_runtime_reconcile_errors",
+    "Reconciliations per controller that failed.",
+    ("controller",),
+)
+CONTROLLER_DURATION: Final = prom.Histogram(
+    "controller_runtime_reconcile_time_seconds",
+    "Duration of reconciliations per controller.",
+    ("controller",),
+)
+CONTROLLER_WORKERS: Final = prom.Gauge(
+    "controller_runtime_max_concurrent_reconciles", "Workers per controller.", ("controller",)
+)
+CONTROLLER_ACTIVE: Final = prom.Gauge(
+    "controller_runtime_active_workers", "Workers at work per controller.", ("controller",)
+)
+QUEUE_DEPTH: Final = prom.Gauge("workqueue_depth", "Keys waiting for a worker.", ("name",))
+QUEUE_ADDS: Final = prom.Counter("workqueue_adds", "Keys added.", ("name",))
+QUEUE_RETRIES: Final = prom.Counter("workqueue_retries", "Retries with back-off.", ("name",))
+QUEUE_LATENCY: Final = prom.Histogram(
+    "workqueue_queue_duration_seconds", "How long a key waits for a worker.", ("name",)
+)
+QUEUE_WORK: Final = prom.Histogram(
+    "workqueue_work_duration_seconds", "How long a worker holds a key.", ("name",)
+)
+QUEUE_UNFINISHED: Final = prom.Gauge(
+    "workqueue_unfinished_work_seconds", "Seconds of work in progress, summed up.", ("name",)
+)
+QUEUE_LONGEST: Final = prom.Gauge(
+    "workqueue_longest_running_processor_seconds", "Age of the oldest work in progress.", ("name",)
+)
+CLIENT_REQUESTS: Final = prom.Counter(
+    "rest_client_requests", "Requests to API servers.", ("code", "host", "method")
+)
+CLIENT_DURATION: Final = prom.Histogram(
+    "rest_client_request_duration_seconds", "Latency of API requests.", ("host", "verb")
+)
+INFORMER_DECODE_ERRORS: Final = prom.Counter(
+    "penstock_informer_decode_errors", "Objects skipped because they do not decode.", ("kind",)
+)
+INFORMER_RELISTS: Final = prom.Counter(
+    "penstock_informer_lists", "Times a cache was filled anew.", ("kind",)
+)
+EVENTS_DROPPED: Final = prom.Counter(
+    "penstock_events_dropped",
+    "Events lost because the queue was full or sending failed.",
+    ("sink",),
+)
+LEADER: Final = prom.Gauge(
+    "leader_election_master_status", "Whether this process leads (1) or not (0).", ("name",)
+)
+
+_STANDARD_FIELDS: Final = frozenset(logging.makeLogRecord({}).__dict__) | {
+    "message",
+    "asctime",
+    "taskName",
+    "fields",
+}
+_LEVELS: Final = {
+    "trace": logging.DEBUG,
+    "debug": logging.DEBUG,
+    "info": logging.INFO,
+    "error": logging.ERROR,
+}
+
+
+class JsonFormatter(logging.Formatter):
+    """One JSON object a line: ``level, ts, msg`` and the record's own fields."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        """Render the record; fields come from ``extra`` and from an ``ObjectLogger``."""
+        line: dict[str, Any] = {
+            "level": "info" if record.levelno < logging.ERROR else "error",
+            "ts": timestamp(record.created),
+            "msg": record.getMessage(),
+        }
+        if record.levelno < logging.INFO:
+            line["level"] = "debug"
+        line |= _fields(record)
+        if record.exc_info and record.exc_info[0]:
+            line.setdefault("error", str(record.exc_info[1]))
+            line["stacktrace"] = self.formatException(record.exc_info)
+        return msgspec.json.encode(line, enc_hook=str).decode()
+
+
+class ConsoleFormatter(logging.Formatter):
+    """Tab-separated lines for a terminal: time, level, message, fields as JSON."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        """Render the record."""
+        fields = _fields(record)
+        parts = [timestamp(record.created), record.levelname, record.getMessage()]
+        if fields:
+            parts.append(msgspec.json.encode(fields, enc_hook=str).decode())
+        if record.exc_info and record.exc_info[0]:
+            parts.append(self.formatException(record.exc_info))
+        return "\t".join(parts)
+
+
+class ObjectLogger(logging.LoggerAdapter[logging.Logger]):
+    """Adds the keys of one reconciled object to every line.
+
+    They travel in one attribute, because ``name`` is a field of ``LogRecord`` itself.
+    """
+
+    def process(
+        self, msg: Any, kwargs: MutableMapping[str, Any]
+    ) -> tuple[Any, MutableMapping[str, Any]]:
+        """Merge the object's fields with those of this call."""
+        extra = dict(kwargs.get("extra") or {})
+        kwargs["extra"] = {"fields": {**(self.extra or {}), **extra}}
+        return msg, kwargs
+
+
+def configure_logging(level: str, encoding: Literal["json", "console"]) -> None:
+    """Send all logs to standard error (``--log-level``, ``--log-encoding``)."""
+    handler = logging.StreamHandler(sys.stderr)
+    handler.setFormatter(JsonFormatter() if encoding == "json" else ConsoleFormatter())
+    root = logging.getLogger()
+    root.handlers[:] = [handler]
+    root.setLevel(_LEVELS[level])
+    for noisy in ("asyncio", "aiohttp.access", "asyncssh"):
+        logging.getLogger(noisy).setLevel(max(logging.WARNING, _LEVELS[level]))
+
+
+def timestamp(seconds: float) -> str:
+    """Return a Unix time as RFC 3339 in UTC with microseconds."""
+    moment = dt.datetime.fromtimestamp(seconds, dt.UTC)
+    return moment.strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+
+
+def format_duration(seconds: float) -> str:
+    """Return seconds as Go's ``time.Duration.String`` does: ``1.2s``, ``10m0s``, ``350ms``."""
+    if seconds < 0:
+        return "-" + format_duration(-seconds)
+    nanos = round(seconds * 1e9)
+    if nanos == 0:
+        return "0s"
+    for unit, size in (("ns", 1), ("µs", 1_000), ("ms", 1_000_000)):
+        if nanos < size * 1_000 and nanos < 1_000_000_000:
+            return _decimal(nanos, size) + unit
+    minutes, rest = divmod(nanos, 60_000_000_000)
+    hours, minutes = divmod(minutes, 60)
+    text = _decimal(rest, 1_000_000_000) + "s"
+    if hours:
+        return f"{hours}h{minutes}m{text}"
+    return f"{minutes}m{text}" if minutes else text
+
+
+def forget_object(kind: str, name: str, namespace: str) -> None:
+    """Remove the series of an object that is gone."""
+    labels = {"kind": kind, "name": name, "namespace": namespace}
+    for metric in (RECONCILE_DURATION, RECONCILE_CONDITION, RECONCILE_ERRORS, SUSPEND_STATUS):
+        metric.remove_by_labels(labels)
+
+
+def _decimal(value: int, size: int) -> str:
+    whole, rest = divmod(value, size)
+    if not rest:
+        return str(whole)
+    digits = len(str(size)) - 1
+    return f"{whole}.{rest:0{digits}d}".rstrip("0")
+
+
+def _fields(record: logging.LogRecord) -> Mapping[str, Any]:
+    extra = {k: v for k, v in record.__dict__.items() if k not in _STANDARD_FIELDS}
+    return {**getattr(record, "fields", {}), **extra}
