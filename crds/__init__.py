@@ -4,8 +4,15 @@ from typing import Final
 
 from msgspec import Struct
 
-from crds import kustomize, source
-from crds.kind import Column, Kind
+from crds import (
+    kustomize,
+    kustomize_v1beta1,
+    kustomize_v1beta2,
+    source,
+    source_v1beta1,
+    source_v1beta2,
+)
+from crds.kind import Column, Kind, OldVersion
 
 _READY: Final = Column("Ready", '.status.conditions[?(@.type=="Ready")].status')
 _STATUS: Final = Column("Status", '.status.conditions[?(@.type=="Ready")].message')
@@ -22,6 +29,10 @@ GIT_REPOSITORY: Final = Kind(
     categories=("all", "fluxcd", "fluxcd-sources"),
     columns=(Column("URL", ".spec.url"), _AGE, _READY, _STATUS),
     component="source-controller",
+    older=(
+        OldVersion("v1beta2", source_v1beta2.GitRepository),
+        OldVersion("v1beta1", source_v1beta1.GitRepository),
+    ),
 )
 KUSTOMIZATION: Final = Kind(
     model=kustomize.Kustomization,
@@ -34,6 +45,10 @@ KUSTOMIZATION: Final = Kind(
     categories=("all", "fluxcd", "fluxcd-appliers"),
     columns=(_AGE, _READY, _STATUS),
     component="kustomize-controller",
+    older=(
+        OldVersion("v1beta2", kustomize_v1beta2.Kustomization),
+        OldVersion("v1beta1", kustomize_v1beta1.Kustomization),
+    ),
 )
 
 KINDS: Final[tuple[Kind[Struct], ...]] = (

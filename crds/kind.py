@@ -24,7 +24,6 @@ class OldVersion:
 
     version: str
     model: type[Struct]
-    columns: tuple[Column, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

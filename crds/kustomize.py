@@ -76,6 +76,7 @@ class KustomizationSpec(meta.ApiStruct, frozen=True, kw_only=True):
             "has(self.sourceRef) || (has(self.sourceRefs) && size(self.sourceRefs) > 0)",
             "sourceRef is required unless sourceRefs has at least one entry",
             field=".sourceRef",
+            reason="FieldValueRequired",
         ),
     )
 
@@ -208,7 +209,7 @@ class ResourceInventory(meta.ApiStruct, frozen=True, kw_only=True):
     """All objects that this Kustomization applied and still owns."""
 
     entries: list[ResourceRef]
-    """The objects, in the order in which they were applied."""
+    """The objects."""
 
 
 class HistoryEntry(meta.ApiStruct, frozen=True, kw_only=True):
@@ -235,7 +236,7 @@ class KustomizationStatus(meta.ApiStruct, frozen=True, kw_only=True):
 
     observed_generation: meta.Count = 0
     """Generation of the spec that this status describes; -1 before the first look."""
-    conditions: list[meta.Condition] = field(default_factory=list)
+    conditions: meta.Conditions = field(default_factory=list)
     """Ready, and while they hold Reconciling, Stalled, Healthy."""
     last_applied_revision: str = ""
     """Revision whose objects were all applied, and healthy where that was asked for."""

@@ -27,7 +27,8 @@ Extensions: TypeAlias = dict[str, Json]
 """Schema keywords that the type system does not say."""
 
 ATOMIC: Final[Extensions] = {"x-kubernetes-map-type": "atomic"}
-IMPLIED: Final[Extensions] = {"x-penstock-implied-default": True}
+IMPLIED_DEFAULT: Final = "x-penstock-implied-default"
+IMPLIED: Final[Extensions] = {IMPLIED_DEFAULT: True}
 """Marks a default that the controller assumes but the API server does not write into objects."""
 
 MESSAGE_LIMIT: Final = 32768
@@ -83,6 +84,17 @@ class Condition(ApiStruct, frozen=True, kw_only=True):
     """When the status last changed from one value to another."""
     observed_generation: Annotated[Count, Meta(ge=0)] = 0
     """Generation of the object that the condition was computed from."""
+
+
+Conditions: TypeAlias = Annotated[
+    list[Condition],
+    Meta(
+        extra_json_schema={
+            "x-kubernetes-list-type": "map",
+            "x-kubernetes-list-map-keys": ["type"],
+        }
+    ),
+]
 
 
 class LocalObjectReference(ApiStruct, frozen=True, kw_only=True):

@@ -1,6 +1,7 @@
 """One CEL rule of a struct: what must hold between fields, and what to tell the user."""
 
 from dataclasses import dataclass
+from typing import Literal
 
 
 @dataclass(frozen=True, slots=True)
@@ -14,3 +15,6 @@ class Rule:
     expression: str
     message: str
     field: str = ""
+    reason: Literal["FieldValueInvalid", "FieldValueRequired", "FieldValueForbidden"] = (
+        "FieldValueInvalid"
+    )

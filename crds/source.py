@@ -72,6 +72,7 @@ class GitRepositorySpec(meta.ApiStruct, frozen=True, kw_only=True):
             "(has(self.provider) && self.provider in ['aws', 'azure'])",
             "serviceAccountName can only be set when provider is 'aws' or 'azure'",
             field=".serviceAccountName",
+            reason="FieldValueForbidden",
         ),
     )
 
@@ -129,7 +130,7 @@ class GitRepositoryStatus(meta.ApiStruct, frozen=True, kw_only=True):
 
     observed_generation: meta.Count = 0
     """Generation of the spec that this status describes; -1 before the first look."""
-    conditions: list[meta.Condition] = field(default_factory=list)
+    conditions: meta.Conditions = field(default_factory=list)
     """Ready, and while they hold Reconciling, Stalled, ArtifactInStorage, SourceVerified,
     ArtifactOutdated, FetchFailed, StorageOperationFailed, IncludeUnavailable."""
     artifact: meta.Artifact | None = None

@@ -1,0 +1,53 @@
+"""The texts below attributes, read from the source of the module that a struct is in.
+
+Python drops a string that follows an attribute, and the model library knows no field docs but
+``Meta(description=…)``, which buries a field's type under its text. So the generator reads the
+source once; nothing needs this at run time.
+"""
+
+import ast
+import inspect
+import sys
+from collections.abc import Iterator, Mapping
+from functools import cache
+
+from msgspec import Struct
+
+
+def field_docs(struct: type[Struct]) -> Mapping[str, str]:
+    """Return the text of each attribute that has one, as paragraphs of one line each.
+
+    An older version (a module named ``<group>_<version>``) says only what is its own: other
+    texts are those of the struct with the same name in the newest version of its group.
+    """
+    newest, _, _ = struct.__module__.partition("_v")
+    return _module_docs(newest).get(struct.__name__, {}) | _module_docs(struct.__module__).get(
+        struct.__name__, {}
+    )
+
+
+def class_doc(struct: type[Struct]) -> str:
+    """Return the struct's docstring, as paragraphs of one line each."""
+    return _unwrap(struct.__doc__ or "")
+
+
+@cache
+def _module_docs(module: str) -> dict[str, dict[str, str]]:
+    tree = ast.parse(inspect.getsource(sys.modules[module]))
+    return {
+        node.name: dict(_documented(node)) for node in tree.body if isinstance(node, ast.ClassDef)
+    }
+
+
+def _documented(node: ast.ClassDef) -> Iterator[tuple[str, str]]:
+    for statement, following in zip(node.body, node.body[1:], strict=False):
+        if not isinstance(statement, ast.AnnAssign) or not isinstance(statement.target, ast.Name):
+            continue
+        match following:
+            case ast.Expr(value=ast.Constant(value=str(text))):
+                yield statement.target.id, _unwrap(text)
+
+
+def _unwrap(text: str) -> str:
+    paragraphs = inspect.cleandoc(text).split("\n\n")
+    return "\n".join(" ".join(paragraph.split()) for paragraph in paragraphs)

@@ -1,0 +1,145 @@
+"""From a struct to the structural schema of a CustomResourceDefinition.
+
+The model library's own JSON Schema holds ``$ref``, ``anyOf`` with null and null defaults, none of
+which a structural schema may hold (KEP-1150). So the types are walked here instead: every nested
+struct is inlined, ``None`` means absent, and what a struct says beside its fields (``RULES``,
+``SCHEMA``) becomes ``x-kubernetes-…`` keywords. Recursive types are not supported.
+"""
+
+from typing import Any, Final, TypeAlias
+
+import msgspec
+from msgspec import Struct, inspect
+
+from crds import docstrings, meta
+from crds.rules import Rule
+
+Schema: TypeAlias = dict[str, Any]
+
+_API_VERSION: Final = "Version of the API that this object is written in, as `<group>/<version>`."
+_KIND: Final = "Kind of the object."
+
+
+def schema_of(model: type[Struct]) -> Schema:
+    """Return the ``openAPIV3Schema`` of a kind, whose struct has metadata, spec and status."""
+    schema: Schema = _without_implied(annotated(model))
+    return schema
+
+
+def annotated(model: type[Struct]) -> Schema:
+    """Return the schema with implied defaults beside it, under a keyword for documentation only."""
+    schema = _struct(_struct_type(model))
+    schema["properties"] |= {
+        "apiVersion": {"type": "string", "description": _API_VERSION},
+        "kind": {"type": "string", "description": _KIND},
+        "metadata": {"type": "object"},
+    }
+    return schema
+
+
+def _without_implied(node: Any) -> Any:
+    match node:
+        case dict():
+            return {k: _without_implied(v) for k, v in node.items() if k != meta.IMPLIED_DEFAULT}
+        case list():
+            return [_without_implied(each) for each in node]
+        case _:
+            return node
+
+
+def _struct_type(model: type[Struct]) -> inspect.StructType:
+    info = inspect.type_info(model)
+    if not isinstance(info, inspect.StructType):
+        raise TypeError(f"{model} is not a struct")
+    return info
+
+
+def _struct(info: inspect.StructType) -> Schema:
+    docs = docstrings.field_docs(info.cls)
+    schema: Schema = {
+        "type": "object",
+        "description": docstrings.class_doc(info.cls),
+        "properties": {
+            field.encode_name: _property(field, docs.get(field.name, "")) for field in info.fields
+        },
+    }
+    required = sorted(field.encode_name for field in info.fields if field.required)
+    if required:
+        schema["required"] = required
+    if issubclass(info.cls, meta.ApiStruct):
+        schema |= info.cls.SCHEMA
+        if info.cls.RULES:
+            schema["x-kubernetes-validations"] = [_rule(rule) for rule in info.cls.RULES]
+    return schema
+
+
+def _rule(rule: Rule) -> Schema:
+    entry = {"rule": rule.expression, "message": rule.message, "reason": rule.reason}
+    return entry | ({"fieldPath": rule.field} if rule.field else {})
+
+
+def _property(field: inspect.Field, description: str) -> Schema:
+    schema = _schema(field.type)
+    if description:
+        schema["description"] = description
+    if default := _default(field):
+        schema[meta.IMPLIED_DEFAULT if meta.IMPLIED_DEFAULT in schema else "default"] = default
+    return schema
+
+
+def _default(field: inspect.Field) -> Any:
+    if field.default_factory is not msgspec.NODEFAULT:
+        return msgspec.to_builtins(field.default_factory())
+    if field.default is msgspec.NODEFAULT:
+        return None
+    return msgspec.to_builtins(field.default)
+
+
+def _schema(info: inspect.Type) -> Schema:
+    match info:
+        case inspect.Metadata(type=inner, extra_json_schema=extra):
+            return _schema(inner) | (extra or {})
+        case inspect.UnionType(types=types):
+            return _optional(info, types)
+        case inspect.StructType():
+            return _struct(info)
+        case inspect.ListType(item_type=item):
+            bounds = {"minItems": info.min_length, "maxItems": info.max_length}
+            return {"type": "array", "items": _schema(item)} | _given(bounds)
+        case inspect.DictType(value_type=value):
+            bounds = {"minProperties": info.min_length, "maxProperties": info.max_length}
+            return {"type": "object", "additionalProperties": _schema(value)} | _given(bounds)
+        case _:
+            return _scalar(info)
+
+
+def _optional(info: inspect.Type, types: tuple[inspect.Type, ...]) -> Schema:
+    present = [each for each in types if not isinstance(each, inspect.NoneType)]
+    if len(present) != 1:
+        raise TypeError(f"a structural schema has no union: {info}")
+    return _schema(present[0])
+
+
+def _scalar(info: inspect.Type) -> Schema:
+    match info:
+        case inspect.StrType():
+            bounds = {
+                "pattern": info.pattern,
+                "minLength": info.min_length,
+                "maxLength": info.max_length,
+            }
+            return {"type": "string"} | _given(bounds)
+        case inspect.IntType():
+            return {"type": "integer"} | _given({"minimum": info.ge, "maximum": info.le})
+        case inspect.BoolType():
+            return {"type": "boolean"}
+        case inspect.LiteralType(values=values):
+            return {"type": "string", "enum": list(values)}
+        case inspect.AnyType():
+            return {"x-kubernetes-preserve-unknown-fields": True}
+        case _:
+            raise TypeError(f"no structural schema for {info}")
+
+
+def _given(bounds: Schema) -> Schema:
+    return {key: value for key, value in bounds.items() if value is not None}

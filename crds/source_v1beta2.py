@@ -1,0 +1,66 @@
+"""``source.toolkit.fluxcd.io/v1beta2``: GitRepository as Flux served it up to 2.7.
+
+Fields without a text below them mean what they mean in ``crds.source``.
+"""
+
+from typing import Annotated, Literal
+
+from msgspec import Meta, Struct, field
+
+from crds import meta, source, source_v1beta1
+
+
+class GitRepositoryVerification(meta.ApiStruct, frozen=True, kw_only=True):
+    """Whose OpenPGP signature to demand."""
+
+    mode: Literal["head"]
+    """What must be signed: the commit that is checked out."""
+    secret_ref: meta.LocalObjectReference
+
+
+class GitRepositorySpec(meta.ApiStruct, frozen=True, kw_only=True):
+    """What to fetch, how often, and with which credentials."""
+
+    url: Annotated[str, Meta(pattern=r"^(http|https|ssh)://.*$")]
+    interval: meta.Duration
+    timeout: meta.ShortDuration = "60s"
+    ref: source.GitRepositoryRef | None = None
+    secret_ref: meta.LocalObjectReference | None = None
+    verify: GitRepositoryVerification | None = None
+    ignore: str = ""
+    suspend: bool = False
+    git_implementation: Literal["go-git", "libgit2"] = "go-git"
+    """Deprecated: there is one implementation. Accepted and without effect."""
+    recurse_submodules: bool = False
+    include: list[source.GitRepositoryInclude] = field(default_factory=list)
+    access_from: source_v1beta1.AccessFrom | None = None
+    """Deprecated: accepted and without effect."""
+
+
+class GitRepositoryStatus(meta.ApiStruct, frozen=True, kw_only=True):
+    """What was fetched last, and how that went."""
+
+    observed_generation: meta.Count = 0
+    conditions: meta.Conditions = field(default_factory=list)
+    url: str = ""
+    """Address of the newest artifact."""
+    artifact: meta.Artifact | None = None
+    included_artifacts: list[meta.Artifact] = field(default_factory=list)
+    content_config_checksum: str = ""
+    """Deprecated: checksum over ignore, include and submodule settings of the last artifact."""
+    observed_ignore: str | None = None
+    observed_recurse_submodules: bool = False
+    observed_include: list[source.GitRepositoryInclude] = field(default_factory=list)
+    last_handled_reconcile_at: str = ""
+
+
+class GitRepository(Struct, frozen=True, kw_only=True, rename="camel"):
+    """A Git repository whose files at one revision are offered as an artifact."""
+
+    api_version: str = f"{source.GROUP}/v1beta2"
+    kind: str = "GitRepository"
+    metadata: meta.ObjectMeta = meta.ObjectMeta()
+    spec: GitRepositorySpec
+    status: GitRepositoryStatus = field(
+        default_factory=lambda: GitRepositoryStatus(observed_generation=-1)
+    )
