@@ -5,7 +5,7 @@ They are the same in every version of the group unless that version's module say
 
 from typing import Annotated, ClassVar, Literal
 
-from msgspec import Meta, field
+from msgspec import UNSET, Meta, field
 
 from crds import meta
 
@@ -63,7 +63,7 @@ class Json6902(meta.ApiStruct, frozen=True, kw_only=True):
     """JSON pointer to the place to change."""
     from_: str = field(name="from", default="")
     """JSON pointer to move or copy from."""
-    value: meta.Json = None
+    value: meta.Json = UNSET
     """Value to add, replace by or test for."""
 
 

@@ -90,7 +90,7 @@ def _property(field: inspect.Field, description: str) -> Schema:
 def _default(field: inspect.Field) -> Any:
     if field.default_factory is not msgspec.NODEFAULT:
         return msgspec.to_builtins(field.default_factory())
-    if field.default is msgspec.NODEFAULT:
+    if field.default in (msgspec.NODEFAULT, msgspec.UNSET):
         return None
     return msgspec.to_builtins(field.default)
 

@@ -1,0 +1,109 @@
+"""No version of a kind may lose a field between the wire and the model."""
+
+import re
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+import yaml
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from msgspec import Struct, inspect
+
+import crds
+
+MODELS = {
+    f"{kind.group}/{version} {kind.kind}": (kind, version, model)
+    for kind in crds.KINDS
+    for version, model in [
+        (kind.version, kind.model),
+        *((old.version, old.model) for old in kind.older),
+    ]
+}
+YAML = Path(crds.__file__).parent / "yaml"
+EXAMPLES = ("1h30m", "90s", "ssh://git@example.com/repo", "sha256:0")
+
+
+@pytest.mark.parametrize("model", [m for _, _, m in MODELS.values()], ids=MODELS)
+@settings(max_examples=30, deadline=None)
+@given(data=st.data())
+def test_what_is_encoded_decodes_to_the_same(model: type[Struct], data: st.DataObject) -> None:
+    document = data.draw(documents(inspect.type_info(model)))
+    value = msgspec.convert(document, model)
+
+    assert msgspec.json.decode(msgspec.json.encode(value), type=model) == value
+
+
+@pytest.mark.parametrize(("kind", "version", "model"), MODELS.values(), ids=MODELS)
+def test_every_field_of_the_schema_is_kept_by_the_model(
+    kind: crds.Kind[Struct], version: str, model: type[Struct]
+) -> None:
+    crd = yaml.safe_load((YAML / f"{kind.group}_{kind.plural}.yaml").read_text(encoding="utf-8"))
+    (served,) = [each for each in crd["spec"]["versions"] if each["name"] == version]
+    schema = served["schema"]["openAPIV3Schema"]["properties"]
+    full = {part: example(schema[part]) for part in ("spec", "status")}
+
+    kept = msgspec.to_builtins(msgspec.convert(full, model))
+
+    assert {part: kept[part] for part in full} == full
+
+
+def example(schema: dict[str, Any]) -> Any:
+    """Return a value with every property set, none of them to its default."""
+    match schema:
+        case {"properties": properties}:
+            return {name: example(inner) for name, inner in properties.items()}
+        case {"additionalProperties": inner}:
+            return {"key": example(inner)}
+        case {"items": items}:
+            return [example(items)]
+        case {"enum": values}:
+            return next(value for value in values if value != schema.get("default"))
+        case {"pattern": pattern}:
+            return next(text for text in EXAMPLES if re.search(pattern, text))
+        case _:
+            return {"string": "A", "boolean": True, "integer": 7}.get(schema.get("type", ""), [1])
+
+
+def documents(info: inspect.Type) -> st.SearchStrategy[Any]:
+    """Return random JSON values of a type."""
+    match info:
+        case inspect.Metadata(type=inner):
+            return documents(inner)
+        case inspect.StructType(fields=fields):
+            return st.fixed_dictionaries(
+                {f.encode_name: documents(f.type) for f in fields if f.required},
+                optional={f.encode_name: documents(f.type) for f in fields if not f.required},
+            )
+        case inspect.UnionType(types=types):
+            return st.one_of([documents(each) for each in types])
+        case inspect.ListType(item_type=item):
+            return st.lists(documents(item), max_size=2)
+        case inspect.DictType(value_type=value):
+            return st.dictionaries(st.text(max_size=4), documents(value), max_size=2)
+        case _:
+            return scalars(info)
+
+
+def scalars(info: inspect.Type) -> st.SearchStrategy[Any]:
+    match info:
+        case inspect.LiteralType(values=values):
+            return st.sampled_from(values)
+        case inspect.StrType(pattern=str(pattern)):
+            return st.from_regex(pattern, fullmatch=True).filter(lambda text: len(text) < 250)
+        case inspect.StrType():
+            return st.text(min_size=info.min_length or 0, max_size=8)
+        case inspect.IntType():
+            return st.integers(min_value=info.ge, max_value=2**53)
+        case _:
+            return {inspect.BoolType: st.booleans(), inspect.NoneType: st.none()}.get(
+                type(info), JSON
+            )
+
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers(-(2**53), 2**53) | st.text(max_size=8),
+    lambda inner: st.lists(inner, max_size=2) | st.dictionaries(st.text(max_size=4), inner),
+    max_leaves=4,
+)
