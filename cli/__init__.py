@@ -1,0 +1,1 @@
+"""``penstock``: what kubectl has no verb for, and the whole system on one machine."""

@@ -1,0 +1,59 @@
+"""The ``penstock`` command: parse, run, say what went wrong in one line."""
+
+import os
+import sys
+from collections.abc import Sequence
+
+import click
+
+from cli import commands, errors, progress
+from toolkit.errors import PenstockError
+
+
+@click.group(
+    "penstock",
+    commands={str(command.name): command for command in commands.COMMANDS},
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+)
+def penstock() -> None:
+    """GitOps for Kubernetes with the gate at the API server.
+
+    Speaks Flux's API: all commands work on Flux's objects, whoever reconciles them. The namespace
+    is the first of --namespace, PENSTOCK_NAMESPACE, FLUX_SYSTEM_NAMESPACE, the one of the
+    kubeconfig context (unless it is "default"), flux-system.
+    """
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run one command; return 0, or 1 after a message on stderr, or 130 after Ctrl-C."""
+    try:
+        result = penstock.main(
+            None if argv is None else list(argv), prog_name="penstock", standalone_mode=False
+        )
+    except click.ClickException as exc:
+        exc.show()
+        return 1
+    except (click.Abort, KeyboardInterrupt):
+        return 130
+    except BrokenPipeError:
+        # The reader, `head` for example, has seen enough; nothing may be flushed at exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 1
+    except (PenstockError, ExceptionGroup) as exc:
+        _report(exc)
+        return 1
+    return result if isinstance(result, int) else 0
+
+
+def _report(exc: Exception) -> None:
+    """Print every failure; an error that is not ours is a bug and keeps its traceback."""
+    failures = exc.exceptions if isinstance(exc, ExceptionGroup) else (exc,)
+    for failure in failures:
+        if not isinstance(failure, PenstockError):
+            raise exc
+        if not isinstance(failure, errors.DifferentError):
+            progress.failure(errors.explain(failure))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

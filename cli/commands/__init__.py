@@ -1,0 +1,18 @@
+"""The verbs of ``penstock``, a module each; this table is the order in which help lists them."""
+
+from typing import Final
+
+from cli.commands import events, get, logs, reconcile, suspend, trace, tree
+
+COMMANDS: Final = (
+    # what is there
+    get.get,
+    tree.tree,
+    trace.trace,
+    events.events,
+    logs.logs,
+    # what to do now
+    reconcile.reconcile,
+    suspend.suspend,
+    suspend.resume,
+)

@@ -1,0 +1,197 @@
+"""``penstock get``: the objects of a kind, or of all kinds, with what they say about themselves."""
+
+import asyncio
+from collections.abc import Sequence
+from contextlib import aclosing
+from dataclasses import dataclass
+from typing import Any, Final
+
+import click
+
+from cli import errors, kindtree, output, progress, selectors, session, status, table, watching
+from crds import KINDS
+from toolkit.kube import errors as kube_errors
+from toolkit.objects import GroupVersionKind, Json, key_of
+
+COLUMNS: Final = ("NAME", "REVISION", "SUSPENDED", "READY", "MESSAGE")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Query:
+    """What to list and how to print it."""
+
+    kinds: tuple[kindtree.AnyKind, ...]
+    name: str
+    all_namespaces: bool
+    label_selector: str
+    status_selector: selectors.StatusSelector | None
+    format: str
+    header: bool
+
+    @property
+    def prefixed(self) -> bool:
+        """Tell whether names carry their kind, because several kinds are listed."""
+        return len(self.kinds) > 1
+
+
+@click.group("get", cls=kindtree.AliasGroup, no_args_is_help=True)
+def get() -> None:
+    """Show objects and what they say about themselves."""
+
+
+def _command(kinds: Sequence[kindtree.AnyKind], word: str, summary: str) -> click.Command:
+    """Make ``get WORD [NAME]``."""
+
+    @click.option("-w", "--watch", is_flag=True, help="After listing, go on with every change.")
+    @click.option("--no-header", is_flag=True, help="Leave the header out.")
+    @click.option("-o", "--output", "fmt", type=click.Choice(output.FORMATS), help="Format.")
+    @click.option("--status-selector", metavar="TYPE=STATUS", help="Such as ready=false.")
+    @click.option("-l", "--label-selector", default="", metavar="SELECTOR", help="Such as app=web.")
+    @click.option("-A", "--all-namespaces", is_flag=True, help="Objects of every namespace.")
+    @session.options
+    def command(**arguments: Any) -> None:
+        connection = session.connection(arguments)
+        watch = arguments.pop("watch")
+        query = _query(tuple(kinds), **arguments)
+        if watch:
+            session.run(connection, lambda opened: follow(opened, query))
+        else:
+            click.echo(session.run(connection, lambda opened: once(opened, query)), nl=False)
+
+    if len(kinds) == 1:
+        command = click.argument("name", default="")(command)
+    return click.command(word, help=summary)(command)
+
+
+def _query(
+    kinds: tuple[kindtree.AnyKind, ...],
+    *,
+    status_selector: str | None,
+    fmt: str | None,
+    no_header: bool,
+    name: str = "",
+    **selection: Any,
+) -> Query:
+    return Query(
+        kinds=kinds,
+        name=name,
+        status_selector=selectors.StatusSelector.parse(status_selector)
+        if status_selector
+        else None,
+        format=fmt or "",
+        header=not no_header,
+        **selection,
+    )
+
+
+async def once(opened: session.Session, query: Query) -> str:
+    """List and return what to print.
+
+    Raises:
+        UsageError: the named object does not exist.
+    """
+    lists = await asyncio.gather(*(_list(opened, query, kind) for kind in query.kinds))
+    if query.name and not any(lists):
+        kind = query.kinds[0]
+        raise errors.UsageError(
+            f'{kind.kind} object {query.name!r} not found in "{opened.namespace}" namespace; '
+            "choose another one with --namespace"
+        )
+    if query.format:
+        return output.render(
+            [obj for rows in lists for obj in rows], query.format, single=bool(query.name)
+        )
+    if not any(lists):
+        _say_empty(opened, query)
+    tables = [
+        _table([(kind, obj) for obj in rows], query)
+        for kind, rows in zip(query.kinds, lists, strict=True)
+    ]
+    return "\n".join(text for text in tables if text)
+
+
+async def _list(opened: session.Session, query: Query, kind: kindtree.AnyKind) -> list[Json]:
+    try:
+        objects = await opened.api.list(
+            GroupVersionKind(*kind.gvk),
+            "" if query.all_namespaces else opened.namespace,
+            label_selector=query.label_selector,
+            field_selector=f"metadata.name={query.name}" if query.name else "",
+        )
+    except kube_errors.NoMatchError:
+        if query.prefixed:
+            return []
+        raise
+    return [obj for obj in objects if _wanted(obj, query)]
+
+
+def _wanted(obj: Json, query: Query) -> bool:
+    return query.status_selector is None or query.status_selector.matches(obj)
+
+
+def _say_empty(opened: session.Session, query: Query) -> None:
+    what = "" if query.prefixed else f"{query.kinds[0].kind} "
+    where = "any namespace" if query.all_namespaces else f'"{opened.namespace}" namespace'
+    progress.failure(f"no {what}objects found in {where}")
+
+
+def _table(rows: Sequence[tuple[kindtree.AnyKind, Json]], query: Query) -> str:
+    cells = [row(kind, obj, query) for kind, obj in rows]
+    return table.render(_header(query), cells, show_header=query.header)
+
+
+def _header(query: Query) -> tuple[str, ...]:
+    return ("NAMESPACE", *COLUMNS) if query.all_namespaces else COLUMNS
+
+
+def row(kind: kindtree.AnyKind, obj: Json, query: Query) -> tuple[str, ...]:
+    """Return the cells of one object."""
+    key, ready = key_of(obj), status.readiness(obj)
+    cells = (
+        f"{kind.singular}/{key.name}" if query.prefixed else key.name,
+        status.shorten(status.revision(obj)),
+        str(status.suspended(obj)),
+        ready.status,
+        status.shorten(ready.message),
+    )
+    return (key.namespace, *cells) if query.all_namespaces else cells
+
+
+async def follow(opened: session.Session, query: Query) -> None:
+    """Print what is there and then a line per change, until interrupted."""
+    lines = table.Stream(_header(query), show_header=query.header)
+    async with asyncio.TaskGroup() as group:
+        for kind in query.kinds:
+            group.create_task(_follow_kind(opened, query, kind, lines))
+
+
+async def _follow_kind(
+    opened: session.Session, query: Query, kind: kindtree.AnyKind, lines: table.Stream
+) -> None:
+    stream = watching.changes(
+        opened.api,
+        GroupVersionKind(*kind.gvk),
+        "" if query.all_namespaces else opened.namespace,
+        name=query.name,
+        label_selector=query.label_selector,
+    )
+    async with aclosing(stream) as changes:
+        async for change in changes:
+            if not _wanted(change.object, query):
+                continue
+            if query.format:
+                text = output.render([change.object], query.format, single=True)
+            else:
+                text = lines.render(row(kind, change.object, query))
+            click.echo(text, nl=False)
+
+
+def _of_kind(kind: kindtree.AnyKind, word: str) -> click.Command:
+    return _command((kind,), word, f"Show {kind.kind} objects.")
+
+
+_sources = kindtree.attach(get, _of_kind, plural=True)
+_sources.add_command(
+    _command([k for k in KINDS if status.is_source(k)], "all", "Show the sources of every kind.")
+)
+get.add_command(_command(KINDS, "all", "Show the objects of every kind."))

@@ -1,0 +1,212 @@
+"""``penstock trace``: from any object in the cluster to the commit that it came from.
+
+The way up: owner references (a Pod has none of our labels, its Deployment does), then the labels
+``<applier's group>/{name,namespace}``, then the applier's sources.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+import click
+
+from cli import errors, kindtree, selectors, session, status
+from cli.commands import reconcile
+from crds import KINDS
+from toolkit.kube import client, mapper
+from toolkit.kube import errors as kube_errors
+from toolkit.objects import GroupVersionKind, Json, ObjectKey, ObjectRef, dig, gvk_of, key_of
+
+_CLIMB: Final = 10
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Trace:
+    """An object, who applied it, and what that was built from; ``None`` where it ends."""
+
+    object: ObjectRef
+    applier: Json | None
+    sources: tuple[Json, ...]
+
+
+@click.command("trace", no_args_is_help=True)
+@click.argument("words", nargs=-1, metavar="KIND/NAME | KIND NAME")
+@click.option("--api-version", default="", help="Such as apps/v1, where the kind is ambiguous.")
+@session.options
+def trace(words: tuple[str, ...], api_version: str, **arguments: Any) -> None:
+    """Show where an object in the cluster comes from."""
+    kind, name = selectors.kind_and_name(words)
+
+    async def work(opened: session.Session) -> Trace:
+        resource = await resolve(opened.api, kind, api_version)
+        namespace = opened.namespace if resource.namespaced else ""
+        return await gather(opened.api, ObjectRef(resource.gvk, namespace, name))
+
+    click.echo(render(session.run(session.connection(arguments), work)), nl=False)
+
+
+async def resolve(api: client.Client, word: str, api_version: str) -> mapper.Resource:
+    """Find the served kind that ``word`` means by kind, plural, singular or short name."""
+    known = kindtree.find(word)
+    if known is not None and not api_version:
+        return await api.mapper.resource(GroupVersionKind(*known.gvk))
+    return await _discovered(api, word, api_version)
+
+
+async def _discovered(api: client.Client, word: str, api_version: str) -> mapper.Resource:
+    """Ask discovery: the API server knows short names that nobody else does."""
+    wanted = word.lower()
+    for path in ("/api", "/apis"):
+        document = await api.request("GET", path, headers={"Accept": mapper.ACCEPT})
+        for group in document.get("items") or ():
+            found = _in_group(group, wanted, api_version)
+            if found is not None:
+                return await api.mapper.resource(found)
+    raise errors.UsageError(
+        f"the API server serves no kind {word!r}"
+        + (f" in {api_version}" if api_version else "")
+        + "; see `kubectl api-resources`"
+    )
+
+
+def _in_group(group: Json, wanted: str, api_version: str) -> GroupVersionKind | None:
+    name = str(dig(group, "metadata", "name", default=""))
+    for version in group.get("versions") or ():
+        gvk = GroupVersionKind(name, str(version["version"]), "")
+        if api_version not in ("", gvk.api_version):
+            continue
+        for row in version.get("resources") or ():
+            kind = str(dig(row, "responseKind", "kind", default=""))
+            plain = (kind, row.get("resource"), row.get("singularResource"))
+            words = (*plain, *(row.get("shortNames") or ()))
+            if wanted in {str(word).lower() for word in words}:
+                return GroupVersionKind(gvk.group, gvk.version, kind)
+    return None
+
+
+async def gather(api: client.Client, ref: ObjectRef) -> Trace:
+    """Follow the object to its applier and on to its sources.
+
+    Raises:
+        UsageError: the object does not exist.
+    """
+    try:
+        obj = await api.get(ref.gvk, ref.name, ref.namespace)
+    except kube_errors.NotFoundError as exc:
+        raise errors.UsageError(f"{ref} does not exist; is the --namespace right?") from exc
+    owner = await _labelled(api, obj)
+    applier = await _existing(api, owner) if owner else None
+    sources = await _sources(api, applier) if applier else ()
+    return Trace(object=ref, applier=applier, sources=sources)
+
+
+async def _labelled(api: client.Client, obj: Json) -> ObjectRef | None:
+    """Return the applier that the labels of the object, or of an owner of it, name."""
+    for _ in range(_CLIMB):
+        found = owner_of(obj)
+        if found is not None:
+            return found
+        references = dig(obj, "metadata", "ownerReferences", default=())
+        if not references:
+            return None
+        reference = next((row for row in references if row.get("controller")), references[0])
+        gvk = GroupVersionKind.parse(reference["apiVersion"], reference["kind"])
+        obj = await api.get(gvk, reference["name"], key_of(obj).namespace)
+    return None
+
+
+def owner_of(obj: Json) -> ObjectRef | None:
+    """Return the applier that the object's own labels name."""
+    labels = dig(obj, "metadata", "labels", default={})
+    for kind in KINDS:
+        name, namespace = (labels.get(f"{kind.group}/{part}") for part in ("name", "namespace"))
+        if kindtree.APPLIERS in kind.categories and name and namespace:
+            return ObjectRef(GroupVersionKind(*kind.gvk), str(namespace), str(name))
+    return None
+
+
+async def _existing(api: client.Client, ref: ObjectRef) -> Json:
+    """Return the object, or one with only a name where it is gone."""
+    try:
+        return await api.get(ref.gvk, ref.name, ref.namespace)
+    except kube_errors.NotFoundError:
+        metadata = {"name": ref.name, "namespace": ref.namespace}
+        return {"apiVersion": ref.gvk.api_version, "kind": ref.gvk.kind, "metadata": metadata}
+
+
+async def _sources(api: client.Client, applier: Json) -> tuple[Json, ...]:
+    found = []
+    for reference in reconcile.source_references(applier):
+        kind = kindtree.find(str(reference.get("kind")))
+        if kind is not None:
+            key = ObjectKey(
+                str(reference.get("namespace") or key_of(applier).namespace), str(reference["name"])
+            )
+            ref = ObjectRef(GroupVersionKind(*kind.gvk), key.namespace, key.name)
+            found.append(await _existing(api, ref))
+    return tuple(found)
+
+
+def render(found: Trace) -> str:
+    """Return the trace as blocks of ``Name: value`` lines, from the object upwards."""
+    blocks = [_object_block(found.object)]
+    if found.applier is None:
+        blocks[0].append(("Status", "Not managed by Penstock"))
+        return _blocks(blocks)
+    blocks[0].append(("Status", f"Managed by {gvk_of(found.applier).kind}"))
+    blocks.append(_applier_block(found.applier))
+    blocks.extend(_source_block(source) for source in found.sources)
+    return _blocks(blocks)
+
+
+def _object_block(ref: ObjectRef) -> list[tuple[str, str]]:
+    rows = [("Object", f"{ref.gvk.kind}/{ref.name}")]
+    return [*rows, ("Namespace", ref.namespace)] if ref.namespace else rows
+
+
+def _applier_block(obj: Json) -> list[tuple[str, str]]:
+    return [
+        (gvk_of(obj).kind, key_of(obj).name),
+        ("Namespace", key_of(obj).namespace),
+        ("Path", str(dig(obj, "spec", "path", default=""))),
+        ("Revision", status.revision(obj)),
+        *_ready_rows(obj),
+    ]
+
+
+def _source_block(obj: Json) -> list[tuple[str, str]]:
+    reference = dig(obj, "spec", "ref", default={})
+    rows = [(str(name).capitalize(), str(value)) for name, value in reference.items()]
+    return [
+        (gvk_of(obj).kind, key_of(obj).name),
+        ("Namespace", key_of(obj).namespace),
+        ("URL", str(dig(obj, "spec", "url", default=""))),
+        *rows,
+        ("Revision", status.revision(obj)),
+        *_ready_rows(obj),
+    ]
+
+
+def _ready_rows(obj: Json) -> list[tuple[str, str]]:
+    if not obj.get("spec"):
+        return [("Status", "Not found in the cluster")]
+    condition = status.condition(obj, "Ready")
+    if not condition:
+        return [("Status", "Unknown")]
+    state = {"True": "Last reconciled", "False": "Last reconciliation failed"}.get(
+        str(condition.get("status")), "Reconciling since"
+    )
+    rows = [
+        ("Status", f"{state} at {condition.get('lastTransitionTime', 'an unknown time')}"),
+        ("Message", str(condition.get("message", ""))),
+    ]
+    return [("Status", "Suspended"), *rows] if status.suspended(obj) else rows
+
+
+def _blocks(blocks: Sequence[Sequence[tuple[str, str]]]) -> str:
+    width = max(len(name) for block in blocks for name, _ in block) + 2
+    texts = (
+        "".join(f"{name + ':':<{width}}{value}\n" for name, value in block if value)
+        for block in blocks
+    )
+    return "---\n".join(texts)

@@ -1,0 +1,91 @@
+"""``penstock tree``: what a Kustomization has applied, and what those objects in turn applied."""
+
+import asyncio
+from typing import Any
+
+import click
+from rich.console import Console
+from rich.tree import Tree
+
+from cli import errors, kindtree, output, session
+from crds import KINDS
+from crds.kind import Kind
+from toolkit import inventory
+from toolkit.kube import errors as kube_errors
+from toolkit.objects import GroupVersionKind, Json, ObjectRef, dig
+
+_DEPTH = 20
+
+
+@click.group("tree", cls=kindtree.AliasGroup, no_args_is_help=True)
+def tree() -> None:
+    """Show what an object has applied, as a tree."""
+
+
+def _command(kind: Kind[Any], word: str) -> click.Command:
+    @click.argument("name")
+    @click.option("-o", "--output", "fmt", type=click.Choice(("json", "yaml")), help="Format.")
+    @session.options
+    def command(**arguments: Any) -> None:
+        connection = session.connection(arguments)
+
+        async def work(opened: session.Session) -> Json:
+            gvk = GroupVersionKind(*kind.gvk)
+            root = ObjectRef(gvk, opened.namespace, arguments["name"])
+            return await gather(opened, root, above=frozenset())
+
+        found = session.run(connection, work)
+        if arguments["fmt"]:
+            click.echo(output.render([found], arguments["fmt"], single=True), nl=False)
+        else:
+            show(found)
+
+    return click.command(word, help=f"Show what a {kind.kind} has applied.")(command)
+
+
+async def gather(opened: session.Session, ref: ObjectRef, *, above: frozenset[ObjectRef]) -> Json:
+    """Return ``{resource, resources}`` of the object and of all below it.
+
+    An object that is below itself is shown there without its inventory; one that is gone too.
+
+    Raises:
+        UsageError: the root does not exist.
+    """
+    node: Json = {"resource": {"kind": ref.gvk.kind, "name": str(ref), "group": ref.gvk.group}}
+    if not _has_inventory(ref) or ref in above or len(above) >= _DEPTH:
+        return node
+    try:
+        obj = await opened.api.get(ref.gvk, ref.name, ref.namespace)
+    except kube_errors.NotFoundError as exc:
+        if above:
+            return node
+        raise errors.UsageError(
+            f'{ref.gvk.kind} object {ref.name!r} not found in "{ref.namespace}" namespace; '
+            "choose another one with --namespace"
+        ) from exc
+    entries = inventory.decode(dig(obj, "status", "inventory", "entries", default=()))
+    below = (gather(opened, entry, above=above | {ref}) for entry in entries)
+    node["resources"] = list(await asyncio.gather(*below))
+    return node
+
+
+def show(node: Json) -> None:
+    """Print the tree; lines are never wrapped."""
+    Console(highlight=False, markup=False).print(_rendered(node), soft_wrap=True)
+
+
+def _rendered(node: Json) -> Tree:
+    branch = Tree(str(node["resource"]["name"]))
+    for below in node.get("resources", ()):
+        branch.add(_rendered(below))
+    return branch
+
+
+def _has_inventory(ref: ObjectRef) -> bool:
+    return any(
+        (kind.group, kind.kind) == ref.gvk.group_kind and kindtree.APPLIERS in kind.categories
+        for kind in KINDS
+    )
+
+
+kindtree.attach_appliers(tree, _command)

@@ -1,0 +1,1 @@
+"""The demo: the main job told as a short story."""

@@ -1,0 +1,72 @@
+"""What can go wrong at the command line itself; errors of the cluster keep their own classes.
+
+::
+
+    PenstockError
+    └── CommandError        shown as ``✗ message`` on stderr, exit code 1
+        ├── UsageError      an argument, a kubeconfig or a file on this machine is wrong
+        ├── FailedError     the object says that it failed
+        ├── DeadlineError   --timeout passed first
+        └── DifferentError  `diff` found differences: exit code 1 and nothing more to say
+"""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Final
+
+from toolkit import errors
+from toolkit.kube import errors as kube_errors
+
+
+class CommandError(errors.PenstockError):
+    """A command cannot do what it was asked for."""
+
+
+class UsageError(CommandError):
+    """An argument, a kubeconfig or a file on this machine is wrong."""
+
+
+class FailedError(CommandError):
+    """The object that a command waits for, or a process that it needs, has failed."""
+
+
+class DeadlineError(CommandError):
+    """The time that a command was given has passed."""
+
+
+class DifferentError(CommandError):
+    """There are differences; they have been printed."""
+
+
+_REMEDIES: Final = (
+    (
+        kube_errors.NoMatchError,
+        "its CustomResourceDefinition is not installed here; `penstock up --kubeconfig FILE` does",
+    ),
+    (
+        kube_errors.UnreachableError,
+        "is the cluster running, and does --kubeconfig or KUBECONFIG name it?",
+    ),
+    (kube_errors.UnauthorizedError, "renew the credentials of this kubeconfig context"),
+    (kube_errors.ForbiddenError, "ask for this right, or choose another --context"),
+    (kube_errors.KubeConfigError, "name one with --kubeconfig or KUBECONFIG"),
+)
+
+
+def explain(error: errors.PenstockError) -> str:
+    """Return the message and, where one is known, what to do about it."""
+    for kind, remedy in _REMEDIES:
+        if isinstance(error, kind):
+            return f"{error}\n  {remedy}"
+    return str(error)
+
+
+@contextmanager
+def ungrouped() -> Iterator[None]:
+    """Raise the only error of a task group as itself, so that callers can name its class."""
+    try:
+        yield
+    except BaseExceptionGroup as group:
+        if len(group.exceptions) == 1:
+            raise group.exceptions[0] from None
+        raise

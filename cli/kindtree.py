@@ -1,0 +1,110 @@
+"""Subcommands by kind, made from ``crds.KINDS``: a new kind is a new row there and nothing here.
+
+Sources hang below ``source`` (``sources`` for `get`) under the short words that Flux uses (``git``
+for GitRepository), all others directly below the verb. Every name by which the API server knows a
+kind, singular, plural or short, is an alias.
+"""
+
+from collections.abc import Callable, Iterable
+from typing import Any, Final
+
+import click
+
+from cli import errors, status
+from crds import KINDS
+from crds.kind import Kind
+
+AnyKind = Kind[Any]
+APPLIERS: Final = "fluxcd-appliers"
+"""Category of the kinds that keep an inventory."""
+
+_SUFFIX: Final = "repository"
+
+
+class AliasGroup(click.Group):
+    """A group whose commands have more names than the one that help shows."""
+
+    def __init__(self, *args: Any, **settings: Any) -> None:
+        super().__init__(*args, **settings)
+        self._aliases: dict[str, str] = {}
+
+    def add_aliases(self, command: click.Command, names: Iterable[str]) -> None:
+        """Let ``names`` mean ``command`` too."""
+        self._aliases.update({name: str(command.name) for name in names})
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """Find a command by any of its names (click)."""
+        return super().get_command(ctx, self._aliases.get(cmd_name.lower(), cmd_name))
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """Report the command's own name, not the alias (click)."""
+        _, command, rest = super().resolve_command(ctx, args)
+        return command.name if command else None, command, rest
+
+
+def attach(
+    group: AliasGroup, make: Callable[[AnyKind, str], click.Command], *, plural: bool = False
+) -> AliasGroup:
+    """Add one command per kind to ``group``; return the group that holds the sources."""
+    sources = AliasGroup(
+        "sources" if plural else "source",
+        help="Kinds that produce artifacts.",
+        no_args_is_help=True,
+    )
+    group.add_command(sources)
+    group.add_aliases(sources, ("source", "sources"))
+    for kind in KINDS:
+        home = sources if status.is_source(kind) else group
+        command = make(kind, _word(kind, plural=plural))
+        home.add_command(command)
+        home.add_aliases(command, names(kind))
+    return sources
+
+
+def attach_appliers(group: AliasGroup, make: Callable[[AnyKind, str], click.Command]) -> None:
+    """Add one command per kind that applies objects, and none for sources."""
+    for kind in KINDS:
+        if APPLIERS in kind.categories:
+            command = make(kind, kind.singular)
+            group.add_command(command)
+            group.add_aliases(command, names(kind))
+
+
+def names(kind: AnyKind) -> tuple[str, ...]:
+    """Return every word that means the kind."""
+    words = (kind.singular, kind.plural, *kind.short_names, _short(kind))
+    return tuple(dict.fromkeys(words))
+
+
+def find(word: str) -> AnyKind | None:
+    """Return the kind that ``word`` means, also written as ``plural.group``."""
+    name, _, group = word.lower().partition(".")
+    for kind in KINDS:
+        if name in names(kind) and group in ("", kind.group, kind.api_version):
+            return kind
+    return None
+
+
+def require(word: str) -> AnyKind:
+    """Return the kind that ``word`` means.
+
+    Raises:
+        UsageError: it means none.
+    """
+    kind = find(word)
+    if kind is None:
+        known = ", ".join(sorted(k.kind for k in KINDS))
+        raise errors.UsageError(f"{word!r} is no kind of Penstock; known are {known}")
+    return kind
+
+
+def _word(kind: AnyKind, *, plural: bool) -> str:
+    if status.is_source(kind):
+        return _short(kind)
+    return kind.plural if plural else kind.singular
+
+
+def _short(kind: AnyKind) -> str:
+    return kind.singular.removesuffix(_SUFFIX)

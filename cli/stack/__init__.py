@@ -1,0 +1,30 @@
+"""Penstock as processes on this machine: ``penstock up``, the demo, the bench and the e2e tests.
+
+Use it as a Python API::
+
+    from cli.stack import stack
+
+    async with stack.start(admin_kubeconfig, state=tmp_path) as penstock:
+        penstock.storage_address          # "127.0.0.1:41234", the source component's file server
+        await penstock.kill("source")     # SIGKILL; the supervisor starts it again
+        await penstock.stop("kustomize")  # SIGTERM, and it stays down ...
+        await penstock.restart("kustomize", flags=["--concurrent=1"])   # ... until this
+
+Reading order: ``stack.py`` (the story), ``install.py``, ``tokens.py``, ``processes.py``.
+"""
+
+from typing import Final
+
+from cli.stack.components import Component
+
+COMPONENTS: Final = (
+    # GitRepository: fetches, stores and serves artifacts
+    Component(
+        name="source",
+        module="controllers",
+        service_account="source-controller",
+        stores_artifacts=True,
+    ),
+    # Kustomization: builds, applies, waits, prunes
+    Component(name="kustomize", module="controllers", service_account="kustomize-controller"),
+)

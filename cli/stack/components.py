@@ -1,0 +1,62 @@
+"""What runs: one row per process, and the command line that starts it.
+
+A component is a module, the service account that it runs as, and the flags that only the machine
+knows (ports, directories). Everything else a process needs it reads from the Kubernetes API.
+"""
+
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ports:
+    """Loopback ports of one replica; they stay the same when it is started again."""
+
+    metrics: int
+    health: int
+    storage: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Component:
+    """One kind of process of the stack."""
+
+    name: str
+    module: str
+    service_account: str
+    stores_artifacts: bool = False
+
+    def command(
+        self, *, ports: Ports, storage: Path, replicas: int, flags: Sequence[str]
+    ) -> tuple[str, ...]:
+        """Return the argument vector; ``flags`` come last, so that they win."""
+        argv = [
+            *(sys.executable, "-m", self.module),
+            f"--components={self.name}",
+            f"--metrics-addr=127.0.0.1:{ports.metrics}",
+            f"--health-addr=127.0.0.1:{ports.health}",
+            f"--enable-leader-election={'true' if replicas > 1 else 'false'}",
+        ]
+        if self.stores_artifacts:
+            argv += [
+                f"--storage-path={storage}",
+                f"--storage-addr=127.0.0.1:{ports.storage}",
+                f"--storage-adv-addr=127.0.0.1:{ports.storage}",
+            ]
+        return (*argv, *flags)
+
+    def environment(
+        self, base: Mapping[str, str], *, root: Path, kubeconfig: Path, namespace: str
+    ) -> dict[str, str]:
+        """Return ``base`` without any other way into a cluster than the given kubeconfig."""
+        env = {k: v for k, v in base.items() if not k.startswith("KUBERNETES_SERVICE_")}
+        search = [str(root), *filter(None, [env.get("PYTHONPATH")])]
+        return env | {
+            "KUBECONFIG": str(kubeconfig),
+            "RUNTIME_NAMESPACE": namespace,
+            "PYTHONPATH": ":".join(search),
+            "PYTHONSAFEPATH": "1",
+            "PYTHONUNBUFFERED": "1",
+        }

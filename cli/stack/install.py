@@ -1,0 +1,130 @@
+"""The one step that needs an administrator: CRDs, namespace, service accounts, RBAC.
+
+Everything is applied server-side, so it may run again over an older installation. What is applied
+is generated (``crds/yaml``, ``deploy/base/rbac``); here it is only read, put into the namespace
+that was asked for, and sent.
+"""
+
+import asyncio
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any, Final
+
+import yaml
+
+from cli import errors, session, watching
+from toolkit.kube import client
+from toolkit.objects import GroupVersionKind, Json, ObjectRef, dig
+
+MANAGER: Final = "penstock"
+KEEPER: Final = "penstock-tokens"
+"""The service account that requests the others' tokens."""
+
+ROOT: Final = Path(__file__).resolve().parents[2]
+CRDS: Final = ROOT / "crds" / "yaml"
+RBAC: Final = ROOT / "deploy" / "base" / "rbac"
+ESTABLISHED_WITHIN: Final = 30.0
+_CRD: Final = GroupVersionKind("apiextensions.k8s.io", "v1", "CustomResourceDefinition")
+_PARALLEL: Final = 8
+
+
+async def install(api: client.Client, *, namespace: str, accounts: Iterable[str]) -> str:
+    """Apply everything, wait until the API server serves the kinds, and sum it up in a line.
+
+    Raises:
+        UsageError: the generated manifests are not there.
+        DeadlineError: a CRD was not established in time.
+    """
+    definitions, rbac = manifests(CRDS), manifests(RBAC)
+    rights = [in_namespace(obj, namespace) for obj in rbac]
+    with errors.ungrouped():
+        await _apply_all(api, [*definitions, _namespace(namespace)])
+        await _apply_all(api, [*rights, *_keeper(namespace, accounts)])
+    await _established(api, [str(dig(crd, "metadata", "name")) for crd in definitions])
+    api.mapper.invalidate()
+    return f"{len(definitions)} kinds, namespace {namespace}, {len(rights)} RBAC objects"
+
+
+def manifests(folder: Path) -> list[Json]:
+    """Return the objects of all YAML files of ``folder`` that are no kustomization, in order."""
+    files = sorted(f for f in folder.glob("*.yaml") if f.name != "kustomization.yaml")
+    if not files:
+        raise errors.UsageError(f"no manifests in {folder}; make them with `make generate`")
+    documents = (doc for file in files for doc in yaml.safe_load_all(file.read_text()))
+    return [doc for doc in documents if doc]
+
+
+def in_namespace(obj: Json, namespace: str) -> Json:
+    """Return a copy that lives in, and whose RBAC subjects live in, ``namespace``."""
+    moved = dict(obj)
+    metadata = dict(obj.get("metadata") or {})
+    if "namespace" in metadata:
+        metadata["namespace"] = namespace
+    moved["metadata"] = metadata
+    if "subjects" in obj:
+        moved["subjects"] = [_subject(row, namespace) for row in obj["subjects"]]
+    return moved
+
+
+def _subject(row: dict[str, Any], namespace: str) -> dict[str, Any]:
+    return row | {"namespace": namespace} if row.get("kind") == "ServiceAccount" else row
+
+
+def _namespace(name: str) -> Json:
+    return {
+        "apiVersion": "v1",
+        "kind": "Namespace",
+        "metadata": {"name": name, "labels": {"app.kubernetes.io/part-of": "flux"}},
+    }
+
+
+def _keeper(namespace: str, accounts: Iterable[str]) -> list[Json]:
+    """Return a service account that may request tokens of the named ones, and nothing else."""
+    rbac, metadata = "rbac.authorization.k8s.io", {"name": KEEPER, "namespace": namespace}
+    return [
+        {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": metadata},
+        {
+            "apiVersion": f"{rbac}/v1",
+            "kind": "Role",
+            "metadata": metadata,
+            "rules": [
+                {
+                    "apiGroups": [""],
+                    "resources": ["serviceaccounts/token"],
+                    "resourceNames": sorted({*accounts, KEEPER}),
+                    "verbs": ["create"],
+                }
+            ],
+        },
+        {
+            "apiVersion": f"{rbac}/v1",
+            "kind": "RoleBinding",
+            "metadata": metadata,
+            "roleRef": {"apiGroup": rbac, "kind": "Role", "name": KEEPER},
+            "subjects": [{"kind": "ServiceAccount", "name": KEEPER, "namespace": namespace}],
+        },
+    ]
+
+
+async def _apply_all(api: client.Client, objects: Iterable[Json]) -> None:
+    gate = asyncio.Semaphore(_PARALLEL)
+
+    async def one(obj: Json) -> None:
+        async with gate:
+            await api.apply(obj, manager=MANAGER)
+
+    async with asyncio.TaskGroup() as group:
+        for obj in objects:
+            group.create_task(one(obj))
+
+
+async def _established(api: client.Client, names: Iterable[str]) -> None:
+    opened = session.Session(api=api, namespace="", timeout=ESTABLISHED_WITHIN)
+    for name in names:
+        what = f"CustomResourceDefinition {name} was not established"
+        await watching.until(opened, ObjectRef(_CRD, "", name), _is_established, what=what)
+
+
+def _is_established(crd: Json | None) -> bool:
+    conditions = dig(crd or {}, "status", "conditions", default=())
+    return any(row["type"] == "Established" and row["status"] == "True" for row in conditions)

@@ -1,0 +1,339 @@
+"""The whole of Penstock as supervised processes against one API server.
+
+``start`` is the story: install as administrator, then tokens, then one process per component and
+replica, each under its own service account. What a component is stands in ``cli.stack.COMPONENTS``.
+
+::
+
+    start(kubeconfig, *, state, options=Options()) -> async context manager of a Stack
+    Options(namespace="penstock-system", replicas=1, components=("source", "kustomize"),
+            flags={component: [argument, ...]}, env={}, context="", report=print)
+
+    stack.storage_address            host:port of the (first) artifact server
+    stack.names                      ("source-0", "kustomize-0", ...)
+    stack.pids() -> {name: pid}      the running ones
+    stack.log(component, replica=0) -> Path
+    stack.kubeconfig(component) -> Path        what this component's processes use
+    await stack.kill(component, SIGKILL, replica=0)   the supervisor starts it again
+    await stack.stop(component, replica=0)            SIGTERM, waits, stays down
+    await stack.restart(component, replica=0, flags=None, env=None)   stops, starts, waits ready
+    await stack.wait_ready(component, replica=None)   any replica, or the given one
+"""
+
+import asyncio
+import os
+import shutil
+import signal
+import socket
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final
+
+import aiohttp
+
+from cli import errors
+from cli.stack import COMPONENTS, install, kubeconfigs, processes, tokens
+from cli.stack.components import Component, Ports
+from toolkit.kube import client, config
+
+READY_WITHIN: Final = 60.0
+NAMESPACE: Final = "penstock-system"
+_KEEPER_LIFETIME: Final = 30 * 24 * 3600
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Options:
+    """What may differ from one stack to another.
+
+    ``flags`` are extra arguments by component name, ``env`` extra variables for all processes.
+    """
+
+    namespace: str = NAMESPACE
+    replicas: int = 1
+    components: tuple[str, ...] = tuple(c.name for c in COMPONENTS)
+    flags: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    env: Mapping[str, str] = field(default_factory=dict)
+    context: str = ""
+    report: Callable[[str], None] = print
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Layout:
+    """Where things lie below the state directory."""
+
+    state: Path
+
+    def token(self, account: str) -> Path:
+        """Return the token file of a service account."""
+        return self.state / "tokens" / account
+
+    def kubeconfig(self, account: str) -> Path:
+        """Return the kubeconfig of a service account."""
+        return self.state / "kubeconfigs" / f"{account}.yaml"
+
+    def log(self, name: str) -> Path:
+        """Return the log file of a process."""
+        return self.state / "logs" / f"{name}.log"
+
+    @property
+    def storage(self) -> Path:
+        """The artifact directory, shared by the replicas as a volume would be."""
+        return self.state / "storage"
+
+    @classmethod
+    def prepare(cls, state: Path) -> "Layout":
+        """Make the directories, readable by their owner only."""
+        layout = cls(state=state.absolute())
+        for name in ("tokens", "kubeconfigs", "logs", "storage"):
+            (layout.state / name).mkdir(mode=0o700, parents=True, exist_ok=True)
+        return layout
+
+
+@dataclass(slots=True, kw_only=True)
+class _Replica:
+    component: Component
+    number: int
+    ports: Ports
+    process: processes.SupervisedProcess
+    task: asyncio.Task[None] | None = None
+
+    @property
+    def name(self) -> str:
+        return self.process.spec.name
+
+
+class Stack:
+    """The running processes; made by ``start``."""
+
+    def __init__(
+        self,
+        layout: Layout,
+        options: Options,
+        *,
+        group: asyncio.TaskGroup,
+        session: aiohttp.ClientSession,
+    ) -> None:
+        self.layout = layout
+        self.options = options
+        self._flags = {name: tuple(extra) for name, extra in options.flags.items()}
+        self._env = dict(options.env)
+        self._group = group
+        self._session = session
+        self._running: dict[tuple[str, int], _Replica] = {}
+
+    @property
+    def storage_address(self) -> str:
+        """``host:port`` under which the first artifact server is reached."""
+        servers = [r for r in self._running.values() if r.component.stores_artifacts]
+        if not servers:
+            raise errors.UsageError("no component of this stack serves artifacts")
+        return f"127.0.0.1:{servers[0].ports.storage}"
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The names of all processes, whether they run or not."""
+        return tuple(replica.name for replica in self._running.values())
+
+    def pids(self) -> dict[str, int]:
+        """Return name and id of the processes that run now."""
+        found = ((r.name, r.process.pid) for r in self._running.values())
+        return {name: pid for name, pid in found if pid is not None}
+
+    def log(self, component: str, *, replica: int = 0) -> Path:
+        """Return the log file of one process."""
+        return self.layout.log(f"{component}-{replica}")
+
+    def health(self, component: str, *, replica: int = 0) -> str:
+        """Return the base URL of the health endpoints of one process."""
+        return self._running[component, replica].process.spec.health
+
+    def metrics(self, component: str, *, replica: int = 0) -> str:
+        """Return the URL of the metrics of one process."""
+        return f"http://127.0.0.1:{self._running[component, replica].ports.metrics}/metrics"
+
+    def kubeconfig(self, component: str) -> Path:
+        """Return the kubeconfig that the processes of this component use."""
+        return self.layout.kubeconfig(_component(component).service_account)
+
+    def starts(self, component: str, *, replica: int = 0) -> int:
+        """Return how often this process was started since it was last told to."""
+        return self._running[component, replica].process.starts
+
+    async def kill(
+        self, component: str, number: signal.Signals = signal.SIGKILL, *, replica: int = 0
+    ) -> None:
+        """Send a signal to one process; when it ends, the supervisor starts it again."""
+        self._running[component, replica].process.kill(number)
+
+    async def stop(self, component: str, *, replica: int = 0) -> None:
+        """End one process gracefully; it stays down until ``restart``."""
+        current = self._running[component, replica]
+        await current.process.stop()
+        if current.task is not None:
+            await current.task
+
+    async def restart(
+        self,
+        component: str,
+        *,
+        replica: int = 0,
+        flags: Sequence[str] | None = None,
+        env: Mapping[str, str] | None = None,
+    ) -> None:
+        """Stop one process and start it again, on its old ports; return once it is ready."""
+        await self.stop(component, replica=replica)
+        if flags is not None:
+            self._flags[component] = tuple(flags)
+        self._env.update(env or {})
+        self.launch(_component(component), replica)
+        await self.wait_ready(component, replica=replica)
+
+    async def wait_ready(
+        self, component: str, *, replica: int | None = None, within: float = READY_WITHIN
+    ) -> None:
+        """Return once one replica, or the given one, answers ready.
+
+        Raises:
+            DeadlineError: none did within so many seconds; the message ends with its log.
+        """
+        chosen = [
+            r
+            for (name, number), r in self._running.items()
+            if name == component and replica in (None, number)
+        ]
+        waits = [asyncio.ensure_future(r.process.wait_ready(self._session)) for r in chosen]
+        done, pending = await asyncio.wait(
+            waits, timeout=within, return_when=asyncio.FIRST_COMPLETED
+        )
+        for wait in pending:
+            wait.cancel()
+        await asyncio.gather(*pending, return_exceptions=True)
+        if not done:
+            log = chosen[0].process.spec.log
+            raise errors.DeadlineError(
+                f"{component} was not ready within {within:.0f}s; the end of {log}:\n"
+                f"{processes.last_lines(log)}"
+            )
+
+    def launch(self, component: Component, number: int) -> None:
+        """Start one replica, on its old ports if it ran before."""
+        previous = self._running.get((component.name, number))
+        ports = previous.ports if previous else _free_ports()
+        name = f"{component.name}-{number}"
+        spec = processes.ProcessSpec(
+            name=name,
+            argv=component.command(
+                ports=ports,
+                storage=self.layout.storage,
+                replicas=self.options.replicas,
+                flags=self._flags.get(component.name, ()),
+            ),
+            env=component.environment(
+                {**os.environ, **self._env},
+                root=install.ROOT,
+                kubeconfig=self.layout.kubeconfig(component.service_account),
+                namespace=self.options.namespace,
+            ),
+            log=self.layout.log(name),
+            health=f"http://127.0.0.1:{ports.health}",
+        )
+        process = processes.SupervisedProcess(spec, report=self.options.report)
+        task = self._group.create_task(process.run(), name=name)
+        self._running[component.name, number] = _Replica(
+            component=component, number=number, ports=ports, process=process, task=task
+        )
+
+    async def stop_all(self) -> None:
+        """End every process, appliers before sources."""
+        for component in reversed(COMPONENTS):
+            mine = [r for r in self._running.values() if r.component is component]
+            await asyncio.gather(*(r.process.stop() for r in mine))
+
+
+@asynccontextmanager
+async def start(
+    kubeconfig: Path, *, state: Path, options: Options | None = None
+) -> AsyncIterator[Stack]:
+    """Install with ``kubeconfig``'s credentials, run the components, stop them on exit."""
+    options = options or Options()
+    layout = Layout.prepare(state)
+    await _install(kubeconfig, layout, options)
+    keeper = config.from_environment(str(layout.kubeconfig(install.KEEPER)))
+    with errors.ungrouped():
+        async with (
+            client.Client.open(keeper) as api,
+            aiohttp.ClientSession() as session,
+            asyncio.TaskGroup() as group,
+        ):
+            files = tokens.TokenKeeper(api, _token_files(layout, options), options.namespace)
+            renewal = group.create_task(files.run(await files.write()), name="tokens")
+            stack = Stack(layout, options, group=group, session=session)
+            try:
+                await _launch_all(stack)
+                yield stack
+            finally:
+                await asyncio.shield(stack.stop_all())
+                renewal.cancel()
+
+
+async def _launch_all(stack: Stack) -> None:
+    for number in range(stack.options.replicas):
+        for name in stack.options.components:
+            stack.launch(_component(name), number)
+    for name in stack.options.components:
+        await stack.wait_ready(name)
+        stack.options.report(f"{name} ready")
+
+
+async def _install(kubeconfig: Path, layout: Layout, options: Options) -> None:
+    admin = config.from_environment(str(kubeconfig), context=options.context)
+    accounts = [file.service_account for file in _token_files(layout, options)]
+    async with client.Client.open(admin) as api:
+        summary = await install.install(api, namespace=options.namespace, accounts=accounts)
+        options.report(summary)
+        token = await tokens.request_token(
+            api, install.KEEPER, options.namespace, seconds=_KEEPER_LIFETIME
+        )
+    tokens.write_secret(layout.token(install.KEEPER), token.token)
+    for account in (*accounts, install.KEEPER):
+        text = kubeconfigs.for_token_file(
+            kubeconfig,
+            layout.token(account),
+            namespace=options.namespace,
+            context=options.context,
+        )
+        tokens.write_secret(layout.kubeconfig(account), text)
+
+
+def _token_files(layout: Layout, options: Options) -> tuple[tokens.TokenFile, ...]:
+    accounts = (_component(name).service_account for name in options.components)
+    return tuple(tokens.TokenFile(service_account=a, path=layout.token(a)) for a in accounts)
+
+
+def _component(name: str) -> Component:
+    for component in COMPONENTS:
+        if component.name == name:
+            return component
+    known = ", ".join(component.name for component in COMPONENTS)
+    raise errors.UsageError(f"there is no component {name!r}; known are {known}")
+
+
+def _free_ports() -> Ports:
+    """Let the kernel choose three ports, all held until each is known."""
+    sockets = [socket.socket() for _ in range(3)]
+    try:
+        for one in sockets:
+            one.bind(("127.0.0.1", 0))
+        metrics, health, storage = (one.getsockname()[1] for one in sockets)
+    finally:
+        for one in sockets:
+            one.close()
+    return Ports(metrics=metrics, health=health, storage=storage)
+
+
+def forget(state: Path) -> None:
+    """Remove tokens and kubeconfigs; logs and artifacts stay for whoever looks for a reason."""
+    for name in ("tokens", "kubeconfigs"):
+        shutil.rmtree(state / name, ignore_errors=True)

@@ -1,0 +1,98 @@
+"""The state directory of one ``penstock up``: who runs there, and what they have written.
+
+One supervisor per directory: it holds a lock that the kernel drops when the process ends, however
+it ends, so there is no stale lock to clear up. ``up.json`` tells what runs; it is believed only
+while the lock is held.
+"""
+
+import fcntl
+import json
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Final
+
+from cli import errors
+
+VARIABLE: Final = "PENSTOCK_STATE"
+_RECORD: Final = "up.json"
+_LOCK: Final = "up.lock"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Record:
+    """What a supervisor tells about itself; ``processes`` maps names to process ids."""
+
+    pid: int
+    kubeconfig: str
+    namespace: str
+    phase: str
+    processes: dict[str, int] = field(default_factory=dict)
+    failure: str = ""
+
+
+def default_directory() -> Path:
+    """Return ``PENSTOCK_STATE``, else ``penstock`` in the user's state directory (XDG)."""
+    chosen = os.environ.get(VARIABLE)
+    if chosen:
+        return Path(chosen)
+    home = os.environ.get("XDG_STATE_HOME") or str(Path.home() / ".local" / "state")
+    return Path(home) / "penstock"
+
+
+@contextmanager
+def exclusive(state: Path) -> Iterator[None]:
+    """Hold the directory's lock.
+
+    Raises:
+        UsageError: another supervisor holds it.
+    """
+    state.mkdir(mode=0o700, parents=True, exist_ok=True)
+    with (state / _LOCK).open("a+") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError as exc:
+            raise errors.UsageError(
+                f"Penstock already runs in {state}; `penstock down` stops it, "
+                "--state chooses another directory"
+            ) from exc
+        yield
+
+
+def running(state: Path) -> Record | None:
+    """Return the record of the supervisor that holds the lock, ``None`` where none does."""
+    if not is_locked(state):
+        return None
+    try:
+        fields = json.loads((state / _RECORD).read_text())
+        return Record(**fields)
+    except (OSError, ValueError, TypeError):
+        return None
+
+
+def is_locked(state: Path) -> bool:
+    """Tell whether a supervisor holds the directory."""
+    try:
+        lock = (state / _LOCK).open("r+")
+    except OSError:
+        return False
+    with lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return True
+    return False
+
+
+def write(state: Path, record: Record) -> None:
+    """Replace the record in one step."""
+    draft = state / f".{_RECORD}.{os.getpid()}"
+    draft.write_text(json.dumps(asdict(record), indent=2) + "\n")
+    draft.replace(state / _RECORD)
+
+
+def clear(state: Path) -> None:
+    """Remove the record."""
+    (state / _RECORD).unlink(missing_ok=True)

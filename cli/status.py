@@ -1,0 +1,106 @@
+"""What a Flux object says about itself: revision, suspended, ready, message. Pure.
+
+Works on any kind: the first path that holds a revision is taken, so a new kind needs no branch.
+"""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from crds.kind import Kind
+from toolkit.objects import Json, dig
+
+REQUESTED_AT: Final = "reconcile.fluxcd.io/requestedAt"
+SOURCES: Final = "fluxcd-sources"
+"""Category of the kinds that produce artifacts."""
+
+_REVISIONS: Final = (
+    ("status", "artifact", "revision"),  # sources
+    ("status", "lastAppliedRevision"),  # Kustomization
+    ("status", "latestRef", "tag"),  # ImagePolicy
+)
+_HEX: Final = re.compile(r"\b([0-9a-f]{8})[0-9a-f]{24,}\b")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Readiness:
+    """The Ready condition, ``status`` in True, False, Unknown."""
+
+    status: str
+    reason: str
+    message: str
+
+
+def condition(obj: Json, kind: str) -> Mapping[str, Any]:
+    """Return the condition of that type, an empty mapping where there is none."""
+    for row in dig(obj, "status", "conditions", default=()):
+        if row.get("type") == kind:
+            return dict(row)
+    return {}
+
+
+def readiness(obj: Json) -> Readiness:
+    """Return the Ready condition, or Flux's words for an object that was not seen yet."""
+    row = condition(obj, "Ready")
+    if not row:
+        return Readiness(status="False", reason="", message="waiting to be reconciled")
+    return Readiness(
+        status=str(row.get("status") or "Unknown"),
+        reason=str(row.get("reason") or ""),
+        message=str(row.get("message") or ""),
+    )
+
+
+def revision(obj: Json) -> str:
+    """Return the revision that is stored or applied, empty where there is none."""
+    for path in _REVISIONS:
+        value = dig(obj, *path)
+        if value:
+            return str(value)
+    return ""
+
+
+def suspended(obj: Json) -> bool:
+    """Tell whether ``spec.suspend`` is set."""
+    return bool(dig(obj, "spec", "suspend", default=False))
+
+
+def is_source(kind: Kind[Any]) -> bool:
+    """Tell whether objects of the kind produce artifacts."""
+    return SOURCES in kind.categories
+
+
+def shorten(text: str) -> str:
+    """Cut hexadecimal digests down to eight digits, as Flux's tables do."""
+    return _HEX.sub(r"\1", text)
+
+
+def observed(obj: Json) -> bool:
+    """Tell whether the controller has seen the present generation."""
+    seen = dig(obj, "status", "observedGeneration", default=-1)
+    return bool(seen == dig(obj, "metadata", "generation", default=0))
+
+
+def settled(obj: Json, *, requested: str = "") -> bool:
+    """Tell whether the object is as ready as it will be for its generation and request."""
+    if requested and dig(obj, "status", "lastHandledReconcileAt") != requested:
+        return False
+    ready = condition(obj, "Ready")
+    current = ready.get("observedGeneration") in (None, dig(obj, "metadata", "generation"))
+    return observed(obj) and current and ready.get("status") == "True"
+
+
+def failed(obj: Json, *, requested: str = "") -> bool:
+    """Tell whether the present generation, or the request, was answered by a failure.
+
+    An object that waits for a dependency has not failed: it goes on by itself.
+    """
+    if requested and dig(obj, "status", "lastHandledReconcileAt") != requested:
+        return False
+    if not observed(obj):
+        return False
+    if condition(obj, "Stalled").get("status") == "True":
+        return True
+    ready = readiness(obj)
+    return ready.status == "False" and ready.reason not in ("", "DependencyNotReady")
