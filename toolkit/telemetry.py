@@ -143,6 +143,10 @@ class ObjectLogger(logging.LoggerAdapter[logging.Logger]):
     They travel in one attribute, because ``name`` is a field of ``LogRecord`` itself.
     """
 
+    def also(self, **fields: object) -> "ObjectLogger":
+        """Return a logger with more fields."""
+        return ObjectLogger(self.logger, {**(self.extra or {}), **fields})
+
     def process(
         self, msg: Any, kwargs: MutableMapping[str, Any]
     ) -> tuple[Any, MutableMapping[str, Any]]:

@@ -28,7 +28,7 @@ logger = logging.getLogger(__name__)
 
 _EMPTY: Final[Mapping[str, Any]] = MappingProxyType({})
 _PATCHES: Final = MappingProxyType(
-    {"merge": "application/merge-patch+json", "json": "application/json-patch+json"}
+    {"merge": transport.MERGE, "json": "application/json-patch+json"}
 )
 
 

@@ -5,19 +5,38 @@ of ``toolkit.errors``. Everything around it is here and nowhere else: finalizer,
 requested reconciles, conditions, at most two status patches a pass, events, metrics, requeues.
 """
 
+import asyncio
+import dataclasses
+import logging
+import random
+import time
+import uuid
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Final, Generic, Protocol, TypeVar
 
+import msgspec
+
+from toolkit import telemetry
+from toolkit.kube import conditions, errors, measure, predicates, verdict
 from toolkit.kube.client import Client
-from toolkit.kube.informer import Informer
-from toolkit.kube.reconciliation import EventSink, Outcome, Reconcilable, Reconciliation
-from toolkit.objects import ObjectKey
+from toolkit.kube.informer import Change, Informer
+from toolkit.kube.reconciliation import (
+    FINALIZER,
+    EventSink,
+    Outcome,
+    Reconcilable,
+    Reconciliation,
+)
+from toolkit.kube.workqueue import Item, QueueClosedError, WorkQueue
+from toolkit.kube.writer import VanishedError, Writer
+from toolkit.objects import GroupVersionKind, ObjectKey
 
 __all__ = ["Controller", "ControllerOptions", "Outcome", "Reconciliation"]
 
-FINALIZER: Final = "finalizers.fluxcd.io"
-REQUESTED_AT: Final = "reconcile.fluxcd.io/requestedAt"
+logger = logging.getLogger(__name__)
+
+_OWN_TIMERS: Final = ("interval", "retry", "dependency")
 
 T = TypeVar("T", bound=Reconcilable)
 T_co = TypeVar("T_co", covariant=True)
@@ -52,8 +71,6 @@ class ControllerOptions:
 class Controller(Generic[T]):
     """Runs the passes of one kind."""
 
-    informer: Informer[T]
-
     def __init__(  # noqa: PLR0913 - the parts a controller is made of
         self,
         *,
@@ -66,16 +83,216 @@ class Controller(Generic[T]):
         field_manager: str,
         retry_interval: Callable[[T], float | None] = lambda _: None,
     ) -> None:
-        raise NotImplementedError
+        self.gvk = GroupVersionKind(*kind.gvk)
+        self.name = self.gvk.kind.lower()
+        self.informer: Informer[T] = Informer(
+            client,
+            self.gvk,
+            decode=msgspec.json.Decoder(kind.model).decode,
+            namespace=options.namespace,
+            label_selector=options.label_selector,
+        )
+        self._writer = Writer(client, self.informer, kind.model, field_manager=field_manager)
+        self._measure = measure.Measure(self.gvk, workers=options.concurrent)
+        self._reconcile = reconcile
+        self._finalize = finalize
+        self._options = options
+        self._recorder = recorder
+        self._retry_interval = retry_interval
+        self._queue = WorkQueue(
+            self.name, min_delay=options.min_retry_delay, max_delay=options.max_retry_delay
+        )
+        self._active = False
+        self._workers: list[asyncio.Task[None]] = []
+        self.informer.subscribe(self._changed)
 
     def enqueue(self, key: ObjectKey, trigger: str, *, after: float = 0.0) -> None:
         """Ask for a pass; replaces what the same trigger had planned. Unknown keys are ignored."""
+        if self._active and self._writer.current(key) is not None:
+            self._queue.add_after(key, after, trigger)
 
     async def run(self) -> None:
         """Work until cancelled (passes are cancelled at once) or ``stop`` has drained it.
 
-        The informer is run by the manager, so that followers have warm caches.
+        Run it once. The informer is run by the manager, so that followers have warm caches.
         """
+        await self.informer.wait_synced()
+        self._active = True
+        for key, obj in self.informer.items().items():
+            self._measure.observe(obj)
+            self._queue.add(key, "start")
+            if predicates.is_requested(obj):
+                self._queue.add(key, "requested")
+        try:
+            async with asyncio.TaskGroup() as group:
+                for _ in range(self._options.concurrent):
+                    self._workers.append(group.create_task(self._work()))
+        finally:
+            self._active = False
+            self._queue.shutdown()
 
     async def stop(self) -> None:
-        """Take no new work, let passes finish for ``options.grace`` seconds, cancel the rest."""
+        """Take no new work, let passes finish for ``options.grace`` seconds, cancel the rest.
+
+        A cancelled pass writes nothing: the next leader starts with it.
+        """
+        self._active = False
+        self._queue.shutdown()
+        if self._workers:
+            _, late = await asyncio.wait(self._workers, timeout=self._options.grace)
+            for worker in late:
+                worker.cancel()
+
+    def _changed(self, change: Change[T]) -> None:
+        """Decide whether a change seen by the informer asks for a pass."""
+        self._writer.saw(change)
+        if not self._active:
+            return
+        if change.new is None:
+            self._forget(change.key)
+            return
+        self._measure.observe(change.new)
+        for trigger in predicates.triggers(change.old, change.new):
+            self._queue.add(change.key, trigger)
+
+    async def _work(self) -> None:
+        while True:
+            try:
+                item = await self._queue.get()
+            except QueueClosedError:
+                return
+            try:
+                with self._measure.active.track_inprogress():
+                    await self._pass(item)
+            finally:
+                self._queue.done(item.key)
+
+    async def _pass(self, item: Item) -> None:
+        """Choose what this object needs: nothing, finalization, or a reconcile."""
+        obj = self._writer.current(item.key)
+        if obj is None:
+            self._forget(item.key)
+            return
+        self._queue.cancel(item.key, *_OWN_TIMERS)
+        deleted = bool(obj.metadata.deletion_timestamp)
+        if deleted and FINALIZER not in obj.metadata.finalizers:
+            self._queue.forget(item.key)
+            return
+        rec = self._draft(obj, item.triggers)
+        if obj.spec.suspend and not deleted:
+            rec.log.info("Reconciliation is suspended for this object")
+            self._queue.forget(item.key)
+            return
+        try:
+            await self._attempt(rec, self._delete if deleted else self._advance)
+        except VanishedError:
+            rec.log.debug("The object is gone")
+
+    async def _attempt(
+        self,
+        rec: Reconciliation[T],
+        step: Callable[[Reconciliation[T]], Awaitable[Outcome | None]],
+    ) -> None:
+        began = time.monotonic()
+        quiet = False
+        try:
+            outcome = await step(rec)
+        except VanishedError:
+            raise
+        except Exception as exc:  # noqa: BLE001 - STYLE 10: the one place; becomes a condition
+            judged = self._judge(rec, exc)
+        else:
+            if outcome is None:
+                self._queue.forget(rec.key)
+                rec.log.info("Finalized in %s", _took(began))
+                return
+            judged, quiet = verdict.succeeded(outcome), outcome.quiet
+        judged = await self._conclude(rec, judged, quiet=quiet)
+        delay = self._plan(rec, judged)
+        seconds = time.monotonic() - began
+        if self._writer.current(rec.key) is not None:
+            self._measure.finished(rec.key, judged, seconds)
+        measure.log_end(rec.log, judged, seconds=seconds, delay=delay)
+
+    async def _advance(self, rec: Reconciliation[T]) -> Outcome:
+        rec.obj = await self._writer.finalizer(rec.obj, present=True)
+        return await self._reconcile(rec)
+
+    async def _delete(self, rec: Reconciliation[T]) -> None:
+        await self._finalize(rec)
+        await self._writer.finalizer(rec.obj, present=False)
+
+    def _judge(self, rec: Reconciliation[T], exc: Exception) -> verdict.Verdict:
+        judged = verdict.failed(
+            exc,
+            requeue_dependency=self._options.requeue_dependency,
+            retry_interval=self._retry_interval(rec.obj),
+            reconcile_id=rec.id,
+        )
+        if judged.internal:
+            rec.log.error("Unexpected error", exc_info=exc)
+        return judged
+
+    async def _conclude(
+        self, rec: Reconciliation[T], judged: verdict.Verdict, *, quiet: bool
+    ) -> verdict.Verdict:
+        """Write the verdict into status and tell it; return it as it stands after that."""
+        if not (quiet and verdict.is_settled(rec)):
+            verdict.settle(rec, judged)
+        try:
+            await rec.write()
+        except errors.ApiError as exc:
+            rec.log.error("Status not written", extra={"error": str(exc)})  # noqa: TRY400 - handled
+            return dataclasses.replace(judged, plan="backoff", result="error")
+        # A failure is told each time (the recorder counts repeats), a success when it is news
+        # that the reconciler did not tell itself.
+        news = rec.before != conditions.find(rec.conditions, conditions.READY)
+        news = news and not rec.told and not quiet and judged.ready != "Unknown"
+        if news or judged.severity == "error":
+            rec.event(judged.severity, judged.reason, judged.message)
+        return judged
+
+    def _plan(self, rec: Reconciliation[T], judged: verdict.Verdict) -> float | None:
+        """Plan the next pass and return the seconds until then."""
+        if self._writer.current(rec.key) is None:
+            return None
+        if judged.plan == "backoff":
+            return self._queue.retry(rec.key)
+        self._queue.forget(rec.key)
+        if judged.plan == "none":
+            return None
+        spread = self._options.interval_jitter if judged.plan == "interval" else 0.0
+        delay = judged.delay * (1 + random.uniform(-spread, spread))  # noqa: S311 - jitter
+        self._queue.add_after(rec.key, delay, judged.plan)
+        return judged.delay
+
+    def _draft(self, obj: T, triggers: frozenset[str]) -> Reconciliation[T]:
+        reconcile_id = str(uuid.uuid4())
+        meta = obj.metadata
+        fields = {
+            "controller": self.name,
+            "controllerGroup": self.gvk.group,
+            "controllerKind": self.gvk.kind,
+            self.gvk.kind: {"name": meta.name, "namespace": meta.namespace},
+            "namespace": meta.namespace,
+            "name": meta.name,
+            "reconcileID": reconcile_id,
+        }
+        return Reconciliation(
+            obj,
+            self.gvk,
+            id=reconcile_id,
+            triggers=triggers,
+            recorder=self._recorder,
+            log=telemetry.ObjectLogger(logger, fields),
+            write_status=self._writer.status,
+        )
+
+    def _forget(self, key: ObjectKey) -> None:
+        self._queue.cancel(key)
+        self._queue.forget(key)
+        self._measure.forget(key)
+
+
+def _took(began: float) -> str:
+    return telemetry.format_duration(round(time.monotonic() - began, 3))

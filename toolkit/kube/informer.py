@@ -10,11 +10,15 @@ does not retry handlers: they are synchronous, quick, and must not fail.
 
 import asyncio
 import logging
+import random
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Final, Generic, Literal, TypeVar
 
+import msgspec
+
+from toolkit import telemetry
 from toolkit.kube import errors
 from toolkit.kube.client import Client
 from toolkit.objects import GroupVersionKind, ObjectKey
@@ -25,12 +29,14 @@ T = TypeVar("T")
 T_co = TypeVar("T_co", covariant=True)
 
 _PAGE: Final = 500
-_FIRST_DELAY: Final = 0.5
+_FIRST_DELAY: Final = 0.25
 _MAX_DELAY: Final = 30.0
 _MAX_DELAY_UNREACHABLE: Final = 5.0
-_IDLE_SECONDS: Final = 150.0
+_IDLE: Final = 150.0
 """More than two bookmark periods (one minute): a stream this silent is dead."""
-_INITIAL_IDLE_SECONDS: Final = 30.0
+_INITIAL_IDLE: Final = 30.0
+_STREAM_SECONDS: Final = (300, 600)
+_BATCH: Final = 50
 _INITIAL_END: Final = "k8s.io/initial-events-end"
 _METADATA_ONLY: Final = "application/json;as=PartialObjectMetadata{};g=meta.k8s.io;v=v1"
 
@@ -71,7 +77,7 @@ class Informer(Generic[T]):
         self._synced = asyncio.Event()
         self._position = ""
         self._watch_list = True
-        self._delay = _FIRST_DELAY
+        self._delay = 0.0
 
     @property
     def synced(self) -> bool:
@@ -98,4 +104,212 @@ class Informer(Generic[T]):
 
     async def run(self) -> None:
         """Follow the server until cancelled; every failure is followed by another attempt."""
-        raise NotImplementedError
+        while True:
+            try:
+                await self._follow()
+            except errors.GoneError:
+                self._position = ""
+            except errors.ApiError as exc:
+                self._failed(exc)
+            await asyncio.sleep(self._delay * random.uniform(0.5, 1.0))  # noqa: S311 - jitter
+            self._delay = min(2 * max(self._delay, _FIRST_DELAY), self._max_delay())
+
+    async def _follow(self) -> None:
+        """Fill the cache if the position is lost, then watch until the stream ends."""
+        resource = await self._client.mapper.resource(self.gvk)
+        path = resource.path(namespace=self._namespace)
+        if not self._position and not self._watch_list:
+            await self._fill(path)
+        initial = not self._position
+        try:
+            await self._watch(path)
+        except errors.ApiError as exc:
+            if initial and not self._position and _lacks_watch_list(exc):
+                logger.info("no streaming lists here", extra={"kind": self.gvk.kind})
+                self._watch_list = False
+                self._delay = 0.0
+                return
+            raise
+
+    async def _fill(self, path: str) -> None:
+        """List page by page (servers without WatchList)."""
+        telemetry.INFORMER_RELISTS.labels(self.gvk.kind).inc()
+        query = self._query(limit=str(_PAGE))
+        accept = self._accept("List")
+        seen: set[ObjectKey] = set()
+        while True:
+            page = _LIST.decode(await self._client.read(path, query=query, accept=accept))
+            for index, raw in enumerate(page.items):
+                seen.add(self._put(raw)[0])
+                if index % _BATCH == _BATCH - 1:
+                    await asyncio.sleep(0)
+            if not page.metadata.next_page:
+                break
+            query["continue"] = page.metadata.next_page
+        self._filled(seen, page.metadata.resource_version)
+
+    async def _watch(self, path: str) -> None:
+        """Stream events into the cache; without a position, what exists comes first."""
+        query = self._query(
+            watch="true",
+            allowWatchBookmarks="true",
+            timeoutSeconds=str(random.randint(*_STREAM_SECONDS)),  # noqa: S311 - spread reconnects
+        )
+        if self._position:
+            query["resourceVersion"] = self._position
+        else:
+            telemetry.INFORMER_RELISTS.labels(self.gvk.kind).inc()
+            query |= {"sendInitialEvents": "true", "resourceVersionMatch": "NotOlderThan"}
+        initial: set[ObjectKey] | None = None if self._position else set()
+        frames = _Frames()
+        async with self._client.watch(path, query=query, accept=self._accept("")) as chunks:
+            self.last_error = None
+            while True:
+                async with asyncio.timeout(_IDLE if self._position else _INITIAL_IDLE):
+                    chunk = await anext(chunks, None)
+                if chunk is None:
+                    return
+                for line in frames.feed(chunk):
+                    initial = self._take(_EVENT.decode(line), initial)
+                # One chunk is at most 128 KiB; give way before the next one.
+                await asyncio.sleep(0)
+
+    def _take(self, event: "_Event", initial: set[ObjectKey] | None) -> set[ObjectKey] | None:
+        """Handle one event; return the keys of the initial stream so far, None once it is over."""
+        match event.type:
+            case "ADDED" | "MODIFIED":
+                key, version = self._put(event.object)
+                if initial is not None:
+                    initial.add(key)
+            case "DELETED":
+                meta = _OBJECT.decode(event.object).metadata
+                key, version = ObjectKey(meta.namespace, meta.name), meta.resource_version
+                self._drop(key)
+                if initial is not None:
+                    initial.discard(key)
+            case "BOOKMARK":
+                meta = _OBJECT.decode(event.object).metadata
+                version = meta.resource_version
+                if initial is not None and meta.annotations.get(_INITIAL_END) == "true":
+                    self._filled(initial, version)
+                    initial = None
+            case _:
+                status = msgspec.json.decode(event.object)
+                raise errors.from_status(int(status.get("code") or 500), status)
+        if initial is None:
+            self._position = version
+            self._delay = 0.0
+        return initial
+
+    def _put(self, raw: msgspec.Raw) -> tuple[ObjectKey, str]:
+        """Store one object unless it is known already; return its key and resourceVersion."""
+        meta = _OBJECT.decode(raw).metadata
+        key = ObjectKey(meta.namespace, meta.name)
+        if self._versions.get(key) == meta.resource_version:
+            return key, meta.resource_version
+        self._versions[key] = meta.resource_version
+        try:
+            item = self._decode(bytes(raw))
+        except (msgspec.MsgspecError, ValueError) as exc:
+            telemetry.INFORMER_DECODE_ERRORS.labels(self.gvk.kind).inc()
+            fields = {"kind": self.gvk.kind, "object": str(key), "error": str(exc)}
+            logger.error("object skipped, it does not decode", extra=fields)  # noqa: TRY400 - handled
+            return key, meta.resource_version
+        old = self._items.get(key)
+        self._items[key] = item
+        self._notify(Change("ADDED" if old is None else "MODIFIED", key, old, item))
+        return key, meta.resource_version
+
+    def _drop(self, key: ObjectKey) -> None:
+        self._versions.pop(key, None)
+        old = self._items.pop(key, None)
+        if old is not None:
+            self._notify(Change("DELETED", key, old, None))
+
+    def _filled(self, seen: set[ObjectKey], position: str) -> None:
+        """End a complete listing: what was not in it has been deleted while nobody looked."""
+        for key in self._versions.keys() - seen:
+            self._drop(key)
+        self._position = position
+        self._delay = 0.0
+        self.last_error = None
+        self._synced.set()
+
+    def _notify(self, change: Change[T]) -> None:
+        for handler in self._handlers:
+            handler(change)
+
+    def _failed(self, exc: errors.ApiError) -> None:
+        known = self.last_error is not None and str(self.last_error) == str(exc)
+        self.last_error = exc
+        level = logging.DEBUG if known else logging.ERROR
+        logger.log(level, "watch failed", extra={"kind": self.gvk.kind, "error": str(exc)})
+        if isinstance(exc, errors.NotFoundError):
+            self._client.mapper.invalidate()
+
+    def _max_delay(self) -> float:
+        """Return the longest pause: a server that is down is tried oftener than a missing CRD."""
+        down = isinstance(self.last_error, errors.UnreachableError | None)
+        return _MAX_DELAY_UNREACHABLE if down else _MAX_DELAY
+
+    def _query(self, **more: str) -> dict[str, str]:
+        selector = {"labelSelector": self._label_selector} if self._label_selector else {}
+        return selector | more
+
+    def _accept(self, suffix: Literal["", "List"]) -> str:
+        return _METADATA_ONLY.format(suffix) if self._metadata_only else "application/json"
+
+
+class _Meta(msgspec.Struct, rename="camel"):
+    name: str = ""
+    namespace: str = ""
+    resource_version: str = ""
+    annotations: dict[str, str] = {}
+
+
+class _Object(msgspec.Struct):
+    metadata: _Meta
+
+
+class _Event(msgspec.Struct):
+    type: str
+    object: msgspec.Raw
+
+
+class _ListMeta(msgspec.Struct, rename="camel"):
+    resource_version: str = ""
+    next_page: str = msgspec.field(name="continue", default="")
+
+
+class _List(msgspec.Struct):
+    metadata: _ListMeta
+    items: list[msgspec.Raw] = []
+
+
+_OBJECT: Final = msgspec.json.Decoder(_Object)
+_EVENT: Final = msgspec.json.Decoder(_Event)
+_LIST: Final = msgspec.json.Decoder(_List)
+
+
+class _Frames:
+    """Splits a stream into lines of any length; an unfinished one is joined once, at its end."""
+
+    def __init__(self) -> None:
+        self._parts: list[bytes] = []
+
+    def feed(self, chunk: bytes) -> list[bytes]:
+        """Return the lines that this chunk completes."""
+        *lines, rest = chunk.split(b"\n")
+        if lines:
+            lines[0] = b"".join((*self._parts, lines[0]))
+            self._parts.clear()
+        self._parts.append(rest)
+        return [line for line in lines if line]
+
+
+def _lacks_watch_list(exc: errors.ApiError) -> bool:
+    """Tell a server without the WatchList feature.
+
+    It forbids the option (400 or 422), or ignores it and stays silent (a deadline of ours).
+    """
+    return exc.status in {400, 422} or isinstance(exc.__cause__, TimeoutError)

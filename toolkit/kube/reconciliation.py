@@ -1,21 +1,36 @@
 """One pass over one object: what a reconciler is given, and what it gives back.
 
-``Reconciliation`` is a draft. Status fields, conditions and events are collected on it, and
+``Reconciliation`` is a draft. Status fields, conditions and events are collected on it;
 ``controller`` writes them, whether the pass ends well or not.
 """
 
-import logging
-from collections.abc import Mapping
+import datetime as dt
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
-from typing import Final, Generic, Literal, Protocol, TypeVar
+from typing import Any, Final, Generic, Literal, Protocol, TypeVar
+
+import msgspec
 
 from crds.meta import ObjectMeta
-from toolkit.objects import ObjectKey, ObjectRef
+from toolkit import telemetry
+from toolkit.kube import conditions, patch
+from toolkit.objects import GroupVersionKind, Json, ObjectKey, ObjectRef
+
+FINALIZER: Final = "finalizers.fluxcd.io"
+REQUESTED_AT: Final = "reconcile.fluxcd.io/requestedAt"
 
 Severity = Literal["info", "error", "trace"]
 
 _EMPTY: Final[Mapping[str, str]] = MappingProxyType({})
+
+
+class Suspendable(Protocol):
+    """The part of every spec that the controller reads."""
+
+    @property
+    def suspend(self) -> bool:
+        """Tell whether the user wants no passes for now."""
 
 
 class Reconcilable(Protocol):
@@ -25,13 +40,24 @@ class Reconcilable(Protocol):
     def metadata(self) -> ObjectMeta:
         """Return name, namespace, generation and the like."""
 
+    @property
+    def spec(self) -> Suspendable:
+        """Return what the user asks for."""
+
+    @property
+    def status(self) -> Any:
+        """Return what was written last: a struct of ``crds``."""
+
 
 T = TypeVar("T", bound=Reconcilable)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Event:
-    """Something worth telling about an object; ``trace`` is not forwarded to notifications."""
+    """Something worth telling about an object; ``trace`` is not forwarded to notifications.
+
+    Keys of ``metadata`` without a slash belong to the object's API group.
+    """
 
     ref: ObjectRef
     meta: ObjectMeta
@@ -65,25 +91,74 @@ class Outcome:
 
 
 class Reconciliation(Generic[T]):
-    """The draft of one pass: the object, why it is reconciled, and what is to be written."""
+    """The draft of one pass: the object, why it is reconciled, and what is to be written.
 
-    obj: T
-    key: ObjectKey
-    ref: ObjectRef
-    triggers: frozenset[str]
-    log: logging.LoggerAdapter[logging.Logger]
+    ``revision`` goes into log lines and event metadata as soon as the reconciler sets it.
+    """
+
+    def __init__(  # noqa: PLR0913 - what a pass needs
+        self,
+        obj: T,
+        gvk: GroupVersionKind,
+        *,
+        id: str,  # noqa: A002 - the log's reconcileID
+        triggers: frozenset[str],
+        recorder: EventSink,
+        log: telemetry.ObjectLogger,
+        write_status: Callable[[T, Json], Awaitable[T]],
+    ) -> None:
+        meta = obj.metadata
+        self.obj = obj
+        self.id = id
+        self.key = ObjectKey(meta.namespace, meta.name)
+        self.ref = ObjectRef(gvk, meta.namespace, meta.name)
+        self.triggers = triggers
+        self.log = log
+        self.told = False
+        self._recorder = recorder
+        self._write_status = write_status
+        self._revision = ""
+        self._progressed = False
+        self._written: Json = msgspec.to_builtins(obj.status)
+        self._fields: Json = {}
+        self.conditions: list[Json] = list(self._written.get("conditions") or ())
+        self.before = conditions.find(self.conditions, conditions.READY)
+
+    @property
+    def revision(self) -> str:
+        """Return the revision that this pass works on; empty until it is known."""
+        return self._revision
+
+    @revision.setter
+    def revision(self, value: str) -> None:
+        self._revision = value
+        self.log = self.log.also(revision=value)
 
     def status(self, fields: Mapping[str, object]) -> None:
         """Set status fields by their JSON names; None removes one. Written even if the pass fails.
 
         Values may be structs of ``crds``.
         """
+        self._fields |= msgspec.to_builtins(dict(fields))
 
-    def mark(self, type: str, status: str, reason: str, message: str) -> None:  # noqa: A002
+    def mark(
+        self,
+        type: str,  # noqa: A002 - the API's name for it
+        status: Literal["True", "False", "Unknown"],
+        reason: str,
+        message: str,
+    ) -> None:
         """Set a condition."""
+        self.conditions = conditions.put(
+            self.conditions,
+            conditions.make(type, status, reason, message),
+            generation=self.obj.metadata.generation,
+            now=dt.datetime.now(dt.UTC),
+        )
 
-    def unmark(self, type: str) -> None:  # noqa: A002
-        """Remove a condition."""
+    def unmark(self, *types: str) -> None:
+        """Remove conditions."""
+        self.conditions = conditions.remove(self.conditions, *types)
 
     def event(
         self,
@@ -92,7 +167,38 @@ class Reconciliation(Generic[T]):
         message: str,
         metadata: Mapping[str, str] = _EMPTY,
     ) -> None:
-        """Emit an event about the object."""
+        """Emit an event about the object; the revision is added to its metadata."""
+        about = {"revision": self._revision} if self._revision else {}
+        self.told = True
+        self._recorder.emit(
+            Event(
+                ref=self.ref,
+                meta=self.obj.metadata,
+                severity=severity,
+                reason=reason,
+                message=message,
+                metadata={**about, **metadata},
+            )
+        )
 
     async def progress(self, message: str, *, reason: str = "Progressing") -> None:
         """Show Reconciling=True, Ready=Unknown: the first call patches status, later ones log."""
+        self.log.info(message)
+        self.mark(conditions.RECONCILING, "True", reason, message)
+        self.mark(conditions.READY, "Unknown", reason, message)
+        if not self._progressed:
+            self._progressed = True
+            await self.write()
+
+    async def write(self) -> bool:
+        """Patch the status if it differs from what the server has; tell whether it did.
+
+        Only ``progress`` and the controller call it.
+        """
+        wanted = {**self._written, **self._fields, "conditions": self.conditions}
+        body = patch.merge_patch(self._written, wanted)
+        if not body:
+            return False
+        self.obj = await self._write_status(self.obj, body)
+        self._written = msgspec.to_builtins(self.obj.status)
+        return True

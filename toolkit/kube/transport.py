@@ -33,8 +33,9 @@ _IN_FLIGHT: Final = 64
 _CONNECT_SECONDS: Final = 10.0
 _TOKEN_SECONDS: Final = 60.0
 _IDEMPOTENT: Final = frozenset({"GET", "HEAD", "PUT", "DELETE"})
-_ENDLESS: Final = aiohttp.ClientTimeout(total=None, sock_connect=_CONNECT_SECONDS)
 APPLY: Final = "application/apply-patch+yaml"
+MERGE: Final = "application/merge-patch+json"
+_ENDLESS: Final = aiohttp.ClientTimeout(total=None, sock_connect=_CONNECT_SECONDS)
 
 Headers = Mapping[str, str | Sequence[str]]
 
@@ -52,7 +53,7 @@ class Request:
     @property
     def replayable(self) -> bool:
         """Tell whether sending it twice does the same as sending it once."""
-        return self.method in _IDEMPOTENT or self.headers.get("Content-Type") == APPLY
+        return self.method in _IDEMPOTENT or self.headers.get("Content-Type") in {APPLY, MERGE}
 
 
 @dataclass(frozen=True, slots=True)

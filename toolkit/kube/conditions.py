@@ -1,0 +1,63 @@
+"""Conditions as pure functions over the JSON list ``status.conditions``.
+
+``lastTransitionTime`` moves only when the status does (``metav1.Condition``). ``Ready`` comes
+first, the others follow by type, as Flux sorts them.
+"""
+
+import datetime as dt
+from collections.abc import Iterable, Sequence
+from typing import Final
+
+from toolkit.objects import Json
+
+READY: Final = "Ready"
+RECONCILING: Final = "Reconciling"
+STALLED: Final = "Stalled"
+
+_MESSAGE_LIMIT: Final = 32_768
+
+
+def find(conditions: Iterable[Json], type_: str) -> Json | None:
+    """Return the condition of that type."""
+    return next((entry for entry in conditions if entry.get("type") == type_), None)
+
+
+def is_true(conditions: Iterable[Json], type_: str) -> bool:
+    """Tell whether the condition is there and True."""
+    return (find(conditions, type_) or {}).get("status") == "True"
+
+
+def make(type_: str, status: str, reason: str, message: str) -> Json:
+    """Return a condition without time and generation, which ``put`` adds; cuts the message."""
+    if len(message) > _MESSAGE_LIMIT:
+        message = message[: _MESSAGE_LIMIT - 3] + "..."
+    return {"type": type_, "status": status, "reason": reason, "message": message}
+
+
+def put(
+    conditions: Sequence[Json], wanted: Json, *, generation: int, now: dt.datetime
+) -> list[Json]:
+    """Return the list with ``wanted`` in it (``now`` must be in UTC)."""
+    old = find(conditions, wanted["type"])
+    kept = old and old.get("status") == wanted["status"] and old.get("lastTransitionTime")
+    entry = {
+        **wanted,
+        "observedGeneration": generation,
+        "lastTransitionTime": kept or now.strftime("%Y-%m-%dT%H:%M:%SZ"),
+    }
+    return sorted([*remove(conditions, wanted["type"]), entry], key=_order)
+
+
+def remove(conditions: Iterable[Json], *types: str) -> list[Json]:
+    """Return the list without the conditions of these types."""
+    return [entry for entry in conditions if entry.get("type") not in types]
+
+
+def summarise(conditions: Iterable[Json]) -> tuple[str, str]:
+    """Return status and message of ``Ready``; ``("Unknown", "")`` where there is none."""
+    ready = find(conditions, READY) or {}
+    return str(ready.get("status") or "Unknown"), str(ready.get("message") or "")
+
+
+def _order(entry: Json) -> tuple[bool, str]:
+    return entry["type"] != READY, entry["type"]

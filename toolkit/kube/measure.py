@@ -1,0 +1,72 @@
+"""The series of one controller and its objects (``telemetry``), and its closing log lines."""
+
+import logging
+from typing import Final
+
+import msgspec
+
+from toolkit import telemetry
+from toolkit.kube import conditions
+from toolkit.kube.reconciliation import Reconcilable
+from toolkit.kube.verdict import Verdict
+from toolkit.objects import GroupVersionKind, ObjectKey
+
+_STATUSES: Final = ("True", "False", "Unknown")
+
+
+class Measure:
+    """Keeps the series of existing objects current, and drops those of objects that are gone."""
+
+    def __init__(self, gvk: GroupVersionKind, *, workers: int) -> None:
+        self._kind = gvk.kind
+        self._controller = gvk.kind.lower()
+        self.active = telemetry.CONTROLLER_ACTIVE.labels(self._controller)
+        telemetry.CONTROLLER_WORKERS.labels(self._controller).set(workers)
+
+    def observe(self, obj: Reconcilable) -> None:
+        """Set the gauges of an object from its spec and status."""
+        meta = obj.metadata
+        labels = (self._kind, meta.name, meta.namespace)
+        telemetry.SUSPEND_STATUS.labels(*labels).set(obj.spec.suspend)
+        entries = msgspec.to_builtins(obj.status).get("conditions") or ()
+        for type_, absent in ((conditions.READY, "Unknown"), (conditions.STALLED, "False")):
+            actual = (conditions.find(entries, type_) or {}).get("status", absent)
+            for status in _STATUSES:
+                gauge = telemetry.RECONCILE_CONDITION.labels(*labels, type_, status)
+                gauge.set(status == actual)
+
+    def finished(self, key: ObjectKey, judged: Verdict, seconds: float) -> None:
+        """Count a pass over an object that is still there."""
+        labels = (self._kind, key.name, key.namespace)
+        telemetry.CONTROLLER_RECONCILES.labels(self._controller, judged.result).inc()
+        telemetry.CONTROLLER_DURATION.labels(self._controller).observe(seconds)
+        telemetry.RECONCILE_DURATION.labels(*labels).observe(seconds)
+        if judged.result == "error":
+            telemetry.CONTROLLER_ERRORS.labels(self._controller).inc()
+            telemetry.RECONCILE_ERRORS.labels(*labels).inc()
+
+    def forget(self, key: ObjectKey) -> None:
+        """Remove the series of an object."""
+        telemetry.forget_object(self._kind, key.name, key.namespace)
+
+
+def log_end(
+    log: logging.LoggerAdapter[logging.Logger],
+    judged: Verdict,
+    *,
+    seconds: float,
+    delay: float | None,
+) -> None:
+    """Write the closing line of a pass, worded as Flux's controllers do."""
+    took = telemetry.format_duration(round(seconds, 3))
+    again = None if delay is None else telemetry.format_duration(round(delay, 3))
+    if judged.severity == "error":
+        following = f", next try in {again}" if again else ""
+        log.error(
+            "Reconciliation failed after %s%s", took, following, extra={"error": judged.message}
+        )
+    elif judged.ready == "False":
+        log.info("%s, retrying in %s", judged.message, again)
+    else:
+        following = f", next run in {again}" if again else ""
+        log.info("Reconciliation finished in %s%s", took, following)

@@ -1,0 +1,33 @@
+"""The smallest merge patch (RFC 7386) that turns one JSON object into another. Pure."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from toolkit.objects import Json
+
+
+def merge_patch(old: Mapping[str, Any], new: Mapping[str, Any]) -> Json:
+    """Return what to send so that ``old`` becomes ``new``; empty when they are equal.
+
+    Objects are compared key by key, lists are replaced whole. A null in ``new`` means "not there",
+    and where nothing is there an empty value adds nothing (API conventions, ``omitempty``).
+    """
+    patch: Json = {}
+    for key in old.keys() | new.keys():
+        before, after = old.get(key), new.get(key)
+        if isinstance(before, Mapping) and isinstance(after, Mapping):
+            inner = merge_patch(before, after)
+            if inner:
+                patch[key] = inner
+        elif before != after and (after or before is not None):
+            patch[key] = _without_nulls(after) if isinstance(after, Mapping) else after
+    return patch
+
+
+def _without_nulls(value: Mapping[str, Any]) -> Json:
+    """Drop nulls inside a new object: a merge patch would read them as removals."""
+    return {
+        key: _without_nulls(item) if isinstance(item, Mapping) else item
+        for key, item in value.items()
+        if item is not None
+    }

@@ -1,0 +1,141 @@
+"""How a pass ended, as conditions and a plan: the one place that maps errors to both. Pure.
+
+| ended with        | Ready   | Reconciling          | Stalled | next pass            |
+|-------------------|---------|----------------------|---------|----------------------|
+| Outcome           | True    | removed              | removed | interval             |
+| Outcome, Unknown  | Unknown | True, Progressing    | removed | interval             |
+| StalledError      | False   | removed              | True    | when the spec changes|
+| WaitingError      | False   | ProgressingWithRetry | removed | fixed delay          |
+| TransientError    | False   | ProgressingWithRetry | removed | back-off             |
+| any other         | False   | ProgressingWithRetry | removed | back-off             |
+"""
+
+from dataclasses import dataclass
+from typing import Any, Final, Literal
+
+from toolkit import errors
+from toolkit.kube import conditions, predicates
+from toolkit.kube.reconciliation import REQUESTED_AT, Outcome, Reconciliation, Severity
+
+PROGRESSING: Final = "Progressing"
+PROGRESSING_WITH_RETRY: Final = "ProgressingWithRetry"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Verdict:
+    """What the controller writes and plans.
+
+    ``plan`` is the trigger of the next pass, in ``delay`` seconds; ``backoff`` finds its own delay.
+    ``internal`` marks a bug: it is logged with its traceback. ``result`` is controller-runtime's.
+    """
+
+    ready: Literal["True", "False", "Unknown"]
+    reason: str
+    message: str
+    reconciling: str = ""
+    stalled: bool = False
+    severity: Severity = "info"
+    plan: Literal["none", "interval", "dependency", "retry", "backoff"] = "none"
+    delay: float = 0.0
+    internal: bool = False
+    result: Literal["success", "requeue_after", "error"] = "success"
+
+
+def succeeded(outcome: Outcome) -> Verdict:
+    """Judge a pass that returned."""
+    planned = outcome.requeue_after is not None
+    return Verdict(
+        ready=outcome.ready,
+        reason=outcome.reason,
+        message=outcome.message,
+        reconciling=PROGRESSING if outcome.ready == "Unknown" else "",
+        plan="interval" if planned else "none",
+        delay=outcome.requeue_after or 0.0,
+        result="requeue_after" if planned else "success",
+    )
+
+
+def failed(
+    exc: Exception, *, requeue_dependency: float, retry_interval: float | None, reconcile_id: str
+) -> Verdict:
+    """Judge a pass that raised; ``retry_interval`` replaces the back-off."""
+    cause = _leaf(exc)
+    if isinstance(cause, errors.StalledError):
+        return Verdict(
+            ready="False",
+            reason=cause.reason,
+            message=str(cause),
+            stalled=True,
+            severity="error",
+            result="error",
+        )
+    if isinstance(cause, errors.WaitingError):
+        return Verdict(
+            ready="False",
+            reason=cause.reason,
+            message=str(cause),
+            reconciling=PROGRESSING_WITH_RETRY,
+            plan="dependency",
+            delay=requeue_dependency if cause.retry_after is None else cause.retry_after,
+            result="requeue_after",
+        )
+    known = isinstance(cause, errors.PenstockError)
+    return Verdict(
+        ready="False",
+        reason=cause.reason if isinstance(cause, errors.PenstockError) else "ReconciliationFailed",
+        message=str(cause) if known else _internal(cause, reconcile_id),
+        reconciling=PROGRESSING_WITH_RETRY,
+        severity="error",
+        plan="backoff" if retry_interval is None else "retry",
+        delay=retry_interval or 0.0,
+        internal=not known,
+        result="error",
+    )
+
+
+def settle(rec: Reconciliation[Any], judged: Verdict) -> None:
+    """Put the verdict into the draft's conditions and status.
+
+    As in Flux, ``observedGeneration`` moves when the generation is done with (Ready, or Stalled),
+    ``lastHandledReconcileAt`` when the pass has an answer.
+    """
+    if judged.stalled:
+        rec.mark(conditions.STALLED, "True", judged.reason, judged.message)
+    else:
+        rec.unmark(conditions.STALLED)
+    if judged.reconciling:
+        rec.mark(conditions.RECONCILING, "True", judged.reconciling, judged.message)
+    else:
+        rec.unmark(conditions.RECONCILING)
+    rec.mark(conditions.READY, judged.ready, judged.reason, judged.message)
+    meta = rec.obj.metadata
+    if judged.ready == "True" or judged.stalled:
+        rec.status({"observedGeneration": meta.generation})
+    if judged.ready != "Unknown" and meta.annotations.get(REQUESTED_AT):
+        rec.status({"lastHandledReconcileAt": meta.annotations[REQUESTED_AT]})
+
+
+def is_settled(rec: Reconciliation[Any]) -> bool:
+    """Tell whether the last pass left nothing to tidy: a quiet pass need not write then."""
+    entries = rec.conditions
+    return (
+        conditions.is_true(entries, conditions.READY)
+        and not conditions.find(entries, conditions.RECONCILING)
+        and not conditions.find(entries, conditions.STALLED)
+        and rec.obj.status.observed_generation == rec.obj.metadata.generation
+        and not predicates.is_requested(rec.obj)
+    )
+
+
+def _leaf(exc: Exception) -> Exception:
+    """Look through the group that a TaskGroup raises, if all that it holds is ours."""
+    if not isinstance(exc, ExceptionGroup):
+        return exc
+    leaves = [_leaf(inner) for inner in exc.exceptions]
+    ours = all(isinstance(leaf, errors.PenstockError) for leaf in leaves)
+    return leaves[0] if ours else exc
+
+
+def _internal(exc: Exception, reconcile_id: str) -> str:
+    """Name the kind of bug only: its text may hold anything."""
+    return f"internal error ({type(exc).__name__}), see the log of reconcileID {reconcile_id}"

@@ -1,0 +1,141 @@
+"""The one writer of an object's status and finalizer, and the memory of its own writes.
+
+A write comes back through the watch, later. Until then ``current`` answers with the object as the
+write returned it, so that no pass decides on a state that it has already changed.
+"""
+
+import asyncio
+from typing import Final, Generic, TypeVar
+
+import msgspec
+
+from toolkit.kube import errors
+from toolkit.kube.client import Client
+from toolkit.kube.informer import Change, Informer
+from toolkit.kube.reconciliation import FINALIZER, Reconcilable
+from toolkit.objects import GroupVersionKind, Json, ObjectKey
+
+T = TypeVar("T", bound=Reconcilable)
+
+_ATTEMPTS: Final = 5
+_FIRST_DELAY: Final = 0.25
+_LAST_DELAY: Final = 8.0
+
+
+class VanishedError(Exception):
+    """The object was deleted while a pass was at work on it."""
+
+
+class Writer(Generic[T]):
+    """Writes the objects of one kind under one field manager."""
+
+    def __init__(
+        self, client: Client, informer: Informer[T], model: type[T], *, field_manager: str
+    ) -> None:
+        self._client = client
+        self._informer = informer
+        self._model = model
+        self._manager = field_manager
+        self._ahead: dict[ObjectKey, T] = {}
+
+    def current(self, key: ObjectKey) -> T | None:
+        """Return the newest that is known: from the cache, or from our own last write."""
+        return self._ahead.get(key) or self._informer.get(key)
+
+    def saw(self, change: Change[T]) -> None:
+        """Forget a write that the cache has caught up with."""
+        ahead = self._ahead.get(change.key)
+        if ahead and (change.new is None or _version(change.new) >= _version(ahead)):
+            del self._ahead[change.key]
+
+    async def status(self, obj: T, body: Json) -> T:
+        """Merge ``body`` into the status and return the object as it is now.
+
+        Holds on through an outage of half a minute, because the work is already done.
+
+        Raises:
+            VanishedError: the object is gone.
+            ApiError: the server refuses, or stays away.
+        """
+        delay = _FIRST_DELAY
+        while True:
+            try:
+                return await self._patch(obj, {"status": body}, subresource="status")
+            except errors.ApiError as exc:
+                if delay > _LAST_DELAY or not _passes_by_itself(exc):
+                    raise
+            await asyncio.sleep(delay)
+            delay *= 2
+
+    async def finalizer(self, obj: T, *, present: bool) -> T:
+        """Add or remove our finalizer; others stay as they are at that moment.
+
+        Raises:
+            VanishedError: the object is gone.
+            ConflictError: somebody else kept writing.
+        """
+        for attempt in range(1, _ATTEMPTS + 1):
+            if (FINALIZER in obj.metadata.finalizers) == present:
+                return obj
+            kept = [name for name in obj.metadata.finalizers if name != FINALIZER]
+            wanted = [*kept, FINALIZER] if present else kept
+            meta = {"finalizers": wanted, "resourceVersion": obj.metadata.resource_version}
+            try:
+                return await self._patch(obj, {"metadata": meta})
+            except errors.ConflictError:
+                if attempt == _ATTEMPTS:
+                    raise
+            obj = await self._fetch(obj)
+        return obj
+
+    async def _patch(self, obj: T, body: Json, *, subresource: str = "") -> T:
+        meta = obj.metadata
+        try:
+            reply = await self._client.patch(
+                self._gvk,
+                meta.name,
+                meta.namespace,
+                body,
+                strategy="merge",
+                subresource=subresource,
+                manager=self._manager,
+            )
+        except errors.NotFoundError as exc:
+            raise VanishedError from exc
+        new = msgspec.convert(reply, self._model)
+        if new.metadata.uid != meta.uid:
+            raise VanishedError
+        self._remember(new)
+        return new
+
+    async def _fetch(self, obj: T) -> T:
+        meta = obj.metadata
+        try:
+            reply = await self._client.get(self._gvk, meta.name, meta.namespace)
+        except errors.NotFoundError as exc:
+            raise VanishedError from exc
+        new = msgspec.convert(reply, self._model)
+        if new.metadata.uid != meta.uid:
+            raise VanishedError
+        return new
+
+    def _remember(self, obj: T) -> None:
+        key = ObjectKey(obj.metadata.namespace, obj.metadata.name)
+        cached = self._informer.get(key)
+        if cached is not None and _version(cached) < _version(obj):
+            self._ahead[key] = obj
+
+    @property
+    def _gvk(self) -> GroupVersionKind:
+        return self._informer.gvk
+
+
+def _passes_by_itself(exc: errors.ApiError) -> bool:
+    """Tell an outage from a refusal."""
+    return isinstance(exc, errors.UnreachableError) or exc.status == 429 or exc.status >= 500
+
+
+def _version(obj: Reconcilable) -> int:
+    """Return the resourceVersion as a number (comparable by KEP-5504); 0 where it is none."""
+    text = obj.metadata.resource_version
+    return int(text) if text.isdecimal() else 0
