@@ -1,0 +1,168 @@
+"""What the API server stores: defaults where they are promised, nothing added, nothing lost."""
+
+import json
+from typing import Any
+
+import msgspec
+import pytest
+
+from crds import kustomize, source
+
+GIT_REPOSITORY: dict[str, Any] = {
+    "apiVersion": "source.toolkit.fluxcd.io/v1",
+    "kind": "GitRepository",
+    "metadata": {"name": "fleet"},
+    "spec": {
+        "interval": "5m",
+        "url": "https://example.com/fleet.git",
+        "verify": {"secretRef": {"name": "keys"}},
+    },
+}
+KUSTOMIZATION: dict[str, Any] = {
+    "apiVersion": "kustomize.toolkit.fluxcd.io/v1",
+    "kind": "Kustomization",
+    "metadata": {"name": "apps"},
+    "spec": {
+        "interval": "10m",
+        "prune": True,
+        "sourceRef": {"kind": "GitRepository", "name": "fleet"},
+        "sourceRefs": [{"kind": "Bucket", "name": "b", "path": "vendor/b"}],
+        "postBuild": {"substituteFrom": [{"kind": "ConfigMap", "name": "vars"}]},
+        "validation": "client",
+        "patchesStrategicMerge": [{"kind": "ConfigMap", "data": {"nested": {"any": [1, None]}}}],
+        "patchesJson6902": [
+            {
+                "patch": [{"op": "add", "path": "/data/a", "value": {"b": [1, "two"]}}],
+                "target": {"kind": "ConfigMap"},
+            }
+        ],
+    },
+}
+BOTH = pytest.mark.parametrize(
+    "document", [GIT_REPOSITORY, KUSTOMIZATION], ids=["source", "applier"]
+)
+
+
+@pytest.fixture
+def stored(run: Any, namespace: str) -> Any:
+    """Apply a document from the server's side and return what is stored."""
+
+    def apply(document: dict[str, Any]) -> dict[str, Any]:
+        done = run(
+            *("apply", "--server-side", "--field-manager=test", "--validate=strict"),
+            *("-n", namespace, "-o", "json", "-f", "-"),
+            documents=document,
+        )
+        assert done.returncode == 0, done.stderr
+        result: dict[str, Any] = json.loads(done.stdout)
+        return result
+
+    return apply
+
+
+def test_a_repository_gets_only_the_promised_defaults(stored: Any) -> None:
+    spec = stored(GIT_REPOSITORY)["spec"]
+
+    assert spec == GIT_REPOSITORY["spec"] | {
+        "timeout": "60s",
+        "verify": {"mode": "HEAD", "secretRef": {"name": "keys"}},
+    }
+
+
+def test_a_kustomization_gets_only_the_promised_defaults(stored: Any) -> None:
+    spec = stored(KUSTOMIZATION)["spec"]
+
+    assert spec == KUSTOMIZATION["spec"] | {
+        "force": False,
+        "postBuild": {"substituteFrom": [{"kind": "ConfigMap", "name": "vars", "optional": False}]},
+    }
+
+
+@BOTH
+def test_a_new_object_is_not_yet_seen(stored: Any, document: dict[str, Any]) -> None:
+    assert stored(document)["status"] == {"observedGeneration": -1}
+
+
+@BOTH
+def test_applying_again_writes_nothing_once_a_controller_has_seen_the_object(
+    run: Any, namespace: str, stored: Any, document: dict[str, Any]
+) -> None:
+    stored(document)
+    name = f"{document['kind'].lower()}/{document['metadata']['name']}"
+    patch = ("--subresource=status", "--type=merge", "-p", '{"status":{"observedGeneration":1}}')
+    run("patch", name, "-n", namespace, *patch)
+
+    first = stored(document)
+    second = stored(document)
+
+    assert second["metadata"]["resourceVersion"] == first["metadata"]["resourceVersion"]
+    assert second == first
+
+
+@BOTH
+def test_applying_a_new_object_again_writes_its_default_status_and_then_nothing(
+    stored: Any, document: dict[str, Any]
+) -> None:
+    created, settled, again = stored(document), stored(document), stored(document)
+
+    assert again["metadata"]["resourceVersion"] == settled["metadata"]["resourceVersion"]
+    assert again["metadata"]["generation"] == created["metadata"]["generation"]
+
+
+@BOTH
+def test_a_status_write_leaves_the_generation_alone(
+    run: Any, namespace: str, stored: Any, document: dict[str, Any]
+) -> None:
+    name = f"{document['kind'].lower()}/{document['metadata']['name']}"
+    before = stored(document)["metadata"]["generation"]
+    patch = json.dumps({"status": {"observedGeneration": before}})
+
+    run("patch", name, "-n", namespace, "--subresource=status", "--type=merge", "-p", patch)
+
+    after = json.loads(run("get", name, "-n", namespace, "-o", "json").stdout)
+    assert after["metadata"]["generation"] == before
+    assert after["status"]["observedGeneration"] == before
+
+
+def test_a_stored_repository_reads_as_its_model(stored: Any) -> None:
+    raw = json.dumps(stored(GIT_REPOSITORY)).encode()
+
+    repository = msgspec.json.decode(raw, type=source.GitRepository)
+
+    assert repository.metadata.name == "fleet"
+    assert repository.metadata.uid
+    assert repository.spec.timeout_seconds == 60
+    assert repository.status.observed_generation == -1
+
+
+def test_a_stored_kustomization_reads_as_its_model(stored: Any) -> None:
+    document = stored(KUSTOMIZATION)
+
+    kustomization = msgspec.json.decode(json.dumps(document).encode(), type=kustomize.Kustomization)
+
+    assert list(kustomization.spec.mounts) == ["", "vendor/b"]
+    encoded = msgspec.to_builtins(kustomization)
+    assert (
+        encoded["spec"]["patchesStrategicMerge"] == KUSTOMIZATION["spec"]["patchesStrategicMerge"]
+    )
+    assert encoded["spec"]["patchesJson6902"] == KUSTOMIZATION["spec"]["patchesJson6902"]
+
+
+def test_two_appliers_can_each_own_a_mounted_source(run: Any, namespace: str, stored: Any) -> None:
+    stored(KUSTOMIZATION)
+    addition = {
+        **{key: KUSTOMIZATION[key] for key in ("apiVersion", "kind", "metadata")},
+        "spec": {
+            "interval": "10m",
+            "prune": True,
+            "sourceRefs": [{"kind": "Bucket", "name": "c", "path": "vendor/c"}],
+        },
+    }
+
+    run(
+        *("apply", "--server-side", "--field-manager=other", "-n", namespace, "-f", "-"),
+        documents=addition,
+    )
+
+    live = json.loads(run("get", "ks/apps", "-n", namespace, "-o", "json").stdout)
+    assert [each["path"] for each in live["spec"]["sourceRefs"]] == ["vendor/b", "vendor/c"]
