@@ -1,0 +1,115 @@
+"""The Deployments ask for no more than they need, and their parts fit together."""
+
+import tomllib
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+ROOT = Path(__file__).parents[3]
+BASE = ROOT / "deploy" / "base"
+
+
+def documents(name: str) -> list[dict[str, Any]]:
+    return list(yaml.safe_load_all((BASE / name).read_text()))
+
+
+def pod(component: str) -> dict[str, Any]:
+    (deployment,) = [
+        each for each in documents(f"{component}.yaml") if each["kind"] == "Deployment"
+    ]
+    spec: dict[str, Any] = deployment["spec"]["template"]["spec"]
+    return spec
+
+
+COMPONENTS = pytest.mark.parametrize("component", ["source-controller", "kustomize-controller"])
+
+
+@COMPONENTS
+def test_a_pod_holds_no_privilege(component: str) -> None:
+    spec = pod(component)
+
+    assert spec["securityContext"]["runAsNonRoot"] is True
+    assert spec["securityContext"]["seccompProfile"] == {"type": "RuntimeDefault"}
+    for container in spec["containers"]:
+        assert container["securityContext"] == {
+            "allowPrivilegeEscalation": False,
+            "readOnlyRootFilesystem": True,
+            "capabilities": {"drop": ["ALL"]},
+        }
+
+
+@COMPONENTS
+def test_a_pod_writes_only_to_volumes_that_end_with_it(component: str) -> None:
+    spec = pod(component)
+
+    assert all(volume["emptyDir"] == {} for volume in spec["volumes"])
+    mounted = {each["name"] for each in spec["containers"][0]["volumeMounts"]}
+    assert mounted == {volume["name"] for volume in spec["volumes"]}
+
+
+@COMPONENTS
+def test_a_pod_runs_as_the_account_of_its_component(component: str) -> None:
+    assert pod(component)["serviceAccountName"] == component
+
+
+@COMPONENTS
+def test_probes_and_scraping_find_their_ports(component: str) -> None:
+    container = pod(component)["containers"][0]
+    ports = {port["name"]: port["containerPort"] for port in container["ports"]}
+
+    assert container["livenessProbe"]["httpGet"] == {"path": "/healthz", "port": "healthz"}
+    assert container["readinessProbe"]["httpGet"] == {"path": "/readyz", "port": "healthz"}
+    assert ports["healthz"] == 9440
+    assert ports["http-prom"] == 8080
+
+
+@COMPONENTS
+def test_logs_are_found_by_the_flux_command(component: str) -> None:
+    assert [container["name"] for container in pod(component)["containers"]] == ["manager"]
+
+
+def test_artifacts_are_served_at_the_address_that_is_advertised() -> None:
+    (service,) = [e for e in documents("source-controller.yaml") if e["kind"] == "Service"]
+    container = pod("source-controller")["containers"][0]
+    (port,) = [port for port in container["ports"] if port["name"] == "http"]
+
+    assert service["metadata"]["name"] == "source-controller"
+    assert service["spec"]["ports"][0]["port"] == 80
+    assert service["spec"]["ports"][0]["targetPort"] == port["name"]
+    assert f"--storage-addr=:{port['containerPort']}" in container["args"]
+    assert (
+        "--storage-adv-addr=source-controller.$(RUNTIME_NAMESPACE).svc.cluster.local."
+        in container["args"]
+    )
+
+
+def test_traffic_that_no_policy_names_is_denied() -> None:
+    (deny,) = [
+        policy
+        for policy in documents("networkpolicies.yaml")
+        if policy["metadata"]["name"] == "default-deny"
+    ]
+
+    assert deny["spec"] == {"podSelector": {}, "policyTypes": ["Ingress", "Egress"]}
+
+
+def test_artifacts_are_for_pods_of_the_namespace_only() -> None:
+    (artifacts,) = [
+        policy
+        for policy in documents("networkpolicies.yaml")
+        if policy["metadata"]["name"] == "allow-artifacts"
+    ]
+
+    assert artifacts["spec"]["ingress"] == [
+        {"from": [{"podSelector": {}}], "ports": [{"port": "http", "protocol": "TCP"}]}
+    ]
+
+
+def test_the_version_is_the_one_of_the_project() -> None:
+    version = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["version"]
+    (kustomization,) = documents("kustomization.yaml")
+
+    assert kustomization["images"] == [{"name": "penstock", "newTag": f"v{version}"}]
+    assert kustomization["labels"][0]["pairs"]["app.kubernetes.io/version"] == f"v{version}"
