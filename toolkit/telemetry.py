@@ -9,7 +9,7 @@ import datetime as dt
 import logging
 import sys
 from collections.abc import Mapping, MutableMapping
-from typing import Any, Final, Literal
+from typing import Any, Final
 
 import msgspec
 import prometheus_client as prom
@@ -111,7 +111,7 @@ class JsonFormatter(logging.Formatter):
         """Render the record; fields come from ``extra`` and from an ``ObjectLogger``."""
         line: dict[str, Any] = {
             "level": "info" if record.levelno < logging.ERROR else "error",
-            "ts": timestamp(record.created),
+            "ts": _timestamp(record.created),
             "msg": record.getMessage(),
         }
         if record.levelno < logging.INFO:
@@ -129,7 +129,7 @@ class ConsoleFormatter(logging.Formatter):
     def format(self, record: logging.LogRecord) -> str:
         """Render the record."""
         fields = _fields(record)
-        parts = [timestamp(record.created), record.levelname, record.getMessage()]
+        parts = [_timestamp(record.created), record.levelname, record.getMessage()]
         if fields:
             parts.append(msgspec.json.encode(fields, enc_hook=str).decode())
         if record.exc_info and record.exc_info[0]:
@@ -156,7 +156,7 @@ class ObjectLogger(logging.LoggerAdapter[logging.Logger]):
         return msg, kwargs
 
 
-def configure_logging(level: str, encoding: Literal["json", "console"]) -> None:
+def configure_logging(level: str, encoding: str) -> None:
     """Send all logs to standard error (``--log-level``, ``--log-encoding``)."""
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(JsonFormatter() if encoding == "json" else ConsoleFormatter())
@@ -167,28 +167,10 @@ def configure_logging(level: str, encoding: Literal["json", "console"]) -> None:
         logging.getLogger(noisy).setLevel(max(logging.WARNING, _LEVELS[level]))
 
 
-def timestamp(seconds: float) -> str:
+def _timestamp(seconds: float) -> str:
     """Return a Unix time as RFC 3339 in UTC with microseconds."""
     moment = dt.datetime.fromtimestamp(seconds, dt.UTC)
     return moment.strftime("%Y-%m-%dT%H:%M:%S.%fZ")
-
-
-def format_duration(seconds: float) -> str:
-    """Return seconds as Go's ``time.Duration.String`` does: ``1.2s``, ``10m0s``, ``350ms``."""
-    if seconds < 0:
-        return "-" + format_duration(-seconds)
-    nanos = round(seconds * 1e9)
-    if nanos == 0:
-        return "0s"
-    for unit, size in (("ns", 1), ("µs", 1_000), ("ms", 1_000_000)):
-        if nanos < size * 1_000 and nanos < 1_000_000_000:
-            return _decimal(nanos, size) + unit
-    minutes, rest = divmod(nanos, 60_000_000_000)
-    hours, minutes = divmod(minutes, 60)
-    text = _decimal(rest, 1_000_000_000) + "s"
-    if hours:
-        return f"{hours}h{minutes}m{text}"
-    return f"{minutes}m{text}" if minutes else text
 
 
 def forget_object(kind: str, name: str, namespace: str) -> None:
@@ -196,14 +178,6 @@ def forget_object(kind: str, name: str, namespace: str) -> None:
     labels = {"kind": kind, "name": name, "namespace": namespace}
     for metric in (RECONCILE_DURATION, RECONCILE_CONDITION, RECONCILE_ERRORS, SUSPEND_STATUS):
         metric.remove_by_labels(labels)
-
-
-def _decimal(value: int, size: int) -> str:
-    whole, rest = divmod(value, size)
-    if not rest:
-        return str(whole)
-    digits = len(str(size)) - 1
-    return f"{whole}.{rest:0{digits}d}".rstrip("0")
 
 
 def _fields(record: logging.LogRecord) -> Mapping[str, Any]:

@@ -17,6 +17,7 @@ from typing import Final, Generic, Protocol, TypeVar
 
 import msgspec
 
+from crds.meta import format_duration
 from toolkit import telemetry
 from toolkit.kube import conditions, errors, measure, predicates, verdict
 from toolkit.kube.client import Client
@@ -295,4 +296,4 @@ class Controller(Generic[T]):
 
 
 def _took(began: float) -> str:
-    return telemetry.format_duration(round(time.monotonic() - began, 3))
+    return format_duration(time.monotonic() - began)

@@ -5,6 +5,7 @@ from typing import Final
 
 import msgspec
 
+from crds.meta import format_duration
 from toolkit import telemetry
 from toolkit.kube import conditions
 from toolkit.kube.reconciliation import Reconcilable
@@ -58,8 +59,8 @@ def log_end(
     delay: float | None,
 ) -> None:
     """Write the closing line of a pass, worded as Flux's controllers do."""
-    took = telemetry.format_duration(round(seconds, 3))
-    again = None if delay is None else telemetry.format_duration(round(delay, 3))
+    took = format_duration(seconds)
+    again = None if delay is None else format_duration(delay)
     if judged.severity == "error":
         following = f", next try in {again}" if again else ""
         log.error(

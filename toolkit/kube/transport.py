@@ -76,20 +76,29 @@ class Transport:
         self._slots = asyncio.Semaphore(_IN_FLIGHT)
         self._timeout = aiohttp.ClientTimeout(total=timeout, sock_connect=_CONNECT_SECONDS)
         self._server_name = cluster.tls_server_name or None
-        self._session = aiohttp.ClientSession(
-            connector=aiohttp.TCPConnector(limit=0, ssl=_tls(cluster)),
-            skip_auto_headers=("User-Agent", "Accept-Encoding"),
-            headers={
-                "User-Agent": "penstock",
-                "Accept": "application/json",
-                "Accept-Encoding": "identity",
-            },
-            cookie_jar=aiohttp.DummyCookieJar(),
-        )
+        self._tls = _tls(cluster)
+        self._open_session: aiohttp.ClientSession | None = None
 
     async def close(self) -> None:
-        """Close every connection."""
-        await self._session.close()
+        """Close every connection; a later request opens new ones."""
+        session, self._open_session = self._open_session, None
+        if session:
+            await session.close()
+
+    @property
+    def _session(self) -> aiohttp.ClientSession:
+        if self._open_session is None:
+            self._open_session = aiohttp.ClientSession(
+                connector=aiohttp.TCPConnector(limit=0, ssl=self._tls),
+                skip_auto_headers=("User-Agent", "Accept-Encoding"),
+                headers={
+                    "User-Agent": "penstock",
+                    "Accept": "application/json",
+                    "Accept-Encoding": "identity",
+                },
+                cookie_jar=aiohttp.DummyCookieJar(),
+            )
+        return self._open_session
 
     async def send(self, request: Request) -> Reply:
         """Send one request, again if that is safe, and return the successful answer.

@@ -1,0 +1,234 @@
+"""The event recorder: core/v1 Events for ``kubectl describe``, and POSTs to a notification service.
+
+Nothing waits for it: events go through bounded queues, and what does not fit is counted and lost.
+A repeated event raises the count of the one that is there (client-go ``EventCorrelator``), so a
+failing object does not fill etcd. ``trace`` events stay in the cluster.
+"""
+
+import asyncio
+import datetime as dt
+import logging
+import os
+import uuid
+from collections import OrderedDict
+from collections.abc import Awaitable, Callable
+from contextlib import AsyncExitStack
+from typing import Final, Literal
+from urllib.parse import urlsplit
+
+import aiohttp
+
+from toolkit import telemetry
+from toolkit.kube import errors
+from toolkit.kube.client import Client
+from toolkit.kube.reconciliation import Event
+from toolkit.objects import GroupVersionKind, Json
+
+logger = logging.getLogger(__name__)
+
+_EVENT: Final = GroupVersionKind("", "v1", "Event")
+_MESSAGE_LIMIT: Final = 1024
+_CAPACITY: Final = 1000
+_REMEMBERED: Final = 4096
+_FLUSH_SECONDS: Final = 5.0
+_POST_SECONDS: Final = 5.0
+_POST_DELAYS: Final = (0.5, 1.0, 2.0)
+_METADATA_PREFIX: Final = "event.toolkit.fluxcd.io/"
+
+
+class Recorder:
+    """Emits events of one controller. ``run`` it as a service of the manager."""
+
+    def __init__(self, client: Client, *, controller: str, address: str = "") -> None:
+        self._controller = controller
+        self._instance = os.uname().nodename
+        self._cluster = _Sink("cluster", _ClusterEvents(client, controller, self._instance).send)
+        self._address = address
+        self._session: aiohttp.ClientSession | None = None
+        self._notifier = _Sink("notification", self._post) if address else None
+
+    def emit(self, event: Event) -> None:
+        """Queue one event; never waits, never fails."""
+        now = dt.datetime.now(dt.UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+        self._cluster.put((event, now))
+        if self._notifier and event.severity != "trace":
+            self._notifier.put((event, now))
+
+    async def run(self) -> None:
+        """Send until cancelled; what is queued by then is given a few seconds."""
+        async with AsyncExitStack() as stack:
+            if self._notifier:
+                timeout = aiohttp.ClientTimeout(total=_POST_SECONDS)
+                session = aiohttp.ClientSession(timeout=timeout)
+                self._session = await stack.enter_async_context(session)
+            async with asyncio.TaskGroup() as group:
+                for sink in (self._cluster, self._notifier):
+                    if sink:
+                        group.create_task(sink.run())
+
+    async def _post(self, queued: "Queued") -> None:
+        event, when = queued
+        body = _notification(event, when, controller=self._controller, instance=self._instance)
+        for delay in (*_POST_DELAYS, None):
+            try:
+                if self._session is None:
+                    return
+                async with self._session.post(self._address, json=body) as response:
+                    # 429 is the notifier's own de-duplication, not a failure.
+                    if response.status < 300 or response.status == 429:
+                        return
+                    problem = f"status {response.status}"
+            except (aiohttp.ClientError, TimeoutError) as exc:
+                problem = str(exc) or type(exc).__name__
+            if delay is not None:
+                await asyncio.sleep(delay)
+        telemetry.EVENTS_DROPPED.labels("notification").inc()
+        host = urlsplit(self._address).netloc
+        logger.error("event not forwarded", extra={"address": host, "error": problem})
+
+
+Queued = tuple[Event, str]
+"""An event and when it happened."""
+
+
+class _Sink:
+    """A bounded queue before something slow."""
+
+    def __init__(self, name: str, send: Callable[[Queued], Awaitable[None]]) -> None:
+        self._name = name
+        self._send = send
+        self._queue: asyncio.Queue[Queued] = asyncio.Queue(_CAPACITY)
+        self._sending: Queued | None = None
+
+    def put(self, queued: Queued) -> None:
+        try:
+            self._queue.put_nowait(queued)
+        except asyncio.QueueFull:
+            telemetry.EVENTS_DROPPED.labels(self._name).inc()
+
+    async def run(self) -> None:
+        try:
+            while True:
+                self._sending = await self._queue.get()
+                await self._send(self._sending)
+                self._sending = None
+        except asyncio.CancelledError:
+            await self._flush()
+            raise
+
+    async def _flush(self) -> None:
+        """Send what is left, the interrupted one first, as far as a few seconds go."""
+        try:
+            async with asyncio.timeout(_FLUSH_SECONDS):
+                if self._sending:
+                    await self._send(self._sending)
+                while not self._queue.empty():
+                    await self._send(self._queue.get_nowait())
+        except TimeoutError:
+            telemetry.EVENTS_DROPPED.labels(self._name).inc(self._queue.qsize() + 1)
+
+
+class _ClusterEvents:
+    """Writes core/v1 Events, one object per distinct event."""
+
+    def __init__(self, client: Client, controller: str, instance: str) -> None:
+        self._client = client
+        self._controller = controller
+        self._instance = instance
+        self._recent: OrderedDict[tuple[str, ...], tuple[str, int]] = OrderedDict()
+
+    async def send(self, queued: Queued) -> None:
+        event, when = queued
+        identity = (event.meta.uid, str(event.ref), event.severity, event.reason, event.message)
+        try:
+            name, count = self._recent.pop(identity, ("", 0))
+            if name and await self._again(event, name, count + 1, when):
+                self._recent[identity] = (name, count + 1)
+                return
+            self._recent[identity] = (await self._create(event, when), 1)
+        except errors.ApiError as exc:
+            telemetry.EVENTS_DROPPED.labels("cluster").inc()
+            logger.warning("event not written", extra={"object": str(event.ref), "error": str(exc)})
+        while len(self._recent) > _REMEMBERED:
+            self._recent.popitem(last=False)
+
+    async def _again(self, event: Event, name: str, count: int, when: str) -> bool:
+        """Count a repeat; False when the Event has expired meanwhile."""
+        body: Json = {"count": count, "lastTimestamp": when}
+        try:
+            await self._client.patch(_EVENT, name, _namespace(event), body, strategy="merge")
+        except errors.NotFoundError:
+            return False
+        return True
+
+    async def _create(self, event: Event, when: str) -> str:
+        name = f"{event.ref.name[:200]}.{uuid.uuid4().hex[:16]}"
+        await self._client.create(
+            {
+                "apiVersion": "v1",
+                "kind": "Event",
+                "metadata": {
+                    "name": name,
+                    "namespace": _namespace(event),
+                    "annotations": _metadata(event),
+                },
+                "involvedObject": _involved(event),
+                "type": "Warning" if event.severity == "error" else "Normal",
+                "reason": event.reason,
+                "message": _cut(event.message),
+                "source": {"component": self._controller},
+                "reportingComponent": self._controller,
+                "reportingInstance": self._instance,
+                "firstTimestamp": when,
+                "lastTimestamp": when,
+                "count": 1,
+            }
+        )
+        return name
+
+
+def _notification(event: Event, when: str, *, controller: str, instance: str) -> Json:
+    """Return Flux's ``event/v1beta1`` JSON."""
+    severity: Literal["info", "error"] = "error" if event.severity == "error" else "info"
+    return {
+        "involvedObject": _involved(event),
+        "severity": severity,
+        "timestamp": when,
+        "message": event.message,
+        "reason": event.reason,
+        "metadata": _metadata(event),
+        "reportingController": controller,
+        "reportingInstance": instance,
+    }
+
+
+def _metadata(event: Event) -> dict[str, str]:
+    """Return the event's metadata with full keys, and what the object's annotations add."""
+    group = event.ref.gvk.group
+    own = {k if "/" in k else f"{group}/{k}": v for k, v in event.metadata.items() if v}
+    added = {k: v for k, v in event.meta.annotations.items() if k.startswith(_METADATA_PREFIX)}
+    return {**added, **own}
+
+
+def _involved(event: Event) -> Json:
+    gvk = event.ref.gvk
+    return {
+        "apiVersion": gvk.api_version,
+        "kind": gvk.kind,
+        "namespace": event.ref.namespace,
+        "name": event.ref.name,
+        "uid": event.meta.uid,
+        "resourceVersion": event.meta.resource_version,
+    }
+
+
+def _namespace(event: Event) -> str:
+    return event.ref.namespace or "default"
+
+
+def _cut(message: str) -> str:
+    """Shorten to what the API takes (``core/v1`` validation: 1024 bytes)."""
+    raw = message.encode()
+    if len(raw) <= _MESSAGE_LIMIT:
+        return message
+    return raw[: _MESSAGE_LIMIT - 3].decode(errors="ignore") + "..."
