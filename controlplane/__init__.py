@@ -1,0 +1,1 @@
+"""A Kubernetes control plane as ordinary processes of one user, for demo, tests and bench."""

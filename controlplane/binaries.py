@@ -1,0 +1,168 @@
+"""Find the programs of the control plane, or have them built.
+
+Each program is looked for in ``$KUBEBUILDER_ASSETS``, then in our cache, then on PATH, and built
+from the pinned Go modules in ``tools/`` when none of these has a compatible one. Compatible means
+the same minor release as the pin: the components of one control plane may not drift apart, and a
+``kubectl`` more than one minor release away is unsupported
+(https://kubernetes.io/releases/version-skew-policy/).
+"""
+
+import os
+import re
+import shutil
+import subprocess
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from hashlib import sha256
+from pathlib import Path
+from types import MappingProxyType
+from typing import Final
+
+from controlplane import build, cache
+from controlplane.errors import BuildError
+
+TOOLS: Final = Path(__file__).parent / "tools"
+
+_QUERY_SECONDS: Final = 20
+
+
+@dataclass(frozen=True, kw_only=True)
+class Program:
+    """One program: the Go package that it is built from, and how it tells its version."""
+
+    name: str
+    package: str
+    module: str
+    """The Go module whose pinned version is the program's own."""
+    tool: str
+    """The directory below ``tools/`` whose go.mod pins it."""
+    version_arguments: tuple[str, ...] = ("--version",)
+    stamps: tuple[str, ...] = ()
+    """Go packages whose ``gitVersion`` the linker sets."""
+
+    @cached_property
+    def version(self) -> str:
+        """The pinned version, such as ``v1.36.3``."""
+        text = (TOOLS / self.tool / "go.mod").read_text()
+        found = re.search(rf"^\s*(?:require )?{re.escape(self.module)} (v\S+)", text, re.MULTILINE)
+        if found is None:
+            raise BuildError(f"tools/{self.tool}/go.mod does not require {self.module}")
+        return found[1]
+
+
+def _kubernetes(name: str, *version_arguments: str) -> Program:
+    return Program(
+        name=name,
+        package=f"k8s.io/kubernetes/cmd/{name}",
+        module="k8s.io/kubernetes",
+        tool="kubernetes",
+        version_arguments=version_arguments or ("--version",),
+        stamps=("k8s.io/component-base/version", "k8s.io/client-go/pkg/version"),
+    )
+
+
+PROGRAMS: Final = (
+    # The longest build first: what it compiles, the next ones only link.
+    _kubernetes("kube-apiserver"),
+    _kubernetes("kube-controller-manager"),
+    _kubernetes("kube-scheduler"),
+    _kubernetes("kubectl", "version", "--client"),
+    # etcd is a module of its own, as it pins other versions of what Kubernetes uses too.
+    Program(
+        name="etcd",
+        package="go.etcd.io/etcd/server/v3",
+        module="go.etcd.io/etcd/server/v3",
+        tool="etcd",
+    ),
+    # kwok as well: it pins Kubernetes' client libraries of another patch release.
+    Program(
+        name="kwok",
+        package="sigs.k8s.io/kwok/cmd/kwok",
+        module="sigs.k8s.io/kwok",
+        tool="kwok",
+    ),
+)
+
+
+def locate(*, report: Callable[[str], None]) -> Mapping[str, Path]:
+    """Return the path of every program, building those that are nowhere to be found.
+
+    ``report`` is told in a line what was passed over and why.
+
+    Raises:
+        BuildError: a program has to be built and cannot be.
+    """
+    found = {program.name: _find(program, report=report) for program in PROGRAMS}
+    missing = tuple(program for program in PROGRAMS if found[program.name] is None)
+    if missing:
+        _build(missing)
+    return MappingProxyType(
+        {name: path or cache_directory() / name for name, path in found.items()}
+    )
+
+
+def cache_directory() -> Path:
+    """Return the directory of the programs that we built: one per set of pins and platform."""
+    pins = [TOOLS / name / file for name in ("etcd", "kubernetes", "kwok") for file in build.PINS]
+    digest = sha256(repr((build.FLAGS, os.uname().machine, os.uname().sysname)).encode())
+    for path in pins:
+        digest.update(path.read_bytes())
+    return cache.directory("controlplane", f"{PROGRAMS[0].version}-{digest.hexdigest()[:8]}")
+
+
+def _find(program: Program, *, report: Callable[[str], None]) -> Path | None:
+    assets = os.environ.get("KUBEBUILDER_ASSETS")
+    if assets and _compatible(program, Path(assets) / program.name, report=report):
+        return Path(assets).absolute() / program.name
+    # What we built needs no question, and PATH is not asked for what is already here.
+    if (cache_directory() / program.name).is_file():
+        return cache_directory() / program.name
+    on_path = shutil.which(program.name)
+    if on_path and _compatible(program, Path(on_path), report=report):
+        return Path(on_path).absolute()
+    return None
+
+
+def _compatible(program: Program, path: Path, *, report: Callable[[str], None]) -> bool:
+    if not path.is_file():
+        return False
+    found = _version(program, path)
+    if _line(found) == _line(program.version):
+        return True
+    report(f"{path} is {found or 'of no known version'}, not {_line(program.version)}: not used")
+    return False
+
+
+def _version(program: Program, path: Path) -> str:
+    try:
+        answer = subprocess.run(
+            [path, *program.version_arguments],
+            capture_output=True,
+            text=True,
+            timeout=_QUERY_SECONDS,
+            check=False,
+        )
+    except (OSError, subprocess.TimeoutExpired):
+        return ""
+    found = re.search(r"\bv?(\d+\.\d+\.\d+\S*)", answer.stdout)
+    return f"v{found[1]}" if found else ""
+
+
+def _line(version: str) -> str:
+    return ".".join(version.split(".")[:2])
+
+
+def _build(programs: tuple[Program, ...]) -> None:
+    directory = cache_directory()
+    with build.turn(directory):
+        for program in programs:
+            # Another process may have built it while we waited for our turn.
+            if not (directory / program.name).is_file():
+                build.build(
+                    program.package,
+                    module_directory=TOOLS / program.tool,
+                    stamps=program.stamps,
+                    version=program.version,
+                    target=directory / program.name,
+                )

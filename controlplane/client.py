@@ -1,0 +1,78 @@
+"""As much of a Kubernetes client as it takes to see that a new control plane works.
+
+Blocking and with one connection for each request; the supervisor calls it from threads.
+"""
+
+import http.client
+import json
+import ssl
+from pathlib import Path
+from typing import Any, Final
+
+import yaml
+
+from controlplane.errors import ControlPlaneError
+
+BOOTSTRAP: Final = Path(__file__).parent / "manifests" / "bootstrap.yaml"
+NODE: Final = "/api/v1/nodes/penstock"
+DEFAULT_ACCOUNT: Final = "/api/v1/namespaces/default/serviceaccounts/default"
+
+_TIMEOUT_SECONDS: Final = 5
+
+_PATHS: Final = {
+    "ClusterRole": "/apis/rbac.authorization.k8s.io/v1/clusterroles",
+    "ClusterRoleBinding": "/apis/rbac.authorization.k8s.io/v1/clusterrolebindings",
+    "Node": "/api/v1/nodes",
+}
+
+
+class Client:
+    """Talks to one API server with the client certificate in ``<pki>/admin.crt``."""
+
+    def __init__(self, *, port: int, pki: Path) -> None:
+        self._port = port
+        self._tls = ssl.create_default_context(cafile=pki / "ca.crt")
+        self._tls.load_cert_chain(pki / "admin.crt", pki / "admin.key")
+
+    def is_ready(self) -> bool:
+        """Tell whether the API server has finished its start."""
+        return self._try("/readyz") is not None
+
+    def is_populated(self) -> bool:
+        """Tell whether controllers and kwok work: the node is Ready, the default account there."""
+        node = self._try(NODE)
+        if node is None or self._try(DEFAULT_ACCOUNT) is None:
+            return False
+        conditions = json.loads(node).get("status", {}).get("conditions", [])
+        return any(row["type"] == "Ready" and row["status"] == "True" for row in conditions)
+
+    def bootstrap(self) -> None:
+        """Create the objects of ``manifests/bootstrap.yaml``.
+
+        Raises:
+            ControlPlaneError: the API server refuses one.
+        """
+        for manifest in yaml.safe_load_all(BOOTSTRAP.read_text()):
+            status, body = self._request("POST", _PATHS[manifest["kind"]], manifest)
+            if status not in (http.HTTPStatus.CREATED, http.HTTPStatus.CONFLICT):
+                name = f"{manifest['kind']} {manifest['metadata']['name']}"
+                raise ControlPlaneError(f"the API server refuses {name}: {body.decode()[:300]}")
+
+    def _try(self, path: str) -> bytes | None:
+        try:
+            status, body = self._request("GET", path, None)
+        except (OSError, http.client.HTTPException):
+            return None
+        return body if status == http.HTTPStatus.OK else None
+
+    def _request(self, method: str, path: str, body: Any) -> tuple[int, bytes]:
+        connection = http.client.HTTPSConnection(
+            "127.0.0.1", self._port, timeout=_TIMEOUT_SECONDS, context=self._tls
+        )
+        try:
+            payload = None if body is None else json.dumps(body)
+            connection.request(method, path, payload, {"Content-Type": "application/json"})
+            response = connection.getresponse()
+            return response.status, response.read()
+        finally:
+            connection.close()

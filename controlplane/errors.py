@@ -1,0 +1,36 @@
+"""What can go wrong with the embedded control plane.
+
+::
+
+    PenstockError
+    └── ControlPlaneError           base; carries a message a user can act on
+        ├── BuildError              a program could not be found or built
+        ├── InstanceRunningError    the name is taken by a running instance
+        └── ComponentDiedError      a program of a running instance ended by itself
+"""
+
+from toolkit.errors import PenstockError
+
+
+class ControlPlaneError(PenstockError):
+    """The control plane cannot be built, started or reached."""
+
+    default_reason = "ControlPlaneFailed"
+
+
+class BuildError(ControlPlaneError):
+    """A program of the control plane can neither be found nor built."""
+
+    default_reason = "BuildFailed"
+
+
+class InstanceRunningError(ControlPlaneError):
+    """Another instance runs under this name."""
+
+    default_reason = "InstanceRunning"
+
+
+class ComponentDiedError(ControlPlaneError):
+    """A component ended although nobody stopped it."""
+
+    default_reason = "ComponentDied"

@@ -1,0 +1,43 @@
+"""Command lines for children that end with us, and proofs of which process a number names.
+
+A process id alone proves nothing, because the kernel uses it again; with the start time from
+``/proc/<pid>/stat`` (proc(5), field 22) it names one process for good.
+"""
+
+import os
+import signal
+import sys
+from pathlib import Path
+from typing import Final
+
+_LAUNCHER: Final = Path(__file__).with_name("launcher.py")
+
+
+def bound_to_us(*command: str | Path, signal_number: signal.Signals = signal.SIGKILL) -> list[str]:
+    """Return the command line that runs ``command`` and ends it when the calling thread ends.
+
+    The kernel ties the signal to the *thread* that creates the child (prctl(2)), so create it in
+    one that lives as long as the child should.
+    """
+    launcher = [sys.executable, "-I", "-S", str(_LAUNCHER), str(os.getpid())]
+    return [*launcher, str(int(signal_number)), *map(str, command)]
+
+
+def start_time(pid: int) -> int:
+    """Return when a process started, in clock ticks since boot; 0 if it does not run."""
+    try:
+        stat = Path(f"/proc/{pid}/stat").read_text()
+    except OSError:
+        return 0
+    # The second field is the program's name in parentheses and may hold anything.
+    fields = stat.rpartition(")")[2].split()
+    return 0 if fields[0] in ("Z", "X") else int(fields[19])
+
+
+def resident_bytes(pid: int) -> int:
+    """Return the memory that a process holds; 0 if it does not run."""
+    try:
+        pages = int(Path(f"/proc/{pid}/statm").read_text().split()[1])
+    except (OSError, IndexError):
+        return 0
+    return pages * os.sysconf("SC_PAGE_SIZE")
