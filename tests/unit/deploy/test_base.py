@@ -7,6 +7,8 @@ from typing import Any
 import pytest
 import yaml
 
+from toolkit.kube import options
+
 ROOT = Path(__file__).parents[3]
 BASE = ROOT / "deploy" / "base"
 
@@ -68,6 +70,26 @@ def test_probes_and_scraping_find_their_ports(component: str) -> None:
 @COMPONENTS
 def test_logs_are_found_by_the_flux_command(component: str) -> None:
     assert [container["name"] for container in pod(component)["containers"]] == ["manager"]
+
+
+@COMPONENTS
+def test_a_component_understands_its_flags(component: str) -> None:
+    container = pod(component)["containers"][0]
+
+    parsed = options.parse(container["args"], components=("source", "kustomize"))
+
+    assert parsed.components == (component.removesuffix("-controller"),)
+    assert parsed.enable_leader_election is True
+    assert parsed.metrics_addr == ":8080"
+    assert parsed.health_addr == ":9440"
+
+
+@COMPONENTS
+def test_a_pod_is_given_the_time_that_its_process_takes_to_stop(component: str) -> None:
+    spec = pod(component)
+    parsed = options.parse(spec["containers"][0]["args"], components=("source", "kustomize"))
+
+    assert spec["terminationGracePeriodSeconds"] > parsed.graceful_shutdown_timeout
 
 
 def test_artifacts_are_served_at_the_address_that_is_advertised() -> None:
