@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from cli.commands import events, get, logs, reconcile, suspend, trace, tree
+from cli.commands import events, get, logs, reconcile, suspend, trace, tree, up
 
 COMMANDS: Final = (
     # what is there
@@ -15,4 +15,8 @@ COMMANDS: Final = (
     reconcile.reconcile,
     suspend.suspend,
     suspend.resume,
+    # all of it on this machine
+    up.up,
+    up.down,
+    up.status,
 )

@@ -37,6 +37,8 @@ class Component:
             f"--components={self.name}",
             f"--metrics-addr=127.0.0.1:{ports.metrics}",
             f"--health-addr=127.0.0.1:{ports.health}",
+            # Shorter than the supervisor's patience (``processes.GRACE``).
+            "--graceful-shutdown-timeout=10s",
             f"--enable-leader-election={'true' if replicas > 1 else 'false'}",
         ]
         if self.stores_artifacts:

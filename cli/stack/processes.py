@@ -25,7 +25,7 @@ STEADY: Final = 10.0
 
 _LAUNCHER: Final = Path(__file__).with_name("launch.py")
 
-GRACE: Final = 10.0
+GRACE: Final = 15.0
 """Seconds between SIGTERM and SIGKILL."""
 
 

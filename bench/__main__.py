@@ -1,0 +1,94 @@
+"""Run the bench: ``python -m bench --n 200``.
+
+Without ``--kubeconfig`` it starts a fresh embedded control plane and Penstock on it. With one, it
+measures whatever controllers serve the kinds there: ``--pid`` and ``--metrics`` name them.
+"""
+
+import asyncio
+import json
+import sys
+import tempfile
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import click
+
+from bench import measure, phases, processes, report, target
+from cli import age, errors, progress
+from cli.demo import gitserver, repository
+from toolkit.errors import PenstockError
+from toolkit.kube import client, config
+
+NAMES = tuple(phase.__name__ for phase in phases.PHASES)
+
+
+@click.command("bench", context_settings={"show_default": True})
+@click.option("--n", "count", default=200, help="Kustomizations.")
+@click.option("--heals", default=50, help="Objects to edit by hand.")
+@click.option("--interval", type=age.DURATION, default="30s", help="Of the interval no-op.")
+@click.option("--kustomize", is_flag=True, help="Give each directory a kustomization.yaml.")
+@click.option("--only", multiple=True, type=click.Choice(NAMES), help="Phases after `create`.")
+@click.option("--label", multiple=True, metavar="KEY=VALUE", help="Label of the objects created.")
+@click.option("--patience", type=age.DURATION, default="15m", help="For one phase.")
+@click.option("--kubeconfig", type=click.Path(path_type=Path), help="Measure this cluster.")
+@click.option("--pid", multiple=True, type=int, help="Root of a controller's process tree.")
+@click.option("--api-pid", multiple=True, type=int, help="The same of the control plane.")
+@click.option("--metrics", multiple=True, metavar="URL", help="Metrics of a controller.")
+@click.option("-o", "--output", type=click.Choice(("table", "json")), default="table")
+def main(**arguments: Any) -> None:
+    """Measure N Kustomizations of four objects each through their whole life."""
+    try:
+        with errors.ungrouped():
+            asyncio.run(_run(**arguments))
+    except PenstockError as exc:
+        progress.failure(errors.explain(exc))
+        sys.exit(1)
+
+
+async def _run(
+    *, kubeconfig: Path | None, only: tuple[str, ...], output: str, **settings: Any
+) -> None:
+    watched = measure.Watched(
+        controllers=settings.pop("pid"),
+        control_plane=settings.pop("api_pid"),
+        metrics=settings.pop("metrics"),
+    )
+    labels = dict(pair.split("=", 1) for pair in settings.pop("label"))
+    plan = phases.Plan(labels=labels, **settings)
+    chosen = [p for p in phases.PHASES if not only or p.__name__ in ("create", *only)]
+    done: list[measure.Phase] = []
+    try:
+        async with _bench(kubeconfig, watched, plan) as bench:
+            for phase in chosen:
+                progress.action(phase.__name__)
+                done.append(await phase(bench))
+    finally:
+        if output == "json":
+            click.echo(json.dumps(report.document(done, count=plan.count), indent=2))
+        else:
+            click.echo(report.render(done, count=plan.count), nl=False)
+
+
+@asynccontextmanager
+async def _bench(
+    kubeconfig: Path | None, watched: measure.Watched, plan: phases.Plan
+) -> AsyncIterator[phases.Bench]:
+    with tempfile.TemporaryDirectory(prefix="penstock-bench-") as scratch:
+        root = Path(scratch)
+        repo = await repository.Repository.create(root, "bench")
+        async with (
+            gitserver.serve(root / "served") as server,
+            target.running(kubeconfig, watched, root) as (cluster, chosen),
+            client.Client.open(config.from_environment(str(cluster))) as api,
+            processes.Peak.watch(chosen.controllers) as peak,
+        ):
+            meter = measure.Meter(api, chosen, peak)
+            url = server.url("bench.git")
+            async with phases.prepared(api, plan, meter, repo, url) as bench:
+                yield bench
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,89 @@
+"""One phase measured: wall time, processor time, peak memory, API requests."""
+
+import time
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+
+from bench import apirequests, processes
+from toolkit.kube import client
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Watched:
+    """Process ids and metrics endpoints to look at; any may be empty."""
+
+    controllers: tuple[int, ...] = ()
+    control_plane: tuple[int, ...] = ()
+    metrics: tuple[str, ...] = ()
+
+
+@dataclass(slots=True, kw_only=True)
+class Phase:
+    """What a phase took. ``requests`` are of all clients but the bench; -1 is not measured.
+
+    ``latencies`` are seconds per object, where the phase has such; ``note`` is for the reader.
+    """
+
+    name: str
+    count: int
+    wall: float = 0.0
+    controller_cpu: float = -1.0
+    control_plane_cpu: float = -1.0
+    peak_memory: int = -1
+    requests: Mapping[str, int] = field(default_factory=dict)
+    own_requests: int = 0
+    controller_requests: int = -1
+    latencies: tuple[float, ...] = ()
+    note: str = ""
+
+    @property
+    def all_requests(self) -> int:
+        """Return the requests of all clients but the bench."""
+        return max(0, sum(self.requests.values()) - self.own_requests)
+
+    @property
+    def requests_each(self) -> float:
+        """Return requests per object, of the controllers where those are known, else of all."""
+        total = self.all_requests if self.controller_requests < 0 else self.controller_requests
+        return total / self.count if self.count else float(total)
+
+
+class Meter:
+    """Measures phases one after another."""
+
+    def __init__(self, api: client.Client, watched: Watched, peak: processes.Peak) -> None:
+        self._api = api
+        self._watched = watched
+        self._peak = peak
+
+    @asynccontextmanager
+    async def phase(self, name: str, count: int) -> AsyncIterator[Phase]:
+        """Measure what the block does; it may set ``wall`` itself, to leave its own work out."""
+        phase = Phase(name=name, count=count)
+        verbs = await apirequests.by_verb(self._api)
+        controllers = await apirequests.of_controllers(self._watched.metrics)
+        own = apirequests.our_own()
+        cpu, plane = self._cpu()
+        self._peak.reset()
+        began = time.perf_counter()
+        yield phase
+        phase.wall = phase.wall or time.perf_counter() - began
+        cpu_after, plane_after = self._cpu()
+        self._peak.look()
+        phase.own_requests = round(apirequests.our_own() - own)
+        phase.requests = apirequests.difference(verbs, await apirequests.by_verb(self._api))
+        if self._watched.controllers:
+            phase.controller_cpu = cpu_after - cpu
+            phase.peak_memory = self._peak.bytes
+        if self._watched.control_plane:
+            phase.control_plane_cpu = plane_after - plane
+        if self._watched.metrics:
+            after = await apirequests.of_controllers(self._watched.metrics)
+            phase.controller_requests = round(after - controllers)
+
+    def _cpu(self) -> tuple[float, float]:
+        return (
+            processes.cpu_seconds(self._watched.controllers),
+            processes.cpu_seconds(self._watched.control_plane),
+        )

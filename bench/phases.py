@@ -1,0 +1,297 @@
+"""The life of N Kustomizations, phase by phase; each measured, none knowing who reconciles."""
+
+import asyncio
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass, field
+from typing import Final
+
+from bench import load
+from bench.collection import Collection
+from bench.measure import Meter, Phase
+from cli import errors, status
+from cli.demo.repository import Repository
+from toolkit.kube import client
+from toolkit.objects import Json, dig
+
+WRITERS: Final = 16
+HEAL_WITHIN: Final = 5.0
+QUIET_BEFORE: Final = 3.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Plan:
+    """How much, how often, and how long to be patient; times in seconds."""
+
+    count: int
+    heals: int = 50
+    interval: float = 30.0
+    kustomize: bool = False
+    labels: Mapping[str, str] = field(default_factory=dict)
+    patience: float = 900.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Bench:
+    """What all phases share."""
+
+    api: client.Client
+    plan: Plan
+    meter: Meter
+    repository: Repository
+    url: str
+    kustomizations: Collection
+    config_maps: Collection
+    deployments: Collection
+
+    @property
+    def names(self) -> list[str]:
+        """Return the names of all Kustomizations."""
+        return load.names(self.plan.count)
+
+
+@asynccontextmanager
+async def prepared(
+    api: client.Client, plan: Plan, meter: Meter, repository: Repository, url: str
+) -> AsyncIterator[Bench]:
+    """Make the namespace, the monorepo and the source, and wait until that is fetched."""
+    names = load.names(plan.count)
+    await api.apply(load.namespace(), manager="bench")
+    files: dict[str, str] = {}
+    for name in names:
+        files |= load.files(name, message="first", kustomize=plan.kustomize)
+    await repository.commit("Add the apps", write=files)
+    async with AsyncExitStack() as stack:
+        sources, kustomizations, config_maps, deployments = [
+            await stack.enter_async_context(Collection.watch(api, gvk, load.NAMESPACE))
+            for gvk in (
+                load.GIT_REPOSITORY,
+                load.KUSTOMIZATION,
+                load.CONFIG_MAP,
+                load.DEPLOYMENT,
+            )
+        ]
+        await api.apply(load.git_repository(url, plan.labels), manager="bench")
+        await sources.all([load.SOURCE], _ready, seconds=plan.patience, what="the source")
+        yield Bench(
+            api=api,
+            plan=plan,
+            meter=meter,
+            repository=repository,
+            url=url,
+            kustomizations=kustomizations,
+            config_maps=config_maps,
+            deployments=deployments,
+        )
+
+
+async def create(bench: Bench) -> Phase:
+    """Create all; done when all are Ready, which with ``wait`` means that all objects are."""
+    async with bench.meter.phase("create -> Ready", bench.plan.count) as phase:
+        began = time.perf_counter()
+        await _parallel(
+            bench.names,
+            lambda name: bench.api.create(load.kustomization(name, bench.plan.labels)),
+        )
+        reached = await _all(bench, _ready, "Kustomizations not Ready")
+        _time(phase, began, reached)
+    return phase
+
+
+async def requested(bench: Bench) -> Phase:
+    """Request a reconciliation of all, with nothing changed."""
+    token = f"bench-{time.time_ns()}"
+    async with bench.meter.phase("requested no-op", bench.plan.count) as phase:
+        began = time.perf_counter()
+        await _annotate_all(bench, token)
+        reached = await _all(
+            bench, lambda obj: _ready(obj) and _handled(obj) == token, "requests not handled"
+        )
+        _time(phase, began, reached)
+    return phase
+
+
+async def interval(bench: Bench) -> Phase:
+    """Let two intervals pass in which nothing changes."""
+    seconds = bench.plan.interval
+    await _set_interval(bench, f"{seconds:g}s")
+    await asyncio.sleep(QUIET_BEFORE)
+    async with bench.meter.phase("interval no-op", bench.plan.count) as phase:
+        await asyncio.sleep(2 * seconds)
+    phase.note = f"2 intervals of {seconds:g}s"
+    await _set_interval(bench, load.NO_INTERVAL)
+    return phase
+
+
+async def change(bench: Bench) -> Phase:
+    """Change one directory; done when its object has changed and all have the new revision."""
+    name = bench.names[bench.plan.count // 2]
+    files = load.files(name, message="second", kustomize=bench.plan.kustomize)
+    commit = await bench.repository.commit("Change one app", write=files)
+    await asyncio.sleep(QUIET_BEFORE)
+    async with bench.meter.phase("one change to one", bench.plan.count) as phase:
+        began = time.perf_counter()
+        await bench.api.patch(
+            load.GIT_REPOSITORY,
+            load.SOURCE,
+            load.NAMESPACE,
+            _request(f"bench-{time.time_ns()}"),
+            strategy="merge",
+        )
+        changed = await bench.config_maps.all(
+            [name],
+            lambda obj: _message(obj) == "second",
+            seconds=bench.plan.patience,
+            what="the change has not arrived",
+        )
+        reached = await _all(
+            bench,
+            lambda obj: _ready(obj) and status.revision(obj or {}).endswith(commit),
+            "the revision has not arrived",
+        )
+        _time(phase, began, reached)
+    phase.note = f"the object after {changed[name] - began:.2f}s"
+    return phase
+
+
+async def heal(bench: Bench) -> Phase:
+    """Change objects by hand, one after another, and see how soon each is put right."""
+    names = (bench.names * bench.plan.heals)[: bench.plan.heals]
+    latencies: list[float] = []
+    await asyncio.sleep(QUIET_BEFORE)
+    async with bench.meter.phase("drift heal", len(names)) as phase:
+        for name in names:
+            before = bench.config_maps.objects[name]
+            healing = asyncio.create_task(_healed(bench, name, before))
+            await _edit(bench, name)
+            began = time.perf_counter()
+            try:
+                seen = await healing
+            except errors.DeadlineError:
+                phase.note = f"only {len(latencies)} healed within {HEAL_WITHIN:g}s"
+                break
+            latencies.append(max(0.0, seen - began))
+    phase.latencies = tuple(latencies)
+    return phase
+
+
+async def delete(bench: Bench) -> Phase:
+    """Delete all; done when all Kustomizations and their objects are gone."""
+    async with bench.meter.phase("delete all", bench.plan.count) as phase:
+        began = time.perf_counter()
+        await _parallel(
+            bench.names,
+            lambda name: bench.api.delete(load.KUSTOMIZATION, name, load.NAMESPACE),
+        )
+        reached = dict(await _all(bench, _gone, "Kustomizations not deleted"))
+        for collection in (bench.config_maps, bench.deployments):
+            late = await collection.all(
+                bench.names, _gone, seconds=bench.plan.patience, what="objects not pruned"
+            )
+            reached |= {name: max(reached[name], moment) for name, moment in late.items()}
+        _time(phase, began, reached)
+    return phase
+
+
+PHASES: Final = (
+    create,  # the first apply, and the waiting for health
+    requested,  # everything checked again, nothing to do
+    interval,  # nothing checked, nothing to do: should cost nothing
+    change,  # a new revision that concerns one of them
+    heal,  # somebody edits by hand
+    delete,  # finalizers, pruning
+)
+
+
+async def _all(
+    bench: Bench, satisfied: Callable[[Json | None], bool], what: str
+) -> Mapping[str, float]:
+    return await bench.kustomizations.all(
+        bench.names, satisfied, seconds=bench.plan.patience, what=what
+    )
+
+
+async def _edit(bench: Bench, name: str) -> None:
+    body: Json = {"data": {load.DATA_KEY: "changed by hand"}}
+    await bench.api.patch(
+        load.CONFIG_MAP, name, load.NAMESPACE, body, strategy="merge", manager="kubectl-edit"
+    )
+
+
+async def _healed(bench: Bench, name: str, before: Json) -> float:
+    """Return when the object was as before again, though in another version."""
+
+    def again(obj: Json | None) -> bool:
+        return _message(obj) == _message(before) and _version(obj) != _version(before)
+
+    reached = await bench.config_maps.all(
+        [name], again, seconds=HEAL_WITHIN, what="the object was not healed"
+    )
+    return reached[name]
+
+
+async def _set_interval(bench: Bench, text: str) -> None:
+    body: Json = {"spec": {"interval": text}}
+    await _parallel(
+        bench.names,
+        lambda name: bench.api.patch(
+            load.KUSTOMIZATION, name, load.NAMESPACE, body, strategy="merge"
+        ),
+    )
+    await _all(
+        bench,
+        lambda obj: _ready(obj) and dig(obj or {}, "spec", "interval") == text,
+        "the new interval was not observed",
+    )
+
+
+async def _annotate_all(bench: Bench, token: str) -> None:
+    await _parallel(
+        bench.names,
+        lambda name: bench.api.patch(
+            load.KUSTOMIZATION, name, load.NAMESPACE, _request(token), strategy="merge"
+        ),
+    )
+
+
+async def _parallel(names: Iterable[str], write: Callable[[str], Awaitable[object]]) -> None:
+    todo = iter(names)
+
+    async def writer() -> None:
+        for name in todo:
+            await write(name)
+
+    with errors.ungrouped():
+        async with asyncio.TaskGroup() as group:
+            for _ in range(WRITERS):
+                group.create_task(writer())
+
+
+def _time(phase: Phase, began: float, reached: Mapping[str, float]) -> None:
+    phase.wall = max(reached.values()) - began
+    phase.latencies = tuple(moment - began for moment in reached.values())
+
+
+def _request(token: str) -> Json:
+    return {"metadata": {"annotations": {status.REQUESTED_AT: token}}}
+
+
+def _ready(obj: Json | None) -> bool:
+    return obj is not None and status.settled(obj)
+
+
+def _gone(obj: Json | None) -> bool:
+    return obj is None
+
+
+def _handled(obj: Json | None) -> str:
+    return str(dig(obj or {}, "status", "lastHandledReconcileAt", default=""))
+
+
+def _version(obj: Json | None) -> str:
+    return str(dig(obj or {}, "metadata", "resourceVersion", default=""))
+
+
+def _message(obj: Json | None) -> str:
+    return str(dig(obj or {}, "data", load.DATA_KEY, default=""))

@@ -1,0 +1,144 @@
+"""``penstock up``, ``down`` and ``status``: all of Penstock on this machine."""
+
+import asyncio
+import shlex
+from collections.abc import Mapping
+from pathlib import Path
+
+import click
+
+from cli import errors, progress, table
+from cli.stack import COMPONENTS, cluster, stack, state
+from cli.stack import up as running
+
+_STATE = click.option(
+    "--state",
+    "directory",
+    type=click.Path(path_type=Path),
+    default=None,
+    help="State directory; otherwise PENSTOCK_STATE or ~/.local/state/penstock.",
+)
+
+
+@click.command("up")
+@click.option(
+    "--kubeconfig",
+    type=click.Path(path_type=Path, dir_okay=False),
+    help="Run against this cluster; otherwise an embedded control plane is started.",
+)
+@click.option("--context", default="", help="Context of the kubeconfig to use.")
+@click.option("-n", "--namespace", default=stack.NAMESPACE, show_default=True)
+@click.option("--replicas", default=1, show_default=True, help="Processes per component.")
+@click.option("--name", default="default", show_default=True, help="Name of the control plane.")
+@click.option(
+    "--flag",
+    "flags",
+    multiple=True,
+    metavar="COMPONENT=--FLAG=VALUE",
+    help="Extra flag of a component, such as kustomize=--concurrent=20.",
+)
+@click.option("--detach", is_flag=True, help="Return once it runs; `penstock down` stops it.")
+@_STATE
+def up(  # noqa: PLR0913 -- one parameter per option
+    *,
+    directory: Path | None,
+    kubeconfig: Path | None,
+    context: str,
+    namespace: str,
+    replicas: int,
+    name: str,
+    flags: tuple[str, ...],
+    detach: bool,
+) -> None:
+    """Run Penstock here, each component as a process under a service account of its own."""
+    home = directory or state.default_directory()
+    settings = running.Settings(
+        directory=home.absolute(),
+        kubeconfig=kubeconfig.absolute() if kubeconfig else None,
+        context=context,
+        name=name,
+        options=stack.Options(
+            namespace=namespace,
+            replicas=replicas,
+            flags=component_flags(flags),
+            report=progress.waiting,
+        ),
+    )
+    if detach:
+        running.detach(arguments(settings), settings.directory, report=_relay)
+    else:
+        with errors.ungrouped():
+            asyncio.run(running.run(settings, ready=_tell))
+
+
+@click.command("down")
+@_STATE
+def down(directory: Path | None) -> None:
+    """Stop what `penstock up` has started, the embedded control plane too."""
+    home = directory or state.default_directory()
+    if running.down(home):
+        progress.success("stopped")
+    else:
+        progress.success(f"nothing runs in {home}")
+
+
+@click.command("status")
+@_STATE
+def status(directory: Path | None) -> None:
+    """Show what `penstock up` runs; exit code 1 if nothing."""
+    home = directory or state.default_directory()
+    record = state.running(home)
+    if record is None:
+        raise errors.FailedError(f"nothing runs in {home}; `penstock up` starts it")
+    rows = [
+        (name, str(pid), str(home / "logs" / f"{name}.log"))
+        for name, pid in record.processes.items()
+    ]
+    rows.insert(0, ("supervisor", str(record.pid), str(home / "up.log")))
+    click.echo(table.render(("PROCESS", "PID", "LOG"), rows, show_header=True))
+    click.echo(f"{record.phase}, namespace {record.namespace}")
+    click.echo(f"export KUBECONFIG={shlex.quote(record.kubeconfig)}")
+
+
+def component_flags(pairs: tuple[str, ...]) -> Mapping[str, list[str]]:
+    """Sort ``component=--flag=value`` by component.
+
+    Raises:
+        UsageError: a pair names no component.
+    """
+    found: dict[str, list[str]] = {}
+    known = {component.name for component in COMPONENTS}
+    for pair in pairs:
+        name, _, flag = pair.partition("=")
+        if name not in known or not flag.startswith("--"):
+            raise errors.UsageError(
+                f"--flag {pair!r} must be COMPONENT=--FLAG=VALUE; components are "
+                + ", ".join(sorted(known))
+            )
+        found.setdefault(name, []).append(flag)
+    return found
+
+
+def arguments(settings: running.Settings) -> list[str]:
+    """Return the arguments that make another process do the same."""
+    options = settings.options
+    words = [f"--state={settings.directory}", f"--namespace={options.namespace}"]
+    words += [f"--replicas={options.replicas}", f"--name={settings.name}"]
+    words += [f"--kubeconfig={settings.kubeconfig}"] if settings.kubeconfig else []
+    words += [f"--context={settings.context}"] if settings.context else []
+    return words + [
+        f"--flag={name}={flag}" for name, flags in options.flags.items() for flag in flags
+    ]
+
+
+def _tell(chosen: cluster.Cluster) -> None:
+    progress.success("Penstock is running; Ctrl-C or `penstock down` stops it")
+    click.echo(f"export KUBECONFIG={shlex.quote(str(chosen.kubeconfig))}")
+    if chosen.directory:
+        folder = Path(chosen.kubectl).parent
+        click.echo(f'export PATH={shlex.quote(str(folder))}:"$PATH"')
+
+
+def _relay(line: str) -> None:
+    """Print what the detached process prints: its results to stdout, its progress to stderr."""
+    click.echo(line, err=not line.startswith("export "))

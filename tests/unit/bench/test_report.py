@@ -1,0 +1,41 @@
+"""The bench's table and document."""
+
+import pytest
+
+from bench import report
+from bench.measure import Phase
+
+
+@pytest.mark.parametrize(
+    ("share", "value"), [(0.0, 1.0), (0.5, 2.0), (0.75, 3.0), (0.99, 4.0), (1.0, 4.0)]
+)
+def test_quantile_is_the_value_of_nearest_rank(share: float, value: float) -> None:
+    assert report.quantile([4.0, 1.0, 3.0, 2.0], share) == value
+
+
+def test_what_was_not_measured_is_a_dash() -> None:
+    row = report.render([Phase(name="create", count=2, wall=1.5)], count=2).splitlines()[-1]
+
+    assert row.split() == ["create", "1.5", "s", "-", "-", "-", "-", "-", "0.0", "0"]
+
+
+def test_requests_of_the_bench_itself_are_taken_off() -> None:
+    phase = Phase(name="create", count=10, requests={"POST": 70, "GET": 40}, own_requests=10)
+
+    assert phase.all_requests == 100
+    assert phase.requests_each == 10.0
+
+
+def test_requests_of_the_controllers_count_where_they_are_known() -> None:
+    phase = Phase(name="create", count=10, requests={"POST": 900}, controller_requests=80)
+
+    assert phase.requests_each == 8.0
+
+
+def test_document_has_quantiles_and_not_every_latency() -> None:
+    phase = Phase(name="drift heal", count=2, latencies=(0.2, 0.1))
+
+    (fields,) = report.document([phase], count=2)["phases"]
+
+    assert (fields["p50"], fields["p99"]) == (0.1, 0.2)
+    assert "latencies" not in fields

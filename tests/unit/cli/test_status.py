@@ -1,0 +1,103 @@
+"""What is read from an object's status: every verdict that a waiting command depends on."""
+
+import pytest
+
+from cli import status
+from crds import KINDS
+from toolkit.objects import Json
+
+SHA = "0123456789abcdef0123456789abcdef01234567"
+
+
+def kustomization(
+    *,
+    ready: str = "True",
+    reason: str = "ReconciliationSucceeded",
+    generation: int = 2,
+    observed: int = 2,
+    handled: str = "",
+    stalled: bool = False,
+) -> Json:
+    conditions = [
+        {"type": "Ready", "status": ready, "reason": reason, "observedGeneration": observed}
+    ]
+    if stalled:
+        conditions.append({"type": "Stalled", "status": "True", "reason": reason})
+    return {
+        "metadata": {"generation": generation},
+        "status": {
+            "observedGeneration": observed,
+            "conditions": conditions,
+            "lastHandledReconcileAt": handled,
+        },
+    }
+
+
+def test_revision_is_found_whatever_the_kind() -> None:
+    assert status.revision({"status": {"artifact": {"revision": "main@sha1:ab"}}}) == "main@sha1:ab"
+    assert status.revision({"status": {"lastAppliedRevision": "main@sha1:cd"}}) == "main@sha1:cd"
+    assert status.revision({"spec": {}}) == ""
+
+
+def test_unseen_object_is_waiting_to_be_reconciled() -> None:
+    ready = status.readiness({"status": {"observedGeneration": -1}})
+
+    assert (ready.status, ready.message) == ("False", "waiting to be reconciled")
+
+
+def test_hashes_are_cut_to_eight_digits_and_names_are_not() -> None:
+    text = f"stored artifact for revision 'main@sha1:{SHA}' of deadbeef-cafe"
+
+    assert status.shorten(text) == (
+        "stored artifact for revision 'main@sha1:01234567' of deadbeef-cafe"
+    )
+
+
+def test_ready_at_the_present_generation_is_settled() -> None:
+    assert status.settled(kustomization())
+
+
+@pytest.mark.parametrize(
+    "obj",
+    [
+        kustomization(ready="Unknown"),
+        kustomization(ready="False"),
+        kustomization(generation=3),
+        {"metadata": {"generation": 1}},
+    ],
+)
+def test_all_else_is_not_settled(obj: Json) -> None:
+    assert not status.settled(obj)
+
+
+def test_readiness_from_before_the_request_does_not_answer_it() -> None:
+    before, after = kustomization(handled="t1"), kustomization(handled="t2")
+
+    assert not status.settled(before, requested="t2")
+    assert status.settled(after, requested="t2")
+
+
+def test_failure_from_before_the_request_does_not_answer_it_either() -> None:
+    before = kustomization(ready="False", reason="BuildFailed", handled="t1")
+
+    assert not status.failed(before, requested="t2")
+    assert status.failed(before, requested="t1")
+
+
+def test_failure_of_an_older_generation_is_not_counted() -> None:
+    assert not status.failed(kustomization(ready="False", reason="BuildFailed", generation=3))
+
+
+def test_waiting_for_a_dependency_is_no_failure_unless_stalled() -> None:
+    waiting = kustomization(ready="False", reason="DependencyNotReady")
+    stalled = kustomization(ready="False", reason="DependencyNotReady", stalled=True)
+
+    assert not status.failed(waiting)
+    assert status.failed(stalled)
+
+
+def test_every_kind_is_either_a_source_or_not() -> None:
+    sources = {kind.kind for kind in KINDS if status.is_source(kind)}
+
+    assert "GitRepository" in sources
+    assert "Kustomization" not in sources

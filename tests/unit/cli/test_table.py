@@ -1,0 +1,43 @@
+"""Columns line up, whatever is in them, and can be cut by programs."""
+
+from cli import table
+
+
+def test_columns_are_as_wide_as_their_widest_cell() -> None:
+    text = table.render(
+        ("NAME", "READY"), [("web", "True"), ("database", "False")], show_header=True
+    )
+
+    assert text == "NAME       READY\nweb        True\ndatabase   False\n"
+
+
+def test_header_can_be_left_out_and_then_takes_no_width() -> None:
+    text = table.render(("A LONG HEADER", "X"), [("a", "b")], show_header=False)
+
+    assert text == "a   b\n"
+
+
+def test_message_of_several_lines_stays_on_one() -> None:
+    text = table.render(("NAME", "MESSAGE"), [("web", "first\n  second")], show_header=True)
+
+    assert text.splitlines()[1] == "web    first second"
+
+
+def test_no_rows_print_nothing_not_even_a_header() -> None:
+    assert table.render(("NAME",), [], show_header=True) == ""
+
+
+def test_empty_last_cells_leave_no_trailing_blanks() -> None:
+    text = table.render(("NAME", "REVISION"), [("web", "")], show_header=True)
+
+    assert text.splitlines()[1] == "web"
+
+
+def test_stream_prints_its_header_once_and_keeps_its_widest_columns() -> None:
+    lines = table.Stream(("NAME", "READY"), show_header=True)
+
+    first = lines.render(("database", "True"))
+    second = lines.render(("web", "False"))
+
+    assert first == "NAME       READY\ndatabase   True\n"
+    assert second == "web        False\n"
