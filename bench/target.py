@@ -1,4 +1,4 @@
-"""What is measured: a fresh embedded control plane with Penstock on it, or what is there already."""
+"""What is measured: a fresh control plane with Penstock on it, or what is there already."""
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager

@@ -65,7 +65,7 @@ def up(  # noqa: PLR0913 -- one parameter per option
         ),
     )
     if detach:
-        running.detach(arguments(settings), settings.directory, report=_relay)
+        running.detach(command_line(settings), settings.directory, report=relay)
     else:
         with errors.ungrouped():
             asyncio.run(running.run(settings, ready=_tell))
@@ -119,10 +119,10 @@ def component_flags(pairs: tuple[str, ...]) -> Mapping[str, list[str]]:
     return found
 
 
-def arguments(settings: running.Settings) -> list[str]:
-    """Return the arguments that make another process do the same."""
+def command_line(settings: running.Settings) -> list[str]:
+    """Return the arguments of a Python process that does the same."""
     options = settings.options
-    words = [f"--state={settings.directory}", f"--namespace={options.namespace}"]
+    words = ["-m", "cli", "up", f"--state={settings.directory}", f"--namespace={options.namespace}"]
     words += [f"--replicas={options.replicas}", f"--name={settings.name}"]
     words += [f"--kubeconfig={settings.kubeconfig}"] if settings.kubeconfig else []
     words += [f"--context={settings.context}"] if settings.context else []
@@ -139,6 +139,6 @@ def _tell(chosen: cluster.Cluster) -> None:
         click.echo(f'export PATH={shlex.quote(str(folder))}:"$PATH"')
 
 
-def _relay(line: str) -> None:
+def relay(line: str) -> None:
     """Print what the detached process prints: its results to stdout, its progress to stderr."""
     click.echo(line, err=not line.startswith("export "))

@@ -5,16 +5,15 @@ it says in its record that it is ready.
 """
 
 import asyncio
-import contextlib
 import os
 import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Coroutine, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from cli import errors
 from cli.stack import cluster, install, stack, state
@@ -37,18 +36,26 @@ class Settings:
 
 async def run(settings: Settings, *, ready: Callable[[cluster.Cluster], None]) -> None:
     """Run until SIGINT or SIGTERM; ``ready`` is called once everything is up."""
-    task = asyncio.ensure_future(_run(settings, ready))
+    await interruptible(_run(settings, ready))
+
+
+async def interruptible(work: Coroutine[Any, Any, None]) -> bool:
+    """Run ``work``, cancelled in order by SIGINT, SIGTERM, SIGHUP; tell whether one came."""
+    task = asyncio.ensure_future(work)
     loop = asyncio.get_running_loop()
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         loop.add_signal_handler(number, task.cancel)
-    with contextlib.suppress(asyncio.CancelledError):
+    try:
         await task
+    except asyncio.CancelledError:
+        return True
+    return False
 
 
 async def _run(settings: Settings, ready: Callable[[cluster.Cluster], None]) -> None:
     directory, options = settings.directory, settings.options
     with state.exclusive(directory):
-        _record(settings, phase="starting")
+        record(settings, phase="starting")
         try:
             async with (
                 cluster.chosen(
@@ -60,30 +67,31 @@ async def _run(settings: Settings, ready: Callable[[cluster.Cluster], None]) -> 
                 stack.start(chosen.kubeconfig, state=directory, options=options) as running,
             ):
                 ready(chosen)
-                await _keep_record(settings, running, chosen)
+                await keep_record(settings, running, chosen)
         finally:
             state.clear(directory)
             stack.forget(directory)
 
 
-async def _keep_record(settings: Settings, running: stack.Stack, chosen: cluster.Cluster) -> None:
+async def keep_record(settings: Settings, running: stack.Stack, chosen: cluster.Cluster) -> None:
     """Write down which processes run, whenever that changes."""
     written: dict[str, int] | None = None
     while True:
         pids = running.pids()
         if pids != written:
-            _record(settings, phase="ready", kubeconfig=chosen.kubeconfig, pids=pids)
+            record(settings, phase="ready", kubeconfig=chosen.kubeconfig, pids=pids)
             written = pids
         await asyncio.sleep(_REFRESH)
 
 
-def _record(
+def record(
     settings: Settings,
     *,
     phase: str,
     kubeconfig: Path | None = None,
     pids: dict[str, int] | None = None,
 ) -> None:
+    """Write down what runs, for ``penstock status`` and ``down``."""
     state.write(
         settings.directory,
         state.Record(
@@ -96,8 +104,8 @@ def _record(
     )
 
 
-def detach(arguments: Sequence[str], directory: Path, *, report: Callable[[str], None]) -> None:
-    """Start ``penstock up`` with these arguments apart from us, and wait until it is ready.
+def detach(command: Sequence[str], directory: Path, *, report: Callable[[str], None]) -> None:
+    """Start ``python COMMAND`` apart from us, and wait until its record says that it is ready.
 
     Raises:
         UsageError: something runs in the directory already.
@@ -108,7 +116,7 @@ def detach(arguments: Sequence[str], directory: Path, *, report: Callable[[str],
         log.unlink(missing_ok=True)
     with log.open("wb") as output:
         process = subprocess.Popen(  # noqa: S603 -- ourselves
-            [sys.executable, "-m", "cli", "up", *arguments],
+            [sys.executable, *command],
             env={**os.environ, "PYTHONPATH": cluster.search_path()},
             cwd=install.ROOT,
             stdin=subprocess.DEVNULL,
@@ -138,7 +146,7 @@ def _wait_ready(
                 report(line)
             if ended:
                 raise errors.FailedError(
-                    f"`penstock up` ended with code {process.returncode}; its log is {log}"
+                    f"it ended with code {process.returncode} before it was ready; its log is {log}"
                 )
             if record is not None and record.phase == "ready":
                 return

@@ -1,0 +1,105 @@
+"""What the story needs around it: cluster, Penstock, Git server, kubectl, a client that watches."""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Final
+
+import yaml
+
+from cli import errors, session, status, watching
+from cli.demo import gitserver, narration, sample
+from cli.demo.repository import Repository
+from cli.stack import cluster, stack
+from toolkit.kube import client, config
+from toolkit.objects import Json, ObjectRef
+
+PATIENCE: Final = 60.0
+"""Seconds that any step may take."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stage:
+    """Everything that a chapter uses."""
+
+    cluster: cluster.Cluster
+    penstock: stack.Stack
+    repository: Repository
+    url: str
+    session: session.Session
+
+    async def kubectl(self, *arguments: str, manifest: list[Json] | None = None) -> str:
+        """Run the real kubectl as the user would.
+
+        Raises:
+            FailedError: it failed; the message is its own.
+        """
+        process = await asyncio.create_subprocess_exec(
+            *(self.cluster.kubectl, f"--kubeconfig={self.cluster.kubeconfig}", *arguments),
+            stdin=asyncio.subprocess.PIPE,
+            stdout=asyncio.subprocess.PIPE,
+            stderr=asyncio.subprocess.PIPE,
+        )
+        document = yaml.safe_dump_all(manifest or []).encode()
+        out, complaint = await process.communicate(document)
+        if process.returncode != 0:
+            raise errors.FailedError(f"kubectl {arguments[0]} failed: {complaint.decode().strip()}")
+        return out.decode()
+
+    async def until(
+        self, ref: ObjectRef, verdict: Callable[[Json | None], bool], what: str
+    ) -> Json:
+        """Wait on a watch until ``verdict``; an empty object stands for a deleted one."""
+        return await watching.until(self.session, ref, verdict, what=what) or {}
+
+    async def push(self) -> None:
+        """Tell Penstock that something was pushed, as a webhook of the Git host would."""
+        moment = datetime.now(UTC).isoformat()
+        body: Json = {"metadata": {"annotations": {status.REQUESTED_AT: moment}}}
+        ref = sample.GIT_REPOSITORY
+        await self.session.api.patch(ref.gvk, ref.name, ref.namespace, body, strategy="merge")
+
+    async def applied(self, commit: str) -> Json:
+        """Wait until the Kustomization is Ready at this commit."""
+
+        def verdict(obj: Json | None) -> bool:
+            at_commit = status.revision(obj or {}).endswith(commit)
+            return obj is not None and status.settled(obj) and at_commit
+
+        return await self.until(
+            sample.KUSTOMIZATION, verdict, f"commit {commit[:8]} has not been applied"
+        )
+
+
+@asynccontextmanager
+async def build(directory: Path, *, name: str) -> AsyncIterator[Stage]:
+    """Start everything, telling what takes how long; stop everything at the end of the block."""
+    said: list[str] = []
+    async with AsyncExitStack() as exits:
+        narration.chapter("A cluster on this machine, and Penstock on it")
+        with narration.step("etcd, kube-apiserver, controller-manager, scheduler, kwok"):
+            plane = await exits.enter_async_context(
+                cluster.chosen(None, context="", name=name, report=said.append)
+            )
+        options = stack.Options(report=said.append)
+        with narration.step("Penstock: CRDs, RBAC, source and kustomize components ready"):
+            penstock = await exits.enter_async_context(
+                stack.start(plane.kubeconfig, state=directory, options=options)
+            )
+        with narration.step("a Git repository, served over smart HTTP on loopback") as clock:
+            root = directory / "git"
+            repository = await Repository.create(root, "shop")
+            server = await exits.enter_async_context(gitserver.serve(root / "served"))
+            clock.note = server.url("shop.git")
+        admin = config.from_environment(str(plane.kubeconfig), context=plane.context)
+        api = await exits.enter_async_context(client.Client.open(admin))
+        yield Stage(
+            cluster=plane,
+            penstock=penstock,
+            repository=repository,
+            url=server.url("shop.git"),
+            session=session.Session(api=api, namespace=sample.NAMESPACE, timeout=PATIENCE),
+        )

@@ -1,0 +1,67 @@
+"""Write ``docs/cli.md`` from the commands' own help: ``python -m cli.reference generate|check``."""
+
+import sys
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Final
+
+import click
+
+from cli import progress
+from cli.__main__ import penstock
+
+FILE: Final = Path(__file__).resolve().parents[1] / "docs" / "cli.md"
+_WIDTH: Final = 96
+_HEADER: Final = """# The `penstock` command
+
+<!-- Generated from the commands' help by `make generate`; do not edit. -->
+
+Results go to stdout, progress and errors to stderr. Exit code 0 means done, 1 failed (or, for
+`penstock diff`, that there are differences), 130 interrupted.
+"""
+
+
+def render() -> str:
+    """Return the whole reference."""
+    sections = [_section(path, command) for path, command in _walk(("penstock",), penstock)]
+    return "\n".join([_HEADER, *sections])
+
+
+def _walk(
+    path: tuple[str, ...], command: click.Command
+) -> Iterator[tuple[tuple[str, ...], click.Command]]:
+    yield path, command
+    if isinstance(command, click.Group):
+        for name, child in command.commands.items():
+            yield from _walk((*path, name), child)
+
+
+def _section(path: tuple[str, ...], command: click.Command) -> str:
+    name = " ".join(path)
+    context = click.Context(
+        command,
+        info_name=name,
+        terminal_width=_WIDTH,
+        help_option_names=["-h", "--help"],
+    )
+    return f"## {name}\n\n```text\n{command.get_help(context)}\n```\n"
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Write the file, or tell whether it is stale."""
+    text = render()
+    if list(arguments) == ["generate"]:
+        FILE.parent.mkdir(parents=True, exist_ok=True)
+        FILE.write_text(text)
+        return 0
+    if list(arguments) == ["check"]:
+        fresh = FILE.exists() and FILE.read_text() == text
+        if not fresh:
+            progress.failure(f"{FILE} is not what `make generate` writes")
+        return 0 if fresh else 1
+    progress.failure("usage: python -m cli.reference generate|check")
+    return 2
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
