@@ -1,0 +1,46 @@
+"""What can go wrong between us and a Git server.
+
+::
+
+    TransientError
+    └── GitError                  GitOperationFailed: network, server, repository contents
+        ├── GitAuthError          AuthenticationFailed: credentials, or who the server is
+        ├── RefNotFoundError      GitOperationFailed: the repository lacks what the spec names
+        └── EmptyRepositoryError  EmptyGitRepository: it has no reference at all
+    StalledError
+    └── GitSpecError              URLInvalid and the like: only a new spec helps
+
+Messages name the repository without its user information.
+"""
+
+from typing import ClassVar
+
+from toolkit.errors import StalledError, TransientError
+
+
+class GitError(TransientError):
+    """A fetch failed in a way that a new commit or time may mend."""
+
+    default_reason: ClassVar[str] = "GitOperationFailed"
+
+
+class GitAuthError(GitError):
+    """The server refused us, or could not prove who it is."""
+
+    default_reason = "AuthenticationFailed"
+
+
+class RefNotFoundError(GitError):
+    """The branch, tag, name or commit is not in the repository."""
+
+
+class EmptyRepositoryError(GitError):
+    """The repository has neither a branch nor a tag."""
+
+    default_reason = "EmptyGitRepository"
+
+
+class GitSpecError(StalledError):
+    """The object asks for something that can never be fetched."""
+
+    default_reason = "GitOperationFailed"

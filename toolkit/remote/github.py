@@ -1,0 +1,223 @@
+"""Credentials of a GitHub App: a short-lived token for one of its installations.
+
+The App's key signs a JWT, which GitHub exchanges for an installation token (docs.github.com,
+"Authenticating as a GitHub App installation"). Tokens last an hour and are kept until shortly
+before their end, so that an interval reconcile costs no request.
+"""
+
+import asyncio
+import base64
+import hashlib
+import json
+import re
+from collections import OrderedDict
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from typing import Any, Final
+
+import aiohttp
+from cryptography.exceptions import UnsupportedAlgorithm
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import padding, rsa
+
+from toolkit.remote import tls
+from toolkit.remote.gitauth import GitAuth, Proxy
+from toolkit.remote.giterrors import GitAuthError, GitError
+
+DEFAULT_API: Final = "https://api.github.com"
+USER: Final = "x-access-token"
+"""What to log in as with an installation token."""
+
+_JWT_LIFE: Final = timedelta(minutes=9)
+_CLOCK_SKEW: Final = timedelta(minutes=1)
+_SPARE: Final = timedelta(minutes=5)
+_MAX_TOKENS: Final = 1000
+_MAX_ANSWER: Final = 1 << 20
+_NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]*")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GitHubApp:
+    """An App and which installation of it to act as: by id, else by the owner's login."""
+
+    app_id: str
+    private_key: bytes = field(repr=False)
+    installation_id: str = ""
+    installation_owner: str = ""
+    api: str = DEFAULT_API
+    ca: bytes | None = field(default=None, repr=False)
+
+    @classmethod
+    def from_secret(cls, data: Mapping[str, bytes]) -> "GitHubApp":
+        """Read the ``githubApp…`` keys (Flux: ``spec.provider: github``).
+
+        Raises:
+            GitAuthError: one is missing or malformed.
+
+        """
+        app_id = _field(data, "githubAppID")
+        installation_id = _field(data, "githubAppInstallationID")
+        owner = _field(data, "githubAppInstallationOwner")
+        key = data.get("githubAppPrivateKey")
+        if not app_id or not key or not (installation_id or owner):
+            raise GitAuthError(
+                "provider github needs 'githubAppID', 'githubAppPrivateKey' and one of "
+                "'githubAppInstallationID' and 'githubAppInstallationOwner' in the secret"
+            )
+        return cls(
+            app_id=app_id,
+            private_key=key,
+            installation_id=installation_id,
+            installation_owner=owner,
+            api=_api(data.get("githubAppBaseURL")),
+            ca=data.get("ca.crt") or None,
+        )
+
+    @property
+    def identity(self) -> tuple[str, ...]:
+        """Return what a token was given for."""
+        key = hashlib.sha256(self.private_key).hexdigest()
+        return self.api, self.app_id, self.installation_id, self.installation_owner, key
+
+
+class GitHubTokens:
+    """Gets and keeps installation tokens; ``now`` is the clock."""
+
+    def __init__(self, now: Callable[[], datetime] = lambda: datetime.now(UTC)) -> None:
+        self._now = now
+        self._tokens: OrderedDict[tuple[str, ...], tuple[str, datetime]] = OrderedDict()
+        self._lock = asyncio.Lock()
+
+    async def auth(
+        self,
+        app: GitHubApp,
+        *,
+        proxy: Proxy | None = None,
+        timeout: float,  # noqa: ASYNC109  # applied where the request is made
+    ) -> GitAuth:
+        """Return credentials for repositories of the installation; ``timeout`` is in seconds.
+
+        Raises:
+            GitAuthError: GitHub does not accept the App, or does not know the installation.
+            GitError: GitHub cannot be reached.
+
+        """
+        # One at a time: a hundred repositories of one App must not ask for a hundred tokens.
+        async with self._lock:
+            token, end = self._tokens.get(app.identity, ("", self._now()))
+            if end - _SPARE <= self._now():
+                token, end = await self._fetch(app, proxy, timeout)
+                self._tokens[app.identity] = token, end
+                while len(self._tokens) > _MAX_TOKENS:
+                    self._tokens.popitem(last=False)
+        return GitAuth(username=USER, password=token, ca=app.ca, proxy=proxy)
+
+    async def _fetch(
+        self, app: GitHubApp, proxy: Proxy | None, seconds: float
+    ) -> tuple[str, datetime]:
+        connector = aiohttp.TCPConnector(ssl=tls.client_context(app.ca))
+        async with aiohttp.ClientSession(
+            connector=connector,
+            timeout=aiohttp.ClientTimeout(total=seconds),
+            headers={
+                "Authorization": f"Bearer {_jwt(app, self._now())}",
+                "Accept": "application/vnd.github+json",
+                "X-GitHub-Api-Version": "2022-11-28",
+            },
+        ) as session:
+            api = _Api(session, app.api, proxy)
+            installation = app.installation_id or await api.installation(app.installation_owner)
+            answer = await api.ask("POST", f"/app/installations/{installation}/access_tokens")
+        try:
+            return str(answer["token"]), datetime.fromisoformat(answer["expires_at"])
+        except (KeyError, TypeError, ValueError) as exc:
+            raise GitError("GitHub answered without an installation token") from exc
+
+
+@dataclass(frozen=True, slots=True)
+class _Api:
+    """The two requests that are made."""
+
+    session: aiohttp.ClientSession
+    base: str
+    proxy: Proxy | None
+
+    async def installation(self, owner: str) -> str:
+        """Return the id of the App's installation at an organisation or a user."""
+        for kind in ("orgs", "users"):
+            answer = await self.ask("GET", f"/{kind}/{owner}/installation", missing_ok=True)
+            if "id" in answer:
+                return str(answer["id"])
+        raise GitAuthError(f"the GitHub App is not installed at '{owner}'")
+
+    async def ask(self, method: str, path: str, *, missing_ok: bool = False) -> dict[str, Any]:
+        """Send a request and return the JSON object of the answer."""
+        options: dict[str, Any] = {"allow_redirects": False}
+        if self.proxy is not None:
+            options["proxy"] = self.proxy.address
+            if self.proxy.username is not None:
+                login = aiohttp.BasicAuth(self.proxy.username, self.proxy.password or "")
+                options["proxy_auth"] = login
+        try:
+            async with self.session.request(method, self.base + path, **options) as response:
+                body = await response.content.read(_MAX_ANSWER)
+                status = response.status
+        except (aiohttp.ClientError, TimeoutError, OSError) as exc:
+            cause = str(exc) or "no answer in time"
+            raise GitError(f"cannot reach the GitHub API at '{self.base}': {cause}") from exc
+        if status == 404 and missing_ok:
+            return {}
+        answer = _json_object(body)
+        if status not in {200, 201}:
+            said = str(answer.get("message", ""))[:200]
+            error = GitAuthError if status in {401, 403, 404, 422} else GitError
+            raise error(f"the GitHub API at '{self.base}' refused the App: HTTP {status} {said}")
+        return answer
+
+
+def _json_object(body: bytes) -> dict[str, Any]:
+    try:
+        answer = json.loads(body)
+    except ValueError:
+        return {}
+    return answer if isinstance(answer, dict) else {}
+
+
+def _jwt(app: GitHubApp, now: datetime) -> str:
+    """Sign the App's claim to be itself (RFC 7519, RS256)."""
+    try:
+        key = serialization.load_pem_private_key(app.private_key, password=None)
+    except (ValueError, TypeError, UnsupportedAlgorithm) as exc:
+        raise GitAuthError("'githubAppPrivateKey' in the secret is not a PEM private key") from exc
+    if not isinstance(key, rsa.RSAPrivateKey):
+        raise GitAuthError("'githubAppPrivateKey' in the secret is not an RSA key")
+    claims = {
+        "iat": int((now - _CLOCK_SKEW).timestamp()),
+        "exp": int((now + _JWT_LIFE).timestamp()),
+        "iss": app.app_id,
+    }
+    signed = b".".join(
+        _base64url(json.dumps(part).encode()) for part in ({"alg": "RS256", "typ": "JWT"}, claims)
+    )
+    signature = key.sign(signed, padding.PKCS1v15(), hashes.SHA256())
+    return (signed + b"." + _base64url(signature)).decode()
+
+
+def _base64url(data: bytes) -> bytes:
+    return base64.urlsafe_b64encode(data).rstrip(b"=")
+
+
+def _field(data: Mapping[str, bytes], key: str) -> str:
+    text = data.get(key, b"").decode("utf-8", "replace").strip()
+    # These go into a path.
+    if text and not _NAME.fullmatch(text):
+        raise GitAuthError(f"'{key}' in the secret is not a valid id or name")
+    return text
+
+
+def _api(given: bytes | None) -> str:
+    text = (given or b"").decode("utf-8", "replace").strip().rstrip("/")
+    if text and not re.fullmatch(r"https?://[^\s@?#]+", text):
+        raise GitAuthError("'githubAppBaseURL' in the secret is not a URL")
+    return text or DEFAULT_API

@@ -1,0 +1,40 @@
+"""TLS towards servers that a Secret vouches for; its certificates never touch a disk."""
+
+import os
+import ssl
+
+from toolkit.remote.giterrors import GitAuthError
+
+
+def client_context(
+    ca: bytes | None, certificate: bytes | None = None, key: bytes | None = None
+) -> ssl.SSLContext:
+    """Return a context that trusts ``ca`` alone, or the system's CAs if there is none; all PEM.
+
+    Raises:
+        GitAuthError: they are not PEM, or the key does not fit the certificate.
+
+    """
+    try:
+        # With `cadata` Python does not load the system's CAs.
+        context = ssl.create_default_context(cadata=ca.decode("ascii") if ca else None)
+    except (ssl.SSLError, ValueError) as exc:
+        raise GitAuthError("'ca.crt' in the secret holds no PEM certificates") from exc
+    if certificate and key:
+        try:
+            _load_client_certificate(context, certificate, key)
+        except (ssl.SSLError, ValueError) as exc:
+            raise GitAuthError(
+                "'tls.crt' and 'tls.key' in the secret are not a PEM certificate and its key"
+            ) from exc
+    return context
+
+
+def _load_client_certificate(context: ssl.SSLContext, certificate: bytes, key: bytes) -> None:
+    """Load from memory that looks like a file, because OpenSSL takes paths only."""
+    fd = os.memfd_create("client-certificate", os.MFD_CLOEXEC)
+    with os.fdopen(fd, "wb") as file:
+        file.write(certificate + b"\n" + key)
+        file.flush()
+        # An encrypted key would make OpenSSL ask on the terminal.
+        context.load_cert_chain(f"/proc/self/fd/{fd}", password="")

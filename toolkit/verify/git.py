@@ -1,0 +1,121 @@
+"""Whether a checked-out commit, or the tag it was found by, is signed by someone who is trusted.
+
+The commit's id was computed from its bytes when it was fetched, and so was the tag's: what remains
+to prove is who signed them, and that the tag is the one that was asked for.
+
+1. The mode asks for something that the reference can give.
+2. Tag: it is annotated and signed.
+3. Tag: it calls itself what its reference is called. A signed tag that is moved under another name
+   would otherwise pass an old release off as a new one.
+4. Tag: the signature is by a trusted key. (That it leads to the commit was seen at the checkout.)
+5. Commit: it is signed, by a trusted key.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from toolkit.errors import StalledError
+from toolkit.remote.gitobjects import Signed
+from toolkit.remote.gitwire import Checkout, TagObject
+from toolkit.verify import openpgp, ssh
+from toolkit.verify.signature import Signer, VerificationError
+
+_SSH_KEYS: Final = ".sshpub"
+_SSH_SIGNATURE: Final = b"-----BEGIN SSH SIGNATURE-----"
+_PGP_SIGNATURES: Final = (b"-----BEGIN PGP SIGNATURE-----", b"-----BEGIN PGP MESSAGE-----")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Verified:
+    """Who signed what was asked for; ``message`` says so in a condition."""
+
+    commit: Signer | None
+    tag: Signer | None
+    message: str
+
+
+def verify(checkout: Checkout, *, mode: str, keys: Mapping[str, bytes]) -> Verified:
+    """Check what the mode asks for: ``HEAD`` (or ``head``), ``Tag`` or ``TagAndHEAD``.
+
+    ``keys`` is the Secret's data: ``*.sshpub`` are SSH public keys, all others OpenPGP keyrings.
+
+    Raises:
+        StalledError: the mode needs a tag and the spec names none (``InvalidVerificationMode``).
+        VerificationError: ``InvalidGitObject``, ``InvalidTagSignature``,
+            ``InvalidCommitSignature``.
+
+    """
+    wants_tag, wants_commit = _parts(mode)
+    proofs = []
+    tag = commit = None
+    if wants_tag:
+        tag = _verify_tag(checkout.tag, keys)
+        proofs.append(f"tag '{checkout.tag.name if checkout.tag else ''}' by {tag}")
+    if wants_commit:
+        commit = _verify_commit(checkout, keys)
+        proofs.append(f"commit '{checkout.commit}' by {commit}")
+    return Verified(
+        commit=commit, tag=tag, message="verified signature of " + " and of ".join(proofs)
+    )
+
+
+def _parts(mode: str) -> tuple[bool, bool]:
+    match mode:
+        case "HEAD" | "head":
+            return False, True
+        case "Tag":
+            return True, False
+        case "TagAndHEAD":
+            return True, True
+    raise StalledError(
+        f"unknown verification mode '{mode}': use HEAD, Tag or TagAndHEAD",
+        reason="InvalidVerificationMode",
+    )
+
+
+def _verify_tag(tag: TagObject | None, keys: Mapping[str, bytes]) -> Signer:
+    if tag is None:  # (1)
+        raise StalledError(
+            "cannot verify a tag: spec.ref names none; set tag, semver, or a name below refs/tags/",
+            reason="InvalidVerificationMode",
+        )
+    if not tag.own_name or tag.signature is None:  # (2)
+        kind = "not signed" if tag.own_name else "a lightweight one, which cannot be signed"
+        raise VerificationError(f"tag '{tag.name}' is {kind}", reason="InvalidGitObject")
+    if tag.own_name != tag.name:  # (3)
+        raise VerificationError(
+            f"tag '{tag.name}' calls itself '{tag.own_name}': its signature is for that name",
+            reason="InvalidTagSignature",
+        )
+    return _signer(tag.signature, keys, f"tag '{tag.name}'", "InvalidTagSignature")  # (4)
+
+
+def _verify_commit(checkout: Checkout, keys: Mapping[str, bytes]) -> Signer:
+    what = f"commit '{checkout.commit}'"
+    if checkout.commit_signature is None:  # (5)
+        raise VerificationError(f"{what} is not signed", reason="InvalidCommitSignature")
+    return _signer(checkout.commit_signature, keys, what, "InvalidCommitSignature")
+
+
+def _signer(signed: Signed, keys: Mapping[str, bytes], what: str, reason: str) -> Signer:
+    try:
+        return _check(signed, keys)
+    except VerificationError as exc:
+        raise VerificationError(
+            f"signature verification of {what} failed: {exc}", reason=reason
+        ) from exc
+
+
+def _check(signed: Signed, keys: Mapping[str, bytes]) -> Signer:
+    if signed.signature.startswith(_SSH_SIGNATURE):
+        ssh_keys = {name: key for name, key in keys.items() if name.endswith(_SSH_KEYS)}
+        if not ssh_keys:
+            raise VerificationError("it is signed with SSH, and the secret has no *.sshpub key")
+        return ssh.verify(signed, ssh_keys)
+    if signed.signature.startswith(_PGP_SIGNATURES):
+        keyrings = {name: key for name, key in keys.items() if not name.endswith(_SSH_KEYS)}
+        if not keyrings:
+            raise VerificationError("it is signed with OpenPGP, and the secret has no OpenPGP key")
+        return openpgp.verify(signed, keyrings)
+    raise VerificationError("it is neither an OpenPGP nor an SSH signature")
