@@ -1,0 +1,1 @@
+"""How rendered objects reach a cluster, stay as they were applied, become healthy and go away."""

@@ -1,0 +1,147 @@
+"""What is to be done with one object: asked of the server by a dry-run, before anything is written.
+
+A dry-run answers with the object as it would be, at the resourceVersion that it has now. That tells
+at no further cost whether it is new, who else owns fields of it, whether the live copy forbids us
+to touch it, and whether anything would change. Nothing here writes.
+"""
+
+from dataclasses import dataclass, replace
+from typing import Literal
+
+from toolkit.apply import fields, ignore, migrate, ownership, recreate
+from toolkit.apply.changes import Known
+from toolkit.apply.clock import ServerClock
+from toolkit.apply.options import ApplyOptions
+from toolkit.kube import client, errors
+from toolkit.objects import Json, ObjectRef, dig, gvk_of, ref_of
+
+Verdict = Literal["skip", "unchanged", "write", "recreate"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Checked:
+    """The decision on one object.
+
+    ``answer`` is what the dry-run returned, ``created`` that the object is not there yet,
+    ``migrate`` that other managers' fields are to be taken first. For an unchanged object that
+    was not asked about, ``known`` stands in for the answer.
+    """
+
+    ref: ObjectRef
+    payload: Json
+    digest: str
+    verdict: Verdict
+    answer: Json | None = None
+    known: Known | None = None
+    created: bool = False
+    migrate: bool = False
+
+    @property
+    def writes(self) -> bool:
+        """Tell whether the object will be written."""
+        return self.verdict in ("write", "recreate")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Examiner:
+    """Checks the objects of one set for one identity."""
+
+    api: client.Client
+    options: ApplyOptions
+    clock: ServerClock | None = None
+
+    async def check(self, obj: Json, *, known: Known | None = None) -> Checked:
+        """Decide what is to be done with an object, which carries its owner's labels.
+
+        Raises:
+            ApiError: the server refuses it.
+            StalledError: an ignore rule is malformed.
+        """
+        owner = self.options.owner
+        ignored = ignore.pointers(obj, self.options.ignore)
+        draft = Checked(
+            ref=ref_of(obj), payload=obj, digest=payload_digest(obj, ignored), verdict="skip"
+        )
+        if ownership.hands_off(obj, owner):
+            return draft
+        same = known is not None and known.payload_digest == draft.digest
+        if same and not self.options.recheck:
+            return replace(draft, verdict="unchanged", known=known)
+        if ownership.marked(obj, owner, "ssa", "ifnotpresent") and await self._live(draft.ref):
+            return draft
+        if ignored:
+            draft = await self._reduced(draft, ignored)
+        return await self._dry_run(draft, known if same else None)
+
+    async def _reduced(self, draft: Checked, ignored: tuple[tuple[str, ...], ...]) -> Checked:
+        live = await self._live(draft.ref)
+        if live is None:
+            return draft
+        payload = ignore.reduce(draft.payload, live, manager=self.options.manager, ignored=ignored)
+        return replace(draft, payload=ownership.own(payload, self.options.owner))
+
+    async def _dry_run(self, draft: Checked, known: Known | None) -> Checked:
+        manager = self.options.manager
+        try:
+            applied = await self.api.apply(draft.payload, manager=manager, dry_run=True)
+        except errors.ApiError as exc:
+            return await self._refused(draft, exc)
+        answer = applied.object
+        if applied.created:
+            return replace(draft, verdict="write", answer=answer, created=True)
+        if ownership.hands_off(answer, self.options.owner):
+            return draft
+        merged = ownership.marked(draft.payload, self.options.owner, "ssa", "merge")
+        takes = not merged and migrate.due(answer, manager, self.options.overridden)
+        if not takes and self._same(answer, known):
+            return replace(draft, verdict="unchanged", answer=answer)
+        return replace(draft, verdict="write", answer=answer, migrate=takes)
+
+    def _same(self, answer: Json, known: Known | None) -> bool:
+        """Tell whether it is proven that the write would change nothing.
+
+        Either the object is still at the version at which our fields were seen untouched, and we
+        send what we sent then; or the server did not stamp our entry afresh.
+        """
+        if (
+            known is not None
+            and known.resource_version == dig(answer, "metadata", "resourceVersion")
+            and known.entry_digest == fields.entry_digest(answer, self.options.manager)
+        ):
+            return True
+        entry = fields.applied_entry(answer, self.options.manager) or {}
+        return self.clock is not None and self.clock.past(str(entry.get("time") or ""))
+
+    async def _refused(self, draft: Checked, error: errors.ApiError) -> Checked:
+        """Make the best of a refusal: the live object may want to be left alone, or recreated."""
+        if not isinstance(error, (errors.InvalidError, errors.ForbiddenError)):
+            raise error
+        owner = self.options.owner
+        try:
+            live = await self._live(draft.ref)
+        except errors.ApiError:
+            raise error from None
+        if live is not None and ownership.hands_off(live, owner):
+            return draft
+        forced = self.options.force or ownership.marked(draft.payload, owner, "force", "enabled")
+        if live is None or not forced or not recreate.immutable(error):
+            raise error
+        recreate.permit(draft.payload, owner)
+        await recreate.rehearse(self.api, draft.payload)
+        return replace(draft, verdict="recreate", answer=live)
+
+    async def _live(self, ref: ObjectRef) -> Json | None:
+        try:
+            return await self.api.get(ref.gvk, ref.name, ref.namespace)
+        except errors.NotFoundError:
+            return None
+
+
+def payload_digest(obj: Json, ignored: tuple[tuple[str, ...], ...] = ()) -> str:
+    """Return the digest of what is to be applied, and of which fields are left to others."""
+    return fields.digest([obj, ignored] if ignored else obj)
+
+
+def is_definition(checked: Checked) -> bool:
+    """Tell whether the object is a CRD, whose kinds are served anew once it is written."""
+    return gvk_of(checked.payload).kind == "CustomResourceDefinition"

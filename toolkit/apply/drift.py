@@ -1,0 +1,247 @@
+"""Which of the objects that we applied are no longer as we left them.
+
+Decides from what a watch shows, event by event: an object is *intact*, *drifted* or *gone*, or the
+watch is still behind our own write. Drift is reported once until its owner has applied again, and
+later and later where somebody insists. An object that does not turn up after its apply is looked
+for again by ``sweep``, because its deletion may have come before anybody listened.
+
+No IO and no tasks: the clock is passed in, events and sweeps come from ``live``.
+"""
+
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Final, Literal, Protocol
+
+from toolkit.apply.changes import Known
+from toolkit.apply.corrections import Corrections
+from toolkit.apply.order import Identity
+from toolkit.apply.projection import Live, older
+from toolkit.objects import ObjectKey, ObjectRef
+
+_CONFIRM_SECONDS: Final = 5.0
+
+Verdict = Literal["intact", "drifted", "stale"]
+
+
+def verdict(expected: Known, live: Live) -> Verdict:
+    """Compare a live object with what our last apply left.
+
+    ``stale`` means that this is the object from before that apply: its watch event is under way.
+    """
+    if older(live.resource_version, expected.resource_version):
+        return "stale"
+    same = live.uid == expected.uid and live.entry == expected.entry_digest
+    return "intact" if same else "drifted"
+
+
+class OnDrift(Protocol):
+    """Told that an object is no longer as its owner applied it. Must not block."""
+
+    def __call__(
+        self, owner: ObjectKey, ref: ObjectRef, *, managers: tuple[str, ...], deleted: bool
+    ) -> None:
+        """Take note; ``managers`` are those who changed it, as far as the watch could tell."""
+
+
+class View(Protocol):
+    """What the watches show."""
+
+    def find(self, ref: ObjectRef) -> Live | None:
+        """Return the object as last seen."""
+
+    def current(self, ref: ObjectRef) -> bool:
+        """Tell whether the watch of its kind works and has seen everything once."""
+
+
+class DriftWatch:
+    """Compares what is expected with what is seen, for all owners on one cluster."""
+
+    def __init__(
+        self, view: View, on_drift: OnDrift, *, monotonic: Callable[[], float] = time.monotonic
+    ) -> None:
+        self._view = view
+        self._on_drift = on_drift
+        self._monotonic = monotonic
+        self._corrections: Corrections[tuple[ObjectKey, Identity]] = Corrections(
+            monotonic=monotonic
+        )
+        self._ledgers: dict[ObjectKey, _Ledger] = {}
+        self._owners: dict[Identity, set[ObjectKey]] = {}
+        self._restless: set[ObjectKey] = set()
+
+    def hold(self, owner: ObjectKey) -> None:
+        """Judge nothing of this owner while it applies: what changes may be its own doing."""
+        self._ledger(owner).held = True
+
+    def release(self, owner: ObjectKey) -> None:
+        """End a hold, and judge what was seen meanwhile by the earlier expectations."""
+        ledger, now = self._ledger(owner), self._monotonic()
+        ledger.held = False
+        for identity, expected in ledger.expected.items():
+            live = self._view.find(expected.ref)
+            if live is None or verdict(expected, live) == "stale":
+                ledger.unconfirmed.setdefault(identity, now)
+                self._restless.add(owner)
+            else:
+                self._judge(owner, expected, live, None)
+
+    def expect(
+        self, owner: ObjectKey, known: Mapping[Identity, Known], *, partial: bool = False
+    ) -> None:
+        """Remember what an apply left, end the hold, and judge what was seen meanwhile.
+
+        ``partial`` adds to the earlier expectations: the apply broke off.
+        """
+        ledger = self._ledger(owner)
+        for identity in () if partial else ledger.expected.keys() - known.keys():
+            self._disown(owner, identity)
+        ledger.expected = {**(ledger.expected if partial else {}), **known}
+        ledger.settle()
+        for identity in known:
+            self._owners.setdefault(identity, set()).add(owner)
+        self.release(owner)
+
+    def forget(self, owner: ObjectKey) -> None:
+        """Expect nothing more: the owner is gone."""
+        for identity in self._ledger(owner).expected:
+            self._disown(owner, identity)
+        self._restless.discard(owner)
+        del self._ledgers[owner]
+
+    def seen(self, ref: ObjectRef, live: Live | None, old: Live | None) -> None:
+        """Take in an event; ``live`` is None when the object was deleted or lost our labels."""
+        for owner in tuple(self._owners.get(ref.identity, ())):
+            ledger = self._ledger(owner)
+            if not ledger.held:
+                self._judge(owner, ledger.expected[ref.identity], live, old)
+
+    def sweep(self) -> None:
+        """Report drift whose pause is over, and objects that never turned up."""
+        now = self._monotonic()
+        for owner in tuple(self._restless):
+            ledger = self._ledger(owner)
+            for drift in [one for one in ledger.pending.values() if one.due <= now]:
+                self._report(owner, drift)
+            if not ledger.held:
+                self._confirm(owner, ledger, now)
+            if not (ledger.pending or ledger.unconfirmed):
+                self._restless.discard(owner)
+
+    def known(self, owner: ObjectKey) -> dict[Identity, Known]:
+        """Return what the owner applied and the watch shows untouched, at its present version."""
+        ledger = self._ledger(owner)
+        found = {}
+        for identity, expected in ledger.expected.items():
+            live = self._view.find(expected.ref)
+            if live is None or identity in ledger.reported:
+                continue
+            if verdict(expected, live) == "intact" and self._view.current(expected.ref):
+                found[identity] = replace(expected, resource_version=live.resource_version)
+        return found
+
+    def expected(self, owner: ObjectKey, ref: ObjectRef) -> Known | None:
+        """Return what the owner's last apply left of the object."""
+        return self._ledger(owner).expected.get(ref.identity)
+
+    def owners(self, ref: ObjectRef) -> frozenset[ObjectKey]:
+        """Return all who expect something of the object."""
+        return frozenset(self._owners.get(ref.identity, ()))
+
+    def unconfirmed(self, owner: ObjectKey, ref: ObjectRef) -> bool:
+        """Tell whether the watch has yet to show the object since its apply."""
+        return ref.identity in self._ledger(owner).unconfirmed
+
+    def rivals(self, owner: ObjectKey) -> dict[ObjectRef, tuple[str, ...]]:
+        """Return the objects that had to be corrected repeatedly, and who changed them last."""
+        return {
+            drift.ref: drift.managers
+            for identity, drift in self._ledger(owner).rivals.items()
+            if self._corrections.count((owner, identity)) > 1
+        }
+
+    def _judge(
+        self, owner: ObjectKey, expected: Known, live: Live | None, old: Live | None
+    ) -> None:
+        ledger, identity = self._ledger(owner), expected.ref.identity
+        if live is None:
+            # the end of a predecessor, which our apply recreated, is no news
+            if old is not None and old.uid == expected.uid:
+                self._drifted(owner, expected.ref, managers=(), deleted=True)
+            return
+        match verdict(expected, live):
+            case "intact":
+                ledger.unconfirmed.pop(identity, None)
+                ledger.pending.pop(identity, None)
+            case "drifted":
+                managers = live.changed_by(old)
+                self._drifted(owner, expected.ref, managers=managers, deleted=False)
+            case "stale":
+                pass
+
+    def _drifted(
+        self, owner: ObjectKey, ref: ObjectRef, *, managers: tuple[str, ...], deleted: bool
+    ) -> None:
+        ledger, identity, now = self._ledger(owner), ref.identity, self._monotonic()
+        ledger.unconfirmed.pop(identity, None)
+        if identity in ledger.reported:
+            return
+        earlier = ledger.pending.get(identity)
+        due = earlier.due if earlier else now + self._corrections.delay((owner, identity))
+        names = tuple(sorted({*managers, *(earlier.managers if earlier else ())}))
+        ledger.pending[identity] = drift = _Drift(due, ref, names, deleted)
+        if due <= now:
+            self._report(owner, drift)
+        else:
+            self._restless.add(owner)
+
+    def _report(self, owner: ObjectKey, drift: "_Drift") -> None:
+        ledger, identity = self._ledger(owner), drift.ref.identity
+        ledger.pending.pop(identity, None)
+        ledger.reported.add(identity)
+        ledger.rivals[identity] = drift
+        self._on_drift(owner, drift.ref, managers=drift.managers, deleted=drift.deleted)
+
+    def _confirm(self, owner: ObjectKey, ledger: "_Ledger", now: float) -> None:
+        for identity, since in tuple(ledger.unconfirmed.items()):
+            ref = ledger.expected[identity].ref
+            overdue = now - since >= _CONFIRM_SECONDS and self._view.current(ref)
+            if overdue and self._view.find(ref) is None:
+                self._drifted(owner, ref, managers=(), deleted=True)
+
+    def _ledger(self, owner: ObjectKey) -> "_Ledger":
+        return self._ledgers.setdefault(owner, _Ledger())
+
+    def _disown(self, owner: ObjectKey, identity: Identity) -> None:
+        self._corrections.forget((owner, identity))
+        owners = self._owners[identity]
+        owners.discard(owner)
+        if not owners:
+            del self._owners[identity]
+
+
+@dataclass(frozen=True, slots=True)
+class _Drift:
+    due: float
+    ref: ObjectRef
+    managers: tuple[str, ...]
+    deleted: bool
+
+
+@dataclass(slots=True)
+class _Ledger:
+    """One owner's account: what it expects, and what is going on with that."""
+
+    expected: dict[Identity, Known] = field(default_factory=dict)
+    held: bool = False
+    pending: dict[Identity, _Drift] = field(default_factory=dict)
+    reported: set[Identity] = field(default_factory=set)
+    unconfirmed: dict[Identity, float] = field(default_factory=dict)
+    rivals: dict[Identity, _Drift] = field(default_factory=dict)
+
+    def settle(self) -> None:
+        """Drop what is going on: a new apply has answered it."""
+        self.pending.clear()
+        self.reported.clear()
+        self.unconfirmed.clear()
+        self.rivals = {key: drift for key, drift in self.rivals.items() if key in self.expected}

@@ -1,0 +1,156 @@
+"""CEL expressions that tenants write: compiled once, bounded in what they may cost.
+
+The engine has no cost limit and holds the interpreter while it runs, so an expression is refused
+when it is too long, and not evaluated on an object whose lists would make its comprehensions too
+dear. Patterns are compiled anew at every call, so they must be literals without counted
+repetition. A field that is missing makes the whole expression false, as in Flux.
+
+It does not know what an expression is for: see ``health`` and ``ready_expression``.
+"""
+
+import re
+from collections.abc import Callable, Mapping
+from typing import Any, Final
+
+from toolkit import errors
+from toolkit.objects import Json
+
+INVALID: Final = "InvalidCELExpression"
+_MAX_LENGTH: Final = 4096
+_MAX_STEPS: Final = 100_000
+"""About 20 ms: the engine makes five million steps a second."""
+_MATCH_STEPS: Final = 2_000
+_MAX_PATTERN: Final = 256
+_MATCH: Final = re.compile(r"\bmatches\s*\(")
+_LITERAL_MATCH: Final = re.compile(
+    r"""\.\s*matches\s*\(\s*[rR]?(?:"(?:\\.|[^"\\{])*"|'(?:\\.|[^'\\{])*')\s*\)"""
+)
+_MACROS: Final = frozenset({"all", "exists", "exists_one", "filter", "map"})
+_TOKEN: Final = re.compile(
+    r"""(?P<string>[rRbB]{0,2}(?:\"{3}.*?\"{3}|'{3}.*?'{3}|"(?:\\.|[^"\\])*"|'(?:\\.|[^'\\])*'))"""
+    r"|(?P<macro>\.\s*(?P<name>\w+)\s*\()|(?P<open>\()|(?P<close>\))|//[^\n]*",
+    re.DOTALL,
+)
+_CONVERSIONS: Final = frozenset(
+    {"bool", "bytes", "double", "duration", "dyn", "int", "string", "timestamp", "type", "uint"}
+)
+_TESTS: Final = frozenset({"contains", "endsWith", "has", "matches", "size", "startsWith"})
+_DATES: Final = re.compile(
+    r"get(?:Date|DayOf(?:Month|Week|Year)|FullYear|Month|Hours|Minutes|Seconds|Milliseconds)"
+)
+
+
+class Expression:
+    """A compiled expression that yields a bool.
+
+    Raises:
+        StalledError: reason ``InvalidCELExpression``; it does not compile, is too long, calls
+            what does not exist, or searches with a pattern that could be dear.
+    """
+
+    def __init__(self, text: str) -> None:
+        # imported here because it drags a command-line tool in: 200 ms and 15 MB
+        import cel  # noqa: PLC0415
+
+        if len(text) > _MAX_LENGTH:
+            raise _invalid(f"expression is longer than {_MAX_LENGTH} characters")
+        try:
+            self._program = cel.compile(text)
+        except ValueError as exc:
+            first = str(exc).partition("\n")[0]
+            raise _invalid(first[0].lower() + first[1:]) from exc
+        self.text = text
+        self._depth = _nesting(text)
+        self._growth = 1 + text.count("+")
+        self._matches = len(_MATCH.findall(text))
+        self._variables = frozenset(self._program.variables())
+        unknown = sorted(filter(_undeclared, self._program.functions()))
+        if unknown:
+            raise _invalid(f"expression calls undeclared function {unknown[0]!r}")
+        if self._matches != len(_LITERAL_MATCH.findall(text)):
+            raise _invalid("matches() takes one literal pattern without counted repetition")
+
+    def holds(self, variables: Mapping[str, Any]) -> bool:
+        """Evaluate it; a missing field or variable, or a type that does not fit, is false.
+
+        Raises:
+            StalledError: the result is not a bool, or it would cost too much on these values.
+        """
+        used = {key: value for key, value in variables.items() if key in self._variables}
+        if self._cost(used) > _MAX_STEPS:
+            raise _invalid(f"expression {self.text!r} is too expensive on lists of this length")
+        try:
+            result = self._program.execute(used)
+        # the library raises these for absent keys, indexes and variables and for mixed types
+        except (LookupError, RuntimeError, TypeError, ValueError, ArithmeticError):
+            return False
+        if not isinstance(result, bool):
+            raise _invalid(f"expression {self.text!r} does not yield a bool")
+        return result
+
+    def _cost(self, variables: Mapping[str, Any]) -> int:
+        """Return an upper bound of the steps that an evaluation takes."""
+        size = 1
+        if self._depth or self._growth > 1:
+            size = max(_longest(variables), self.text.count(",") + 1) * self._growth
+        return int(size ** max(self._depth, 1)) * max(1, self._matches * _MATCH_STEPS)
+
+
+def ready_expression(text: str) -> Callable[[Json, Json], bool]:
+    """Compile ``dependsOn[].readyExpr``: a test over ``self`` and ``dep``.
+
+    Raises:
+        StalledError: reason ``InvalidCELExpression``.
+    """
+    expression = Expression(text)
+    return lambda self, dep: expression.holds({"self": self, "dep": dep})
+
+
+def matches(pattern: str, text: str) -> bool:
+    """Search ``text`` with an RE2-like pattern in linear time.
+
+    Raises:
+        StalledError: the pattern is malformed or too long.
+    """
+    import cel  # noqa: PLC0415 - as above
+
+    if len(pattern) > _MAX_PATTERN:
+        raise errors.StalledError(f"pattern is longer than {_MAX_PATTERN} characters")
+    try:
+        return bool(cel.evaluate("text.matches(pattern)", {"text": text, "pattern": pattern}))
+    except (RuntimeError, ValueError) as exc:
+        raise errors.StalledError(f"malformed pattern {pattern!r}") from exc
+
+
+def _invalid(message: str) -> errors.StalledError:
+    return errors.StalledError(message, reason=INVALID)
+
+
+def _undeclared(function: str) -> bool:
+    # operators have names as well, such as _&&_
+    named = function.isidentifier() and function.strip("_") != ""
+    known = function in _CONVERSIONS | _TESTS or _DATES.fullmatch(function)
+    return named and not known
+
+
+def _nesting(text: str) -> int:
+    """Return how deep comprehensions stand in each other."""
+    deepest, open_macros = 0, [False]
+    for token in _TOKEN.finditer(text):
+        if token["macro"] or token["open"]:
+            open_macros.append(token["name"] in _MACROS)
+            deepest = max(deepest, sum(open_macros))
+        elif token["close"] and len(open_macros) > 1:
+            open_macros.pop()
+    return deepest
+
+
+def _longest(value: object) -> int:
+    """Return the size of the largest list, map or (in hundreds of characters) string inside."""
+    if isinstance(value, str):
+        return len(value) // 100
+    if isinstance(value, Mapping):
+        return max(len(value), *map(_longest, value.values()), 0)
+    if isinstance(value, list):
+        return max(len(value), *map(_longest, value), 0)
+    return 0

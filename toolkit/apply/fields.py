@@ -1,0 +1,115 @@
+"""Reading ``metadata.managedFields``: which manager owns which fields.
+
+The entry of our manager is the whole memory of an apply: as long as its digest (without the time)
+stays what it was, nobody has taken, changed or removed a field that we set. A field set is the
+``FieldsV1`` tree of structured-merge-diff: ``f:<name>``, ``k:<keys>``, ``v:<value>`` and ``.`` for
+the node itself; an empty node is a leaf that is owned as a whole.
+
+Pure functions over decoded JSON.
+"""
+
+import hashlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+import msgspec
+
+from toolkit.objects import Json, dig
+
+APPLY: Final = "Apply"
+UPDATE: Final = "Update"
+_canonical: Final = msgspec.json.Encoder(order="deterministic")
+
+
+@dataclass(frozen=True, slots=True)
+class Writer:
+    """A field manager on an object, with a digest of what it owns there."""
+
+    manager: str
+    operation: str
+    digest: str
+
+
+def digest(value: object) -> str:
+    """Return a short digest of a JSON value, whatever the order of its keys."""
+    return hashlib.blake2b(_canonical.encode(value), digest_size=16).hexdigest()
+
+
+def entries(obj: Json) -> tuple[Json, ...]:
+    """Return the managedFields entries of the object."""
+    return tuple(dig(obj, "metadata", "managedFields", default=()))
+
+
+def applied_entry(obj: Json, manager: str) -> Json | None:
+    """Return what ``manager`` owns by server-side apply, or None."""
+    for entry in entries(obj):
+        if (entry.get("manager"), entry.get("operation")) == (manager, APPLY) and not entry.get(
+            "subresource"
+        ):
+            return entry
+    return None
+
+
+def entry_digest(obj: Json, manager: str) -> str:
+    """Return the digest of the manager's entry without its time; empty when it has none."""
+    entry = applied_entry(obj, manager)
+    if entry is None:
+        return ""
+    return digest({key: value for key, value in entry.items() if key != "time"})
+
+
+def other_writers(obj: Json, manager: str) -> tuple[Writer, ...]:
+    """Return everyone else who owns fields; those that report status do not count."""
+    return tuple(
+        Writer(
+            str(entry.get("manager") or "unknown"),
+            str(entry.get("operation") or ""),
+            digest(entry.get("fieldsV1") or {}),
+        )
+        for entry in entries(obj)
+        if entry.get("subresource") != "status"
+        and (entry.get("manager"), entry.get("operation")) != (manager, APPLY)
+    )
+
+
+def union(trees: Sequence[Mapping[str, Any]]) -> Json:
+    """Return the set of all fields that any of the trees holds."""
+    merged: Json = {}
+    for key in sorted({key for tree in trees for key in tree}):
+        merged[key] = union([tree[key] for tree in trees if isinstance(tree.get(key), dict)])
+    return merged
+
+
+def owns(tree: Mapping[str, Any], steps: Sequence["str | Item"]) -> bool:
+    """Tell whether the field set holds the field at ``steps`` or a leaf above or below it."""
+    node = tree
+    for step in steps:
+        key = step.key_in(node) if isinstance(step, Item) else f"f:{step}"
+        if key is None or key not in node:
+            return False
+        node = node[key]
+        if not node:
+            return True
+    return True
+
+
+@dataclass(frozen=True, slots=True)
+class Item:
+    """A step into a list: the item as it stands there, by which its owner's key is found."""
+
+    value: Any
+
+    def key_in(self, node: Mapping[str, Any]) -> str | None:
+        """Return the ``k:`` or ``v:`` step of the node that names this item."""
+        return next((key for key in node if key[:2] in ("k:", "v:") and self.named(key)), None)
+
+    def named(self, key: str) -> bool:
+        """Tell whether a ``k:`` or ``v:`` step names this item."""
+        wanted = msgspec.json.decode(key[2:])
+        if not isinstance(wanted, dict):
+            return bool(wanted == self.value)
+        if not isinstance(self.value, dict) or self.value.keys().isdisjoint(wanted):
+            return False
+        # a port's protocol is defaulted by the server, so a missing key does not tell against it
+        return all(self.value.get(name, value) == value for name, value in wanted.items())

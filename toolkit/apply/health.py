@@ -1,0 +1,154 @@
+"""Whether an object is as its spec asks: kstatus, with CEL rules where a user gives them.
+
+The order is kstatus' own (``cli-utils/pkg/kstatus/status``): being deleted, a generation that
+its controller has not seen, the Reconciling and Stalled conditions, then the kind's own rule, then
+the Ready condition; what has none of these is Current. A CEL rule for the kind replaces all but
+the first two.
+
+Pure; an object is judged as it is given, and what lies between two versions is not remembered.
+"""
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from enum import Enum
+from typing import Any, Final
+
+from toolkit import errors
+from toolkit.apply import expressions, fields, kstatus
+from toolkit.apply.expressions import Expression
+from toolkit.objects import Json, dig, gvk_of
+
+_MAX_MESSAGE: Final = 500
+
+
+class Status(Enum):
+    """The words of kstatus."""
+
+    CURRENT = "Current"
+    IN_PROGRESS = "InProgress"
+    FAILED = "Failed"
+    TERMINATING = "Terminating"
+    NOT_FOUND = "NotFound"
+    UNKNOWN = "Unknown"
+
+
+@dataclass(frozen=True, slots=True)
+class Health:
+    """A verdict on one object, and why."""
+
+    status: Status
+    message: str = ""
+
+
+NOT_FOUND: Final = Health(Status.NOT_FOUND, "Resource not found")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rule:
+    """Compiled CEL for one API version and kind; an empty kind stands for all of them."""
+
+    api_version: str
+    kind: str
+    current: Expression
+    failed: Expression | None = None
+    in_progress: Expression | None = None
+
+    def covers(self, obj: Mapping[str, Any]) -> bool:
+        """Tell whether the rule is for this object."""
+        same_version = obj.get("apiVersion") == self.api_version
+        return same_version and self.kind in ("", obj.get("kind"))
+
+    @property
+    def key(self) -> str:
+        """Return a digest of the rule: equal rules judge alike."""
+        texts = [e.text if e else "" for e in (self.current, self.failed, self.in_progress)]
+        return fields.digest([self.api_version, self.kind, *texts])
+
+
+def compile_rules(specs: Iterable[Mapping[str, str]]) -> tuple[Rule, ...]:
+    """Compile ``spec.healthCheckExprs``, given with their JSON names.
+
+    Raises:
+        StalledError: reason ``InvalidCELExpression``; which expression, and why.
+    """
+    return tuple(
+        Rule(
+            api_version=spec["apiVersion"],
+            kind=spec.get("kind", ""),
+            current=_compiled(spec, "current"),
+            failed=_compiled(spec, "failed") if spec.get("failed") else None,
+            in_progress=_compiled(spec, "inProgress") if spec.get("inProgress") else None,
+        )
+        for spec in specs
+    )
+
+
+def assess(obj: Json, rules: Iterable[Rule] = ()) -> Health:
+    """Judge a live object; the first rule that covers it counts."""
+    rule = next((rule for rule in rules if rule.covers(obj)), None)
+    for step in (_deletion, _generation, _custom(rule) if rule else _builtin):
+        found = step(obj)
+        if found is not None:
+            return Health(found.status, found.message[:_MAX_MESSAGE])
+    return Health(Status.CURRENT, "Resource is current")
+
+
+def _deletion(obj: Json) -> Health | None:
+    if dig(obj, "metadata", "deletionTimestamp"):
+        return Health(Status.TERMINATING, "Resource scheduled for deletion")
+    return None
+
+
+def _generation(obj: Json) -> Health | None:
+    generation = dig(obj, "metadata", "generation")
+    observed = dig(obj, "status", "observedGeneration")
+    if generation is None or observed is None or generation == observed:
+        return None
+    return Health(
+        Status.IN_PROGRESS,
+        f"{obj.get('kind')} generation is {generation}, but latest observed generation is"
+        f" {observed}",
+    )
+
+
+def _builtin(obj: Json) -> Health | None:
+    conditions = kstatus.conditions_of(obj)
+    for type_, status in (("Reconciling", Status.IN_PROGRESS), ("Stalled", Status.FAILED)):
+        if kstatus.is_true(conditions, type_):
+            return Health(status, str(conditions[type_].get("message") or type_))
+    judge = kstatus.BY_KIND.get(gvk_of(obj).group_kind)
+    if judge is not None:
+        judged = judge(obj, conditions)
+        return Health(Status(judged.status), judged.message)
+    if "Ready" in conditions and not kstatus.is_true(conditions, "Ready"):
+        return Health(Status.IN_PROGRESS, str(conditions["Ready"].get("message") or "not ready"))
+    return None
+
+
+def _custom(rule: Rule) -> Callable[[Json], Health]:
+    return lambda obj: _evaluated(rule, obj)
+
+
+def _evaluated(rule: Rule, obj: Json) -> Health:
+    metadata = {k: v for k, v in (obj.get("metadata") or {}).items() if k != "managedFields"}
+    variables = {**obj, "metadata": metadata}
+    try:
+        if rule.in_progress and rule.in_progress.holds(variables):
+            return Health(Status.IN_PROGRESS, "inProgress expression is true")
+        if rule.failed and rule.failed.holds(variables):
+            return Health(Status.FAILED, "failed expression is true")
+        if rule.current.holds(variables):
+            return Health(Status.CURRENT, "current expression is true")
+    except errors.StalledError as exc:
+        return Health(Status.FAILED, str(exc))
+    return Health(Status.IN_PROGRESS, "no expression is true")
+
+
+def _compiled(spec: Mapping[str, str], name: str) -> Expression:
+    try:
+        return Expression(spec[name])
+    except errors.StalledError as exc:
+        kind = f"{spec['apiVersion']}/{spec.get('kind') or '*'}"
+        raise errors.StalledError(
+            f"{name} expression for {kind}: {exc}", reason=expressions.INVALID
+        ) from exc

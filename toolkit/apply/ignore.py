@@ -1,0 +1,132 @@
+"""Fields that are left to other writers: ``spec.ignore``.
+
+A manifest sets such a field only when the object is created. Afterwards it is sent no more once
+somebody else owns it; as long as nobody does, the live value is sent back, because leaving out a
+field that only we own would delete it. What the live object does not have is not brought back.
+
+Paths are JSON pointers (RFC 6901) into the manifest; the item of a keyed list (a container, a
+port) is found on the live object by its key, wherever it stands there.
+
+Pure functions; the caller reads the live object.
+"""
+
+import copy
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from toolkit import errors
+from toolkit.apply import fields
+from toolkit.apply.selector import Selector
+from toolkit.objects import Json
+
+_IDENTITY: Final = frozenset(
+    {("apiVersion",), ("kind",), ("metadata",), ("metadata", "name"), ("metadata", "namespace")}
+)
+_MISSING: Final = object()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class IgnoreRule:
+    """JSON pointers, and the objects that they are for."""
+
+    paths: tuple[str, ...]
+    target: Selector = field(default_factory=Selector)
+
+
+def pointers(obj: Json, rules: Iterable[IgnoreRule]) -> tuple[tuple[str, ...], ...]:
+    """Return the fields of this object that are left to others, as pointer tokens.
+
+    Raises:
+        StalledError: a pointer is malformed, or names what identifies the object.
+    """
+    found = {_tokens(path) for rule in rules if rule.target.matches(obj) for path in rule.paths}
+    return tuple(sorted(found))
+
+
+def reduce(payload: Json, live: Json, *, manager: str, ignored: Iterable[tuple[str, ...]]) -> Json:
+    """Return the payload with those fields left out, or as they are live."""
+    reduced = copy.deepcopy(payload)
+    others = [
+        entry.get("fieldsV1") or {}
+        for entry in fields.entries(live)
+        if (entry.get("manager"), entry.get("operation")) != (manager, fields.APPLY)
+        or entry.get("subresource")
+    ]
+    keyed = fields.union([entry.get("fieldsV1") or {} for entry in fields.entries(live)])
+    # from the back, so that leaving out an item does not move the ones still to be looked at
+    for tokens in sorted(ignored, key=_numeric, reverse=True):
+        _settle(reduced, live, tokens, others=others, keyed=keyed)
+    return reduced
+
+
+def _settle(
+    payload: Json,
+    live: Json,
+    tokens: tuple[str, ...],
+    *,
+    others: Sequence[Mapping[str, Any]],
+    keyed: Mapping[str, Any],
+) -> None:
+    """Leave out or adopt the one field at ``tokens``; nothing to do where the payload lacks it."""
+    *upper, last = tokens
+    parent: Any = payload
+    live_parent: Any = live
+    steps: list[str | fields.Item] = []
+    node: Mapping[str, Any] = keyed
+    for token in upper:
+        step = _step(parent, token)
+        live_parent = _counterpart(live_parent, step, node)
+        parent = _child(parent, token)
+        node = node.get(_key(step, node) or "", {})
+        steps.append(step)
+    if _child(parent, last) is _MISSING:
+        return
+    step = _step(parent, last)
+    value = _counterpart(live_parent, step, node)
+    index: Any = int(last) if isinstance(parent, list) else last
+    if value is _MISSING or any(fields.owns(tree, [*steps, step]) for tree in others):
+        del parent[index]
+    else:
+        parent[index] = copy.deepcopy(value)
+
+
+def _step(parent: Any, token: str) -> "str | fields.Item":
+    return fields.Item(_child(parent, token)) if isinstance(parent, list) else token
+
+
+def _child(parent: Any, token: str) -> Any:
+    if isinstance(parent, dict):
+        return parent.get(token, _MISSING)
+    if isinstance(parent, list) and token.isdecimal() and int(token) < len(parent):
+        return parent[int(token)]
+    return _MISSING
+
+
+def _key(step: "str | fields.Item", node: Mapping[str, Any]) -> str | None:
+    return step.key_in(node) if isinstance(step, fields.Item) else f"f:{step}"
+
+
+def _counterpart(live_parent: Any, step: "str | fields.Item", node: Mapping[str, Any]) -> Any:
+    """Return what stands at the same step on the live object."""
+    if isinstance(step, str):
+        return live_parent.get(step, _MISSING) if isinstance(live_parent, dict) else _MISSING
+    key = step.key_in(node)
+    items = live_parent if isinstance(live_parent, list) else []
+    return next((item for item in items if key and fields.Item(item).named(key)), _MISSING)
+
+
+def _tokens(path: str) -> tuple[str, ...]:
+    tokens = tuple(_unescaped(path))
+    if not path.startswith("/") or tokens in _IDENTITY:
+        raise errors.StalledError(f"field {path!r} cannot be ignored: not a JSON pointer to one")
+    return tokens
+
+
+def _unescaped(path: str) -> Iterator[str]:
+    for token in path.split("/")[1:]:
+        yield token.replace("~1", "/").replace("~0", "~")
+
+
+def _numeric(tokens: tuple[str, ...]) -> tuple[tuple[int, str], ...]:
+    return tuple((int(t) if t.isdecimal() else -1, t) for t in tokens)

@@ -1,0 +1,281 @@
+"""Seeing drift and health as they happen, without asking.
+
+Every applied kind is watched by the owner label. After an apply the caller says what it left
+(``expect``); an event that shows our managedFields entry changed, or the object gone or replaced,
+is drift and is reported at once, or after a pause where somebody insists (``drift``). Foreign
+fields do not touch our entry and are no drift. Health changes are reported for the waits.
+
+One ``LiveSet`` serves one identity on one cluster. It holds projections, no objects, and writes
+nothing. A kind that may not be watched is ``unwatched``: the objects named by ``observe`` are then
+polled, for the rest its owner must look by itself.
+"""
+
+import asyncio
+import logging
+import time
+from collections.abc import Callable, Collection, Iterable, Mapping
+from typing import Final, Protocol
+
+from toolkit.apply import ownership
+from toolkit.apply.changes import Known
+from toolkit.apply.drift import DriftWatch, OnDrift
+from toolkit.apply.health import NOT_FOUND, Health, Rule
+from toolkit.apply.order import Identity
+from toolkit.apply.projection import Live, Projector, older, rule_key
+from toolkit.apply.watches import Scope, Watches
+from toolkit.kube import client, errors
+from toolkit.kube.informer import Change, Informer
+from toolkit.objects import GroupVersionKind, ObjectKey, ObjectRef
+
+logger = logging.getLogger(__name__)
+
+_SWEEP_SECONDS: Final = 1.0
+_POLL_SECONDS: Final = 5.0
+
+
+class OnHealth(Protocol):
+    """Told that the health of an object may have changed. Must not block."""
+
+    def __call__(self, owner: ObjectKey, ref: ObjectRef) -> None:
+        """Look at ``LiveSet.health`` again if it matters."""
+
+
+class LiveSet:
+    """Live state of all that owners of one group apply with one identity."""
+
+    def __init__(  # noqa: PLR0913 - what to watch, whom to tell
+        self,
+        api: client.Client,
+        *,
+        manager: str,
+        on_drift: OnDrift,
+        on_health: OnHealth,
+        group: str = ownership.KUSTOMIZE_GROUP,
+        monotonic: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._api = api
+        self._manager = manager
+        self._group = group
+        self._on_health = on_health
+        self._monotonic = monotonic
+        self._watches = Watches(self._open)
+        self._drift = DriftWatch(self, on_drift, monotonic=monotonic)
+        self._rules: dict[ObjectKey, tuple[Rule, ...]] = {}
+        self._observed: dict[ObjectKey, dict[Identity, ObjectRef]] = {}
+        self._observers: dict[Identity, set[ObjectKey]] = {}
+        self._owned: dict[ObjectKey, set[ObjectRef]] = {}
+        self._fetched: dict[tuple[ObjectKey, Identity], Live | None] = {}
+        self._wanted: dict[tuple[ObjectKey, Identity], ObjectRef] = {}
+        self._wake = asyncio.Event()
+        self._polled = float("-inf")
+
+    async def run(self) -> None:
+        """Watch until cancelled."""
+        async with asyncio.TaskGroup() as group:
+            group.create_task(self._watches.run())
+            group.create_task(self._sweep())
+            group.create_task(self._fetch())
+
+    def ensure(self, owner: ObjectKey, kinds: Collection[GroupVersionKind]) -> None:
+        """Watch exactly these kinds for this owner; the watches start in the background."""
+        self._watches.use(owner, [Scope(gvk) for gvk in kinds], labelled=True)
+
+    def unwatched(self, owner: ObjectKey) -> frozenset[GroupVersionKind]:
+        """Return the kinds of this owner that the server will not let us watch."""
+        return frozenset(
+            watch.scope.gvk
+            for watch in self._watches.used_by(owner)
+            if watch.refused and watch.scope.namespace is None
+        )
+
+    async def wait_synced(self, owner: ObjectKey, *, timeout: float) -> bool:  # noqa: ASYNC109
+        """Wait for the owner's watches, at most ``timeout`` seconds; tell whether all are there."""
+        waits = [watch.informer.wait_synced() for watch in self._watches.used_by(owner)]
+        try:
+            async with asyncio.timeout(timeout):
+                await asyncio.gather(*waits)
+        except TimeoutError:
+            return False
+        return True
+
+    def set_rules(self, owner: ObjectKey, rules: tuple[Rule, ...]) -> None:
+        """Judge the health of the owner's objects by these rules from now on."""
+        self._rules[owner] = rules
+
+    def observe(self, owner: ObjectKey, refs: Iterable[ObjectRef]) -> None:
+        """Make these objects' health known besides what is watched; replaces earlier ones.
+
+        For health checks of objects that somebody else applies, and for kinds that are unwatched.
+        """
+        wanted = {ref.identity: ref for ref in refs}
+        for identity in self._observed.pop(owner, {}):
+            self._observers[identity].discard(owner)
+            if not self._observers[identity]:
+                del self._observers[identity]
+        for identity in wanted:
+            self._observers.setdefault(identity, set()).add(owner)
+        if wanted:
+            self._observed[owner] = wanted
+        scopes = [Scope(ref.gvk, ref.namespace) for ref in wanted.values()]
+        self._watches.use(owner, scopes, labelled=False)
+
+    def hold(self, owner: ObjectKey) -> None:
+        """Report no drift of this owner until ``expect`` or ``release``: it is applying."""
+        self._drift.hold(owner)
+
+    def release(self, owner: ObjectKey) -> None:
+        """End a hold without new expectations: nothing was applied."""
+        self._drift.release(owner)
+
+    def expect(
+        self, owner: ObjectKey, known: Mapping[Identity, Known], *, partial: bool = False
+    ) -> None:
+        """Remember what an apply left (``ChangeSet.known``) and report drift from it from now on.
+
+        What happened between the apply and now is not lost. ``partial`` is for an apply that
+        broke off: the rest of the earlier expectations stays.
+        """
+        self._drift.expect(owner, known, partial=partial)
+
+    def forget(self, owner: ObjectKey) -> None:
+        """Drop everything about an owner that is gone; watches that nobody needs end."""
+        self._drift.forget(owner)
+        self._watches.use(owner, (), labelled=True)
+        self.observe(owner, ())
+        self._rules.pop(owner, None)
+        for item in [item for item in self._fetched if item[0] == owner]:
+            del self._fetched[item]
+
+    def known(self, owner: ObjectKey) -> dict[Identity, Known]:
+        """Return what was applied and is seen to be untouched: what ``ssa.apply`` may leave out."""
+        return self._drift.known(owner)
+
+    def rivals(self, owner: ObjectKey) -> dict[ObjectRef, tuple[str, ...]]:
+        """Return the objects that somebody keeps changing, and who."""
+        return self._drift.rivals(owner)
+
+    def owned(self, owner: ObjectKey) -> frozenset[ObjectRef]:
+        """Return all watched objects that carry the owner's labels and fields applied by us."""
+        return frozenset(self._owned.get(owner, ()))
+
+    def find(self, ref: ObjectRef) -> Live | None:
+        """Return the object as the watches last showed it."""
+        watch = self._watches.find(ref)
+        return watch.informer.get(ref.key) if watch else None
+
+    def current(self, ref: ObjectRef) -> bool:
+        """Tell whether the watch of its kind works and has seen everything once."""
+        watch = self._watches.find(ref)
+        return watch is not None and watch.current
+
+    def health(self, owner: ObjectKey, ref: ObjectRef) -> Health | None:
+        """Return the health of an object, or None as long as it is not known.
+
+        It is not known while the watch has yet to show what the owner's last apply wrote.
+        """
+        item, watch = (owner, ref.identity), self._watches.find(ref)
+        if watch is None or not watch.informer.synced:
+            return self._judged(item, ref, self._fetched[item]) if item in self._fetched else None
+        live = watch.informer.get(ref.key)
+        fetched = self._fetched.get(item)
+        if live and fetched and not older(fetched.resource_version, live.resource_version):
+            live = fetched
+        if live is None and self._drift.unconfirmed(owner, ref):
+            return None
+        return self._judged(item, ref, live)
+
+    def _judged(
+        self, item: tuple[ObjectKey, Identity], ref: ObjectRef, live: Live | None
+    ) -> Health | None:
+        if live is None:
+            return NOT_FOUND
+        expected = self._drift.expected(item[0], ref)
+        if expected and older(live.resource_version, expected.resource_version):
+            return None
+        if live.rule != rule_key(self._rules.get(item[0], ()), ref.gvk):
+            # seen before the owner's rules were known, or labelled by another owner
+            self._wanted[item] = ref
+            self._wake.set()
+            return None
+        return live.health
+
+    def _open(self, scope: Scope) -> Informer[Live]:
+        informer = Informer(
+            self._api,
+            scope.gvk,
+            decode=self._projector(scope.gvk).decode,
+            namespace=scope.namespace or "",
+            label_selector=ownership.selector(self._group) if scope.namespace is None else "",
+        )
+        informer.subscribe(lambda change: self._changed(scope, change))
+        return informer
+
+    def _projector(self, gvk: GroupVersionKind) -> Projector:
+        return Projector(
+            gvk=gvk,
+            manager=self._manager,
+            group=self._group,
+            rules_of=lambda owner: self._rules.get(owner, ()) if owner else (),
+        )
+
+    def _changed(self, scope: Scope, change: Change[Live]) -> None:
+        ref = ObjectRef(scope.gvk, change.key.namespace, change.key.name)
+        if scope.namespace is None:
+            self._index(ref, change)
+            self._drift.seen(ref, change.new, change.old)
+        unchanged = change.old and change.new and change.old.health == change.new.health
+        if not unchanged:
+            self._tell(ref)
+
+    def _index(self, ref: ObjectRef, change: Change[Live]) -> None:
+        before = change.old.owner if change.old and change.old.entry else None
+        after = change.new.owner if change.new and change.new.entry else None
+        if before and before != after:
+            self._owned[before].discard(ref)
+            if not self._owned[before]:
+                del self._owned[before]
+        if after:
+            self._owned.setdefault(after, set()).add(ref)
+
+    def _tell(self, ref: ObjectRef) -> None:
+        for owner in self._drift.owners(ref) | self._observers.get(ref.identity, set()):
+            self._on_health(owner, ref)
+
+    async def _sweep(self) -> None:
+        while True:
+            await asyncio.sleep(_SWEEP_SECONDS)
+            self.sweep()
+
+    def sweep(self) -> None:
+        """Do what is due by the clock; ``run`` calls this every second."""
+        self._drift.sweep()
+        if self._monotonic() - self._polled >= _POLL_SECONDS:
+            self._polled = self._monotonic()
+            self._poll()
+
+    def _poll(self) -> None:
+        for owner, refs in self._observed.items():
+            for identity, ref in refs.items():
+                watch = self._watches.find(ref)
+                if watch is not None and watch.refused:
+                    self._wanted[owner, identity] = ref
+                    self._wake.set()
+
+    async def _fetch(self) -> None:
+        """Read what the watches cannot tell, one after the other."""
+        while True:
+            await self._wake.wait()
+            self._wake.clear()
+            while self._wanted:
+                (owner, identity), ref = self._wanted.popitem()
+                try:
+                    obj = await self._api.get(ref.gvk, ref.name, ref.namespace)
+                except errors.NotFoundError:
+                    self._fetched[owner, identity] = None
+                except errors.ApiError as exc:
+                    logger.info("cannot read object", extra={"object": str(ref), "error": str(exc)})
+                    continue
+                else:
+                    live = self._projector(ref.gvk).project(obj, owner=owner)
+                    self._fetched[owner, identity] = live
+                self._on_health(owner, ref)

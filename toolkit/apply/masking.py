@@ -1,0 +1,98 @@
+"""Telling why the server refused an object, without telling what is in a Secret.
+
+Validation messages quote the value that they refuse. For a Secret only what cannot hold a value is
+passed on: which field, which kind of fault, and phrases that Kubernetes uses for any value.
+"""
+
+import base64
+import binascii
+import re
+from collections.abc import Iterator
+from typing import Final
+
+from toolkit.apply import ownership
+from toolkit.apply.changes import Failure
+from toolkit.kube import errors
+from toolkit.objects import Json, dig, ref_of
+
+MASK: Final = "***"
+_VALUELESS_STATUS: Final = frozenset({0, 401, 403, 404, 409, 410, 429, 503, 504})
+_VALUELESS_CAUSES: Final = frozenset({"FieldValueForbidden", "FieldValueRequired"})
+_PHRASES: Final = ("field is immutable",)
+_WORD: Final = 6
+"""Shorter values are looked for as whole words, lest every letter of the message be hidden."""
+
+
+def failure(obj: Json, error: errors.ApiError, *, step: str = "dry-run") -> Failure:
+    """Return what to report about an object that the server refused."""
+    secret = ownership.is_secret(obj)
+    return Failure(
+        ref=ref_of(obj),
+        step=step,
+        reason=error.api_reason,
+        message=_secretive(obj, error) if secret else str(error),
+    )
+
+
+def mask_pair(before: Json, after: Json) -> tuple[Json, Json]:
+    """Return two versions of a Secret without values, of which one still sees which differ."""
+    return _masked(before, after, "before"), _masked(after, before, "after")
+
+
+def _masked(secret: Json, other: Json, which: str) -> Json:
+    masked = dict(secret)
+    for part in ("data", "stringData"):
+        values, others = secret.get(part), other.get(part) or {}
+        if isinstance(values, dict):
+            masked[part] = {
+                key: MASK if others.get(key) == value else f"{MASK} ({which})"
+                for key, value in values.items()
+            }
+    notes = dig(secret, "metadata", "annotations", default={})
+    if ownership.LAST_APPLIED in notes:
+        hidden = {**notes, ownership.LAST_APPLIED: MASK}
+        masked["metadata"] = {**secret["metadata"], "annotations": hidden}
+    return masked
+
+
+def _secretive(obj: Json, error: errors.ApiError) -> str:
+    if error.causes:
+        return "; ".join(f"{cause.field}: {_cause(cause)}" for cause in error.causes)
+    if error.status in _VALUELESS_STATUS:
+        return _without_values(obj, str(error))
+    return "the server cannot read the Secret (its message is withheld, it may hold values)"
+
+
+def _cause(cause: errors.Cause) -> str:
+    if cause.reason in _VALUELESS_CAUSES:
+        return cause.message
+    phrase = next((p for p in _PHRASES if cause.message.endswith(p)), "")
+    return f"{cause.reason}: {phrase}" if phrase else cause.reason
+
+
+def _without_values(obj: Json, message: str) -> str:
+    # admission webhooks answer with whatever text they like, even for a 403
+    for value in sorted(_values(obj), key=len, reverse=True):
+        pattern = re.escape(value)
+        whole = pattern if len(value) >= _WORD else rf"(?<!\w){pattern}(?!\w)"
+        message = re.sub(whole, MASK, message)
+    return message
+
+
+def _values(secret: Json) -> Iterator[str]:
+    for part in ("data", "stringData"):
+        values = secret.get(part)
+        for value in values.values() if isinstance(values, dict) else ():
+            if isinstance(value, str) and value:
+                yield value
+                yield from _decoded(value)
+
+
+def _decoded(value: str) -> Iterator[str]:
+    try:
+        text = base64.b64decode(value, validate=True).decode()
+    except (binascii.Error, UnicodeDecodeError):
+        return
+    if text.strip():
+        yield text
+        yield from (line for line in text.splitlines() if line.strip())

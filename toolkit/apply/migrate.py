@@ -1,0 +1,83 @@
+"""Taking over fields from those who managed an object before us.
+
+What ``kubectl`` (client-side apply, create, edit, server-side apply), ``before-first-apply`` and
+our own plain updates own becomes ours, so that a field which leaves the manifest leaves the object
+too. Operators may name further managers. Done by one JSON patch of ``metadata.managedFields``
+that is refused when the object changed meanwhile. Flux does the same (fluxcd/pkg ``ssa``
+``PatchReplaceFieldsManagers``); entries of subresources are left alone.
+
+Pure: the patch is made here and sent by ``ssa``.
+"""
+
+from collections.abc import Collection, Iterable
+from typing import Final
+
+from toolkit.apply import fields
+from toolkit.apply.ownership import LAST_APPLIED
+from toolkit.objects import Json, dig
+
+_BEFORE: Final = "before-first-apply"
+_KUBECTL: Final = "kubectl"
+
+
+def due(obj: Json, manager: str, overridden: Collection[str] = ()) -> bool:
+    """Tell whether somebody else's fields, or kubectl's copy of the manifest, are to be taken."""
+    noted = LAST_APPLIED in dig(obj, "metadata", "annotations", default={})
+    return noted or any(_taken(fields.entries(obj), manager, overridden))
+
+
+def patch(
+    live: Json, *, answer: Json, manager: str, overridden: Collection[str] = ()
+) -> list[Json]:
+    """Return the JSON patch that makes those fields ours.
+
+    ``answer`` is what a dry-run of our apply returned: for an object without any managedFields
+    the server makes up ``before-first-apply`` there.
+    """
+    present = fields.entries(live)
+    source = present or fields.entries(answer)
+    taken = list(_taken(source, manager, overridden))
+    own = fields.applied_entry(live, manager)
+    kept = [entry for entry in present if entry not in taken and entry is not own]
+    operations: list[Json] = [
+        # an optimistic lock: the server answers 409 when the object changed since it was read
+        _put("/metadata/resourceVersion", dig(live, "metadata", "resourceVersion")),
+    ]
+    if taken:
+        mine = _merged(own, taken, manager, str(live.get("apiVersion")))
+        operations.append(_put("/metadata/managedFields", [mine, *kept]))
+    if LAST_APPLIED in dig(live, "metadata", "annotations", default={}):
+        operations.append(
+            {"op": "remove", "path": f"/metadata/annotations/{_escape(LAST_APPLIED)}"}
+        )
+    return operations
+
+
+def _taken(entries: Iterable[Json], manager: str, overridden: Collection[str]) -> Iterable[Json]:
+    for entry in entries:
+        name, operation = str(entry.get("manager") or ""), entry.get("operation")
+        own_update = name == manager and operation == fields.UPDATE
+        foreign = name.startswith(_KUBECTL) or name == _BEFORE or name in overridden
+        if (own_update or (foreign and name != manager)) and not entry.get("subresource"):
+            yield entry
+
+
+def _merged(own: Json | None, taken: Iterable[Json], manager: str, api_version: str) -> Json:
+    sources = [*([own] if own else []), *taken]
+    stamps = [entry["time"] for entry in sources if entry.get("time")]
+    return {
+        "manager": manager,
+        "operation": fields.APPLY,
+        "apiVersion": own["apiVersion"] if own else api_version,
+        "fieldsType": "FieldsV1",
+        "fieldsV1": fields.union([entry.get("fieldsV1") or {} for entry in sources]),
+        **({"time": max(stamps)} if stamps else {}),
+    }
+
+
+def _put(path: str, value: object) -> Json:
+    return {"op": "add", "path": path, "value": value}
+
+
+def _escape(token: str) -> str:
+    return token.replace("~", "~0").replace("/", "~1")

@@ -1,0 +1,125 @@
+"""Whose an object is, and what its labels and annotations forbid us to do with it.
+
+Two labels name the owner of every applied object; they prove ownership at pruning and select what
+is watched. Marks such as ``<group>/reconcile: disabled`` may stand as label or annotation, in the
+manifest or on the live object, in any case (fluxcd/pkg ``ssa/utils`` ``AnyInMetadata``).
+
+Pure functions; nothing is changed in place.
+"""
+
+import base64
+from collections.abc import Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Final, Literal
+
+from toolkit.objects import Json, ObjectKey, dig
+
+KUSTOMIZE_GROUP: Final = "kustomize.toolkit.fluxcd.io"
+LAST_APPLIED: Final = "kubectl.kubernetes.io/last-applied-configuration"
+_NOTHING: Final[Mapping[str, str]] = MappingProxyType({})
+_SERVER_SET: Final = (
+    "creationTimestamp",
+    "deletionGracePeriodSeconds",
+    "deletionTimestamp",
+    "generation",
+    "managedFields",
+    "resourceVersion",
+    "selfLink",
+    "uid",
+)
+
+Mode = Literal["override", "merge", "ifnotpresent", "ignore"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Owner:
+    """The object on whose behalf we apply; ``group`` prefixes its labels and marks."""
+
+    namespace: str
+    name: str
+    group: str = KUSTOMIZE_GROUP
+
+    @property
+    def key(self) -> ObjectKey:
+        """Return namespace and name."""
+        return ObjectKey(self.namespace, self.name)
+
+    @property
+    def labels(self) -> dict[str, str]:
+        """Return the two labels that prove ownership."""
+        return {f"{self.group}/name": self.name, f"{self.group}/namespace": self.namespace}
+
+    def owns(self, obj: Json) -> bool:
+        """Tell whether the labels of the object name this owner."""
+        return owner_of(obj, self.group) == self.key
+
+
+def selector(group: str = KUSTOMIZE_GROUP) -> str:
+    """Return the label selector that finds every applied object."""
+    return f"{group}/name"
+
+
+def owner_of(obj: Json, group: str = KUSTOMIZE_GROUP) -> ObjectKey | None:
+    """Return whom the labels name, or None when one is missing."""
+    labels = dig(obj, "metadata", "labels", default={})
+    namespace, name = labels.get(f"{group}/namespace"), labels.get(f"{group}/name")
+    return ObjectKey(namespace, name) if namespace and name else None
+
+
+def own(
+    obj: Json,
+    owner: Owner,
+    *,
+    labels: Mapping[str, str] = _NOTHING,
+    annotations: Mapping[str, str] = _NOTHING,
+) -> Json:
+    """Return the object as it is applied: common metadata and owner labels on, leftovers off.
+
+    Common metadata wins over the manifest's, the owner labels over both. What only the server
+    may set is dropped, and so is kubectl's copy of the manifest. ``stringData`` is folded into
+    ``data``, because the server keeps no record of who owns a write-only field.
+    """
+    metadata = {k: v for k, v in (obj.get("metadata") or {}).items() if k not in _SERVER_SET}
+    metadata["labels"] = {**(metadata.get("labels") or {}), **labels, **owner.labels}
+    notes = {**(metadata.pop("annotations", None) or {}), **annotations}
+    notes.pop(LAST_APPLIED, None)
+    if notes:
+        metadata["annotations"] = notes
+    owned = {**obj, "metadata": metadata}
+    owned.pop("status", None)
+    return _without_string_data(owned) if is_secret(owned) else owned
+
+
+def is_secret(obj: Json) -> bool:
+    """Tell whether it is a core Secret, whose values must never be shown."""
+    return obj.get("kind") == "Secret" and obj.get("apiVersion") == "v1"
+
+
+def marked(obj: Json, owner: Owner, name: str, value: str) -> bool:
+    """Tell whether a label or annotation ``<group>/<name>`` has this value, in any case."""
+    key = f"{owner.group}/{name}"
+    return any(
+        str(dig(obj, "metadata", place, default={}).get(key, "")).lower() == value
+        for place in ("annotations", "labels")
+    )
+
+
+def hands_off(obj: Json, owner: Owner) -> bool:
+    """Tell whether the object forbids us to touch it at all."""
+    return marked(obj, owner, "reconcile", "disabled") or marked(obj, owner, "ssa", "ignore")
+
+
+def prunable(live: Json, owner: Owner) -> bool:
+    """Tell whether the object may be deleted once it has left the build."""
+    return not (hands_off(live, owner) or marked(live, owner, "prune", "disabled"))
+
+
+def _without_string_data(secret: Json) -> Json:
+    plain = secret.get("stringData")
+    if not isinstance(plain, dict):
+        return secret
+    encoded = {k: base64.b64encode(str(v).encode()).decode() for k, v in plain.items()}
+    folded = {**secret, "data": {**(secret.get("data") or {}), **encoded}}
+    del folded["stringData"]
+    return folded

@@ -1,0 +1,136 @@
+"""Deleting what has left the build, and what an owner leaves behind.
+
+Objects go in the reverse order of writing, by background propagation, each only if its live labels
+still name the owner and it does not forbid its deletion, and only that very object (uid). What
+stays, because it is protected or its deletion failed, stays in the inventory; what somebody else
+owns by now does not.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Literal
+
+from toolkit.apply import bounded, masking, order, ownership
+from toolkit.apply.changes import Change, Failure
+from toolkit.apply.ownership import Owner
+from toolkit.kube import client, errors
+from toolkit.objects import ObjectRef, dig
+
+Fate = Literal["deleted", "gone", "protected", "released"]
+Policy = Literal["MirrorPrune", "Delete", "WaitForTermination", "Orphan"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pruned:
+    """What became of the objects.
+
+    ``deleted`` were there and are being deleted, ``gone`` had vanished before, ``protected`` carry
+    a mark that forbids it, ``released`` belong to somebody else by now, ``failed`` were refused.
+    """
+
+    deleted: tuple[ObjectRef, ...] = ()
+    gone: tuple[ObjectRef, ...] = ()
+    protected: tuple[ObjectRef, ...] = ()
+    released: tuple[ObjectRef, ...] = ()
+    failed: tuple[tuple[ObjectRef, Failure], ...] = ()
+
+    @property
+    def survivors(self) -> tuple[ObjectRef, ...]:
+        """Return what stays in the inventory."""
+        return (*self.protected, *(ref for ref, _ in self.failed))
+
+    @property
+    def lines(self) -> tuple[str, ...]:
+        """Return ``Deployment/ns/name deleted`` for every object that was."""
+        return tuple(str(Change(ref=ref, action="deleted")) for ref in self.deleted)
+
+    @property
+    def message(self) -> str:
+        """Return the failures, one a line."""
+        return "\n".join(str(failure) for _, failure in self.failed)
+
+
+async def prune(
+    api: client.Client, refs: Iterable[ObjectRef], *, owner: Owner, concurrency: int = 8
+) -> Pruned:
+    """Delete these objects of ``owner``; a failure leaves the others to be deleted all the same.
+
+    Raises:
+        ApiError: the server cannot be asked at all.
+    """
+    fates: dict[ObjectRef, Fate | errors.ApiError] = {}
+
+    async def one(ref: ObjectRef) -> Fate:
+        return await _delete(api, ref, owner)
+
+    for together in order.deletion_ranks(refs):
+        results = await bounded.each(together, one, limit=concurrency)
+        bounded.raise_general(results)
+        fates.update(zip(together, results, strict=True))
+    return Pruned(
+        deleted=_with(fates, "deleted"),
+        gone=_with(fates, "gone"),
+        protected=_with(fates, "protected"),
+        released=_with(fates, "released"),
+        failed=tuple(
+            (ref, masking.failure(_named(ref), fate, step="delete"))
+            for ref, fate in fates.items()
+            if isinstance(fate, errors.ApiError)
+        ),
+    )
+
+
+async def remaining(
+    api: client.Client, refs: Iterable[ObjectRef], *, concurrency: int = 8
+) -> tuple[ObjectRef, ...]:
+    """Return which of the objects still exist, for ``WaitForTermination``.
+
+    Raises:
+        ApiError: one of them cannot be read.
+    """
+    wanted = tuple(refs)
+
+    async def there(ref: ObjectRef) -> bool:
+        try:
+            await api.get(ref.gvk, ref.name, ref.namespace)
+        except (errors.NotFoundError, errors.NoMatchError):
+            return False
+        return True
+
+    results = await bounded.each(wanted, there, limit=concurrency)
+    for result in results:
+        if isinstance(result, errors.ApiError):
+            raise result
+    return tuple(ref for ref, found in zip(wanted, results, strict=True) if found)
+
+
+def deletes(policy: str, *, prunes: bool) -> bool:
+    """Tell whether an owner that is deleted takes its objects with it (``deletionPolicy``)."""
+    return policy in ("Delete", "WaitForTermination") or (policy in ("", "MirrorPrune") and prunes)
+
+
+async def _delete(api: client.Client, ref: ObjectRef, owner: Owner) -> Fate:
+    try:
+        live = await api.get(ref.gvk, ref.name, ref.namespace)
+        if not owner.owns(live):
+            return "released"
+        if not ownership.prunable(live, owner):
+            return "protected"
+        uid = str(dig(live, "metadata", "uid", default=""))
+        await api.delete(ref.gvk, ref.name, ref.namespace, uid=uid)
+    except (errors.NotFoundError, errors.NoMatchError):
+        # a kind that is served no more took its objects along
+        return "gone"
+    return "deleted"
+
+
+def _with(fates: dict[ObjectRef, Fate | errors.ApiError], fate: Fate) -> tuple[ObjectRef, ...]:
+    return tuple(ref for ref, found in fates.items() if found == fate)
+
+
+def _named(ref: ObjectRef) -> dict[str, object]:
+    return {
+        "apiVersion": ref.gvk.api_version,
+        "kind": ref.gvk.kind,
+        "metadata": {"name": ref.name, "namespace": ref.namespace},
+    }

@@ -1,0 +1,99 @@
+"""Deleting an object in order to create it anew, where it cannot be changed in place.
+
+Only for a true immutable-field error on the object itself, and only when the server would take the
+manifest as a new object: a dry-run of its creation must fail with nothing but "already exists".
+A conflict, a webhook's refusal or an invalid manifest never deletes anything. What takes other
+objects' data with it (Namespaces, CRDs, volumes and claims) is recreated only when the object
+itself says ``force: enabled``.
+
+The old object goes by background propagation, as Flux does it; ours waits until it is gone.
+"""
+
+import asyncio
+import re
+from collections.abc import Iterable
+from typing import Final
+
+from toolkit.apply import ownership
+from toolkit.apply.ownership import Owner
+from toolkit.kube import client, errors
+from toolkit.objects import Json, dig, gvk_of, ref_of
+
+_PRECIOUS: Final = frozenset(
+    {
+        ("", "Namespace"),
+        ("", "PersistentVolume"),
+        ("", "PersistentVolumeClaim"),
+        ("apiextensions.k8s.io", "CustomResourceDefinition"),
+    }
+)
+_IMMUTABLE: Final = re.compile(
+    r"immutable|(?:can ?not|may not) (?:be )?changed?\b|may not change once set"
+    r"|can ?not be unset|updates to .* are forbidden",
+)
+_FIRST_PAUSE: Final = 0.05
+_MAX_PAUSE: Final = 2.0
+
+
+def immutable(error: errors.ApiError) -> bool:
+    """Tell whether the server refused the change, and only the change, of fields."""
+    return isinstance(error, errors.InvalidError) and _all_immutable(error.causes)
+
+
+def permit(obj: Json, owner: Owner) -> None:
+    """Refuse to recreate what holds other objects or data, unless it asks for that itself.
+
+    Raises:
+        InvalidError: the object is of such a kind.
+    """
+    precious = gvk_of(obj).group_kind in _PRECIOUS
+    if precious and not ownership.marked(obj, owner, "force", "enabled"):
+        raise errors.InvalidError(
+            f"a field is immutable, and a {gvk_of(obj).kind} is recreated only if it carries"
+            f" {owner.group}/force: enabled itself",
+            api_reason="Invalid",
+        )
+
+
+async def rehearse(api: client.Client, obj: Json) -> None:
+    """Have the server judge the manifest as a new object; nothing is created.
+
+    Raises:
+        ApiError: it would be refused.
+    """
+    path = (await api.mapper.resource(gvk_of(obj))).path(namespace=ref_of(obj).namespace)
+    try:
+        await api.request("POST", path, query={"dryRun": "All"}, body=obj)
+    except errors.AlreadyExistsError:
+        return
+
+
+async def remove(api: client.Client, live: Json, *, timeout: float) -> None:  # noqa: ASYNC109
+    """Delete this very object and wait until it is gone.
+
+    Raises:
+        ApiError: it cannot be deleted, or is still there after ``timeout`` seconds.
+    """
+    ref = ref_of(live)
+    uid = str(dig(live, "metadata", "uid", default=""))
+    try:
+        async with asyncio.timeout(timeout):
+            await api.delete(ref.gvk, ref.name, ref.namespace, uid=uid)
+            pause = _FIRST_PAUSE
+            while dig(await api.get(ref.gvk, ref.name, ref.namespace), "metadata", "uid") == uid:
+                await asyncio.sleep(pause)
+                pause = min(2 * pause, _MAX_PAUSE)
+    except errors.NotFoundError:
+        return
+    except TimeoutError as exc:
+        raise errors.ConflictError(
+            f"still being deleted after {timeout:.0f}s", api_reason="Timeout"
+        ) from exc
+
+
+def _all_immutable(causes: Iterable[errors.Cause]) -> bool:
+    reasons = [
+        cause.reason == "FieldValueForbidden" or _IMMUTABLE.search(cause.message) is not None
+        for cause in causes
+    ]
+    return bool(reasons) and all(reasons)

@@ -1,0 +1,73 @@
+"""Under which name the server will know each object of a set.
+
+A namespace on a cluster-scoped object is dropped (kustomize sets one on kinds that it does not
+know), one that is missing is an error, and so is the same object twice: the inventory must hold
+the identity that the server has. A kind that is not served yet takes its scope from its CRD in the
+set.
+"""
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+
+from toolkit.apply import order
+from toolkit.apply.changes import Failure
+from toolkit.apply.order import GroupKind
+from toolkit.kube import client, errors
+from toolkit.objects import GroupVersionKind, Json, dig, gvk_of, key_of, ref_of
+
+
+async def resolve(
+    api: client.Client, objects: Sequence[Json]
+) -> tuple[tuple[Json, ...], list[Failure]]:
+    """Return the objects as they are addressed, and what is wrong with their names."""
+    defined = _defined_scopes(objects)
+    kinds = {gvk_of(obj) for obj in objects}
+    namespaced = {gvk: await _namespaced(api, gvk, defined) for gvk in kinds}
+    scoped = tuple(_scoped(obj, namespaced[gvk_of(obj)]) for obj in objects)
+    failures = [
+        Failure(ref=ref_of(obj), step="validation", reason="Invalid", message=problem)
+        for obj in scoped
+        if (problem := _problem(obj, namespaced[gvk_of(obj)]))
+    ]
+    repeated = Counter(ref_of(obj).identity for obj in scoped)
+    failures += [
+        Failure(ref=ref, step="validation", reason="Invalid", message="it is defined twice")
+        for ref in {ref_of(obj).identity: ref_of(obj) for obj in scoped}.values()
+        if repeated[ref.identity] > 1
+    ]
+    return scoped, failures
+
+
+async def _namespaced(
+    api: client.Client, gvk: GroupVersionKind, defined: Mapping[GroupKind, bool]
+) -> bool | None:
+    try:
+        return (await api.mapper.resource(gvk)).namespaced
+    except errors.NoMatchError:
+        return defined.get(gvk.group_kind)
+
+
+def _defined_scopes(objects: Iterable[Json]) -> dict[GroupKind, bool]:
+    return {
+        kind: dig(obj, "spec", "scope") == "Namespaced"
+        for obj in objects
+        if (kind := order.defined_kind(obj))
+    }
+
+
+def _scoped(obj: Json, namespaced: bool | None) -> Json:  # noqa: FBT001 - private
+    if namespaced is not False or not key_of(obj).namespace:
+        return obj
+    metadata = {key: value for key, value in obj["metadata"].items() if key != "namespace"}
+    return {**obj, "metadata": metadata}
+
+
+def _problem(obj: Json, namespaced: bool | None) -> str:  # noqa: FBT001 - private
+    gvk, key = gvk_of(obj), key_of(obj)
+    if not (gvk.version and gvk.kind):
+        return "it has no apiVersion or no kind"
+    if not key.name:
+        return "it has no name"
+    if namespaced and not key.namespace:
+        return "namespace not specified"
+    return ""

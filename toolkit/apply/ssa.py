@@ -1,0 +1,220 @@
+"""Applying a set of objects: everything is judged before anything is written.
+
+1. Every object is dry-run, so that all refusals are reported together and nothing is half done.
+   Only an object that cannot be judged yet, because its CRD, Namespace or another definition
+   comes in the same set, waits for that.
+2. Stage by stage, rank by rank, the objects are written; those that the dry-run (or what is known
+   of them) proves unchanged are not. Objects of one rank go together.
+3. Definitions and classes are waited for before the next stage.
+
+The caller keeps the outcome: the inventory, and what ``live`` is to expect. This is the only module
+that sends users' objects to a cluster.
+"""
+
+import asyncio
+import time
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import Final
+
+from toolkit.apply import bounded, health, masking, order
+from toolkit.apply.changes import ApplyError, Change, ChangeSet, Failure, Known
+from toolkit.apply.check import Checked, Examiner, is_definition
+from toolkit.apply.clock import ServerClock
+from toolkit.apply.health import Health, Status
+from toolkit.apply.options import ApplyOptions
+from toolkit.apply.order import Identity, Stage
+from toolkit.apply.scope import resolve
+from toolkit.apply.write import Written, write
+from toolkit.kube import client, errors
+from toolkit.objects import Json, ObjectRef, ref_of
+
+Refusal = tuple[Json, errors.ApiError]
+
+_NOTHING_KNOWN: Final[Mapping[Identity, Known]] = MappingProxyType({})
+_FIRST_PAUSE: Final = 0.05
+_MAX_PAUSE: Final = 2.0
+_SETTLE_SECONDS: Final = 5.0
+"""How long a new kind, schema or namespace may take to be seen by every part of the server."""
+_UNSETTLED: Final = ("field not declared in schema", "error looking up service account")
+
+
+async def apply(
+    api: client.Client,
+    objects: Sequence[Json],
+    *,
+    options: ApplyOptions,
+    known: Mapping[Identity, Known] = _NOTHING_KNOWN,
+    clock: ServerClock | None = None,
+) -> ChangeSet:
+    """Apply the objects, which ``ownership.own`` has prepared, and return what was done.
+
+    ``known`` holds what was applied before and is undrifted: where the payload is the same, no
+    request is made (a dry-run, with ``options.recheck``). A shared ``clock`` spares the write of
+    unknown objects that have not changed.
+
+    Raises:
+        ApplyError: objects were refused; ``changes`` tells what was written until then.
+        ApiError: the server cannot be asked at all.
+    """
+    if clock is not None:
+        await clock.learn(api)
+    scoped, failures = await resolve(api, objects)
+    if failures:
+        raise ApplyError(failures)
+    run = _Run(
+        api=api,
+        options=options,
+        known=known,
+        examiner=Examiner(api=api, options=options, clock=clock),
+        stages=order.stages(scoped, custom=options.custom_stage_kinds),
+    )
+    await run.examine()
+    try:
+        for stage in run.stages:
+            await run.perform(stage)
+    except errors.ApiError as exc:
+        raise ApplyError([], changes=run.changes, message=str(exc)) from exc
+    return ChangeSet(entries=tuple(run.changes))
+
+
+@dataclass(slots=True, kw_only=True)
+class _Run:
+    """One apply: what is decided, and what is done so far."""
+
+    api: client.Client
+    options: ApplyOptions
+    known: Mapping[Identity, Known]
+    examiner: Examiner
+    stages: tuple[Stage, ...]
+    checked: dict[Identity, Checked] = field(default_factory=dict)
+    changes: list[Change] = field(default_factory=list)
+
+    async def examine(self) -> None:
+        """Judge every object that can be judged before anything is written.
+
+        Earlier stages go first, because what they will create decides what cannot be judged yet.
+        """
+        definitions = {
+            kind: _identity(obj)
+            for stage in self.stages
+            for obj in stage.objects
+            if (kind := order.defined_kind(obj))
+        }
+        refused: list[Refusal] = []
+        for stage in self.stages:
+            pending = {identity for identity, one in self.checked.items() if _opens(one)}
+            # what the operator wants written first may be what later objects are refused without
+            lenient = stage.name == "resources" and self._opens_custom()
+            found = await self._judge(
+                [o for o in stage.objects if pending.isdisjoint(order.needs(o, definitions))]
+            )
+            refused += [] if lenient else found
+        self._raise(refused, step="dry-run")
+
+    async def perform(self, stage: Stage) -> None:
+        """Judge what had to wait for earlier stages, write the stage, wait until it is ready."""
+        await self._judge_late([obj for obj in stage.objects if _identity(obj) not in self.checked])
+        written: list[Written] = []
+        for together in order.by_rank(stage.objects):
+            written += await self._write(together)
+        if any(is_definition(one) and one.writes for one in self._checked(stage)):
+            self.api.mapper.invalidate()
+        if stage.awaited:
+            await self._wait(written)
+
+    def _checked(self, stage: Stage) -> list[Checked]:
+        return [self.checked[i] for i in map(_identity, stage.objects) if i in self.checked]
+
+    def _opens_custom(self) -> bool:
+        custom = (stage for stage in self.stages if stage.name == "custom")
+        return any(_opens(one) for stage in custom for one in self._checked(stage))
+
+    async def _judge(self, objects: Sequence[Json]) -> list[Refusal]:
+        """Check the objects; return those that the server refuses."""
+
+        async def check(obj: Json) -> Checked:
+            return await self.examiner.check(obj, known=self.known.get(_identity(obj)))
+
+        results = await bounded.each(objects, check, limit=self.options.concurrency)
+        bounded.raise_general(results)
+        refused = []
+        for obj, result in zip(objects, results, strict=True):
+            if isinstance(result, Checked):
+                self.checked[result.ref.identity] = result
+            else:
+                refused.append((obj, result))
+        return refused
+
+    async def _judge_late(self, objects: Sequence[Json]) -> None:
+        """Check what had to wait; what has just been written may take a moment to be seen."""
+        deadline = time.monotonic() + _SETTLE_SECONDS
+        pause = _FIRST_PAUSE
+        refused = await self._judge(objects)
+        while any(_settling(error) for _, error in refused) and time.monotonic() < deadline:
+            await asyncio.sleep(pause)
+            pause = min(2 * pause, _MAX_PAUSE)
+            self.api.mapper.invalidate()
+            refused = await self._judge([obj for obj, _ in refused])
+        self._raise(refused, step="dry-run")
+
+    async def _write(self, objects: Sequence[Json]) -> list[Written]:
+        async def one(obj: Json) -> Written:
+            return await write(self.api, self.checked[_identity(obj)], self.options)
+
+        results = await bounded.each(objects, one, limit=self.options.concurrency)
+        written = [result for result in results if isinstance(result, Written)]
+        self.changes += [one.change for one in written]
+        refused = [
+            (obj, result)
+            for obj, result in zip(objects, results, strict=True)
+            if isinstance(result, errors.ApiError)
+        ]
+        self._raise(refused, step="apply")
+        return written
+
+    async def _wait(self, written: Iterable[Written]) -> None:
+        """Wait until what was just written is Current."""
+        deadline = time.monotonic() + self.options.stage_timeout
+        for one in written:
+            if one.object is None or one.change.action == "unchanged":
+                continue
+            found = await self._ready(one.change.ref, one.object, deadline)
+            if found.status is not Status.CURRENT:
+                failure = Failure(
+                    ref=one.change.ref,
+                    step="wait",
+                    reason=found.status.value,
+                    message=found.message,
+                )
+                raise ApplyError([failure], changes=self.changes)
+
+    async def _ready(self, ref: ObjectRef, obj: Json, deadline: float) -> Health:
+        found, pause = health.assess(obj), _FIRST_PAUSE
+        while found.status is Status.IN_PROGRESS and time.monotonic() < deadline:
+            await asyncio.sleep(pause)
+            pause = min(2 * pause, _MAX_PAUSE)
+            found = health.assess(await self.api.get(ref.gvk, ref.name, ref.namespace))
+        return found
+
+    def _raise(self, refused: Sequence[Refusal], *, step: str) -> None:
+        """Report all refusals of a step together, if there are any."""
+        if refused:
+            failures = [masking.failure(obj, error, step=step) for obj, error in refused]
+            raise ApplyError(sorted(failures, key=str), changes=self.changes)
+
+
+def _identity(obj: Json) -> Identity:
+    return ref_of(obj).identity
+
+
+def _opens(checked: Checked) -> bool:
+    """Tell whether others can be judged only after this object has been written."""
+    defines = is_definition(checked) and checked.writes
+    return checked.created or checked.verdict == "recreate" or defines
+
+
+def _settling(error: errors.ApiError) -> bool:
+    missing = isinstance(error, (errors.NoMatchError, errors.NotFoundError))
+    return missing or any(text in str(error) for text in _UNSETTLED)

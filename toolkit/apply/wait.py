@@ -1,0 +1,181 @@
+"""Waiting for health without a worker that waits.
+
+A wait is a set of objects and a deadline. It is looked at again only when the health of one of its
+objects changes, or when time is up; the caller is told when the verdict changes, and reads it. A
+new wait of the same owner replaces the earlier one, for example for a newer revision.
+
+No IO: health comes from a ``HealthView`` (``live``), time from the clock passed in.
+"""
+
+import asyncio
+import time
+from collections.abc import Callable, Collection, Iterable
+from dataclasses import dataclass, field
+from typing import Final, Literal, Protocol
+
+from toolkit.apply.health import Health, Status
+from toolkit.apply.order import Identity
+from toolkit.objects import ObjectKey, ObjectRef
+
+_TICK_SECONDS: Final = 0.25
+_UNSEEN: Final = Health(Status.UNKNOWN, "not observed yet")
+_MAX_SHOWN: Final = 10
+
+State = Literal["waiting", "healthy", "failed", "timeout"]
+
+
+class HealthView(Protocol):
+    """Where health is read."""
+
+    def health(self, owner: ObjectKey, ref: ObjectRef) -> Health | None:
+        """Return an object's health, None while it is not known."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Verdict:
+    """How a wait stands: what is not Current yet, and how long it took or takes."""
+
+    state: State
+    pending: tuple[tuple[ObjectRef, Health], ...]
+    seconds: float
+
+    def __str__(self) -> str:
+        """List what is not Current: ``Deployment/apps/web status: 'InProgress': Ready: 0/1``."""
+        lines = [
+            f"{ref} status: '{health.status.value}': {health.message}"
+            for ref, health in self.pending[:_MAX_SHOWN]
+        ]
+        more = len(self.pending) - _MAX_SHOWN
+        return ", ".join(lines + ([f"and {more} more"] if more > 0 else []))
+
+
+class Waits:
+    """All waits of a process; ``on_verdict`` is told the owner whose verdict changed."""
+
+    def __init__(
+        self,
+        view: HealthView,
+        on_verdict: Callable[[ObjectKey], None],
+        *,
+        monotonic: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._view = view
+        self._on_verdict = on_verdict
+        self._monotonic = monotonic
+        self._waits: dict[ObjectKey, _Wait] = {}
+        self._running: set[ObjectKey] = set()
+
+    async def run(self) -> None:
+        """End waits whose time is up, until cancelled."""
+        while True:
+            await asyncio.sleep(_TICK_SECONDS)
+            self.tick()
+
+    def begin(
+        self,
+        owner: ObjectKey,
+        refs: Iterable[ObjectRef],
+        *,
+        timeout: float,
+        fail_fast: bool = True,
+        may_vanish: Collection[Identity] = (),
+    ) -> Verdict:
+        """Wait for these objects, at most ``timeout`` seconds from now, and return how it stands.
+
+        With ``fail_fast`` one Failed object ends the wait. Objects that ``may_vanish`` are done
+        when they are not found: Jobs that delete themselves. The verdict returned is not reported.
+        """
+        now = self._monotonic()
+        wait = _Wait(
+            began=now,
+            deadline=now + timeout,
+            fail_fast=fail_fast,
+            may_vanish=frozenset(may_vanish),
+            open={ref.identity: (ref, _UNSEEN) for ref in refs},
+        )
+        self._waits[owner] = wait
+        self._running.add(owner)
+        for ref, _ in tuple(wait.open.values()):
+            self._look(owner, wait, ref)
+        self._conclude(owner, wait)
+        return wait.verdict(now)
+
+    def cancel(self, owner: ObjectKey) -> None:
+        """Forget the owner's wait and its verdict."""
+        self._waits.pop(owner, None)
+        self._running.discard(owner)
+
+    def verdict(self, owner: ObjectKey) -> Verdict | None:
+        """Return how the wait stands; a verdict other than waiting is final."""
+        wait = self._waits.get(owner)
+        return wait.verdict(self._monotonic()) if wait else None
+
+    def changed(self, owner: ObjectKey, ref: ObjectRef) -> None:
+        """Look at one object again: what ``LiveSet`` calls as ``on_health``."""
+        wait = self._waits.get(owner)
+        if wait is None or wait.state != "waiting" or not wait.concerns(ref):
+            return
+        self._look(owner, wait, ref)
+        if self._conclude(owner, wait):
+            self._on_verdict(owner)
+
+    def tick(self) -> None:
+        """End the waits whose deadline has passed."""
+        now = self._monotonic()
+        for owner in [one for one in self._running if self._waits[one].deadline <= now]:
+            if self._conclude(owner, self._waits[owner]):
+                self._on_verdict(owner)
+
+    def _look(self, owner: ObjectKey, wait: "_Wait", ref: ObjectRef) -> None:
+        health = self._view.health(owner, ref)
+        vanished = health is not None and health.status is Status.NOT_FOUND
+        done = vanished and ref.identity in wait.may_vanish
+        if done or (health is not None and health.status is Status.CURRENT):
+            wait.open.pop(ref.identity, None)
+            wait.met[ref.identity] = ref
+        else:
+            # what was Current may have fallen back while others were waited for
+            wait.met.pop(ref.identity, None)
+            wait.open[ref.identity] = (ref, health or _UNSEEN)
+
+    def _conclude(self, owner: ObjectKey, wait: "_Wait") -> bool:
+        """Settle the state; tell whether the wait has just ended."""
+        now = self._monotonic()
+        wait.state = wait.decide(now)
+        if wait.state == "waiting":
+            return False
+        wait.ended = now
+        self._running.discard(owner)
+        return True
+
+
+@dataclass(slots=True, kw_only=True)
+class _Wait:
+    began: float
+    deadline: float
+    fail_fast: bool
+    may_vanish: frozenset[Identity]
+    open: dict[Identity, tuple[ObjectRef, Health]]
+    met: dict[Identity, ObjectRef] = field(default_factory=dict)
+    state: State = "waiting"
+    ended: float | None = None
+
+    def concerns(self, ref: ObjectRef) -> bool:
+        return ref.identity in self.open or ref.identity in self.met
+
+    def decide(self, now: float) -> State:
+        """Return the state that the open objects and the time make."""
+        failed = [h for _, h in self.open.values() if h.status is Status.FAILED]
+        if not self.open:
+            return "healthy"
+        if failed and (self.fail_fast or len(failed) == len(self.open)):
+            return "failed"
+        return "timeout" if now >= self.deadline else "waiting"
+
+    def verdict(self, now: float) -> Verdict:
+        pending = sorted(self.open.values(), key=lambda item: item[0])
+        return Verdict(
+            state=self.state,
+            pending=tuple(pending),
+            seconds=(now if self.ended is None else self.ended) - self.began,
+        )

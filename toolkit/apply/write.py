@@ -1,0 +1,90 @@
+"""Writing one object that has passed its dry-run."""
+
+from dataclasses import dataclass
+from typing import Final
+
+from toolkit.apply import fields, migrate, recreate
+from toolkit.apply.changes import Action, Change
+from toolkit.apply.check import Checked
+from toolkit.apply.options import ApplyOptions
+from toolkit.kube import client, errors
+from toolkit.objects import Json, dig
+
+_MIGRATION_ATTEMPTS: Final = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    """The outcome, and the object as it is now where that was learnt."""
+
+    change: Change
+    object: Json | None = None
+
+
+async def write(api: client.Client, checked: Checked, options: ApplyOptions) -> Written:
+    """Do what the check found necessary and return the outcome.
+
+    Raises:
+        ApiError: the server refuses it after all.
+    """
+    if checked.verdict == "skip":
+        return Written(Change(ref=checked.ref, action="skipped"))
+    if checked.verdict == "unchanged":
+        return Written(_unchanged(checked, options.manager))
+    if checked.verdict == "recreate" and checked.answer is not None:
+        await recreate.remove(api, checked.answer, timeout=options.recreate_timeout)
+    if checked.migrate and checked.answer is not None:
+        await _migrate(api, checked, checked.answer, options)
+    applied = await api.apply(checked.payload, manager=options.manager)
+    same = _version(applied.object) == _version(checked.answer or {})
+    action: Action = "created" if applied.created else "unchanged" if same else "configured"
+    change = _change(checked, applied.object, options.manager, action)
+    return Written(change, applied.object)
+
+
+def _unchanged(checked: Checked, manager: str) -> Change:
+    known = checked.known
+    if known is None:
+        return _change(checked, checked.answer or {}, manager, "unchanged")
+    return Change(
+        ref=checked.ref,
+        action="unchanged",
+        payload_digest=checked.digest,
+        entry_digest=known.entry_digest,
+        uid=known.uid,
+        resource_version=known.resource_version,
+    )
+
+
+def _change(checked: Checked, obj: Json, manager: str, action: Action) -> Change:
+    return Change(
+        ref=checked.ref,
+        action=action,
+        payload_digest=checked.digest,
+        entry_digest=fields.entry_digest(obj, manager),
+        uid=str(dig(obj, "metadata", "uid", default="")),
+        resource_version=_version(obj),
+    )
+
+
+async def _migrate(
+    api: client.Client, checked: Checked, answer: Json, options: ApplyOptions
+) -> None:
+    """Take other managers' fields; somebody who writes at the same time makes us read again."""
+    ref, manager = checked.ref, options.manager
+    for attempt in range(1, _MIGRATION_ATTEMPTS + 1):
+        live = await api.get(ref.gvk, ref.name, ref.namespace)
+        body = migrate.patch(live, answer=answer, manager=manager, overridden=options.overridden)
+        try:
+            await api.patch(
+                ref.gvk, ref.name, ref.namespace, body, strategy="json", manager=manager
+            )
+        except errors.ConflictError:
+            if attempt == _MIGRATION_ATTEMPTS:
+                raise
+        else:
+            return
+
+
+def _version(obj: Json) -> str:
+    return str(dig(obj, "metadata", "resourceVersion", default=""))
