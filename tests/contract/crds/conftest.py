@@ -3,23 +3,23 @@
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 import yaml
 
 import crds
+from controlplane.plane import ControlPlane
 
 Kubectl = Callable[..., subprocess.CompletedProcess[str]]
 
 
 @pytest.fixture(scope="session")
-def run(control_plane: Any) -> Kubectl:
+def run(control_plane: ControlPlane) -> Kubectl:
     """Run kubectl as the administrator; documents go in on stdin."""
 
     def call(*args: str, documents: object = None) -> subprocess.CompletedProcess[str]:
         text = "" if documents is None else yaml.safe_dump_all(_listed(documents))
-        command = [str(control_plane.kubectl), "--kubeconfig", str(control_plane.kubeconfig), *args]
+        command = [control_plane.kubectl_program, f"--kubeconfig={control_plane.kubeconfig}", *args]
         return subprocess.run(
             command, input=text, capture_output=True, text=True, timeout=60, check=False
         )

@@ -144,10 +144,10 @@ CASES = [(SOURCE, *case) for case in GIT_REPOSITORY_CASES] + [
     ids=[f"{base['kind']}-{name_of(changes)}-{message}" for base, changes, message in CASES],
 )
 def test_a_bad_spec_is_refused_with_the_field_and_the_reason(
-    run: Any, namespace: str, base: dict[str, Any], changes: dict[str, Any], message: str
+    run: Any, base: dict[str, Any], changes: dict[str, Any], message: str
 ) -> None:
     refused = run(
-        *("create", "-n", namespace, "--dry-run=server", "--validate=strict", "-f", "-"),
+        *("create", "--dry-run=server", "--validate=strict", "-f", "-"),
         documents=document(base, changes),
     )
 
@@ -157,18 +157,18 @@ def test_a_bad_spec_is_refused_with_the_field_and_the_reason(
 
 @pytest.mark.parametrize("base", [SOURCE, APPLIER], ids=lambda base: base["kind"])
 def test_the_documents_that_the_cases_start_from_are_accepted(
-    run: Any, namespace: str, base: dict[str, Any]
+    run: Any, base: dict[str, Any]
 ) -> None:
-    accepted = run("create", "-n", namespace, "--dry-run=server", "-f", "-", documents=base)
+    accepted = run("create", "--dry-run=server", "-f", "-", documents=base)
 
     assert accepted.returncode == 0, accepted.stderr
 
 
 @pytest.mark.parametrize("base", [SOURCE, APPLIER], ids=lambda base: base["kind"])
-def test_an_object_without_spec_is_refused(run: Any, namespace: str, base: dict[str, Any]) -> None:
+def test_an_object_without_spec_is_refused(run: Any, base: dict[str, Any]) -> None:
     empty = {key: value for key, value in base.items() if key != "spec"}
 
-    refused = run("create", "-n", namespace, "--dry-run=server", "-f", "-", documents=empty)
+    refused = run("create", "--dry-run=server", "-f", "-", documents=empty)
 
     assert "spec: Required value" in refused.stderr
 
@@ -207,10 +207,10 @@ def test_a_malformed_condition_is_refused(
 @pytest.mark.parametrize("version", ["v1beta2", "v1beta1"])
 @pytest.mark.parametrize("base", [SOURCE, APPLIER], ids=lambda base: base["kind"])
 def test_a_version_that_would_lose_fields_is_not_served(
-    run: Any, namespace: str, base: dict[str, Any], version: str
+    run: Any, base: dict[str, Any], version: str
 ) -> None:
     old = base | {"apiVersion": base["apiVersion"].replace("v1", version)}
 
-    refused = run("create", "-n", namespace, "--dry-run=server", "-f", "-", documents=old)
+    refused = run("create", "--dry-run=server", "-f", "-", documents=old)
 
     assert f'no matches for kind "{base["kind"]}" in version' in refused.stderr
