@@ -5,7 +5,6 @@ refreshes it, at most once in a few seconds, because CRDs come and go. It does n
 """
 
 import asyncio
-import time
 from collections.abc import Awaitable, Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Final
@@ -78,14 +77,15 @@ class RestMapper:
 
     async def _refresh(self, wanted: GroupVersionKind) -> None:
         async with self._lock:
-            fresh = time.monotonic() - self._refreshed < _MIN_REFRESH_SECONDS
+            now = asyncio.get_running_loop().time()
+            fresh = now - self._refreshed < _MIN_REFRESH_SECONDS
             if fresh or wanted in self._resources:
                 return
             core, groups = await asyncio.gather(self._fetch("/api"), self._fetch("/apis"))
             self._resources = {
                 resource.gvk: resource for doc in (core, groups) for resource in _resources(doc)
             }
-            self._refreshed = time.monotonic()
+            self._refreshed = now
 
 
 def _resources(discovery: Json) -> Iterator[Resource]:

@@ -119,7 +119,7 @@ class RemoteClients:
 
 
 class _RequestedToken:
-    """A token of a service account (TokenRequest), asked for again when most of its life is over."""
+    """A service account token (TokenRequest), asked for again when most of its life is over."""
 
     def __init__(self, client: Client, path: str, audiences: list[str]) -> None:
         self._client = client

@@ -11,7 +11,6 @@ import os
 import random
 import ssl
 import tempfile
-import time
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
@@ -141,13 +140,13 @@ class Transport:
     async def _once(self, request: Request, token: str) -> Reply:
         await self._pace.wait()
         async with self._slots:
-            began = time.monotonic()
+            began = _now()
             with _translated(self._host):
                 response = await self._open(request, token, self._timeout)
                 async with response:
                     await self._check(request, response)
                     body = await response.read()
-            took = time.monotonic() - began
+            took = _now() - began
         telemetry.CLIENT_DURATION.labels(self._host, request.method).observe(took)
         return Reply(response.status, body)
 
@@ -196,7 +195,7 @@ class _Token:
 
     async def get(self) -> str:
         """Return the token; empty when the identity is a client certificate."""
-        if self._read and time.monotonic() >= self._expires:
+        if self._read and _now() >= self._expires:
             await self.renew(self._value)
         return self._value
 
@@ -208,7 +207,7 @@ class _Token:
                     self._value = await asyncio.to_thread(self._read)
                 except OSError as exc:
                     raise errors.UnreachableError(f"cannot read the token: {exc.strerror}") from exc
-                self._expires = time.monotonic() + _TOKEN_SECONDS
+                self._expires = _now() + _TOKEN_SECONDS
             return self._value != refused
 
 
@@ -224,7 +223,7 @@ class _Pace:
         """Sleep until the next request may go."""
         if not self._interval:
             return
-        now = time.monotonic()
+        now = _now()
         self._next = max(self._next, now - self._slack) + self._interval
         ahead = self._next - self._interval - now
         if ahead > 0:
@@ -276,6 +275,10 @@ def _status(text: bytes) -> Mapping[str, Any]:
 
 def _seconds(header: str | None) -> float | None:
     return float(header) if header and header.isdecimal() else None
+
+
+def _now() -> float:
+    return asyncio.get_running_loop().time()
 
 
 def _tls(cluster: ClusterConfig) -> ssl.SSLContext | bool:

@@ -8,6 +8,7 @@ keep another's waiting. Time is the running loop's. It does not know what a key 
 import asyncio
 import random
 from collections import OrderedDict, deque
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Final
 
@@ -43,7 +44,7 @@ class WorkQueue:
         self._failures: dict[ObjectKey, int] = {}
         self._waiters: deque[asyncio.Future[None]] = deque()
         self._closed = False
-        self._metrics = _Metrics(name)
+        self._metrics = _Metrics(name, lambda: len(self._dirty))
 
     def add(self, key: ObjectKey, trigger: str) -> None:
         """Ask for ``key`` now; while a worker holds it, for another round afterwards."""
@@ -101,6 +102,7 @@ class WorkQueue:
         Raises:
             QueueClosedError: after ``shutdown``.
         """
+        self._metrics.follow(self._working)
         while not self._ready and not self._closed:
             waiter = asyncio.get_running_loop().create_future()
             self._waiters.append(waiter)
@@ -115,7 +117,6 @@ class WorkQueue:
         triggers = frozenset(self._dirty.pop(key))
         self._working[key] = _now()
         self._metrics.latency.observe(_now() - self._added.pop(key))
-        self._metrics.follow(self._working, len(self._dirty))
         return Item(key, triggers)
 
     def done(self, key: ObjectKey) -> None:
@@ -123,7 +124,6 @@ class WorkQueue:
         self._metrics.work.observe(_now() - self._working.pop(key))
         if key in self._dirty:
             self._push(key)
-        self._metrics.follow(self._working, len(self._dirty))
 
     def shutdown(self) -> None:
         """Drop all that waits or is planned, and release every waiting worker."""
@@ -135,14 +135,12 @@ class WorkQueue:
         self._ready.clear()
         while self._waiters:
             self._wake()
-        self._metrics.follow(self._working, 0)
 
     def __len__(self) -> int:
         return len(self._dirty)
 
     def _push(self, key: ObjectKey) -> None:
         self._ready.setdefault(key.namespace, deque()).append(key)
-        self._metrics.follow(self._working, len(self._dirty))
         self._wake()
 
     def _pop(self) -> ObjectKey:
@@ -171,20 +169,28 @@ class WorkQueue:
 class _Metrics:
     """The client-go ``workqueue_*`` series of one queue."""
 
-    def __init__(self, name: str) -> None:
+    def __init__(self, name: str, depth: Callable[[], float]) -> None:
         self.adds = telemetry.QUEUE_ADDS.labels(name)
         self.retries = telemetry.QUEUE_RETRIES.labels(name)
         self.latency = telemetry.QUEUE_LATENCY.labels(name)
         self.work = telemetry.QUEUE_WORK.labels(name)
-        self._depth = telemetry.QUEUE_DEPTH.labels(name)
         self._unfinished = telemetry.QUEUE_UNFINISHED.labels(name)
         self._longest = telemetry.QUEUE_LONGEST.labels(name)
+        self._following = False
+        telemetry.QUEUE_DEPTH.labels(name).set_function(depth)
 
-    def follow(self, working: dict[ObjectKey, float], depth: int) -> None:
-        self._depth.set(depth)
-        ages = [_now() - began for began in working.values()]
-        self._unfinished.set(sum(ages))
-        self._longest.set(max(ages, default=0.0))
+    def follow(self, working: Mapping[ObjectKey, float]) -> None:
+        """Read the ages of what is in work whenever somebody scrapes, which is in a thread."""
+        if self._following:
+            return
+        self._following = True
+        clock = asyncio.get_running_loop().time
+
+        def ages() -> list[float]:
+            return [clock() - began for began in tuple(working.values())]
+
+        self._unfinished.set_function(lambda: sum(ages()))
+        self._longest.set_function(lambda: max(ages(), default=0.0))
 
 
 def _now() -> float:

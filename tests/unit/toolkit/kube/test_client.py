@@ -1,0 +1,325 @@
+"""The client's promises about paths, headers, errors and retries."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+import pytest
+
+from tests.fakes import virtualtime
+from tests.fakes.apiserver import FakeApiServer
+from toolkit.kube import errors
+from toolkit.kube.client import Client
+from toolkit.kube.config import ClusterConfig
+from toolkit.objects import GroupVersionKind
+
+CONFIG_MAP = GroupVersionKind("", "v1", "ConfigMap")
+
+
+def ask(
+    scenario: Callable[[Client], Awaitable[Any]], server: FakeApiServer | None = None
+) -> tuple[Any, FakeApiServer]:
+    """Run a scenario against a fake server; an error is the answer, too."""
+
+    async def main() -> Any:
+        async with fake.running() as client:
+            try:
+                return await scenario(client)
+            except errors.ApiError as exc:
+                return exc
+
+    fake = server or FakeApiServer()
+    return virtualtime.run(main), fake
+
+
+async def read(client: Client) -> Any:
+    return await client.get(CONFIG_MAP, "a", "default")
+
+
+async def write(client: Client) -> Any:
+    obj = {"apiVersion": "v1", "kind": "ConfigMap"}
+    return await client.create(obj | {"metadata": {"name": "b", "namespace": "default"}})
+
+
+@pytest.mark.parametrize(
+    ("status", "reason", "expected"),
+    [
+        (401, "Unauthorized", errors.UnauthorizedError),
+        (403, "Forbidden", errors.ForbiddenError),
+        (404, "NotFound", errors.NotFoundError),
+        (409, "Conflict", errors.ConflictError),
+        (409, "AlreadyExists", errors.AlreadyExistsError),
+        (410, "Expired", errors.GoneError),
+        (422, "Invalid", errors.InvalidError),
+        (429, "TooManyRequests", errors.TooManyRequestsError),
+        (500, "InternalError", errors.ApiError),
+    ],
+)
+def test_a_status_becomes_its_error(
+    status: int, reason: str, expected: type[errors.ApiError]
+) -> None:
+    server = FakeApiServer()
+    server.fail("GET", "configmaps", status, reason=reason, times=10)
+
+    answer, _ = ask(read, server)
+
+    assert type(answer) is expected
+    assert (answer.status, answer.api_reason) == (status, reason)
+
+
+def test_a_proxy_s_plain_text_is_the_message() -> None:
+    server = FakeApiServer()
+    server.fail("GET", "configmaps", 502, text="upstream is sad\n")
+
+    answer, _ = ask(read, server)
+
+    assert str(answer) == "upstream is sad"
+    assert answer.status == 502
+
+
+def test_an_unserved_kind_is_no_match() -> None:
+    async def scenario(client: Client) -> Any:
+        return await client.get(GroupVersionKind("x.io", "v1", "Thing"), "a", "default")
+
+    answer, _ = ask(scenario)
+
+    assert type(answer) is errors.NoMatchError
+    assert str(answer) == "no matches for kind 'Thing' in 'x.io/v1'"
+
+
+@pytest.mark.parametrize("call", [read, write])
+def test_429_with_retry_after_is_sent_again(call: Callable[[Client], Awaitable[Any]]) -> None:
+    server = FakeApiServer()
+    server.put("configmaps", "a")
+    for method in ("GET", "POST"):
+        server.fail(method, "configmaps", 429, headers={"Retry-After": "7"})
+
+    async def scenario(client: Client) -> Any:
+        await call(client)
+        return asyncio.get_running_loop().time()
+
+    answer, _ = ask(scenario, server)
+
+    assert 7 <= answer < 8
+
+
+def test_429_without_retry_after_is_the_caller_s() -> None:
+    server = FakeApiServer()
+    server.fail("GET", "configmaps", 429)
+
+    answer, _ = ask(read, server)
+
+    assert type(answer) is errors.TooManyRequestsError
+    assert server.count("GET", "configmaps") == 1
+
+
+def test_retries_end() -> None:
+    server = FakeApiServer()
+    server.fail("GET", "configmaps", 429, headers={"Retry-After": "1"}, times=100)
+
+    answer, _ = ask(read, server)
+
+    assert type(answer) is errors.TooManyRequestsError
+    assert server.count("GET", "configmaps") == 4
+
+
+def test_a_reset_connection_is_retried_for_a_read() -> None:
+    server = FakeApiServer()
+
+    async def scenario(client: Client) -> Any:
+        await client.mapper.resource(CONFIG_MAP)
+        server.down = True
+        return await read(client)
+
+    answer, _ = ask(scenario, server)
+
+    assert type(answer) is errors.UnreachableError
+    assert server.count("GET", "configmaps") >= 4
+
+
+def test_a_reset_connection_is_not_retried_for_a_create() -> None:
+    server = FakeApiServer()
+
+    async def scenario(client: Client) -> Any:
+        await client.mapper.resource(CONFIG_MAP)
+        server.down = True
+        return await write(client)
+
+    answer, _ = ask(scenario, server)
+
+    assert type(answer) is errors.UnreachableError
+    assert server.count("POST", "configmaps") == 1
+
+
+def test_a_refused_connection_is_retried_for_any_verb_and_says_so() -> None:
+    async def main() -> tuple[errors.ApiError, float]:
+        async with Client.open(ClusterConfig(server="http://127.0.0.1:1")) as client:
+            with pytest.raises(errors.UnreachableError) as caught:
+                await client.request("POST", "/api/v1/namespaces", body={})
+        return caught.value, asyncio.get_running_loop().time()
+
+    error, waited = virtualtime.run(main)
+
+    assert "cannot connect to 127.0.0.1:1" in str(error)
+    assert waited > 0.5
+
+
+def test_a_server_that_does_not_answer_is_given_up_at_the_deadline() -> None:
+    server = FakeApiServer()
+
+    async def scenario(client: Client) -> Any:
+        await client.mapper.resource(CONFIG_MAP)
+        server.hang = asyncio.Event()
+        try:
+            return await write(client)
+        except errors.UnreachableError as exc:
+            return str(exc), asyncio.get_running_loop().time()
+        finally:
+            server.hang.set()
+
+    (message, waited), _ = ask(scenario, server)
+
+    assert "in time" in message
+    assert 30 <= waited < 31
+
+
+def test_an_impersonating_view_sends_its_headers_and_shares_the_mapper() -> None:
+    server = FakeApiServer()
+    server.put("configmaps", "a")
+
+    async def scenario(client: Client) -> Any:
+        extra = {"provenance.penstock.dev/source": "x/y", "many": ["1", "2"]}
+        view = client.impersonating("system:serviceaccount:a:b", extra=extra)
+        await read(view)
+        return view.mapper is client.mapper
+
+    shared, server = ask(scenario, server)
+
+    headers = server.headers[-1]
+    assert shared
+    assert headers["Impersonate-User"] == "system:serviceaccount:a:b"
+    assert headers["Impersonate-Extra-provenance.penstock.dev%2Fsource"] == "x/y"
+
+
+def test_requests_ask_for_an_uncompressed_body() -> None:
+    server = FakeApiServer()
+    server.put("configmaps", "a")
+
+    _, server = ask(read, server)
+
+    assert server.headers[-1]["Accept-Encoding"] == "identity"
+
+
+def test_a_list_follows_its_pages_and_names_the_kind_of_items() -> None:
+    server = FakeApiServer()
+    for name in "abcde":
+        server.put("configmaps", name)
+
+    answer, server = ask(lambda client: client.list(CONFIG_MAP, "default"), server)
+
+    assert [item["metadata"]["name"] for item in answer] == list("abcde")
+    assert {item["kind"] for item in answer} == {"ConfigMap"}
+    assert server.count("GET", "configmaps") == 3
+
+
+def test_a_namespaced_object_without_namespace_is_refused_before_it_is_sent() -> None:
+    answer, server = ask(lambda client: client.get(CONFIG_MAP, "a"))
+
+    assert answer.status == 400
+    assert server.count("GET", "configmaps") == 0
+
+
+def test_a_rotated_token_is_read_again_after_a_401() -> None:
+    tokens = iter(["old", "new", "newest"])
+    server = FakeApiServer()
+    server.put("configmaps", "a")
+    server.fail("GET", "configmaps", 401, reason="Unauthorized")
+
+    async def main() -> list[str | None]:
+        async with server.running() as plain:
+            config = ClusterConfig(server=plain.server, token=lambda: next(tokens))
+            async with Client.open(config) as client:
+                await read(client)
+                await read(client)
+                await asyncio.sleep(61)
+                await read(client)
+        gets = zip(server.requests, server.headers, strict=True)
+        return [headers.get("Authorization") for (_, path, _), headers in gets if "maps" in path]
+
+    sent = virtualtime.run(main)
+
+    assert sent == ["Bearer old", "Bearer new", "Bearer new", "Bearer newest"]
+
+
+def test_an_unchanged_token_is_not_tried_twice() -> None:
+    server = FakeApiServer()
+    server.fail("GET", "configmaps", 401, reason="Unauthorized", times=10)
+
+    async def main() -> int:
+        async with server.running() as plain:
+            config = ClusterConfig(server=plain.server, token=lambda: "same")
+            async with Client.open(config) as client:
+                with pytest.raises(errors.UnauthorizedError):
+                    await read(client)
+        return server.count("GET", "configmaps")
+
+    assert virtualtime.run(main) == 1
+
+
+def test_qps_and_burst_set_the_pace() -> None:
+    server = FakeApiServer()
+    server.put("configmaps", "a")
+
+    async def main() -> float:
+        async with server.running() as plain:
+            config = ClusterConfig(server=plain.server)
+            async with Client.open(config, qps=2, burst=5) as client:
+                for _ in range(13):  # and two for discovery
+                    await read(client)
+        return asyncio.get_running_loop().time()
+
+    assert virtualtime.run(main) == pytest.approx(5.0, abs=0.5)
+
+
+def test_a_closed_client_opens_again_when_it_is_used() -> None:
+    server = FakeApiServer()
+    server.put("configmaps", "a")
+
+    async def scenario(client: Client) -> Any:
+        await client.close()
+        return await read(client)
+
+    answer, _ = ask(scenario, server)
+
+    assert answer["metadata"]["name"] == "a"
+
+
+def test_redirects_are_not_followed() -> None:
+    server = FakeApiServer()
+    server.fail("GET", "configmaps", 302, headers={"Location": "http://127.0.0.1:1/"})
+
+    answer, server = ask(read, server)
+
+    assert type(answer) is errors.ApiError
+    assert answer.status == 302
+
+
+def test_discovery_is_asked_once_and_again_for_an_unknown_kind_at_most_every_two_seconds() -> None:
+    server = FakeApiServer()
+    gvk = GroupVersionKind("x.io", "v1", "Thing")
+
+    async def scenario(client: Client) -> Any:
+        await client.mapper.resource(CONFIG_MAP)
+        for _ in range(5):
+            with pytest.raises(errors.NoMatchError):
+                await client.mapper.resource(gvk)
+        server.kinds[("x.io", "v1", "things")] = "Thing"
+        await asyncio.sleep(3)
+        return await client.mapper.resource(gvk)
+
+    resource, server = ask(scenario, server)
+
+    assert resource.path("a", "ns", subresource="status") == (
+        "/apis/x.io/v1/namespaces/ns/things/a/status"
+    )
+    assert server.count("GET", "/apis") == 2
