@@ -97,7 +97,7 @@ class Link(asyncio.SubprocessProtocol):
     def process_exited(self) -> None:
         """Drop what the worker has not read (asyncio)."""
         pipe = self._pipe()
-        if pipe is not None:
+        if pipe is not None and not pipe.is_closing():
             pipe.abort()
 
     def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002

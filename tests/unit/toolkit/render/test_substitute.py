@@ -1,0 +1,109 @@
+"""Variables become values, in the objects that want them."""
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from toolkit.native.pool import WorkerPool
+from toolkit.objects import Json
+from toolkit.render.substitute import SubstitutionError, substitute
+
+
+def _config(name: str, **data: str) -> Json:
+    return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}, "data": data}
+
+
+async def _one(pool: WorkerPool, text: str, *, strict: bool = False, **variables: str) -> object:
+    (obj,) = await substitute(
+        pool, [_config("c", v=text)], variables, strict=strict, always=True, timeout=10
+    )
+    return obj["data"]["v"]
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ("${a}", "two"),
+        ("<${a}>", "<two>"),
+        ("${n}", 3),
+        ("n${n}", "n3"),
+        ("${b:-one}", "one"),
+        ("${b:=${a}}", "two"),
+        ("${a:0:2}", "tw"),
+        ("${#a}", 3),
+        ("${a^^}", "TWO"),
+        ("${a/o/0}", "tw0"),
+        ("$${a}", "${a}"),
+        ("$a $(a)", "$a $(a)"),
+        ("${missing}", None),
+    ],
+)
+async def test_forms_of_bash_are_understood(pool: WorkerPool, text: str, value: object) -> None:
+    assert await _one(pool, text, a="two", n="3") == value
+
+
+async def test_line_breaks_are_taken_out_of_values(pool: WorkerPool) -> None:
+    assert await _one(pool, "${a}", a="x\ny\n") == "xy"
+
+
+async def test_without_variables_nothing_is_replaced_unless_always(pool: WorkerPool) -> None:
+    obj = _config("c", v="${a:=b}")
+
+    kept = await substitute(pool, [obj], {}, strict=True, always=False, timeout=10)
+    replaced = await substitute(pool, [obj], {}, strict=True, always=True, timeout=10)
+
+    assert kept == (obj,)
+    assert replaced[0]["data"] == {"v": "b"}
+
+
+async def test_strict_names_object_and_variable(pool: WorkerPool) -> None:
+    objects = [_config("fine", v="${a}"), _config("plain"), _config("broken", v="${missing}")]
+
+    with pytest.raises(SubstitutionError, match=r'ConfigMap/broken: .* "missing"') as caught:
+        await substitute(pool, objects, {"a": "b"}, strict=True, always=False, timeout=10)
+
+    assert caught.value.reason == "BuildFailed"
+
+
+@pytest.mark.parametrize("field", ["labels", "annotations"])
+async def test_an_object_can_be_left_alone(pool: WorkerPool, field: str) -> None:
+    switched_off = _config("off", v="${a}")
+    switched_off["metadata"][field] = {"kustomize.toolkit.fluxcd.io/substitute": "disabled"}
+    objects = [switched_off, _config("on", v="${a}")]
+
+    off, on = await substitute(pool, objects, {"a": "b"}, strict=True, always=False, timeout=10)
+
+    assert off == switched_off
+    assert on["data"] == {"v": "b"}
+
+
+async def test_order_is_kept(pool: WorkerPool) -> None:
+    objects = [_config(str(n), v="${a}" if n % 3 else "x") for n in range(10)]
+
+    replaced = await substitute(pool, objects, {"a": "b"}, strict=True, always=False, timeout=10)
+
+    assert [obj["metadata"]["name"] for obj in replaced] == [str(n) for n in range(10)]
+
+
+@pytest.mark.parametrize("name", ["1a", "a-b", "", "a b", "ä", "a\n"])
+async def test_an_impossible_name_is_refused(pool: WorkerPool, name: str) -> None:
+    with pytest.raises(SubstitutionError, match=r"(?s)variable name .* is invalid"):
+        await substitute(pool, [], {name: "x"}, strict=False, always=False, timeout=10)
+
+
+async def test_values_that_break_the_object_are_refused(pool: WorkerPool) -> None:
+    with pytest.raises(SubstitutionError, match="ConfigMap/c: not YAML any more"):
+        await _one(pool, "${a}", a="{b: [")
+
+
+@settings(
+    deadline=None,
+    max_examples=60,
+    suppress_health_check=[HealthCheck.function_scoped_fixture],
+)
+@given(text=st.text(alphabet="${}ab:-=/#%^,\\ 01\n\"'é", max_size=30))
+async def test_any_text_ends_in_an_object_or_an_error(pool: WorkerPool, text: str) -> None:
+    try:
+        await _one(pool, text, a="x", b="y: z")
+    except SubstitutionError as error:
+        assert str(error).startswith("ConfigMap/c: ")  # noqa: PT017  # either end is right

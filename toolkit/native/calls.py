@@ -1,0 +1,66 @@
+"""How to ask the engine: requests and answers are JSON, the work is done in a worker.
+
+The deadline travels with a request, so that the engine can end a build by itself with a clean
+error; one that does not is killed a little later.
+"""
+
+import logging
+from collections.abc import Mapping
+from typing import Any
+
+import msgspec
+
+from toolkit.errors import TransientError
+from toolkit.native.engine import Status
+from toolkit.native.engineworker import DEADLINE
+from toolkit.native.pool import WorkerPool, WorkerTimeoutError
+
+MEMORY_LIMIT = 600 << 20
+"""Bytes for a worker: a build of 1,000 resources takes a fifth of it, a YAML bomb all at once."""
+
+_GRACE_SECONDS = 1.0
+
+logger = logging.getLogger(__name__)
+
+
+class EngineError(TransientError):
+    """The engine refused a request; ``code`` is its word for why, ``detail`` the operation's."""
+
+    default_reason = "EngineFailed"
+
+    def __init__(self, message: str, *, code: str, detail: Any = None) -> None:
+        super().__init__(message)
+        self.code = code
+        self.detail = detail
+
+
+def start(*, size: int, memory_limit: int = MEMORY_LIMIT) -> WorkerPool:
+    """Return a pool of workers that have the engine."""
+    return WorkerPool("toolkit.native.engineworker", size=size, memory_limit=memory_limit)
+
+
+async def call(
+    pool: WorkerPool,
+    op: str,
+    request: Mapping[str, Any],
+    *,
+    timeout: float,  # noqa: ASYNC109  # it starts with the work
+) -> Any:
+    """Run one operation in a worker and return its decoded answer; ``timeout`` is in seconds.
+
+    Raises:
+        EngineError: the operation failed.
+        WorkerTimeoutError: it did not end in time.
+        WorkerDiedError: it took its worker down; ``WorkerMemoryError`` if by its use of memory.
+
+    """
+    payload = DEADLINE.pack(max(1, int(timeout * 1000))) + msgspec.json.encode(request)
+    answer = await pool.call(op, payload, timeout=timeout + _GRACE_SECONDS)
+    status, body = Status(answer[0]), msgspec.json.decode(memoryview(answer)[1:])
+    if status is Status.OK:
+        return body
+    if status is Status.CANCELLED:
+        raise WorkerTimeoutError(f"{op} did not end within {timeout:g}s")
+    if status is Status.PANICKED:
+        logger.error("engine panicked", extra={"op": op, "stack": body.get("detail")})
+    raise EngineError(body["message"], code=body["code"], detail=body.get("detail"))

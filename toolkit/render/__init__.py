@@ -1,0 +1,1 @@
+"""From files to objects: builds, and variables in what was built."""

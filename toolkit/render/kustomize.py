@@ -1,0 +1,116 @@
+"""Builds of manifests by the engine's kustomize, as Flux does them.
+
+A directory with a kustomization is built with it; of one without, everything below it belongs to
+the build. Several sources are one tree, decrypted files are laid over it in memory, and nothing
+outside of it can be read. No path in here is relative to the working directory.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path, PurePosixPath
+
+from toolkit.errors import TransientError
+from toolkit.native import calls
+from toolkit.native.pool import WorkerMemoryError, WorkerPool, WorkerTimeoutError
+from toolkit.objects import Json
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Build:
+    """What to build, and of which files.
+
+    ``mounts`` are extracted artifacts by their place in the tree, "" is its root; ``path`` is the
+    directory to build. ``transformations`` are fields of a Kustomization's spec as they are in
+    JSON. ``files`` are laid over the tree; they and ``suspects``, which hold SOPS ciphertext, are
+    named relative to its root.
+    """
+
+    mounts: Mapping[str, Path]
+    path: str
+    transformations: Json
+    files: Mapping[str, bytes] = field(default_factory=dict)
+    suspects: frozenset[str] = frozenset()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rendered:
+    """The objects in the order of the build, and those suspects that it read.
+
+    If there are any, some objects may hold ciphertext: lay the decrypted files over the tree and
+    build again.
+    """
+
+    objects: tuple[Json, ...]
+    encrypted: frozenset[str]
+
+
+class BuildError(TransientError):
+    """The manifests cannot be built; ``encrypted`` are the suspects read until then.
+
+    Ciphertext may be the reason, where a patch or a kustomization is encrypted.
+    """
+
+    default_reason = "BuildFailed"
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        reason: str | None = None,
+        encrypted: frozenset[str] = frozenset(),
+    ) -> None:
+        super().__init__(message, reason=reason)
+        self.encrypted = encrypted
+
+
+class PathNotFoundError(BuildError):
+    """The directory to build is not in the source."""
+
+    default_reason = "ArtifactFailed"
+
+
+async def build(pool: WorkerPool, build: Build, *, timeout: float) -> Rendered:  # noqa: ASYNC109  # it starts with the work
+    """Build in a worker of ``calls.start``; ``timeout`` is in seconds.
+
+    Raises:
+        PathNotFoundError: there is no such directory.
+        BuildError: the build failed, was refused, took too long or too much memory.
+
+    """
+    request = {
+        "mounts": {_point(place): str(path) for place, path in build.mounts.items()},
+        "path": build.path,
+        "transformations": build.transformations,
+        "files": dict(build.files),
+        "suspects": sorted(build.suspects),
+    }
+    try:
+        answer = await calls.call(pool, "kustomize.build", request, timeout=timeout)
+    except calls.EngineError as exc:
+        raise _translate(exc) from exc
+    except WorkerTimeoutError as exc:
+        raise BuildError(
+            f"{_of(build)} did not end within {timeout:g}s: split it, or raise spec.timeout"
+        ) from exc
+    except WorkerMemoryError as exc:
+        raise BuildError(
+            f"{_of(build)} needed more memory than allowed ({exc.limit >> 20} MiB): split it"
+        ) from exc
+    return Rendered(objects=tuple(answer["objects"]), encrypted=frozenset(answer["encrypted"]))
+
+
+def _point(place: str) -> str:
+    point = str(PurePosixPath(place))
+    return "" if point == "." else point
+
+
+def _of(build: Build) -> str:
+    return f"the build of '{build.path or '.'}'"
+
+
+def _translate(error: calls.EngineError) -> BuildError:
+    detail = error.detail if isinstance(error.detail, dict) else {}
+    encrypted = frozenset(detail.get("encrypted") or ())
+    if error.code == "PathNotFound":
+        return PathNotFoundError(str(error))
+    return BuildError(str(error), encrypted=encrypted)

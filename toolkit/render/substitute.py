@@ -1,0 +1,89 @@
+"""Variables in built objects: ``spec.postBuild`` of a Kustomization.
+
+The text of an object decides, as in Flux (fluxcd/pkg ``kustomize/kustomize_varsub.go``): in
+``replicas: ${n}`` the value 3 becomes a number. Forms of bash are understood, ``$${n}`` is not a
+variable.
+"""
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+import msgspec
+
+from toolkit.errors import TransientError
+from toolkit.native import calls
+from toolkit.native.pool import WorkerMemoryError, WorkerPool, WorkerTimeoutError
+from toolkit.objects import Json, dig, ref_of
+
+OFF_SWITCH: Final = "kustomize.toolkit.fluxcd.io/substitute"
+"""Label or annotation with which an object is left alone; its value is ``disabled``."""
+
+_NAME: Final = re.compile(r"[_a-zA-Z][_a-zA-Z0-9]*")
+
+
+class SubstitutionError(TransientError):
+    """The variables of an object cannot be replaced, or a variable has an impossible name."""
+
+    default_reason = "BuildFailed"
+
+
+async def substitute(  # noqa: PLR0913  # what varies between two calls
+    pool: WorkerPool,
+    objects: Sequence[Json],
+    variables: Mapping[str, str],
+    *,
+    strict: bool,
+    always: bool,
+    timeout: float,  # noqa: ASYNC109  # it starts with the work
+) -> tuple[Json, ...]:
+    """Return ``objects`` with the values of ``variables``; line breaks are taken out of values.
+
+    Without variables nothing is replaced unless ``always``. ``strict`` refuses a variable that has
+    neither value nor default, which else is empty.
+
+    Raises:
+        SubstitutionError: see there; the message names the object.
+
+    """
+    if not variables and not always:
+        return tuple(objects)
+    values = {_checked(name): value.replace("\n", "") for name, value in variables.items()}
+    concerned = [number for number, obj in enumerate(objects) if _is_concerned(obj)]
+    if not concerned:
+        return tuple(objects)
+    request = {
+        "objects": [objects[number] for number in concerned],
+        "variables": values,
+        "strict": strict,
+    }
+    try:
+        answer = await calls.call(pool, "substitute", request, timeout=timeout)
+    except calls.EngineError as exc:
+        raise _translate(exc, [objects[number] for number in concerned]) from exc
+    except (WorkerTimeoutError, WorkerMemoryError) as exc:
+        raise SubstitutionError(f"variable substitution failed: {exc}") from exc
+    replaced = dict(zip(concerned, answer["objects"], strict=True))
+    return tuple(replaced.get(number, obj) for number, obj in enumerate(objects))
+
+
+def _is_concerned(obj: Json) -> bool:
+    switches = (
+        dig(obj, "metadata", field, OFF_SWITCH, default="") for field in ("labels", "annotations")
+    )
+    # What has no "$" anywhere has no variable, and is not worth the way to a worker.
+    return "disabled" not in switches and b"$" in msgspec.json.encode(obj)
+
+
+def _checked(name: str) -> str:
+    if _NAME.fullmatch(name) is None:
+        raise SubstitutionError(
+            f"variable name '{name}' is invalid: it must match ^[_a-zA-Z][_a-zA-Z0-9]*$"
+        )
+    return name
+
+
+def _translate(error: calls.EngineError, sent: Sequence[Json]) -> SubstitutionError:
+    if error.code == "SubstitutionFailed":
+        return SubstitutionError(f"{ref_of(sent[error.detail['index']])}: {error}")
+    return SubstitutionError(f"variable substitution failed: {error}")
