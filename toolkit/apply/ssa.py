@@ -13,7 +13,7 @@ that sends users' objects to a cluster.
 
 import asyncio
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Final
@@ -31,6 +31,7 @@ from toolkit.kube import client, errors
 from toolkit.objects import Json, ObjectRef, ref_of
 
 Refusal = tuple[Json, errors.ApiError]
+Announce = Callable[[Sequence[ObjectRef]], Awaitable[None]]
 
 _NOTHING_KNOWN: Final[Mapping[Identity, Known]] = MappingProxyType({})
 _FIRST_PAUSE: Final = 0.05
@@ -40,19 +41,25 @@ _SETTLE_SECONDS: Final = 5.0
 _UNSETTLED: Final = ("field not declared in schema", "error looking up service account")
 
 
-async def apply(
+async def _tell_nobody(_: Sequence[ObjectRef]) -> None:
+    """Stand in where nobody needs to know."""
+
+
+async def apply(  # noqa: PLR0913 - what to apply, and what is known about it
     api: client.Client,
     objects: Sequence[Json],
     *,
     options: ApplyOptions,
     known: Mapping[Identity, Known] = _NOTHING_KNOWN,
     clock: ServerClock | None = None,
+    announce: Announce = _tell_nobody,
 ) -> ChangeSet:
     """Apply the objects, which ``ownership.own`` has prepared, and return what was done.
 
     ``known`` holds what was applied before and is undrifted: where the payload is the same, no
     request is made (a dry-run, with ``options.recheck``). A shared ``clock`` spares the write of
-    unknown objects that have not changed.
+    unknown objects that have not changed. ``announce`` is told the objects that are about to be
+    written, after the dry-runs and before the first write; nothing is written if it fails.
 
     Raises:
         ApplyError: objects were refused; ``changes`` tells what was written until then.
@@ -71,6 +78,8 @@ async def apply(
         stages=order.stages(scoped, custom=options.custom_stage_kinds),
     )
     await run.examine()
+    if writing := run.writing():
+        await announce(writing)
     try:
         for stage in run.stages:
             await run.perform(stage)
@@ -112,6 +121,14 @@ class _Run:
             )
             refused += [] if lenient else found
         self._raise(refused, step="dry-run")
+
+    def writing(self) -> tuple[ObjectRef, ...]:
+        """Return what will be written, and what cannot be judged yet."""
+        objects = (ref_of(obj) for stage in self.stages for obj in stage.objects)
+        checked = self.checked
+        return tuple(
+            ref for ref in objects if ref.identity not in checked or checked[ref.identity].writes
+        )
 
     async def perform(self, stage: Stage) -> None:
         """Judge what had to wait for earlier stages, write the stage, wait until it is ready."""

@@ -7,6 +7,7 @@ may believe the extras: this object comes from revision R of source S, verified 
 from typing import Final
 
 PREFIX: Final = "provenance.penstock.dev/"
+CLAIMS: Final = ("applier", "source", "revision", "digest", "verified")
 
 
 def service_account(namespace: str, name: str) -> str:

@@ -1,0 +1,128 @@
+"""What is watched and waited for, cluster by cluster.
+
+The cluster that we run on is there from the start; others come with the first Kustomization whose
+``spec.kubeConfig`` names them, and go when nobody uses them any more.
+"""
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from crds.kustomize import Kustomization
+from toolkit.apply.clock import ServerClock
+from toolkit.apply.live import LiveSet
+from toolkit.apply.options import MANAGER
+from toolkit.apply.wait import Waits
+from toolkit.kube.client import Client
+from toolkit.kube.remote import RemoteClients
+from toolkit.objects import ObjectKey, ObjectRef
+
+Enqueue = Callable[[ObjectKey, str], None]
+
+
+@dataclass(slots=True, kw_only=True, eq=False)
+class Cluster:
+    """One API server: its client without impersonation, what lives there, what is waited for.
+
+    ``rivals`` names, object by object, who changed what was applied, until it is reported.
+    """
+
+    client: Client
+    live: LiveSet
+    waits: Waits
+    clock: ServerClock
+    rivals: dict[ObjectKey, dict[ObjectRef, str]] = field(default_factory=dict)
+    users: set[ObjectKey] = field(default_factory=set)
+    task: asyncio.Task[None] | None = None
+
+    def forget(self, key: ObjectKey) -> None:
+        """Drop everything about a Kustomization."""
+        self.waits.cancel(key)
+        self.live.forget(key)
+        self.rivals.pop(key, None)
+        self.users.discard(key)
+
+
+class Clusters:
+    """All clusters in use; ``enqueue`` is called when one of them shows drift or health."""
+
+    def __init__(self, own: Client, remotes: RemoteClients, enqueue: Enqueue) -> None:
+        self._remotes = remotes
+        self._enqueue = enqueue
+        self._own = own
+        self._open: dict[Client, Cluster] = {}
+        self._group: asyncio.TaskGroup | None = None
+        self._local = self._cluster(own)
+
+    @property
+    def local(self) -> Cluster:
+        """Return the cluster that we run on."""
+        return self._local
+
+    async def run(self) -> None:
+        """Follow all clusters until cancelled."""
+        try:
+            async with asyncio.TaskGroup() as self._group:
+                for cluster in self._open.values():
+                    self._start(cluster)
+                await asyncio.Event().wait()
+        finally:
+            self._group = None
+
+    async def of(self, obj: Kustomization) -> Cluster:
+        """Return the cluster that the Kustomization applies to.
+
+        Raises:
+            PenstockError: ``spec.kubeConfig`` cannot be read or is refused.
+        """
+        key = ObjectKey(obj.metadata.namespace, obj.metadata.name)
+        client = self._own
+        if obj.spec.kube_config is not None:
+            client = await self._remotes.client(obj.metadata.namespace, obj.spec.kube_config)
+        cluster = self._open.get(client) or self._cluster(client)
+        for other in tuple(self._open.values()):
+            if other is not cluster and key in other.users:
+                self._leave(other, key)
+        cluster.users.add(key)
+        return cluster
+
+    def forget(self, key: ObjectKey) -> None:
+        """Drop everything about a Kustomization that is gone."""
+        for cluster in tuple(self._open.values()):
+            if key in cluster.users:
+                self._leave(cluster, key)
+
+    def _leave(self, cluster: Cluster, key: ObjectKey) -> None:
+        cluster.forget(key)
+        if not cluster.users and cluster is not self._local:
+            del self._open[cluster.client]
+            if cluster.task is not None:
+                cluster.task.cancel()
+
+    def _cluster(self, client: Client) -> Cluster:
+        def drifted(
+            owner: ObjectKey, ref: ObjectRef, *, managers: tuple[str, ...], deleted: bool
+        ) -> None:
+            who = ", ".join(managers) or "somebody"
+            rivals = cluster.rivals.setdefault(owner, {})
+            rivals[ref] = "it was deleted" if deleted else f"it was changed by {who}"
+            self._enqueue(owner, "drift")
+
+        def fared(owner: ObjectKey, ref: ObjectRef) -> None:
+            cluster.waits.changed(owner, ref)
+
+        live = LiveSet(client, manager=MANAGER, on_drift=drifted, on_health=fared)
+        waits = Waits(live, lambda owner: self._enqueue(owner, "health"))
+        cluster = Cluster(client=client, live=live, waits=waits, clock=ServerClock())
+        self._open[client] = cluster
+        self._start(cluster)
+        return cluster
+
+    def _start(self, cluster: Cluster) -> None:
+        if self._group is not None and cluster.task is None:
+            cluster.task = self._group.create_task(self._follow(cluster))
+
+    async def _follow(self, cluster: Cluster) -> None:
+        async with asyncio.TaskGroup() as group:
+            group.create_task(cluster.live.run())
+            group.create_task(cluster.waits.run())

@@ -1,0 +1,183 @@
+"""The kustomize component: wires the Kustomization controller, its watches and its workers."""
+
+import os
+import tempfile
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Final, cast
+
+import msgspec
+
+from controllers import services
+from controllers.kustomize import dependencies
+from controllers.kustomize.clusters import Clusters
+from controllers.kustomize.deleting import KustomizationFinalizer
+from controllers.kustomize.identity import Identities
+from controllers.kustomize.kustomization import KustomizationReconciler
+from controllers.kustomize.memory import Memory
+from controllers.kustomize.rendering import Renderer
+from controllers.kustomize.settings import Settings
+from controllers.kustomize.sources import SourceReader, SourceView
+from controllers.kustomize.triggers import Index, Triggers
+from crds import KINDS, KUSTOMIZATION
+from crds.kind import Kind
+from crds.kustomize import Kustomization
+from toolkit.apply.options import MANAGER
+from toolkit.artifact.fetch import Fetcher
+from toolkit.events import Recorder
+from toolkit.kube import impersonation
+from toolkit.kube.controller import Controller
+from toolkit.kube.informer import Informer
+from toolkit.kube.manager import Manager
+from toolkit.kube.options import Options
+from toolkit.kube.rbac import Rule
+from toolkit.kube.remote import RemoteClients
+from toolkit.kube.secrets import CONFIG_MAP, SECRET, Secrets
+from toolkit.native import calls
+from toolkit.objects import GroupVersionKind, Json, ObjectKey
+
+ACCOUNT: Final = "kustomize-controller"
+_GROUP: Final = "kustomize.toolkit.fluxcd.io"
+_SOURCES: Final = tuple(kind for kind in KINDS if "fluxcd-sources" in kind.categories)
+
+CLUSTER_PERMISSIONS: Final = (
+    # The Kustomizations themselves; patch puts the finalizer and the status.
+    Rule(groups=(_GROUP,), resources=("kustomizations",), verbs=("get", "list", "watch", "patch")),
+    Rule(groups=(_GROUP,), resources=("kustomizations/status",), verbs=("get", "patch")),
+    # Drift and health of whatever was applied is seen by watching it. Nothing else is written:
+    # every apply is impersonated.
+    Rule(groups=("*",), resources=("*",), verbs=("get", "list", "watch")),
+    # Act as the account that a Kustomization names, and say from which revision the write comes.
+    Rule(groups=("",), resources=("serviceaccounts",), verbs=("impersonate",)),
+    Rule(
+        groups=("authentication.k8s.io",),
+        resources=tuple(
+            f"userextras/{impersonation.PREFIX}{claim}" for claim in impersonation.CLAIMS
+        ),
+        verbs=("impersonate",),
+    ),
+    # Sign in at clusters that trust our issuer (spec.kubeConfig.configMapRef).
+    Rule(groups=("",), resources=("serviceaccounts/token",), verbs=("create",)),
+    Rule(groups=("",), resources=("events",), verbs=("create", "patch")),
+)
+NAMESPACE_PERMISSIONS: Final = (
+    Rule(groups=("coordination.k8s.io",), resources=("leases",), verbs=("get", "create", "update")),
+)
+
+_CONCURRENT: Final = 4
+
+
+async def start(manager: Manager, options: Options) -> None:
+    """Wire the controller into the manager."""
+    sources = {
+        kind.kind: (GroupVersionKind(*kind.gvk), _source_informer(manager, options, kind))
+        for kind in _SOURCES
+    }
+    reader = SourceReader(sources, cross_namespace=not options.no_cross_namespace_refs)
+    recorder = Recorder(manager.client, controller=ACCOUNT, address=options.events_addr)
+    remotes = RemoteClients(
+        manager.client,
+        allow_insecure_tls=options.insecure_kubeconfig_tls,
+        default_service_account=options.default_kubeconfig_service_account,
+    )
+
+    def enqueue(key: ObjectKey, trigger: str) -> None:
+        controller.enqueue(key, trigger)
+
+    def lookup(key: ObjectKey) -> Kustomization | None:
+        return controller.informer.get(key)
+
+    clusters = Clusters(manager.client, remotes, enqueue)
+    reconciler, finalizer = _passes(manager, options, reader, clusters, remotes, lookup)
+    controller = Controller(
+        kind=KUSTOMIZATION,
+        client=manager.client,
+        reconcile=reconciler.reconcile,
+        finalize=finalizer.finalize,
+        options=options.controller(concurrent=_CONCURRENT, namespace=manager.namespace),
+        recorder=recorder,
+        field_manager=MANAGER,
+        retry_interval=lambda obj: obj.spec.retry_seconds,
+    )
+    _subscribe(manager, options, controller, reader, sources)
+    manager.add_service(recorder.run)
+    manager.add_service(services.closing(remotes.close))
+    manager.add_elected(clusters.run, lease=ACCOUNT)
+    manager.add_controller(controller, lease=ACCOUNT)
+
+
+def _passes(  # noqa: PLR0913, PLR0917 - what the passes are made of
+    manager: Manager,
+    options: Options,
+    reader: SourceReader,
+    clusters: Clusters,
+    remotes: RemoteClients,
+    lookup: dependencies.Lookup,
+) -> tuple[KustomizationReconciler, KustomizationFinalizer]:
+    """Return what reconciles and what finalizes, with the workers and caches that they use."""
+    pool = calls.start(size=os.cpu_count() or 1)
+    fetcher = Fetcher(
+        Path(tempfile.mkdtemp(prefix="penstock-artifacts-")),
+        host_override=os.environ.get("SOURCE_CONTROLLER_LOCALHOST", ""),
+        retries=options.http_retry,
+    )
+    manager.add_service(services.closing(pool.close))
+    manager.add_service(services.within(fetcher))
+    settings, memory = Settings.of(options), Memory()
+    identities = Identities(
+        own=manager.client,
+        remotes=remotes,
+        namespace=manager.namespace,
+        default_service_account=options.default_service_account,
+    )
+    cross_namespace = not options.no_cross_namespace_refs
+    reconciler = KustomizationReconciler(
+        settings=settings,
+        sources=reader,
+        gate=dependencies.Gate(lookup=lookup, sources=reader, cross_namespace=cross_namespace),
+        secrets=Secrets(manager.client),
+        renderer=Renderer(pool=pool, fetcher=fetcher),
+        clusters=clusters,
+        identities=identities,
+        memory=memory,
+    )
+    finalizer = KustomizationFinalizer(
+        settings=settings, clusters=clusters, identities=identities, memory=memory
+    )
+    return reconciler, finalizer
+
+
+def _subscribe(
+    manager: Manager,
+    options: Options,
+    controller: Controller[Kustomization],
+    reader: SourceReader,
+    sources: Mapping[str, tuple[GroupVersionKind, Informer[SourceView]]],
+) -> None:
+    """Have sources, dependencies and labelled ConfigMaps and Secrets wake their users."""
+    triggers = Triggers(controller.gvk, reader, controller.enqueue, Index())
+    controller.informer.subscribe(triggers.kustomization)
+    for gvk, informer in sources.values():
+        informer.subscribe(triggers.source(gvk))
+        manager.add_informer(informer)
+    for gvk in (CONFIG_MAP, SECRET):
+        configs: Informer[Json] = Informer(
+            manager.client,
+            gvk,
+            decode=msgspec.json.decode,
+            label_selector=options.watch_configs_label_selector,
+            metadata_only=True,
+        )
+        configs.subscribe(triggers.config(gvk))
+        manager.add_informer(configs)
+
+
+def _source_informer(
+    manager: Manager, options: Options, kind: Kind[msgspec.Struct]
+) -> Informer[SourceView]:
+    return Informer(
+        manager.client,
+        GroupVersionKind(*kind.gvk),
+        decode=cast("Callable[[bytes], SourceView]", msgspec.json.Decoder(kind.model).decode),
+        namespace="" if options.watch_all_namespaces else manager.namespace,
+    )

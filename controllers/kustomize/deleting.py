@@ -1,0 +1,116 @@
+"""What a deleted Kustomization takes with it (``spec.deletionPolicy``).
+
+Whatever happens, deletion ends: where the account to delete with is gone, the objects stay and an
+event says so (Flux does the same), because a namespace must not hang on us.
+"""
+
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Final
+
+import msgspec
+
+from controllers.kustomize.clusters import Clusters
+from controllers.kustomize.identity import Identities
+from controllers.kustomize.memory import Memory
+from controllers.kustomize.settings import Settings
+from crds.kustomize import Kustomization
+from toolkit import inventory
+from toolkit.apply import prune
+from toolkit.errors import TransientError, WaitingError
+from toolkit.kube.client import Client
+from toolkit.kube.controller import Reconciliation
+from toolkit.kube.errors import NotFoundError
+from toolkit.objects import GroupVersionKind, ObjectRef
+
+Pass = Reconciliation[Kustomization]
+
+_LOOK_AGAIN_SECONDS: Final = 2.0
+_SERVICE_ACCOUNT: Final = GroupVersionKind("", "v1", "ServiceAccount")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KustomizationFinalizer:
+    """Ends the life of a Kustomization."""
+
+    settings: Settings
+    clusters: Clusters
+    identities: Identities
+    memory: Memory
+
+    async def finalize(self, rec: Pass) -> None:
+        """Delete what the policy says, then forget everything.
+
+        Raises:
+            TransientError: an object could not be deleted.
+            WaitingError: ``WaitForTermination``, and some are still there.
+        """
+        refs = self._inventory(rec)
+        spec = rec.obj.spec
+        if refs and not spec.suspend and prune.deletes(spec.deletion_policy, prunes=spec.prune):
+            await self._delete(rec, refs)
+        self.clusters.forget(rec.key)
+        self.memory.forget(rec.key)
+
+    def _inventory(self, rec: Pass) -> tuple[ObjectRef, ...]:
+        status = rec.obj.status.inventory
+        entries = msgspec.to_builtins(status.entries) if status else []
+        applied = self.memory.get(rec.key)
+        known = applied.inventory if applied else ()
+        return tuple({ref.identity: ref for ref in (*inventory.decode(entries), *known)}.values())
+
+    async def _delete(self, rec: Pass, refs: tuple[ObjectRef, ...]) -> None:
+        client = await self._client(rec)
+        if client is None:
+            return
+        options = self.settings.apply_options(rec.obj)
+        # what we are about to delete must not come back as drift
+        self.clusters.forget(rec.key)
+        pruned = await prune.prune(
+            client, refs, owner=options.owner, concurrency=options.concurrency
+        )
+        if pruned.lines:
+            rec.event("info", "ReconciliationSucceeded", "\n".join(pruned.lines))
+        if pruned.failed:
+            raise TransientError(pruned.message, reason="PruneFailed")
+        if rec.obj.spec.deletion_policy == "WaitForTermination":
+            await self._require_gone(rec, client, (*pruned.deleted, *pruned.gone))
+
+    async def _client(self, rec: Pass) -> Client | None:
+        """Return the client to delete with; None if its account or cluster is gone for good."""
+        try:
+            cluster = await self.clusters.of(rec.obj)
+            account = self.identities.account(rec.obj)
+            if cluster is self.clusters.local:
+                await cluster.client.get(_SERVICE_ACCOUNT, account.name, account.namespace)
+        except TransientError as error:
+            if not isinstance(error.__cause__ or error, NotFoundError):
+                raise
+            rec.event(
+                "error",
+                "PruneFailed",
+                f"the applied objects stay: {error}; delete them by hand if they should go",
+            )
+            return None
+        return self.identities.impersonated(cluster.client, rec.obj, None)
+
+    async def _require_gone(self, rec: Pass, client: Client, refs: tuple[ObjectRef, ...]) -> None:
+        """Look again until everything is gone, or until the timeout since the deletion began."""
+        left = await prune.remaining(client, refs)
+        if not left:
+            return
+        if _seconds_since(rec.obj.metadata.deletion_timestamp) > rec.obj.spec.timeout_seconds:
+            names = ", ".join(str(ref) for ref in left)
+            rec.event("error", "PruneFailed", f"timeout waiting for termination of {names}")
+            return
+        raise WaitingError(
+            f"waiting for termination of {len(left)} objects",
+            reason="Progressing",
+            retry_after=_LOOK_AGAIN_SECONDS,
+        )
+
+
+def _seconds_since(timestamp: str | None) -> float:
+    if timestamp is None:
+        return 0.0
+    return (datetime.now(UTC) - datetime.fromisoformat(timestamp)).total_seconds()

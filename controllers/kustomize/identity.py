@@ -1,0 +1,71 @@
+"""As whom, and on which cluster, a Kustomization is applied.
+
+Every write is impersonated: the tenant's service account, or the applier account of the install
+namespace. The provenance extras say which verified revision the write comes from; only our
+controllers may set them, so admission can rely on them.
+"""
+
+from dataclasses import dataclass
+from typing import Final
+
+from controllers.kustomize.sources import Sources
+from crds.kustomize import Kustomization
+from toolkit.kube import impersonation
+from toolkit.kube.client import Client
+from toolkit.kube.remote import RemoteClients
+from toolkit.objects import ObjectKey
+
+APPLIER: Final = "kustomize-applier"
+"""The service account of the install namespace that applies where no account is named."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Identities:
+    """Makes the client that a Kustomization acts with.
+
+    ``own`` is the controller's own client, ``namespace`` the install namespace.
+    """
+
+    own: Client
+    remotes: RemoteClients
+    namespace: str
+    default_service_account: str = ""
+
+    def account(self, obj: Kustomization) -> ObjectKey:
+        """Return the service account that the Kustomization acts as."""
+        name = obj.spec.service_account_name or self.default_service_account
+        if name:
+            return ObjectKey(obj.metadata.namespace, name)
+        return ObjectKey(self.namespace, APPLIER)
+
+    async def cluster(self, obj: Kustomization) -> Client:
+        """Return the un-impersonated client of the cluster that ``spec.kubeConfig`` names."""
+        if obj.spec.kube_config is None:
+            return self.own
+        return await self.remotes.client(obj.metadata.namespace, obj.spec.kube_config)
+
+    def impersonated(self, cluster: Client, obj: Kustomization, sources: Sources | None) -> Client:
+        """Return the client that applies, with provenance extras when there is a source.
+
+        A remote cluster is entered with the kubeconfig's own identity unless the spec names an
+        account (Flux: ``serviceAccountName`` is impersonated there too).
+        """
+        explicit = obj.spec.service_account_name or self.default_service_account
+        if cluster is not self.own and not explicit:
+            return cluster
+        extra = _provenance(obj, sources) if sources and cluster is self.own else {}
+        account = self.account(obj)
+        return cluster.impersonating(
+            impersonation.service_account(account.namespace, account.name), extra=extra
+        )
+
+
+def _provenance(obj: Kustomization, sources: Sources) -> dict[str, str]:
+    primary = sources.primary
+    return impersonation.provenance(
+        applier=f"Kustomization/{obj.metadata.namespace}/{obj.metadata.name}",
+        source=str(primary.ref),
+        revision=sources.revision,
+        digest=primary.artifact.digest,
+        verified=primary.verified,
+    )

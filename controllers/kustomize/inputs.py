@@ -1,0 +1,77 @@
+"""What a build takes beside its sources: substitution variables and decryption keys.
+
+Everything read here carries its resourceVersion into the fingerprint of the pass, so an interval
+reconcile can tell without a build that nothing changed. A Kustomization that names no such object
+costs no request.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from crds.kustomize import Kustomization
+from toolkit.decrypt.keyring import KeyRing
+from toolkit.errors import TransientError
+from toolkit.kube.errors import NotFoundError
+from toolkit.kube.secrets import CONFIG_MAP, SECRET, Secrets
+from toolkit.objects import ObjectRef
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Inputs:
+    """Variables by name, keys to decrypt with, and the versions of the objects they came from."""
+
+    variables: dict[str, str] = field(repr=False)
+    keys: KeyRing | None
+    versions: tuple[str, ...]
+
+
+def references(obj: Kustomization) -> Iterator[ObjectRef]:
+    """Yield every ConfigMap and Secret that the spec names, for watching."""
+    namespace = obj.metadata.namespace
+    if obj.spec.post_build:
+        for source in obj.spec.post_build.substitute_from:
+            gvk = SECRET if source.kind == "Secret" else CONFIG_MAP
+            yield ObjectRef(gvk, namespace, source.name)
+    if obj.spec.decryption and obj.spec.decryption.secret_ref:
+        yield ObjectRef(SECRET, namespace, obj.spec.decryption.secret_ref.name)
+    if obj.spec.kube_config and obj.spec.kube_config.secret_ref:
+        yield ObjectRef(SECRET, namespace, obj.spec.kube_config.secret_ref.name)
+
+
+async def gather(obj: Kustomization, secrets: Secrets) -> Inputs:
+    """Read the variables and keys that the spec names.
+
+    Later ``substituteFrom`` entries win over earlier ones, and ``substitute`` over all of them.
+
+    Raises:
+        TransientError: one that is not optional is missing, or its content is unusable.
+    """
+    versions: list[str] = []
+    variables: dict[str, str] = {}
+    namespace = obj.metadata.namespace
+    post_build = obj.spec.post_build
+    for source in post_build.substitute_from if post_build else ():
+        gvk = SECRET if source.kind == "Secret" else CONFIG_MAP
+        try:
+            data = await secrets.data(gvk, namespace, source.name, reason="BuildFailed")
+        except TransientError as error:
+            if source.optional and isinstance(error.__cause__, NotFoundError):
+                continue
+            raise
+        versions.append(data.version)
+        variables.update({name: _text(value) for name, value in data.values.items()})
+    variables.update(post_build.substitute if post_build else {})
+    keys = None
+    if obj.spec.decryption:
+        keys = KeyRing.from_secret({})
+        if obj.spec.decryption.secret_ref:
+            name = obj.spec.decryption.secret_ref.name
+            data = await secrets.data(SECRET, namespace, name, reason="BuildFailed")
+            versions.append(data.version)
+            keys = KeyRing.from_secret(data.values)
+    return Inputs(variables=variables, keys=keys, versions=tuple(versions))
+
+
+def _text(value: bytes) -> str:
+    """Return a variable's value; line breaks are dropped, as they would break the YAML."""
+    return value.decode("utf-8", errors="replace").replace("\r", "").replace("\n", "")

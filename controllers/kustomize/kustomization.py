@@ -1,0 +1,165 @@
+"""Kustomization: one pass from the sources' revision to healthy objects.
+
+``reconcile`` reads as the way of a change: sources, dependencies, inputs, render, apply, prune,
+health. Waiting for health holds no worker: the pass ends, and the health of the last object starts
+the one that concludes (``settling``). What the process remembers (``memory``) makes an unchanged
+reconcile free; what the watches show untouched (``toolkit.apply.live``) is not sent again.
+
+Before the first write the status names every object of the old and the new inventory, so a process
+that dies half-way leaves nothing that nobody remembers.
+"""
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import msgspec
+
+from controllers.kustomize import dependencies, inputs, memory, reporting, settling
+from controllers.kustomize.clusters import Cluster, Clusters
+from controllers.kustomize.identity import Identities
+from controllers.kustomize.memory import Applied, Memory
+from controllers.kustomize.rendering import Renderer
+from controllers.kustomize.settings import Settings
+from controllers.kustomize.sources import SourceReader, Sources
+from crds.kustomize import Kustomization
+from toolkit import inventory
+from toolkit.apply import health, prune, ssa
+from toolkit.apply.changes import ApplyError, ChangeSet
+from toolkit.errors import TransientError
+from toolkit.kube.client import Client
+from toolkit.kube.controller import Outcome, Reconciliation
+from toolkit.kube.secrets import Secrets
+from toolkit.objects import Json, ObjectRef, gvk_of
+
+Pass = Reconciliation[Kustomization]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KustomizationReconciler:
+    """The stages of a pass, wired by ``component``."""
+
+    settings: Settings
+    sources: SourceReader
+    gate: dependencies.Gate
+    secrets: Secrets
+    renderer: Renderer
+    clusters: Clusters
+    identities: Identities
+    memory: Memory
+
+    async def reconcile(self, rec: Pass) -> Outcome:
+        """Bring the cluster to the sources' revision, or tell why that cannot be."""
+        obj = rec.obj
+        rules = health.compile_rules(msgspec.to_builtins(obj.spec.health_check_exprs))
+        dependencies.compile_expressions(obj)
+        sources = self.sources.resolve(obj)
+        rec.revision = sources.revision
+        self.gate.require_ready(obj, sources)
+        rec.status({"lastAttemptedRevision": sources.revision})
+        given = await inputs.gather(obj, self.secrets)
+        cluster = await self.clusters.of(obj)
+        cluster.live.set_rules(rec.key, rules)
+        applied = self.memory.get(rec.key)
+        fingerprint = memory.fingerprint(obj, sources, given)
+        if applied is None or not applied.stands(fingerprint, rec.triggers):
+            applied = await self._apply(rec, sources, given, cluster, fingerprint)
+            self.memory.put(rec.key, applied)
+        return await settling.settle(rec, sources, cluster, applied)
+
+    async def _apply(
+        self, rec: Pass, sources: Sources, given: inputs.Inputs, cluster: Cluster, fingerprint: str
+    ) -> Applied:
+        """Render, apply and prune."""
+        obj, started = rec.obj, time.monotonic()
+        client = self.identities.impersonated(cluster.client, obj, sources)
+        objects = await self.renderer.render(obj, sources, given, seconds=obj.spec.timeout_seconds)
+        digest = reporting.build_digest(objects)
+        cluster.waits.cancel(rec.key)
+        cluster.live.ensure(rec.key, {gvk_of(item) for item in objects})
+        before = self._inventory(rec)
+        try:
+            changes = await self._write(rec, sources, client, cluster, objects, before)
+            kept = await self._prune(rec, client, cluster, before, changes)
+        except TransientError as error:
+            reporting.record_history(
+                rec, sources, digest=digest, reason=error.reason, started=started
+            )
+            raise
+        return Applied(
+            fingerprint=fingerprint,
+            digest=digest,
+            started=started,
+            inventory=kept,
+            awaited=settling.awaited(obj, changes),
+            may_vanish=settling.may_vanish(objects),
+        )
+
+    async def _write(  # noqa: PLR0913, PLR0917 - who, where, what, and what was there
+        self,
+        rec: Pass,
+        sources: Sources,
+        client: Client,
+        cluster: Cluster,
+        objects: Sequence[Json],
+        before: Sequence[ObjectRef],
+    ) -> ChangeSet:
+        """Apply; tell the watches what to expect, and the user what changed."""
+
+        async def announce(writing: Sequence[ObjectRef]) -> None:
+            """Name everything that may exist from now on, before it does."""
+            rec.status({"inventory": {"entries": inventory.encode([*before, *writing])}})
+            await rec.progress(reporting.progress_message(rec.obj, sources))
+
+        known = {} if "requested" in rec.triggers else cluster.live.known(rec.key)
+        cluster.live.hold(rec.key)
+        try:
+            changes = await ssa.apply(
+                client,
+                objects,
+                options=self.settings.apply_options(rec.obj),
+                known=known,
+                clock=cluster.clock,
+                announce=announce,
+            )
+        except ApplyError as error:
+            rec.status({"inventory": {"entries": inventory.encode([*before, *error.changes.refs])}})
+            cluster.live.expect(rec.key, error.changes.known, partial=True)
+            reporting.report_changes(rec, cluster, error.changes.lines)
+            raise
+        except BaseException:
+            cluster.live.release(rec.key)
+            raise
+        cluster.live.expect(rec.key, changes.known)
+        reporting.report_changes(rec, cluster, changes.lines)
+        return changes
+
+    async def _prune(
+        self,
+        rec: Pass,
+        client: Client,
+        cluster: Cluster,
+        before: Sequence[ObjectRef],
+        changes: ChangeSet,
+    ) -> tuple[ObjectRef, ...]:
+        """Delete what left the build; return the new inventory."""
+        stale = inventory.difference(before, changes.refs)
+        if not stale or not rec.obj.spec.prune:
+            return changes.refs
+        options = self.settings.apply_options(rec.obj)
+        pruned = await prune.prune(
+            client, stale, owner=options.owner, concurrency=options.concurrency
+        )
+        reporting.report_changes(rec, cluster, pruned.lines)
+        kept = (*changes.refs, *pruned.survivors)
+        rec.status({"inventory": {"entries": inventory.encode(kept)}})
+        if pruned.failed:
+            raise TransientError(pruned.message, reason="PruneFailed")
+        return kept
+
+    def _inventory(self, rec: Pass) -> tuple[ObjectRef, ...]:
+        """Return what was applied before: what the status says, and what we know beyond it."""
+        status = rec.obj.status.inventory
+        entries = msgspec.to_builtins(status.entries) if status else []
+        applied = self.memory.get(rec.key)
+        return (*inventory.decode(entries), *(applied.inventory if applied else ()))

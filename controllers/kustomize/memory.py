@@ -1,0 +1,61 @@
+"""What this process knows of the last apply, so that an unchanged reconcile costs nothing.
+
+Losing it is harmless: the next pass applies everything again, which changes nothing on the cluster.
+It holds names and digests, never manifests: no secret stays in memory.
+"""
+
+import hashlib
+from collections.abc import Collection
+from dataclasses import dataclass
+
+from controllers.kustomize.inputs import Inputs
+from controllers.kustomize.sources import Sources
+from crds.kustomize import Kustomization
+from toolkit.apply.order import Identity
+from toolkit.objects import ObjectKey, ObjectRef
+
+
+@dataclass(slots=True, kw_only=True)
+class Applied:
+    """The last complete apply of one Kustomization.
+
+    ``started`` is the monotonic time of its pass; ``awaited`` are the objects whose health counts,
+    of which ``may_vanish`` delete themselves; ``settled`` turns true once health was confirmed.
+    """
+
+    fingerprint: str
+    digest: str
+    started: float
+    inventory: tuple[ObjectRef, ...]
+    awaited: tuple[ObjectRef, ...] = ()
+    may_vanish: frozenset[Identity] = frozenset()
+    settled: bool = False
+
+    def stands(self, fingerprint: str, triggers: Collection[str]) -> bool:
+        """Tell whether nothing has to be applied: same inputs, no drift, nobody asked for it."""
+        return self.fingerprint == fingerprint and not {"drift", "requested"} & set(triggers)
+
+
+class Memory:
+    """The last apply of every Kustomization that this process reconciled."""
+
+    def __init__(self) -> None:
+        self._applied: dict[ObjectKey, Applied] = {}
+
+    def get(self, key: ObjectKey) -> Applied | None:
+        """Return the last apply of ``key``."""
+        return self._applied.get(key)
+
+    def put(self, key: ObjectKey, applied: Applied) -> None:
+        """Remember an apply."""
+        self._applied[key] = applied
+
+    def forget(self, key: ObjectKey) -> None:
+        """Drop what is known: the next pass applies everything."""
+        self._applied.pop(key, None)
+
+
+def fingerprint(obj: Kustomization, sources: Sources, inputs: Inputs) -> str:
+    """Return the digest of everything that determines what would be applied, and how."""
+    parts = (obj.metadata.uid, str(obj.metadata.generation), *sources.digests, *inputs.versions)
+    return hashlib.sha256("\n".join((*parts, sources.revision)).encode()).hexdigest()

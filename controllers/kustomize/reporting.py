@@ -1,0 +1,69 @@
+"""What a Kustomization tells: messages, events and history, in Flux's words.
+
+The texts are matched by users' alerts and by the ``flux`` CLI (kustomize-controller
+``kustomization_controller.go``); they change only with Flux's.
+"""
+
+import hashlib
+import time
+from collections.abc import Sequence
+from datetime import UTC, datetime
+
+import msgspec
+
+from controllers.kustomize import history
+from controllers.kustomize.clusters import Cluster
+from controllers.kustomize.sources import Sources
+from crds.kustomize import Kustomization
+from crds.meta import format_duration
+from toolkit.kube.reconciliation import Reconciliation
+from toolkit.objects import Json
+
+Pass = Reconciliation[Kustomization]
+
+
+def progress_message(obj: Kustomization, sources: Sources) -> str:
+    """Return the one message that a pass shows while it is under way.
+
+    It is the same before the apply and while health is awaited, so it costs one status patch.
+    """
+    waits = obj.spec.wait or obj.spec.health_checks
+    doing = "Running health checks" if waits else "Detecting drift"
+    timeout = format_duration(obj.spec.timeout_seconds)
+    return f"{doing} for revision {sources.revision} with a timeout of {timeout}"
+
+
+def report_changes(rec: Pass, cluster: Cluster, lines: Sequence[str]) -> None:
+    """Emit one event that lists what was changed, with the reason where it was drift."""
+    rivals = cluster.rivals.pop(rec.key, {})
+    if not lines:
+        return
+    told = [f"corrected {ref}: {why}" for ref, why in rivals.items()]
+    rec.event("info", "Progressing", "\n".join([*lines, *told]))
+
+
+def record_history(
+    rec: Pass, sources: Sources, *, digest: str, reason: str, started: float
+) -> None:
+    """Put the outcome of this pass into ``status.history``; ``started`` is monotonic."""
+    metadata = {"revision": sources.revision}
+    if sources.origin_revision:
+        metadata["originRevision"] = sources.origin_revision
+    entries = history.upsert(
+        rec.obj.status.history,
+        digest=digest,
+        reason=reason,
+        duration=format_duration(time.monotonic() - started),
+        now=datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
+        metadata=metadata,
+    )
+    rec.status({"history": entries})
+
+
+def build_digest(objects: Sequence[Json]) -> str:
+    """Return the digest of a build, which a history entry stands for."""
+    encoder = msgspec.json.Encoder(order="sorted")
+    hasher = hashlib.sha256()
+    for obj in objects:
+        hasher.update(encoder.encode(obj))
+    return f"sha256:{hasher.hexdigest()}"

@@ -1,0 +1,166 @@
+"""How a pass that has applied everything ends: at once, or when its objects are healthy.
+
+A wait holds no worker. While objects are on their way the pass ends with Ready=Unknown; the watches
+start the next one when the verdict is there. At every interval health is looked at again, in the
+watches' memory, which costs no request.
+"""
+
+from collections.abc import Iterable
+from typing import Final
+
+from controllers.kustomize import reporting
+from controllers.kustomize.clusters import Cluster
+from controllers.kustomize.memory import Applied
+from controllers.kustomize.sources import Sources
+from crds.kustomize import Kustomization
+from crds.meta import NamespacedObjectKindReference, format_duration
+from toolkit import inventory
+from toolkit.apply.changes import ChangeSet
+from toolkit.apply.order import Identity
+from toolkit.apply.wait import Verdict
+from toolkit.errors import TransientError
+from toolkit.kube.controller import Outcome, Reconciliation
+from toolkit.objects import GroupVersionKind, Json, ObjectRef, dig, ref_of
+
+Pass = Reconciliation[Kustomization]
+
+_LOOK_AGAIN_SECONDS: Final = 5.0
+"""How soon kinds are polled that turn out not to be watchable."""
+
+
+class HealthCheckError(TransientError):
+    """Applied objects failed, or did not become healthy in time."""
+
+    default_reason = "HealthCheckFailed"
+
+
+def awaited(obj: Kustomization, changes: ChangeSet) -> tuple[ObjectRef, ...]:
+    """Return the objects whose health counts: all applied ones, or those of ``healthChecks``.
+
+    A Kustomization that is part of its own build is not waited for.
+    """
+    own = ("kustomize.toolkit.fluxcd.io", "Kustomization", obj.metadata.namespace)
+    if obj.spec.wait:
+        refs = [entry.ref for entry in changes.entries if entry.action != "skipped"]
+    else:
+        refs = [_checked(obj, check, changes) for check in obj.spec.health_checks]
+    return tuple(ref for ref in refs if ref.identity != (*own, obj.metadata.name))
+
+
+def may_vanish(objects: Iterable[Json]) -> frozenset[Identity]:
+    """Return the Jobs that delete themselves when they are done."""
+    return frozenset(
+        ref_of(obj).identity
+        for obj in objects
+        if obj.get("kind") == "Job" and dig(obj, "spec", "ttlSecondsAfterFinished") is not None
+    )
+
+
+async def settle(rec: Pass, sources: Sources, cluster: Cluster, applied: Applied) -> Outcome:
+    """Conclude the pass by the health of what was applied.
+
+    Raises:
+        HealthCheckError: an object failed, or the time is up.
+    """
+    if applied.awaited:
+        verdict = _verdict(rec, cluster, applied)
+        if verdict.state == "waiting":
+            applied.settled = False
+            message = reporting.progress_message(rec.obj, sources)
+            await rec.progress(message)
+            look_again = _LOOK_AGAIN_SECONDS if cluster.live.unwatched(rec.key) else None
+            return Outcome(
+                message=message, reason="Progressing", ready="Unknown", requeue_after=look_again
+            )
+        cluster.waits.cancel(rec.key)
+        cluster.live.observe(rec.key, ())
+        _judge(rec, sources, verdict, applied)
+    else:
+        rec.unmark("Healthy")
+    return _concluded(rec, sources, applied)
+
+
+def _verdict(rec: Pass, cluster: Cluster, applied: Applied) -> Verdict:
+    """Return how the wait stands; begin one if none is under way."""
+    unwatched = cluster.live.unwatched(rec.key)
+    applied_here = {ref.identity for ref in applied.inventory}
+    cluster.live.observe(
+        rec.key,
+        [
+            ref
+            for ref in applied.awaited
+            if ref.gvk in unwatched or ref.identity not in applied_here
+        ],
+    )
+    verdict = cluster.waits.verdict(rec.key)
+    if verdict is not None:
+        return verdict
+    return cluster.waits.begin(
+        rec.key,
+        applied.awaited,
+        timeout=rec.obj.spec.timeout_seconds,
+        may_vanish=applied.may_vanish,
+    )
+
+
+def _judge(rec: Pass, sources: Sources, verdict: Verdict, applied: Applied) -> None:
+    took = format_duration(verdict.seconds)
+    if verdict.state == "healthy":
+        failed_before = any(
+            c.type == "Healthy" and c.status == "False" for c in rec.obj.status.conditions
+        )
+        if failed_before:
+            rec.event("info", "ReconciliationSucceeded", f"Health check passed in {took}")
+        rec.mark("Healthy", "True", "Succeeded", "Health check passed")
+        return
+    applied.settled = False
+    why = "timeout waiting for" if verdict.state == "timeout" else "failed early due to"
+    message = f"health check failed after {took}: {why}: [{verdict}]"
+    rec.mark("Healthy", "False", HealthCheckError.default_reason, message)
+    rec.status({"inventory": {"entries": inventory.encode(applied.inventory)}})
+    reporting.record_history(
+        rec,
+        sources,
+        digest=applied.digest,
+        reason=HealthCheckError.default_reason,
+        started=applied.started,
+    )
+    raise HealthCheckError(message)
+
+
+def _concluded(rec: Pass, sources: Sources, applied: Applied) -> Outcome:
+    if not applied.settled:
+        applied.settled = True
+        rec.status(
+            {
+                "lastAppliedRevision": sources.revision,
+                "lastAppliedOriginRevision": sources.origin_revision or None,
+                "inventory": {"entries": inventory.encode(applied.inventory)},
+            }
+        )
+        reporting.record_history(
+            rec,
+            sources,
+            digest=applied.digest,
+            reason="ReconciliationSucceeded",
+            started=applied.started,
+        )
+    return Outcome(
+        message=f"Applied revision: {sources.revision}",
+        reason="ReconciliationSucceeded",
+        requeue_after=rec.obj.spec.interval_seconds,
+    )
+
+
+def _checked(
+    obj: Kustomization, check: NamespacedObjectKindReference, changes: ChangeSet
+) -> ObjectRef:
+    """Return the object that a health check names.
+
+    Without an API version it is the kind as applied here, else one of the core group.
+    """
+    gvk = GroupVersionKind.parse(check.api_version, check.kind)
+    if not check.api_version:
+        applied = (ref.gvk for ref in changes.refs if ref.gvk.kind == check.kind)
+        gvk = next(applied, GroupVersionKind("", "v1", check.kind))
+    return ObjectRef(gvk, check.namespace or obj.metadata.namespace, check.name)

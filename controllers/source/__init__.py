@@ -1,0 +1,1 @@
+"""Sources: what is fetched, verified and offered as an artifact, one module per kind."""

@@ -1,0 +1,1 @@
+"""What may refer to what: pure decisions that admission and reconcilers share."""
