@@ -10,6 +10,7 @@ import os
 import shlex
 import signal
 import sys
+import threading
 import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
@@ -41,6 +42,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def _up(options: argparse.Namespace) -> int:
     if options.use_existing:
         os.environ[plane.EXISTING] = options.use_existing
+    if options.until_eof:
+        threading.Thread(target=_interrupt_at_eof, daemon=True).start()
     started = time.monotonic()
     try:
         with plane.obtain(options.name, report=_reporter(started)) as running:
@@ -63,13 +66,11 @@ def _hold(running: ControlPlane, options: argparse.Namespace) -> int:
         _print_access(running, output=options.output)
         return 0
     _print_access(running, output=options.output)
-    # Ctrl-C is how one ends it, and no failure.
+    if not options.until_eof:
+        print("Ctrl-C stops it", file=sys.stderr)
+    # An interrupt is how one ends it, and no failure.
     with suppress(KeyboardInterrupt):
-        if options.until_eof:
-            sys.stdin.read()
-        else:
-            print("Ctrl-C stops it", file=sys.stderr)
-            running.wait()
+        running.wait()
     return 0
 
 
@@ -130,6 +131,13 @@ def _reporter(started: float) -> Callable[[str], None]:
 
 def _say(started: float, line: str) -> None:
     print(f"{time.monotonic() - started:5.1f} s  {line}", file=sys.stderr, flush=True)
+
+
+def _interrupt_at_eof() -> None:
+    # Not sys.stdin: a thread inside its buffer would disturb the end of the interpreter.
+    while os.read(sys.stdin.fileno(), 4096):
+        pass
+    os.kill(os.getpid(), signal.SIGTERM)
 
 
 def _interrupt(_number: int, _frame: FrameType | None) -> NoReturn:

@@ -56,6 +56,7 @@ class Authority:
             _builder(subject, issuer=subject, key=key)
             .add_extension(x509.BasicConstraints(ca=True, path_length=0), critical=True)
             .add_extension(usage, critical=True)
+            .add_extension(_key_identifier(key), critical=False)
         )
         return cls(builder.sign(key, hashes.SHA256()), key)
 
@@ -99,6 +100,12 @@ class Authority:
             .add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
             .add_extension(_usage(signs_certificates=False), critical=True)
             .add_extension(x509.ExtendedKeyUsage([purpose]), critical=False)
+            .add_extension(_key_identifier(key), critical=False)
+            # RFC 5280 section 4.2.1.1; strict verifiers insist.
+            .add_extension(
+                x509.AuthorityKeyIdentifier.from_issuer_public_key(self._key.public_key()),
+                critical=False,
+            )
         )
         if alternatives is not None:
             builder = builder.add_extension(alternatives, critical=False)
@@ -147,6 +154,10 @@ def _usage(*, signs_certificates: bool) -> x509.KeyUsage:
         encipher_only=False,
         decipher_only=False,
     )
+
+
+def _key_identifier(key: ec.EllipticCurvePrivateKey) -> x509.SubjectKeyIdentifier:
+    return x509.SubjectKeyIdentifier.from_public_key(key.public_key())
 
 
 def _general_name(host: str) -> x509.GeneralName:

@@ -142,12 +142,19 @@ class ControlPlane:
 
 @contextmanager
 def obtain(
-    name: str = "default", *, report: Callable[[str], None] = lambda _: None
+    name: str = "default",
+    *,
+    alternatives: int = 0,
+    report: Callable[[str], None] = lambda _: None,
 ) -> Iterator[ControlPlane]:
-    """Use the cluster that the environment names, else start an instance for this block."""
+    """Use the cluster that the environment names, else start an instance for this block.
+
+    Raises:
+        ControlPlaneError: see ``existing`` and ``start``.
+    """
     context = os.environ.get(EXISTING, "")
-    chosen = existing(context) if context else start(name, report=report)
-    with chosen as plane:
+    own = start(name, alternatives=alternatives, report=report)
+    with existing(context) if context else own as plane:
         yield plane
 
 

@@ -33,7 +33,8 @@ from controlplane.instance import ProcessRef, State
 START_SECONDS: Final = 90
 
 _POLL_SECONDS: Final = 0.03
-_TERM_SECONDS: Final = 4
+# Nothing outlives an instance, so a slow farewell has no value.
+_TERM_SECONDS: Final = 2
 _TAIL_LINES: Final = 8
 _TAIL_WIDTH: Final = 240
 
