@@ -6,7 +6,7 @@ the kubeconfig context's own (``default`` counts as not set), ``flux-system``.
 
 import asyncio
 import os
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Coroutine
 from dataclasses import dataclass
 from typing import Any, Final, TypeVar
 
@@ -77,6 +77,12 @@ def run(connection: Connection, work: Callable[[Session], Awaitable[T]]) -> T:
 
     with errors.ungrouped():
         return asyncio.run(inside())
+
+
+def run_offline(work: Coroutine[Any, Any, T]) -> T:
+    """Run ``work``, which needs no cluster, in an event loop."""
+    with errors.ungrouped():
+        return asyncio.run(work)
 
 
 def namespace(wanted: str, of_context: str) -> str:

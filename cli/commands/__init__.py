@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from cli.commands import events, get, logs, reconcile, suspend, trace, tree, up
+from cli.commands import build, events, get, logs, reconcile, suspend, trace, tree, up
 
 COMMANDS: Final = (
     # what is there
@@ -11,6 +11,9 @@ COMMANDS: Final = (
     trace.trace,
     events.events,
     logs.logs,
+    # what would be there
+    build.build,
+    build.diff,
     # what to do now
     reconcile.reconcile,
     suspend.suspend,

@@ -1,0 +1,1 @@
+"""What a Kustomization would make of the files on this machine, and how that differs."""

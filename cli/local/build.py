@@ -1,0 +1,122 @@
+"""Build as the controller does, from local files: kustomize, substitution, labels.
+
+Nothing is decrypted, because the keys are none of this machine's business: SOPS documents keep
+their shape, and their values become a mask.
+"""
+
+import base64
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final
+
+import msgspec
+
+from cli import errors
+from cli.local.workspace import Workspace
+from controllers.kustomize import rendering
+from crds.kustomize import Kustomization
+from crds.kustomize_parts import CommonMetadata
+from toolkit.apply import ownership
+from toolkit.native import calls
+from toolkit.native.pool import WorkerPool
+from toolkit.objects import Json
+from toolkit.render import kustomize, substitute
+
+SOPS_MASK: Final = "**SOPS**"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Inputs:
+    """What a build takes besides the Kustomization; ``mounts`` are by path in the tree.
+
+    ``variables`` of ``None`` means that no cluster was asked: those undefined are empty.
+    """
+
+    workspace: Workspace
+    mounts: Mapping[str, Path] = field(default_factory=dict)
+    variables: Mapping[str, str] | None = field(default=None, repr=False)
+    seconds: float = 60.0
+
+
+async def build(obj: Kustomization, inputs: Inputs) -> tuple[Json, ...]:
+    """Return the objects as they would be applied.
+
+    Raises:
+        PenstockError: the build fails, as it would in the cluster.
+    """
+    pool = calls.start(size=1)
+    try:
+        rendered = await kustomize.build(
+            pool,
+            kustomize.Build(
+                mounts=_mounts(obj, inputs),
+                path=inputs.workspace.path,
+                transformations=_transformations(obj),
+            ),
+            timeout=inputs.seconds,
+        )
+        objects = tuple(mask_encrypted(item) for item in rendered.objects)
+        if obj.spec.post_build is not None:
+            objects = await _substituted(pool, obj, objects, inputs)
+    finally:
+        await pool.close()
+    return _owned(obj, objects)
+
+
+async def _substituted(
+    pool: WorkerPool, obj: Kustomization, objects: tuple[Json, ...], inputs: Inputs
+) -> tuple[Json, ...]:
+    post_build = obj.spec.post_build
+    assert post_build is not None  # noqa: S101 -- the caller has looked
+    known = post_build.substitute if inputs.variables is None else inputs.variables
+    return await substitute.substitute(
+        pool,
+        objects,
+        known,
+        strict=inputs.variables is not None,
+        always=post_build.substitute_strategy == "Always",
+        timeout=inputs.seconds,
+    )
+
+
+def _owned(obj: Kustomization, objects: tuple[Json, ...]) -> tuple[Json, ...]:
+    owner = ownership.Owner(namespace=obj.metadata.namespace, name=obj.metadata.name)
+    common = obj.spec.common_metadata or CommonMetadata()
+    return tuple(
+        ownership.own(item, owner, labels=common.labels, annotations=common.annotations)
+        for item in objects
+    )
+
+
+def _transformations(obj: Kustomization) -> Json:
+    spec = msgspec.to_builtins(obj.spec)
+    return {name: spec[name] for name in rendering.TRANSFORMATIONS if spec.get(name)}
+
+
+def _mounts(obj: Kustomization, inputs: Inputs) -> dict[str, Path]:
+    """Return the tree: the workspace at the root, every further source where it is mounted."""
+    missing = [path for path in obj.spec.mounts if path and path not in inputs.mounts]
+    if missing:
+        raise errors.UsageError(
+            f"spec.sourceRefs mounts {', '.join(missing)}; say --mount {missing[0]}=DIRECTORY"
+        )
+    return {"": inputs.workspace.root, **inputs.mounts}
+
+
+def mask_encrypted(obj: Json) -> Json:
+    """Return a SOPS document without its metadata and with masks for its values."""
+    if "sops" not in obj:
+        return obj
+    clear = {key: value for key, value in obj.items() if key != "sops"}
+    encoded = base64.b64encode(SOPS_MASK.encode()).decode()
+    for part, mask in (("data", encoded), ("stringData", SOPS_MASK)):
+        if isinstance(clear.get(part), dict):
+            clear[part] = dict.fromkeys(clear[part], mask)
+    return clear
+
+
+def is_masked(obj: Json) -> bool:
+    """Tell whether ``mask_encrypted`` has put masks into the object."""
+    encoded = base64.b64encode(SOPS_MASK.encode()).decode()
+    return encoded in (obj.get("data") or {}).values()

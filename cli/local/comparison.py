@@ -1,0 +1,123 @@
+"""How one object differs from another, field by field. Pure.
+
+What only the server writes is left out, and so is ``status``. The values of a Secret are compared
+and never shown.
+"""
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final, Literal
+
+from toolkit.apply import ownership
+from toolkit.objects import Json
+
+MASK: Final = "***"
+_LONG: Final = 200
+_SERVER_SET: Final = frozenset(
+    {
+        "creationTimestamp",
+        "deletionGracePeriodSeconds",
+        "deletionTimestamp",
+        "generation",
+        "managedFields",
+        "resourceVersion",
+        "selfLink",
+        "uid",
+    }
+)
+_KEYS: Final = ("name", "containerPort", "port", "mountPath", "key", "type", "ip")
+"""By which field the items of a list are told apart, the first that all items have and none shares
+(``x-kubernetes-list-map-keys`` of the built-in kinds)."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Difference:
+    """One field: added, removed or changed; ``old`` and ``new`` are ready to print."""
+
+    op: Literal["+", "-", "~"]
+    path: str
+    old: str = ""
+    new: str = ""
+
+    def __str__(self) -> str:
+        shown = {"+": self.new, "-": self.old, "~": f"{self.old} → {self.new}"}
+        return f"{self.op} {self.path}: {shown[self.op]}"
+
+
+def compare(live: Json, wanted: Json) -> tuple[Difference, ...]:
+    """Return what would change from ``live`` to ``wanted``."""
+    found = tuple(_compare("", _relevant(live), _relevant(wanted)))
+    if ownership.is_secret(wanted) or ownership.is_secret(live):
+        return tuple(_masked(difference) for difference in found)
+    return found
+
+
+def _relevant(obj: Json) -> Json:
+    metadata = {k: v for k, v in (obj.get("metadata") or {}).items() if k not in _SERVER_SET}
+    kept = {k: v for k, v in obj.items() if k != "status"}
+    return {**kept, "metadata": metadata}
+
+
+def _compare(path: str, old: Any, new: Any) -> Iterator[Difference]:
+    if old == new:
+        return
+    if isinstance(old, Mapping) and isinstance(new, Mapping):
+        yield from _compare_items(path, old, new)
+        return
+    if isinstance(old, list) and isinstance(new, list):
+        key = _key_of(old, new)
+        if key:
+            yield from _compare_items(path, _keyed(old, key), _keyed(new, key))
+            return
+    yield Difference(op="~", path=path, old=_text(old), new=_text(new))
+
+
+def _compare_items(
+    path: str, old: Mapping[str, Any], new: Mapping[str, Any]
+) -> Iterator[Difference]:
+    for name in dict.fromkeys((*old, *new)):
+        step = name if name.startswith("[") else f".{_quoted(name)}"
+        where = f"{path}{step}".lstrip(".")
+        if name not in new:
+            yield Difference(op="-", path=where, old=_text(old[name]))
+        elif name not in old:
+            yield Difference(op="+", path=where, new=_text(new[name]))
+        else:
+            yield from _compare(where, old[name], new[name])
+
+
+def _key_of(old: Sequence[Any], new: Sequence[Any]) -> str:
+    items = [*old, *new]
+    if not all(isinstance(item, Mapping) for item in items):
+        return ""
+    return next((key for key in _KEYS if _tells_apart(old, key) and _tells_apart(new, key)), "")
+
+
+def _tells_apart(items: Sequence[Mapping[str, Any]], key: str) -> bool:
+    values = [item.get(key) for item in items]
+    return None not in values and len({str(value) for value in values}) == len(values)
+
+
+def _keyed(items: Sequence[Mapping[str, Any]], key: str) -> dict[str, Any]:
+    return {f"[{key}={item[key]}]": item for item in items}
+
+
+def _quoted(name: str) -> str:
+    return f'"{name}"' if "." in name or "/" in name else name
+
+
+def _text(value: Any) -> str:
+    text = json.dumps(value, ensure_ascii=False)
+    return text if len(text) <= _LONG else f"{text[:_LONG]}… ({len(text)} characters)"
+
+
+def _masked(difference: Difference) -> Difference:
+    if not difference.path.startswith(("data", "stringData")):
+        return difference
+    return Difference(
+        op=difference.op,
+        path=difference.path,
+        old=f"{MASK} (before)" if difference.op == "~" else MASK,
+        new=f"{MASK} (after)" if difference.op == "~" else MASK,
+    )

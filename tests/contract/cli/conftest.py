@@ -1,0 +1,141 @@
+"""The command against a real API server, with objects whose status the tests write themselves."""
+
+import json
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+import crds
+from cli.__main__ import main
+from controlplane.plane import ControlPlane
+
+SOURCE_GROUP = "source.toolkit.fluxcd.io"
+KUSTOMIZE_GROUP = "kustomize.toolkit.fluxcd.io"
+SHA = "0123456789abcdef0123456789abcdef01234567"
+REVISION = f"main@sha1:{SHA}"
+
+
+@dataclass(frozen=True)
+class Result:
+    """What one run of the command gave."""
+
+    code: int
+    out: str
+    err: str
+
+
+Penstock = Callable[..., Result]
+
+
+@pytest.fixture(scope="session", autouse=True)
+def definitions(control_plane: ControlPlane) -> None:
+    folder = Path(crds.__file__).parent / "yaml"
+    control_plane.kubectl("apply", "--server-side", "--field-manager=penstock", "-k", str(folder))
+    names = [f"crd/{kind.crd_name}" for kind in crds.KINDS]
+    control_plane.kubectl("wait", "--for=condition=Established", "--timeout=30s", *names)
+
+
+@pytest.fixture
+def penstock(
+    control_plane: ControlPlane,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> Penstock:
+    """Run the command as a user whose kubeconfig is the administrator's."""
+    monkeypatch.setenv("KUBECONFIG", str(control_plane.kubeconfig))
+    monkeypatch.delenv("KUBERNETES_SERVICE_HOST", raising=False)
+
+    def run(*arguments: str) -> Result:
+        capsys.readouterr()
+        code = main(arguments)
+        said = capsys.readouterr()
+        return Result(code=code, out=said.out, err=said.err)
+
+    return run
+
+
+@dataclass(frozen=True)
+class Cluster:
+    """Writes objects and their status."""
+
+    plane: ControlPlane
+    namespace: str
+
+    def write(self, obj: dict[str, Any], *, status: dict[str, Any] | None = None) -> None:
+        """Apply an object in the test's namespace, then its status as a controller would."""
+        obj["metadata"].setdefault("namespace", self.namespace)
+        self.plane.kubectl("apply", "--server-side", "-f", "-", stdin=yaml.safe_dump(obj))
+        if status is not None:
+            self.patch_status(obj["kind"], obj["metadata"]["name"], {"status": status})
+
+    def patch_status(self, kind: str, name: str, body: dict[str, Any]) -> None:
+        self.plane.kubectl(
+            *("patch", kind.lower(), name, "-n", self.namespace),
+            *("--subresource=status", "--type=merge", "-p", json.dumps(body)),
+        )
+
+    def read(self, kind: str, name: str) -> dict[str, Any]:
+        text = self.plane.kubectl("get", kind, name, "-n", self.namespace, "-o", "yaml")
+        found: dict[str, Any] = yaml.safe_load(text)
+        return found
+
+    @property
+    def revision(self) -> str:
+        return REVISION
+
+    @property
+    def artifact(self) -> dict[str, Any]:
+        return {
+            "digest": f"sha256:{'0' * 64}",
+            "lastUpdateTime": "2026-01-01T00:00:00Z",
+            "path": "gitrepository/x/y.tar.gz",
+            "revision": REVISION,
+            "url": "http://127.0.0.1/gitrepository/x/y.tar.gz",
+        }
+
+    def ready(
+        self, status: str, message: str, *, reason: str = "Succeeded", generation: int = 1
+    ) -> list[dict[str, Any]]:
+        row = {
+            "type": "Ready",
+            "status": status,
+            "reason": reason,
+            "message": message,
+            "lastTransitionTime": "2026-01-01T00:00:00Z",
+            "observedGeneration": generation,
+        }
+        return [row]
+
+    def git_repository(self, name: str, **status: Any) -> None:
+        spec = {"interval": "1m", "url": "https://git.example.com/x", "ref": {"branch": "main"}}
+        self.write(custom(SOURCE_GROUP, "GitRepository", name, spec), status=status or None)
+
+    def kustomization(
+        self, name: str, *, spec: dict[str, Any] | None = None, **status: Any
+    ) -> None:
+        whole = {
+            "interval": "1m",
+            "prune": True,
+            "path": "./deploy",
+            "sourceRef": {"kind": "GitRepository", "name": "apps"},
+            **(spec or {}),
+        }
+        self.write(custom(KUSTOMIZE_GROUP, "Kustomization", name, whole), status=status or None)
+
+
+@pytest.fixture
+def cluster(control_plane: ControlPlane, namespace: str) -> Cluster:
+    return Cluster(plane=control_plane, namespace=namespace)
+
+
+def custom(group: str, kind: str, name: str, spec: dict[str, Any]) -> dict[str, Any]:
+    return {
+        "apiVersion": f"{group}/v1",
+        "kind": kind,
+        "metadata": {"name": name},
+        "spec": spec,
+    }

@@ -1,0 +1,139 @@
+"""Commands that write: suspend, resume, reconcile."""
+
+import os
+import subprocess
+import sys
+import time
+from typing import Any
+
+import pytest
+
+from cli.stack import install
+
+REQUESTED = "reconcile.fluxcd.io/requestedAt"
+
+
+@pytest.fixture
+def source(cluster: Any) -> Any:
+    cluster.git_repository(
+        "apps",
+        artifact=cluster.artifact,
+        conditions=cluster.ready("True", "stored artifact"),
+        observedGeneration=1,
+    )
+    return cluster
+
+
+def start(cluster: Any, *arguments: str) -> "subprocess.Popen[str]":
+    """Run the command beside the test, which plays the controller meanwhile."""
+    return subprocess.Popen(
+        [sys.executable, "-m", "cli", *arguments, "-n", cluster.namespace, "--timeout=30s"],
+        env={
+            **os.environ,
+            "KUBECONFIG": str(cluster.plane.kubeconfig),
+            "PYTHONPATH": str(install.ROOT),
+        },
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+
+
+def requested(cluster: Any, kind: str, name: str) -> str:
+    """Wait for the request, as a controller does, and return its value."""
+    deadline = time.monotonic() + 20
+    while time.monotonic() < deadline:
+        value = cluster.read(kind, name)["metadata"].get("annotations", {}).get(REQUESTED)
+        if value:
+            return str(value)
+    raise AssertionError(f"{kind} {name} was not annotated")
+
+
+def answer(cluster: Any, kind: str, name: str, status: dict[str, Any]) -> None:
+    moment = requested(cluster, kind, name)
+    body = {"status": {"lastHandledReconcileAt": moment, **status}}
+    cluster.patch_status(kind, name, body)
+
+
+def test_suspend_and_resume_set_the_field(source: Any, penstock: Any) -> None:
+    suspended = penstock("suspend", "source", "git", "apps", "-n", source.namespace)
+    assert source.read("gitrepository", "apps")["spec"]["suspend"] is True
+
+    resumed = penstock("resume", "source", "git", "apps", "--no-wait", "-n", source.namespace)
+
+    assert source.read("gitrepository", "apps")["spec"]["suspend"] is False
+    assert (suspended.code, resumed.code) == (0, 0)
+    assert "✔ gitrepository suspended" in suspended.err
+
+
+def test_suspend_wants_names_or_all(source: Any, penstock: Any) -> None:
+    assert penstock("suspend", "source", "git", "-n", source.namespace).code == 1
+
+    assert penstock("suspend", "source", "git", "--all", "-n", source.namespace).code == 0
+    assert source.read("gitrepository", "apps")["spec"]["suspend"] is True
+
+
+def test_suspended_object_is_not_reconciled_and_the_remedy_is_named(
+    source: Any, penstock: Any
+) -> None:
+    penstock("suspend", "source", "git", "apps", "-n", source.namespace)
+
+    result = penstock("reconcile", "source", "git", "apps", "-n", source.namespace)
+
+    assert result.code == 1
+    assert "penstock resume" in result.err
+
+
+def test_reconcile_waits_for_the_answer_to_its_own_request(source: Any) -> None:
+    with start(source, "reconcile", "source", "git", "apps") as command:
+        answer(source, "gitrepository", "apps", {})
+        _, said = command.communicate(timeout=30)
+
+    assert command.returncode == 0
+    assert said.splitlines() == [
+        f"► annotating GitRepository apps in {source.namespace} namespace",
+        "✔ GitRepository annotated",
+        "◎ waiting for GitRepository reconciliation",
+        f"✔ fetched revision {source.revision}",
+    ]
+
+
+def test_failure_of_the_reconciliation_is_the_commands_failure(source: Any) -> None:
+    failed = source.ready("False", "authentication required", reason="AuthenticationFailed")
+    with start(source, "reconcile", "source", "git", "apps") as command:
+        answer(source, "gitrepository", "apps", {"conditions": failed})
+        _, said = command.communicate(timeout=30)
+
+    assert command.returncode == 1
+    assert "reconciliation failed: authentication required" in said
+
+
+def test_source_is_reconciled_first_if_wanted(source: Any) -> None:
+    source.kustomization(
+        "apps",
+        conditions=source.ready("True", "Applied"),
+        observedGeneration=1,
+        lastAppliedRevision=source.revision,
+    )
+    with start(source, "reconcile", "ks", "apps", "--with-source") as command:
+        answer(source, "gitrepository", "apps", {})
+        answer(source, "kustomization", "apps", {})
+        _, said = command.communicate(timeout=30)
+
+    assert command.returncode == 0
+    lines = [line for line in said.splitlines() if line.startswith("✔")]
+    assert lines == [
+        "✔ GitRepository annotated",
+        f"✔ fetched revision {source.revision}",
+        "✔ Kustomization annotated",
+        f"✔ applied revision {source.revision}",
+    ]
+
+
+def test_waiting_ends_with_the_timeout_and_the_last_message(source: Any, penstock: Any) -> None:
+    result = penstock(
+        "reconcile", "source", "git", "apps", "-n", source.namespace, "--timeout=200ms"
+    )
+
+    assert result.code == 1
+    assert "has not finished within 0.2s; its last message was: stored artifact" in result.err

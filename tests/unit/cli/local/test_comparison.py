@@ -1,0 +1,95 @@
+"""Differences are told by field, and Secrets stay secret."""
+
+from typing import Any
+
+from cli.local import comparison
+
+
+def deployment(**container: Any) -> dict[str, Any]:
+    return {
+        "apiVersion": "apps/v1",
+        "kind": "Deployment",
+        "metadata": {"name": "web"},
+        "spec": {"template": {"spec": {"containers": [{"name": "web", **container}]}}},
+    }
+
+
+def lines(old: dict[str, Any], new: dict[str, Any]) -> list[str]:
+    return [str(difference) for difference in comparison.compare(old, new)]
+
+
+def test_changed_added_and_removed_fields_have_their_signs() -> None:
+    old = {"metadata": {}, "spec": {"replicas": 1, "paused": True}}
+    new = {"metadata": {}, "spec": {"replicas": 2, "minReadySeconds": 5}}
+
+    assert lines(old, new) == [
+        "~ spec.replicas: 1 → 2",
+        "- spec.paused: true",
+        "+ spec.minReadySeconds: 5",
+    ]
+
+
+def test_items_of_a_list_are_found_by_their_name() -> None:
+    assert lines(deployment(image="web:1"), deployment(image="web:2")) == [
+        '~ spec.template.spec.containers[name=web].image: "web:1" → "web:2"'
+    ]
+
+
+def test_reordered_named_items_are_no_difference() -> None:
+    one, two = {"name": "a", "value": "1"}, {"name": "b", "value": "2"}
+
+    assert lines(deployment(env=[one, two]), deployment(env=[two, one])) == []
+
+
+def test_plain_lists_are_compared_as_a_whole() -> None:
+    assert lines(deployment(args=["a"]), deployment(args=["a", "b"])) == [
+        '~ spec.template.spec.containers[name=web].args: ["a"] → ["a", "b"]'
+    ]
+
+
+def test_ports_with_one_number_and_two_protocols_are_not_told_apart_by_number() -> None:
+    tcp, udp = {"port": 53, "protocol": "TCP"}, {"port": 53, "protocol": "UDP"}
+    old = {"metadata": {}, "spec": {"ports": [tcp, udp]}}
+    new = {"metadata": {}, "spec": {"ports": [tcp]}}
+
+    (difference,) = comparison.compare(old, new)
+
+    assert (difference.op, difference.path) == ("~", "spec.ports")
+
+
+def test_what_the_server_writes_is_no_difference() -> None:
+    live = deployment()
+    live["metadata"] |= {"uid": "1", "resourceVersion": "2", "generation": 3, "managedFields": []}
+    live["status"] = {"replicas": 1}
+
+    assert lines(live, deployment()) == []
+
+
+def test_keys_with_dots_are_quoted() -> None:
+    old = {"metadata": {"annotations": {}}}
+    new = {"metadata": {"annotations": {"example.com/team": "a"}}}
+
+    assert lines(old, new) == ['+ metadata.annotations."example.com/team": "a"']
+
+
+def test_values_of_a_secret_are_never_shown() -> None:
+    old = {"apiVersion": "v1", "kind": "Secret", "metadata": {}, "data": {"a": "b2xk", "c": "eA=="}}
+    new = {"apiVersion": "v1", "kind": "Secret", "metadata": {}, "data": {"a": "bmV3", "d": "eQ=="}}
+
+    shown = lines(old, new)
+
+    assert shown == ["~ data.a: *** (before) → *** (after)", "- data.c: ***", "+ data.d: ***"]
+
+
+def test_whole_data_of_a_secret_is_masked_too() -> None:
+    old = {"apiVersion": "v1", "kind": "Secret", "metadata": {}}
+    new = {"apiVersion": "v1", "kind": "Secret", "metadata": {}, "data": {"a": "bmV3"}}
+
+    assert lines(old, new) == ["+ data: ***"]
+
+
+def test_long_values_are_cut() -> None:
+    (line,) = lines({"metadata": {}, "data": {}}, {"metadata": {}, "data": {"text": "x" * 5000}})
+
+    assert len(line) < 300
+    assert "(5002 characters)" in line
