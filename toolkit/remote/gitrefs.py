@@ -70,7 +70,7 @@ def choose(reference: GitReference, refs: Mapping[str, str]) -> Resolved:
     """
     if reference.commit:
         return _commit(reference)
-    if reference.semver:
+    if reference.semver and not reference.name:
         return _version(reference.semver, refs)
     [name] = prefixes(reference)
     if name not in refs:

@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
 
 import pysequoia
+from pysequoia import packet
 
 from toolkit.remote.gitobjects import Signed
 from toolkit.verify.signature import Signer, VerificationError
@@ -22,17 +23,27 @@ def verify(signed: Signed, keyrings: Mapping[str, bytes], *, now: datetime | Non
         VerificationError: nobody in the keyrings did.
 
     """
-    # 1. Something to trust, and a signature to check.
-    trusted = {cert.fingerprint: cert for cert in _certificates(keyrings)}
+    now = now or datetime.now(UTC)
     signature = _signature(signed.signature)
+    # 1. Certificates that are good today, whatever date the signature bears.
+    trusted: dict[str, pysequoia.Cert] = {}
+    refused = []
+    for certificate in _certificates(keyrings):
+        ailment = _ailment(certificate, now)
+        if ailment:
+            refused.append(f"key {_shown(certificate)} {ailment}")
+        else:
+            trusted[certificate.fingerprint] = certificate
     # 2. The signature is valid for these bytes by one of these certificates.
-    made_by = _check(signed, signature, trusted)
-    # 3. That certificate is neither revoked nor expired, whatever date the signature bears.
+    try:
+        made_by, with_key = _check(signed, signature, trusted)
+    except VerificationError as exc:
+        raise VerificationError("; ".join([str(exc), *refused])) from exc
+    # 3. The subkey that made it, if it was one, is good today too.
     certificate = trusted[made_by]
-    if certificate.is_revoked:
-        raise VerificationError(f"the OpenPGP key {_shown(certificate)} is revoked")
-    if certificate.expiration and certificate.expiration <= (now or datetime.now(UTC)):
-        raise VerificationError(f"the OpenPGP key {_shown(certificate)} has expired")
+    end = _end_of_subkey(certificate, with_key)
+    if end is not None and end <= now:
+        raise VerificationError(f"signing subkey {with_key.upper()} has expired")
     return Signer(identity=_identity(certificate), fingerprint=made_by.upper())
 
 
@@ -53,8 +64,10 @@ def _signature(armored: bytes) -> pysequoia.Sig:
         raise VerificationError(f"no OpenPGP signature: {_first_line(exc)}") from exc
 
 
-def _check(signed: Signed, signature: pysequoia.Sig, trusted: Mapping[str, pysequoia.Cert]) -> str:
-    """Return the fingerprint of the certificate that vouches for the bytes."""
+def _check(
+    signed: Signed, signature: pysequoia.Sig, trusted: Mapping[str, pysequoia.Cert]
+) -> tuple[str, str]:
+    """Return the fingerprints of the certificate and of its key that vouch for the bytes."""
     try:
         result = pysequoia.verify(
             bytes=signed.payload, store=lambda _: list(trusted.values()), signature=signature
@@ -66,10 +79,29 @@ def _check(signed: Signed, signature: pysequoia.Sig, trusted: Mapping[str, pyseq
             f"{_first_line(exc)}"
         ) from exc
     # pysequoia may succeed without a valid signature: only these count.
-    found = [sig.certificate for sig in result.valid_sigs if sig.certificate in trusted]
-    if not found:
-        raise VerificationError("no trusted OpenPGP key made this signature")
-    return str(found[0])
+    for valid in result.valid_sigs:
+        if valid.certificate in trusted:
+            return str(valid.certificate), str(valid.signing_key)
+    raise VerificationError("no trusted OpenPGP key made this signature")
+
+
+def _ailment(certificate: pysequoia.Cert, now: datetime) -> str:
+    if certificate.is_revoked:
+        return "is revoked"
+    return "has expired" if certificate.expiration and certificate.expiration <= now else ""
+
+
+def _end_of_subkey(certificate: pysequoia.Cert, fingerprint: str) -> datetime | None:
+    """Return when a subkey ends by its newest binding; ``None`` for never or the primary key."""
+    created = None
+    bindings: dict[datetime, datetime | None] = {}
+    for found in packet.PacketPile.from_bytes(bytes(certificate)):
+        if found.tag == packet.Tag.PublicSubkey:
+            created = found.key_created if found.fingerprint == fingerprint else None
+        elif created and found.signature_type == packet.SignatureType.SubkeyBinding:
+            life = found.key_validity_period
+            bindings[found.signature_created] = created + life if life else None
+    return bindings[max(bindings)] if bindings else None
 
 
 def _first_line(error: RuntimeError) -> str:

@@ -1,0 +1,289 @@
+"""A Git server over smart HTTP: the real ``git http-backend`` behind aiohttp, faults on demand.
+
+``GitServer`` is an async context manager. ``server.repository("name")`` makes a repository that is
+served at once; ``repository.commit({"path": "text"})`` adds to it. Faults are attributes, to be
+set while the server runs.
+"""
+
+import asyncio
+import base64
+import ssl
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Self
+
+from aiohttp import web
+
+from tests.fakes.gitrepository import Repository, environment
+
+__all__ = ["Faults", "GitServer", "Proxy", "Repository", "Seen", "proxy"]
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """A request that the server got."""
+
+    method: str
+    path: str
+    headers: dict[str, str]
+
+    @property
+    def authorization(self) -> str:
+        return self.headers.get("Authorization", "")
+
+
+@dataclass(slots=True)
+class Faults:
+    """What the server does wrong."""
+
+    status: int = 0
+    """Answer every request with this status."""
+    redirect: str = ""
+    """Send every request for references to the same path at this base URL."""
+    seconds_per_byte: float = 0.0
+    """Answer one byte at a time."""
+    rewrite: Callable[[bytes], bytes] | None = None
+    """Change what the client asks for, so that it gets something else."""
+    old_protocol: bool = False
+    """Speak protocol version 0."""
+    plain: bool = False
+    """Serve files, as a web server without git would."""
+
+
+class GitServer:
+    """Serves the repositories below ``root``; ``basic`` and ``bearer`` are what it demands."""
+
+    def __init__(
+        self,
+        root: Path,
+        *,
+        tls: ssl.SSLContext | None = None,
+        basic: tuple[str, str] | None = None,
+        bearer: str = "",
+        host: str = "localhost",
+    ) -> None:
+        self.root = root
+        self.faults = Faults()
+        self.seen: list[Seen] = []
+        self.base = ""
+        self._tls = tls
+        self._host = host
+        self._wanted = f"Bearer {bearer}" if bearer else ""
+        if basic:
+            self._wanted = "Basic " + base64.b64encode(":".join(basic).encode()).decode()
+        self._runner: web.AppRunner | None = None
+
+    def repository(self, name: str, *, head: str = "main") -> Repository:
+        """Make an empty repository and serve it at ``<base>/<name>.git``."""
+        return Repository(self.root / f"{name}.git", url=f"{self.base}/{name}.git", head=head)
+
+    async def __aenter__(self) -> Self:
+        application = web.Application(client_max_size=1 << 30)
+        application.router.add_route("*", "/{path:.*}", self._answer)
+        # A client that is killed at its deadline must not keep the server waiting.
+        self._runner = web.AppRunner(application, shutdown_timeout=0.1)
+        await self._runner.setup()
+        site = web.TCPSite(self._runner, "127.0.0.1", 0, ssl_context=self._tls)
+        await site.start()
+        port = self._runner.addresses[0][1]
+        self.base = f"{'https' if self._tls else 'http'}://{self._host}:{port}"
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        assert self._runner is not None
+        await self._runner.cleanup()
+
+    async def _answer(self, request: web.Request) -> web.StreamResponse:
+        self.seen.append(Seen(request.method, request.path_qs, dict(request.headers)))
+        if self._wanted and request.headers.get("Authorization") != self._wanted:
+            return web.Response(status=401, headers={"WWW-Authenticate": 'Basic realm="git"'})
+        if self.faults.status:
+            return web.Response(status=self.faults.status)
+        if self.faults.redirect and request.method == "GET":
+            raise web.HTTPFound(self.faults.redirect + request.path_qs)
+        if self.faults.plain:
+            return web.Response(text="<html>not git</html>", content_type="text/html")
+        body = await request.read()
+        if self.faults.rewrite:
+            body = self.faults.rewrite(body)
+        return await self._run_backend(request, body)
+
+    async def _run_backend(self, request: web.Request, body: bytes) -> web.StreamResponse:
+        process = await asyncio.create_subprocess_exec(
+            "git",
+            "http-backend",
+            env=self._cgi(request, body),
+            stdin=asyncio.subprocess.PIPE,
+            stdout=asyncio.subprocess.PIPE,
+            limit=1 << 20,
+        )
+        assert process.stdin is not None
+        assert process.stdout is not None
+        try:
+            process.stdin.write(body)
+            process.stdin.write_eof()
+            response = await self._head(process.stdout)
+            await response.prepare(request)
+            while data := await process.stdout.read(1 << 16):
+                await self._send(response, data)
+            await response.write_eof()
+        except BaseException as exc:
+            with suppress(ProcessLookupError):
+                process.kill()
+            if not isinstance(exc, ConnectionError):  # The client has gone: it may.
+                raise
+        finally:
+            await process.wait()
+        return response
+
+    async def _head(self, output: asyncio.StreamReader) -> web.StreamResponse:
+        head = (await output.readuntil(b"\r\n\r\n")).decode()
+        response = web.StreamResponse()
+        for line in head.strip().split("\r\n"):
+            name, _, value = line.partition(": ")
+            if name == "Status":
+                response.set_status(int(value.split()[0]))
+            else:
+                response.headers[name] = value
+        return response
+
+    async def _send(self, response: web.StreamResponse, data: bytes) -> None:
+        if not self.faults.seconds_per_byte:
+            await response.write(data)
+            return
+        for byte in data:
+            await response.write(bytes([byte]))
+            await asyncio.sleep(self.faults.seconds_per_byte)
+
+    def _cgi(self, request: web.Request, body: bytes) -> dict[str, str]:
+        protocol = "" if self.faults.old_protocol else request.headers.get("Git-Protocol", "")
+        return environment() | {
+            "GIT_PROJECT_ROOT": str(self.root),
+            "GIT_HTTP_EXPORT_ALL": "1",
+            "GIT_PROTOCOL": protocol,
+            "REQUEST_METHOD": request.method,
+            "PATH_INFO": request.path,
+            "QUERY_STRING": request.query_string,
+            "CONTENT_TYPE": request.headers.get("Content-Type", ""),
+            "CONTENT_LENGTH": str(len(body)),
+        }
+
+
+@dataclass(slots=True)
+class Proxy:
+    """A forward proxy that ran: where, and which targets it was asked for."""
+
+    address: str
+    targets: list[str] = field(default_factory=list)
+
+
+@asynccontextmanager
+async def proxy(*, basic: tuple[str, str] | None = None) -> AsyncIterator[Proxy]:
+    """Run an HTTP proxy that knows CONNECT and plain requests."""
+    wanted = base64.b64encode(":".join(basic).encode()).decode() if basic else ""
+    state = Proxy("")
+
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        head = await reader.readuntil(b"\r\n\r\n")
+        method, target, _ = head.split(b"\r\n")[0].decode().split(" ")
+        state.targets.append(f"{method} {target}")
+        if wanted and f"Proxy-Authorization: Basic {wanted}".encode() not in head:
+            writer.write(b"HTTP/1.1 407 Proxy Authentication Required\r\nContent-Length: 0\r\n\r\n")
+            writer.close()
+            return
+        await _forward(method, target, head, reader, writer)
+
+    async with _listening(serve) as port:
+        state.address = f"http://localhost:{port}"
+        yield state
+
+
+@asynccontextmanager
+async def socks_proxy(*, basic: tuple[str, str] | None = None) -> AsyncIterator[Proxy]:
+    """Run a SOCKS 5 proxy (RFC 1928, 1929)."""
+    state = Proxy("")
+
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        methods = await reader.readexactly((await reader.readexactly(2))[1])
+        method = 2 if basic else 0
+        if method not in methods:
+            writer.write(b"\x05\xff")
+            writer.close()
+            return
+        writer.write(bytes([5, method]))
+        if basic:
+            await reader.readexactly(1)
+            given = [
+                (await reader.readexactly((await reader.readexactly(1))[0])).decode()
+                for _ in range(2)
+            ]
+            writer.write(b"\x01\x00" if tuple(given) == basic else b"\x01\x01")
+            if tuple(given) != basic:
+                writer.close()
+                return
+        await reader.readexactly(4)
+        host = (await reader.readexactly((await reader.readexactly(1))[0])).decode()
+        port = int.from_bytes(await reader.readexactly(2))
+        state.targets.append(f"SOCKS {host}:{port}")
+        upstream = await asyncio.open_connection("127.0.0.1", port)
+        writer.write(b"\x05\x00\x00\x01" + bytes(6))
+        await _join((reader, writer), upstream)
+
+    async with _listening(serve) as port:
+        state.address = f"socks5://localhost:{port}"
+        yield state
+
+
+_Stream = tuple[asyncio.StreamReader, asyncio.StreamWriter]
+
+
+@asynccontextmanager
+async def _listening(
+    serve: Callable[[asyncio.StreamReader, asyncio.StreamWriter], object],
+) -> AsyncIterator[int]:
+    tasks: set[asyncio.Task[None]] = set()
+
+    def accept(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        tasks.add(asyncio.ensure_future(serve(reader, writer)))  # type: ignore[arg-type]  # a coroutine
+
+    server = await asyncio.start_server(accept, "127.0.0.1", 0)
+    try:
+        yield server.sockets[0].getsockname()[1]
+    finally:
+        server.close()
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+
+async def _forward(
+    method: str,
+    target: str,
+    head: bytes,
+    reader: asyncio.StreamReader,
+    writer: asyncio.StreamWriter,
+) -> None:
+    authority = target if method == "CONNECT" else target.split("/")[2]
+    upstream = await asyncio.open_connection("127.0.0.1", int(authority.rpartition(":")[2]))
+    if method == "CONNECT":
+        writer.write(b"HTTP/1.1 200 Connected\r\n\r\n")
+    else:
+        path = "/" + target.split("/", 3)[3]
+        upstream[1].write(head.replace(target.encode(), path.encode(), 1))
+    await _join((reader, writer), upstream)
+
+
+async def _join(left: _Stream, right: _Stream) -> None:
+    async def pump(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        try:
+            while data := await reader.read(1 << 16):
+                writer.write(data)
+                await writer.drain()
+        except ConnectionError:
+            pass
+        finally:
+            writer.close()
+
+    await asyncio.gather(pump(left[0], right[1]), pump(right[0], left[1]))

@@ -1,0 +1,85 @@
+"""A Git server over SSH: asyncssh in front of the real ``git upload-pack``."""
+
+import asyncio
+import shlex
+from pathlib import Path
+from typing import Self
+
+import asyncssh
+
+from tests.fakes.gitrepository import Repository, environment
+
+
+class SshServer:
+    """Serves the repositories below ``root`` to the holders of the authorized keys."""
+
+    def __init__(
+        self,
+        root: Path,
+        *,
+        authorized: list[asyncssh.SSHKey],
+        accept_protocol: bool = True,
+    ) -> None:
+        self.root = root
+        self.host_key = asyncssh.generate_private_key("ssh-ed25519")
+        self.commands: list[str] = []
+        self.users: list[str] = []
+        self.base = ""
+        self.port = 0
+        self._authorized = authorized
+        self._accept_protocol = accept_protocol
+        self._acceptor: asyncssh.SSHAcceptor | None = None
+
+    @property
+    def known_hosts(self) -> bytes:
+        """Return what a client needs to know this server."""
+        key = self.host_key.export_public_key("openssh").decode().strip()
+        return f"[localhost]:{self.port} {key}\n".encode()
+
+    def repository(self, name: str, *, head: str = "main") -> Repository:
+        """Make an empty repository and serve it at ``<base>/<name>.git``."""
+        return Repository(self.root / f"{name}.git", url=f"{self.base}/{name}.git", head=head)
+
+    async def __aenter__(self) -> Self:
+        authorized = b"".join(key.export_public_key("openssh") for key in self._authorized)
+        self._acceptor = await asyncssh.listen(
+            "127.0.0.1",
+            0,
+            server_host_keys=[self.host_key],
+            authorized_client_keys=asyncssh.import_authorized_keys(authorized.decode()),
+            process_factory=self._run,
+            encoding=None,
+        )
+        self.port = self._acceptor.get_port()
+        self.base = f"ssh://git@localhost:{self.port}"
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        assert self._acceptor is not None
+        self._acceptor.close()
+        await self._acceptor.wait_closed()
+
+    async def _run(self, process: asyncssh.SSHServerProcess[bytes]) -> None:
+        self.commands.append(process.command or "")
+        self.users.append(process.get_extra_info("username"))
+        program, path = shlex.split(process.command or "")
+        directory = self.root / path.lstrip("/")
+        if program != "git-upload-pack" or not directory.is_dir():
+            process.stderr.write(b"ERROR: Repository not found.\n")
+            process.exit(1)
+            return
+        protocol = process.env.get("GIT_PROTOCOL", "") if self._accept_protocol else ""
+        child = await asyncio.create_subprocess_exec(
+            *("git", "upload-pack", str(directory)),
+            env=environment() | {"GIT_PROTOCOL": protocol},
+            stdin=asyncio.subprocess.PIPE,
+            stdout=asyncio.subprocess.PIPE,
+        )
+        try:
+            await process.redirect(stdin=child.stdin, stdout=child.stdout)
+            process.exit(await child.wait())
+        except BaseException:
+            child.kill()
+            raise
+        finally:
+            await child.wait()

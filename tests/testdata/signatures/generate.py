@@ -1,0 +1,158 @@
+"""Make authors with real gpg and ssh-keygen keys: good ones, expired, revoked, weak.
+
+Tests make them anew in every run, so nothing is checked in and nothing ages. To look at them, or to
+use them by hand: ``python -m tests.testdata.signatures.generate <empty directory>``.
+"""
+
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from tests.fakes.gitrepository import SigningKey
+
+LONG_AGO = "20200301T120000"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Author:
+    """A key pair: the half to trust, and how to sign with the other, directly or through git."""
+
+    name: str
+    public: bytes
+    key: SigningKey
+
+    def sign(self, payload: bytes, *, namespace: str = "git", digest: str = "") -> bytes:
+        """Make a detached signature."""
+        if self.key.format == "openpgp":
+            return _gpg(
+                Path(self.key.environment["GNUPGHOME"]),
+                *("--armor", "--local-user", self.key.key, "--detach-sign"),
+                stdin=payload,
+                at=LONG_AGO if self.name.startswith("expired") else "",
+            )
+        option = ["-O", f"hashalg={digest}"] if digest else []
+        return subprocess.run(
+            ["ssh-keygen", "-Y", "sign", "-n", namespace, *option, "-f", self.key.key],
+            input=payload,
+            capture_output=True,
+            check=True,
+        ).stdout
+
+
+@contextmanager
+def authors(directory: Path) -> Iterator[dict[str, Author]]:
+    """Make all authors below a directory; gpg's agent ends with the context."""
+    # The agent's socket has to fit into 107 characters.
+    with TemporaryDirectory(prefix="gpg-", dir="/tmp") as home:
+        try:
+            made = [
+                *_openpgp(Path(home)),
+                *(_ssh(directory, *kind) for kind in _SSH_KINDS),
+            ]
+            yield {author.name: author for author in made}
+        finally:
+            subprocess.run(
+                ["gpgconf", "--kill", "all"], env=os.environ | {"GNUPGHOME": home}, check=True
+            )
+
+
+_SSH_KINDS = (
+    ("ssh-ed25519", "ed25519", "256"),
+    ("ssh-stranger", "ed25519", "256"),
+    ("ssh-ecdsa-256", "ecdsa", "256"),
+    ("ssh-ecdsa-384", "ecdsa", "384"),
+    ("ssh-ecdsa-521", "ecdsa", "521"),
+    ("ssh-rsa", "rsa", "3072"),
+    ("ssh-rsa-1024", "rsa", "1024"),
+)
+
+
+def _ssh(directory: Path, name: str, kind: str, bits: str) -> Author:
+    path = directory / name
+    subprocess.run(
+        [
+            *("ssh-keygen", "-q", "-t", kind, "-b", bits, "-N", ""),
+            *("-C", f"{name}@example.org", "-f", str(path)),
+        ],
+        check=True,
+    )
+    public = path.with_name(f"{name}.pub").read_bytes()
+    return Author(name=name, public=public, key=SigningKey(format="ssh", key=str(path)))
+
+
+def _openpgp(home: Path) -> Iterator[Author]:
+    for name, kind, at, life in (
+        ("ed25519", "ed25519", "", "never"),
+        ("rsa", "rsa3072", "", "never"),
+        ("stranger", "ed25519", "", "never"),
+        ("revoked", "ed25519", "", "never"),
+        ("expired", "ed25519", LONG_AGO, "1y"),
+    ):
+        user = f"{name} <{name}@example.org>"
+        _gpg(
+            home,
+            *("--passphrase", "", "--quick-generate-key", user, kind, "sign", life),
+            at=at,
+        )
+        fingerprint = _fingerprint(home, name)
+        key = SigningKey(format="openpgp", key=fingerprint, environment={"GNUPGHOME": str(home)})
+        public = _gpg(home, "--armor", "--export", fingerprint)
+        if name == "revoked":
+            public = _revoke(home, fingerprint, public)
+        yield Author(name=name, public=public, key=key)
+    yield _with_expired_subkey(home)
+
+
+def _with_expired_subkey(home: Path) -> Author:
+    """Make a key that does not end, with a signing subkey that did after a year."""
+    user = "subkey <subkey@example.org>"
+    nothing = ("--passphrase", "")
+    _gpg(home, *nothing, "--quick-generate-key", user, "ed25519", "cert", "never", at=LONG_AGO)
+    fingerprint = _fingerprint(home, "subkey")
+    _gpg(home, *nothing, "--quick-add-key", fingerprint, "ed25519", "sign", "1y", at=LONG_AGO)
+    key = SigningKey(format="openpgp", key=fingerprint, environment={"GNUPGHOME": str(home)})
+    public = _gpg(home, "--armor", "--export", fingerprint)
+    return Author(name="expired-subkey", public=public, key=key)
+
+
+def _fingerprint(home: Path, name: str) -> str:
+    listing = _gpg(home, "--with-colons", "--list-keys", f"{name}@example.org").decode()
+    return next(line.split(":")[9] for line in listing.splitlines() if line.startswith("fpr"))
+
+
+def _revoke(home: Path, fingerprint: str, public: bytes) -> bytes:
+    """Return the public key with its revocation; the keyring here keeps it usable."""
+    # gpg puts a colon before the armour so that nobody imports it by mistake.
+    text = (home / "openpgp-revocs.d" / f"{fingerprint}.rev").read_text().replace(":-----", "-----")
+    with TemporaryDirectory(prefix="gpg-", dir="/tmp") as other:
+        _gpg(Path(other), "--import", stdin=public)
+        _gpg(Path(other), "--import", stdin=text[text.index("-----BEGIN") :].encode())
+        revoked = _gpg(Path(other), "--armor", "--export", fingerprint)
+        subprocess.run(
+            ["gpgconf", "--kill", "all"], env=os.environ | {"GNUPGHOME": other}, check=True
+        )
+    return revoked
+
+
+def _gpg(home: Path, *args: str, stdin: bytes = b"", at: str = "") -> bytes:
+    time = ["--faked-system-time", f"{at}!"] if at else []
+    return subprocess.run(
+        ["gpg", "--quiet", "--batch", "--pinentry-mode", "loopback", *time, *args],
+        env=os.environ | {"GNUPGHOME": str(home)},
+        input=stdin,
+        capture_output=True,
+        check=True,
+    ).stdout
+
+
+if __name__ == "__main__":
+    target = Path(sys.argv[1])
+    with authors(target) as made:
+        for author in made.values():
+            suffix = "sshpub" if author.key.format == "ssh" else "asc"
+            (target / f"{author.name}.{suffix}").write_bytes(author.public)

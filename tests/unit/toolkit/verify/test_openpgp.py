@@ -1,0 +1,138 @@
+"""What counts as an OpenPGP signature, against those of gpg."""
+
+import os
+import subprocess
+import sys
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from tests.testdata.signatures.generate import Author
+from toolkit.remote.gitobjects import Signed
+from toolkit.verify import openpgp
+from toolkit.verify.signature import VerificationError
+
+PAYLOAD = b"tree 4b825dc642cb6eb9a060e54bf8d69288fbee4904\n\nwhat was signed\n"
+
+
+def signed_by(author: Author, payload: bytes = PAYLOAD) -> Signed:
+    return Signed(payload=payload, signature=author.sign(payload))
+
+
+@pytest.mark.parametrize("name", ["ed25519", "rsa"])
+def test_signature_of_a_trusted_key_names_its_owner(authors: dict[str, Author], name: str) -> None:
+    author = authors[name]
+
+    signer = openpgp.verify(signed_by(author), {"keys.asc": author.public})
+
+    assert signer.identity == f"{name} <{name}@example.org>"
+    assert signer.fingerprint == author.key.key
+
+
+def test_signer_is_found_among_several_keyrings(authors: dict[str, Author]) -> None:
+    keyrings = {
+        "one.asc": authors["stranger"].public,
+        "two.asc": authors["rsa"].public + authors["ed25519"].public,
+    }
+
+    signer = openpgp.verify(signed_by(authors["ed25519"]), keyrings)
+
+    assert signer.fingerprint == authors["ed25519"].key.key
+
+
+def test_changed_payload_is_refused(authors: dict[str, Author]) -> None:
+    signed = signed_by(authors["ed25519"])
+    tampered = Signed(payload=signed.payload + b"more", signature=signed.signature)
+
+    with pytest.raises(VerificationError, match="no trusted OpenPGP key made this signature"):
+        openpgp.verify(tampered, {"keys.asc": authors["ed25519"].public})
+
+
+def test_signature_of_an_unknown_key_is_refused_and_the_key_named(
+    authors: dict[str, Author],
+) -> None:
+    with pytest.raises(VerificationError, match=authors["stranger"].key.key):
+        openpgp.verify(signed_by(authors["stranger"]), {"keys.asc": authors["ed25519"].public})
+
+
+def test_expired_key_is_refused_even_for_a_signature_from_its_lifetime(
+    authors: dict[str, Author],
+) -> None:
+    with pytest.raises(VerificationError, match="has expired"):
+        openpgp.verify(signed_by(authors["expired"]), {"keys.asc": authors["expired"].public})
+
+
+def test_expired_key_was_good_in_its_lifetime(authors: dict[str, Author]) -> None:
+    then = datetime(2020, 4, 1, tzinfo=UTC)
+
+    signer = openpgp.verify(
+        signed_by(authors["expired"]), {"keys.asc": authors["expired"].public}, now=then
+    )
+
+    assert signer.fingerprint == authors["expired"].key.key
+
+
+def test_revoked_key_is_refused(authors: dict[str, Author]) -> None:
+    with pytest.raises(VerificationError, match="revoked"):
+        openpgp.verify(signed_by(authors["revoked"]), {"keys.asc": authors["revoked"].public})
+
+
+def test_no_keyring_trusts_nobody(authors: dict[str, Author]) -> None:
+    with pytest.raises(VerificationError, match="no trusted OpenPGP key"):
+        openpgp.verify(signed_by(authors["ed25519"]), {})
+
+
+def test_file_without_a_key_is_named(authors: dict[str, Author]) -> None:
+    with pytest.raises(VerificationError, match=r"'readme\.txt' holds no OpenPGP public key"):
+        openpgp.verify(signed_by(authors["ed25519"]), {"readme.txt": b"hello"})
+
+
+def test_expired_subkey_of_a_good_key_is_refused(authors: dict[str, Author]) -> None:
+    author = authors["expired-subkey"]
+    signed = signed_by(author)
+    then = datetime(2020, 4, 1, tzinfo=UTC)
+
+    assert openpgp.verify(signed, {"keys.asc": author.public}, now=then)
+
+    with pytest.raises(VerificationError, match=r"signing subkey .* has expired"):
+        openpgp.verify(signed, {"keys.asc": author.public})
+
+
+@pytest.mark.parametrize("signature", [b"", b"-----BEGIN PGP SIGNATURE-----\nx", b"\x00\xff"])
+def test_damaged_signature_is_refused(authors: dict[str, Author], signature: bytes) -> None:
+    with pytest.raises(VerificationError):
+        openpgp.verify(
+            Signed(payload=PAYLOAD, signature=signature), {"a": authors["ed25519"].public}
+        )
+
+
+def test_messages_hold_no_backtrace() -> None:
+    code = (
+        "import sys\n"
+        "from toolkit.remote.gitobjects import Signed\n"
+        "from toolkit.verify import openpgp\n"
+        "from toolkit.verify.signature import VerificationError\n"
+        "try: openpgp.verify(Signed(payload=b'', signature=b'junk'), {})\n"
+        "except VerificationError as exc: print(exc)\n"
+    )
+
+    said = subprocess.run(
+        [sys.executable, "-c", code],
+        env=os.environ | {"RUST_BACKTRACE": "1"},
+        capture_output=True,
+        text=True,
+        check=True,
+    ).stdout
+
+    assert len(said.splitlines()) == 1
+    assert "no OpenPGP signature" in said
+
+
+def test_signature_is_good_without_an_end_of_the_key(authors: dict[str, Author]) -> None:
+    later = datetime.now(UTC) + timedelta(days=36500)
+
+    signer = openpgp.verify(
+        signed_by(authors["ed25519"]), {"keys.asc": authors["ed25519"].public}, now=later
+    )
+
+    assert signer.fingerprint == authors["ed25519"].key.key

@@ -1,0 +1,217 @@
+"""What counts as an SSH signature, against ssh-keygen's and against forgeries."""
+
+import base64
+import hashlib
+import struct
+
+import pytest
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec, ed25519, padding, rsa, utils
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.testdata.signatures.generate import Author
+from toolkit.remote.gitobjects import Signed
+from toolkit.verify import ssh
+from toolkit.verify.signature import VerificationError
+
+PAYLOAD = b"tree 4b825dc642cb6eb9a060e54bf8d69288fbee4904\n\nwhat was signed\n"
+GOOD = ["ssh-ed25519", "ssh-ecdsa-256", "ssh-ecdsa-384", "ssh-ecdsa-521", "ssh-rsa"]
+
+
+def string(data: bytes) -> bytes:
+    return struct.pack(">I", len(data)) + data
+
+
+def covered(payload: bytes, digest: str = "sha512") -> bytes:
+    parts = (b"git", b"", digest.encode(), hashlib.new(digest, payload).digest())
+    return b"SSHSIG" + b"".join(map(string, parts))
+
+
+def armored(public: bytes, signature: bytes, *, digest: str = "sha512", tail: bytes = b"") -> bytes:
+    blob = b"SSHSIG" + struct.pack(">I", 1)
+    blob += b"".join(map(string, (public, b"git", b"", digest.encode(), signature))) + tail
+    body = base64.encodebytes(blob)
+    return b"-----BEGIN SSH SIGNATURE-----\n" + body + b"-----END SSH SIGNATURE-----\n"
+
+
+def line(public: bytes) -> bytes:
+    kind = public[4 : 4 + int.from_bytes(public[:4])]
+    return kind + b" " + base64.b64encode(public) + b" made up\n"
+
+
+@pytest.mark.parametrize("name", GOOD)
+@pytest.mark.parametrize("digest", ["sha256", "sha512"])
+def test_signature_of_a_trusted_key_names_its_owner(
+    authors: dict[str, Author], name: str, digest: str
+) -> None:
+    author = authors[name]
+    signed = Signed(payload=PAYLOAD, signature=author.sign(PAYLOAD, digest=digest))
+
+    signer = ssh.verify(signed, {"team.sshpub": b"# a comment\n\n" + author.public})
+
+    assert signer.identity == f"{name}@example.org"
+    blob = hashlib.sha256(base64.b64decode(author.public.split()[1])).digest()
+    assert signer.fingerprint == "SHA256:" + base64.b64encode(blob).decode().rstrip("=")
+
+
+@pytest.mark.parametrize("name", GOOD)
+def test_changed_payload_is_refused(authors: dict[str, Author], name: str) -> None:
+    author = authors[name]
+    signed = Signed(payload=PAYLOAD + b"more", signature=author.sign(PAYLOAD))
+
+    with pytest.raises(VerificationError, match="does not match"):
+        ssh.verify(signed, {"a.sshpub": author.public})
+
+
+def test_key_that_is_not_trusted_is_refused_by_fingerprint(authors: dict[str, Author]) -> None:
+    signed = Signed(payload=PAYLOAD, signature=authors["ssh-stranger"].sign(PAYLOAD))
+
+    with pytest.raises(VerificationError, match=r"the SSH key SHA256:\S+ .* is not trusted"):
+        ssh.verify(signed, {"a.sshpub": authors["ssh-ed25519"].public})
+
+
+def test_signature_for_another_purpose_is_refused(authors: dict[str, Author]) -> None:
+    author = authors["ssh-ed25519"]
+    signed = Signed(payload=PAYLOAD, signature=author.sign(PAYLOAD, namespace="file"))
+
+    with pytest.raises(VerificationError, match="another purpose than git"):
+        ssh.verify(signed, {"a.sshpub": author.public})
+
+
+def test_short_rsa_key_is_refused(authors: dict[str, Author]) -> None:
+    author = authors["ssh-rsa-1024"]
+    signed = Signed(payload=PAYLOAD, signature=author.sign(PAYLOAD))
+
+    with pytest.raises(VerificationError, match="fewer than 2048 bits"):
+        ssh.verify(signed, {"a.sshpub": author.public})
+
+
+def test_rsa_with_sha1_is_refused() -> None:
+    key = rsa.generate_private_key(public_exponent=65537, key_size=2048)
+    numbers = key.public_key().public_numbers()
+    modulus = b"\0" + numbers.n.to_bytes(256)
+    public = b"".join(map(string, (b"ssh-rsa", numbers.e.to_bytes(3), modulus)))
+    raw = key.sign(covered(PAYLOAD), padding.PKCS1v15(), hashes.SHA1())  # noqa: S303  # the point
+    signature = armored(public, string(b"ssh-rsa") + string(raw))
+
+    with pytest.raises(VerificationError, match="too weak"):
+        ssh.verify(Signed(payload=PAYLOAD, signature=signature), {"a.sshpub": line(public)})
+
+
+def test_weak_digest_is_refused() -> None:
+    key, public = an_ed25519_key()
+    raw = key.sign(covered(PAYLOAD, "sha1"))
+    signature = armored(public, string(b"ssh-ed25519") + string(raw), digest="sha1")
+
+    with pytest.raises(VerificationError, match="other than SHA-256 or SHA-512"):
+        ssh.verify(Signed(payload=PAYLOAD, signature=signature), {"a.sshpub": line(public)})
+
+
+def test_bytes_behind_the_signature_are_refused() -> None:
+    key, public = an_ed25519_key()
+    signature = string(b"ssh-ed25519") + string(key.sign(covered(PAYLOAD)))
+    good = Signed(payload=PAYLOAD, signature=armored(public, signature))
+    bad = [
+        Signed(payload=PAYLOAD, signature=armored(public, signature, tail=b"\0")),
+        Signed(payload=PAYLOAD, signature=armored(public, signature + b"\0")),
+    ]
+
+    ssh.verify(good, {"a.sshpub": line(public)})
+
+    for signed in bad:
+        with pytest.raises(VerificationError, match="damaged"):
+            ssh.verify(signed, {"a.sshpub": line(public)})
+
+
+def test_authority_in_the_key_file_does_not_sign_itself(authors: dict[str, Author]) -> None:
+    author = authors["ssh-ed25519"]
+    signed = Signed(payload=PAYLOAD, signature=author.sign(PAYLOAD))
+
+    with pytest.raises(VerificationError, match="is not trusted"):
+        ssh.verify(signed, {"a.sshpub": b"cert-authority " + author.public})
+
+
+def test_options_before_a_key_are_passed_over(authors: dict[str, Author]) -> None:
+    author = authors["ssh-ed25519"]
+    signed = Signed(payload=PAYLOAD, signature=author.sign(PAYLOAD))
+
+    signer = ssh.verify(signed, {"a.sshpub": b'namespaces="git" ' + author.public})
+
+    assert signer.identity == "ssh-ed25519@example.org"
+
+
+@pytest.mark.parametrize("content", [b"hello", b"ssh-ed25519", b"ssh-ed25519 not/base64!"])
+def test_file_that_is_no_public_key_is_named(authors: dict[str, Author], content: bytes) -> None:
+    signed = Signed(payload=PAYLOAD, signature=authors["ssh-ed25519"].sign(PAYLOAD))
+
+    with pytest.raises(VerificationError, match=r"'bad\.sshpub' holds a line"):
+        ssh.verify(signed, {"bad.sshpub": content})
+
+
+@pytest.mark.parametrize("touched", [True, False])
+def test_security_key_counts_only_if_it_was_touched(*, touched: bool) -> None:
+    key, plain = an_ed25519_key()
+    raw_public = plain[-32:]
+    kind = b"sk-ssh-ed25519@openssh.com"
+    public = b"".join(map(string, (kind, raw_public, b"ssh:")))
+    presence = bytes([int(touched)]) + struct.pack(">I", 7)
+    statement = (
+        hashlib.sha256(b"ssh:").digest() + presence + hashlib.sha256(covered(PAYLOAD)).digest()
+    )
+    signature = armored(public, string(kind) + string(key.sign(statement)) + presence)
+    signed = Signed(payload=PAYLOAD, signature=signature)
+
+    if touched:
+        assert ssh.verify(signed, {"a.sshpub": line(public)}).identity == "made up"
+    else:
+        with pytest.raises(VerificationError, match="touch"):
+            ssh.verify(signed, {"a.sshpub": line(public)})
+
+
+def test_ecdsa_security_key_counts() -> None:
+    key = ec.generate_private_key(ec.SECP256R1())
+    point = key.public_key().public_bytes(
+        serialization.Encoding.X962, serialization.PublicFormat.UncompressedPoint
+    )
+    kind = b"sk-ecdsa-sha2-nistp256@openssh.com"
+    public = b"".join(map(string, (kind, b"nistp256", point, b"ssh:")))
+    presence = b"\x01" + struct.pack(">I", 7)
+    statement = (
+        hashlib.sha256(b"ssh:").digest() + presence + hashlib.sha256(covered(PAYLOAD)).digest()
+    )
+    r, s = utils.decode_dss_signature(key.sign(statement, ec.ECDSA(hashes.SHA256())))
+    pair = string(b"\0" + r.to_bytes(32)) + string(b"\0" + s.to_bytes(32))
+    signature = armored(public, string(kind) + string(pair) + presence)
+
+    signer = ssh.verify(Signed(payload=PAYLOAD, signature=signature), {"a.sshpub": line(public)})
+
+    assert signer.identity == "made up"
+
+
+@given(position=st.integers(min_value=0, max_value=130), flip=st.integers(1, 255))
+def test_no_changed_byte_of_a_signature_goes_unnoticed(position: int, flip: int) -> None:
+    key, public = an_ed25519_key(b"\x01" * 32)
+    signature = armored(public, string(b"ssh-ed25519") + string(key.sign(covered(PAYLOAD))))
+    blob = bytearray(base64.b64decode(b"".join(signature.splitlines()[1:-1])))
+    blob[position % len(blob)] ^= flip
+    body = base64.encodebytes(bytes(blob))
+    changed = b"-----BEGIN SSH SIGNATURE-----\n" + body + b"-----END SSH SIGNATURE-----"
+
+    with pytest.raises(VerificationError):
+        ssh.verify(Signed(payload=PAYLOAD, signature=changed), {"a.sshpub": line(public)})
+
+
+@given(junk=st.binary(max_size=400))
+def test_junk_is_refused_as_a_signature(junk: bytes) -> None:
+    body = base64.encodebytes(b"SSHSIG" + junk)
+    signature = b"-----BEGIN SSH SIGNATURE-----\n" + body + b"-----END SSH SIGNATURE-----"
+
+    with pytest.raises(VerificationError):
+        ssh.verify(Signed(payload=PAYLOAD, signature=signature), {})
+
+
+def an_ed25519_key(seed: bytes = b"\x02" * 32) -> tuple[ed25519.Ed25519PrivateKey, bytes]:
+    key = ed25519.Ed25519PrivateKey.from_private_bytes(seed)
+    raw = key.public_key().public_bytes_raw()
+    return key, string(b"ssh-ed25519") + string(raw)
