@@ -85,16 +85,17 @@ PROGRAMS: Final = (
 )
 
 
-def locate(*, report: Callable[[str], None]) -> Mapping[str, Path]:
-    """Return the path of every program, building those that are nowhere to be found.
+def locate(*names: str, report: Callable[[str], None] = lambda _: None) -> Mapping[str, Path]:
+    """Return the path of every (named) program, building those that are nowhere to be found.
 
     ``report`` is told in a line what was passed over and why.
 
     Raises:
         BuildError: a program has to be built and cannot be.
     """
-    found = {program.name: _find(program, report=report) for program in PROGRAMS}
-    missing = tuple(program for program in PROGRAMS if found[program.name] is None)
+    wanted = [program for program in PROGRAMS if program.name in names or not names]
+    found = {program.name: _find(program, report=report) for program in wanted}
+    missing = tuple(program for program in wanted if found[program.name] is None)
     if missing:
         _build(missing)
     return MappingProxyType(

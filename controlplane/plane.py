@@ -57,15 +57,18 @@ class ControlPlane:
         Raises:
             ControlPlaneError: it failed; carries what it wrote to standard error.
         """
-        answer = subprocess.run(
-            [self.kubectl_program, f"--kubeconfig={self.kubeconfig}", *arguments],
-            input=stdin,
-            stdin=subprocess.DEVNULL if stdin is None else None,
-            capture_output=True,
-            text=True,
-            timeout=timeout,
-            check=False,
-        )
+        command = [str(self.kubectl_program), f"--kubeconfig={self.kubeconfig}", *arguments]
+        try:
+            answer = subprocess.run(
+                command,
+                input=stdin or "",
+                capture_output=True,
+                text=True,
+                timeout=timeout,
+                check=False,
+            )
+        except subprocess.TimeoutExpired as exc:
+            raise ControlPlaneError(f"kubectl {arguments[0]}: no end after {timeout} s") from exc
         if answer.returncode != 0:
             raise ControlPlaneError(f"kubectl {' '.join(arguments)}: {answer.stderr.strip()}")
         return answer.stdout
@@ -212,7 +215,7 @@ def existing(context: str) -> Iterator[ControlPlane]:
     Raises:
         ControlPlaneError: there is no such context.
     """
-    kubectl = binaries.locate(report=lambda _: None)["kubectl"]
+    kubectl = binaries.locate("kubectl")["kubectl"]
     query = ("--raw", "--minify", "--flatten", "--output=json", f"--context={context}")
     answer = subprocess.run(
         [kubectl, "config", "view", *query],

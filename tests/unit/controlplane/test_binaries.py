@@ -57,6 +57,12 @@ def test_assets_of_the_user_come_first(place: Callable[..., Path]) -> None:
     assert found == {name: assets / name for name in VERSIONS}
 
 
+def test_only_what_is_asked_for_is_looked_for(place: Callable[..., Path]) -> None:
+    assets = place("assets", kubectl="Client Version: v1.36.3")
+
+    assert binaries.locate("kubectl") == {"kubectl": assets / "kubectl"}
+
+
 def test_what_was_built_comes_before_path(place: Callable[..., Path]) -> None:
     place("path", **VERSIONS)
     built = place("cache", **VERSIONS)
