@@ -95,7 +95,7 @@ class _Files:
         data = section.get(f"{name}-data")
         if data:
             try:
-                return base64.b64decode(str(data), validate=False)
+                return base64.b64decode("".join(str(data).split()), validate=True)
             except (binascii.Error, ValueError) as exc:
                 raise errors.KubeConfigError(f"kubeconfig field {name}-data is not base64") from exc
         path = section.get(name)
@@ -199,7 +199,7 @@ def _from_plugin(path: Path, context: str, namespace: str) -> ClusterConfig:
         return settings
 
     def token() -> str:
-        header = load().get_api_key_with_prefix("authorization") or ""
+        header = load().get_api_key_with_prefix("BearerToken") or ""
         return str(header).removeprefix("Bearer ")
 
     loaded = load()

@@ -127,15 +127,25 @@ class Elector:
 
     async def _release(self) -> None:
         """Give the lease up, so that a successor need not wait for its end."""
-        if not self._mine():
-            return
-        spec = {**self._lease["spec"], "holderIdentity": "", "leaseDurationSeconds": 1}
         try:
             async with asyncio.timeout(_RELEASE_SECONDS):
-                await self._write({**self._lease, "spec": {**spec, "renewTime": _timestamp()}})
+                if not await self._give_up():
+                    # A renewal was cut short after the server had taken it: read, then once more.
+                    await self._look()
+                    await self._give_up()
         except (errors.ApiError, TimeoutError) as exc:
             logger.warning("lease not released", extra={**self._fields(), "error": str(exc)})
         self._lease = {}
+
+    async def _give_up(self) -> bool:
+        if not self._mine():
+            return True
+        spec = {**self._lease["spec"], "holderIdentity": "", "leaseDurationSeconds": 1}
+        try:
+            await self._write({**self._lease, "spec": {**spec, "renewTime": _timestamp()}})
+        except errors.ConflictError:
+            return False
+        return True
 
     def _wanted(self) -> Json:
         old = self._lease.get("spec") or {}

@@ -1,0 +1,161 @@
+"""Kubeconfigs: ours may name files, a tenant's may not do anything but say where and who."""
+
+import base64
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from toolkit.kube import config
+from toolkit.kube.errors import KubeConfigError
+
+
+def encoded(text: str) -> str:
+    return base64.b64encode(text.encode()).decode()
+
+
+def kubeconfig(cluster: dict[str, Any] | None = None, user: dict[str, Any] | None = None) -> str:
+    return yaml.safe_dump(
+        {
+            "current-context": "here",
+            "contexts": [
+                {"name": "here", "context": {"cluster": "c", "user": "u", "namespace": "team"}},
+                {"name": "bare", "context": {"cluster": "c"}},
+            ],
+            "clusters": [
+                {"name": "c", "cluster": {"server": "https://example.com:6443/"} | (cluster or {})}
+            ],
+            "users": [{"name": "u", "user": user or {}}],
+        }
+    )
+
+
+def test_embedded_credentials_are_read() -> None:
+    text = kubeconfig(
+        {"certificate-authority-data": encoded("ca"), "tls-server-name": "other"},
+        {"client-certificate-data": encoded("cert"), "client-key-data": encoded("key")},
+    )
+
+    result = config.from_untrusted_kubeconfig(text)
+
+    assert result.server == "https://example.com:6443"
+    assert (result.ca, result.client_cert, result.client_key) == (b"ca", b"cert", b"key")
+    assert (result.namespace, result.tls_server_name) == ("team", "other")
+
+
+@pytest.mark.parametrize(
+    ("cluster", "user", "named"),
+    [
+        ({}, {"exec": {"command": "sh"}}, "exec"),
+        ({}, {"auth-provider": {"name": "gcp"}}, "auth-provider"),
+        ({}, {"tokenFile": "/var/run/secrets/kubernetes.io/serviceaccount/token"}, "tokenFile"),
+        ({}, {"client-certificate": "/etc/cert"}, "client-certificate"),
+        ({}, {"client-key": "/etc/key"}, "client-key"),
+        ({"certificate-authority": "/etc/ca"}, {}, "certificate-authority"),
+        ({"insecure-skip-tls-verify": True}, {}, "verify"),
+        ({"server": "http://example.com"}, {}, "https"),
+    ],
+)
+def test_a_tenant_s_kubeconfig_may_not(
+    cluster: dict[str, Any], user: dict[str, Any], named: str
+) -> None:
+    with pytest.raises(KubeConfigError, match=named):
+        config.from_untrusted_kubeconfig(kubeconfig(cluster, user))
+
+
+def test_insecure_tls_can_be_allowed() -> None:
+    text = kubeconfig({"insecure-skip-tls-verify": True}, {"token": "t"})
+
+    result = config.from_untrusted_kubeconfig(text, allow_insecure_tls=True)
+
+    assert result.insecure_skip_tls_verify
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "- a list",
+        "{",
+        "current-context: nowhere",
+        "clusters: 7",
+        kubeconfig({"certificate-authority-data": "%%%"}),
+        kubeconfig().replace("server:", "sever:"),
+    ],
+)
+def test_a_malformed_kubeconfig_is_refused_with_a_message(text: str) -> None:
+    with pytest.raises(KubeConfigError, match="kubeconfig"):
+        config.from_untrusted_kubeconfig(text)
+
+
+def test_credentials_do_not_show() -> None:
+    text = kubeconfig({}, {"client-key-data": encoded("hunter2"), "token": "hunter2"})
+
+    assert "hunter2" not in repr(config.from_untrusted_kubeconfig(text))
+
+
+def test_our_own_kubeconfig_may_name_files_beside_it(tmp_path: Path) -> None:
+    (tmp_path / "ca.crt").write_text("ca")
+    (tmp_path / "token").write_text("one\n")
+    path = tmp_path / "config"
+    path.write_text(kubeconfig({"certificate-authority": "ca.crt"}, {"tokenFile": "token"}))
+
+    result = config.from_environment(str(path))
+
+    assert result.ca == b"ca"
+    assert result.token
+    assert result.token() == "one"
+    (tmp_path / "token").write_text("two")
+    assert result.token() == "two"
+
+
+def test_a_missing_file_is_named(tmp_path: Path) -> None:
+    path = tmp_path / "config"
+    path.write_text(kubeconfig({"certificate-authority": "absent.crt"}))
+
+    with pytest.raises(KubeConfigError, match=r"absent\.crt"):
+        config.from_environment(str(path))
+
+
+def test_kubeconfig_variable_and_context_choose(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "config"
+    path.write_text(kubeconfig(user={"token": "secret"}))
+    monkeypatch.setenv("KUBECONFIG", f"{tmp_path}/absent:{path}")
+
+    chosen, bare = config.from_environment(), config.from_environment(context="bare")
+
+    assert chosen.token
+    assert chosen.namespace == "team"
+    assert bare.token is None
+    assert bare.namespace == "default"
+
+
+def test_no_kubeconfig_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("KUBECONFIG", str(tmp_path / "absent"))
+
+    with pytest.raises(KubeConfigError, match="absent"):
+        config.from_environment()
+
+
+def test_an_exec_user_is_asked_for_its_token(tmp_path: Path) -> None:
+    plugin = tmp_path / "plugin"
+    status = '{"token": "from-plugin", "expirationTimestamp": "2099-01-01T00:00:00Z"}'
+    credential = (
+        '{"apiVersion": "client.authentication.k8s.io/v1", "kind": "ExecCredential", '
+        f'"status": {status}}}'
+    )
+    plugin.write_text(f"#!/bin/sh\necho '{credential}'\n")
+    plugin.chmod(0o700)
+    path = tmp_path / "config"
+    api = "client.authentication.k8s.io/v1"
+    user = {"exec": {"apiVersion": api, "command": str(plugin), "interactiveMode": "Never"}}
+    path.write_text(kubeconfig(user=user))
+
+    result = config.from_environment(str(path))
+
+    assert result.server == "https://example.com:6443"
+    assert result.token
+    assert result.token() == "from-plugin"

@@ -1,0 +1,769 @@
+"""What the controller does around every pass, seen in the objects that it leaves behind."""
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+import prometheus_client
+import pytest
+
+import crds
+from crds.source import GitRepository
+from tests.fakes import virtualtime
+from tests.fakes.apiserver import FakeApiServer
+from toolkit.errors import AccessDeniedError, StalledError, TransientError, WaitingError
+from toolkit.kube.client import Client
+from toolkit.kube.controller import Controller, ControllerOptions, Outcome, Reconciliation
+from toolkit.kube.reconciliation import FINALIZER, REQUESTED_AT, Event
+from toolkit.objects import ObjectKey
+
+Pass = Reconciliation[GitRepository]
+REPOS = "gitrepositories"
+KEY = ObjectKey("default", "a")
+SPEC = {"url": "https://example.com/a", "interval": "10m"}
+
+
+class Bench:
+    """A controller at work on a fake server; reconcile and finalize are scripts of the test."""
+
+    def __init__(self, server: FakeApiServer, client: Client, **options: Any) -> None:
+        self.server = server
+        self.events: list[Event] = []
+        self.passes: list[frozenset[str]] = []
+        self.times: list[float] = []
+        self.finalized: list[str] = []
+        self.script: Callable[[Pass], Awaitable[Outcome]] = succeed
+        self.farewell: Callable[[Pass], Awaitable[None]] = nothing
+        settings = {"interval_jitter": 0.0, "concurrent": 2} | options
+        self.controller = Controller(
+            kind=crds.GIT_REPOSITORY,
+            client=client,
+            reconcile=self._reconcile,
+            finalize=self._finalize,
+            options=ControllerOptions(**settings),
+            recorder=self,
+            field_manager="gotk-source-controller",
+        )
+
+    def emit(self, event: Event) -> None:
+        self.events.append(event)
+
+    async def _reconcile(self, rec: Pass) -> Outcome:
+        self.passes.append(rec.triggers)
+        self.times.append(asyncio.get_running_loop().time())
+        return await self.script(rec)
+
+    async def _finalize(self, rec: Pass) -> None:
+        await self.farewell(rec)
+        self.finalized.append(rec.key.name)
+
+    async def until(self, condition: Callable[[], object]) -> None:
+        pause = 0.01
+        async with asyncio.timeout(3600):
+            while not condition():
+                await asyncio.sleep(pause)
+                pause = min(pause * 1.3, 5.0)
+
+    async def idle(self) -> None:
+        await asyncio.sleep(0.2)
+
+    def put(self, name: str = "a", **meta: Any) -> None:
+        self.server.put(REPOS, name, spec=dict(SPEC), metadata=meta)
+
+    @property
+    def object(self) -> dict[str, Any]:
+        return self.server.objects[(REPOS, "default", "a")]
+
+    @property
+    def status(self) -> dict[str, Any]:
+        status: dict[str, Any] = self.object.get("status", {})
+        return status
+
+    def condition(self, type_: str) -> tuple[str, str, str] | None:
+        for entry in self.status.get("conditions", []):
+            if entry["type"] == type_:
+                return entry["status"], entry["reason"], entry["message"]
+        return None
+
+    @property
+    def status_patches(self) -> int:
+        return self.server.count("PATCH", "/status")
+
+
+async def succeed(_: Pass) -> Outcome:
+    return Outcome(message="fine", requeue_after=600)
+
+
+async def nothing(_: Pass) -> None:
+    return None
+
+
+def raising(exc: BaseException) -> Callable[[Pass], Awaitable[Outcome]]:
+    async def script(_: Pass) -> Outcome:
+        raise exc
+
+    return script
+
+
+def work(scenario: Callable[[Bench], Awaitable[None]], **options: Any) -> Bench:
+    """Run a controller while the scenario acts; stop it gracefully at the end."""
+
+    async def main() -> Bench:
+        server = FakeApiServer()
+        async with server.running() as client:
+            bench = Bench(server, client, **options)
+            watching = asyncio.create_task(bench.controller.informer.run())
+            running = asyncio.create_task(bench.controller.run())
+            await bench.controller.informer.wait_synced()
+            await bench.idle()
+            try:
+                await scenario(bench)
+            finally:
+                await bench.controller.stop()
+                watching.cancel()
+                await asyncio.wait([watching, running])
+            running.result()
+        return bench
+
+    return virtualtime.run(main)
+
+
+def test_success_is_ready_with_finalizer_and_observed_generation() -> None:
+    async def scenario(bench: Bench) -> None:
+        bench.put(generation=3)
+        await bench.until(lambda: bench.condition("Ready"))
+        await bench.idle()
+
+    bench = work(scenario)
+
+    assert bench.object["metadata"]["finalizers"] == [FINALIZER]
+    assert bench.condition("Ready") == ("True", "Succeeded", "fine")
+    assert bench.status["observedGeneration"] == 3
+    assert [entry["type"] for entry in bench.status["conditions"]] == ["Ready"]
+    assert bench.status["conditions"][0]["observedGeneration"] == 3
+
+
+def test_own_writes_start_no_pass() -> None:
+    async def scenario(bench: Bench) -> None:
+        bench.put()
+        await bench.until(lambda: bench.condition("Ready"))
+        await asyncio.sleep(60)
+
+    bench = work(scenario)
+
+    assert bench.passes == [{"spec"}]
+    assert bench.status_patches == 1
+
+
+def test_objects_that_are_there_at_the_start_get_a_start_pass() -> None:
+    async def main() -> Bench:
+        server = FakeApiServer()
+        async with server.running() as client:
+            bench = Bench(server, client)
+            bench.put()
+            watching = asyncio.create_task(bench.controller.informer.run())
+            await bench.controller.informer.wait_synced()
+            running = asyncio.create_task(bench.controller.run())
+            await bench.until(lambda: bench.condition("Ready"))
+            await bench.controller.stop()
+            watching.cancel()
+            await asyncio.wait([watching, running])
+        return bench
+
+    assert virtualtime.run(main).passes == [{"start"}]
+
+
+def test_the_interval_starts_the_next_pass() -> None:
+    async def scenario(bench: Bench) -> None:
+        bench.put()
+        await bench.until(lambda: len(bench.passes) == 3)
+
+    bench = work(scenario)
+
+    assert bench.passes == [{"spec"}, {"interval"}, {"interval"}]
+    assert bench.times[1] - bench.times[0] == pytest.approx(600, abs=1)
+
+
+def test_the_interval_is_spread() -> None:
+    async def scenario(bench: Bench) -> None:
+        for number in range(8):
+            bench.put(f"repo-{number}")
+        await bench.until(lambda: len(bench.passes) == 16)
+
+    bench = work(scenario, interval_jitter=0.05)
+
+    second = bench.times[8:]
+    assert max(second) - min(second) > 1
+    assert all(569 < when < 632 for when in second)
+
+
+def test_an_unchanged_result_writes_nothing_and_tells_nothing() -> None:
+    async def scenario(bench: Bench) -> None:
+        bench.put()
+        await bench.until(lambda: len(bench.passes) == 3)
+        await bench.idle()
+
+    bench = work(scenario)
+
+    assert bench.status_patches == 1
+    assert [event.message for event in bench.events] == ["fine"]
+
+
+def test_a_change_of_the_spec_starts_a_pass() -> None:
+    async def scenario(bench: Bench) -> None:
+        bench.put()
+        await bench.until(lambda: bench.condition("Ready"))
+        bench.server.edit(REPOS, "a", lambda obj: obj["metadata"].update(generation=2))
+        await bench.until(lambda: len(bench.passes) == 2)
+        await bench.idle()
+
+    bench = work(scenario)
+
+    assert bench.passes == [{"spec"}, {"spec"}]
+    assert bench.status["observedGeneration"] == 2
+
+
+def test_a_request_starts_a_pass_and_is_acknowledged() -> None:
+    async def scenario(bench: Bench) -> None:
+        bench.put()
+        await bench.until(lambda: bench.condition("Ready"))
+        bench.put(annotations={REQUESTED_AT: "now"})
+        await bench.until(lambda: "lastHandledReconcileAt" in bench.status)
+        await bench.idle()
+
+    bench = work(scenario)
+
+    assert bench.passes == [{"spec"}, {"requested"}]
+    assert bench.status["lastHandledReconcileAt"] == "now"
+
+
+def test_a_quiet_pass_still_acknowledges_a_request() -> None:
+    async def script(_: Pass) -> Outcome:
+        return Outcome(message="other words", quiet=True)
+
+    async def scenario(bench: Bench) -> None:
+        bench.put()
+        await bench.until(lambda: bench.condition("Ready"))
+        bench.script = script
+        bench.controller.enqueue(KEY, "source")
+        await bench.until(lambda: len(bench.passes) == 2)
+        await bench.idle()
+        assert bench.condition("Ready") == ("True", "Succeeded", "fine")
+        bench.put(annotations={REQUESTED_AT: "now"})
+        await bench.until(lambda: "lastHandledReconcileAt" in bench.status)
+
+    bench = work(scenario)
+
+    assert [event.message for event in bench.events] == ["fine"]
+
+
+def test_a_quiet_pass_clears_an_earlier_failure() -> None:
+    async def script(_: Pass) -> Outcome:
+        return Outcome(message="fine again", quiet=True)
+
+    async def scenario(bench: Bench) -> None:
+        bench.script = raising(TransientError("no route", reason="FetchFailed"))
+        bench.put()
+        await bench.until(lambda: bench.condition("Ready"))
+        bench.script = script
+        await bench.until(lambda: (bench.condition("Ready") or ("",))[0] == "True")
+
+    bench = work(scenario)
+
+    assert bench.condition("Reconciling") is None
+
+
+def test_a_transient_error_is_retried_with_back_off() -> None:
+    async def scenario(bench: Bench) -> None:
+        bench.script = raising(TransientError("no route", reason="FetchFailed"))
+        bench.put()
+        await bench.until(lambda: len(bench.passes) == 4)
+
+    bench = work(scenario, min_retry_delay=1.0)
+
+    assert bench.condition("Ready") == ("False", "FetchFailed", "no route")
+    assert bench.condition("Reconciling") == ("True", "ProgressingWithRetry", "no route")
+    assert bench.condition("Stalled") is None
+    assert "observedGeneration" not in bench.status
+    assert bench.passes[1:] == [{"retry"}] * 3
+    gaps = [after - before for before, after in zip(bench.times, bench.times[1:], strict=False)]
+    for gap, expected in zip(gaps, [1, 2, 4], strict=True):
+        assert gap == pytest.approx(expected, rel=0.2)
+    assert {event.severity for event in bench.events} == {"error"}
+    assert bench.status_patches == 1
+
+
+def test_success_starts_the_back_off_anew() -> None:
+    async def scenario(bench: Bench) -> None:
+        bench.script = raising(TransientError("no route"))
+        bench.put()
+        await bench.until(lambda: len(bench.passes) == 4)
+        bench.script = succeed
+        await bench.until(lambda: (bench.condition("Ready") or ("",))[0] == "True")
+        bench.script = raising(TransientError("no route"))
+        bench.controller.enqueue(KEY, "source")
+        await bench.until(lambda: len(bench.passes) == 7)
+
+    bench = work(scenario, min_retry_delay=1.0)
+
+    assert bench.times[6] - bench.times[5] == pytest.approx(1, rel=0.2)
+
+
+@pytest.mark.parametrize("error", [StalledError, AccessDeniedError])
+def test_a_stalled_object_waits_for_a_change(error: type[StalledError]) -> None:
+    async def scenario(bench: Bench) -> None:
+        bench.script = raising(error("bad url", reason="URLInvalid"))
+        bench.put()
+        await bench.until(lambda: bench.condition("Stalled"))
+        await asyncio.sleep(3600)
+
+    bench = work(scenario)
+
+    assert len(bench.passes) == 1
+    assert bench.condition("Ready") == ("False", "URLInvalid", "bad url")
+    assert bench.condition("Stalled") == ("True", "URLInvalid", "bad url")
+    assert bench.condition("Reconciling") is None
+    assert bench.status["observedGeneration"] == 1
+
+
+def test_a_waiting_object_is_looked_at_after_the_dependency_delay() -> None:
+    async def scenario(bench: Bench) -> None:
+        bench.script = raising(WaitingError("dependency 'x/y' is not ready"))
+        bench.put()
+        await bench.until(lambda: len(bench.passes) == 3)
+
+    bench = work(scenario, requeue_dependency=30.0)
+
+    assert bench.condition("Ready") == (
+        "False",
+        "DependencyNotReady",
+        "dependency 'x/y' is not ready",
+    )
+    assert bench.passes[1:] == [{"dependency"}] * 2
+    assert bench.times[2] - bench.times[1] == pytest.approx(30, abs=1)
+    assert [event.severity for event in bench.events] == ["info"]
+
+
+def test_a_waiting_error_may_say_when() -> None:
+    async def scenario(bench: Bench) -> None:
+        bench.script = raising(WaitingError("soon", retry_after=2.0))
+        bench.put()
+        await bench.until(lambda: len(bench.passes) == 2)
+
+    bench = work(scenario)
+
+    assert bench.times[1] - bench.times[0] == pytest.approx(2, abs=0.5)
+
+
+def test_an_unexpected_error_shows_no_internals_and_is_retried(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    async def scenario(bench: Bench) -> None:
+        bench.script = raising(KeyError("hunter2"))
+        bench.put()
+        await bench.until(lambda: len(bench.passes) == 2)
+
+    bench = work(scenario)
+
+    ready = bench.condition("Ready")
+    assert ready
+    assert ready[1] == "ReconciliationFailed"
+    assert "internal error (KeyError)" in ready[2]
+    assert "hunter2" not in str(bench.status)
+    assert any(record.exc_info for record in caplog.records)
+
+
+def test_an_error_from_a_task_group_is_seen_through() -> None:
+    async def script(rec: Pass) -> Outcome:
+        async with asyncio.TaskGroup() as group:
+            group.create_task(raising(StalledError("bad", reason="Bad"))(rec))  # type: ignore[arg-type] # a coroutine
+        raise AssertionError
+
+    async def scenario(bench: Bench) -> None:
+        bench.script = script
+        bench.put()
+        await bench.until(lambda: bench.condition("Stalled"))
+
+    assert work(scenario).condition("Stalled") == ("True", "Bad", "bad")
+
+
+def test_a_suspended_object_is_left_alone_until_it_is_resumed() -> None:
+    async def scenario(bench: Bench) -> None:
+        bench.server.put(REPOS, "a", spec={**SPEC, "suspend": True})
+        await asyncio.sleep(60)
+        assert not bench.passes
+        assert not bench.status_patches
+        bench.server.put(REPOS, "a", spec=SPEC, metadata={"generation": 2})
+        await bench.until(lambda: bench.condition("Ready"))
+
+    assert work(scenario).passes == [{"spec"}]
+
+
+def test_suspending_cancels_the_planned_pass() -> None:
+    async def scenario(bench: Bench) -> None:
+        bench.put()
+        await bench.until(lambda: bench.condition("Ready"))
+        suspended = {"spec": {**SPEC, "suspend": True}}
+        bench.server.edit(REPOS, "a", lambda obj: obj.update(suspended))
+        bench.server.edit(REPOS, "a", lambda obj: obj["metadata"].update(generation=2))
+        await asyncio.sleep(2000)
+
+    assert len(work(scenario).passes) == 1
+
+
+def test_a_deleted_object_is_finalized_and_released() -> None:
+    async def scenario(bench: Bench) -> None:
+        bench.put(finalizers=["other.example.com"])
+        await bench.until(lambda: bench.condition("Ready"))
+        bench.server.remove(REPOS, "a")
+        await bench.until(lambda: bench.object["metadata"]["finalizers"] == ["other.example.com"])
+        await bench.idle()
+
+    bench = work(scenario)
+
+    assert bench.finalized == ["a"]
+    assert len(bench.passes) == 1
+
+
+def test_a_suspended_object_is_finalized_too() -> None:
+    async def scenario(bench: Bench) -> None:
+        meta = {"finalizers": [FINALIZER]}
+        bench.server.put(REPOS, "a", spec={**SPEC, "suspend": True}, metadata=meta)
+        await bench.idle()
+        bench.server.remove(REPOS, "a")
+        await bench.until(lambda: not bench.server.objects)
+
+    assert work(scenario).finalized == ["a"]
+
+
+def test_a_failing_finalizer_keeps_the_object_and_is_retried() -> None:
+    async def refuse(_: Pass) -> None:
+        raise TransientError("cannot delete", reason="DeletionFailed")
+
+    async def scenario(bench: Bench) -> None:
+        bench.farewell = refuse
+        bench.put()
+        await bench.until(lambda: bench.condition("Ready"))
+        bench.server.remove(REPOS, "a")
+        await bench.until(lambda: (bench.condition("Ready") or ("",))[0] == "False")
+        assert bench.object["metadata"]["finalizers"] == [FINALIZER]
+        bench.farewell = nothing
+        await bench.until(lambda: not bench.server.objects)
+
+    assert work(scenario).finalized == ["a"]
+
+
+def test_another_controller_s_finalizer_survives_a_conflict() -> None:
+    async def scenario(bench: Bench) -> None:
+        async def meddle(_: Pass) -> None:
+            bench.server.edit(
+                REPOS, "a", lambda obj: obj["metadata"]["finalizers"].append("late.io")
+            )
+
+        bench.farewell = meddle
+        bench.put()
+        await bench.until(lambda: bench.condition("Ready"))
+        bench.server.remove(REPOS, "a")
+        await bench.until(lambda: bench.object["metadata"]["finalizers"] == ["late.io"])
+        await bench.idle()
+
+    bench = work(scenario)
+
+    assert bench.finalized == ["a"]
+
+
+def test_an_object_deleted_during_its_pass_is_nobody_s_error(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    async def scenario(bench: Bench) -> None:
+        async def vanish(_: Pass) -> Outcome:
+            del bench.server.objects[(REPOS, "default", "a")]
+            return Outcome(message="fine", requeue_after=1)
+
+        bench.script = vanish
+        bench.put()
+        await bench.until(lambda: bench.passes)
+        await bench.idle()
+
+    with caplog.at_level(logging.WARNING):
+        bench = work(scenario)
+
+    assert not bench.events
+    assert not caplog.records
+
+
+def test_progress_shows_at_once_and_costs_one_patch() -> None:
+    shown: list[Any] = []
+
+    async def scenario(bench: Bench) -> None:
+        async def script(rec: Pass) -> Outcome:
+            rec.status({"sourceVerificationMode": "HEAD"})
+            for step in ("one", "two", "three"):
+                await rec.progress(step)
+                shown.append((bench.condition("Ready"), bench.status.get("sourceVerificationMode")))
+            return Outcome(message="fine")
+
+        bench.script = script
+        bench.put()
+        await bench.until(lambda: (bench.condition("Ready") or ("",))[0] == "True")
+
+    bench = work(scenario)
+
+    assert shown == [(("Unknown", "Progressing", "one"), "HEAD")] * 3
+    assert bench.status_patches == 2
+    assert bench.condition("Reconciling") is None
+
+
+def test_status_fields_are_written_even_when_the_pass_fails() -> None:
+    async def script(rec: Pass) -> Outcome:
+        rec.status({"observedIgnore": "*.md"})
+        rec.mark("FetchFailed", "True", "Timeout", "too slow")
+        raise TransientError("too slow", reason="Timeout")
+
+    async def scenario(bench: Bench) -> None:
+        bench.script = script
+        bench.put()
+        await bench.until(lambda: bench.condition("Ready"))
+
+    bench = work(scenario)
+
+    assert bench.status["observedIgnore"] == "*.md"
+    assert bench.condition("FetchFailed") == ("True", "Timeout", "too slow")
+
+
+def test_a_field_set_to_none_is_removed() -> None:
+    async def setting(rec: Pass) -> Outcome:
+        rec.status({"observedIgnore": "*.md"})
+        return Outcome(message="fine")
+
+    async def removing(rec: Pass) -> Outcome:
+        rec.status({"observedIgnore": None})
+        return Outcome(message="fine")
+
+    async def scenario(bench: Bench) -> None:
+        bench.script = setting
+        bench.put()
+        await bench.until(lambda: bench.status.get("observedIgnore"))
+        bench.script = removing
+        bench.controller.enqueue(KEY, "source")
+        await bench.until(lambda: "observedIgnore" not in bench.status)
+
+    work(scenario)
+
+
+def test_an_object_that_goes_on_progressing_is_not_acknowledged_yet() -> None:
+    async def script(_: Pass) -> Outcome:
+        return Outcome(message="checking health", reason="Progressing", ready="Unknown")
+
+    async def scenario(bench: Bench) -> None:
+        bench.script = script
+        bench.put(annotations={REQUESTED_AT: "now"})
+        await bench.until(lambda: bench.condition("Ready"))
+        assert bench.condition("Ready") == ("Unknown", "Progressing", "checking health")
+        assert bench.condition("Reconciling") == ("True", "Progressing", "checking health")
+        assert "lastHandledReconcileAt" not in bench.status
+        assert "observedGeneration" not in bench.status
+        bench.script = succeed
+        bench.controller.enqueue(KEY, "health")
+        await bench.until(lambda: "lastHandledReconcileAt" in bench.status)
+
+    bench = work(scenario)
+
+    assert bench.passes == [{"spec", "requested"}, {"health"}]
+
+
+def test_a_pass_never_works_on_a_state_older_than_its_own_last_write() -> None:
+    seen: list[str | None] = []
+
+    async def script(rec: Pass) -> Outcome:
+        seen.append(rec.obj.status.observed_ignore)
+        rec.status({"observedIgnore": f"pass {len(seen)}"})
+        return Outcome(message=f"pass {len(seen)}")
+
+    async def scenario(bench: Bench) -> None:
+        bench.script = script
+        bench.put()
+        await bench.until(lambda: len(seen) == 1)
+        bench.server.deaf = True
+        bench.controller.enqueue(KEY, "source")
+        await bench.until(lambda: len(seen) == 2)
+        bench.controller.enqueue(KEY, "source")
+        await bench.until(lambda: len(seen) == 3)
+        await bench.idle()
+
+    work(scenario)
+
+    assert seen == [None, "pass 1", "pass 2"]
+
+
+def test_a_spec_change_during_a_pass_gets_its_own_pass() -> None:
+    async def scenario(bench: Bench) -> None:
+        async def script(_: Pass) -> Outcome:
+            if len(bench.passes) == 1:
+                bench.server.edit(REPOS, "a", lambda obj: obj["metadata"].update(generation=2))
+                await asyncio.sleep(1)
+            return Outcome(message="fine")
+
+        bench.script = script
+        bench.put()
+        await bench.until(lambda: bench.status.get("observedGeneration") == 2)
+        await bench.idle()
+
+    bench = work(scenario)
+
+    assert bench.passes == [{"spec"}, {"spec"}]
+
+
+def test_a_status_that_cannot_be_written_is_held_on_to_through_an_outage() -> None:
+    async def scenario(bench: Bench) -> None:
+        bench.server.fail("PATCH", "/status", 503, times=4)
+        bench.put()
+        await bench.until(lambda: bench.condition("Ready"))
+        await bench.idle()
+
+    bench = work(scenario)
+
+    assert bench.passes == [{"spec"}]
+    assert bench.status_patches == 5
+
+
+def test_a_status_that_is_refused_is_retried_by_another_pass() -> None:
+    async def scenario(bench: Bench) -> None:
+        bench.server.fail("PATCH", "/status", 422, times=2, reason="Invalid")
+        bench.put()
+        await bench.until(lambda: bench.condition("Ready"))
+
+    assert work(scenario).passes == [{"spec"}, {"retry"}, {"retry"}]
+
+
+def test_retry_interval_replaces_the_back_off() -> None:
+    async def main() -> Bench:
+        server = FakeApiServer()
+        async with server.running() as client:
+            bench = Bench(server, client)
+            bench.controller = Controller(
+                kind=crds.GIT_REPOSITORY,
+                client=client,
+                reconcile=bench._reconcile,
+                finalize=bench._finalize,
+                options=ControllerOptions(),
+                recorder=bench,
+                field_manager="gotk-source-controller",
+                retry_interval=lambda _: 7.0,
+            )
+            bench.script = raising(TransientError("no route"))
+            bench.put()
+            watching = asyncio.create_task(bench.controller.informer.run())
+            running = asyncio.create_task(bench.controller.run())
+            await bench.until(lambda: len(bench.passes) == 4)
+            await bench.controller.stop()
+            watching.cancel()
+            await asyncio.wait([watching, running])
+        return bench
+
+    bench = virtualtime.run(main)
+
+    assert bench.times[3] - bench.times[2] == pytest.approx(7, abs=0.5)
+
+
+def test_stop_lets_running_passes_finish_and_takes_nothing_new() -> None:
+    async def slow(_: Pass) -> Outcome:
+        await asyncio.sleep(10)
+        return Outcome(message="finished")
+
+    async def scenario(bench: Bench) -> None:
+        bench.script = slow
+        for name in ("a", "b", "c"):
+            bench.put(name)
+        await bench.until(lambda: len(bench.passes) == 2)
+        await bench.controller.stop()
+
+    bench = work(scenario)
+
+    assert len(bench.passes) == 2
+    assert bench.condition("Ready") == ("True", "Succeeded", "finished")
+
+
+def test_stop_cancels_passes_after_the_grace_and_they_write_nothing() -> None:
+    async def endless(_: Pass) -> Outcome:
+        await asyncio.sleep(1e9)
+        raise AssertionError
+
+    async def scenario(bench: Bench) -> None:
+        bench.script = endless
+        bench.put()
+        await bench.until(lambda: bench.passes)
+        await bench.controller.stop()
+        assert asyncio.get_running_loop().time() < 40
+
+    bench = work(scenario, grace=30.0)
+
+    assert bench.condition("Ready") is None
+
+
+def test_enqueue_ignores_unknown_objects() -> None:
+    async def scenario(bench: Bench) -> None:
+        await bench.controller.informer.wait_synced()
+        bench.controller.enqueue(ObjectKey("default", "nobody"), "source")
+        await bench.idle()
+
+    assert not work(scenario).passes
+
+
+def test_series_of_an_object_follow_its_life() -> None:
+    labels = {"kind": "GitRepository", "name": "a", "namespace": "default"}
+
+    def sample(name: str, **more: str) -> float | None:
+        return prometheus_client.REGISTRY.get_sample_value(name, labels | more)
+
+    async def scenario(bench: Bench) -> None:
+        bench.script = raising(TransientError("no route"))
+        bench.put()
+        await bench.until(lambda: bench.condition("Ready"))
+        await bench.idle()
+        assert sample("gotk_reconcile_condition", type="Ready", status="False") == 1
+        assert (sample("gotk_reconcile_error_total") or 0) >= 1
+        bench.script = succeed
+        await bench.until(lambda: (bench.condition("Ready") or ("",))[0] == "True")
+        await bench.idle()
+        assert sample("gotk_reconcile_condition", type="Ready", status="True") == 1
+        assert sample("gotk_reconcile_condition", type="Ready", status="False") == 0
+        assert sample("gotk_suspend_status") == 0
+        assert (sample("gotk_reconcile_duration_seconds_count") or 0) >= 2
+        bench.server.remove(REPOS, "a")
+        await bench.until(lambda: not bench.server.objects)
+        await bench.idle()
+
+    work(scenario)
+
+    assert sample("gotk_suspend_status") is None
+    assert sample("gotk_reconcile_duration_seconds_count") is None
+    assert sample("gotk_reconcile_error_total") is None
+
+
+def test_log_lines_carry_flux_s_keys(caplog: pytest.LogCaptureFixture) -> None:
+    async def script(rec: Pass) -> Outcome:
+        rec.revision = "main@sha1:abc"
+        return Outcome(message="fine", requeue_after=600)
+
+    async def scenario(bench: Bench) -> None:
+        bench.script = script
+        bench.put()
+        await bench.until(lambda: bench.condition("Ready"))
+        await bench.idle()
+
+    with caplog.at_level(logging.INFO):
+        bench = work(scenario)
+
+    record = next(r for r in caplog.records if "Reconciliation finished" in r.getMessage())
+    fields = record.__dict__["fields"]
+    assert record.getMessage().endswith(", next run in 10m0s")
+    assert fields["controller"] == "gitrepository"
+    assert fields["controllerGroup"] == "source.toolkit.fluxcd.io"
+    assert fields["controllerKind"] == "GitRepository"
+    assert fields["GitRepository"] == {"name": "a", "namespace": "default"}
+    assert (fields["name"], fields["namespace"]) == ("a", "default")
+    assert fields["revision"] == "main@sha1:abc"
+    assert fields["reconcileID"]
+    assert bench.events[0].metadata == {"revision": "main@sha1:abc"}

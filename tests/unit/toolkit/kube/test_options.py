@@ -1,0 +1,87 @@
+"""The flags are Flux's: names, defaults, notations."""
+
+import dataclasses
+
+import pytest
+
+from toolkit.kube import options
+
+COMPONENTS = ("source", "kustomize")
+
+
+def parse(*argv: str) -> options.Options:
+    return options.parse(argv, components=COMPONENTS)
+
+
+def test_the_table_and_the_dataclass_agree_on_names_and_defaults(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.delenv("RUNTIME_NAMESPACE", raising=False)
+    names = [flag.name.replace("-", "_") for flag in options.FLAGS]
+
+    assert sorted(names) == sorted(field.name for field in dataclasses.fields(options.Options))
+    assert parse() == options.Options(components=COMPONENTS)
+
+
+def test_go_durations_and_bare_booleans_are_understood() -> None:
+    result = parse(
+        "--min-retry-delay=1m30s",
+        "--max-retry-delay",
+        "2h",
+        "--enable-leader-election",
+        "--watch-all-namespaces=false",
+        "--feature-gates=A=true,B=false",
+    )
+
+    assert (result.min_retry_delay, result.max_retry_delay) == (90.0, 7200.0)
+    assert result.enable_leader_election
+    assert not result.watch_all_namespaces
+    assert result.feature_gates == {"A": True, "B": False}
+
+
+@pytest.mark.parametrize(
+    ("argv", "message"),
+    [
+        (["--concurent=3"], "did you mean --concurrent?"),
+        (["--requeue-dependency=fast"], "invalid duration 'fast'"),
+        (["--log-level=loud"], "loud"),
+        (["--no-remote-bases=maybe"], "'maybe' is neither true nor false"),
+        (["--components=sauce"], "no component 'sauce'; there are source, kustomize"),
+        (["--concur=3"], "unrecognized arguments"),
+    ],
+)
+def test_a_wrong_line_is_explained(
+    argv: list[str], message: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit) as caught:
+        parse(*argv)
+
+    assert caught.value.code == 2
+    assert message in capsys.readouterr().err
+
+
+def test_controller_settings_follow_the_flags() -> None:
+    result = parse("--watch-all-namespaces=false", "--watch-label-selector=key=shard1")
+
+    settings = result.controller(concurrent=2, namespace="own")
+
+    assert (settings.concurrent, settings.namespace) == (2, "own")
+    assert settings.label_selector == "key=shard1"
+    assert settings.interval_jitter == 0.05
+    assert parse("--concurrent=9").controller(concurrent=2, namespace="own").concurrent == 9
+    assert parse().controller(concurrent=2, namespace="own").namespace == ""
+
+
+def test_the_runtime_namespace_comes_from_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("RUNTIME_NAMESPACE", "flux-system")
+
+    assert parse().runtime_namespace == "flux-system"
+    assert parse("--runtime-namespace=other").runtime_namespace == "other"
+
+
+def test_help_lists_every_flag(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        parse("--help")
+
+    text = capsys.readouterr().out
+    assert all(f"--{flag.name}" in text for flag in options.FLAGS)
