@@ -1,0 +1,116 @@
+"""What sops 3.13 encrypted decrypts here to what sops 3.13 decrypts it to."""
+
+from pathlib import Path
+
+import pytest
+
+from toolkit.decrypt import sops
+from toolkit.decrypt.errors import DecryptionError
+from toolkit.decrypt.formats import yamlfile
+from toolkit.decrypt.keyring import KeyRing
+from toolkit.decrypt.tree import Branch, Comment, Value
+
+HERE = Path(__file__).parent
+CASES = sorted(path.name for path in (HERE / "encrypted").iterdir())
+GROUPS = [name for name in CASES if name.startswith("groups.")]
+
+
+def ring(*names: str) -> KeyRing:
+    return KeyRing.from_secret({name: (HERE / "keys" / name).read_bytes() for name in names})
+
+
+ALL_KEYS = ring("first.agekey", "ssh.agekey", "golden.asc")
+
+
+def encrypted(case: str) -> bytes:
+    return (HERE / "encrypted" / case).read_bytes()
+
+
+def as_data(text: bytes) -> list[Value]:
+    """Return what a YAML reader sees; Go writes whole floats without a point."""
+    return [_data(document) for document in yamlfile.load(text)]
+
+
+def _data(value: Value) -> Value:
+    if isinstance(value, Branch):
+        return Branch([(key, _data(child)) for key, child in value.items])
+    if isinstance(value, list):
+        return [_data(item) for item in value]
+    return int(value) if isinstance(value, float) and value.is_integer() else value
+
+
+def test_the_goldens_cover_every_format_and_kind_of_key() -> None:
+    endings = {Path(case).suffix for case in CASES}
+
+    assert endings == {".yaml", ".json", ".env", ".ini", ".bin", ".txt"}
+    assert {"key-pgp.yaml", "key-ssh.yaml", "key-several.yaml", "groups.yaml"} <= set(CASES)
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_a_golden_document_decrypts_as_sops_decrypts_it(case: str) -> None:
+    expected = (HERE / "decrypted" / case).read_bytes()
+
+    plain = sops.decrypt(encrypted(case), sops.format_of(case), ALL_KEYS)
+
+    if case.endswith(".yaml"):
+        assert repr(as_data(plain)) == repr(as_data(expected))
+    elif case.endswith(".json"):
+        assert as_data(plain) == as_data(expected)
+        assert plain.splitlines()[:3] == expected.splitlines()[:3]
+    else:
+        assert plain == expected
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_a_golden_document_is_recognised_by_its_content(case: str) -> None:
+    form = sops.format_of(case)
+    seen = sops.Format.JSON if form is sops.Format.BINARY else form
+
+    assert sops.detect(encrypted(case)) is seen
+    assert not sops.is_encrypted((HERE / "decrypted" / case).read_bytes())
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_a_golden_document_does_not_open_with_a_foreign_key(case: str) -> None:
+    with pytest.raises(DecryptionError, match="no key opens the data key"):
+        sops.decrypt(encrypted(case), sops.format_of(case), ring("third.agekey"))
+
+
+@pytest.mark.parametrize(
+    "key", ["first.agekey", "second.agekey", "golden.asc"], ids=lambda name: name.split(".")[0]
+)
+def test_any_of_several_recipients_opens_the_document(key: str) -> None:
+    plain = sops.decrypt(encrypted("key-several.yaml"), sops.Format.YAML, ring(key))
+
+    assert b"p@ss: word #1" in plain
+
+
+@pytest.mark.parametrize("case", GROUPS)
+@pytest.mark.parametrize(
+    "keys",
+    [
+        ("first.agekey", "second.agekey"),
+        ("first.agekey", "golden.asc"),
+        ("second.agekey", "golden.asc"),
+        ("first.agekey", "second.agekey", "golden.asc"),
+    ],
+    ids="+".join,
+)
+def test_two_of_three_key_groups_open_the_document(case: str, keys: tuple[str, ...]) -> None:
+    plain = sops.decrypt(encrypted(case), sops.format_of(case), ring(*keys))
+
+    assert plain == sops.decrypt(encrypted(case), sops.format_of(case), ALL_KEYS)
+
+
+@pytest.mark.parametrize("case", GROUPS)
+def test_one_of_three_key_groups_is_not_enough(case: str) -> None:
+    with pytest.raises(DecryptionError, match="1 of 2 key groups opened"):
+        sops.decrypt(encrypted(case), sops.format_of(case), ring("second.agekey"))
+
+
+def test_comments_do_not_reach_the_decrypted_yaml() -> None:
+    plain = sops.decrypt(encrypted("secret.yaml"), sops.Format.YAML, ALL_KEYS)
+
+    assert b"who we are" in (HERE / "decrypted" / "secret.yaml").read_bytes()
+    assert b"who we are" not in plain
+    assert not [key for key, _ in yamlfile.load(plain)[0].items if isinstance(key, Comment)]

@@ -1,0 +1,183 @@
+"""Keys from a Secret, and what is said when none of them fits."""
+
+import pyrage
+import pysequoia
+import pytest
+from cryptography.hazmat.primitives import serialization
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+
+from tests.unit.toolkit.decrypt.reference import Reference
+from toolkit.decrypt import sops
+from toolkit.decrypt.errors import DecryptionError
+from toolkit.decrypt.keyring import MAX_RECIPIENTS, KeyRing
+from toolkit.decrypt.keys import Recipient
+
+KEY = bytes(range(32))
+
+
+def armoured(key: pysequoia.Tsk) -> str:
+    return str(key)
+
+
+def for_pgp(*keys: pysequoia.Tsk, plain: bytes = KEY) -> Recipient:
+    certificates = [key.extract_certificate() for key in keys]
+    message = pysequoia.encrypt(plain, recipients=certificates, armor=True)
+    return Recipient(kind="pgp", name=certificates[0].fingerprint, encrypted=message.decode())
+
+
+def for_age(author: Reference, plain: bytes = KEY) -> Recipient:
+    entry = author.wrap(plain)
+    return Recipient(kind="age", name=entry["recipient"], encrypted=entry["enc"])
+
+
+def test_an_age_identity_opens_its_data_key() -> None:
+    author = Reference()
+
+    assert KeyRing.from_secret(author.secret).data_key([[for_age(author)]], 0) == KEY
+
+
+def test_several_identities_may_be_in_one_file() -> None:
+    first, second = Reference(), Reference()
+    text = f"# one\n{first.identity}\n\n# two\r\n{second.identity}\r\n".encode()
+
+    ring = KeyRing.from_secret({"all.agekey": text})
+
+    assert ring.data_key([[for_age(second)]], 0) == KEY
+
+
+def test_an_ssh_key_opens_its_data_key() -> None:
+    private = Ed25519PrivateKey.generate()
+    pem = private.private_bytes(
+        serialization.Encoding.PEM,
+        serialization.PrivateFormat.OpenSSH,
+        serialization.NoEncryption(),
+    )
+    public = private.public_key().public_bytes(
+        serialization.Encoding.OpenSSH, serialization.PublicFormat.OpenSSH
+    )
+    recipient = pyrage.ssh.Recipient.from_str(public.decode())
+    encrypted = pyrage.encrypt(KEY, [recipient], armored=True).decode()
+
+    ring = KeyRing.from_secret({"deploy.agekey": pem})
+
+    item = Recipient(kind="age", name="ssh", encrypted=encrypted)
+    assert ring.data_key([[item]], 0) == KEY
+
+
+def test_an_openpgp_key_opens_its_data_key() -> None:
+    key = pysequoia.Tsk.generate(user_id="one")
+
+    ring = KeyRing.from_secret({"one.asc": armoured(key).encode()})
+
+    assert ring.data_key([[for_pgp(key)]], 0) == KEY
+
+
+@pytest.mark.parametrize("index", [0, 1])
+def test_several_openpgp_keys_may_be_in_one_file(index: int) -> None:
+    keys = [pysequoia.Tsk.generate(user_id="one"), pysequoia.Tsk.generate(user_id="two")]
+
+    ring = KeyRing.from_secret({"all.asc": "\n".join(map(armoured, keys)).encode()})
+
+    assert ring.data_key([[for_pgp(keys[index])]], 0) == KEY
+
+
+def test_a_binary_openpgp_key_is_taken_too() -> None:
+    key = pysequoia.Tsk.generate(user_id="one")
+
+    ring = KeyRing.from_secret({"one.asc": bytes(key)})
+
+    assert ring.data_key([[for_pgp(key)]], 0) == KEY
+
+
+def test_other_entries_of_the_secret_are_left_alone() -> None:
+    ring = KeyRing.from_secret({"sops.vault-token": b"x", "identity.asc.txt": b"y"})
+
+    assert not ring
+    assert repr(ring) == "KeyRing(age=0, pgp=0)"
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "complaint"),
+    [
+        ("a.agekey", b"", "no age identity"),
+        ("a.agekey", b"# only a comment\n", "no age identity"),
+        ("a.agekey", b"AGE-SECRET-KEY-1NONSENSE\n", "line 1 is not an age identity"),
+        ("a.agekey", b"# x\nAGE-SECRET-KEY-PQ-1XXX\n", "line 2 is a post-quantum"),
+        ("a.agekey", b"-----BEGIN OPENSSH PRIVATE KEY-----\nx\n", "SSH key cannot be used"),
+        ("a.asc", b"nonsense", "not an OpenPGP key"),
+        ("a.asc", b"", "not an OpenPGP key|no OpenPGP secret key"),
+    ],
+)
+def test_a_useless_key_is_named(name: str, value: bytes, complaint: str) -> None:
+    with pytest.raises(DecryptionError, match=f"cannot use the key '{name}': .*({complaint})"):
+        KeyRing.from_secret({name: value})
+
+
+def test_a_public_openpgp_key_is_refused() -> None:
+    public = str(pysequoia.Tsk.generate(user_id="one").extract_certificate())
+
+    with pytest.raises(DecryptionError, match="no OpenPGP secret key that can decrypt"):
+        KeyRing.from_secret({"one.asc": public.encode()})
+
+
+@pytest.mark.parametrize(
+    ("field", "entry", "name"),
+    [
+        (
+            "kms",
+            {"arn": "arn:aws:kms:eu-west-1:1:key/x"},
+            "AWS KMS (arn:aws:kms:eu-west-1:1:key/x)",
+        ),
+        ("gcp_kms", {"resource_id": "projects/p"}, "Google Cloud KMS (projects/p)"),
+        ("azure_kv", {"vault_url": "https://v", "name": "n"}, "Azure Key Vault (https://v/n)"),
+        (
+            "hc_vault",
+            {"vault_address": "https://v", "engine_path": "t", "key_name": "k"},
+            "HashiCorp Vault (https://v/t/k)",
+        ),
+        ("hckms", {"key_id": "r:1"}, "Huawei Cloud KMS (r:1)"),
+    ],
+)
+def test_a_key_service_is_named(field: str, entry: dict[str, str], name: str) -> None:
+    author = Reference()
+    document = author.yaml({"a": "b"}, age=[], **{field: [{**entry, "enc": "AQID"}]})
+
+    with pytest.raises(DecryptionError) as error:
+        sops.decrypt(document, sops.Format.YAML, KeyRing.from_secret(author.secret))
+
+    assert str(error.value) == (
+        f"the data key is encrypted for {name}, which is not available; "
+        "add an age or OpenPGP recipient"
+    )
+
+
+def test_a_key_service_beside_a_key_that_fits_does_not_matter() -> None:
+    author = Reference()
+    document = author.yaml({"a": "b"}, kms=[{"arn": "arn:x", "enc": "AQID"}])
+
+    plain = sops.decrypt(document, sops.Format.YAML, KeyRing.from_secret(author.secret))
+
+    assert plain == b"a: b\n"
+
+
+def test_an_oversized_data_key_is_not_even_tried() -> None:
+    author = Reference()
+    ring = KeyRing.from_secret(author.secret)
+
+    with pytest.raises(DecryptionError, match="no key opens"):
+        ring.data_key([[for_age(author, plain=bytes(64 << 10))]], 0)
+
+
+def test_a_data_key_of_the_wrong_size_is_refused() -> None:
+    author = Reference()
+
+    with pytest.raises(DecryptionError):
+        KeyRing.from_secret(author.secret).data_key([[for_age(author, plain=bytes(16))]], 0)
+
+
+def test_the_number_of_recipients_is_limited() -> None:
+    author = Reference()
+    group = [for_age(author)] * (MAX_RECIPIENTS + 1)
+
+    with pytest.raises(DecryptionError, match="more than 200 recipients"):
+        KeyRing.from_secret(author.secret).data_key([group], 0)

@@ -1,0 +1,155 @@
+"""JSON documents, and the JSON envelope of binary files.
+
+Numbers follow SOPS: an integer if it fits into 64 bits, a float otherwise. The binary format is
+one JSON object whose key ``data`` holds the whole file.
+"""
+
+import json
+import math
+import re
+from typing import Any, Final, NoReturn
+
+from toolkit.decrypt.errors import DecryptionError
+from toolkit.decrypt.tree import Branch, Comment, Timestamp, Value, bytes_of, only
+
+MAX_DEPTH: Final = 100
+MAX_NODES: Final = 100_000
+"""Values and containers in one file."""
+
+
+def load(data: bytes) -> list[Branch]:
+    """Return the one object of ``data``.
+
+    Raises:
+        DecryptionError: no JSON object, a key twice, too large or too deep.
+    """
+    document, failure = _parse(data)
+    if failure:
+        raise DecryptionError(failure)
+    if not isinstance(document, Branch):
+        raise DecryptionError("the JSON document is not an object")
+    _require_bounds(document)
+    return [document]
+
+
+def dump(documents: list[Branch]) -> bytes:
+    """Write the document as SOPS does: tabs, a final newline, HTML characters escaped.
+
+    Raises:
+        DecryptionError: it has an infinite number.
+    """
+    try:
+        text = json.dumps(_plain(only(documents)), indent="\t", ensure_ascii=False, allow_nan=False)
+    except ValueError:
+        raise DecryptionError("an infinite number has no place in a JSON file") from None
+    return (_HTML.sub(lambda match: f"\\u{ord(match[0]):04x}", text) + "\n").encode()
+
+
+def is_envelope(documents: list[Branch]) -> bool:
+    """Tell whether the documents are one binary file in its envelope."""
+    keys = [key for document in documents for key, _ in document.items]
+    return keys == [_CONTENT]
+
+
+def dump_binary(documents: list[Branch]) -> bytes:
+    """Return the content of ``data``.
+
+    Raises:
+        DecryptionError: there is no such text, because the file was not encrypted as binary.
+    """
+    content = only(documents).get(_CONTENT)
+    if not isinstance(content, str):
+        raise DecryptionError("the document was not encrypted as a binary file")
+    return bytes_of(content)
+
+
+_CONTENT: Final = "data"
+_HTML = re.compile("[<>&\u2028\u2029]")
+_SURROGATES = re.compile("[\ud800-\udfff]")
+
+
+def _parse(data: bytes) -> tuple[Any, str]:
+    """Return the document, or what is wrong; the parsers' own errors carry the whole text."""
+    try:
+        text = data.decode()
+        document = json.loads(
+            text,
+            object_pairs_hook=_branch,
+            parse_int=_integer,
+            parse_float=_float,
+            parse_constant=_refuse_constant,
+        )
+    except UnicodeDecodeError:
+        return None, "the JSON is not UTF-8"
+    except json.JSONDecodeError as exc:
+        return None, f"the file is not JSON (line {exc.lineno}, column {exc.colno})"
+    except RecursionError:
+        return None, "the JSON is nested too deeply"
+    return document, ""
+
+
+def _branch(pairs: list[tuple[str, Any]]) -> Branch:
+    items: list[tuple[str | Comment, Value]] = [(_clean(k), _value(v)) for k, v in pairs]
+    if len({key for key, _ in items}) != len(items):
+        raise DecryptionError("a JSON key occurs twice")
+    return Branch(items)
+
+
+def _integer(digits: str) -> int | float:
+    if len(digits) <= 20 and -(2**63) <= int(digits) < 2**63:
+        return int(digits)
+    return _float(digits)
+
+
+def _float(digits: str) -> float:
+    number = float(digits)
+    if math.isinf(number):
+        raise DecryptionError("a JSON number is too large")
+    return number
+
+
+def _require_bounds(document: Branch) -> None:
+    level: list[Value] = [document]
+    nodes = 0
+    for _ in range(MAX_DEPTH):
+        level = [child for value in level for child in _children(value)]
+        nodes += len(level)
+    if level or nodes > MAX_NODES:
+        raise DecryptionError(f"the JSON has more than {MAX_NODES} nodes or {MAX_DEPTH} levels")
+
+
+def _children(value: Value) -> list[Value]:
+    if isinstance(value, Branch):
+        return [child for _, child in value.items]
+    return value if isinstance(value, list) else []
+
+
+def _refuse_constant(name: str) -> NoReturn:
+    raise DecryptionError(f"{name} is not JSON")
+
+
+def _clean(text: str) -> str:
+    """Replace half surrogate pairs as Go does; ours stand for bytes that are not UTF-8."""
+    return _SURROGATES.sub("\N{REPLACEMENT CHARACTER}", text)
+
+
+def _value(value: Any) -> Value:
+    if isinstance(value, str):
+        return _clean(value)
+    if isinstance(value, list):
+        return [_value(item) for item in value]
+    return value  # type: ignore[no-any-return]  # numbers, booleans, null and finished branches
+
+
+def _plain(value: Value) -> Any:
+    match value:
+        case Branch():
+            return {_clean(key): _plain(child) for key, child in value.entries()}
+        case list():
+            return [_plain(item) for item in value if not isinstance(item, Comment)]
+        case str():
+            return _clean(value)
+        case Timestamp():
+            return value.text
+        case _:
+            return value

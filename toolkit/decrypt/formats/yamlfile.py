@@ -1,0 +1,207 @@
+"""YAML documents: read event by event as Go's yaml.v3 would, written so that every reader agrees.
+
+PyYAML's own constructors are YAML 1.1 and follow aliases; only its C parser is used here. Hostile
+input is cut by depth and by the number of nodes while it is being parsed. Comments are dropped:
+they are neither in the MAC nor of any use to the build, and a decrypted one would only leak.
+"""
+
+import base64
+import math
+import re
+from collections.abc import Iterator
+from typing import Final
+
+import yaml
+
+from toolkit.decrypt import scalars
+from toolkit.decrypt.errors import DecryptionError
+from toolkit.decrypt.tree import Branch, Comment, Scalar, Timestamp, Value, bytes_of
+
+MAX_DEPTH: Final = 100
+"""Levels of nesting; Kubernetes objects need about twenty."""
+
+MAX_NODES: Final = 100_000
+"""Keys, values and containers in one file."""
+
+
+def load(data: bytes) -> list[Branch]:
+    """Return the documents of ``data``; a document without content is an empty mapping.
+
+    Raises:
+        DecryptionError: no YAML, an alias, a key twice, a top level that is no mapping, too large.
+    """
+    try:
+        return list(_Reader(data).documents())
+    except yaml.YAMLError as exc:
+        raise DecryptionError(f"the file is not YAML{_place(exc)}") from None
+
+
+def dump(documents: list[Branch]) -> bytes:
+    """Write ``documents`` as YAML that 1.1 and 1.2 readers take for the same data."""
+    text: str = yaml.emit(
+        _emit_stream(documents), Dumper=yaml.CDumper, allow_unicode=True, width=_NO_WRAPPING
+    )
+    return text.encode()
+
+
+_NO_WRAPPING: Final = 1 << 30
+
+
+class _Reader:
+    """Turns parser events into a tree. Aliases never come out of SOPS, so none are followed."""
+
+    def __init__(self, data: bytes) -> None:
+        self._events = yaml.parse(data, Loader=yaml.CLoader)
+        self._nodes = 0
+
+    def documents(self) -> Iterator[Branch]:
+        for event in self._events:
+            if not isinstance(event, yaml.DocumentStartEvent):
+                continue
+            value = self._value(next(self._events), 1)
+            if value is None:
+                yield Branch([])
+            elif isinstance(value, Branch):
+                yield value
+            else:
+                raise DecryptionError("a YAML document is not a mapping")
+
+    def _value(self, event: yaml.Event, depth: int) -> Value:
+        self._nodes += 1
+        if self._nodes > MAX_NODES or depth > MAX_DEPTH:
+            raise DecryptionError(
+                f"the YAML has more than {MAX_NODES} nodes or {MAX_DEPTH} levels{_line(event)}"
+            )
+        match event:
+            case yaml.ScalarEvent():
+                return _scalar(event)
+            case yaml.MappingStartEvent():
+                return self._mapping(depth)
+            case yaml.SequenceStartEvent():
+                return self._sequence(depth)
+            case _:
+                raise DecryptionError(f"YAML aliases are not supported{_line(event)}")
+
+    def _sequence(self, depth: int) -> list[Value]:
+        items: list[Value] = []
+        while not isinstance(event := next(self._events), yaml.SequenceEndEvent):
+            items.append(self._value(event, depth + 1))
+        return items
+
+    def _mapping(self, depth: int) -> Branch:
+        branch = Branch([])
+        seen = set()
+        while not isinstance(event := next(self._events), yaml.MappingEndEvent):
+            key = self._value(event, depth + 1)
+            if not isinstance(key, str):
+                raise DecryptionError(f"a YAML key is not a string{_line(event)}")
+            if key in seen:
+                raise DecryptionError(f"a YAML key occurs twice{_line(event)}")
+            seen.add(key)
+            branch.items.append((key, self._value(next(self._events), depth + 1)))
+        return branch
+
+
+def _scalar(event: yaml.ScalarEvent) -> Scalar:
+    text: str = event.value
+    if event.tag is not None and event.tag != "!":
+        return scalars.resolve_tagged(event.tag.removeprefix("tag:yaml.org,2002:"), text)
+    if event.implicit[0]:
+        return scalars.resolve(text)
+    return text
+
+
+def _line(event: yaml.Event) -> str:
+    return f" (line {event.start_mark.line + 1})" if event.start_mark else ""
+
+
+def _place(exc: yaml.YAMLError) -> str:
+    """Name the line only: a parser's message may quote what it read."""
+    mark = getattr(exc, "problem_mark", None)
+    return "" if mark is None else f" (line {mark.line + 1}, column {mark.column + 1})"
+
+
+def _emit_stream(documents: list[Branch]) -> Iterator[yaml.Event]:
+    yield yaml.StreamStartEvent()
+    for index, document in enumerate(documents):
+        yield yaml.DocumentStartEvent(explicit=index > 0)
+        yield from _emit(document)
+        yield yaml.DocumentEndEvent()
+    yield yaml.StreamEndEvent()
+
+
+def _emit(value: Value) -> Iterator[yaml.Event]:
+    match value:
+        case Branch():
+            yield yaml.MappingStartEvent(
+                None, None, implicit=True, flow_style=not any(value.entries())
+            )
+            for key, child in value.entries():
+                yield _key_event(key)
+                yield from _emit(child)
+            yield yaml.MappingEndEvent()
+        case list():
+            items = [item for item in value if not isinstance(item, Comment)]
+            yield yaml.SequenceStartEvent(None, None, implicit=True, flow_style=not items)
+            for item in items:
+                yield from _emit(item)
+            yield yaml.SequenceEndEvent()
+        case str():
+            yield _text_event(value)
+        case _:
+            yield yaml.ScalarEvent(None, None, (True, False), _plain(value))
+
+
+_SAFE_PLAIN = re.compile(r"[A-Za-z/][A-Za-z0-9_./-]*")
+_RESERVED: Final = frozenset(("y", "n", "yes", "no", "on", "off", "true", "false", "null"))
+_UNFIT = re.compile("[\x00-\x09\x0b-\x1f\x7f-\x9f\u2028\u2029\ufeff\ufffe\uffff]")
+"""Characters with which a text is not written as a block."""
+
+_LINES = re.compile(r"[^\s].*\n", re.DOTALL)
+
+
+def _key_event(text: str) -> yaml.ScalarEvent:
+    """Leave a merge key one: SOPS resolves what it refers to, the build merges it."""
+    if text == "<<":
+        return yaml.ScalarEvent(None, None, (True, False), text)
+    return _text_event(text, block=False)
+
+
+def _text_event(text: str, *, block: bool = True) -> yaml.ScalarEvent:
+    """Quote whatever some YAML version might read as anything else than this text."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        encoded = base64.b64encode(bytes_of(text)).decode()
+        return yaml.ScalarEvent(None, "tag:yaml.org,2002:binary", (False, False), encoded)
+    if _SAFE_PLAIN.fullmatch(text) and text.lower() not in _RESERVED:
+        return yaml.ScalarEvent(None, None, (True, False), text)
+    block = block and _LINES.fullmatch(text) is not None and not _UNFIT.search(text)
+    return yaml.ScalarEvent(None, None, (False, True), text, style="|" if block else '"')
+
+
+def _plain(value: Scalar) -> str:
+    match value:
+        case None:
+            return "null"
+        case bool():
+            return "true" if value else "false"
+        case float():
+            return _float(value)
+        case Timestamp():
+            return value.text
+        case _:
+            return str(value)
+
+
+def _float(number: float) -> str:
+    """Spell a float with a point and a signed exponent: YAML 1.1 takes nothing less for one."""
+    if math.isnan(number):
+        return ".nan"
+    if math.isinf(number):
+        return ".inf" if number > 0 else "-.inf"
+    mantissa, exponent, power = repr(number).partition("e")
+    if "." not in mantissa:
+        mantissa += ".0"
+    sign = "" if not exponent or power[0] == "-" else "+"
+    return f"{mantissa}{exponent}{sign}{power.removeprefix('+')}"

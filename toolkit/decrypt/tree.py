@@ -1,0 +1,122 @@
+"""A SOPS document in memory: ordered, typed as Go types it, independent of the file format.
+
+The MAC runs over the leaves in file order and in Go's spelling of them, so order, types and the
+spelling of numbers are kept exactly. Text may hold bytes that are not UTF-8; they travel as
+surrogate escapes.
+"""
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import TypeAlias
+
+from toolkit.decrypt.errors import DecryptionError
+
+
+@dataclass(frozen=True, slots=True)
+class Comment:
+    """A comment of the file. It has no place in the MAC."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Timestamp:
+    """A point in time as ``time.Time.MarshalText`` spells it (RFC 3339, no trailing zeros)."""
+
+    text: str
+
+
+Scalar: TypeAlias = str | int | float | bool | Timestamp | Comment | None
+Value: TypeAlias = "Branch | list[Value] | Scalar"
+
+
+@dataclass(slots=True)
+class Branch:
+    """A mapping in file order. A ``Comment`` in the place of a key stands between the entries."""
+
+    items: list[tuple[str | Comment, Value]]
+
+    def entries(self) -> Iterator[tuple[str, Value]]:
+        """Yield keys and values without the comments."""
+        for key, value in self.items:
+            if isinstance(key, str):
+                yield key, value
+
+    def get(self, name: str) -> Value:
+        """Return the value of ``name``, or ``None``."""
+        return next((value for key, value in self.entries() if key == name), None)
+
+
+def text_of(raw: bytes) -> str:
+    """Decode file bytes; what is not UTF-8 is escaped and survives the way back."""
+    return raw.decode("utf-8", "surrogateescape")
+
+
+def bytes_of(text: str) -> bytes:
+    """Undo ``text_of``."""
+    return text.encode("utf-8", "surrogateescape")
+
+
+def mac_bytes(value: Scalar) -> bytes:
+    """Return what a leaf adds to the MAC; booleans are title case (``sops.ToBytes``)."""
+    match value:
+        case bool():
+            return b"True" if value else b"False"
+        case int():
+            return b"%d" % value
+        case float():
+            return decimal(value).encode()
+        case Timestamp() | Comment():
+            return bytes_of(value.text)
+        case str():
+            return bytes_of(value)
+        case None:
+            return b""
+
+
+def decimal(number: float) -> str:
+    """Spell a float as Go's ``FormatFloat(f, 'f', -1, 64)``: shortest digits, no exponent."""
+    if math.isnan(number):
+        return "NaN"
+    if math.isinf(number):
+        return "+Inf" if number > 0 else "-Inf"
+    text = format(Decimal(repr(number)), "f")
+    return text.removesuffix(".0")
+
+
+def plain_text(value: Scalar) -> str:
+    """Spell a leaf for formats that know only strings (dotenv, ini)."""
+    match value:
+        case bool():
+            return "true" if value else "false"
+        case float():
+            text = decimal(value)
+            return text if "." in text or not text[-1].isdigit() else f"{text}.0"
+        case None:
+            return ""
+        case _:
+            return mac_bytes(value).decode("utf-8", "surrogateescape")
+
+
+def only(documents: list[Branch]) -> Branch:
+    """Return the document of a format that has no streams of them.
+
+    Raises:
+        DecryptionError: there are several, from YAML.
+    """
+    if len(documents) != 1:
+        raise DecryptionError("several documents have no place in a file of this format")
+    return documents[0]
+
+
+def require_branch(value: Value, what: str) -> Branch:
+    """Return ``value`` if it is a mapping.
+
+    Raises:
+        DecryptionError: it is something else.
+    """
+    if not isinstance(value, Branch):
+        raise DecryptionError(f"{what} is not a mapping")
+    return value
