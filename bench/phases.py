@@ -162,16 +162,14 @@ async def heal(bench: Bench) -> Phase:
     await asyncio.sleep(QUIET_BEFORE)
     async with bench.meter.phase("drift heal", len(names)) as phase:
         for name in names:
-            before = bench.config_maps.objects[name]
-            healing = asyncio.create_task(_healed(bench, name, before))
+            healing = asyncio.create_task(_healed(bench, name))
+            await asyncio.sleep(0)
             await _edit(bench, name)
-            began = time.perf_counter()
             try:
-                seen = await healing
+                latencies.append(await healing)
             except errors.DeadlineError:
                 phase.note = f"only {len(latencies)} healed within {HEAL_WITHIN:g}s"
                 break
-            latencies.append(max(0.0, seen - began))
     phase.latencies = tuple(latencies)
     return phase
 
@@ -219,16 +217,22 @@ async def _edit(bench: Bench, name: str) -> None:
     )
 
 
-async def _healed(bench: Bench, name: str, before: Json) -> float:
-    """Return when the object was as before again, though in another version."""
+async def _healed(bench: Bench, name: str) -> float:
+    """Return the seconds between the event that shows the edit and the one that shows it undone."""
+    before = _message(bench.config_maps.objects[name])
+    edited: float | None = None
 
     def again(obj: Json | None) -> bool:
-        return _message(obj) == _message(before) and _version(obj) != _version(before)
+        nonlocal edited
+        if _message(obj) != before:
+            edited = edited or time.perf_counter()
+            return False
+        return edited is not None
 
     reached = await bench.config_maps.all(
         [name], again, seconds=HEAL_WITHIN, what="the object was not healed"
     )
-    return reached[name]
+    return reached[name] - (edited or reached[name])
 
 
 async def _set_interval(bench: Bench, text: str) -> None:
@@ -287,10 +291,6 @@ def _gone(obj: Json | None) -> bool:
 
 def _handled(obj: Json | None) -> str:
     return str(dig(obj or {}, "status", "lastHandledReconcileAt", default=""))
-
-
-def _version(obj: Json | None) -> str:
-    return str(dig(obj or {}, "metadata", "resourceVersion", default=""))
 
 
 def _message(obj: Json | None) -> str:

@@ -6,7 +6,9 @@ a large pack is never held in memory.
 """
 
 import asyncio
+import contextlib
 import os
+import signal
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -64,13 +66,19 @@ async def _run_backend(root: Path, request: web.Request) -> web.StreamResponse:
         stderr=asyncio.subprocess.DEVNULL,
     )
     feeding = asyncio.create_task(_feed(process, request))
+    response = web.StreamResponse()
     try:
-        return await _answer(process, request)
+        await _answer(process, request, response)
+    except ConnectionResetError:
+        pass  # The client has heard enough.
     finally:
         feeding.cancel()
-        if process.returncode is None:
-            process.kill()
+        # Its pipes are closed or nobody reads them, so it ends by itself; never poll it, because
+        # then asyncio would find no child to wait for.
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(process.pid, signal.SIGTERM)
         await process.wait()
+    return response
 
 
 def _environment(root: Path, request: web.Request) -> dict[str, str]:
@@ -103,9 +111,10 @@ async def _feed(process: asyncio.subprocess.Process, request: web.Request) -> No
     process.stdin.close()
 
 
-async def _answer(process: asyncio.subprocess.Process, request: web.Request) -> web.StreamResponse:
+async def _answer(
+    process: asyncio.subprocess.Process, request: web.Request, response: web.StreamResponse
+) -> None:
     assert process.stdout is not None  # noqa: S101 -- it is a pipe, asked for above
-    response = web.StreamResponse()
     while line := (await process.stdout.readline()).strip():
         name, _, value = line.decode().partition(":")
         if name.lower() == "status":
@@ -116,4 +125,3 @@ async def _answer(process: asyncio.subprocess.Process, request: web.Request) -> 
     while chunk := await process.stdout.read(_CHUNK):
         await response.write(chunk)
     await response.write_eof()
-    return response

@@ -16,6 +16,8 @@ KUSTOMIZATION: Final = ObjectRef(
     GroupVersionKind("kustomize.toolkit.fluxcd.io", "v1", "Kustomization"), NAMESPACE, SHOP
 )
 WEB: Final = ObjectRef(GroupVersionKind("apps", "v1", "Deployment"), SHOP, "web")
+SERVICE: Final = ObjectRef(GroupVersionKind("", "v1", "Service"), SHOP, "web")
+OWNED: Final = ("--selector", f"{KUSTOMIZATION.gvk.group}/name={SHOP}")
 BANNER: Final = ObjectRef(GroupVersionKind("", "v1", "ConfigMap"), SHOP, "banner")
 
 

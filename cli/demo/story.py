@@ -6,7 +6,7 @@ from typing import Final
 from cli import errors, status
 from cli.demo import narration, sample
 from cli.demo.stage import Stage
-from toolkit.objects import Json, dig
+from toolkit.objects import Json, ObjectRef, dig
 
 QUIET: Final = 1.5
 """Seconds in which a suspended object must not be put right."""
@@ -22,7 +22,7 @@ async def commit_to_ready(stage: Stage) -> None:
         obj = await stage.applied(commit)
         clock.stop()
         clock.note = status.shorten(status.readiness(obj).message)
-    narration.tell(await stage.kubectl("get", "deployments,services,configmaps", "-n", sample.SHOP))
+    narration.tell(await stage.kubectl("get", "all,configmaps", "-n", sample.SHOP, *sample.OWNED))
 
 
 async def roll_out(stage: Stage) -> None:
@@ -44,9 +44,9 @@ async def heal(stage: Stage) -> None:
     """Change things by hand, and see them put right at once."""
     narration.chapter("3. A change by hand is healed, when it happens")
     with narration.step("kubectl scale deployment/web --replicas=0, until it is 3 again") as clock:
-        await _edit_and_heal(stage, clock, "scale", "deployment/web", "--replicas=0")
-    with narration.step("kubectl set image deployment/web web=evil, until it is undone") as clock:
-        await _edit_and_heal(stage, clock, "set", "image", "deployment/web", "web=evil:1.0")
+        await _edit_and_heal(stage, clock, sample.WEB, "scale", "deployment/web", "--replicas=0")
+    with narration.step("kubectl delete service/web, until there is another one") as clock:
+        await _edit_and_heal(stage, clock, sample.SERVICE, "delete", "service/web", "--wait=false")
 
 
 async def prune(stage: Stage) -> None:
@@ -116,23 +116,27 @@ async def tables(stage: Stage) -> None:
 CHAPTERS: Final = (commit_to_ready, roll_out, heal, prune, refuse, suspend, tables)
 
 
-async def _edit_and_heal(stage: Stage, clock: narration.Clock, *edit: str) -> None:
-    """Edit web, and stop the clock when its spec is what it was, in a later generation."""
-    ref = sample.WEB
+async def _edit_and_heal(stage: Stage, clock: narration.Clock, ref: ObjectRef, *edit: str) -> None:
+    """Edit an object; measure from the moment the edit is seen to the one it is seen undone."""
     before = await stage.session.api.get(ref.gvk, ref.name, ref.namespace)
-
     watching = asyncio.Event()
+    edited = False
 
     def healed(obj: Json | None) -> bool:
+        nonlocal edited
         watching.set()
-        return obj is not None and _generation(obj) > _generation(before) and _same(obj, before)
+        if obj is None or not _same(obj, before):
+            if not edited:
+                clock.start()
+            edited = True
+            return False
+        return edited
 
     healing = asyncio.create_task(stage.until(ref, healed, f"kubectl {edit[0]} was not undone"))
     opened = asyncio.create_task(watching.wait())
     try:
         await asyncio.wait((healing, opened), return_when=asyncio.FIRST_COMPLETED)
         await stage.kubectl(*edit, "-n", sample.SHOP)
-        clock.start()
         await healing
     finally:
         healing.cancel()
@@ -161,11 +165,13 @@ def _refused(obj: Json | None, commit: str) -> bool:
 
 
 def _same(one: Json, other: Json) -> bool:
-    return bool(one.get("spec") == other.get("spec"))
+    """Tell whether the specs are equal, but for what the server chooses afresh for each object."""
+    return _chosen_by_us(one) == _chosen_by_us(other)
 
 
-def _generation(obj: Json) -> int:
-    return int(dig(obj, "metadata", "generation", default=0))
+def _chosen_by_us(obj: Json) -> Json:
+    spec = dig(obj, "spec", default={})
+    return {key: value for key, value in spec.items() if key not in ("clusterIP", "clusterIPs")}
 
 
 def _replicas(obj: Json | None) -> int:

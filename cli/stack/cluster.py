@@ -5,8 +5,10 @@ standard input: it ends when that closes, however this process ends.
 """
 
 import asyncio
+import contextlib
 import json
 import os
+import signal
 import sys
 from collections import deque
 from collections.abc import AsyncIterator, Callable
@@ -84,7 +86,8 @@ async def _stop(process: asyncio.subprocess.Process) -> None:
     try:
         await asyncio.wait_for(process.wait(), _STOP_WITHIN)
     except TimeoutError:
-        process.kill()
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(process.pid, signal.SIGKILL)
         await process.wait()
 
 

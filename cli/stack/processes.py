@@ -98,8 +98,11 @@ class SupervisedProcess:
 
     def kill(self, number: signal.Signals = signal.SIGKILL) -> None:
         """Send a signal to the process, not to its group; the supervisor goes on."""
-        if self._process is not None and self.pid is not None:
-            self._process.send_signal(number)
+        pid = self.pid
+        if pid is not None:
+            # Not through ``Process``: that polls, and then asyncio finds no child to wait for.
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, number)
 
     async def stop(self, *, grace: float = GRACE) -> None:
         """Ask the process to end, insist after ``grace`` seconds, and do not start it again."""
