@@ -36,49 +36,86 @@ var referenceFields = sync.OnceValue(func() []types.FieldSpec {
 	return fields
 })
 
-// hasPlainReferences tells whether kustomize would look at the object's references to others and leave
-// them alone. Where nothing was renamed it rewrites none (api/filters/nameref), but it fails on fields
-// that are not shaped like references, and it believes build annotations that a user has written.
-func hasPlainReferences(r *resource.Resource) bool {
+// shape is how the references of an object to others look.
+type shape int
+
+const (
+	namesOnly shape = iota // strings, or nothing
+	pairs                  // mappings too, of a name and perhaps a namespace
+	odd                    // something at which kustomize might fail
+)
+
+// shapeOf looks at everything that kustomize looks at to rewrite references (api/filters/nameref).
+// Build annotations that a user has written are odd too: kustomize believes them.
+func shapeOf(r *resource.Resource) shape {
 	for key := range r.GetAnnotations() {
 		if slices.Contains(resource.BuildAnnotations, key) {
-			return false
+			return odd
 		}
 	}
 	id := r.CurId()
+	worst := namesOnly
 	for _, field := range referenceFields() {
-		if id.IsSelected(&field.Gvk) && !isPlain(r.YNode(), utils.PathSplitter(field.Path, "/")) {
-			return false
+		if id.IsSelected(&field.Gvk) {
+			worst = max(worst, shapeAt(r.YNode(), utils.PathSplitter(field.Path, "/")))
 		}
 	}
-	return r.GetKind() != "RoleBinding" || hasPlainSubjects(r.YNode())
+	if r.GetKind() == "RoleBinding" && !hasPlainSubjects(r.YNode()) {
+		return odd
+	}
+	return worst
 }
 
-// isPlain follows path, through all elements of lists, to strings or to mappings that have a name.
-func isPlain(node *yaml.Node, path []string) bool {
+// shapeAt follows path, through all elements of lists.
+func shapeAt(node *yaml.Node, path []string) shape {
 	if len(path) == 0 {
-		return isName(node) || node.Kind == yaml.SequenceNode && !slices.ContainsFunc(node.Content, isNoName)
+		return shapeOfReference(node)
 	}
 	switch node.Kind {
 	case yaml.SequenceNode:
-		return !slices.ContainsFunc(node.Content, func(item *yaml.Node) bool { return !isPlain(item, path) })
+		return worstOf(node.Content, func(item *yaml.Node) shape { return shapeAt(item, path) })
 	case yaml.MappingNode:
 		value, ok := lookup(node, path[0])
-		return ok && (value == nil || isPlain(value, path[1:]))
+		switch {
+		case !ok:
+			return odd
+		case value == nil:
+			return namesOnly
+		}
+		return shapeAt(value, path[1:])
 	default:
-		return false
+		return odd
 	}
 }
 
-func isName(node *yaml.Node) bool {
-	if node.Kind == yaml.MappingNode {
-		name, ok := lookup(node, "name")
-		return ok && name != nil && isName(name)
+func shapeOfReference(node *yaml.Node) shape {
+	switch node.Kind {
+	case yaml.SequenceNode:
+		return worstOf(node.Content, func(item *yaml.Node) shape {
+			if item.Kind == yaml.SequenceNode {
+				return odd
+			}
+			return shapeOfReference(item)
+		})
+	case yaml.MappingNode:
+		if name, ok := lookup(node, "name"); ok && name != nil && shapeOfReference(name) == namesOnly {
+			return pairs
+		}
+	case yaml.ScalarNode:
+		if node.Tag == yaml.NodeTagString {
+			return namesOnly
+		}
 	}
-	return node.Kind == yaml.ScalarNode && node.Tag == yaml.NodeTagString
+	return odd
 }
 
-func isNoName(node *yaml.Node) bool { return !isName(node) }
+func worstOf(items []*yaml.Node, shapeOf func(*yaml.Node) shape) shape {
+	worst := namesOnly
+	for _, item := range items {
+		worst = max(worst, shapeOf(item))
+	}
+	return worst
+}
 
 // hasPlainSubjects covers what kustomize reads of a RoleBinding before it looks for references.
 func hasPlainSubjects(node *yaml.Node) bool {

@@ -1,41 +1,47 @@
 package kustomize
 
 import (
+	"cmp"
 	"path"
 	"reflect"
 	"slices"
 	"strings"
 
+	"sigs.k8s.io/kustomize/api/filters/namespace"
 	"sigs.k8s.io/kustomize/api/konfig"
 	"sigs.k8s.io/kustomize/api/provider"
 	"sigs.k8s.io/kustomize/api/resource"
 	"sigs.k8s.io/kustomize/api/types"
 	"sigs.k8s.io/kustomize/kyaml/resid"
+	"sigs.k8s.io/kustomize/kyaml/yaml"
 
 	"penstock.dev/engine/internal/tree"
 )
 
-// straight builds what needs nothing of kustomize but its parser: manifests, and kustomizations that
-// only list resources. It uses kustomize's own functions for each step that changes an object, so
-// that the result is the same, and skips those that change nothing in such a build but take its time,
-// which grows with the square of the number of objects.
+// straight builds what needs little of kustomize: manifests, and kustomizations that only list
+// resources, perhaps put into one namespace. It uses kustomize's own functions for each step that
+// changes an object, so that the result is the same, and skips those that change nothing in such a
+// build but take its time, which grows with the square of the number of objects.
 //
 // It returns nothing wherever it is not sure, errors included: kustomize then decides and explains.
 // Only too many objects are an error at once, for kustomize would not come to an end with them.
 func straight(t *tree.Tree, dir string, root *root, x *Transformations) ([]*resource.Resource, error) {
-	if !x.isIdentity() {
+	rest, k := *x, root.kustomization
+	target := cmp.Or(x.TargetNamespace, k.Namespace)
+	if rest.TargetNamespace, k.Namespace = "", ""; !rest.isIdentity() {
 		return nil, nil
 	}
 	s := &straightBuild{
-		tree:    t,
-		factory: provider.NewDefaultDepProvider().GetResourceFactory(),
-		ids:     map[resid.ResId]bool{},
+		tree:      t,
+		factory:   provider.NewDefaultDepProvider().GetResourceFactory(),
+		ids:       map[resid.ResId]bool{},
+		namespace: target,
 	}
-	complete := s.addKustomization(&root.kustomization, dir, nil)
+	complete := s.addKustomization(&k, dir, nil)
 	if err := checkCount(len(s.resources)); err != nil {
 		return nil, err
 	}
-	if !complete || len(s.resources) == 0 {
+	if !complete || len(s.resources) == 0 || !s.setNamespace() {
 		return nil, nil
 	}
 	return s.finish(), nil
@@ -45,6 +51,7 @@ type straightBuild struct {
 	tree      *tree.Tree
 	factory   *resource.Factory
 	ids       map[resid.ResId]bool
+	namespace string
 	resources []*resource.Resource
 }
 
@@ -93,16 +100,53 @@ func (s *straightBuild) addFile(data []byte) bool {
 		return false
 	}
 	for _, r := range resources {
-		// As resmap.Append: the same object in another spelling of the default namespace is the same.
-		id := r.CurId()
-		id.Namespace = id.EffectiveNamespace()
-		if s.ids[id] || !hasPlainReferences(r) {
+		if !s.isNew(r) || !s.isIndifferent(r) {
 			return false
 		}
-		s.ids[id] = true
 		s.resources = append(s.resources, r)
 	}
 	return checkCount(len(s.resources)) == nil
+}
+
+// isNew is the check of resmap.Append: the same object in another spelling of the default namespace
+// is the same.
+func (s *straightBuild) isNew(r *resource.Resource) bool {
+	id := r.CurId()
+	id.Namespace = id.EffectiveNamespace()
+	known := s.ids[id]
+	s.ids[id] = true
+	return !known
+}
+
+// isIndifferent tells whether kustomize would leave the references in r alone. It rewrites the name
+// in one if the object it refers to was renamed, here none; and the namespace in a pair if that
+// object was moved.
+func (s *straightBuild) isIndifferent(r *resource.Resource) bool {
+	if s.namespace == "" {
+		return shapeOf(r) != odd
+	}
+	switch r.GetKind() {
+	case "Namespace", "RoleBinding", "ClusterRoleBinding", "APIService", "CustomResourceDefinition":
+		return false // a namespace is more to them than metadata (builtinpluginconsts/namespace.go)
+	}
+	metadata, _ := lookup(r.YNode(), "metadata")
+	annotations, ok := lookup(metadata, "annotations")
+	return shapeOf(r) == namesOnly && ok && (annotations == nil || annotations.Kind == yaml.MappingNode)
+}
+
+// setNamespace moves the objects, as the NamespaceTransformer; it may find two of one name.
+func (s *straightBuild) setNamespace() bool {
+	if s.namespace == "" {
+		return true
+	}
+	filter := namespace.Filter{Namespace: s.namespace}
+	s.ids = map[resid.ResId]bool{}
+	for _, r := range s.resources {
+		if r.ApplyFilter(filter) != nil || !s.isNew(r) {
+			return false
+		}
+	}
+	return true
 }
 
 // finish does what krusty does to the accumulated resources in the end.

@@ -145,6 +145,19 @@ items:
 	"list by name only":      {true, "apiVersion: example.com/v1\nkind: AllowList\nmetadata: {name: allow}\nspec: {x: 1}\n"},
 	"kustomize's own":        {true, "apiVersion: kustomize.config.k8s.io/v1beta1\nkind: Kustomization\nmetadata: {name: own}\nresources: [x]\n"},
 	"same name, other group": {true, "apiVersion: other.example.com/v1\nkind: ConfigMap\nmetadata: {name: app-1}\n"},
+	"namespace":              {true, "apiVersion: v1\nkind: Namespace\nmetadata: {name: app-1}\n"},
+	"crd": {true, `
+apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata: {name: things.example.com}
+spec: {conversion: {strategy: Webhook, webhook: {clientConfig: {service: {name: app-1, namespace: x}}}}}
+`},
+	"api service":            {true, "apiVersion: apiregistration.k8s.io/v1\nkind: APIService\nmetadata: {name: v1.x}\nspec: {service: {name: app-1}}\n"},
+	"default subject":        {true, "apiVersion: rbac.authorization.k8s.io/v1\nkind: ClusterRoleBinding\nmetadata: {name: d}\nroleRef: {apiGroup: g, kind: ClusterRole, name: role}\nsubjects: [{kind: ServiceAccount, name: default, namespace: x}]\n"},
+	"unknown kind":           {true, "apiVersion: example.com/v1\nkind: Thing\nmetadata: {name: t, namespace: x}\nspec: {serviceAccountName: app-1, namespace: y}\n"},
+	"odd namespace":          {true, "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: ns, namespace: 5}\n"},
+	"null namespace":         {true, "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: ns2, namespace: null}\n"},
+	"map namespace":          {true, "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: ns3, namespace: {a: b}}\n"},
 	"same name, other space": {true, "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: app-1, namespace: other}\n"},
 
 	"reference to a number": {false, "apiVersion: v1\nkind: Pod\nmetadata: {name: p1}\nspec: {serviceAccountName: 123}\n"},
@@ -200,6 +213,14 @@ var layouts = map[string]struct {
 	}},
 	"a field that kustomize does not know": {true, map[string]string{
 		"kustomization.yaml": "resources: [a.yaml]\nnonsense: true", "a.yaml": application(1)["service"],
+	}},
+	"a namespace": {true, map[string]string{
+		"kustomization.yaml": "namespace: theirs\nresources: [a.yaml, u]", "a.yaml": application(1)["deployment"],
+		"u/kustomization.yaml": "resources: [b.yaml]", "u/b.yaml": application(2)["service"],
+	}},
+	"a namespace in a unit": {false, map[string]string{
+		"kustomization.yaml": "resources: [u]", "u/kustomization.yaml": "namespace: theirs\nresources: [b.yaml]",
+		"u/b.yaml": application(2)["service"],
 	}},
 	"a unit that changes": {false, map[string]string{
 		"a.yaml": application(1)["service"], "unit/kustomization.yaml": "namePrefix: p-\nresources: [b.yaml]",
@@ -284,7 +305,23 @@ func TestAnyMixtureGivesTheSameObjects(t *testing.T) {
 			files[file] = text
 		}
 		dir := writeTree(t, files)
-		t.Run(fmt.Sprint(round), func(t *testing.T) { compareWays(t, filepath.Join(dir, "root"), dir) })
+		t.Run(fmt.Sprint(round), func(t *testing.T) {
+			compareWays(t, filepath.Join(dir, "root"), dir, "")
+			compareWays(t, filepath.Join(dir, "root"), dir, "web")
+		})
+	}
+}
+
+func TestOnlyWhatANamespaceSurelyDoesNotTouchGoesStraight(t *testing.T) {
+	for name, want := range map[string]bool{
+		"cron job": true, "ingress": true, "list": true, "cluster role": true, "annotations": true, "same name, other group": true,
+		"role binding": false, "webhook": false, "null metadata": false, "build annotations": false, "duplicate": false,
+		"same name, other space": false, // two of one name in one namespace
+	} {
+		dir := writeTree(t, map[string]string{"root/a.yaml": application(1)["configmap"], "root/b.yaml": documents[name].text})
+		if got := compareWays(t, filepath.Join(dir, "root"), dir, "web"); got != want {
+			t.Errorf("%s: straight: %v, want %v", name, got, want)
+		}
 	}
 }
 
@@ -292,12 +329,15 @@ func TestAnyMixtureGivesTheSameObjects(t *testing.T) {
 // disk, where nothing of ours is in between.
 func compare(t *testing.T, root, dir string, wantStraight bool) {
 	t.Helper()
-	if isStraight := compareWays(t, root, dir); isStraight != wantStraight {
+	if isStraight := compareWays(t, root, dir, ""); isStraight != wantStraight {
 		t.Errorf("straight: %v, want %v", isStraight, wantStraight)
+	}
+	for _, namespace := range []string{"web", "other", "default", "123", "on"} {
+		compareWays(t, root, dir, namespace)
 	}
 }
 
-func compareWays(t *testing.T, root, dir string) (isStraight bool) {
+func compareWays(t *testing.T, root, dir, namespace string) (isStraight bool) {
 	t.Helper()
 	files, err := tree.Open(t.Context(), map[string]string{"": dir}, nil, tree.DefaultLimits)
 	if err != nil {
@@ -309,14 +349,18 @@ func compareWays(t *testing.T, root, dir string) (isStraight bool) {
 	if err != nil {
 		return false // there is only one way to fail here
 	}
+	x := &Transformations{TargetNamespace: namespace}
+	resources, _ := straight(files, rel, kustomization, x)
+	if namespace != "" {
+		kustomization.kustomization.Namespace = namespace
+	}
 	oracle, oracleErr := onDisk(root, &kustomization.kustomization, kustomization.file)
-	resources, _ := straight(files, rel, kustomization, &Transformations{})
 	isStraight = resources != nil
 	if isStraight {
 		objects, err := encode(resources)
 		same(t, "straight", objects, err, oracle, oracleErr)
 	}
-	resources, err = customized(files, rel, kustomization, &Transformations{})
+	resources, err = customized(files, rel, kustomization, x)
 	var objects []json.RawMessage
 	if err == nil {
 		objects, err = encode(resources)
