@@ -1,0 +1,273 @@
+"""The whole product for end-to-end tests: control plane, Penstock's processes, a Git server.
+
+``world`` serves the whole run; each test works in a namespace of its own (``space``). Tests that
+stop processes or the API server make a world of their own with ``build_world``.
+"""
+
+import asyncio
+import os
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+import pytest_asyncio
+import yaml
+
+from cli.stack import stack as stacks
+from controlplane.plane import ControlPlane
+from tests.fakes.gitserver import GitServer, Repository
+from toolkit.kube import config
+from toolkit.kube.client import Client
+from toolkit.kube.errors import NotFoundError
+from toolkit.objects import GroupVersionKind, Json, dig
+
+GIT_REPOSITORY = GroupVersionKind("source.toolkit.fluxcd.io", "v1", "GitRepository")
+KUSTOMIZATION = GroupVersionKind("kustomize.toolkit.fluxcd.io", "v1", "Kustomization")
+DEPLOYMENT = GroupVersionKind("apps", "v1", "Deployment")
+CONFIG_MAP = GroupVersionKind("", "v1", "ConfigMap")
+SECRET = GroupVersionKind("", "v1", "Secret")
+SERVICE_ACCOUNT = GroupVersionKind("", "v1", "ServiceAccount")
+NAMESPACE = GroupVersionKind("", "v1", "Namespace")
+EVENT = GroupVersionKind("", "v1", "Event")
+
+DEADLINE = 60.0
+"""Seconds after which what was waited for is not coming; never a measure of speed."""
+
+Test = Callable[[Json], bool]
+
+
+@dataclass(frozen=True, kw_only=True)
+class World:
+    """Everything that runs."""
+
+    plane: ControlPlane
+    stack: stacks.Stack
+    api: Client
+    git: GitServer
+
+    async def apply(self, *objects: Json) -> None:
+        """Apply objects as a user with kubectl would."""
+        for obj in objects:
+            await self.api.apply(obj, manager="kubectl")
+
+    async def until(
+        self,
+        gvk: GroupVersionKind,
+        namespace: str,
+        name: str,
+        holds: Test,
+        *,
+        within: float = DEADLINE,
+    ) -> Json:
+        """Return the object once ``holds`` is true of it; fail with its last state."""
+        deadline = time.monotonic() + within
+        obj: Json = {}
+        while time.monotonic() < deadline:
+            try:
+                obj = await self.api.get(gvk, name, namespace)
+            except NotFoundError:
+                obj = {}
+            if obj and holds(obj):
+                return obj
+            await asyncio.sleep(0.05)
+        shown = yaml.safe_dump(obj.get("status") or obj)
+        pytest.fail(f"{gvk.kind} {namespace}/{name} did not get there; it is\n{shown}")
+
+    async def gone(self, gvk: GroupVersionKind, namespace: str, name: str) -> None:
+        """Return once the object does not exist."""
+        deadline = time.monotonic() + DEADLINE
+        while time.monotonic() < deadline:
+            try:
+                await self.api.get(gvk, name, namespace)
+            except NotFoundError:
+                return
+            await asyncio.sleep(0.05)
+        pytest.fail(f"{gvk.kind} {namespace}/{name} is still there")
+
+    async def exists(self, gvk: GroupVersionKind, namespace: str, name: str) -> bool:
+        try:
+            await self.api.get(gvk, name, namespace)
+        except NotFoundError:
+            return False
+        return True
+
+
+@dataclass(kw_only=True)
+class Space:
+    """One test's namespace in a world, and shorthands for what most tests need."""
+
+    world: World
+    namespace: str
+    repositories: list[Repository] = field(default_factory=list)
+
+    def repository(self, name: str = "app") -> Repository:
+        """Make a repository that is served under a name of this namespace."""
+        made = self.world.git.repository(f"{self.namespace}-{name}")
+        self.repositories.append(made)
+        return made
+
+    def source(self, repository: Repository, name: str = "app", **spec: Any) -> Json:
+        """Return a GitRepository that follows ``main``; looks every minute unless told to."""
+        return {
+            "apiVersion": GIT_REPOSITORY.api_version,
+            "kind": "GitRepository",
+            "metadata": {"name": name, "namespace": self.namespace},
+            "spec": {
+                "interval": "1m",
+                "url": repository.url,
+                "ref": {"branch": "main"},
+                **spec,
+            },
+        }
+
+    def kustomization(self, name: str = "app", **spec: Any) -> Json:
+        """Return a Kustomization of the GitRepository ``app`` into this namespace."""
+        return {
+            "apiVersion": KUSTOMIZATION.api_version,
+            "kind": "Kustomization",
+            "metadata": {"name": name, "namespace": self.namespace},
+            "spec": {
+                "interval": "10m",
+                "retryInterval": "2s",
+                "prune": True,
+                "targetNamespace": self.namespace,
+                "sourceRef": {"kind": "GitRepository", "name": "app"},
+                **spec,
+            },
+        }
+
+    async def ready(
+        self, gvk: GroupVersionKind = KUSTOMIZATION, name: str = "app", *, revision: str = ""
+    ) -> Json:
+        """Return the object once it is Ready at its generation (and at a commit)."""
+        return await self.world.until(
+            gvk, self.namespace, name, lambda obj: is_ready(obj) and revision in revision_of(obj)
+        )
+
+    async def refused(
+        self, gvk: GroupVersionKind = KUSTOMIZATION, name: str = "app", *, saying: str = ""
+    ) -> Json:
+        """Return the object once it is Ready=False with a message that holds ``saying``."""
+
+        def holds(obj: Json) -> bool:
+            ready = condition(obj, "Ready")
+            return ready.get("status") == "False" and saying in ready.get("message", "")
+
+        return await self.world.until(gvk, self.namespace, name, holds)
+
+    async def request(self, gvk: GroupVersionKind = KUSTOMIZATION, name: str = "app") -> None:
+        """Ask for a reconcile as ``flux reconcile`` does, and wait until it was handled."""
+        stamp = str(time.time_ns())
+        await self.world.api.patch(
+            gvk,
+            name,
+            self.namespace,
+            {"metadata": {"annotations": {"reconcile.fluxcd.io/requestedAt": stamp}}},
+            strategy="merge",
+        )
+        await self.world.until(
+            gvk,
+            self.namespace,
+            name,
+            lambda obj: dig(obj, "status", "lastHandledReconcileAt") == stamp,
+        )
+
+    async def get(self, gvk: GroupVersionKind, name: str) -> Json:
+        return await self.world.api.get(gvk, name, self.namespace)
+
+
+def condition(obj: Json, kind: str) -> Json:
+    """Return a condition, empty if there is none."""
+    conditions = dig(obj, "status", "conditions", default=[])
+    return next((row for row in conditions if row["type"] == kind), {})
+
+
+def is_ready(obj: Json) -> bool:
+    """Tell whether the object is Ready at its present generation."""
+    generation = dig(obj, "metadata", "generation")
+    return (
+        condition(obj, "Ready").get("status") == "True"
+        and dig(obj, "status", "observedGeneration") == generation
+    )
+
+
+def revision_of(obj: Json) -> str:
+    """Return the revision that a source stored or a Kustomization applied."""
+    artifact = dig(obj, "status", "artifact", "revision", default="")
+    return str(artifact or dig(obj, "status", "lastAppliedRevision", default=""))
+
+
+def config_map(name: str, **data: str) -> str:
+    """Return the manifest of a ConfigMap."""
+    return yaml.safe_dump(
+        {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}, "data": data}
+    )
+
+
+def deployment(name: str, *, replicas: int = 1, image: str = "registry.example/app:1") -> str:
+    """Return the manifest of a Deployment that becomes available at once."""
+    labels = {"app": name}
+    return yaml.safe_dump(
+        {
+            "apiVersion": "apps/v1",
+            "kind": "Deployment",
+            "metadata": {"name": name},
+            "spec": {
+                "replicas": replicas,
+                "selector": {"matchLabels": labels},
+                "template": {
+                    "metadata": {"labels": labels},
+                    "spec": {"containers": [{"name": "app", "image": image}]},
+                },
+            },
+        }
+    )
+
+
+@asynccontextmanager
+async def build_world(
+    plane: ControlPlane,
+    directory: Path,
+    *,
+    flags: Mapping[str, Sequence[str]] | None = None,
+    env: Mapping[str, str] | None = None,
+    replicas: int = 1,
+) -> AsyncIterator[World]:
+    """Run everything on a control plane."""
+    quick = ("--min-retry-delay=200ms", "--max-retry-delay=2s", "--requeue-dependency=1s")
+    extra = dict(flags or {})
+    options = stacks.Options(
+        flags={name: (*quick, *extra.get(name, ())) for name in ("source", "kustomize")},
+        env={**(env or {}), "PENSTOCK_TEST": os.environ.get("PYTEST_CURRENT_TEST", "")},
+        replicas=replicas,
+        report=lambda _: None,
+    )
+    admin = config.from_environment(str(plane.kubeconfig))
+    async with (
+        GitServer(directory / "git") as git,
+        Client.open(admin) as api,
+        stacks.start(plane.kubeconfig, state=directory / "state", options=options) as stack,
+    ):
+        yield World(plane=plane, stack=stack, api=api, git=git)
+
+
+@pytest_asyncio.fixture(scope="session", loop_scope="session")
+async def world(
+    control_plane: ControlPlane, tmp_path_factory: pytest.TempPathFactory
+) -> AsyncIterator[World]:
+    """Run one world for all tests that leave it as it was."""
+    async with build_world(control_plane, tmp_path_factory.mktemp("world")) as built:
+        yield built
+
+
+@pytest.fixture
+def space(world: World, namespace: str) -> Space:
+    """Give the test its own namespace in the shared world."""
+    return Space(world=world, namespace=namespace)
+
+
+Wait = Callable[[], Awaitable[None]]

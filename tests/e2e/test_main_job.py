@@ -1,0 +1,212 @@
+"""From a commit to running objects: applied, changed, healed, pruned, refused, suspended."""
+
+import asyncio
+
+import pytest
+
+from tests.e2e.conftest import (
+    CONFIG_MAP,
+    DEPLOYMENT,
+    EVENT,
+    GIT_REPOSITORY,
+    KUSTOMIZATION,
+    Space,
+    condition,
+    config_map,
+    deployment,
+)
+from toolkit.objects import Json, dig
+
+pytestmark = pytest.mark.asyncio(loop_scope="session")
+
+
+async def start(space: Space, files: dict[str, str], **spec: object) -> str:
+    repository = space.repository()
+    commit = repository.commit(files)
+    await space.world.apply(space.source(repository), space.kustomization(**spec))
+    await space.ready(revision=commit)
+    return commit
+
+
+async def fetch_now(space: Space) -> None:
+    await space.request(GIT_REPOSITORY)
+
+
+async def test_commit_becomes_healthy_objects(space: Space) -> None:
+    commit = await start(space, {"deploy.yaml": deployment("web", replicas=2)}, wait=True)
+
+    obj = await space.get(KUSTOMIZATION, "app")
+    source = await space.get(GIT_REPOSITORY, "app")
+    web = await space.get(DEPLOYMENT, "web")
+    assert condition(obj, "Ready")["message"] == f"Applied revision: main@sha1:{commit}"
+    assert condition(source, "Ready")["message"] == (
+        f"stored artifact for revision 'main@sha1:{commit}'"
+    )
+    assert not condition(obj, "Reconciling")
+    assert web["status"]["availableReplicas"] == 2
+    assert web["metadata"]["labels"]["kustomize.toolkit.fluxcd.io/name"] == "app"
+    assert obj["status"]["inventory"]["entries"] == [
+        {"id": f"{space.namespace}_web_apps_Deployment", "v": "v1"}
+    ]
+    assert obj["status"]["history"][0]["lastReconciledStatus"] == "ReconciliationSucceeded"
+
+
+async def test_new_commit_is_rolled_out_and_what_it_drops_is_pruned(space: Space) -> None:
+    repository = space.repository()
+    repository.commit({"a.yaml": config_map("kept", v="1"), "b.yaml": config_map("dropped", v="1")})
+    await space.world.apply(space.source(repository), space.kustomization())
+    await space.ready()
+
+    commit = repository.commit({"a.yaml": config_map("kept", v="2"), "b.yaml": None})
+    await fetch_now(space)
+    obj = await space.ready(revision=commit)
+
+    assert (await space.get(CONFIG_MAP, "kept"))["data"] == {"v": "2"}
+    await space.world.gone(CONFIG_MAP, space.namespace, "dropped")
+    assert [entry["id"] for entry in obj["status"]["inventory"]["entries"]] == [
+        f"{space.namespace}_kept__ConfigMap"
+    ]
+
+
+async def test_nothing_is_pruned_without_prune(space: Space) -> None:
+    repository = space.repository()
+    repository.commit({"a.yaml": config_map("kept", v="1"), "b.yaml": config_map("left", v="1")})
+    await space.world.apply(space.source(repository), space.kustomization(prune=False))
+    await space.ready()
+
+    commit = repository.commit({"b.yaml": None})
+    await fetch_now(space)
+    await space.ready(revision=commit)
+
+    assert await space.world.exists(CONFIG_MAP, space.namespace, "left")
+
+
+@pytest.mark.parametrize("how", ["edited", "deleted"])
+async def test_change_by_hand_is_healed_when_it_happens(space: Space, how: str) -> None:
+    await start(space, {"a.yaml": config_map("settings", colour="green")})
+
+    if how == "edited":
+        await space.world.api.patch(
+            CONFIG_MAP,
+            "settings",
+            space.namespace,
+            {"data": {"colour": "red"}},
+            strategy="merge",
+            manager="kubectl-edit",
+        )
+    else:
+        await space.world.api.delete(CONFIG_MAP, "settings", space.namespace)
+
+    await space.world.until(
+        CONFIG_MAP,
+        space.namespace,
+        "settings",
+        lambda obj: (
+            dig(obj, "data", "colour") == "green" and not dig(obj, "metadata", "deletionTimestamp")
+        ),
+    )
+
+
+async def test_foreign_fields_are_left_alone(space: Space) -> None:
+    await start(space, {"a.yaml": config_map("settings", colour="green")})
+    await space.world.api.patch(
+        CONFIG_MAP,
+        "settings",
+        space.namespace,
+        {"metadata": {"annotations": {"example.org/note": "mine"}}},
+        strategy="merge",
+    )
+
+    await space.request()
+
+    obj = await space.get(CONFIG_MAP, "settings")
+    assert obj["metadata"]["annotations"] == {"example.org/note": "mine"}
+
+
+async def test_broken_commit_is_refused_whole_and_says_why(space: Space) -> None:
+    repository = space.repository()
+    first = repository.commit({"a.yaml": config_map("one", v="1"), "d.yaml": deployment("web")})
+    await space.world.apply(space.source(repository), space.kustomization())
+    await space.ready(revision=first)
+
+    broken = deployment("web").replace("replicas: 1", "replicas: many")
+    repository.commit({"a.yaml": config_map("one", v="2"), "d.yaml": broken})
+    await fetch_now(space)
+    obj = await space.refused(saying="Deployment/")
+
+    message = condition(obj, "Ready")["message"]
+    assert "dry-run failed" in message
+    assert "replicas" in message
+    assert (await space.get(CONFIG_MAP, "one"))["data"] == {"v": "1"}
+    assert first in obj["status"]["lastAppliedRevision"]
+
+
+async def test_suspended_is_left_alone_and_resumed_is_healed(space: Space) -> None:
+    await start(space, {"a.yaml": config_map("settings", colour="green")})
+    api, namespace = space.world.api, space.namespace
+    await api.patch(KUSTOMIZATION, "app", namespace, {"spec": {"suspend": True}}, strategy="merge")
+    red = {"data": {"colour": "red"}}
+
+    await api.patch(CONFIG_MAP, "settings", namespace, red, strategy="merge")
+    await asyncio.sleep(1)
+
+    assert (await space.get(CONFIG_MAP, "settings"))["data"] == {"colour": "red"}
+    await api.patch(KUSTOMIZATION, "app", namespace, {"spec": {"suspend": False}}, strategy="merge")
+    await space.world.until(
+        CONFIG_MAP, namespace, "settings", lambda obj: dig(obj, "data", "colour") == "green"
+    )
+
+
+async def test_deleted_kustomization_takes_its_objects_along(space: Space) -> None:
+    await start(space, {"a.yaml": config_map("settings", colour="green")})
+
+    await space.world.api.delete(KUSTOMIZATION, "app", space.namespace)
+
+    await space.world.gone(CONFIG_MAP, space.namespace, "settings")
+    await space.world.gone(KUSTOMIZATION, space.namespace, "app")
+
+
+async def test_interval_reconcile_changes_nothing(space: Space) -> None:
+    await start(space, {"a.yaml": config_map("settings", v="1")}, interval="1s")
+    before = await space.get(KUSTOMIZATION, "app")
+    settings = await space.get(CONFIG_MAP, "settings")
+
+    await asyncio.sleep(3.5)
+
+    after = await space.get(KUSTOMIZATION, "app")
+    assert after["metadata"]["resourceVersion"] == before["metadata"]["resourceVersion"]
+    assert (await space.get(CONFIG_MAP, "settings"))["metadata"]["resourceVersion"] == (
+        settings["metadata"]["resourceVersion"]
+    )
+
+
+async def test_status_is_patched_twice_in_a_first_reconcile(space: Space) -> None:
+    repository = space.repository()
+    repository.commit({"deploy.yaml": deployment("web")})
+    seen: list[str] = []
+    await space.world.apply(space.source(repository), space.kustomization(wait=True))
+
+    def note(obj: Json) -> bool:
+        version = obj["metadata"]["resourceVersion"]
+        if version not in seen:
+            seen.append(version)
+        return condition(obj, "Ready").get("status") == "True"
+
+    await space.world.until(KUSTOMIZATION, space.namespace, "app", note)
+
+    # created, finalizer, waiting for the source, progressing, ready
+    assert len(seen) <= 5
+
+
+async def test_events_tell_what_was_changed(space: Space) -> None:
+    await start(space, {"a.yaml": config_map("settings", v="1")})
+    selector = "involvedObject.kind=Kustomization,involvedObject.name=app"
+
+    for _ in range(100):
+        events = await space.world.api.list(EVENT, space.namespace, field_selector=selector)
+        messages = [event["message"] for event in events]
+        if any("settings created" in message for message in messages):
+            break
+        await asyncio.sleep(0.1)
+
+    assert any(f"ConfigMap/{space.namespace}/settings created" in m for m in messages)
