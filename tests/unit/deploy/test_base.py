@@ -62,9 +62,14 @@ def test_probes_and_scraping_find_their_ports(component: str) -> None:
     ports = {port["name"]: port["containerPort"] for port in container["ports"]}
 
     assert container["livenessProbe"]["httpGet"] == {"path": "/healthz", "port": "healthz"}
-    assert container["readinessProbe"]["httpGet"] == {"path": "/readyz", "port": "healthz"}
     assert ports["healthz"] == 9440
     assert ports["http-prom"] == 8080
+
+
+def test_only_a_replica_that_serves_artifacts_is_behind_their_service() -> None:
+    container = pod("source-controller")["containers"][0]
+
+    assert container["readinessProbe"] == {"tcpSocket": {"port": "http"}}
 
 
 @COMPONENTS

@@ -1,0 +1,131 @@
+"""The API server takes every way to install, and its admission lets the pods in.
+
+All writes are dry runs, in a namespace of the test: other tests of the run need the real one.
+"""
+
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from controlplane.errors import ControlPlaneError
+from controlplane.plane import ControlPlane
+
+DEPLOY = Path(__file__).parents[3] / "deploy"
+WAYS = ["base", "overlays/ha", "overlays/kind", "overlays/lockdown"]
+LEVEL = "pod-security.kubernetes.io/enforce=restricted"
+
+
+def build(control_plane: ControlPlane, way: str) -> list[dict[str, Any]]:
+    text = control_plane.kubectl("kustomize", str(DEPLOY / way))
+    return [document for document in yaml.safe_load_all(text) if document]
+
+
+def of_kind(documents: list[dict[str, Any]], kind: str) -> dict[str, dict[str, Any]]:
+    return {each["metadata"]["name"]: each for each in documents if each["kind"] == kind}
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_an_installation_applies_under_strict_validation(
+    control_plane: ControlPlane, namespace: str, tmp_path: Path, way: str
+) -> None:
+    elsewhere = {"namespace": namespace, "resources": [os.path.relpath(DEPLOY / way, tmp_path)]}
+    (tmp_path / "kustomization.yaml").write_text(yaml.safe_dump(elsewhere))
+
+    applied = control_plane.kubectl(
+        *("apply", "--server-side", "--force-conflicts", "--field-manager=penstock"),
+        *("--dry-run=server", "--validate=strict", "-k", str(tmp_path)),
+    )
+
+    assert "deployment.apps/source-controller serverside-applied" in applied
+    assert "deployment.apps/kustomize-controller serverside-applied" in applied
+    assert "gitrepositories.source.toolkit.fluxcd.io serverside-applied" in applied
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_the_pods_are_admitted_to_a_restricted_namespace(
+    control_plane: ControlPlane, namespace: str, way: str
+) -> None:
+    control_plane.kubectl("label", "namespace", namespace, LEVEL)
+    control_plane.kubectl("create", "serviceaccount", "tester", "-n", namespace)
+    for name, deployment in of_kind(build(control_plane, way), "Deployment").items():
+        template = deployment["spec"]["template"]
+        pod = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name}}
+        pod |= {"spec": template["spec"] | {"serviceAccountName": "tester"}}
+
+        created = control_plane.kubectl(
+            *("create", "-n", namespace, "--dry-run=server", "-f", "-"), stdin=yaml.safe_dump(pod)
+        )
+
+        assert "created (server dry run)" in created
+
+
+def test_a_privileged_pod_would_not_be_admitted(
+    control_plane: ControlPlane, namespace: str
+) -> None:
+    control_plane.kubectl("label", "namespace", namespace, LEVEL)
+    control_plane.kubectl("create", "serviceaccount", "tester", "-n", namespace)
+    pod = {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"name": "bare"},
+        "spec": {
+            "serviceAccountName": "tester",
+            "containers": [{"name": "manager", "image": "penstock"}],
+        },
+    }
+
+    with pytest.raises(ControlPlaneError, match='violates PodSecurity "restricted:latest"'):
+        control_plane.kubectl(
+            *("create", "-n", namespace, "--dry-run=server", "-f", "-"), stdin=yaml.safe_dump(pod)
+        )
+
+
+def test_every_account_that_a_deployment_names_is_installed(control_plane: ControlPlane) -> None:
+    documents = build(control_plane, "base")
+
+    accounts = of_kind(documents, "ServiceAccount")
+    for name, deployment in of_kind(documents, "Deployment").items():
+        assert deployment["spec"]["template"]["spec"]["serviceAccountName"] in accounts, name
+
+
+def test_the_namespace_is_restricted(control_plane: ControlPlane) -> None:
+    (namespace,) = of_kind(build(control_plane, "base"), "Namespace").values()
+
+    assert namespace["metadata"]["labels"]["pod-security.kubernetes.io/enforce"] == "restricted"
+
+
+def test_a_locked_down_installation_binds_no_administrator(control_plane: ControlPlane) -> None:
+    usual = of_kind(build(control_plane, "base"), "ClusterRoleBinding")
+    locked = of_kind(build(control_plane, "overlays/lockdown"), "ClusterRoleBinding")
+
+    def administrators(bindings: dict[str, dict[str, Any]]) -> list[str]:
+        return [n for n, each in bindings.items() if each["roleRef"]["name"] == "cluster-admin"]
+
+    assert administrators(usual) == ["penstock-kustomize-applier"]
+    assert administrators(locked) == []
+    assert locked
+
+
+def test_a_locked_down_controller_refuses_references_to_other_namespaces(
+    control_plane: ControlPlane,
+) -> None:
+    deployments = of_kind(build(control_plane, "overlays/lockdown"), "Deployment")
+
+    container = deployments["kustomize-controller"]["spec"]["template"]["spec"]["containers"][0]
+    assert "--no-cross-namespace-refs=true" in container["args"]
+    assert "--default-service-account=default" in container["args"]
+
+
+def test_high_availability_runs_two_replicas_that_elect_one(control_plane: ControlPlane) -> None:
+    deployments = of_kind(build(control_plane, "overlays/ha"), "Deployment")
+
+    assert {name: each["spec"]["replicas"] for name, each in deployments.items()} == {
+        "source-controller": 2,
+        "kustomize-controller": 2,
+    }
+    for each in deployments.values():
+        container = each["spec"]["template"]["spec"]["containers"][0]
+        assert "--enable-leader-election=true" in container["args"]

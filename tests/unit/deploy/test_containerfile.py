@@ -1,0 +1,46 @@
+"""The image holds what a Deployment starts."""
+
+import re
+from pathlib import Path
+
+import pytest
+import yaml
+
+ROOT = Path(__file__).parents[3]
+TEXT = (ROOT / "deploy" / "Containerfile").read_text()
+
+
+def test_what_is_copied_from_the_repository_is_there() -> None:
+    copied = [
+        source
+        for line in re.findall(r"^COPY (?!--from)(.+)$", TEXT, re.MULTILINE)
+        for source in line.split()[:-1]
+    ]
+
+    assert copied
+    assert [source for source in copied if not (ROOT / source).exists()] == []
+
+
+def test_every_package_that_the_controllers_import_is_in_the_image() -> None:
+    packages = {"controllers", "crds", "toolkit"}
+
+    assert packages <= set(re.findall(r"^COPY (\w+)/ /opt/penstock/\w+/$", TEXT, re.MULTILINE))
+
+
+def test_the_engine_is_where_the_toolkit_looks() -> None:
+    (path,) = re.findall(r"PENSTOCK_ENGINE=(\S+)", TEXT)
+
+    assert f"COPY --from=engine /out/libengine.so {path}\n" in TEXT
+
+
+@pytest.mark.parametrize("component", ["source-controller", "kustomize-controller"])
+def test_the_image_runs_as_the_user_that_the_deployment_asks_for(component: str) -> None:
+    documents = yaml.safe_load_all((ROOT / "deploy/base" / f"{component}.yaml").read_text())
+    (deployment,) = [each for each in documents if each["kind"] == "Deployment"]
+    context = deployment["spec"]["template"]["spec"]["securityContext"]
+
+    assert f"USER {context['runAsUser']}:{context['runAsGroup']}\n" in TEXT
+
+
+def test_dependencies_are_installed_by_hash() -> None:
+    assert "--require-hashes -r /tmp/runtime.txt" in TEXT
