@@ -3,13 +3,13 @@
 What ``kubectl`` (client-side apply, create, edit, server-side apply), ``before-first-apply`` and
 our own plain updates own becomes ours, so that a field which leaves the manifest leaves the object
 too. Operators may name further managers. Done by one JSON patch of ``metadata.managedFields``
-that is refused when the object changed meanwhile. Flux does the same (fluxcd/pkg ``ssa``
+that is refused when those entries changed meanwhile. Flux does the same (fluxcd/pkg ``ssa``
 ``PatchReplaceFieldsManagers``); entries of subresources are left alone.
 
 Pure: the patch is made here and sent by ``ssa``.
 """
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Sequence
 from typing import Final
 
 from toolkit.apply import fields
@@ -18,6 +18,7 @@ from toolkit.objects import Json, dig
 
 _BEFORE: Final = "before-first-apply"
 _KUBECTL: Final = "kubectl"
+_ENTRIES: Final = "/metadata/managedFields"
 
 
 def due(obj: Json, manager: str, overridden: Collection[str] = ()) -> bool:
@@ -31,26 +32,41 @@ def patch(
 ) -> list[Json]:
     """Return the JSON patch that makes those fields ours.
 
+    It tests just the entries that it replaces, so that a status report in between does no harm.
     ``answer`` is what a dry-run of our apply returned: for an object without any managedFields
     the server makes up ``before-first-apply`` there.
     """
     present = fields.entries(live)
-    source = present or fields.entries(answer)
-    taken = list(_taken(source, manager, overridden))
-    own = fields.applied_entry(live, manager)
-    kept = [entry for entry in present if entry not in taken and entry is not own]
-    operations: list[Json] = [
-        # an optimistic lock: the server answers 409 when the object changed since it was read
-        _put("/metadata/resourceVersion", dig(live, "metadata", "resourceVersion")),
-    ]
-    if taken:
-        mine = _merged(own, taken, manager, str(live.get("apiVersion")))
-        operations.append(_put("/metadata/managedFields", [mine, *kept]))
+    operations = _replaced(present, live, manager, overridden) if present else []
+    if not present:
+        taken = list(_taken(fields.entries(answer), manager, overridden))
+        operations = [
+            # an optimistic lock: the server answers 409 when the object changed since it was read
+            _operation(
+                "add", "/metadata/resourceVersion", dig(live, "metadata", "resourceVersion")
+            ),
+            _operation("add", _ENTRIES, [_merged(None, taken, live, manager)]),
+        ]
     if LAST_APPLIED in dig(live, "metadata", "annotations", default={}):
-        operations.append(
-            {"op": "remove", "path": f"/metadata/annotations/{_escape(LAST_APPLIED)}"}
-        )
+        operations.append(_operation("remove", f"/metadata/annotations/{_escape(LAST_APPLIED)}"))
     return operations
+
+
+def _replaced(
+    present: Sequence[Json], live: Json, manager: str, overridden: Collection[str]
+) -> list[Json]:
+    taken = list(_taken(present, manager, overridden))
+    if not taken:
+        return []
+    own = fields.applied_entry(live, manager)
+    gone = [i for i, entry in enumerate(present) if entry is own or entry in taken]
+    place = gone.pop(0)
+    return [
+        *(_operation("test", f"{_ENTRIES}/{i}", present[i]) for i in (place, *gone)),
+        _operation("replace", f"{_ENTRIES}/{place}", _merged(own, taken, live, manager)),
+        # from the back, because a removal moves what follows it
+        *(_operation("remove", f"{_ENTRIES}/{i}") for i in reversed(gone)),
+    ]
 
 
 def _taken(entries: Iterable[Json], manager: str, overridden: Collection[str]) -> Iterable[Json]:
@@ -62,21 +78,21 @@ def _taken(entries: Iterable[Json], manager: str, overridden: Collection[str]) -
             yield entry
 
 
-def _merged(own: Json | None, taken: Iterable[Json], manager: str, api_version: str) -> Json:
+def _merged(own: Json | None, taken: Iterable[Json], live: Json, manager: str) -> Json:
     sources = [*([own] if own else []), *taken]
     stamps = [entry["time"] for entry in sources if entry.get("time")]
     return {
         "manager": manager,
         "operation": fields.APPLY,
-        "apiVersion": own["apiVersion"] if own else api_version,
+        "apiVersion": own["apiVersion"] if own else live["apiVersion"],
         "fieldsType": "FieldsV1",
         "fieldsV1": fields.union([entry.get("fieldsV1") or {} for entry in sources]),
         **({"time": max(stamps)} if stamps else {}),
     }
 
 
-def _put(path: str, value: object) -> Json:
-    return {"op": "add", "path": path, "value": value}
+def _operation(name: str, path: str, value: object = None) -> Json:
+    return {"op": name, "path": path, **({} if name == "remove" else {"value": value})}
 
 
 def _escape(token: str) -> str:

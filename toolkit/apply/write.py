@@ -10,7 +10,7 @@ from toolkit.apply.options import ApplyOptions
 from toolkit.kube import client, errors
 from toolkit.objects import Json, dig
 
-_MIGRATION_ATTEMPTS: Final = 3
+_MIGRATION_ATTEMPTS: Final = 5
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,11 +75,14 @@ async def _migrate(
     for attempt in range(1, _MIGRATION_ATTEMPTS + 1):
         live = await api.get(ref.gvk, ref.name, ref.namespace)
         body = migrate.patch(live, answer=answer, manager=manager, overridden=options.overridden)
+        if not body:
+            return
         try:
             await api.patch(
                 ref.gvk, ref.name, ref.namespace, body, strategy="json", manager=manager
             )
-        except errors.ConflictError:
+        except (errors.ConflictError, errors.InvalidError):
+            # 409: the object changed, 422: a tested entry did
             if attempt == _MIGRATION_ATTEMPTS:
                 raise
         else:

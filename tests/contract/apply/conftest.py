@@ -42,6 +42,12 @@ def api(wire: Wire) -> Client:
 
 
 @pytest.fixture
+def cluster(kubectl: Callable[..., str], namespace: str) -> Callable[..., str]:
+    """Run kubectl in the test's namespace."""
+    return lambda *arguments, **kwargs: kubectl("-n", namespace, *arguments, **kwargs)
+
+
+@pytest.fixture
 def owner(namespace: str) -> Owner:
     return Owner(namespace=namespace, name="app")
 
@@ -56,7 +62,7 @@ Apply = Callable[..., Any]
 
 @pytest.fixture
 def apply(api: Client, options: ApplyOptions) -> Apply:
-    """Own and apply objects: ``await apply(obj, …, known=…)``."""
+    """Give a function that owns and applies objects."""
 
     async def run(*objects: Json, as_: Client | None = None, **kwargs: Any) -> Any:
         chosen = kwargs.pop("options", options)
@@ -75,6 +81,13 @@ class Make:
     def __call__(self, api_version: str, kind: str, name: str, **fields: Any) -> Json:
         metadata = {"name": name, "namespace": self.namespace, **fields.pop("metadata", {})}
         return {"apiVersion": api_version, "kind": kind, "metadata": metadata, **fields}
+
+    @staticmethod
+    def marked(obj: Json, **marks: str) -> Json:
+        """Return the object with ``kustomize.toolkit.fluxcd.io/…`` annotations."""
+        notes = {f"kustomize.toolkit.fluxcd.io/{key}": value for key, value in marks.items()}
+        notes |= dig(obj, "metadata", "annotations", default={})
+        return {**obj, "metadata": {**obj["metadata"], "annotations": notes}}
 
     def config_map(self, name: str = "conf", **data: str) -> Json:
         return self("v1", "ConfigMap", name, data=data or {"key": "value"})
@@ -108,15 +121,3 @@ class Make:
 @pytest.fixture
 def make(namespace: str) -> Make:
     return Make(namespace)
-
-
-def actions(changes: Any) -> dict[str, str]:
-    """Return the action for every object, by kind."""
-    return {entry.ref.gvk.kind: entry.action for entry in changes.entries}
-
-
-def annotated(obj: Json, **annotations: str) -> Json:
-    """Return the object with kustomize marks as annotations."""
-    marks = {f"kustomize.toolkit.fluxcd.io/{key}": value for key, value in annotations.items()}
-    notes = {**dig(obj, "metadata", "annotations", default={}), **marks}
-    return {**obj, "metadata": {**obj["metadata"], "annotations": notes}}

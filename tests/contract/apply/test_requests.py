@@ -66,16 +66,16 @@ async def test_a_recheck_of_untouched_objects_writes_nothing(
 
 
 async def test_a_recheck_heals_what_the_caller_believed_intact(
-    apply: Any, make: Any, kubectl: Any, options: Any, namespace: str
+    apply: Any, make: Any, cluster: Any, options: Any
 ) -> None:
     first = await apply(make.config_map(key="ours"))
-    kubectl("-n", namespace, "patch", "configmap", "conf", "-p", '{"data":{"key":"theirs"}}')
+    cluster("patch", "configmap", "conf", "-p", '{"data":{"key":"theirs"}}')
 
     changes = await apply(
         make.config_map(key="ours"), known=first.known, options=replace(options, recheck=True)
     )
 
-    value = kubectl("-n", namespace, "get", "configmap", "conf", "-o", "jsonpath={.data.key}")
+    value = cluster("get", "configmap", "conf", "-o", "jsonpath={.data.key}")
     assert value == "ours"
     assert _actions(changes) == {"configured"}
 
@@ -111,7 +111,7 @@ async def test_the_servers_clock_spares_the_write_of_old_objects(
 
 
 async def test_a_changed_object_is_written_whatever_the_clock_says_of_its_old_stamp(
-    apply: Any, make: Any, kubectl: Any, namespace: str
+    apply: Any, make: Any, cluster: Any
 ) -> None:
     clock = ServerClock()
     await apply(make.config_map(key="one"), clock=clock)
@@ -119,6 +119,6 @@ async def test_a_changed_object_is_written_whatever_the_clock_says_of_its_old_st
 
     changes = await apply(make.config_map(key="two"), clock=clock)
 
-    value = kubectl("-n", namespace, "get", "configmap", "conf", "-o", "jsonpath={.data.key}")
+    value = cluster("get", "configmap", "conf", "-o", "jsonpath={.data.key}")
     assert value == "two"
     assert _actions(changes) == {"configured"}

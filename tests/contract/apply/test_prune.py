@@ -1,0 +1,120 @@
+"""Deleting what has left the build."""
+
+import asyncio
+import json
+from typing import Any
+
+import pytest
+
+from toolkit.apply import prune
+from toolkit.apply.ownership import Owner
+from toolkit.kube import errors
+from toolkit.kube.client import Client
+from toolkit.objects import GroupVersionKind, Json, ObjectRef, ref_of
+
+
+async def _there(api: Client, obj: Json) -> bool:
+    return bool(await prune.remaining(api, [ref_of(obj)]))
+
+
+async def test_objects_go_and_the_outcome_lists_them(
+    apply: Any, make: Any, api: Client, owner: Owner, wire: Any
+) -> None:
+    changes = await apply(make.config_map(), make.account())
+    wire.sent.clear()
+
+    pruned = await prune.prune(api, changes.refs, owner=owner)
+
+    assert pruned.lines == (
+        f"ConfigMap/{make.namespace}/conf deleted",
+        f"ServiceAccount/{make.namespace}/web deleted",
+    )
+    assert pruned.survivors == ()
+    assert wire.sent == ["GET", "DELETE", "GET", "DELETE"]
+    assert not await _there(api, make.config_map())
+
+
+@pytest.mark.parametrize("mark", ["prune=disabled", "reconcile=disabled", "ssa=Ignore"])
+async def test_a_protected_object_survives_and_stays_listed(
+    apply: Any, make: Any, api: Client, owner: Owner, mark: str
+) -> None:
+    name, _, value = mark.partition("=")
+    changes = await apply(make.config_map())
+    await api.patch(
+        *(changes.refs[0].gvk, "conf", owner.namespace),
+        {"metadata": {"annotations": {f"kustomize.toolkit.fluxcd.io/{name}": value}}},
+        strategy="merge",
+    )
+
+    pruned = await prune.prune(api, changes.refs, owner=owner)
+
+    assert pruned.survivors == pruned.protected == changes.refs
+    assert await _there(api, make.config_map())
+
+
+async def test_what_somebody_else_owns_by_now_is_left_and_no_longer_listed(
+    apply: Any, make: Any, api: Client, owner: Owner, cluster: Any
+) -> None:
+    changes = await apply(make.config_map())
+    label = "kustomize.toolkit.fluxcd.io/name=other"
+    cluster("label", "--overwrite", "configmap", "conf", label)
+
+    pruned = await prune.prune(api, changes.refs, owner=owner)
+
+    assert (pruned.released, pruned.survivors) == (changes.refs, ())
+    assert await _there(api, make.config_map())
+
+
+async def test_what_is_gone_already_is_no_failure(make: Any, api: Client, owner: Owner) -> None:
+    unserved = ObjectRef(GroupVersionKind("gone.example.com", "v1", "Widget"), "x", "y")
+
+    pruned = await prune.prune(api, [ref_of(make.config_map()), unserved], owner=owner)
+
+    assert set(pruned.gone) == {ref_of(make.config_map()), unserved}
+    assert pruned.lines == ()
+
+
+async def test_a_failure_keeps_the_object_listed_and_the_others_going(
+    apply: Any, make: Any, api: Client, owner: Owner, cluster: Any
+) -> None:
+    changes = await apply(make.config_map(), make.account())
+    user = f"system:serviceaccount:{make.namespace}:pruner"
+    role = ("--verb=get,delete", "--resource=serviceaccounts")
+    cluster("create", "role", "pruner", *role)
+    cluster("create", "rolebinding", "p", "--role=pruner", f"--user={user}")
+    await _allowed(api.impersonating(user), make)
+
+    pruned = await prune.prune(api.impersonating(user), changes.refs, owner=owner)
+
+    assert [str(ref) for ref in pruned.survivors] == [f"ConfigMap/{make.namespace}/conf"]
+    assert [str(ref) for ref in pruned.deleted] == [f"ServiceAccount/{make.namespace}/web"]
+    assert f"ConfigMap/{make.namespace}/conf delete failed (Forbidden): " in pruned.message
+    assert "cannot get resource" in pruned.message
+
+
+async def test_an_object_that_waits_for_a_finalizer_remains(
+    apply: Any, make: Any, api: Client, owner: Owner, cluster: Any
+) -> None:
+    held = make("v1", "ConfigMap", "held", metadata={"finalizers": ["example.com/wait"]})
+    changes = await apply(held)
+    await prune.prune(api, changes.refs, owner=owner)
+
+    before = await prune.remaining(api, changes.refs)
+    patch = json.dumps({"metadata": {"finalizers": None}})
+    cluster("patch", "configmap", "held", "-p", patch)
+
+    assert before == changes.refs
+    assert await prune.remaining(api, changes.refs) == ()
+
+
+async def _allowed(api: Client, make: Any) -> None:
+    """Wait until RBAC knows the new role."""
+    account = ref_of(make.account())
+    for _ in range(100):
+        try:
+            await api.get(account.gvk, account.name, account.namespace)
+        except errors.ForbiddenError:
+            await asyncio.sleep(0.05)
+        else:
+            return
+    pytest.fail("the role never came into force")
