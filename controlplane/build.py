@@ -5,12 +5,13 @@ renamed. The build ends with us, however we end, and leaves neither lock nor hal
 """
 
 import os
+import shutil
 import signal
 import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Final
@@ -22,7 +23,8 @@ FLAGS: Final = ("build", "-trimpath", "-buildvcs=false", "-v")
 PINS: Final = ("go.mod", "go.sum")
 
 _REDRAW_SECONDS: Final = 0.2
-_STOP_SECONDS: Final = 5
+# Where go works; a killed one cannot remove it, but the next one who builds here can.
+_WORK: Final = ".work"
 _SHOWN_LINES: Final = 15
 
 
@@ -33,7 +35,13 @@ def turn(directory: Path) -> Iterator[None]:
         # Only the holder writes here, so what bears a temporary name is a killed build's.
         for leftover in directory.glob(".*.tmp"):
             leftover.unlink()
-        yield
+        work = directory / _WORK
+        shutil.rmtree(work, ignore_errors=True)
+        work.mkdir(exist_ok=True)
+        try:
+            yield
+        finally:
+            shutil.rmtree(work, ignore_errors=True)
 
 
 def build(
@@ -57,7 +65,8 @@ def build(
     ]
     started = time.monotonic()
     with tempfile.TemporaryFile("w+") as output:
-        status = _run(command, module_directory, output, name=target.name)
+        environment = _environment(target.parent / _WORK)
+        status = _run(command, module_directory, environment, output, name=target.name)
         if status != 0:
             output.seek(0)
             tail = "".join(output.readlines()[-_SHOWN_LINES:])
@@ -78,12 +87,18 @@ def _stamp(package: str, version: str) -> str:
     return " ".join(f"-X {package}.{name}={value}" for name, value in values.items())
 
 
-def _run(command: list[str | Path], directory: Path, output: IO[str], *, name: str) -> int:
-    # SIGINT lets go remove its work directory, which no other signal does.
+def _run(
+    command: list[str | Path],
+    directory: Path,
+    environment: Mapping[str, str],
+    output: IO[str],
+    *,
+    name: str,
+) -> int:
     process = subprocess.Popen(
-        processes.bound_to_us(*command, signal_number=signal.SIGINT),
+        processes.bound_to_us(*command),
         cwd=directory,
-        env=_environment(),
+        env=environment,
         stdin=subprocess.DEVNULL,
         stdout=output,
         stderr=output,
@@ -115,24 +130,20 @@ def _wait(process: subprocess.Popen[bytes], output: IO[str], *, name: str) -> in
 
 
 def _stop(process: subprocess.Popen[bytes]) -> None:
-    for number in (signal.SIGINT, signal.SIGKILL):
-        if process.poll() is not None:
-            return
+    """Kill what still runs of the build; a signal that go could handle may be ignored by it."""
+    if process.poll() is None:
         # The group holds the compilers too.
-        os.killpg(process.pid, number)
-        try:
-            process.wait(timeout=_STOP_SECONDS)
-        except subprocess.TimeoutExpired:
-            continue
+        os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
 
 
-def _environment() -> dict[str, str]:
+def _environment(work: Path) -> dict[str, str]:
     """Return an environment in which only go.mod and go.sum decide what is built.
 
     CGO is off: the programs need no C library, and so this build no C compiler.
     """
     decided = {"CGO_ENABLED": "0", "GOFLAGS": "", "GOTOOLCHAIN": "local", "GOWORK": "off"}
-    return {**os.environ, **decided}
+    return {**os.environ, **decided, "GOTMPDIR": str(work)}
 
 
 def _elapsed(started: float) -> str:

@@ -5,7 +5,6 @@ A process id alone proves nothing, because the kernel uses it again; with the st
 """
 
 import os
-import signal
 import sys
 from pathlib import Path
 from typing import Final
@@ -13,14 +12,14 @@ from typing import Final
 _LAUNCHER: Final = Path(__file__).with_name("launcher.py")
 
 
-def bound_to_us(*command: str | Path, signal_number: signal.Signals = signal.SIGKILL) -> list[str]:
-    """Return the command line that runs ``command`` and ends it when the calling thread ends.
+def bound_to_us(*command: str | Path) -> list[str]:
+    """Return the command line that runs ``command`` and kills it when the calling thread ends.
 
     The kernel ties the signal to the *thread* that creates the child (prctl(2)), so create it in
     one that lives as long as the child should.
     """
-    launcher = [sys.executable, "-I", "-S", str(_LAUNCHER), str(os.getpid())]
-    return [*launcher, str(int(signal_number)), *map(str, command)]
+    launcher = (sys.executable, "-I", "-S", _LAUNCHER, os.getpid())
+    return [str(part) for part in (*launcher, *command)]
 
 
 def start_time(pid: int) -> int:

@@ -2,7 +2,6 @@
 
 import os
 import select
-import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -42,12 +41,6 @@ def test_child_of_a_parent_that_is_gone_never_runs(tmp_path: Path) -> None:
 
     assert status == 1
     assert not mark.exists()
-
-
-def test_child_gets_the_signal_that_was_asked_for() -> None:
-    command = processes.bound_to_us("/bin/true", signal_number=signal.SIGINT)
-
-    assert str(int(signal.SIGINT)) in command
 
 
 def test_start_time_tells_processes_apart() -> None:

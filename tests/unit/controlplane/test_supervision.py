@@ -30,10 +30,13 @@ server.bind("etcd.sock:0")
 server.listen()
 time.sleep(60)'"""
 OWNER = """
+import signal
 import sys
 from pathlib import Path
 from controlplane import instance
 from controlplane.supervision import Supervision
+# Whoever runs the tests in the background of a shell script ignores it, and so would we.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 programs = {path.name: path for path in Path(sys.argv[1]).iterdir()}
 with instance.claim("one") as held:
     supervision = Supervision.start(held, programs=programs, flags={})
