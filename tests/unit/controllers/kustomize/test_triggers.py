@@ -1,0 +1,140 @@
+"""A change wakes exactly those Kustomizations that use what changed."""
+
+import msgspec
+import pytest
+
+from controllers.kustomize.sources import SourceReader
+from controllers.kustomize.triggers import Index, Triggers
+from crds.kustomize import Kustomization
+from crds.source import GitRepository
+from toolkit.kube.informer import Change
+from toolkit.kube.secrets import CONFIG_MAP
+from toolkit.objects import GroupVersionKind, Json, ObjectKey, ObjectRef
+
+GIT = GroupVersionKind("source.toolkit.fluxcd.io", "v1", "GitRepository")
+KUSTOMIZATION = GroupVersionKind("kustomize.toolkit.fluxcd.io", "v1", "Kustomization")
+
+
+class Woken(list[tuple[str, str]]):
+    """Who was asked to reconcile, and why."""
+
+    def __call__(self, key: ObjectKey, trigger: str) -> None:
+        self.append((key.name, trigger))
+
+
+class Nothing:
+    """An informer that knows no objects."""
+
+    def get(self, _: ObjectKey) -> None:
+        return None
+
+
+@pytest.fixture
+def woken() -> Woken:
+    return Woken()
+
+
+@pytest.fixture
+def triggers(woken: Woken) -> Triggers:
+    reader = SourceReader({"GitRepository": (GIT, Nothing())}, cross_namespace=True)  # type: ignore[dict-item]  # only get() is used
+    return Triggers(KUSTOMIZATION, reader, woken, Index())
+
+
+def kustomization(name: str, *, status: Json | None = None, **spec: object) -> Kustomization:
+    body = {
+        "metadata": {"name": name, "namespace": "team", "generation": 1},
+        "spec": {
+            "interval": "1m",
+            "prune": True,
+            "sourceRef": {"kind": "GitRepository", "name": "app"},
+            **spec,
+        },
+        "status": status or {},
+    }
+    return msgspec.convert(body, Kustomization)
+
+
+def repository(revision: str) -> GitRepository:
+    artifact = {
+        "digest": f"sha256:{revision}",
+        "lastUpdateTime": "2026-01-01T00:00:00Z",
+        "path": "p",
+        "revision": revision,
+        "url": "http://localhost/p",
+    }
+    body = {
+        "metadata": {"name": "app", "namespace": "team"},
+        "spec": {"url": "https://localhost/app", "interval": "1m"},
+        "status": {"artifact": artifact},
+    }
+    return msgspec.convert(body, GitRepository)
+
+
+def added(obj: Kustomization) -> Change[Kustomization]:
+    key = ObjectKey("team", obj.metadata.name)
+    return Change("ADDED", key, None, obj)
+
+
+def test_new_revision_wakes_who_builds_from_it(triggers: Triggers, woken: Woken) -> None:
+    triggers.kustomization(added(kustomization("user")))
+    other = {"kind": "GitRepository", "name": "other"}
+    triggers.kustomization(added(kustomization("stranger", sourceRef=other)))
+    woken.clear()
+
+    change = Change("MODIFIED", ObjectKey("team", "app"), repository("1"), repository("2"))
+    triggers.source(GIT)(change)
+
+    assert woken == [("user", "source")]
+
+
+def test_same_artifact_wakes_nobody(triggers: Triggers, woken: Woken) -> None:
+    triggers.kustomization(added(kustomization("user")))
+    woken.clear()
+
+    change = Change("MODIFIED", ObjectKey("team", "app"), repository("1"), repository("1"))
+    triggers.source(GIT)(change)
+
+    assert woken == []
+
+
+def test_ready_dependency_wakes_its_dependents(triggers: Triggers, woken: Woken) -> None:
+    triggers.kustomization(added(kustomization("dependent", dependsOn=[{"name": "base"}])))
+    before = kustomization("base")
+    condition = {
+        "type": "Ready",
+        "status": "True",
+        "reason": "ReconciliationSucceeded",
+        "message": "",
+        "lastTransitionTime": "2026-01-01T00:00:00Z",
+    }
+    after = kustomization("base", status={"conditions": [condition], "observedGeneration": 1})
+    triggers.kustomization(added(before))
+    woken.clear()
+
+    triggers.kustomization(Change("MODIFIED", ObjectKey("team", "base"), before, after))
+
+    assert woken == [("dependent", "dependency")]
+
+
+def test_labelled_config_wakes_who_substitutes_from_it(triggers: Triggers, woken: Woken) -> None:
+    variables = {"substituteFrom": [{"kind": "ConfigMap", "name": "vars"}]}
+    triggers.kustomization(added(kustomization("user", postBuild=variables)))
+    woken.clear()
+
+    triggers.config(CONFIG_MAP)(Change("MODIFIED", ObjectKey("team", "vars"), {}, {}))
+    triggers.config(CONFIG_MAP)(Change("MODIFIED", ObjectKey("other", "vars"), {}, {}))
+
+    assert woken == [("user", "config")]
+
+
+def test_index_forgets_what_is_used_no_more() -> None:
+    index, key = Index(), ObjectKey("team", "app")
+    first, second = ObjectRef(GIT, "team", "a"), ObjectRef(GIT, "team", "b")
+
+    index.put(key, [first])
+    index.put(key, [second])
+
+    assert index.users(first) == frozenset()
+    assert index.users(second) == {key}
+    index.put(key, [])
+    assert index.users(second) == frozenset()
