@@ -16,7 +16,7 @@ from toolkit.native.engineworker import DEADLINE
 from toolkit.native.pool import WorkerPool, WorkerTimeoutError
 
 MEMORY_LIMIT = 600 << 20
-"""Bytes for a worker: a build of 1,000 resources takes a fifth of it, a YAML bomb all at once."""
+"""Bytes for a worker: a build of 1,000 resources takes a quarter of it, a YAML bomb all at once."""
 
 _GRACE_SECONDS = 1.0
 

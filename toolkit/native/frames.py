@@ -34,9 +34,13 @@ class Status(IntEnum):
 
 
 class OperationError(TransientError):
-    """An operation failed in a way that its author did not foresee."""
+    """An operation failed in a way that its author did not foresee; ``trace`` is for the log."""
 
     default_reason = "OperationFailed"
+
+    def __init__(self, message: str, *, trace: str = "") -> None:
+        super().__init__(message)
+        self.trace = trace
 
 
 def encode_request(op: str, payload: bytes) -> bytes:

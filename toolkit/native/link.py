@@ -5,15 +5,14 @@ unread output would keep a stream paused and its transport open for ever.
 """
 
 import asyncio
-import logging
-from collections import deque
+import os
+import signal
 from collections.abc import Callable
+from contextlib import suppress
 
 from toolkit.native import frames
 
-_KEPT_OUTPUT = 200
-
-logger = logging.getLogger(__name__)
+_KEPT_OUTPUT = 16 << 10
 
 
 class Link(asyncio.SubprocessProtocol):
@@ -28,8 +27,10 @@ class Link(asyncio.SubprocessProtocol):
         self._closed: asyncio.Future[int] = asyncio.get_running_loop().create_future()
         self._waiting: asyncio.Future[tuple[frames.Status, bytes] | None] | None = None
         self._received = bytearray()
-        self._output: deque[str] = deque(maxlen=_KEPT_OUTPUT)
+        self._output = bytearray()
         self._retirement: asyncio.TimerHandle | None = None
+        self.fault = ""
+        """Why the worker was killed here, if it was for what it sent."""
 
     async def ask(self, op: str, payload: bytes) -> tuple[frames.Status, bytes] | None:
         """Return the answer, or ``None`` if the worker ends without one."""
@@ -47,7 +48,9 @@ class Link(asyncio.SubprocessProtocol):
         """End the process now, whatever it is doing."""
         self.stop_idling()
         if self._transport is not None and self._transport.get_returncode() is None:
-            self._transport.kill()
+            # Not transport.kill(): Popen polls first and may take the exit status from asyncio.
+            with suppress(ProcessLookupError):
+                os.kill(self._transport.get_pid(), signal.SIGKILL)
 
     async def closed(self) -> int:
         """Wait until nothing of the process is left; return its exit status, as ``Popen``."""
@@ -64,7 +67,7 @@ class Link(asyncio.SubprocessProtocol):
 
     def last_words(self) -> str:
         """Return what the worker has printed since the last request, as far as it was kept."""
-        return "".join(self._output)
+        return self._output.decode(errors="replace")
 
     def start_idling(self, seconds: float, retire: Callable[["Link"], None]) -> None:
         """Call ``retire`` if the process is not wanted for so long."""
@@ -84,7 +87,10 @@ class Link(asyncio.SubprocessProtocol):
     def pipe_data_received(self, fd: int, data: bytes) -> None:
         """Collect an answer or the worker's complaints (asyncio)."""
         if fd == 2:
-            self._output.append(data.decode(errors="replace"))
+            self._output += data
+            # Go names the cause first and Python last; what is between is of little use.
+            if len(self._output) > 3 * _KEPT_OUTPUT:
+                del self._output[_KEPT_OUTPUT:-_KEPT_OUTPUT]
             return
         self._received += data
         self._deliver()
@@ -120,6 +126,7 @@ class Link(asyncio.SubprocessProtocol):
             return
         status, size = frames.ANSWER.unpack_from(self._received)
         if size > frames.MAX_BODY:
+            self.fault = f"its answer has {size >> 20} MiB"
             self.kill()
             return
         if len(self._received) >= frames.ANSWER.size + size:

@@ -95,9 +95,12 @@ class WorkerPool:
             self._give_back(link)
         finally:
             self._slots.release()
-        if status is not frames.Status.OK:
-            raise frames.decode_error(body)
-        return body
+        if status is frames.Status.OK:
+            return body
+        error = frames.decode_error(body)
+        if isinstance(error, OperationError):
+            logger.error("operation failed", extra={"op": op, "trace": error.trace})
+        raise error
 
     async def close(self) -> None:
         """Kill all workers and wait until they are gone; calls in flight fail."""
@@ -171,7 +174,8 @@ class WorkerPool:
             return WorkerMemoryError(
                 f"{op} needed more memory than allowed ({allowed})", limit=self._memory_limit
             )
-        return WorkerDiedError(f"{op} was ended by {_cause(code, last_words)}")
+        cause = link.fault or _cause(code, last_words)
+        return WorkerDiedError(f"the worker of {op} was ended: {cause}")
 
     def _give_back(self, link: Link) -> None:
         if self._closed:
@@ -201,8 +205,8 @@ def _environment(memory_limit: int) -> dict[str, str]:
 
 def _cause(code: int, last_words: str) -> str:
     if code == -signal.SIGKILL:
-        return "signal 9: killed from outside, most likely for want of memory on the node"
+        return "signal 9, from outside, most likely for want of memory on the node"
     if code < 0:
-        return f"signal {-code} in its worker"
+        return f"signal {-code}"
     lines = last_words.strip().splitlines()
-    return f"exit status {code} of its worker" + (f": {lines[-1]}" if lines else "")
+    return f"exit status {code}" + (f": {lines[-1]}" if lines else "")

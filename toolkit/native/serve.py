@@ -67,8 +67,8 @@ def _run(ops: Mapping[str, Operation], name: str, payload: bytes) -> tuple[frame
     except MemoryError:
         raise
     except Exception as exc:  # noqa: BLE001  # The outermost frame of a server: see the parent's log.
-        traceback.print_exc()
-        error = frames.OperationError(f"{name} failed: {type(exc).__name__}: {exc}")
+        message = f"{name} failed: {type(exc).__name__}: {exc}"
+        error = frames.OperationError(message, trace=traceback.format_exc())
         return frames.Status.FAILED, frames.encode_error(error)
 
 
@@ -77,6 +77,7 @@ def _confine(memory_limit: int, parent: int) -> None:
     resource.setrlimit(resource.RLIMIT_DATA, (memory_limit, memory_limit))
     # A core file would hold whatever secrets passed through here.
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    # The signal comes when the thread that started us ends: the one with the parent's event loop.
     ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
     if os.getppid() != parent:
         os._exit(0)  # The parent ended before its death could be signalled.

@@ -78,7 +78,12 @@ func Open(ctx context.Context, mounts map[string]string, files map[string][]byte
 		root, err := os.OpenRoot(dir)
 		if err != nil {
 			t.Close()
-			return nil, fmt.Errorf("mounting at %q: %w", "/"+point, err)
+			// Where the directory is on this machine is nobody's business.
+			var pathError *fs.PathError
+			if errors.As(err, &pathError) {
+				err = pathError.Err
+			}
+			return nil, fmt.Errorf("mounting the source at %q: %w", "/"+point, err)
 		}
 		t.mounts = append(t.mounts, mount{point: path.Clean(point), root: root})
 	}

@@ -77,6 +77,12 @@ def _plain(_: bytes) -> bytes:
     raise ValueError("no such thing")
 
 
+def _chatter(payload: bytes) -> bytes:
+    sys.stderr.write("first words\n" + "noise\n" * int(payload) + "last words\n")
+    sys.stderr.flush()
+    os._exit(9)
+
+
 def _base(_: bytes) -> bytes:
     raise PenstockError("just so")
 
@@ -98,6 +104,7 @@ if __name__ == "__main__":
             "wait": _wait,
             "subclass": _subclass,
             "plain": _plain,
+            "chatter": _chatter,
             "base": _base,
         }
     )

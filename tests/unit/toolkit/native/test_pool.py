@@ -155,6 +155,28 @@ async def test_cancelling_while_a_worker_starts_leaves_nothing(pool: pools.Worke
     assert await pool.call("echo", b"x", timeout=10) == b"x"
 
 
+async def test_cancelling_in_the_middle_of_a_large_answer_leaves_nothing(
+    pool: pools.WorkerPool,
+) -> None:
+    for delay in (0.01, 0.02, 0.04, 0.08):
+        task = asyncio.create_task(pool.call("enlarge", str(64 << 20).encode(), timeout=20))
+        await asyncio.sleep(delay)
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+
+    assert await pool.call("echo", b"x", timeout=10) == b"x"
+
+
+async def test_an_answer_that_nobody_could_hold_is_not_believed() -> None:
+    pool = pools.WorkerPool(_MODULE, size=1, memory_limit=1 << 30)
+
+    with pytest.raises(pools.WorkerDiedError, match="its answer has 257 MiB"):
+        await pool.call("enlarge", str(257 << 20).encode(), timeout=20)
+
+    await pool.close()
+
+
 async def test_cancelling_a_waiting_caller_disturbs_nobody(pool: pools.WorkerPool) -> None:
     before = await _pid(pool)
     running = asyncio.create_task(pool.call("sleep", b"0.3", timeout=10))
@@ -176,13 +198,24 @@ async def test_too_much_memory_is_said_so(pool: pools.WorkerPool) -> None:
 
 
 async def test_a_crash_tells_the_workers_last_words(pool: pools.WorkerPool) -> None:
-    with pytest.raises(pools.WorkerDiedError, match=r"exit status 3 .*the disk is on fire"):
+    with pytest.raises(pools.WorkerDiedError, match=r"exit status 3: the disk is on fire"):
         await pool.call("exit", b"3", timeout=10)
+
+
+async def test_first_and_last_words_survive_a_lot_of_noise(
+    pool: pools.WorkerPool, caplog: pytest.LogCaptureFixture
+) -> None:
+    with pytest.raises(pools.WorkerDiedError, match="exit status 9: last words"):
+        await pool.call("chatter", b"200000", timeout=10)
+
+    (record,) = (record for record in caplog.records if record.msg == "worker died")
+    assert "last words" in vars(record)["output"]
+    assert len(vars(record)["output"]) <= 4000
 
 
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGABRT, signal.SIGSEGV])
 async def test_a_signal_is_named(pool: pools.WorkerPool, number: signal.Signals) -> None:
-    with pytest.raises(pools.WorkerDiedError, match=f"kill was ended by signal {number:d}"):
+    with pytest.raises(pools.WorkerDiedError, match=f"worker of kill was ended: signal {number:d}"):
         await pool.call("kill", str(int(number)).encode(), timeout=10)
 
 
@@ -213,9 +246,14 @@ async def test_an_error_unknown_to_the_parent_arrives_as_its_base(pool: pools.Wo
     assert type(caught.value) is StalledError
 
 
-async def test_an_unforeseen_exception_is_an_operation_error(pool: pools.WorkerPool) -> None:
+async def test_an_unforeseen_exception_is_an_operation_error_with_its_trace_in_the_log(
+    pool: pools.WorkerPool, caplog: pytest.LogCaptureFixture
+) -> None:
     with pytest.raises(pools.OperationError, match="plain failed: ValueError: no such thing"):
         await pool.call("plain", b"", timeout=10)
+
+    (record,) = caplog.records
+    assert "in _plain" in vars(record)["trace"]
 
 
 async def test_an_error_leaves_the_worker_alive(pool: pools.WorkerPool) -> None:
@@ -253,11 +291,15 @@ async def test_closing_ends_workers_and_calls(tmp_path: Path) -> None:
         await pool.call("echo", b"", timeout=10)
 
 
-async def test_closing_twice_is_fine(pool: pools.WorkerPool) -> None:
+async def test_closing_twice_is_fine_and_silent(
+    pool: pools.WorkerPool, caplog: pytest.LogCaptureFixture
+) -> None:
     await _pid(pool)
 
     await pool.close()
     await pool.close()
+
+    assert not caplog.records
 
 
 _PARENT = """
