@@ -160,7 +160,7 @@ class Supervisor:
         if not running.stopping:
             raise ComponentDiedError(
                 f"{name} of control plane {self._settings.name} {_describe(status)};"
-                f" its last lines were:\n{_tail(_log_of(name))}"
+                f" the last lines of {self._directory / _log_of(name)}:\n{_tail(_log_of(name))}"
             )
 
     # -- commands ------------------------------------------------------------------------------

@@ -5,31 +5,51 @@ works in a namespace of its own. ``PENSTOCK_USE_EXISTING_CLUSTER=<context>`` run
 cluster that exists (see ``controlplane.plane``).
 """
 
+import os
 import secrets
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, ExitStack
+from pathlib import Path
 
 import pytest
 
-from controlplane import plane
+from controlplane import binaries, plane
 from controlplane.plane import ControlPlane
 
 # As many test runs of one user may go on at the same time.
 _RUNS = 9
+_NEED_PROGRAMS = {"control_plane", "second_control_plane", "control_plane_programs"}
+
+
+def pytest_collection_finish(session: pytest.Session) -> None:
+    """Build the control plane before the first test, whose timeout is shorter than a build."""
+    if session.config.option.collectonly:
+        return
+    needed = {name for item in session.items for name in getattr(item, "fixturenames", ())}
+    if needed & _NEED_PROGRAMS:
+        # It builds for minutes on a new machine, and must be seen to do so.
+        capture = session.config.pluginmanager.getplugin("capturemanager")
+        with capture.global_and_fixture_disabled():
+            binaries.locate(*(["kubectl"] if os.environ.get(plane.EXISTING) else []))
 
 
 @pytest.fixture(scope="session")
-def control_plane(request: pytest.FixtureRequest) -> Iterator[ControlPlane]:
+def control_plane_programs() -> Path:
+    """Return the directory of the programs that control planes are made of."""
+    return binaries.locate()["kube-apiserver"].parent
+
+
+@pytest.fixture(scope="session")
+def control_plane() -> Iterator[ControlPlane]:
     """Run one control plane for the whole test run."""
-    with ExitStack() as stack:
-        yield _enter(request, stack, plane.obtain("pytest", alternatives=_RUNS - 1))
+    with plane.obtain("pytest", alternatives=_RUNS - 1) as running:
+        yield running
 
 
 @pytest.fixture(scope="session")
-def second_control_plane(request: pytest.FixtureRequest) -> Iterator[ControlPlane]:
+def second_control_plane() -> Iterator[ControlPlane]:
     """Run another control plane beside the first, for tests of remote clusters."""
-    with ExitStack() as stack:
-        yield _enter(request, stack, plane.start("pytest-remote", alternatives=_RUNS - 1))
+    with plane.start("pytest-remote", alternatives=_RUNS - 1) as running:
+        yield running
 
 
 @pytest.fixture
@@ -45,14 +65,3 @@ def namespace(control_plane: ControlPlane) -> Iterator[str]:
     control_plane.kubectl("create", "namespace", name)
     yield name
     control_plane.kubectl("delete", "namespace", name, "--wait=false")
-
-
-def _enter(
-    request: pytest.FixtureRequest,
-    stack: ExitStack,
-    started: AbstractContextManager[ControlPlane],
-) -> ControlPlane:
-    # The first run of all builds for minutes, and must be seen to do so.
-    capture = request.config.pluginmanager.getplugin("capturemanager")
-    with capture.global_and_fixture_disabled():
-        return stack.enter_context(started)

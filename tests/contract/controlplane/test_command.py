@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from controlplane import binaries
+from controlplane import binaries, plane
 
 SOURCE = Path(binaries.__file__).parents[1]
 COMPONENTS = {"etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler", "kwok"}
@@ -21,21 +21,14 @@ Run = Callable[..., subprocess.CompletedProcess[str]]
 Spawn = Callable[..., "subprocess.Popen[str]"]
 
 
-@pytest.fixture(scope="module")
-def programs() -> Path:
-    """Build the programs, or find them built; return their directory."""
-    found = binaries.locate(report=print)
-    return found["kube-apiserver"].parent
-
-
 @pytest.fixture
-def run(programs: Path, tmp_path: Path) -> Iterator[Run]:
+def run(control_plane_programs: Path, tmp_path: Path) -> Iterator[Run]:
     """Run a command to its end; whatever instance it left running is stopped after the test."""
 
     def command(*arguments: str, check: bool = True) -> subprocess.CompletedProcess[str]:
         return subprocess.run(
             [sys.executable, "-m", "controlplane", *arguments],
-            env=_environment(programs, tmp_path),
+            env=_environment(control_plane_programs, tmp_path),
             capture_output=True,
             text=True,
             check=check,
@@ -48,7 +41,7 @@ def run(programs: Path, tmp_path: Path) -> Iterator[Run]:
 
 
 @pytest.fixture
-def spawn(programs: Path, tmp_path: Path, run: Run) -> Iterator[Spawn]:
+def spawn(control_plane_programs: Path, tmp_path: Path, run: Run) -> Iterator[Spawn]:
     """Start a command that a test ends itself; it is killed if the test did not."""
     del run  # its end comes after ours, and stops what a killed command left
     started: list[subprocess.Popen[str]] = []
@@ -56,7 +49,7 @@ def spawn(programs: Path, tmp_path: Path, run: Run) -> Iterator[Spawn]:
     def command(*arguments: str) -> "subprocess.Popen[str]":
         process = subprocess.Popen(
             [sys.executable, "-m", "controlplane", *arguments],
-            env=_environment(programs, tmp_path),
+            env=_environment(control_plane_programs, tmp_path),
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
@@ -160,7 +153,7 @@ def test_command_without_an_instance_says_how_to_start_one(run: Run) -> None:
 def _environment(programs: Path, cache: Path) -> dict[str, str]:
     # What was built is honoured as assets, so that a new cache builds nothing.
     return {
-        **os.environ,
+        **{name: value for name, value in os.environ.items() if name != plane.EXISTING},
         "PYTHONPATH": str(SOURCE),
         "XDG_CACHE_HOME": str(cache),
         "KUBEBUILDER_ASSETS": str(programs),

@@ -1,6 +1,7 @@
 """What a running control plane promises to everything that is tested against it."""
 
 import json
+import os
 import socket
 from collections.abc import Callable
 from pathlib import Path
@@ -11,6 +12,9 @@ from controlplane import instance, plane
 from controlplane.errors import ControlPlaneError
 from controlplane.plane import ControlPlane
 
+pytestmark = pytest.mark.skipif(
+    plane.EXISTING in os.environ, reason="it is about the embedded control plane"
+)
 DEPLOYMENT = """
 apiVersion: apps/v1
 kind: Deployment
