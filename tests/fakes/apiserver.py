@@ -23,6 +23,7 @@ Json = dict[str, Any]
 
 KINDS = {
     ("", "v1", "configmaps"): "ConfigMap",
+    ("", "v1", "secrets"): "Secret",
     ("", "v1", "events"): "Event",
     ("coordination.k8s.io", "v1", "leases"): "Lease",
     ("source.toolkit.fluxcd.io", "v1", "gitrepositories"): "GitRepository",

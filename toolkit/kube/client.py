@@ -224,8 +224,10 @@ class Client:
         }
         if uid:
             options["preconditions"] = {"uid": uid}
-        path = resource.path(name, namespace)
-        await self.request("DELETE", path, query=_dry(dry_run), body=options)
+        if dry_run:
+            # In the body: with one, the server does not read delete options from the query.
+            options["dryRun"] = ["All"]
+        await self.request("DELETE", resource.path(name, namespace), body=options)
 
     async def request(
         self,

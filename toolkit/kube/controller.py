@@ -216,7 +216,7 @@ class Controller(Generic[T]):
         measure.log_end(rec.log, judged, seconds=seconds, delay=delay)
 
     async def _advance(self, rec: Reconciliation[T]) -> Outcome:
-        rec.obj = await self._writer.finalizer(rec.obj, present=True)
+        rec.adopt(await self._writer.finalizer(rec.obj, present=True))
         return await self._reconcile(rec)
 
     async def _delete(self, rec: Reconciliation[T]) -> None:

@@ -93,7 +93,9 @@ class Outcome:
 class Reconciliation(Generic[T]):
     """The draft of one pass: the object, why it is reconciled, and what is to be written.
 
-    ``revision`` goes into log lines and event metadata as soon as the reconciler sets it.
+    ``obj`` keeps the spec that the pass began with, whatever its user writes meanwhile; its status
+    follows what the pass has written. ``revision`` goes into log lines and event metadata as soon
+    as the reconciler sets it.
     """
 
     def __init__(  # noqa: PLR0913 - what a pass needs
@@ -119,6 +121,7 @@ class Reconciliation(Generic[T]):
         self._write_status = write_status
         self._revision = ""
         self._progressed = False
+        self._latest = obj
         self._written: Json = msgspec.to_builtins(obj.status)
         self._fields: Json = {}
         self.conditions: list[Json] = list(self._written.get("conditions") or ())
@@ -199,6 +202,12 @@ class Reconciliation(Generic[T]):
         body = patch.merge_patch(self._written, wanted)
         if not body:
             return False
-        self.obj = await self._write_status(self.obj, body)
-        self._written = msgspec.to_builtins(self.obj.status)
+        self._latest = await self._write_status(self._latest, body)
+        self._written = msgspec.to_builtins(self._latest.status)
+        obj: Any = self.obj
+        self.obj = msgspec.structs.replace(obj, status=self._latest.status)
         return True
+
+    def adopt(self, obj: T) -> None:
+        """Work on this version of the object instead (the controller's, before the pass)."""
+        self.obj = self._latest = obj

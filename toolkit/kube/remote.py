@@ -20,7 +20,6 @@ from toolkit.kube import config, errors
 from toolkit.kube.client import Client
 from toolkit.kube.secrets import CONFIG_MAP, SECRET, Secrets
 
-_SIZE: Final = 100
 _TOKEN_SECONDS: Final = 3600
 _TOKEN_TIMEOUT: Final = 30.0
 _REASON: Final = "KubeConfigInvalid"
@@ -35,11 +34,13 @@ class RemoteClients:
         *,
         allow_insecure_tls: bool = False,
         default_service_account: str = "",
+        size: int = 100,
     ) -> None:
         self._client = client
         self._secrets = Secrets(client)
         self._allow_insecure_tls = allow_insecure_tls
         self._default_account = default_service_account
+        self._size = size
         self._cache: OrderedDict[str, Client] = OrderedDict()
 
     async def __aenter__(self) -> Self:
@@ -83,7 +84,7 @@ class RemoteClients:
     async def _cached(self, digest: str, make: Callable[[], config.ClusterConfig]) -> Client:
         client = self._cache.pop(digest, None) or Client.open(make())
         self._cache[digest] = client
-        if len(self._cache) > _SIZE:
+        if len(self._cache) > self._size:
             # A client that is closed opens its pool anew when somebody still uses it.
             await self._cache.popitem(last=False)[1].close()
         return client

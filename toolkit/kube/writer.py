@@ -54,18 +54,25 @@ class Writer(Generic[T]):
         Holds on through an outage of half a minute, because the work is already done.
 
         Raises:
-            VanishedError: the object is gone.
+            VanishedError: the object is gone, be it that another one has its name by now.
             ApiError: the server refuses, or stays away.
         """
         delay = _FIRST_DELAY
+        conflicts = 0
         while True:
             try:
                 return await self._patch(obj, {"status": body}, subresource="status")
+            except errors.ConflictError:
+                # The body names only what we own, so it fits the newer version as well.
+                conflicts += 1
+                if conflicts == _ATTEMPTS:
+                    raise
+                obj = await self._fetch(obj)
             except errors.ApiError as exc:
                 if delay > _LAST_DELAY or not _passes_by_itself(exc):
                     raise
-            await asyncio.sleep(delay)
-            delay *= 2
+                await asyncio.sleep(delay)
+                delay *= 2
 
     async def finalizer(self, obj: T, *, present: bool) -> T:
         """Add or remove our finalizer; others stay as they are at that moment.
@@ -79,9 +86,8 @@ class Writer(Generic[T]):
                 return obj
             kept = [name for name in obj.metadata.finalizers if name != FINALIZER]
             wanted = [*kept, FINALIZER] if present else kept
-            meta = {"finalizers": wanted, "resourceVersion": obj.metadata.resource_version}
             try:
-                return await self._patch(obj, {"metadata": meta})
+                return await self._patch(obj, {"metadata": {"finalizers": wanted}})
             except errors.ConflictError:
                 if attempt == _ATTEMPTS:
                     raise
@@ -89,13 +95,15 @@ class Writer(Generic[T]):
         return obj
 
     async def _patch(self, obj: T, body: Json, *, subresource: str = "") -> T:
+        """Patch exactly this version: a patch by name alone would also hit a namesake."""
         meta = obj.metadata
+        version = {"resourceVersion": meta.resource_version}
         try:
             reply = await self._client.patch(
                 self._gvk,
                 meta.name,
                 meta.namespace,
-                body,
+                {**body, "metadata": {**version, **body.get("metadata", {})}},
                 strategy="merge",
                 subresource=subresource,
                 manager=self._manager,
@@ -103,8 +111,6 @@ class Writer(Generic[T]):
         except errors.NotFoundError as exc:
             raise VanishedError from exc
         new = msgspec.convert(reply, self._model)
-        if new.metadata.uid != meta.uid:
-            raise VanishedError
         self._remember(new)
         return new
 

@@ -615,6 +615,31 @@ def test_a_spec_change_during_a_pass_gets_its_own_pass() -> None:
     assert bench.passes == [{"spec"}, {"spec"}]
 
 
+def test_a_pass_keeps_the_spec_that_it_began_with() -> None:
+    observed: list[tuple[int, str, Any]] = []
+
+    async def scenario(bench: Bench) -> None:
+        async def script(rec: Pass) -> Outcome:
+            if len(bench.passes) == 1:
+                newer = {"spec": {**SPEC, "url": "https://example.com/other"}}
+                bench.server.edit(REPOS, "a", lambda obj: obj.update(newer))
+                bench.server.edit(REPOS, "a", lambda obj: obj["metadata"].update(generation=2))
+                await rec.progress("going on")
+            observed.append(
+                (rec.obj.metadata.generation, rec.obj.spec.url, bench.status["observedGeneration"])
+            )
+            return Outcome(message="fine")
+
+        bench.server.put(REPOS, "a", spec=dict(SPEC), status={"observedGeneration": -1})
+        bench.script = script
+        await bench.until(lambda: bench.status["observedGeneration"] == 2)
+        await bench.idle()
+
+    work(scenario)
+
+    assert observed == [(1, "https://example.com/a", -1), (2, "https://example.com/other", 1)]
+
+
 def test_a_status_that_cannot_be_written_is_held_on_to_through_an_outage() -> None:
     async def scenario(bench: Bench) -> None:
         bench.server.fail("PATCH", "/status", 503, times=4)

@@ -1,0 +1,78 @@
+"""Leader election on real Leases, with times that a test can wait for."""
+
+import asyncio
+import json
+
+from controlplane.plane import ControlPlane
+from tests.contract.kube.conftest import Until
+from toolkit.kube.client import Client
+from toolkit.kube.leaderelection import Elector, Timing
+
+
+class Candidate:
+    """A replica that notes whether it leads."""
+
+    def __init__(self, client: Client, namespace: str, identity: str) -> None:
+        timing = Timing(lease_duration=3, renew_deadline=2, retry_period=0.3)
+        elector = Elector(
+            client, namespace=namespace, name="lease", identity=identity, timing=timing
+        )
+        self.leading = False
+        self.task = asyncio.create_task(elector.run(self.work))
+
+    async def work(self) -> None:
+        self.leading = True
+        try:
+            await asyncio.Event().wait()
+        finally:
+            self.leading = False
+
+    async def end(self) -> None:
+        self.task.cancel()
+        await asyncio.wait([self.task])
+
+
+async def test_one_leads_the_other_follows_and_takes_over(
+    client: Client, control_plane: ControlPlane, namespace: str, until: Until
+) -> None:
+    one = Candidate(client, namespace, "one")
+    await until(lambda: one.leading)
+    two = Candidate(client, namespace, "two")
+    await asyncio.sleep(4)
+    alone = one.leading and not two.leading
+
+    await one.end()
+    await until(lambda: two.leading)
+    arguments = ("get", "lease", "lease", f"--namespace={namespace}", "-o", "json")
+    spec = json.loads(await asyncio.to_thread(control_plane.kubectl, *arguments))["spec"]
+    await two.end()
+
+    assert alone
+    assert spec["holderIdentity"] == "two"
+    assert spec["leaseTransitions"] == 1
+
+
+async def test_a_leader_that_died_is_followed_when_its_lease_runs_out(
+    client: Client, namespace: str, until: Until
+) -> None:
+    await client.create(
+        {
+            "apiVersion": "coordination.k8s.io/v1",
+            "kind": "Lease",
+            "metadata": {"name": "lease", "namespace": namespace},
+            "spec": {
+                "holderIdentity": "dead",
+                "leaseDurationSeconds": 2,
+                "acquireTime": "2026-01-01T00:00:00.000000Z",
+                "renewTime": "2026-01-01T00:00:00.000000Z",
+            },
+        }
+    )
+    two = Candidate(client, namespace, "two")
+    await asyncio.sleep(1)
+    early = two.leading
+
+    await until(lambda: two.leading)
+    await two.end()
+
+    assert not early

@@ -1,0 +1,198 @@
+"""A process starts in order, says how it is, and stops without dropping what it holds."""
+
+import asyncio
+import os
+import signal
+import socket
+from collections.abc import Awaitable, Callable
+
+import aiohttp
+import msgspec
+import pytest
+
+from tests.fakes import virtualtime
+from tests.fakes.apiserver import FakeApiServer
+from toolkit.kube.client import Client
+from toolkit.kube.informer import Informer
+from toolkit.kube.leaderelection import LeaseLostError
+from toolkit.kube.manager import Manager
+from toolkit.kube.options import Options
+from toolkit.objects import GroupVersionKind
+
+CONFIG_MAP = GroupVersionKind("", "v1", "ConfigMap")
+
+
+class Part:
+    """A controller whose life is written down."""
+
+    def __init__(self, client: Client, diary: list[str]) -> None:
+        self.informer = Informer(client, CONFIG_MAP, decode=msgspec.json.decode)
+        self.diary = diary
+        self.stopping = asyncio.Event()
+
+    async def run(self) -> None:
+        self.diary.append("started")
+        try:
+            await self.stopping.wait()
+            self.diary.append("finished")
+        except asyncio.CancelledError:
+            self.diary.append("cancelled")
+            raise
+
+    async def stop(self) -> None:
+        self.stopping.set()
+        await asyncio.sleep(1)
+
+
+def free_port() -> int:
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        return int(listener.getsockname()[1])
+
+
+def manage(
+    scenario: Callable[[Manager, FakeApiServer, list[str]], Awaitable[None]],
+    *,
+    server: FakeApiServer | None = None,
+    **options: object,
+) -> list[str]:
+    """Run a manager with one controller and one service while the scenario acts."""
+
+    async def main() -> list[str]:
+        fake = server or FakeApiServer()
+        diary: list[str] = []
+        settings = {"health_addr": "0", "metrics_addr": "0", "runtime_namespace": "default"}
+        async with fake.running() as client:
+            manager = Manager(Options(**(settings | options)), client)  # type: ignore[arg-type] # by name
+            manager.add_controller(Part(client, diary), lease="lease")
+
+            async def service() -> None:
+                try:
+                    await asyncio.Event().wait()
+                finally:
+                    diary.append("service ended")
+
+            manager.add_service(service)
+            running = asyncio.create_task(manager.run())
+            await asyncio.sleep(0.5)
+            try:
+                await scenario(manager, fake, diary)
+            finally:
+                manager.stop()
+                await asyncio.wait([running])
+                error = running.exception()
+                if error:
+                    diary.append(type(error).__name__)
+                    if isinstance(error, ExceptionGroup) and error.subgroup(LeaseLostError):
+                        diary.append("lease lost")
+        return diary
+
+    return virtualtime.run(main)
+
+
+async def nothing(_manager: Manager, _server: FakeApiServer, _diary: list[str]) -> None:
+    return None
+
+
+def test_a_stop_finishes_controllers_before_services_end() -> None:
+    assert manage(nothing) == ["started", "finished", "service ended"]
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_a_signal_stops_it(number: signal.Signals) -> None:
+    async def scenario(_: Manager, __: FakeApiServer, diary: list[str]) -> None:
+        os.kill(os.getpid(), number)
+        await asyncio.sleep(5)
+        assert diary[-1] == "service ended"
+
+    assert manage(scenario) == ["started", "finished", "service ended"]
+
+
+def test_the_lease_is_held_while_working_and_released_at_the_end() -> None:
+    server = FakeApiServer()
+
+    async def scenario(manager: Manager, _: FakeApiServer, __: list[str]) -> None:
+        lease = server.objects[("leases", "default", "lease")]
+        assert lease["spec"]["holderIdentity"] == manager.identity
+
+    diary = manage(scenario, server=server, enable_leader_election=True)
+
+    assert diary == ["started", "finished", "service ended"]
+    assert server.objects[("leases", "default", "lease")]["spec"]["holderIdentity"] == ""
+
+
+def test_a_follower_is_ready_and_does_nothing() -> None:
+    server = FakeApiServer()
+    held = {"holderIdentity": "other", "leaseDurationSeconds": 3600}
+    server.put("leases", "lease", spec=held)
+    port = free_port()
+
+    async def scenario(_: Manager, __: FakeApiServer, ___: list[str]) -> None:
+        async with (
+            aiohttp.ClientSession() as session,
+            session.get(f"http://127.0.0.1:{port}/readyz") as response,
+        ):
+            assert response.status == 200
+
+    options = {"enable_leader_election": True, "health_addr": f"127.0.0.1:{port}"}
+    diary = manage(scenario, server=server, **options)
+
+    assert diary == ["service ended"]
+
+
+def test_a_lost_lease_ends_the_process_with_an_error() -> None:
+    async def scenario(_: Manager, server: FakeApiServer, diary: list[str]) -> None:
+        server.edit("leases", "lease", lambda obj: obj["spec"].update(holderIdentity="thief"))
+        await asyncio.sleep(20)
+        assert "cancelled" in diary
+
+    diary = manage(scenario, enable_leader_election=True)
+
+    assert diary[-1] == "lease lost"
+
+
+def test_it_is_not_ready_before_its_caches_are_complete() -> None:
+    server = FakeApiServer()
+    kind = server.kinds.pop(("", "v1", "configmaps"))
+    port = free_port()
+    answers: list[tuple[int, int]] = []
+
+    async def scenario(_: Manager, __: FakeApiServer, ___: list[str]) -> None:
+        async with aiohttp.ClientSession() as session:
+            for wait in (0, 40):
+                await asyncio.sleep(wait)
+                async with session.get(f"http://127.0.0.1:{port}/readyz") as response:
+                    ready = response.status
+                async with session.get(f"http://127.0.0.1:{port}/healthz") as response:
+                    answers.append((ready, response.status))
+                server.kinds[("", "v1", "configmaps")] = kind
+
+    manage(scenario, server=server, health_addr=f"127.0.0.1:{port}")
+
+    assert answers == [(503, 200), (200, 200)]
+
+
+def test_metrics_are_served_with_flux_s_names() -> None:
+    port = free_port()
+    pages: list[str] = []
+
+    async def scenario(_: Manager, __: FakeApiServer, ___: list[str]) -> None:
+        async with (
+            aiohttp.ClientSession() as session,
+            session.get(f"http://127.0.0.1:{port}/metrics") as response,
+        ):
+            pages.append(await response.text())
+
+    manage(scenario, metrics_addr=f"127.0.0.1:{port}")
+
+    for name in (
+        "gotk_reconcile_duration_seconds",
+        "gotk_reconcile_condition",
+        "gotk_suspend_status",
+        "gotk_reconcile_error_total",
+        "controller_runtime_reconcile_total",
+        "workqueue_depth",
+        "rest_client_requests_total",
+        "leader_election_master_status",
+    ):
+        assert f"# TYPE {name} " in pages[0]

@@ -1,0 +1,116 @@
+"""Clients of remote clusters: whatever a tenant writes is only data."""
+
+import base64
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+import pytest
+import yaml
+
+from crds.meta import KubeConfigReference, LocalObjectReference, SecretKeyReference
+from tests.fakes import virtualtime
+from tests.fakes.apiserver import FakeApiServer
+from toolkit.errors import TransientError
+from toolkit.kube.client import Client
+from toolkit.kube.errors import KubeConfigError
+from toolkit.kube.remote import RemoteClients
+
+SECRET = KubeConfigReference(secret_ref=SecretKeyReference(name="kubeconfig"))
+CONFIG_MAP = KubeConfigReference(config_map_ref=LocalObjectReference(name="cluster"))
+
+
+def kubeconfig(user: str = "t") -> str:
+    return yaml.safe_dump(
+        {
+            "current-context": "x",
+            "contexts": [{"name": "x", "context": {"cluster": "x", "user": "x"}}],
+            "clusters": [{"name": "x", "cluster": {"server": "https://remote.example.com"}}],
+            "users": [{"name": "x", "user": {"token": user}}],
+        }
+    )
+
+
+def put_secret(server: FakeApiServer, **data: str) -> None:
+    encoded = {key: base64.b64encode(value.encode()).decode() for key, value in data.items()}
+    server.put("secrets", "kubeconfig", data=encoded)
+
+
+def use(
+    scenario: Callable[[RemoteClients], Awaitable[Any]], server: FakeApiServer, *, size: int = 100
+) -> Any:
+    async def main() -> Any:
+        async with server.running() as client, RemoteClients(client, size=size) as remotes:
+            return await scenario(remotes)
+
+    return virtualtime.run(main)
+
+
+@pytest.mark.parametrize("key", ["value", "value.yaml"])
+def test_a_secret_is_found_under_flux_s_keys(key: str) -> None:
+    server = FakeApiServer()
+    put_secret(server, **{key: kubeconfig()})
+
+    client = use(lambda remotes: remotes.client("default", SECRET), server)
+
+    assert client.server == "https://remote.example.com"
+
+
+def test_a_named_key_is_the_only_one() -> None:
+    server = FakeApiServer()
+    put_secret(server, value=kubeconfig())
+    named = KubeConfigReference(secret_ref=SecretKeyReference(name="kubeconfig", key="mine"))
+
+    with pytest.raises(KubeConfigError, match="'mine'"):
+        use(lambda remotes: remotes.client("default", named), server)
+
+
+def test_the_same_content_shares_a_client_and_a_change_makes_a_new_one() -> None:
+    server = FakeApiServer()
+    put_secret(server, value=kubeconfig())
+
+    async def scenario(remotes: RemoteClients) -> list[Client]:
+        clients = [await remotes.client("default", SECRET) for _ in range(2)]
+        put_secret(server, value=kubeconfig("other"))
+        return [*clients, await remotes.client("default", SECRET)]
+
+    first, second, third = use(scenario, server)
+
+    assert first is second
+    assert third is not first
+
+
+def test_a_missing_secret_is_told() -> None:
+    with pytest.raises(TransientError, match="kubeconfig"):
+        use(lambda remotes: remotes.client("default", SECRET), FakeApiServer())
+
+
+@pytest.mark.parametrize(
+    ("data", "message"),
+    [
+        ({"provider": "aws", "address": "https://x", "serviceAccountName": "a"}, "'aws'"),
+        ({"provider": "generic", "address": "http://x", "serviceAccountName": "a"}, "https"),
+        ({"provider": "generic", "address": "https://x"}, "serviceAccountName"),
+    ],
+)
+def test_an_unusable_config_map_is_explained(data: dict[str, str], message: str) -> None:
+    server = FakeApiServer()
+    server.put("configmaps", "cluster", data=data)
+
+    with pytest.raises(KubeConfigError, match=message):
+        use(lambda remotes: remotes.client("default", CONFIG_MAP), server)
+
+
+def test_the_least_recently_used_client_makes_room() -> None:
+    server = FakeApiServer()
+    put_secret(server, value=kubeconfig())
+
+    async def scenario(remotes: RemoteClients) -> list[Client]:
+        first = await remotes.client("default", SECRET)
+        put_secret(server, value=kubeconfig("other"))
+        await remotes.client("default", SECRET)
+        put_secret(server, value=kubeconfig())
+        return [first, await remotes.client("default", SECRET)]
+
+    first, again = use(scenario, server, size=1)
+
+    assert again is not first

@@ -1,0 +1,242 @@
+"""Events reach the cluster and the notifier, and never hold anybody up."""
+
+import asyncio
+import json
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+import prometheus_client
+import pytest
+from aiohttp import web
+from aiohttp.test_utils import TestServer
+
+from crds.meta import ObjectMeta
+from tests.fakes import virtualtime
+from tests.fakes.apiserver import FakeApiServer
+from toolkit.events import Recorder
+from toolkit.kube.reconciliation import Event, Severity
+from toolkit.objects import GroupVersionKind, ObjectRef
+
+REPO = GroupVersionKind("source.toolkit.fluxcd.io", "v1", "GitRepository")
+
+
+def event(
+    message: str = "hello",
+    *,
+    severity: Severity = "info",
+    annotations: dict[str, str] | None = None,
+    **metadata: str,
+) -> Event:
+    meta = ObjectMeta(
+        name="a", namespace="team", uid="u1", resource_version="7", annotations=annotations or {}
+    )
+    return Event(
+        ref=ObjectRef(REPO, "team", "a"),
+        meta=meta,
+        severity=severity,
+        reason="NewArtifact",
+        message=message,
+        metadata=metadata,
+    )
+
+
+class Notifier:
+    """The receiving end of ``--events-addr``."""
+
+    def __init__(self, *statuses: int) -> None:
+        self.statuses = list(statuses)
+        self.received: list[dict[str, Any]] = []
+
+    async def handle(self, request: web.Request) -> web.Response:
+        self.received.append(json.loads(await request.read()))
+        return web.Response(status=self.statuses.pop(0) if self.statuses else 202)
+
+
+def record(
+    scenario: Callable[[Recorder], Awaitable[None]],
+    *,
+    server: FakeApiServer | None = None,
+    notifier: Notifier | None = None,
+) -> list[dict[str, Any]]:
+    """Run a recorder while the scenario emits; return the Events of the cluster."""
+
+    async def main() -> list[dict[str, Any]]:
+        fake = server or FakeApiServer()
+        sink = notifier or Notifier()
+        app = web.Application()
+        app.router.add_post("/", sink.handle)
+        receiver = TestServer(app)
+        await receiver.start_server()
+        async with fake.running() as client:
+            address = str(receiver.make_url("/"))
+            recorder = Recorder(client, controller="source-controller", address=address)
+            running = asyncio.create_task(recorder.run())
+            await asyncio.sleep(0.1)
+            await scenario(recorder)
+            running.cancel()
+            await asyncio.wait([running])
+        await receiver.close()
+        return [obj for (kind, _, _), obj in fake.objects.items() if kind == "events"]
+
+    return virtualtime.run(main)
+
+
+def test_an_event_becomes_a_core_event_with_flux_s_annotations() -> None:
+    async def scenario(recorder: Recorder) -> None:
+        annotations = {"event.toolkit.fluxcd.io/cluster": "prod", "other": "x"}
+        recorder.emit(event(annotations=annotations, revision="main@sha1:abc"))
+
+    (written,) = record(scenario)
+
+    assert written["metadata"]["namespace"] == "team"
+    assert written["metadata"]["annotations"] == {
+        "source.toolkit.fluxcd.io/revision": "main@sha1:abc",
+        "event.toolkit.fluxcd.io/cluster": "prod",
+    }
+    assert written["involvedObject"] == {
+        "apiVersion": "source.toolkit.fluxcd.io/v1",
+        "kind": "GitRepository",
+        "namespace": "team",
+        "name": "a",
+        "uid": "u1",
+        "resourceVersion": "7",
+    }
+    assert (written["type"], written["reason"], written["message"]) == (
+        "Normal",
+        "NewArtifact",
+        "hello",
+    )
+    assert written["reportingComponent"] == written["source"]["component"] == "source-controller"
+    assert written["count"] == 1
+
+
+def test_a_repeated_event_is_counted_not_multiplied() -> None:
+    async def scenario(recorder: Recorder) -> None:
+        for _ in range(3):
+            recorder.emit(event("broken", severity="error"))
+        recorder.emit(event("other", severity="error"))
+
+    written = record(scenario)
+
+    assert {each["message"]: each["count"] for each in written} == {"broken": 3, "other": 1}
+    assert {each["type"] for each in written} == {"Warning"}
+
+
+def test_a_repeat_after_the_event_expired_is_a_new_event() -> None:
+    server = FakeApiServer()
+
+    async def scenario(recorder: Recorder) -> None:
+        recorder.emit(event())
+        await asyncio.sleep(1)
+        (key,) = (key for key in server.objects if key[0] == "events")
+        del server.objects[key]
+        recorder.emit(event())
+
+    (written,) = record(scenario, server=server)
+
+    assert written["count"] == 1
+
+
+def test_the_message_of_a_core_event_is_cut_at_1024_bytes() -> None:
+    notifier = Notifier()
+
+    async def scenario(recorder: Recorder) -> None:
+        recorder.emit(event("ü" * 1000))
+
+    (written,) = record(scenario, notifier=notifier)
+
+    assert len(written["message"].encode()) <= 1024
+    assert written["message"].endswith("ü...")
+    assert notifier.received[0]["message"] == "ü" * 1000
+
+
+def test_the_notifier_gets_flux_s_json() -> None:
+    notifier = Notifier()
+
+    async def scenario(recorder: Recorder) -> None:
+        recorder.emit(event("broken", severity="error", revision="r"))
+
+    record(scenario, notifier=notifier)
+
+    (posted,) = notifier.received
+    assert posted["severity"] == "error"
+    assert posted["reportingController"] == "source-controller"
+    assert posted["metadata"] == {"source.toolkit.fluxcd.io/revision": "r"}
+    assert posted["involvedObject"]["name"] == "a"
+    assert posted["timestamp"].endswith("Z")
+
+
+def test_trace_events_stay_in_the_cluster() -> None:
+    notifier = Notifier()
+
+    async def scenario(recorder: Recorder) -> None:
+        recorder.emit(event(severity="trace"))
+
+    (written,) = record(scenario, notifier=notifier)
+
+    assert written["type"] == "Normal"
+    assert not notifier.received
+
+
+def test_a_failing_notifier_is_tried_again() -> None:
+    notifier = Notifier(500, 503)
+
+    async def scenario(recorder: Recorder) -> None:
+        recorder.emit(event())
+        await asyncio.sleep(10)
+
+    record(scenario, notifier=notifier)
+
+    assert len(notifier.received) == 3
+
+
+def test_a_notifier_that_de_duplicates_is_content() -> None:
+    notifier = Notifier(429)
+
+    async def scenario(recorder: Recorder) -> None:
+        recorder.emit(event())
+        await asyncio.sleep(10)
+
+    record(scenario, notifier=notifier)
+
+    assert len(notifier.received) == 1
+
+
+def test_an_api_server_that_refuses_an_event_does_not_stop_the_next() -> None:
+    server = FakeApiServer()
+    server.fail("POST", "events", 403, reason="Forbidden")
+
+    async def scenario(recorder: Recorder) -> None:
+        recorder.emit(event("first"))
+        recorder.emit(event("second"))
+
+    (written,) = record(scenario, server=server)
+
+    assert written["message"] == "second"
+
+
+def test_what_is_queued_at_the_end_is_still_sent() -> None:
+    async def scenario(recorder: Recorder) -> None:
+        for number in range(20):
+            recorder.emit(event(str(number)))
+
+    assert len(record(scenario)) == 20
+
+
+def test_more_than_fits_is_dropped_and_counted() -> None:
+    def dropped() -> float:
+        name = "penstock_events_dropped_total"
+        return prometheus_client.REGISTRY.get_sample_value(name, {"sink": "cluster"}) or 0.0
+
+    before = dropped()
+
+    async def main() -> None:
+        server = FakeApiServer()
+        async with server.running() as client:
+            recorder = Recorder(client, controller="c")
+            for number in range(1005):
+                recorder.emit(event(str(number)))
+
+    virtualtime.run(main)
+
+    assert dropped() - before == pytest.approx(5)
