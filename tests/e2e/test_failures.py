@@ -1,0 +1,252 @@
+"""Whatever breaks: it converges afterwards, says what was wrong meanwhile, and loses nothing."""
+
+import asyncio
+import os
+import resource
+import shutil
+import signal
+from collections.abc import AsyncIterator, Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+import pytest
+import pytest_asyncio
+
+from controlplane import plane as planes
+from controlplane.plane import ControlPlane
+from tests.e2e.conftest import (
+    CONFIG_MAP,
+    GIT_REPOSITORY,
+    KUSTOMIZATION,
+    Space,
+    World,
+    build_world,
+    condition,
+    config_map,
+    is_ready,
+    revision_of,
+)
+from toolkit.objects import dig
+
+pytestmark = pytest.mark.asyncio(loop_scope="session")
+
+MANY = 30
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="session")
+async def world(
+    control_plane: ControlPlane, tmp_path_factory: pytest.TempPathFactory
+) -> AsyncIterator[World]:
+    """Run a world of our own: its processes are killed here."""
+    async with build_world(control_plane, tmp_path_factory.mktemp("broken")) as built:
+        yield built
+
+
+def manifests(version: str, *, count: int = MANY) -> dict[str, str]:
+    return {f"{n}.yaml": config_map(f"item-{n}", version=version) for n in range(count)}
+
+
+async def test_killed_appliers_leave_no_orphan(space: Space) -> None:
+    repository = space.repository()
+    repository.commit(manifests("0"))
+    await space.world.apply(space.source(repository), space.kustomization())
+
+    # Kill in the middle of every rollout; each commit also drops an object of the one before.
+    for round_ in range(1, 5):
+        repository.commit({**manifests(str(round_)), f"{round_}.yaml": None})
+        await space.request(GIT_REPOSITORY)
+        await asyncio.sleep(0.03 * round_)
+        await space.world.stack.kill("kustomize", signal.SIGKILL)
+    final = repository.commit(manifests("final", count=10))
+    for number in range(10, MANY):
+        final = repository.commit({f"{number}.yaml": None})
+    await space.request(GIT_REPOSITORY)
+    await space.ready(revision=final)
+
+    left = await space.world.api.list(
+        CONFIG_MAP, space.namespace, label_selector="kustomize.toolkit.fluxcd.io/name=app"
+    )
+    assert {item["metadata"]["name"] for item in left} == {f"item-{n}" for n in range(10)}
+    assert {item["data"]["version"] for item in left} == {"final"}
+
+
+async def test_killed_source_component_fetches_nothing_it_has(space: Space) -> None:
+    repository = space.repository()
+    commit = repository.commit(manifests("1", count=2))
+    await space.world.apply(space.source(repository), space.kustomization())
+    await space.ready(revision=commit)
+    before = await space.get(GIT_REPOSITORY, "app")
+    seen = len(space.world.git.seen)
+
+    await space.world.stack.kill("source", signal.SIGKILL)
+    await space.world.stack.wait_ready("source")
+    await space.request(GIT_REPOSITORY)
+
+    after = await space.get(GIT_REPOSITORY, "app")
+    packs = [
+        request
+        for request in space.world.git.seen[seen:]
+        if request.method == "POST" and f"{space.namespace}-app" in request.path
+    ]
+    assert after["status"]["artifact"] == before["status"]["artifact"]
+    assert len(packs) <= 2  # references only: one POST for each look
+
+
+async def test_damaged_artifact_is_noticed_and_built_again(space: Space) -> None:
+    repository = space.repository()
+    repository.commit(manifests("1", count=2))
+    await space.world.apply(space.source(repository))
+    source = await space.ready(GIT_REPOSITORY)
+    path = space.world.stack.layout.storage / source["status"]["artifact"]["path"]
+
+    path.write_bytes(b"damaged")
+    await space.request(GIT_REPOSITORY)
+
+    mended = await space.ready(GIT_REPOSITORY)
+    assert path.stat().st_size > 100
+    assert mended["status"]["artifact"]["digest"] == source["status"]["artifact"]["digest"]
+
+
+async def test_missing_artifact_is_noticed_and_built_again(space: Space) -> None:
+    repository = space.repository()
+    repository.commit(manifests("1", count=2))
+    await space.world.apply(space.source(repository))
+    source = await space.ready(GIT_REPOSITORY)
+    path = space.world.stack.layout.storage / source["status"]["artifact"]["path"]
+
+    shutil.rmtree(path.parent)
+    await space.request(GIT_REPOSITORY)
+
+    await space.ready(GIT_REPOSITORY)
+    assert path.exists()
+
+
+async def test_git_server_down_keeps_the_last_artifact_and_says_so(space: Space) -> None:
+    repository = space.repository()
+    commit = repository.commit(manifests("1", count=2))
+    await space.world.apply(space.source(repository), space.kustomization())
+    await space.ready(revision=commit)
+
+    space.world.git.faults.status = 503
+    try:
+        await space.request(GIT_REPOSITORY)
+        source = await space.refused(GIT_REPOSITORY)
+    finally:
+        space.world.git.faults.status = 0
+
+    assert condition(source, "FetchFailed")["status"] == "True"
+    assert condition(source, "Ready")["reason"] == "GitOperationFailed"
+    assert commit in source["status"]["artifact"]["revision"]
+    assert is_ready(await space.get(KUSTOMIZATION, "app"))
+    await space.ready(GIT_REPOSITORY)  # back-off, by itself
+
+
+async def test_slow_git_server_is_cut_off_at_the_timeout(space: Space) -> None:
+    repository = space.repository()
+    repository.commit(manifests("1", count=2))
+    space.world.git.faults.seconds_per_byte = 0.2
+    try:
+        await space.world.apply(space.source(repository, timeout="2s"))
+        source = await space.refused(GIT_REPOSITORY, saying="timed out")
+    finally:
+        space.world.git.faults.seconds_per_byte = 0.0
+
+    assert condition(source, "Ready")["reason"] == "GitOperationFailed"
+    await space.ready(GIT_REPOSITORY)
+
+
+async def test_lying_git_server_is_not_believed(space: Space) -> None:
+    repository = space.repository()
+    honest = repository.commit(manifests("1", count=2))
+    other = repository.commit(manifests("evil", count=2), branch="other")
+    space.world.git.faults.rewrite = lambda body: body.replace(honest.encode(), other.encode())
+    try:
+        await space.world.apply(space.source(repository))
+        source = await space.refused(GIT_REPOSITORY)
+    finally:
+        space.world.git.faults.rewrite = None
+
+    assert condition(source, "FetchFailed")["status"] == "True"
+    assert "artifact" not in source["status"]
+    mended = await space.ready(GIT_REPOSITORY)
+    assert honest in revision_of(mended)
+
+
+async def test_deleted_namespace_ends_although_finalizers_need_us(space: Space) -> None:
+    repository = space.repository()
+    repository.commit(manifests("1", count=3))
+    await space.world.apply(space.source(repository), space.kustomization())
+    await space.ready()
+
+    kubectl = space.world.plane.kubectl
+    await asyncio.to_thread(
+        kubectl, "delete", "namespace", space.namespace, "--wait=true", "--timeout=60s"
+    )
+
+    kubectl("create", "namespace", space.namespace)  # for the fixture that deletes it
+
+
+async def test_full_disk_is_told_and_the_last_artifact_stays(space: Space) -> None:
+    repository = space.repository()
+    commit = repository.commit({"a.yaml": config_map("a", v="1")})
+    await space.world.apply(space.source(repository))
+    await space.ready(GIT_REPOSITORY, revision=commit)
+    repository.commit({"big.yaml": config_map("big", blob=os.urandom(150_000).hex())})
+
+    # A limit on file sizes is how a disk refuses a write without a disk to fill.
+    with file_size_limit(space.world.stack.pids()["source-0"], 64 << 10):
+        await space.request(GIT_REPOSITORY)
+        source = await space.refused(GIT_REPOSITORY, saying="store")
+
+    artifact = source["status"]["artifact"]
+    assert condition(source, "StorageOperationFailed")["status"] == "True"
+    assert commit in artifact["revision"]
+    assert (space.world.stack.layout.storage / artifact["path"]).exists()
+    await space.ready(GIT_REPOSITORY, revision=repository.revision("main"))
+
+
+@contextmanager
+def file_size_limit(pid: int, size: int) -> Iterator[None]:
+    """Let a process write no file beyond ``size`` while the block runs."""
+    before = resource.prlimit(pid, resource.RLIMIT_FSIZE)
+    resource.prlimit(pid, resource.RLIMIT_FSIZE, (size, before[1]))
+    try:
+        yield
+    finally:
+        resource.prlimit(pid, resource.RLIMIT_FSIZE, before)
+
+
+async def test_api_server_down_for_a_while_is_survived(
+    tmp_path_factory: pytest.TempPathFactory,
+) -> None:
+    with planes.start("pytest-outage", alternatives=8) as plane:
+        plane.kubectl("create", "namespace", "outage")
+        async with build_world(plane, tmp_path_factory.mktemp("outage")) as world:
+            space = Space(world=world, namespace="outage")
+            repository = space.repository()
+            first = repository.commit(manifests("1", count=3))
+            await world.apply(space.source(repository, interval="2s"), space.kustomization())
+            await space.ready(revision=first)
+
+            pid = api_server_pid(plane)
+            os.kill(pid, signal.SIGSTOP)
+            second = repository.commit({**manifests("2", count=2), "2.yaml": None})
+            await asyncio.sleep(20)
+            os.kill(pid, signal.SIGCONT)
+
+            await space.ready(revision=second)
+            await world.gone(CONFIG_MAP, "outage", "item-2")
+            item = await space.get(CONFIG_MAP, "item-0")
+            assert dig(item, "data", "version") == "2"
+
+
+def api_server_pid(plane: ControlPlane) -> int:
+    """Return the process of a kube-apiserver, known by its port."""
+    port = f"--secure-port={plane.server.rpartition(':')[2]}".encode()
+    for entry in Path("/proc").iterdir():
+        if not entry.name.isdigit():
+            continue
+        with suppress(OSError):
+            if port in (entry / "cmdline").read_bytes().split(b"\0"):
+                return int(entry.name)
+    raise LookupError(f"no API server listens at {plane.server}")
