@@ -1,0 +1,109 @@
+"""Two replicas: one acts, the other takes over within the lease time."""
+
+import asyncio
+import signal
+from collections.abc import AsyncIterator
+
+import pytest
+import pytest_asyncio
+
+from controlplane.plane import ControlPlane
+from tests.e2e.conftest import (
+    CONFIG_MAP,
+    GIT_REPOSITORY,
+    Space,
+    World,
+    build_world,
+    config_map,
+)
+from toolkit.objects import GroupVersionKind, dig
+
+pytestmark = pytest.mark.asyncio(loop_scope="session")
+
+LEASE = GroupVersionKind("coordination.k8s.io", "v1", "Lease")
+QUICK = (
+    "--leader-election-lease-duration=4s",
+    "--leader-election-renew-deadline=3s",
+    "--leader-election-retry-period=500ms",
+)
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="session")
+async def world(
+    control_plane: ControlPlane, tmp_path_factory: pytest.TempPathFactory
+) -> AsyncIterator[World]:
+    """Run two replicas of everything."""
+    directory = tmp_path_factory.mktemp("replicas")
+    flags = {"source": QUICK, "kustomize": QUICK}
+    async with build_world(control_plane, directory, flags=flags, replicas=2) as built:
+        yield built
+
+
+async def holder(world: World, lease: str) -> str:
+    obj = await world.api.get(LEASE, lease, world.stack.options.namespace)
+    return str(dig(obj, "spec", "holderIdentity", default=""))
+
+
+def passes(world: World, component: str, replica: int, namespace: str) -> int:
+    """Return how many passes over objects of a namespace a replica has logged."""
+    log = world.stack.log(component, replica=replica).read_text()
+    return sum("reconcileID" in line and namespace in line for line in log.splitlines())
+
+
+async def test_one_replica_acts_and_the_other_is_ready_to(space: Space) -> None:
+    repository = space.repository()
+    commit = repository.commit({"a.yaml": config_map("settings", v="1")})
+
+    await space.world.apply(space.source(repository), space.kustomization())
+    await space.ready(revision=commit)
+
+    for component in ("source", "kustomize"):
+        worked = [passes(space.world, component, n, space.namespace) > 0 for n in (0, 1)]
+        assert sorted(worked) == [False, True], component
+        await space.world.stack.wait_ready(component, replica=worked.index(False))
+
+
+async def test_killed_leader_is_replaced_and_nothing_is_lost(space: Space) -> None:
+    repository = space.repository()
+    first = repository.commit({"a.yaml": config_map("settings", v="1")})
+    await space.world.apply(space.source(repository), space.kustomization())
+    await space.ready(revision=first)
+    before = await holder(space.world, "kustomize-controller")
+    leader = next(n for n in (0, 1) if passes(space.world, "kustomize", n, space.namespace))
+
+    # stopped, so that the supervisor does not bring it back before the lease is over
+    pid = space.world.stack.pids()[f"kustomize-{leader}"]
+    await space.world.stack.kill("kustomize", signal.SIGSTOP, replica=leader)
+    second = repository.commit({"a.yaml": config_map("settings", v="2")})
+    await space.request(GIT_REPOSITORY)
+    await space.ready(revision=second)
+
+    assert await holder(space.world, "kustomize-controller") != before
+    assert (await space.get(CONFIG_MAP, "settings"))["data"] == {"v": "2"}
+    await space.world.stack.kill("kustomize", signal.SIGCONT, replica=leader)
+    await until_replaced(space.world, f"kustomize-{leader}", pid)
+
+
+async def until_replaced(world: World, name: str, pid: int) -> None:
+    """Return once a process that lost its lease has ended and was started again."""
+    for _ in range(300):
+        if world.stack.pids().get(name, pid) != pid:
+            return
+        await asyncio.sleep(0.1)
+    pytest.fail(f"{name} went on although it had lost its lease")
+
+
+async def test_stopped_leader_hands_over_at_once(space: Space) -> None:
+    repository = space.repository()
+    first = repository.commit({"a.yaml": config_map("settings", v="1")})
+    await space.world.apply(space.source(repository), space.kustomization())
+    await space.ready(revision=first)
+    leader = next(n for n in (0, 1) if passes(space.world, "kustomize", n, space.namespace))
+
+    await space.world.stack.stop("kustomize", replica=leader)
+    second = repository.commit({"a.yaml": config_map("settings", v="2")})
+    await space.request(GIT_REPOSITORY)
+    await space.ready(revision=second)
+
+    assert (await space.get(CONFIG_MAP, "settings"))["data"] == {"v": "2"}
+    await space.world.stack.restart("kustomize", replica=leader)
