@@ -22,7 +22,10 @@ def main(arguments: list[str]) -> None:
     # The parent may have died before prctl was called; then nobody would send the signal.
     if os.getppid() != int(parent):
         sys.exit(1)
-    os.execv(command[0], command)  # noqa: S606 - no shell is the point
+    try:
+        os.execv(command[0], command)  # noqa: S606 - no shell is the point
+    except OSError as error:
+        sys.exit(f"cannot run {command[0]}: {error.strerror}")
 
 
 if __name__ == "__main__":

@@ -125,7 +125,7 @@ def test_program_that_cannot_be_run_is_named(programs: Path, start: Start) -> No
 
     supervision = start()
 
-    with pytest.raises(ComponentDiedError, match="etcd"):
+    with pytest.raises(ComponentDiedError, match=r"cannot run .*/etcd: Permission denied"):
         supervision.wait_for("ready")
 
 
