@@ -21,8 +21,10 @@ _MAX_STEPS: Final = 100_000
 """About 20 ms: the engine makes five million steps a second."""
 _MATCH_STEPS: Final = 2_000
 _MAX_PATTERN: Final = 256
+_MAP: Final = re.compile(r"\.\s*map\s*\(")
 _MATCH: Final = re.compile(r"\bmatches\s*\(")
-_LITERAL_MATCH: Final = re.compile(
+_LITERAL_MAP: Final = re.compile(r"\.\s*map\s*\(")
+_MATCH: Final = re.compile(
     r"""\.\s*matches\s*\(\s*[rR]?(?:"(?:\\.|[^"\\{])*"|'(?:\\.|[^'\\{])*')\s*\)"""
 )
 _MACROS: Final = frozenset({"all", "exists", "exists_one", "filter", "map"})
@@ -93,7 +95,9 @@ class Expression:
         size = 1
         if self._depth or self._growth > 1:
             size = max(_longest(variables), self.text.count(",") + 1) * self._growth
-        return int(size ** max(self._depth, 1)) * max(1, self._matches * _MATCH_STEPS)
+        # what map() collects may be lists again
+        depth = self._depth + (_MAP.search(self.text) is not None)
+        return int(size ** max(depth, 1)) * max(1, self._matches * _MATCH_STEPS)
 
 
 def ready_expression(text: str) -> Callable[[Json, Json], bool]:
