@@ -23,8 +23,7 @@ _MATCH_STEPS: Final = 2_000
 _MAX_PATTERN: Final = 256
 _MAP: Final = re.compile(r"\.\s*map\s*\(")
 _MATCH: Final = re.compile(r"\bmatches\s*\(")
-_LITERAL_MAP: Final = re.compile(r"\.\s*map\s*\(")
-_MATCH: Final = re.compile(
+_LITERAL_MATCH: Final = re.compile(
     r"""\.\s*matches\s*\(\s*[rR]?(?:"(?:\\.|[^"\\{])*"|'(?:\\.|[^'\\{])*')\s*\)"""
 )
 _MACROS: Final = frozenset({"all", "exists", "exists_one", "filter", "map"})
