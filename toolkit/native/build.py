@@ -24,6 +24,7 @@ MINIMUM: Final = (1, 26)
 
 _FLAGS: Final = ("-buildmode=c-shared", "-trimpath", "-buildvcs=false", "-ldflags=-s -w", "-v")
 _REMEDY: Final = "install Go 1.26 or newer from https://go.dev/dl, and a C compiler"
+_SCRATCH: Final = "building-"
 _SHOWN_LINES: Final = 20
 _REPORT_EVERY: Final = 50
 
@@ -52,8 +53,10 @@ def build() -> Path:
 
 
 def _compile(go: str, target: Path) -> Path:
+    for leftover in target.parent.glob(f"{_SCRATCH}*"):  # of a build that was killed
+        shutil.rmtree(leftover, ignore_errors=True)
     # On one file system with the target, so that the last step is one rename.
-    with tempfile.TemporaryDirectory(dir=target.parent, prefix="building-") as scratch:
+    with tempfile.TemporaryDirectory(dir=target.parent, prefix=_SCRATCH) as scratch:
         staged = Path(scratch, "staged")
         staged.mkdir()
         command = (go, "build", *_FLAGS, "-o", str(staged / library.NAME), ".")
@@ -145,3 +148,5 @@ if __name__ == "__main__":
         sys.stdout.write(f"{build()}\n")
     except PenstockError as error:
         sys.exit(f"error: {error}")
+    except KeyboardInterrupt:
+        sys.exit("error: interrupted")

@@ -62,6 +62,18 @@ def test_a_failed_build_leaves_nothing_and_tells_why(
     assert library.find_built() is None
 
 
+def test_what_a_killed_build_left_is_cleared_away(
+    cache: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    (cache / "building-killed").mkdir(parents=True)
+    (cache / "building-killed" / "libengine.so").write_text("half")
+    _install_go(monkeypatch, tmp_path, 'echo library >"$2"')
+
+    built = build.build()
+
+    assert sorted(path.name for path in cache.iterdir()) == sorted([built.parent.name, "lock"])
+
+
 def test_two_commands_build_once(
     cache: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
