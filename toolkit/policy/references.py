@@ -1,4 +1,4 @@
-"""May an object of one namespace use an object of another?
+"""Decide whether an object of one namespace may use an object of another.
 
 Pure: the caller gathers, this decides. The answer never depends on whether the target exists, so
 a denial tells nothing about other namespaces.
