@@ -1,12 +1,15 @@
 """Bare Git repositories made by the real git: harmless ones quickly, hostile ones by the byte."""
 
+import hashlib
 import os
+import struct
 import subprocess
+import zlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-Content = "str | bytes | Entry | None"
+from dulwich.pack import write_pack_index_v2
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,6 +120,27 @@ class Repository:
             ),
         )
 
+    def zeros(self, mebibytes: int) -> str:
+        """Store a blob of zeros, in a pack of a thousandth of its size, at once."""
+        size = mebibytes << 20
+        oid = hashlib.sha1(b"blob %d\0" % size)  # noqa: S324  # git's ids
+        checksum = 1
+        for _ in range(mebibytes):
+            oid.update(_MEBIBYTE)
+            checksum = zlib.adler32(_MEBIBYTE, checksum)
+        deflate = zlib.compressobj(wbits=-15)
+        # After a full flush the compressor starts anew: every mebibyte looks the same.
+        block = deflate.compress(_MEBIBYTE) + deflate.flush(zlib.Z_FULL_FLUSH)
+        data = b"\x78\x9c" + block * mebibytes + deflate.flush() + checksum.to_bytes(4)
+        entry = _pack_header(3, size) + data
+        pack = b"PACK" + struct.pack(">II", 2, 1) + entry
+        trailer = hashlib.sha1(pack).digest()  # noqa: S324  # git's checksum
+        stem = self.path / f"objects/pack/pack-{trailer.hex()}"
+        stem.with_suffix(".pack").write_bytes(pack + trailer)
+        with stem.with_suffix(".idx").open("wb") as index:
+            write_pack_index_v2(index, [(oid.digest(), 12, zlib.crc32(entry))], trailer)
+        return oid.hexdigest()
+
     def commit_tree(self, tree: str, *, branch: str = "") -> str:
         """Make a tree the content of a branch."""
         commit = self.git("commit-tree", "-m", "Set the tree", tree).decode().strip()
@@ -144,6 +168,7 @@ class Repository:
         self.git("update-ref", ref, commit.decode().strip())
 
 
+_MEBIBYTE = bytes(1 << 20)
 _AUTHOR = "Ada Pipe <ada@example.org>"
 
 
@@ -159,6 +184,16 @@ def environment() -> dict[str, str]:
         "GIT_COMMITTER_NAME": "Ada Pipe",
         "GIT_COMMITTER_EMAIL": "ada@example.org",
     }
+
+
+def _pack_header(kind: int, size: int) -> bytes:
+    """Write type and size as a pack does (gitformat-pack(5))."""
+    first, size = kind << 4 | size & 15, size >> 4
+    header = bytearray()
+    while size:
+        header.append(first | 0x80)
+        first, size = size & 0x7F, size >> 7
+    return bytes(header) + bytes([first])
 
 
 def _change(path: str, content: "str | bytes | Entry | None") -> bytes:

@@ -28,6 +28,7 @@ class Seen:
     method: str
     path: str
     headers: dict[str, str]
+    body: bytes = b""
 
     @property
     def authorization(self) -> str:
@@ -41,7 +42,11 @@ class Faults:
     status: int = 0
     """Answer every request with this status."""
     redirect: str = ""
-    """Send every request for references to the same path at this base URL."""
+    """Send requests to the same path at this base URL."""
+    redirect_method: str = "GET"
+    """Which requests to send there."""
+    moved: tuple[str, str] = ("", "")
+    """Send requests below the first path to the second."""
     seconds_per_byte: float = 0.0
     """Answer one byte at a time."""
     rewrite: Callable[[bytes], bytes] | None = None
@@ -96,16 +101,19 @@ class GitServer:
         await self._runner.cleanup()
 
     async def _answer(self, request: web.Request) -> web.StreamResponse:
-        self.seen.append(Seen(request.method, request.path_qs, dict(request.headers)))
+        body = await request.read()
+        self.seen.append(Seen(request.method, request.path_qs, dict(request.headers), body))
         if self._wanted and request.headers.get("Authorization") != self._wanted:
             return web.Response(status=401, headers={"WWW-Authenticate": 'Basic realm="git"'})
         if self.faults.status:
             return web.Response(status=self.faults.status)
-        if self.faults.redirect and request.method == "GET":
+        if self.faults.redirect and request.method == self.faults.redirect_method:
             raise web.HTTPFound(self.faults.redirect + request.path_qs)
+        old, new = self.faults.moved
+        if old and request.path.startswith(old):
+            raise web.HTTPMovedPermanently(request.path_qs.replace(old, new, 1))
         if self.faults.plain:
             return web.Response(text="<html>not git</html>", content_type="text/html")
-        body = await request.read()
         if self.faults.rewrite:
             body = self.faults.rewrite(body)
         return await self._run_backend(request, body)
@@ -177,6 +185,7 @@ class Proxy:
 
     address: str
     targets: list[str] = field(default_factory=list)
+    heads: list[bytes] = field(default_factory=list)
 
 
 @asynccontextmanager
@@ -189,6 +198,7 @@ async def proxy(*, basic: tuple[str, str] | None = None) -> AsyncIterator[Proxy]
         head = await reader.readuntil(b"\r\n\r\n")
         method, target, _ = head.split(b"\r\n")[0].decode().split(" ")
         state.targets.append(f"{method} {target}")
+        state.heads.append(head)
         if wanted and f"Proxy-Authorization: Basic {wanted}".encode() not in head:
             writer.write(b"HTTP/1.1 407 Proxy Authentication Required\r\nContent-Length: 0\r\n\r\n")
             writer.close()

@@ -2,8 +2,9 @@
 
 import asyncio
 import shlex
+from contextlib import suppress
 from pathlib import Path
-from typing import Self
+from typing import Any, Self
 
 import asyncssh
 
@@ -75,11 +76,24 @@ class SshServer:
             stdin=asyncio.subprocess.PIPE,
             stdout=asyncio.subprocess.PIPE,
         )
+        assert child.stdin is not None
+        assert child.stdout is not None
+        requests = asyncio.ensure_future(_pump(process.stdin, child.stdin))
         try:
-            await process.redirect(stdin=child.stdin, stdout=child.stdout)
+            await _pump(child.stdout, process.stdout)
             process.exit(await child.wait())
-        except BaseException:
-            child.kill()
-            raise
+        except BaseException as exc:
+            with suppress(ProcessLookupError):
+                child.kill()
+            if not isinstance(exc, OSError | asyncssh.Error):  # The client has gone: it may.
+                raise
         finally:
+            requests.cancel()
             await child.wait()
+
+
+async def _pump(source: Any, target: Any) -> None:
+    while data := await source.read(1 << 16):
+        target.write(data)
+        await target.drain()
+    target.write_eof()

@@ -10,6 +10,7 @@ dulwich speaks the protocol; what is decided here is whom to trust and whom to t
 5. Only the smart protocol is spoken.
 """
 
+import io
 import ipaddress
 import socket
 from collections.abc import Callable, Iterator
@@ -21,9 +22,10 @@ import urllib3
 from dulwich.client import AbstractHttpGitClient
 from urllib3.connection import HTTPConnection, HTTPSConnection
 
-from toolkit.remote import gitproxy, tls
+from toolkit.remote import gitpackets, gitproxy, tls
 from toolkit.remote.gitauth import GitAuth, Proxy
 from toolkit.remote.giterrors import GitAuthError, GitError
+from toolkit.remote.gitlimits import MiB
 from toolkit.remote.giturl import GitUrl
 
 USER_AGENT: Final = "penstock (git)"
@@ -31,6 +33,7 @@ CONNECT_SECONDS: Final = 30.0
 MAX_REDIRECTS: Final = 5
 
 _SERVICE: Final = "info/refs?service=git-upload-pack"
+_MAX_REFERENCES: Final = 64 * MiB
 _ADVERTISEMENT: Final = "application/x-git-upload-pack-advertisement"
 
 
@@ -70,9 +73,17 @@ class HttpClient(AbstractHttpGitClient):
                 raise GitError(f"'{self._top}' redirects where it must not, or too often")
             redirects += 1
             url = self._follow(url, location)
-        self._check(url, response)
+        try:
+            self._check(url, response)
+        except GitError:
+            response.close()
+            raise
+        read = self._reader(response)
+        if data is None:
+            # dulwich does not close this one, and the connection is wanted for the next request.
+            read = _whole(read, self._top)
         answer = _Answer(response, url if redirects else "")
-        return answer, self._reader(response)
+        return answer, gitpackets.watched(read, self._top)
 
     def _send(self, url: str, headers: dict[str, str], data: bytes | Iterator[bytes] | None) -> Any:
         target = GitUrl.parse(url)
@@ -139,6 +150,14 @@ class HttpClient(AbstractHttpGitClient):
             raise GitError(f"'{self._top}' is not a Git repository over smart HTTP")
 
 
+def _whole(read: Callable[[int], bytes], url: GitUrl) -> Callable[[int], bytes]:
+    """Read a list of references to its end."""
+    data = read(_MAX_REFERENCES)
+    if read(1):
+        raise GitError(f"'{url}' lists more references than can be read")
+    return io.BytesIO(data).read
+
+
 class _Answer:
     """What dulwich looks at in a response; closing it keeps the connection for the next request."""
 
@@ -170,7 +189,7 @@ def _pool(url: GitUrl, auth: GitAuth, timeout: float) -> urllib3.PoolManager:
     proxy = gitproxy.for_url(url, auth.proxy)
     options: dict[str, Any] = {
         "num_pools": 4,
-        # This is (1).
+        # This is (1). A server of http may redirect to one of https.
         "ssl_context": tls.client_context(auth.ca, auth.client_cert, auth.client_key),
         "timeout": urllib3.Timeout(connect=min(timeout, CONNECT_SECONDS), read=timeout),
     }
@@ -210,7 +229,8 @@ def _cause(error: BaseException) -> str:
     """Return the innermost reason, without urllib3's wrapping and object addresses."""
     while isinstance(error, urllib3.exceptions.MaxRetryError) and error.reason is not None:
         error = error.reason
-    if isinstance(error, urllib3.exceptions.TimeoutError):
+    refused = isinstance(error, urllib3.exceptions.NewConnectionError)
+    if isinstance(error, urllib3.exceptions.TimeoutError) and not refused:
         return "no answer in time"
     if isinstance(error, urllib3.exceptions.ProxyError):
         return f"the proxy did not connect: {error.original_error}"

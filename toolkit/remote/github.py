@@ -21,7 +21,7 @@ from cryptography.exceptions import UnsupportedAlgorithm
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import padding, rsa
 
-from toolkit.remote import tls
+from toolkit.remote import gitproxy, tls
 from toolkit.remote.gitauth import GitAuth, Proxy
 from toolkit.remote.giterrors import GitAuthError, GitError
 
@@ -116,17 +116,14 @@ class GitHubTokens:
     async def _fetch(
         self, app: GitHubApp, proxy: Proxy | None, seconds: float
     ) -> tuple[str, datetime]:
+        if proxy is not None and gitproxy.endpoint(proxy)[0] == "socks5":
+            raise GitError("the GitHub API cannot be reached through a SOCKS proxy")
         connector = aiohttp.TCPConnector(ssl=tls.client_context(app.ca))
         async with aiohttp.ClientSession(
             connector=connector,
             timeout=aiohttp.ClientTimeout(total=seconds),
-            headers={
-                "Authorization": f"Bearer {_jwt(app, self._now())}",
-                "Accept": "application/vnd.github+json",
-                "X-GitHub-Api-Version": "2022-11-28",
-            },
         ) as session:
-            api = _Api(session, app.api, proxy)
+            api = _Api(session, app.api, proxy, _jwt(app, self._now()))
             installation = app.installation_id or await api.installation(app.installation_owner)
             answer = await api.ask("POST", f"/app/installations/{installation}/access_tokens")
         try:
@@ -142,6 +139,7 @@ class _Api:
     session: aiohttp.ClientSession
     base: str
     proxy: Proxy | None
+    jwt: str = field(repr=False)
 
     async def installation(self, owner: str) -> str:
         """Return the id of the App's installation at an organisation or a user."""
@@ -153,12 +151,21 @@ class _Api:
 
     async def ask(self, method: str, path: str, *, missing_ok: bool = False) -> dict[str, Any]:
         """Send a request and return the JSON object of the answer."""
+        # Not the session's headers: aiohttp would show those to a proxy too.
+        headers = {
+            "Authorization": f"Bearer {self.jwt}",
+            "Accept": "application/vnd.github+json",
+            "X-GitHub-Api-Version": "2022-11-28",
+        }
         options: dict[str, Any] = {"allow_redirects": False}
         if self.proxy is not None:
             options["proxy"] = self.proxy.address
             if self.proxy.username is not None:
-                login = aiohttp.BasicAuth(self.proxy.username, self.proxy.password or "")
-                options["proxy_auth"] = login
+                login = gitproxy.basic(self.proxy.username, self.proxy.password)
+                # The former go with CONNECT only, the latter to a server of http as well.
+                kind = "proxy_headers" if self.base.startswith("https:") else "headers"
+                options[kind] = {"Proxy-Authorization": login}
+        options["headers"] = headers | options.get("headers", {})
         try:
             async with self.session.request(method, self.base + path, **options) as response:
                 body = await response.content.read(_MAX_ANSWER)

@@ -19,7 +19,7 @@ import asyncssh
 from dulwich.client import TraditionalGitClient
 from dulwich.protocol import Protocol
 
-from toolkit.remote import gitproxy
+from toolkit.remote import gitpackets, gitproxy
 from toolkit.remote.gitauth import GitAuth
 from toolkit.remote.giterrors import GitAuthError, GitError
 from toolkit.remote.giturl import GitUrl
@@ -43,10 +43,13 @@ class SshClient(TraditionalGitClient):
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._loop.run_forever, daemon=True)
         self._connection: asyncssh.SSHClientConnection | None = None
+        self._protocol: Protocol | None = None
         self._process: asyncssh.SSHClientProcess[bytes] | None = None
 
     def close(self) -> None:
         """Hang up and end the thread."""
+        if self._protocol is not None:
+            self._protocol.close()
         if self._thread.is_alive():
             with suppress(GitError):
                 self._wait(self._hang_up())
@@ -87,7 +90,9 @@ class SshClient(TraditionalGitClient):
         def close() -> None:
             self._loop.call_soon_threadsafe(process.close)
 
-        return Protocol(reader.read, write, close=close), lambda: False, None
+        # dulwich does not close it when the server hangs up at once.
+        self._protocol = Protocol(gitpackets.watched(reader.read, self._url), write, close=close)
+        return self._protocol, lambda: False, None
 
     async def _open(self, command: str) -> asyncssh.SSHClientProcess[bytes]:
         if self._connection is None:
@@ -119,6 +124,10 @@ class SshClient(TraditionalGitClient):
         if self._connection is not None:
             self._connection.abort()
             await self._connection.wait_closed()
+        rest = asyncio.all_tasks() - {asyncio.current_task()}
+        for task in rest:
+            task.cancel()
+        await asyncio.gather(*rest, return_exceptions=True)
 
     def _wait(self, work: Coroutine[Any, Any, _T]) -> _T:
         """Run ``work`` on the loop's thread and translate what it raises."""

@@ -1,5 +1,6 @@
 """TLS towards servers that a Secret vouches for; its certificates never touch a disk."""
 
+import functools
 import os
 import ssl
 
@@ -15,6 +16,8 @@ def client_context(
         GitAuthError: they are not PEM, or the key does not fit the certificate.
 
     """
+    if not ca and not certificate:
+        return _system_context()
     try:
         # With `cadata` Python does not load the system's CAs.
         context = ssl.create_default_context(cadata=ca.decode("ascii") if ca else None)
@@ -28,6 +31,12 @@ def client_context(
                 "'tls.crt' and 'tls.key' in the secret are not a PEM certificate and its key"
             ) from exc
     return context
+
+
+@functools.cache
+def _system_context() -> ssl.SSLContext:
+    # Reading the system's CAs takes 20 ms, more than the rest of asking a server for a reference.
+    return ssl.create_default_context()
 
 
 def _load_client_certificate(context: ssl.SSLContext, certificate: bytes, key: bytes) -> None:

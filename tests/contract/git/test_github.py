@@ -1,0 +1,232 @@
+"""Tokens of a GitHub App, from a server that checks the App's signature as GitHub does."""
+
+import base64
+import json
+from collections.abc import AsyncIterator
+from datetime import UTC, datetime, timedelta
+
+import pytest
+from aiohttp import web
+from cryptography.exceptions import InvalidSignature
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec, padding, rsa
+
+from tests.fakes import gitserver
+from toolkit.errors import PenstockError
+from toolkit.remote.gitauth import Proxy
+from toolkit.remote.github import GitHubApp, GitHubTokens
+
+KEY = rsa.generate_private_key(public_exponent=65537, key_size=2048)
+OTHER = rsa.generate_private_key(public_exponent=65537, key_size=2048)
+
+
+def pem(key: rsa.RSAPrivateKey | ec.EllipticCurvePrivateKey) -> bytes:
+    return key.private_bytes(
+        serialization.Encoding.PEM,
+        serialization.PrivateFormat.TraditionalOpenSSL,
+        serialization.NoEncryption(),
+    )
+
+
+SECRET = {
+    "githubAppID": b"77",
+    "githubAppInstallationID": b"5",
+    "githubAppPrivateKey": pem(KEY),
+}
+
+
+class Clock:
+    """Time that passes when it is told to."""
+
+    def __init__(self) -> None:
+        self.now = datetime(2026, 5, 1, 12, tzinfo=UTC)
+
+    def __call__(self) -> datetime:
+        return self.now
+
+
+class FakeGitHub:
+    """Knows App 77 with installation 5 at the organisation pipes and 6 at the user ada."""
+
+    def __init__(self, clock: Clock) -> None:
+        self.clock = clock
+        self.requests: list[str] = []
+        self.base = ""
+
+    def application(self) -> web.Application:
+        application = web.Application()
+        application.router.add_get("/{kind}/{owner}/installation", self._installation)
+        application.router.add_post("/app/installations/{id}/access_tokens", self._token)
+        return application
+
+    async def _installation(self, request: web.Request) -> web.Response:
+        self._authenticate(request)
+        known = {("orgs", "pipes"): 5, ("users", "ada"): 6}
+        found = known.get((request.match_info["kind"], request.match_info["owner"]))
+        if found is None:
+            return web.json_response({"message": "Not Found"}, status=404)
+        return web.json_response({"id": found})
+
+    async def _token(self, request: web.Request) -> web.Response:
+        self._authenticate(request)
+        installation = request.match_info["id"]
+        if installation not in {"5", "6"}:
+            return web.json_response({"message": "Not Found"}, status=404)
+        end = (self.clock() + timedelta(hours=1)).strftime("%Y-%m-%dT%H:%M:%SZ")
+        token = f"ghs_{installation}_{len(self.requests)}"
+        return web.json_response({"token": token, "expires_at": end}, status=201)
+
+    def _authenticate(self, request: web.Request) -> None:
+        self.requests.append(request.path)
+        signed, _, signature = request.headers["Authorization"][len("Bearer ") :].rpartition(".")
+        claims = json.loads(decoded(signed.split(".")[1]))
+        try:
+            KEY.public_key().verify(
+                decoded(signature), signed.encode(), padding.PKCS1v15(), hashes.SHA256()
+            )
+        except InvalidSignature:
+            raise web.HTTPUnauthorized(text='{"message": "bad signature"}') from None
+        now = self.clock().timestamp()
+        if claims["iss"] != "77" or not claims["iat"] <= now < claims["exp"] <= now + 600:
+            raise web.HTTPUnauthorized(text='{"message": "bad claims"}')
+
+
+def decoded(text: str) -> bytes:
+    return base64.urlsafe_b64decode(text + "=" * (-len(text) % 4))
+
+
+@pytest.fixture
+async def github() -> AsyncIterator[FakeGitHub]:
+    fake = FakeGitHub(Clock())
+    runner = web.AppRunner(fake.application())
+    await runner.setup()
+    await web.TCPSite(runner, "127.0.0.1", 0).start()
+    fake.base = f"http://127.0.0.1:{runner.addresses[0][1]}"
+    yield fake
+    await runner.cleanup()
+
+
+def app(github: FakeGitHub, **changes: bytes) -> GitHubApp:
+    data: dict[str, bytes] = SECRET | {"githubAppBaseURL": github.base.encode()} | changes
+    return GitHubApp.from_secret({key: value for key, value in data.items() if value})
+
+
+async def test_app_becomes_a_login(github: FakeGitHub) -> None:
+    auth = await GitHubTokens(github.clock).auth(app(github), timeout=10)
+
+    assert (auth.username, auth.password) == ("x-access-token", "ghs_5_1")
+
+
+@pytest.mark.parametrize(("owner", "token"), [(b"pipes", "ghs_5_2"), (b"ada", "ghs_6_3")])
+async def test_installation_is_found_by_its_owner(
+    github: FakeGitHub, owner: bytes, token: str
+) -> None:
+    wanted = app(github, githubAppInstallationID=b"", githubAppInstallationOwner=owner)
+
+    auth = await GitHubTokens(github.clock).auth(wanted, timeout=10)
+
+    assert auth.password == token
+
+
+async def test_token_is_kept_until_shortly_before_its_end(github: FakeGitHub) -> None:
+    tokens = GitHubTokens(github.clock)
+    first = await tokens.auth(app(github), timeout=10)
+    github.clock.now += timedelta(minutes=50)
+    second = await tokens.auth(app(github), timeout=10)
+    github.clock.now += timedelta(minutes=6)
+
+    third = await tokens.auth(app(github), timeout=10)
+
+    assert first.password == second.password
+    assert third.password != second.password
+    assert len(github.requests) == 2
+
+
+async def test_another_key_does_not_get_the_token_of_the_first(github: FakeGitHub) -> None:
+    tokens = GitHubTokens(github.clock)
+    await tokens.auth(app(github), timeout=10)
+
+    with pytest.raises(PenstockError, match="refused the App: HTTP 401 bad signature") as caught:
+        await tokens.auth(app(github, githubAppPrivateKey=pem(OTHER)), timeout=10)
+
+    assert caught.value.reason == "AuthenticationFailed"
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"githubAppInstallationID": b"9"},
+        {"githubAppInstallationID": b"", "githubAppInstallationOwner": b"stranger"},
+    ],
+)
+async def test_unknown_installation_is_an_authentication_failure(
+    github: FakeGitHub, changes: dict[str, bytes]
+) -> None:
+    with pytest.raises(PenstockError) as caught:
+        await GitHubTokens(github.clock).auth(app(github, **changes), timeout=10)
+
+    assert caught.value.reason == "AuthenticationFailed"
+
+
+async def test_api_is_reached_through_the_proxy(github: FakeGitHub) -> None:
+    async with gitserver.proxy(basic=("ada", "hunter2")) as running:
+        proxy = Proxy(address=running.address, username="ada", password="hunter2")
+
+        auth = await GitHubTokens(github.clock).auth(app(github), proxy=proxy, timeout=10)
+
+    assert auth.proxy == proxy
+    assert len(running.targets) == 1
+
+
+async def test_api_that_is_down_is_reported(github: FakeGitHub) -> None:
+    wanted = app(github, githubAppBaseURL=b"http://127.0.0.1:1/api/v3/")
+
+    with pytest.raises(PenstockError, match="cannot reach the GitHub API at") as caught:
+        await GitHubTokens(github.clock).auth(wanted, timeout=10)
+
+    assert caught.value.reason == "GitOperationFailed"
+
+
+@pytest.mark.parametrize(
+    ("changes", "named"),
+    [
+        ({"githubAppID": b""}, "'githubAppID'"),
+        ({"githubAppPrivateKey": b""}, "'githubAppPrivateKey'"),
+        ({"githubAppInstallationID": b""}, "'githubAppInstallationOwner'"),
+        ({"githubAppInstallationID": b"5/../6"}, "'githubAppInstallationID'"),
+        ({"githubAppBaseURL": b"ftp://x"}, "'githubAppBaseURL'"),
+    ],
+)
+def test_wrong_secret_is_refused_with_the_key_in_question(
+    changes: dict[str, bytes], named: str
+) -> None:
+    data = {key: value for key, value in (SECRET | changes).items() if value}
+
+    with pytest.raises(PenstockError, match=named) as caught:
+        GitHubApp.from_secret(data)
+
+    assert caught.value.reason == "AuthenticationFailed"
+
+
+@pytest.mark.parametrize("key", [b"junk", pem(ec.generate_private_key(ec.SECP256R1()))])
+async def test_key_that_cannot_sign_is_named(github: FakeGitHub, key: bytes) -> None:
+    with pytest.raises(PenstockError, match="'githubAppPrivateKey'"):
+        await GitHubTokens(github.clock).auth(app(github, githubAppPrivateKey=key), timeout=10)
+
+
+def test_nothing_secret_is_printed() -> None:
+    assert "PRIVATE" not in repr(GitHubApp.from_secret(SECRET))
+    assert GitHubApp.from_secret(SECRET).api == "https://api.github.com"
+
+
+async def test_proxy_does_not_get_to_see_the_signature(github: FakeGitHub) -> None:
+    secure = app(github, githubAppBaseURL=github.base.replace("http:", "https:").encode())
+    async with gitserver.proxy() as running:
+        with pytest.raises(PenstockError, match="cannot reach"):
+            await GitHubTokens(github.clock).auth(
+                secure, proxy=Proxy(address=running.address), timeout=10
+            )
+
+    [head] = running.heads
+    assert head.startswith(b"CONNECT")
+    assert b"Authorization" not in head

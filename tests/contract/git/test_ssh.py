@@ -1,0 +1,232 @@
+"""Repositories over SSH: keys from memory, and no host that is not known."""
+
+import subprocess
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import asyncssh
+import pytest
+
+from tests.fakes.sshserver import SshServer
+from toolkit.errors import PenstockError
+from toolkit.remote.git import GitAuth, GitClient, GitReference
+
+MAIN = GitReference(branch="main")
+
+
+@pytest.fixture(scope="module")
+def key() -> asyncssh.SSHKey:
+    return asyncssh.generate_private_key("ssh-ed25519")
+
+
+@pytest.fixture
+async def ssh(tmp_path: Path, key: asyncssh.SSHKey) -> AsyncIterator[SshServer]:
+    async with SshServer(tmp_path / "ssh", authorized=[key]) as running:
+        yield running
+
+
+def auth_for(server: SshServer, key: asyncssh.SSHKey) -> GitAuth:
+    return GitAuth(identity=key.export_private_key(), known_hosts=server.known_hosts)
+
+
+@pytest.mark.parametrize("accept_protocol", [True, False])
+async def test_files_are_fetched(
+    client: GitClient, tmp_path: Path, key: asyncssh.SSHKey, out: Path, *, accept_protocol: bool
+) -> None:
+    async with SshServer(
+        tmp_path / "ssh", authorized=[key], accept_protocol=accept_protocol
+    ) as server:
+        repository = server.repository("pipes")
+        repository.commit({"a": "old"})
+        commit = repository.commit({"a": "1", "b/c": "2"})
+        repository.tag("v1.0.0", message="first")
+        auth = auth_for(server, key)
+        reference = GitReference(semver="*")
+
+        resolved = await client.resolve(repository.url, reference, auth, timeout=10)
+        checkout = await client.checkout(repository.url, resolved, auth, out, timeout=10)
+
+    assert checkout.commit == commit
+    assert checkout.tag is not None
+    assert (out / "b/c").read_text() == "2"
+    assert set(server.commands) == {"git-upload-pack /pipes.git"}
+
+
+@pytest.mark.parametrize("accept_protocol", [True, False])
+async def test_commit_behind_the_tip_is_found(
+    client: GitClient, tmp_path: Path, key: asyncssh.SSHKey, out: Path, *, accept_protocol: bool
+) -> None:
+    async with SshServer(
+        tmp_path / "ssh", authorized=[key], accept_protocol=accept_protocol
+    ) as server:
+        repository = server.repository("pipes")
+        commit = repository.commit({"a": "1"})
+        repository.commit({"a": "2"})
+        auth = auth_for(server, key)
+        reference = GitReference(commit=commit, branch="main")
+        resolved = await client.resolve(repository.url, reference, auth, timeout=10)
+
+        await client.checkout(repository.url, resolved, auth, out, timeout=10)
+
+    assert (out / "a").read_text() == "1"
+
+
+@pytest.mark.parametrize("accept_protocol", [True, False])
+async def test_empty_repository_is_called_empty(
+    client: GitClient, tmp_path: Path, key: asyncssh.SSHKey, *, accept_protocol: bool
+) -> None:
+    async with SshServer(
+        tmp_path / "ssh", authorized=[key], accept_protocol=accept_protocol
+    ) as server:
+        repository = server.repository("pipes")
+
+        with pytest.raises(PenstockError, match="is empty"):
+            await client.resolve(repository.url, MAIN, auth_for(server, key), timeout=10)
+
+
+@pytest.mark.parametrize("kind", ["ecdsa-sha2-nistp256", "ssh-rsa"])
+async def test_other_kinds_of_keys_are_accepted(
+    client: GitClient, tmp_path: Path, kind: str
+) -> None:
+    other = asyncssh.generate_private_key(kind)
+    async with SshServer(tmp_path / "ssh", authorized=[other]) as server:
+        repository = server.repository("pipes")
+        commit = repository.commit({"a": "1"})
+
+        resolved = await client.resolve(repository.url, MAIN, auth_for(server, other), timeout=10)
+
+    assert resolved.commit == commit
+
+
+async def test_key_with_a_passphrase_is_opened(
+    client: GitClient, ssh: SshServer, key: asyncssh.SSHKey
+) -> None:
+    repository = ssh.repository("pipes")
+    commit = repository.commit({"a": "1"})
+    identity = key.export_private_key("openssh", passphrase="open sesame", rounds=50)
+    good = GitAuth(identity=identity, passphrase="open sesame", known_hosts=ssh.known_hosts)
+    bad = [
+        GitAuth(identity=identity, passphrase="guess", known_hosts=ssh.known_hosts),
+        GitAuth(identity=identity, known_hosts=ssh.known_hosts),
+    ]
+
+    resolved = await client.resolve(repository.url, MAIN, good, timeout=10)
+
+    assert resolved.commit == commit
+    for auth in bad:
+        with pytest.raises(PenstockError, match="'password'") as caught:
+            await client.resolve(repository.url, MAIN, auth, timeout=10)
+        assert caught.value.reason == "AuthenticationFailed"
+
+
+async def test_user_of_the_url_logs_in_and_git_by_default(
+    client: GitClient, ssh: SshServer, key: asyncssh.SSHKey
+) -> None:
+    repository = ssh.repository("pipes")
+    repository.commit({"a": "1"})
+    auth = auth_for(ssh, key)
+
+    for url in (repository.url.replace("git@", "deploy@"), repository.url.replace("git@", "")):
+        await client.resolve(url, MAIN, auth, timeout=10)
+
+    assert ssh.users == ["deploy", "git"]
+
+
+@pytest.mark.parametrize(
+    "known_hosts",
+    [
+        "[localhost]:{port} {other}",
+        "elsewhere {own}",
+        "@revoked [localhost]:{port} {own}\n[localhost]:{port} {own}",
+    ],
+    ids=["another key", "another host", "revoked"],
+)
+async def test_server_that_is_not_known_is_refused(
+    client: GitClient, ssh: SshServer, key: asyncssh.SSHKey, known_hosts: str
+) -> None:
+    other = asyncssh.generate_private_key("ssh-ed25519")
+    lines = known_hosts.format(
+        port=ssh.port,
+        own=ssh.host_key.export_public_key().decode().strip(),
+        other=other.export_public_key().decode().strip(),
+    )
+    auth = GitAuth(identity=key.export_private_key(), known_hosts=lines.encode())
+
+    with pytest.raises(PenstockError, match="host key verification failed") as caught:
+        await client.resolve(f"{ssh.base}/pipes.git", MAIN, auth, timeout=10)
+
+    assert caught.value.reason == "AuthenticationFailed"
+    assert ssh.users == []
+
+
+async def test_hashed_host_name_is_recognised(
+    client: GitClient, ssh: SshServer, key: asyncssh.SSHKey, tmp_path: Path
+) -> None:
+    repository = ssh.repository("pipes")
+    repository.commit({"a": "1"})
+    hashed = hash_names(ssh.known_hosts, tmp_path / "known_hosts")
+    auth = GitAuth(identity=key.export_private_key(), known_hosts=hashed)
+
+    resolved = await client.resolve(repository.url, MAIN, auth, timeout=10)
+
+    assert b"localhost" not in hashed
+    assert resolved.commit
+
+
+def hash_names(known_hosts: bytes, file: Path) -> bytes:
+    file.write_bytes(known_hosts)
+    subprocess.run(["ssh-keygen", "-q", "-H", "-f", str(file)], check=True, capture_output=True)
+    return file.read_bytes()
+
+
+async def test_key_that_is_not_authorized_is_refused(client: GitClient, ssh: SshServer) -> None:
+    stranger = asyncssh.generate_private_key("ssh-ed25519")
+
+    with pytest.raises(PenstockError, match="does not accept the key") as caught:
+        await client.resolve(f"{ssh.base}/pipes.git", MAIN, auth_for(ssh, stranger), timeout=10)
+
+    assert caught.value.reason == "AuthenticationFailed"
+
+
+@pytest.mark.parametrize(
+    ("auth", "named"),
+    [
+        (GitAuth(), "'identity'"),
+        (GitAuth(identity=b"k"), "'identity'"),
+        (GitAuth(identity=b"k", known_hosts=b"h ssh-ed25519 AAAA"), "'identity'"),
+    ],
+)
+async def test_missing_or_broken_key_is_named(
+    client: GitClient, ssh: SshServer, auth: GitAuth, named: str
+) -> None:
+    with pytest.raises(PenstockError, match=named) as caught:
+        await client.resolve(f"{ssh.base}/pipes.git", MAIN, auth, timeout=10)
+
+    assert caught.value.reason == "AuthenticationFailed"
+
+
+async def test_missing_known_hosts_are_named(
+    client: GitClient, ssh: SshServer, key: asyncssh.SSHKey
+) -> None:
+    auth = GitAuth(identity=key.export_private_key())
+
+    with pytest.raises(PenstockError, match="'known_hosts'"):
+        await client.resolve(f"{ssh.base}/pipes.git", MAIN, auth, timeout=10)
+
+    assert ssh.users == []
+
+
+async def test_what_the_server_says_is_passed_on(
+    client: GitClient, ssh: SshServer, key: asyncssh.SSHKey
+) -> None:
+    with pytest.raises(PenstockError, match=r"ERROR: Repository not found\."):
+        await client.resolve(f"{ssh.base}/nope.git", MAIN, auth_for(ssh, key), timeout=10)
+
+
+async def test_path_cannot_leave_its_quotes(
+    client: GitClient, ssh: SshServer, key: asyncssh.SSHKey
+) -> None:
+    with pytest.raises(PenstockError, match="not found"):
+        await client.resolve(f"{ssh.base}/a';reboot;'", MAIN, auth_for(ssh, key), timeout=10)
+
+    assert ssh.commands == ["git-upload-pack '/a'\"'\"';reboot;'\"'\"''"]
