@@ -55,8 +55,13 @@ class ChangeSet:
         return tuple(entry.ref for entry in self.entries)
 
     @property
+    def changed(self) -> bool:
+        """Tell whether anything was written: otherwise there is nothing to announce."""
+        return any(entry.action in ("created", "configured", "deleted") for entry in self.entries)
+
+    @property
     def lines(self) -> tuple[str, ...]:
-        """Return ``Deployment/ns/name created`` for whatever did not stay as it was."""
+        """Return ``Deployment/ns/name created`` for whatever is not unchanged."""
         return tuple(str(entry) for entry in self.entries if entry.action != "unchanged")
 
     @property

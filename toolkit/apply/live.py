@@ -63,7 +63,6 @@ class LiveSet:
         self._rules: dict[ObjectKey, tuple[Rule, ...]] = {}
         self._observed: dict[ObjectKey, dict[Identity, ObjectRef]] = {}
         self._observers: dict[Identity, set[ObjectKey]] = {}
-        self._owned: dict[ObjectKey, set[ObjectRef]] = {}
         self._fetched: dict[tuple[ObjectKey, Identity], Live | None] = {}
         self._wanted: dict[tuple[ObjectKey, Identity], ObjectRef] = {}
         self._wake = asyncio.Event()
@@ -155,8 +154,18 @@ class LiveSet:
         return self._drift.rivals(owner)
 
     def owned(self, owner: ObjectKey) -> frozenset[ObjectRef]:
-        """Return all watched objects that carry the owner's labels and fields applied by us."""
-        return frozenset(self._owned.get(owner, ()))
+        """Return all objects of the owner's kinds that carry its labels and fields applied by us.
+
+        What is here and in no inventory is left over from an apply that was killed. Looks through
+        the whole caches.
+        """
+        return frozenset(
+            ObjectRef(watch.scope.gvk, key.namespace, key.name)
+            for watch in self._watches.used_by(owner)
+            if watch.scope.namespace is None
+            for key, live in watch.informer.items().items()
+            if live.owner == owner and live.entry
+        )
 
     def find(self, ref: ObjectRef) -> Live | None:
         """Return the object as the watches last showed it."""
@@ -221,21 +230,10 @@ class LiveSet:
     def _changed(self, scope: Scope, change: Change[Live]) -> None:
         ref = ObjectRef(scope.gvk, change.key.namespace, change.key.name)
         if scope.namespace is None:
-            self._index(ref, change)
             self._drift.seen(ref, change.new, change.old)
         unchanged = change.old and change.new and change.old.health == change.new.health
         if not unchanged:
             self._tell(ref)
-
-    def _index(self, ref: ObjectRef, change: Change[Live]) -> None:
-        before = change.old.owner if change.old and change.old.entry else None
-        after = change.new.owner if change.new and change.new.entry else None
-        if before and before != after:
-            self._owned[before].discard(ref)
-            if not self._owned[before]:
-                del self._owned[before]
-        if after:
-            self._owned.setdefault(after, set()).add(ref)
 
     def _tell(self, ref: ObjectRef) -> None:
         for owner in self._drift.owners(ref) | self._observers.get(ref.identity, set()):

@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Literal
 
-from toolkit.apply import bounded, masking, order, ownership
+from toolkit.apply import bounded, masking, order, ownership, scope
 from toolkit.apply.changes import Change, Failure
 from toolkit.apply.ownership import Owner
 from toolkit.kube import client, errors
@@ -92,10 +92,10 @@ async def remaining(
 
     async def there(ref: ObjectRef) -> bool:
         try:
-            await api.get(ref.gvk, ref.name, ref.namespace)
-        except (errors.NotFoundError, errors.NoMatchError):
+            shown = await scope.served(api, ref)
+            return shown is not None and bool(await api.get(shown.gvk, ref.name, ref.namespace))
+        except errors.NotFoundError:
             return False
-        return True
 
     results = await bounded.each(wanted, there, limit=concurrency)
     for result in results:
@@ -111,15 +111,17 @@ def deletes(policy: str, *, prunes: bool) -> bool:
 
 async def _delete(api: client.Client, ref: ObjectRef, owner: Owner) -> Fate:
     try:
-        live = await api.get(ref.gvk, ref.name, ref.namespace)
+        shown = await scope.served(api, ref)
+        if shown is None:
+            return "gone"  # a kind that is served no more took its objects along
+        live = await api.get(shown.gvk, ref.name, ref.namespace)
         if not owner.owns(live):
             return "released"
         if not ownership.prunable(live, owner):
             return "protected"
         uid = str(dig(live, "metadata", "uid", default=""))
-        await api.delete(ref.gvk, ref.name, ref.namespace, uid=uid)
-    except (errors.NotFoundError, errors.NoMatchError):
-        # a kind that is served no more took its objects along
+        await api.delete(shown.gvk, ref.name, ref.namespace, uid=uid)
+    except errors.NotFoundError:
         return "gone"
     return "deleted"
 

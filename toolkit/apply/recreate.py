@@ -92,8 +92,6 @@ async def remove(api: client.Client, live: Json, *, timeout: float) -> None:  # 
 
 
 def _all_immutable(causes: Iterable[errors.Cause]) -> bool:
-    reasons = [
-        cause.reason == "FieldValueForbidden" or _IMMUTABLE.search(cause.message) is not None
-        for cause in causes
-    ]
-    return bool(reasons) and all(reasons)
+    # the reason alone does not tell: FieldValueForbidden is also said of combinations of fields
+    found = [_IMMUTABLE.search(cause.message) is not None for cause in causes]
+    return bool(found) and all(found)

@@ -13,7 +13,7 @@ from toolkit.apply import order
 from toolkit.apply.changes import Failure
 from toolkit.apply.order import GroupKind
 from toolkit.kube import client, errors
-from toolkit.objects import GroupVersionKind, Json, dig, gvk_of, key_of, ref_of
+from toolkit.objects import GroupVersionKind, Json, ObjectRef, dig, gvk_of, key_of, ref_of
 
 
 async def resolve(
@@ -36,6 +36,36 @@ async def resolve(
         if repeated[ref.identity] > 1
     ]
     return scoped, failures
+
+
+async def served(api: client.Client, ref: ObjectRef) -> ObjectRef | None:
+    """Return the object in a version that is served, None when the kind is served in none.
+
+    An inventory may name a version that has been removed while its objects live on.
+
+    Raises:
+        ApiError: discovery cannot be read.
+    """
+    try:
+        await api.mapper.resource(ref.gvk)
+    except errors.NoMatchError:
+        return await _in_another_version(api, ref)
+    return ref
+
+
+async def _in_another_version(api: client.Client, ref: ObjectRef) -> ObjectRef | None:
+    try:
+        group = await api.request("GET", f"/apis/{ref.gvk.group}") if ref.gvk.group else {}
+    except errors.NotFoundError:
+        return None
+    for version in group.get("versions") or ():
+        other = GroupVersionKind(ref.gvk.group, str(version.get("version")), ref.gvk.kind)
+        try:
+            await api.mapper.resource(other)
+        except errors.NoMatchError:
+            continue
+        return ObjectRef(other, ref.namespace, ref.name)
+    return None
 
 
 async def _namespaced(

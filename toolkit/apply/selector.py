@@ -14,6 +14,7 @@ from toolkit import errors
 from toolkit.apply import expressions
 from toolkit.objects import Json, dig, gvk_of, key_of
 
+_MAX_SELECTOR: Final = 1024
 _PLAIN: Final = re.compile(r"[A-Za-z0-9-]*")
 _REQUIREMENT: Final = re.compile(
     r"\s*(?:"
@@ -70,6 +71,8 @@ def _selected(selector: str, values: Mapping[str, str]) -> bool:
 
 
 def _requirements(selector: str) -> list[Callable[[Mapping[str, str]], bool]]:
+    if len(selector) > _MAX_SELECTOR:
+        raise errors.StalledError(f"selector is longer than {_MAX_SELECTOR} characters")
     found, position = [], 0
     while position < len(selector):
         match = _REQUIREMENT.match(selector, position)

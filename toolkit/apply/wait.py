@@ -15,13 +15,23 @@ from typing import Final, Literal, Protocol
 
 from toolkit.apply.health import Health, Status
 from toolkit.apply.order import Identity
-from toolkit.objects import ObjectKey, ObjectRef
+from toolkit.objects import Json, ObjectKey, ObjectRef, dig, gvk_of, ref_of
 
 _TICK_SECONDS: Final = 0.25
 _UNSEEN: Final = Health(Status.UNKNOWN, "not observed yet")
 _MAX_SHOWN: Final = 10
 
 State = Literal["waiting", "healthy", "failed", "timeout"]
+
+
+def vanishing(objects: Iterable[Json]) -> frozenset[Identity]:
+    """Return the Jobs that delete themselves when they are done (``ttlSecondsAfterFinished``)."""
+    return frozenset(
+        ref_of(obj).identity
+        for obj in objects
+        if gvk_of(obj).group_kind == ("batch", "Job")
+        and dig(obj, "spec", "ttlSecondsAfterFinished") is not None
+    )
 
 
 class HealthView(Protocol):
@@ -83,7 +93,7 @@ class Waits:
         """Wait for these objects, at most ``timeout`` seconds from now, and return how it stands.
 
         With ``fail_fast`` one Failed object ends the wait. Objects that ``may_vanish`` are done
-        when they are not found: Jobs that delete themselves. The verdict returned is not reported.
+        when they are not found (see ``vanishing``). The verdict returned is not reported.
         """
         now = self._monotonic()
         wait = _Wait(

@@ -90,6 +90,52 @@ async def test_an_invalid_change_is_not_taken_for_an_immutable_field(
     assert await _uid(api, make.deployment()) == before
 
 
+async def test_a_forbidden_combination_is_not_taken_for_an_immutable_field(
+    apply: Any, make: Any, api: Any, options: Any
+) -> None:
+    await apply(make.deployment())
+    before = await _uid(api, make.deployment())
+    # the live rollingUpdate was defaulted, and as a new object this would be fine
+    manifest = make.deployment(strategy={"type": "Recreate"})
+
+    with pytest.raises(ApplyError, match="may not be specified when strategy"):
+        await apply(manifest, options=replace(options, force=True))
+
+    assert await _uid(api, make.deployment()) == before
+
+
+@pytest.mark.parametrize("kind", ["StatefulSet", "ConfigMap", "RoleBinding", "Secret"])
+async def test_each_way_to_say_immutable_is_understood(
+    apply: Any, make: Any, options: Any, kind: str
+) -> None:
+    before, after = _versions(make)[kind]
+    await apply(before)
+
+    changes = await apply(after, options=replace(options, force=True))
+
+    assert [entry.action for entry in changes.entries] == ["created"]
+
+
+def _versions(make: Any) -> dict[str, tuple[Json, Json]]:
+    def stateful(service: str) -> Json:
+        spec = make.deployment()["spec"] | {"serviceName": service}
+        return dict(make("apps/v1", "StatefulSet", "db", spec=spec))
+
+    def binding(role: str) -> Json:
+        ref = {"apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": role}
+        return dict(make("rbac.authorization.k8s.io/v1", "RoleBinding", "b", roleRef=ref))
+
+    return {
+        "StatefulSet": (stateful("a"), stateful("b")),
+        "ConfigMap": (
+            make("v1", "ConfigMap", "c", data={"a": "1"}, immutable=True),
+            make("v1", "ConfigMap", "c", data={"a": "2"}, immutable=True),
+        ),
+        "RoleBinding": (binding("one"), binding("two")),
+        "Secret": (make("v1", "Secret", "s", type="a"), make("v1", "Secret", "s", type="b")),
+    }
+
+
 def _claim(make: Any, mode: str) -> Json:
     spec = {"accessModes": [mode], "resources": {"requests": {"storage": "1Gi"}}}
     claim: Json = make("v1", "PersistentVolumeClaim", "data", spec=spec)

@@ -74,6 +74,22 @@ async def test_what_is_gone_already_is_no_failure(make: Any, api: Client, owner:
     assert pruned.lines == ()
 
 
+async def test_an_object_listed_in_a_version_that_is_served_no_more_is_found(
+    apply: Any, make: Any, api: Client, owner: Owner
+) -> None:
+    target = {"apiVersion": "apps/v1", "kind": "Deployment", "name": "web"}
+    spec = {"scaleTargetRef": target, "maxReplicas": 2}
+    scaler = make("autoscaling/v2", "HorizontalPodAutoscaler", "web", spec=spec)
+    await apply(scaler)
+    gvk = GroupVersionKind("autoscaling", "v2beta2", "HorizontalPodAutoscaler")
+    listed = ObjectRef(gvk, owner.namespace, "web")
+
+    pruned = await prune.prune(api, [listed], owner=owner)
+
+    assert pruned.deleted == (listed,)
+    assert not await _there(api, scaler)
+
+
 async def test_a_failure_keeps_the_object_listed_and_the_others_going(
     apply: Any, make: Any, api: Client, owner: Owner, cluster: Any
 ) -> None:

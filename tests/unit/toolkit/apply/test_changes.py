@@ -26,6 +26,13 @@ def test_lines_leave_out_what_stayed() -> None:
     assert changes.known.keys() == {_ref("a").identity, _ref("b").identity}
 
 
+def test_skipped_objects_alone_are_nothing_to_announce() -> None:
+    skipped = Change(ref=_ref("a"), action="skipped")
+
+    assert not ChangeSet(entries=(skipped,)).changed
+    assert ChangeSet(entries=(skipped, Change(ref=_ref("b"), action="configured"))).changed
+
+
 def test_every_failure_is_told_on_its_line() -> None:
     error = ApplyError([_failure("a"), _failure("b", reason="")])
 

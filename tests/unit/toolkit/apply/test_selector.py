@@ -50,7 +50,13 @@ def test_selection(fields: dict[str, Any], selected: bool) -> None:  # noqa: FBT
 
 @pytest.mark.parametrize(
     "fields",
-    [{"name": "("}, {"label_selector": "a=(b)"}, {"label_selector": "!a=b"}, {"name": "a." * 200}],
+    [
+        {"name": "("},
+        {"name": "a." * 200},
+        {"label_selector": "a=(b)"},
+        {"label_selector": "!a=b"},
+        {"label_selector": " " * 100_000},
+    ],
 )
 def test_a_malformed_selector_is_refused(fields: dict[str, Any]) -> None:
     with pytest.raises(errors.StalledError):

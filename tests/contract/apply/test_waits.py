@@ -1,0 +1,113 @@
+"""Waiting for what was applied, by watch events alone."""
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator
+from typing import Any
+
+import pytest
+
+from toolkit.apply.live import LiveSet
+from toolkit.apply.options import MANAGER
+from toolkit.apply.ownership import Owner
+from toolkit.apply.wait import Verdict, Waits
+from toolkit.kube.client import Client
+from toolkit.objects import Json, ObjectKey, ObjectRef, gvk_of, ref_of
+
+_SECONDS = 20
+
+
+class Waiting:
+    """A live set and waits that are told by it, as a controller wires them."""
+
+    def __init__(self, api: Client) -> None:
+        self.verdicts: asyncio.Queue[ObjectKey] = asyncio.Queue()
+        self.live = LiveSet(api, manager=MANAGER, on_drift=self._drift, on_health=self._health)
+        self.waits = Waits(self.live, self.verdicts.put_nowait)
+
+    def _health(self, owner: ObjectKey, ref: ObjectRef) -> None:
+        self.waits.changed(owner, ref)
+
+    def _drift(
+        self, owner: ObjectKey, ref: ObjectRef, *, managers: tuple[str, ...], deleted: bool
+    ) -> None:
+        """Drift is not what these tests are about."""
+
+    async def verdict(self, owner: Owner, begun: Verdict) -> Verdict:
+        if begun.state == "waiting":
+            async with asyncio.timeout(_SECONDS):
+                assert await self.verdicts.get() == owner.key
+        verdict = self.waits.verdict(owner.key)
+        assert verdict
+        return verdict
+
+
+@pytest.fixture
+async def waiting(api: Client) -> AsyncIterator[Waiting]:
+    made = Waiting(api)
+    tasks = [asyncio.create_task(made.live.run()), asyncio.create_task(made.waits.run())]
+    yield made
+    for task in tasks:
+        task.cancel()
+        with contextlib.suppress(asyncio.CancelledError):
+            await task
+
+
+async def _apply(apply: Any, waiting: Waiting, owner: Owner, *objects: Json) -> None:
+    waiting.live.ensure(owner.key, {gvk_of(obj) for obj in objects})
+    waiting.live.hold(owner.key)
+    changes = await apply(*objects)
+    waiting.live.expect(owner.key, changes.known)
+
+
+async def test_objects_become_healthy_without_being_asked(
+    apply: Any, make: Any, owner: Owner, waiting: Waiting, wire: Any
+) -> None:
+    objects = [make.deployment(), make.config_map(), make.service()]
+    await _apply(apply, waiting, owner, *objects)
+    wire.sent.clear()
+
+    begun = waiting.waits.begin(owner.key, map(ref_of, objects), timeout=_SECONDS)
+    verdict = await waiting.verdict(owner, begun)
+
+    assert (verdict.state, verdict.pending) == ("healthy", ())
+    assert "GET" not in wire.sent
+
+
+async def test_the_health_before_an_apply_does_not_end_the_wait_after_it(
+    apply: Any, make: Any, owner: Owner, waiting: Waiting
+) -> None:
+    deployment = make.deployment()
+    await _apply(apply, waiting, owner, deployment)
+    begun = waiting.waits.begin(owner.key, [ref_of(deployment)], timeout=_SECONDS)
+    assert (await waiting.verdict(owner, begun)).state == "healthy"
+    # no node can take this pod, so the new revision can never be healthy
+    stuck = make.deployment(image="nginx:2")
+    stuck["spec"]["template"]["spec"]["nodeSelector"] = {"no": "such-node"}
+
+    await _apply(apply, waiting, owner, stuck)
+    begun = waiting.waits.begin(owner.key, [ref_of(stuck)], timeout=1)
+    verdict = await waiting.verdict(owner, begun)
+
+    assert verdict.state == "timeout"
+    assert str(verdict).startswith(f"Deployment/{owner.namespace}/web status: 'InProgress': ")
+
+
+async def test_a_wait_ends_early_when_an_object_fails(
+    apply: Any, make: Any, owner: Owner, waiting: Waiting
+) -> None:
+    claim = make("v1", "PersistentVolumeClaim", "data", spec=_CLAIM)
+    pod = {"restartPolicy": "Never", "containers": [{"name": "c", "image": "x"}]}
+    template = {"spec": pod}
+    job = make("batch/v1", "Job", "fails", spec={"template": template, "activeDeadlineSeconds": 1})
+    job["spec"]["template"]["spec"]["nodeSelector"] = {"no": "such-node"}
+    await _apply(apply, waiting, owner, claim, job)
+
+    begun = waiting.waits.begin(owner.key, [ref_of(claim), ref_of(job)], timeout=_SECONDS)
+    verdict = await waiting.verdict(owner, begun)
+
+    assert verdict.state == "failed"
+    assert "Job Failed" in str(verdict)
+
+
+_CLAIM = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}
