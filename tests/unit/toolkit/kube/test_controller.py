@@ -162,16 +162,19 @@ def test_objects_that_are_there_at_the_start_get_a_start_pass() -> None:
         async with server.running() as client:
             bench = Bench(server, client)
             bench.put()
+            bench.put("b", annotations={REQUESTED_AT: "while nobody ran"})
             watching = asyncio.create_task(bench.controller.informer.run())
             await bench.controller.informer.wait_synced()
             running = asyncio.create_task(bench.controller.run())
-            await bench.until(lambda: bench.condition("Ready"))
+            await bench.until(lambda: len(bench.passes) == 2)
             await bench.controller.stop()
             watching.cancel()
             await asyncio.wait([watching, running])
         return bench
 
-    assert virtualtime.run(main).passes == [{"start"}]
+    bench = virtualtime.run(main)
+
+    assert bench.passes == [{"start"}, {"start", "requested"}]
 
 
 def test_the_interval_starts_the_next_pass() -> None:
@@ -308,6 +311,20 @@ def test_success_starts_the_back_off_anew() -> None:
     bench = work(scenario, min_retry_delay=1.0)
 
     assert bench.times[6] - bench.times[5] == pytest.approx(1, rel=0.2)
+
+
+def test_a_pass_replaces_the_retry_that_was_planned() -> None:
+    async def scenario(bench: Bench) -> None:
+        bench.script = raising(TransientError("no route"))
+        bench.put()
+        await bench.until(lambda: bench.condition("Ready"))
+        bench.script = succeed
+        bench.controller.enqueue(KEY, "source")
+        await asyncio.sleep(300)
+
+    bench = work(scenario, min_retry_delay=60.0)
+
+    assert bench.passes == [{"spec"}, {"source"}]
 
 
 @pytest.mark.parametrize("error", [StalledError, AccessDeniedError])
