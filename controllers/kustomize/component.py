@@ -27,7 +27,7 @@ from toolkit.artifact.fetch import Fetcher
 from toolkit.events import Recorder
 from toolkit.kube import impersonation
 from toolkit.kube.controller import Controller
-from toolkit.kube.informer import Informer
+from toolkit.kube.informer import Change, Informer
 from toolkit.kube.manager import Manager
 from toolkit.kube.options import Options
 from toolkit.kube.rbac import Rule
@@ -100,6 +100,7 @@ async def start(manager: Manager, options: Options) -> None:
         retry_interval=lambda obj: obj.spec.retry_seconds,
     )
     _subscribe(manager, options, controller, reader, sources)
+    controller.informer.subscribe(_forget_gone(reconciler))
     manager.add_service(recorder.run)
     manager.add_service(services.closing(remotes.close))
     manager.add_elected(clusters.run, lease=ACCOUNT)
@@ -170,6 +171,17 @@ def _subscribe(
         )
         configs.subscribe(triggers.config(gvk))
         manager.add_informer(configs)
+
+
+def _forget_gone(reconciler: KustomizationReconciler) -> Callable[[Change[Kustomization]], None]:
+    """Drop what is known of an object that went without its finalizer."""
+
+    def handle(change: Change[Kustomization]) -> None:
+        if change.new is None:
+            reconciler.clusters.forget(change.key)
+            reconciler.memory.forget(change.key)
+
+    return handle
 
 
 def _source_informer(

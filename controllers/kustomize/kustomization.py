@@ -75,6 +75,7 @@ class KustomizationReconciler:
         client = self.identities.impersonated(cluster.client, obj, sources)
         objects = await self.renderer.render(obj, sources, given, seconds=obj.spec.timeout_seconds)
         digest = reporting.build_digest(objects)
+        self.memory.doubt(rec.key)
         cluster.waits.cancel(rec.key)
         cluster.live.ensure(rec.key, {gvk_of(item) for item in objects})
         before = self._inventory(rec)

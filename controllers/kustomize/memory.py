@@ -50,8 +50,16 @@ class Memory:
         """Remember an apply."""
         self._applied[key] = applied
 
+    def doubt(self, key: ObjectKey) -> None:
+        """Stop relying on the last apply, because another one begins and may break off.
+
+        Its inventory stays known: what it wrote must not be forgotten.
+        """
+        if applied := self._applied.get(key):
+            applied.fingerprint = ""
+
     def forget(self, key: ObjectKey) -> None:
-        """Drop what is known: the next pass applies everything."""
+        """Drop what is known: the object is gone."""
         self._applied.pop(key, None)
 
 

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 import pytest_asyncio
+import yaml
 
 from controlplane import plane as planes
 from controlplane.plane import ControlPlane
@@ -26,7 +27,7 @@ from tests.e2e.conftest import (
     is_ready,
     revision_of,
 )
-from toolkit.objects import dig
+from toolkit.objects import GroupVersionKind, dig
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 
@@ -44,6 +45,43 @@ async def world(
 
 def manifests(version: str, *, count: int = MANY) -> dict[str, str]:
     return {f"{n}.yaml": config_map(f"item-{n}", version=version) for n in range(count)}
+
+
+CRD = GroupVersionKind("apiextensions.k8s.io", "v1", "CustomResourceDefinition")
+
+
+def widget_definition() -> str:
+    """Return a CRD whose objects need a positive size."""
+    size = {"type": "integer", "minimum": 1}
+    schema = {
+        "type": "object",
+        "properties": {"spec": {"type": "object", "properties": {"size": size}}},
+    }
+    version = {"name": "v1", "served": True, "storage": True, "schema": {"openAPIV3Schema": schema}}
+    return yaml.safe_dump(
+        {
+            "apiVersion": CRD.api_version,
+            "kind": CRD.kind,
+            "metadata": {"name": "widgets.pipes.example.org"},
+            "spec": {
+                "group": "pipes.example.org",
+                "scope": "Namespaced",
+                "names": {"kind": "Widget", "plural": "widgets"},
+                "versions": [version],
+            },
+        }
+    )
+
+
+def widget(name: str, *, size: int = 0) -> str:
+    return yaml.safe_dump(
+        {
+            "apiVersion": "pipes.example.org/v1",
+            "kind": "Widget",
+            "metadata": {"name": name},
+            "spec": {"size": size},
+        }
+    )
 
 
 async def test_killed_appliers_leave_no_orphan(space: Space) -> None:
@@ -250,3 +288,25 @@ def api_server_pid(plane: ControlPlane) -> int:
             if port in (entry / "cmdline").read_bytes().split(b"\0"):
                 return int(entry.name)
     raise LookupError(f"no API server listens at {plane.server}")
+
+
+async def test_return_to_the_old_revision_after_a_broken_apply_is_applied(space: Space) -> None:
+    repository = space.repository()
+    repository.commit({"a.yaml": config_map("first", v="1")})
+    await space.world.apply(space.source(repository), space.kustomization())
+    await space.ready()
+    old = repository.revision("main")
+
+    # The new class is written, then the object that needs what does not exist is refused.
+    definition = widget_definition()
+    repository.commit(
+        {"a.yaml": config_map("first", v="2"), "crd.yaml": definition, "w.yaml": widget("broken")}
+    )
+    await space.request(GIT_REPOSITORY)
+    await space.refused(saying="Widget")
+    repository.git("update-ref", "refs/heads/main", old)
+    await space.request(GIT_REPOSITORY)
+
+    await space.ready(revision=old)
+    assert (await space.get(CONFIG_MAP, "first"))["data"] == {"v": "1"}
+    assert not await space.world.exists(CRD, "", "widgets.pipes.example.org")
