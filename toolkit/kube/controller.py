@@ -19,6 +19,7 @@ import msgspec
 
 from crds.meta import format_duration
 from toolkit import telemetry
+from toolkit.errors import TransientError
 from toolkit.kube import conditions, errors, measure, predicates, verdict
 from toolkit.kube.client import Client
 from toolkit.kube.informer import Change, Informer
@@ -41,6 +42,7 @@ _OWN_TIMERS: Final = ("interval", "retry", "dependency")
 
 T = TypeVar("T", bound=Reconcilable)
 T_co = TypeVar("T_co", covariant=True)
+R = TypeVar("R")
 
 
 class ServedKind(Protocol[T_co]):
@@ -197,7 +199,7 @@ class Controller(Generic[T]):
         began = time.monotonic()
         quiet = False
         try:
-            outcome = await step(rec)
+            outcome = await _uncancelled(step(rec))
         except VanishedError:
             raise
         except Exception as exc:  # noqa: BLE001 - STYLE 10: the one place; becomes a condition
@@ -293,6 +295,21 @@ class Controller(Generic[T]):
         self._queue.cancel(key)
         self._queue.forget(key)
         self._measure.forget(key)
+
+
+async def _uncancelled(step: Awaitable[R]) -> R:
+    """Await a step; a cancellation that was not meant for this worker is a failure of the step.
+
+    A step that awaits a shared task is cancelled when somebody else cancels that. The worker must
+    outlive it.
+    """
+    try:
+        return await step
+    except asyncio.CancelledError as exc:
+        worker = asyncio.current_task()
+        if worker is None or worker.cancelling():
+            raise
+        raise TransientError("the work was cancelled from within") from exc
 
 
 def _took(began: float) -> str:

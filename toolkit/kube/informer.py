@@ -52,7 +52,10 @@ class Change(Generic[T_co]):
 
 
 class Informer(Generic[T]):
-    """Run it once; read it and subscribe to it from anywhere in the process."""
+    """Run it once; read it and subscribe to it from anywhere in the process.
+
+    ``decode`` gets one object's JSON; where it came in a list, without ``apiVersion`` and ``kind``.
+    """
 
     def __init__(  # noqa: PLR0913 - what to watch, and how
         self,

@@ -9,6 +9,7 @@ from typing import Final, Generic, TypeVar
 
 import msgspec
 
+from toolkit.errors import TransientError
 from toolkit.kube import errors
 from toolkit.kube.client import Client
 from toolkit.kube.informer import Change, Informer
@@ -22,8 +23,11 @@ _FIRST_DELAY: Final = 0.25
 _LAST_DELAY: Final = 8.0
 
 
-class VanishedError(Exception):
+class VanishedError(TransientError):
     """The object was deleted while a pass was at work on it."""
+
+    def __init__(self) -> None:
+        super().__init__("the object is gone")
 
 
 class Writer(Generic[T]):

@@ -405,6 +405,50 @@ def test_an_error_from_a_task_group_is_seen_through() -> None:
     assert work(scenario).condition("Stalled") == ("True", "Bad", "bad")
 
 
+def test_a_worker_outlives_the_cancellation_of_what_it_waited_for() -> None:
+    async def scenario(bench: Bench) -> None:
+        async def script(_: Pass) -> Outcome:
+            if len(bench.passes) < 4:
+                shared = asyncio.create_task(asyncio.sleep(60))
+                asyncio.get_running_loop().call_later(1, shared.cancel)
+                await shared
+            return Outcome(message="fine")
+
+        bench.script = script
+        bench.put()
+        await bench.until(lambda: (bench.condition("Ready") or ("",))[0] == "False")
+        assert bench.condition("Ready") == (
+            "False",
+            "Failed",
+            "the work was cancelled from within",
+        )
+        await bench.until(lambda: (bench.condition("Ready") or ("",))[0] == "True")
+
+    assert len(work(scenario, concurrent=1).passes) == 4
+
+
+def test_an_object_deleted_under_a_task_group_is_nobody_s_error(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    async def scenario(bench: Bench) -> None:
+        async def vanish(rec: Pass) -> Outcome:
+            del bench.server.objects[(REPOS, "default", "a")]
+            async with asyncio.TaskGroup() as group:
+                group.create_task(rec.progress("too late"))
+            raise AssertionError
+
+        bench.script = vanish
+        bench.put()
+        await bench.until(lambda: bench.passes)
+        await bench.idle()
+
+    with caplog.at_level(logging.WARNING):
+        bench = work(scenario)
+
+    assert not bench.events
+    assert not caplog.records
+
+
 def test_a_suspended_object_is_left_alone_until_it_is_resumed() -> None:
     async def scenario(bench: Bench) -> None:
         bench.server.put(REPOS, "a", spec={**SPEC, "suspend": True})
