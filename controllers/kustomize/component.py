@@ -96,7 +96,7 @@ async def start(manager: Manager, options: Options) -> None:
         finalize=finalizer.finalize,
         options=options.controller(concurrent=_CONCURRENT, namespace=manager.namespace),
         recorder=recorder,
-        field_manager=MANAGER,
+        field_manager=f"gotk-{MANAGER}",  # as Flux, apart from what is applied
         retry_interval=lambda obj: obj.spec.retry_seconds,
     )
     _subscribe(manager, options, controller, reader, sources)

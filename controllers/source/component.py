@@ -89,7 +89,7 @@ async def start(manager: Manager, options: Options) -> None:
         finalize=reconciler.finalize,
         options=options.controller(concurrent=_CONCURRENT, namespace=manager.namespace),
         recorder=recorder,
-        field_manager=ACCOUNT,
+        field_manager=f"gotk-{ACCOUNT}",
     )
     controller.informer.subscribe(_wake_including(controller))
     manager.add_service(recorder.run)
