@@ -4,6 +4,7 @@ Whatever happens, deletion ends: where the account to delete with is gone, the o
 event says so (Flux does the same), because a namespace must not hang on us.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Final
@@ -26,6 +27,7 @@ from toolkit.objects import GroupVersionKind, ObjectRef
 Pass = Reconciliation[Kustomization]
 
 _LOOK_AGAIN_SECONDS: Final = 2.0
+_SHOWN: Final = 10
 _SERVICE_ACCOUNT: Final = GroupVersionKind("", "v1", "ServiceAccount")
 
 
@@ -74,7 +76,8 @@ class KustomizationFinalizer:
         if pruned.failed:
             raise TransientError(pruned.message, reason="PruneFailed")
         if rec.obj.spec.deletion_policy == "WaitForTermination":
-            await self._require_gone(rec, client, (*pruned.deleted, *pruned.gone))
+            going = (*pruned.deleted, *pruned.terminating)
+            await self._require_gone(rec, client, going)
 
     async def _client(self, rec: Pass) -> Client | None:
         """Return the client to delete with; None if its account or cluster is gone for good."""
@@ -100,14 +103,19 @@ class KustomizationFinalizer:
         if not left:
             return
         if _seconds_since(rec.obj.metadata.deletion_timestamp) > rec.obj.spec.timeout_seconds:
-            names = ", ".join(str(ref) for ref in left)
-            rec.event("error", "PruneFailed", f"timeout waiting for termination of {names}")
+            rec.event("error", "PruneFailed", f"timeout waiting for termination of {_named(left)}")
             return
         raise WaitingError(
-            f"waiting for termination of {len(left)} objects",
+            f"waiting for termination of {_named(left)}",
             reason="Progressing",
             retry_after=_LOOK_AGAIN_SECONDS,
         )
+
+
+def _named(refs: Sequence[ObjectRef]) -> str:
+    shown = ", ".join(str(ref) for ref in refs[:_SHOWN])
+    more = len(refs) - _SHOWN
+    return f"{shown} and {more} more" if more > 0 else shown
 
 
 def _seconds_since(timestamp: str | None) -> float:

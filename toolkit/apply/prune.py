@@ -16,7 +16,7 @@ from toolkit.apply.ownership import Owner
 from toolkit.kube import client, errors
 from toolkit.objects import ObjectRef, dig
 
-Fate = Literal["deleted", "gone", "protected", "released"]
+Fate = Literal["deleted", "terminating", "gone", "protected", "released"]
 Policy = Literal["MirrorPrune", "Delete", "WaitForTermination", "Orphan"]
 
 
@@ -24,11 +24,13 @@ Policy = Literal["MirrorPrune", "Delete", "WaitForTermination", "Orphan"]
 class Pruned:
     """What became of the objects.
 
-    ``deleted`` were there and are being deleted, ``gone`` had vanished before, ``protected`` carry
-    a mark that forbids it, ``released`` belong to somebody else by now, ``failed`` were refused.
+    ``deleted`` were there and are being deleted, ``terminating`` were before, ``gone`` had
+    vanished, ``protected`` carry a mark that forbids it, ``released`` belong to somebody else by
+    now, ``failed`` were refused.
     """
 
     deleted: tuple[ObjectRef, ...] = ()
+    terminating: tuple[ObjectRef, ...] = ()
     gone: tuple[ObjectRef, ...] = ()
     protected: tuple[ObjectRef, ...] = ()
     released: tuple[ObjectRef, ...] = ()
@@ -69,6 +71,7 @@ async def prune(
         fates.update(zip(together, results, strict=True))
     return Pruned(
         deleted=_with(fates, "deleted"),
+        terminating=_with(fates, "terminating"),
         gone=_with(fates, "gone"),
         protected=_with(fates, "protected"),
         released=_with(fates, "released"),
@@ -119,6 +122,8 @@ async def _delete(api: client.Client, ref: ObjectRef, owner: Owner) -> Fate:
             return "released"
         if not ownership.prunable(live, owner):
             return "protected"
+        if dig(live, "metadata", "deletionTimestamp"):
+            return "terminating"
         uid = str(dig(live, "metadata", "uid", default=""))
         await api.delete(shown.gvk, ref.name, ref.namespace, uid=uid)
     except errors.NotFoundError:
