@@ -18,6 +18,7 @@ import click
 from bench import measure, phases, processes, report, target
 from cli import age, errors, progress
 from cli.demo import gitserver, repository
+from cli.stack import up
 from toolkit.errors import PenstockError
 from toolkit.kube import client, config
 
@@ -41,10 +42,11 @@ def main(**arguments: Any) -> None:
     """Measure N Kustomizations of four objects each through their whole life."""
     try:
         with errors.ungrouped():
-            asyncio.run(_run(**arguments))
+            interrupted = asyncio.run(up.interruptible(_run(**arguments)))
     except PenstockError as exc:
         progress.failure(errors.explain(exc))
         sys.exit(1)
+    sys.exit(130 if interrupted else 0)
 
 
 async def _run(

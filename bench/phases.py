@@ -17,6 +17,7 @@ from toolkit.objects import Json, dig
 
 WRITERS: Final = 16
 HEAL_WITHIN: Final = 5.0
+SOURCE_WITHIN: Final = 120.0
 QUIET_BEFORE: Final = 3.0
 
 
@@ -73,7 +74,7 @@ async def prepared(
             )
         ]
         await api.apply(load.git_repository(url, plan.labels), manager="bench")
-        await sources.all([load.SOURCE], _ready, seconds=plan.patience, what="the source")
+        await sources.all([load.SOURCE], _ready, seconds=SOURCE_WITHIN, what="the source")
         yield Bench(
             api=api,
             plan=plan,

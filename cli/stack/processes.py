@@ -18,10 +18,15 @@ from typing import Final
 
 import aiohttp
 
+from cli import errors
+
 FIRST_DELAY: Final = 0.25
 LONGEST_DELAY: Final = 15.0
 STEADY: Final = 10.0
 """Seconds that a process must have lived for its next crash to be the first again."""
+
+_TRIALS: Final = 3
+"""Starts after which a process that was never ready is given up."""
 
 _LAUNCHER: Final = Path(__file__).with_name("launch.py")
 
@@ -125,8 +130,13 @@ class SupervisedProcess:
                 os.killpg(self._process.pid, signal.SIGKILL)
 
     async def wait_ready(self, session: aiohttp.ClientSession) -> None:
-        """Return once ``/readyz`` answers 200. The caller sets the deadline."""
-        while True:
+        """Return once ``/readyz`` answers 200. The caller sets the deadline.
+
+        Raises:
+            FailedError: the process ends again and again; the message ends with its log.
+        """
+        before = self.starts
+        while self.starts - before < _TRIALS:
             with contextlib.suppress(aiohttp.ClientError, TimeoutError):
                 async with session.get(
                     f"{self.spec.health}/readyz", timeout=aiohttp.ClientTimeout(total=2)
@@ -134,6 +144,10 @@ class SupervisedProcess:
                     if response.status == 200:
                         return
             await asyncio.sleep(0.05)
+        raise errors.FailedError(
+            f"{self.spec.name} ends as soon as it is started; the end of {self.spec.log}:\n"
+            f"{last_lines(self.spec.log)}"
+        )
 
 
 def last_lines(log: Path, count: int = 5) -> str:

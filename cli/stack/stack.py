@@ -196,6 +196,7 @@ class Stack:
         """Return once one replica, or the given one, answers ready.
 
         Raises:
+            FailedError: it ends as soon as it is started.
             DeadlineError: none did within so many seconds; the message ends with its log.
         """
         chosen = [
@@ -210,6 +211,8 @@ class Stack:
         for wait in pending:
             wait.cancel()
         await asyncio.gather(*pending, return_exceptions=True)
+        for wait in done:
+            wait.result()
         if not done:
             log = chosen[0].process.spec.log
             raise errors.DeadlineError(

@@ -1,6 +1,7 @@
 """Commands that write: suspend, resume, reconcile."""
 
 import os
+import signal
 import subprocess
 import sys
 import time
@@ -128,6 +129,21 @@ def test_source_is_reconciled_first_if_wanted(source: Any) -> None:
         "✔ Kustomization annotated",
         f"✔ applied revision {source.revision}",
     ]
+
+
+def test_watch_goes_on_with_every_change_until_interrupted(source: Any) -> None:
+    with start(source, "get", "sources", "git", "--watch") as command:
+        assert command.stdout is not None
+        header, first = command.stdout.readline(), command.stdout.readline()
+        failed = source.ready("False", "authentication required", reason="AuthenticationFailed")
+        source.patch_status("gitrepository", "apps", {"status": {"conditions": failed}})
+        second = command.stdout.readline()
+        command.send_signal(signal.SIGINT)
+        command.communicate(timeout=30)
+
+    assert header.split()[0] == "NAME"
+    assert (first.split()[3], second.split()[3]) == ("True", "False")
+    assert command.returncode == 130
 
 
 def test_waiting_ends_with_the_timeout_and_the_last_message(source: Any, penstock: Any) -> None:

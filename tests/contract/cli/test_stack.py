@@ -1,0 +1,202 @@
+"""All of Penstock as processes: who they are, that they come back, and that they go.
+
+On a control plane apart: the cluster roles of an installation are bound to one namespace.
+"""
+
+import asyncio
+import json
+import os
+import stat
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from cli import errors
+from cli.stack import COMPONENTS, install, stack
+from cli.stack.components import Component
+from controlplane.plane import ControlPlane
+
+
+@pytest.fixture
+def plane(second_control_plane: ControlPlane) -> ControlPlane:
+    return second_control_plane
+
+
+def alive(pid: int) -> bool:
+    try:
+        text = Path(f"/proc/{pid}/stat").read_text()
+    except FileNotFoundError:
+        return False
+    return text.rpartition(")")[2].split()[0] != "Z"
+
+
+def arguments(pid: int) -> list[str]:
+    return Path(f"/proc/{pid}/cmdline").read_text().split("\0")
+
+
+async def until(condition: Callable[[], object]) -> None:
+    async with asyncio.timeout(30):
+        while not condition():  # noqa: ASYNC110 -- the kernel tells nobody
+            await asyncio.sleep(0.05)
+
+
+def kubectl(plane: ControlPlane, kubeconfig: Path, *arguments: str) -> "tuple[int, str]":
+    command = [str(plane.kubectl_program), f"--kubeconfig={kubeconfig}", *arguments]
+    answer = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    return answer.returncode, answer.stdout
+
+
+def penstock(home: Path, *arguments: str) -> "subprocess.CompletedProcess[str]":
+    return subprocess.run(
+        [sys.executable, "-m", "cli", *arguments, f"--state={home}"],
+        env={**os.environ, "PYTHONPATH": str(install.ROOT)},
+        capture_output=True,
+        text=True,
+        timeout=90,
+        check=False,
+    )
+
+
+@pytest.fixture(scope="module")
+def home(
+    second_control_plane: ControlPlane, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Path]:
+    """Run ``penstock up --detach`` for the tests that only look."""
+    state = tmp_path_factory.mktemp("up")
+    up = penstock(state, "up", "--detach", f"--kubeconfig={second_control_plane.kubeconfig}")
+    assert up.returncode == 0, up.stderr
+    assert f"export KUBECONFIG={second_control_plane.kubeconfig}" in up.stdout
+    yield state
+    assert penstock(state, "down").returncode == 0
+
+
+@pytest.mark.parametrize("component", COMPONENTS, ids=lambda c: c.name)
+def test_every_component_is_a_service_account_and_no_administrator(
+    plane: ControlPlane, home: Path, component: Component
+) -> None:
+    mine = home / "kubeconfigs" / f"{component.service_account}.yaml"
+
+    _, who = kubectl(plane, mine, "auth", "whoami", "-o", "json")
+    denied, _ = kubectl(plane, mine, "auth", "can-i", "*", "*")
+
+    name = f"system:serviceaccount:{stack.NAMESPACE}:{component.service_account}"
+    assert json.loads(who)["status"]["userInfo"]["username"] == name
+    assert denied == 1
+
+
+def test_nobody_else_can_read_the_tokens(home: Path) -> None:
+    tokens = list((home / "tokens").iterdir())
+
+    assert {t.name for t in tokens} == {install.KEEPER, *(c.service_account for c in COMPONENTS)}
+    assert {stat.S_IMODE(token.stat().st_mode) for token in tokens} == {0o600}
+    assert stat.S_IMODE((home / "tokens").stat().st_mode) == 0o700
+
+
+def test_keeper_of_the_tokens_may_do_nothing_else(plane: ControlPlane, home: Path) -> None:
+    mine = home / "kubeconfigs" / f"{install.KEEPER}.yaml"
+    create = ("auth", "can-i", "create", "--subresource=token", "-n", stack.NAMESPACE)
+
+    granted, _ = kubectl(plane, mine, *create, "serviceaccounts/source-controller")
+    foreign, _ = kubectl(plane, mine, *create, "serviceaccounts/default")
+    secrets, _ = kubectl(plane, mine, "auth", "can-i", "get", "secrets", "-n", stack.NAMESPACE)
+
+    assert (granted, foreign, secrets) == (0, 1, 1)
+
+
+def test_running_stack_answers_status_and_logs(home: Path) -> None:
+    shown, logs = penstock(home, "status"), penstock(home, "logs")
+
+    assert (shown.returncode, logs.returncode) == (0, 0)
+    assert "kustomize-0" in shown.stdout
+    assert "listening" in logs.stdout
+
+
+def test_second_stack_in_the_same_directory_is_refused(plane: ControlPlane, home: Path) -> None:
+    again = penstock(home, "up", "--detach", f"--kubeconfig={plane.kubeconfig}")
+
+    assert again.returncode == 1
+    assert "already runs" in again.stderr
+
+
+async def test_killed_component_comes_back_at_its_old_address(
+    plane: ControlPlane, tmp_path: Path
+) -> None:
+    async with stack.start(plane.kubeconfig, state=tmp_path) as running:
+        address, first = running.storage_address, running.pids()["source-0"]
+
+        await running.kill("source")
+        await until(lambda: running.pids().get("source-0") not in (None, first))
+        await running.wait_ready("source")
+
+        assert running.storage_address == address
+        assert running.starts("source") == 2
+
+
+async def test_stopped_component_stays_down_until_it_is_restarted(
+    plane: ControlPlane, tmp_path: Path
+) -> None:
+    async with stack.start(plane.kubeconfig, state=tmp_path) as running:
+        await running.stop("kustomize")
+        assert "kustomize-0" not in running.pids()
+
+        await running.restart("kustomize", flags=["--log-level=debug"])
+
+        assert "--log-level=debug" in arguments(running.pids()["kustomize-0"])
+
+
+async def test_error_of_the_block_comes_out_and_no_process_is_left(
+    plane: ControlPlane, tmp_path: Path
+) -> None:
+    pids: dict[str, int] = {}
+
+    async def fail_inside() -> None:
+        options = stack.Options(replicas=2)
+        async with stack.start(plane.kubeconfig, state=tmp_path, options=options) as running:
+            pids.update(running.pids())
+            _ = 1 // 0
+
+    with pytest.raises(ZeroDivisionError):
+        await fail_inside()
+
+    assert set(pids) == {"source-0", "source-1", "kustomize-0", "kustomize-1"}
+    assert [pid for pid in pids.values() if alive(pid)] == []
+
+
+async def test_component_that_cannot_run_is_told_with_its_log(
+    plane: ControlPlane, tmp_path: Path
+) -> None:
+    options = stack.Options(flags={"source": ["--nonsense"]})
+
+    with pytest.raises(errors.FailedError, match=r"source-0 ends as soon(.|\n)*nonsense"):
+        async with stack.start(plane.kubeconfig, state=tmp_path, options=options):
+            pass
+
+
+def test_down_leaves_no_process_and_no_token(plane: ControlPlane, tmp_path: Path) -> None:
+    up = penstock(tmp_path, "up", "--detach", f"--kubeconfig={plane.kubeconfig}")
+    assert up.returncode == 0, up.stderr
+    record = json.loads((tmp_path / "up.json").read_text())
+
+    down = penstock(tmp_path, "down")
+
+    assert down.returncode == 0
+    assert not any(alive(pid) for pid in (record["pid"], *record["processes"].values()))
+    assert not (tmp_path / "tokens").exists()
+
+
+async def test_processes_end_with_a_killed_supervisor(plane: ControlPlane, tmp_path: Path) -> None:
+    up = await asyncio.to_thread(
+        penstock, tmp_path, "up", "--detach", f"--kubeconfig={plane.kubeconfig}"
+    )
+    assert up.returncode == 0, up.stderr
+    record = json.loads((tmp_path / "up.json").read_text())
+    pids = record["processes"].values()
+    assert all(alive(pid) for pid in pids)
+
+    os.kill(record["pid"], 9)
+
+    await until(lambda: not any(alive(pid) for pid in pids))
+    assert (await asyncio.to_thread(penstock, tmp_path, "status")).returncode == 1
