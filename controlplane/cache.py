@@ -23,14 +23,34 @@ def directory(*parts: str) -> Path:
 
 
 def try_lock(path: Path) -> int | None:
-    """Lock ``path`` and return the descriptor that holds the lock, or None if it is taken."""
-    descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
+    """Lock ``path`` and return the descriptor that holds the lock, or None if it is taken.
+
+    A holder may remove the file before it lets go, so that no lock files pile up.
+    """
+    while True:
+        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            os.close(descriptor)
+            return None
+        # A lock on a file that was removed meanwhile would keep nobody out.
+        if _is_at(path, descriptor):
+            return descriptor
         os.close(descriptor)
-        return None
-    return descriptor
+
+
+def is_locked(path: Path) -> bool:
+    """Tell whether somebody holds the lock on ``path``, without making the file."""
+    if not path.exists():
+        return False
+    descriptor = try_lock(path)
+    if descriptor is None:
+        return True
+    # It is a leftover of a killed holder, or was made between our two looks.
+    path.unlink()
+    os.close(descriptor)
+    return False
 
 
 @contextmanager
@@ -45,3 +65,11 @@ def locked(path: Path, *, waiting: Callable[[], None]) -> Iterator[None]:
         yield
     finally:
         os.close(descriptor)
+
+
+def _is_at(path: Path, descriptor: int) -> bool:
+    try:
+        found = path.stat()
+    except FileNotFoundError:
+        return False
+    return os.path.samestat(found, os.fstat(descriptor))

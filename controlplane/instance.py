@@ -8,11 +8,12 @@ alone and read by everybody.
 
 import os
 import re
+import select
 import shutil
 import signal
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final, Literal
@@ -127,11 +128,7 @@ def names() -> tuple[str, ...]:
 
 def is_running(name: str) -> bool:
     """Tell whether a supervisor holds the name."""
-    descriptor = cache.try_lock(_lock_of(name))
-    if descriptor is None:
-        return True
-    os.close(descriptor)
-    return False
+    return cache.is_locked(_lock_of(name))
 
 
 def read_state(name: str) -> State | None:
@@ -162,13 +159,32 @@ def stop(name: str) -> bool:
     if running:
         if state is None or not state.supervisor.alive:
             raise ControlPlaneError(f"control plane {name} is just starting or stopping: try again")
-        _end(state.supervisor, name)
+        _end(state.supervisor)
     with claim(name) as held:
         shutil.rmtree(held.directory, ignore_errors=True)
+        forget(name)
     return running
 
 
-def _end(supervisor: ProcessRef, name: str) -> None:
+def sweep() -> None:
+    """Remove what instances left whose supervisor was killed; failed ones keep their logs."""
+    for name in names():
+        # Somebody else may start, stop or have damaged it: no concern of ours.
+        with suppress(ControlPlaneError):
+            state = read_state(name)
+            if state is not None and state.phase != "failed" and not is_running(name):
+                stop(name)
+
+
+def forget(name: str) -> None:
+    """Remove the files beside the directory; only for the holder of the name, and its last act."""
+    log = log_of(name)
+    if log.exists() and log.stat().st_size == 0:
+        log.unlink()
+    _lock_of(name).unlink(missing_ok=True)
+
+
+def _end(supervisor: ProcessRef) -> None:
     try:
         descriptor = os.pidfd_open(supervisor.pid)
     except ProcessLookupError:
@@ -177,24 +193,19 @@ def _end(supervisor: ProcessRef, name: str) -> None:
         # Asked again now that the descriptor pins the process: the id cannot pass on any more.
         if not supervisor.alive:
             return
-        signal.pidfd_send_signal(descriptor, signal.SIGTERM)
-        if not _released(name, within=_KILL_AFTER_SECONDS):
-            # Its components get SIGKILL from the kernel at its death.
-            signal.pidfd_send_signal(descriptor, signal.SIGKILL)
-            _released(name, within=_KILL_AFTER_SECONDS)
+        # SIGKILL reaches its components too: the kernel sends it to them at its death.
+        for number in (signal.SIGTERM, signal.SIGKILL):
+            signal.pidfd_send_signal(descriptor, number)
+            if select.select([descriptor], [], [], _KILL_AFTER_SECONDS)[0]:
+                return
     finally:
         os.close(descriptor)
 
 
-def _released(name: str, *, within: float) -> bool:
-    deadline = time.monotonic() + within
-    while is_running(name):
-        if time.monotonic() > deadline:
-            return False
-        time.sleep(_LOCK_POLL_SECONDS)
-    return True
+def log_of(name: str) -> Path:
+    """Return where the supervisor's own standard error goes."""
+    return directory_of(name).with_suffix(".log")
 
 
 def _lock_of(name: str) -> Path:
-    # Beside the directory and never removed: a lock on a removed file would lock nobody out.
     return directory_of(name).with_suffix(".lock")

@@ -184,6 +184,7 @@ def start(
     def tell(event: Event) -> None:
         report(f"{event.subject} {event.kind}".strip())
 
+    instance.sweep()
     # The supervisor inherits the lock; after the block it alone decides when it is free.
     with instance.claim(name, alternatives=alternatives) as held:
         supervision = Supervision.start(held, programs=programs, flags=flags)

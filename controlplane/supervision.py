@@ -14,7 +14,7 @@ from typing import IO, Final, Self, cast
 
 import msgspec
 
-from controlplane import cache
+from controlplane import cache, instance
 from controlplane.components import COMPONENTS
 from controlplane.errors import ComponentDiedError, ControlPlaneError
 from controlplane.instance import Claim
@@ -41,7 +41,7 @@ class Supervision:
         cls, held: Claim, *, programs: Mapping[str, Path], flags: Mapping[str, Sequence[str]]
     ) -> Self:
         """Start a supervisor, which takes over the claim's lock."""
-        log = held.directory.with_suffix(".log")
+        log = instance.log_of(held.name)
         source = str(Path(__file__).parents[1])
         search = os.pathsep.join(filter(None, (source, os.environ.get("PYTHONPATH"))))
         with log.open("wb") as stderr:

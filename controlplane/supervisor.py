@@ -102,6 +102,7 @@ class Supervisor:
         except* (ControlPlaneError, OSError) as errors:
             failure = "; ".join(str(error) for error in _leaves(errors))
         self._leave(failure)
+        instance.forget(self._settings.name)
         return failure
 
     # -- start ---------------------------------------------------------------------------------

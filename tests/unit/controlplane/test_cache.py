@@ -61,6 +61,37 @@ def test_killed_holder_leaves_no_lock(tmp_path: Path) -> None:
     os.close(descriptor)
 
 
+def test_lock_on_a_removed_file_keeps_nobody_out_and_is_not_given(tmp_path: Path) -> None:
+    lock = tmp_path / "lock"
+    first = cache.try_lock(lock)
+    assert first is not None
+
+    lock.unlink()
+    second = cache.try_lock(lock)
+
+    assert second is not None
+    assert os.path.samestat(os.fstat(second), lock.stat())
+    os.close(first)
+    os.close(second)
+
+
+def test_asking_for_a_lock_leaves_no_file(tmp_path: Path) -> None:
+    (tmp_path / "left-by-a-killed-holder").touch()
+
+    assert not cache.is_locked(tmp_path / "left-by-a-killed-holder")
+    assert not cache.is_locked(tmp_path / "never")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_asking_for_a_held_lock_does_not_disturb_its_holder(tmp_path: Path) -> None:
+    descriptor = cache.try_lock(tmp_path / "lock")
+    assert descriptor is not None
+
+    assert cache.is_locked(tmp_path / "lock")
+    assert cache.try_lock(tmp_path / "lock") is None
+    os.close(descriptor)
+
+
 def test_waiter_is_told_and_then_gets_its_turn(tmp_path: Path) -> None:
     lock = tmp_path / "lock"
     descriptor = cache.try_lock(lock)

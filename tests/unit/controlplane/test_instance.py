@@ -1,6 +1,7 @@
 """Names, locks and state files of instances."""
 
 import os
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -80,6 +81,16 @@ def test_stopping_what_died_removes_what_it_left() -> None:
 
     assert instance.stop("one") is False
     assert not instance.directory_of("one").exists()
+
+
+def test_sweeping_removes_the_dead_and_keeps_the_running_and_the_failed() -> None:
+    for name, phase in (("dead", "ready"), ("alive", "ready"), ("failed", "failed")):
+        _write(replace(_state(os.getpid(), started=1), name=name, phase=phase))
+
+    with instance.claim("alive"):
+        instance.sweep()
+
+    assert instance.names() == ("alive", "failed")
 
 
 def test_nobody_is_signalled_for_a_state_that_another_process_left() -> None:
