@@ -136,8 +136,6 @@ class _Run:
         written: list[Written] = []
         for together in order.by_rank(stage.objects):
             written += await self._write(together)
-        if any(is_definition(one) and one.writes for one in self._checked(stage)):
-            self.api.mapper.invalidate()
         if stage.awaited:
             await self._wait(written)
 

@@ -1,11 +1,13 @@
 """What cannot be changed in place is recreated only when that is asked for, and safe."""
 
+import asyncio
 from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from toolkit.apply.changes import ApplyError
+from toolkit.kube import errors
 from toolkit.objects import Json, dig, gvk_of
 
 
@@ -76,6 +78,37 @@ async def test_a_manifest_that_could_not_be_created_deletes_nothing(
         await apply(unfit, options=replace(options, force=True))
 
     assert await _uid(api, make.deployment()) == before
+
+
+async def test_nothing_is_deleted_that_could_not_be_created_again(
+    apply: Any, make: Any, api: Any, cluster: Any, options: Any
+) -> None:
+    before, after = _versions(make)["ConfigMap"]
+    await apply(before)
+    uid = await _uid(api, before)
+    user = f"system:serviceaccount:{make.namespace}:editor"
+    verbs = "--verb=get,list,patch,delete"
+    cluster("create", "role", "editor", verbs, "--resource=configmaps")
+    cluster("create", "rolebinding", "editor", "--role=editor", f"--user={user}")
+    editor = api.impersonating(user)
+    await _settled(editor, before)
+
+    with pytest.raises(ApplyError, match="cannot create resource"):
+        await apply(after, as_=editor, options=replace(options, force=True))
+
+    assert await _uid(api, before) == uid
+
+
+async def _settled(api: Any, obj: Json) -> None:
+    """Wait until RBAC knows the new role."""
+    for _ in range(100):
+        try:
+            await _uid(api, obj)
+        except errors.ForbiddenError:
+            await asyncio.sleep(0.05)
+        else:
+            return
+    pytest.fail("the role never came into force")
 
 
 async def test_an_invalid_change_is_not_taken_for_an_immutable_field(

@@ -192,6 +192,23 @@ async def test_healing_ends_the_drift_and_restores_the_digest(
     assert await watched.quiet()
 
 
+async def test_what_admission_rewrites_is_no_drift(
+    apply: Any, make: Any, owner: Owner, watched: Watched, kubectl: Any
+) -> None:
+    name = owner.namespace
+    kubectl("apply", "-f", "-", stdin=_MUTATION.format(name=name))
+    try:
+        await _rewritten(apply, make, kubectl)
+        await _apply(apply, watched, owner, make.config_map(key="value"))
+        quiet = await watched.quiet()
+        again = await apply(make.config_map(key="value"))
+    finally:
+        kubectl("delete", "mutatingadmissionpolicy,mutatingadmissionpolicybinding", name)
+
+    assert quiet
+    assert [entry.action for entry in again.entries] == ["unchanged"]
+
+
 async def test_our_own_changes_are_no_drift(
     deployed: Any, watched: Watched, apply: Any, owner: Owner, make: Any
 ) -> None:
@@ -341,3 +358,44 @@ async def test_forgetting_the_last_owner_ends_the_watches(
 
     assert watched.live.find(ref_of(deployed[0])) is None
     assert not watched.live.current(ref_of(deployed[0]))
+
+
+_MUTATION = """
+apiVersion: admissionregistration.k8s.io/v1
+kind: MutatingAdmissionPolicy
+metadata: {{name: {name}}}
+spec:
+  failurePolicy: Fail
+  reinvocationPolicy: Never
+  matchConstraints:
+    resourceRules:
+    - apiGroups: [""]
+      apiVersions: [v1]
+      operations: [CREATE, UPDATE]
+      resources: [configmaps]
+  mutations:
+  - patchType: ApplyConfiguration
+    applyConfiguration:
+      expression: 'Object{{data: {{"key": "rewritten"}}}}'
+---
+apiVersion: admissionregistration.k8s.io/v1
+kind: MutatingAdmissionPolicyBinding
+metadata: {{name: {name}}}
+spec:
+  policyName: {name}
+  matchResources:
+    namespaceSelector: {{matchLabels: {{kubernetes.io/metadata.name: {name}}}}}
+"""
+
+
+async def _rewritten(apply: Any, make: Any, kubectl: Any) -> None:
+    """Wait until the policy is in force: a known value comes back rewritten."""
+    for attempt in range(100):
+        probe = make.config_map(f"probe-{attempt}", key="x")
+        await apply(probe)
+        if "rewritten" in kubectl(
+            "-n", make.namespace, "get", "configmap", f"probe-{attempt}", "-o", "yaml"
+        ):
+            return
+        await asyncio.sleep(0.1)
+    pytest.fail("the policy never came into force")
