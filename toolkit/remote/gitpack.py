@@ -2,7 +2,7 @@
 
 A pack that a server sent is not trusted: every object is inflated once to learn its id, and an
 object exists here only under the id that its content has. dulwich reads packs too, but holds whole
-objects and maps whole packs: 210 MiB for a repository of 200 MB where this takes 25
+objects and maps whole packs: 205 MiB for a repository of 200 MB where this takes 2
 (docs/adr/0004-dulwich-in-workers.md). Objects above a mebibyte go through temporary files.
 
 Only self-contained packs are read: nothing is ever fetched against something we have.
