@@ -21,6 +21,7 @@ NO_INTERVAL: Final = "10m"
 
 GIT_REPOSITORY: Final = GroupVersionKind("source.toolkit.fluxcd.io", "v1", "GitRepository")
 KUSTOMIZATION: Final = GroupVersionKind("kustomize.toolkit.fluxcd.io", "v1", "Kustomization")
+NAMESPACES: Final = GroupVersionKind("", "v1", "Namespace")
 CONFIG_MAP: Final = GroupVersionKind("", "v1", "ConfigMap")
 DEPLOYMENT: Final = GroupVersionKind("apps", "v1", "Deployment")
 

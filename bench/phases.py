@@ -1,6 +1,7 @@
 """The life of N Kustomizations, phase by phase; each measured, none knowing who reconciles."""
 
 import asyncio
+import contextlib
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
@@ -12,6 +13,7 @@ from bench.collection import Collection
 from bench.measure import Meter, Phase
 from cli import errors, status
 from cli.demo.repository import Repository
+from toolkit.errors import PenstockError
 from toolkit.kube import client
 from toolkit.objects import Json, dig
 
@@ -75,7 +77,7 @@ async def prepared(
         ]
         await api.apply(load.git_repository(url, plan.labels), manager="bench")
         await sources.all([load.SOURCE], _ready, seconds=SOURCE_WITHIN, what="the source")
-        yield Bench(
+        made = Bench(
             api=api,
             plan=plan,
             meter=meter,
@@ -85,6 +87,10 @@ async def prepared(
             config_maps=config_maps,
             deployments=deployments,
         )
+        try:
+            yield made
+        finally:
+            await _clean_up(api)
 
 
 async def create(bench: Bench) -> Phase:
@@ -201,6 +207,16 @@ PHASES: Final = (
     heal,  # somebody edits by hand
     delete,  # finalizers, pruning
 )
+
+
+async def _clean_up(api: client.Client) -> None:
+    """Leave a cluster that is not ours as it was; what still runs there ends in its own time."""
+    for gvk, name, namespace in (
+        (load.GIT_REPOSITORY, load.SOURCE, load.NAMESPACE),
+        (load.NAMESPACES, load.NAMESPACE, ""),
+    ):
+        with contextlib.suppress(PenstockError):
+            await api.delete(gvk, name, namespace)
 
 
 async def _all(

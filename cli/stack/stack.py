@@ -205,12 +205,12 @@ class Stack:
             if name == component and replica in (None, number)
         ]
         waits = [asyncio.ensure_future(r.process.wait_ready(self._session)) for r in chosen]
-        done, pending = await asyncio.wait(
-            waits, timeout=within, return_when=asyncio.FIRST_COMPLETED
-        )
-        for wait in pending:
-            wait.cancel()
-        await asyncio.gather(*pending, return_exceptions=True)
+        try:
+            done, _ = await asyncio.wait(waits, timeout=within, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            for wait in waits:
+                wait.cancel()
+            await asyncio.gather(*waits, return_exceptions=True)
         for wait in done:
             wait.result()
         if not done:
