@@ -19,6 +19,7 @@ class Known:
     """What we last applied, and as what the server keeps it.
 
     ``payload_digest`` is of what we sent, ``entry_digest`` of our managedFields entry after it.
+    A ``vanishing`` object deletes itself when it is done.
     """
 
     ref: ObjectRef
@@ -26,6 +27,7 @@ class Known:
     entry_digest: str
     uid: str
     resource_version: str
+    vanishing: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,6 +40,7 @@ class Change:
     entry_digest: str = ""
     uid: str = ""
     resource_version: str = ""
+    vanishing: bool = False
 
     def __str__(self) -> str:
         return f"{self.ref} {self.action}"
@@ -74,6 +77,7 @@ class ChangeSet:
                 entry_digest=entry.entry_digest,
                 uid=entry.uid,
                 resource_version=entry.resource_version,
+                vanishing=entry.vanishing,
             )
             for entry in self.entries
             if entry.action not in ("skipped", "deleted")

@@ -3,7 +3,8 @@
 Decides from what a watch shows, event by event: an object is *intact*, *drifted* or *gone*, or the
 watch is still behind our own write. Drift is reported once until its owner has applied again, and
 later and later where somebody insists. An object that does not turn up after its apply is looked
-for again by ``sweep``, because its deletion may have come before anybody listened.
+for again by ``sweep``, because its deletion may have come before anybody listened. A Job that
+deletes itself when it is done is as good as there.
 
 No IO and no tasks: the clock is passed in, events and sweeps come from ``live``.
 """
@@ -15,7 +16,8 @@ from typing import Final, Literal, Protocol
 
 from toolkit.apply.changes import Known
 from toolkit.apply.corrections import Corrections
-from toolkit.apply.order import Identity
+from toolkit.apply.health import Status
+from toolkit.apply.order import GroupKind, Identity
 from toolkit.apply.projection import Live, older
 from toolkit.objects import ObjectKey, ObjectRef
 
@@ -80,6 +82,8 @@ class DriftWatch:
         ledger.held = False
         for identity, expected in ledger.expected.items():
             live = self._view.find(expected.ref)
+            if live is None and identity in ledger.vanished:
+                continue
             if live is None or verdict(expected, live) == "stale":
                 ledger.unconfirmed.setdefault(identity, now)
                 self._restless.add(owner)
@@ -96,8 +100,7 @@ class DriftWatch:
         ledger = self._ledger(owner)
         for identity in () if partial else ledger.expected.keys() - known.keys():
             self._disown(owner, identity)
-        ledger.expected = {**(ledger.expected if partial else {}), **known}
-        ledger.settle()
+        ledger.settle({**(ledger.expected if partial else {}), **known})
         for identity in known:
             self._owners.setdefault(identity, set()).add(owner)
         self.release(owner)
@@ -116,17 +119,32 @@ class DriftWatch:
             if not ledger.held:
                 self._judge(owner, ledger.expected[ref.identity], live, old)
 
-    def sweep(self) -> None:
-        """Report drift whose pause is over, and objects that never turned up."""
+    def doubt(self, kind: GroupKind) -> None:
+        """Look for all objects of a kind again: its watch begins anew and may have missed some."""
         now = self._monotonic()
+        for identity, owners in self._owners.items():
+            for owner in owners if identity[:2] == kind else ():
+                ledger = self._ledger(owner)
+                if identity not in ledger.vanished:
+                    ledger.unconfirmed.setdefault(identity, now)
+                    self._restless.add(owner)
+
+    def sweep(self) -> list[tuple[ObjectKey, ObjectRef]]:
+        """Report drift whose pause is over, and objects that never turned up.
+
+        Returns what turns out to have deleted itself.
+        """
+        now = self._monotonic()
+        vanished = []
         for owner in tuple(self._restless):
             ledger = self._ledger(owner)
             for drift in [one for one in ledger.pending.values() if one.due <= now]:
                 self._report(owner, drift)
             if not ledger.held:
-                self._confirm(owner, ledger, now)
+                vanished += [(owner, ref) for ref in self._confirm(owner, ledger, now)]
             if not (ledger.pending or ledger.unconfirmed):
                 self._restless.discard(owner)
+        return vanished
 
     def known(self, owner: ObjectKey) -> dict[Identity, Known]:
         """Return what the owner applied and the watch shows untouched, at its present version."""
@@ -134,6 +152,8 @@ class DriftWatch:
         found = {}
         for identity, expected in ledger.expected.items():
             live = self._view.find(expected.ref)
+            if live is None and identity in ledger.vanished:
+                found[identity] = expected
             if live is None or identity in ledger.reported:
                 continue
             if verdict(expected, live) == "intact" and self._view.current(expected.ref):
@@ -166,7 +186,12 @@ class DriftWatch:
         ledger, identity = self._ledger(owner), expected.ref.identity
         if live is None:
             # the end of a predecessor, which our apply recreated, is no news
-            if old is not None and old.uid == expected.uid:
+            if old is None or old.uid != expected.uid:
+                return
+            if expected.vanishing and old.health.status is not Status.IN_PROGRESS:
+                ledger.vanished.add(identity)
+                ledger.unconfirmed.pop(identity, None)
+            else:
                 self._drifted(owner, expected.ref, managers=(), deleted=True)
             return
         match verdict(expected, live):
@@ -202,12 +227,20 @@ class DriftWatch:
         ledger.rivals[identity] = drift
         self._on_drift(owner, drift.ref, managers=drift.managers, deleted=drift.deleted)
 
-    def _confirm(self, owner: ObjectKey, ledger: "_Ledger", now: float) -> None:
+    def _confirm(self, owner: ObjectKey, ledger: "_Ledger", now: float) -> list[ObjectRef]:
+        vanished = []
         for identity, since in tuple(ledger.unconfirmed.items()):
-            ref = ledger.expected[identity].ref
-            overdue = now - since >= _CONFIRM_SECONDS and self._view.current(ref)
-            if overdue and self._view.find(ref) is None:
-                self._drifted(owner, ref, managers=(), deleted=True)
+            expected = ledger.expected[identity]
+            overdue = now - since >= _CONFIRM_SECONDS and self._view.current(expected.ref)
+            if not overdue or self._view.find(expected.ref) is not None:
+                continue
+            if expected.vanishing:
+                ledger.unconfirmed.pop(identity)
+                ledger.vanished.add(identity)
+                vanished.append(expected.ref)
+            else:
+                self._drifted(owner, expected.ref, managers=(), deleted=True)
+        return vanished
 
     def _ledger(self, owner: ObjectKey) -> "_Ledger":
         return self._ledgers.setdefault(owner, _Ledger())
@@ -238,9 +271,16 @@ class _Ledger:
     reported: set[Identity] = field(default_factory=set)
     unconfirmed: dict[Identity, float] = field(default_factory=dict)
     rivals: dict[Identity, _Drift] = field(default_factory=dict)
+    vanished: set[Identity] = field(default_factory=set)
 
-    def settle(self) -> None:
-        """Drop what is going on: a new apply has answered it."""
+    def settle(self, expected: dict[Identity, Known]) -> None:
+        """Expect this from now on, and drop what is going on: a new apply has answered it."""
+        earlier, self.expected = self.expected, expected
+        self.vanished = {
+            identity
+            for identity in self.vanished & expected.keys()
+            if earlier[identity].uid == expected[identity].uid
+        }
         self.pending.clear()
         self.reported.clear()
         self.unconfirmed.clear()

@@ -93,6 +93,12 @@ def assess(obj: Json, rules: Iterable[Rule] = ()) -> Health:
     return Health(Status.CURRENT, "Resource is current")
 
 
+def vanishes(obj: Json) -> bool:
+    """Tell whether the object deletes itself when it is done: a Job with a time to live."""
+    job = gvk_of(obj).group_kind == ("batch", "Job")
+    return job and dig(obj, "spec", "ttlSecondsAfterFinished") is not None
+
+
 def _deletion(obj: Json) -> Health | None:
     if dig(obj, "metadata", "deletionTimestamp"):
         return Health(Status.TERMINATING, "Resource scheduled for deletion")

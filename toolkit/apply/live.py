@@ -209,6 +209,8 @@ class LiveSet:
         return live.health
 
     def _open(self, scope: Scope) -> Informer[Live]:
+        if scope.namespace is None:
+            self._drift.doubt(scope.gvk.group_kind)
         informer = Informer(
             self._api,
             scope.gvk,
@@ -246,7 +248,8 @@ class LiveSet:
 
     def sweep(self) -> None:
         """Do what is due by the clock; ``run`` calls this every second."""
-        self._drift.sweep()
+        for owner, ref in self._drift.sweep():
+            self._on_health(owner, ref)
         if self._monotonic() - self._polled >= _POLL_SECONDS:
             self._polled = self._monotonic()
             self._poll()

@@ -13,9 +13,10 @@ from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass, field
 from typing import Final, Literal, Protocol
 
+from toolkit.apply import health
 from toolkit.apply.health import Health, Status
 from toolkit.apply.order import Identity
-from toolkit.objects import Json, ObjectKey, ObjectRef, dig, gvk_of, ref_of
+from toolkit.objects import Json, ObjectKey, ObjectRef, ref_of
 
 _TICK_SECONDS: Final = 0.25
 _UNSEEN: Final = Health(Status.UNKNOWN, "not observed yet")
@@ -25,13 +26,8 @@ State = Literal["waiting", "healthy", "failed", "timeout"]
 
 
 def vanishing(objects: Iterable[Json]) -> frozenset[Identity]:
-    """Return the Jobs that delete themselves when they are done (``ttlSecondsAfterFinished``)."""
-    return frozenset(
-        ref_of(obj).identity
-        for obj in objects
-        if gvk_of(obj).group_kind == ("batch", "Job")
-        and dig(obj, "spec", "ttlSecondsAfterFinished") is not None
-    )
+    """Return the objects that delete themselves when they are done."""
+    return frozenset(ref_of(obj).identity for obj in objects if health.vanishes(obj))
 
 
 class HealthView(Protocol):
@@ -52,8 +48,8 @@ class Verdict:
     def __str__(self) -> str:
         """List what is not Current: ``Deployment/apps/web status: 'InProgress': Ready: 0/1``."""
         lines = [
-            f"{ref} status: '{health.status.value}': {health.message}"
-            for ref, health in self.pending[:_MAX_SHOWN]
+            f"{ref} status: '{found.status.value}': {found.message}"
+            for ref, found in self.pending[:_MAX_SHOWN]
         ]
         more = len(self.pending) - _MAX_SHOWN
         return ", ".join(lines + ([f"and {more} more"] if more > 0 else []))
@@ -137,16 +133,15 @@ class Waits:
                 self._on_verdict(owner)
 
     def _look(self, owner: ObjectKey, wait: "_Wait", ref: ObjectRef) -> None:
-        health = self._view.health(owner, ref)
-        vanished = health is not None and health.status is Status.NOT_FOUND
-        done = vanished and ref.identity in wait.may_vanish
-        if done or (health is not None and health.status is Status.CURRENT):
+        found = self._view.health(owner, ref) or _UNSEEN
+        done = found.status is Status.NOT_FOUND and ref.identity in wait.may_vanish
+        if done or found.status is Status.CURRENT:
             wait.open.pop(ref.identity, None)
             wait.met[ref.identity] = ref
         else:
             # what was Current may have fallen back while others were waited for
             wait.met.pop(ref.identity, None)
-            wait.open[ref.identity] = (ref, health or _UNSEEN)
+            wait.open[ref.identity] = (ref, found)
 
     def _conclude(self, owner: ObjectKey, wait: "_Wait") -> bool:
         """Settle the state; tell whether the wait has just ended."""

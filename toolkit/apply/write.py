@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Final
 
-from toolkit.apply import fields, migrate, recreate
+from toolkit.apply import fields, health, migrate, recreate
 from toolkit.apply.changes import Action, Change
 from toolkit.apply.check import Checked
 from toolkit.apply.options import ApplyOptions
@@ -53,6 +53,7 @@ def _unchanged(checked: Checked, manager: str) -> Change:
         entry_digest=known.entry_digest,
         uid=known.uid,
         resource_version=known.resource_version,
+        vanishing=known.vanishing,
     )
 
 
@@ -64,6 +65,7 @@ def _change(checked: Checked, obj: Json, manager: str, action: Action) -> Change
         entry_digest=fields.entry_digest(obj, manager),
         uid=str(dig(obj, "metadata", "uid", default="")),
         resource_version=_version(obj),
+        vanishing=health.vanishes(obj),
     )
 
 

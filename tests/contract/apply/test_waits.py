@@ -10,7 +10,7 @@ import pytest
 from toolkit.apply.live import LiveSet
 from toolkit.apply.options import MANAGER
 from toolkit.apply.ownership import Owner
-from toolkit.apply.wait import Verdict, Waits
+from toolkit.apply.wait import Verdict, Waits, vanishing
 from toolkit.kube.client import Client
 from toolkit.objects import Json, ObjectKey, ObjectRef, gvk_of, ref_of
 
@@ -22,16 +22,20 @@ class Waiting:
 
     def __init__(self, api: Client) -> None:
         self.verdicts: asyncio.Queue[ObjectKey] = asyncio.Queue()
+        self.healths: asyncio.Queue[ObjectRef] = asyncio.Queue()
+        self.drifts: list[ObjectRef] = []
         self.live = LiveSet(api, manager=MANAGER, on_drift=self._drift, on_health=self._health)
         self.waits = Waits(self.live, self.verdicts.put_nowait)
 
     def _health(self, owner: ObjectKey, ref: ObjectRef) -> None:
         self.waits.changed(owner, ref)
+        self.healths.put_nowait(ref)
 
     def _drift(
         self, owner: ObjectKey, ref: ObjectRef, *, managers: tuple[str, ...], deleted: bool
     ) -> None:
-        """Drift is not what these tests are about."""
+        del owner, managers, deleted
+        self.drifts.append(ref)
 
     async def verdict(self, owner: Owner, begun: Verdict) -> Verdict:
         if begun.state == "waiting":
@@ -108,6 +112,31 @@ async def test_a_wait_ends_early_when_an_object_fails(
 
     assert verdict.state == "failed"
     assert "Job Failed" in str(verdict)
+
+
+async def test_a_job_that_deletes_itself_is_done_and_does_not_run_again(
+    apply: Any, make: Any, owner: Owner, waiting: Waiting, wire: Any
+) -> None:
+    pod = {"restartPolicy": "Never", "containers": [{"name": "c", "image": "x"}]}
+    job = make(
+        *("batch/v1", "Job", "once"),
+        spec={"template": {"spec": pod}, "ttlSecondsAfterFinished": 0},
+    )
+    await _apply(apply, waiting, owner, job)
+    begun = waiting.waits.begin(
+        owner.key, [ref_of(job)], timeout=_SECONDS, may_vanish=vanishing([job])
+    )
+    verdict = await waiting.verdict(owner, begun)
+    async with asyncio.timeout(_SECONDS):
+        while waiting.live.find(ref_of(job)):
+            await waiting.healths.get()
+    wire.sent.clear()
+
+    again = await apply(job, known=waiting.live.known(owner.key))
+
+    assert verdict.state == "healthy"
+    assert (again.entries[0].action, wire.sent) == ("unchanged", [])
+    assert waiting.drifts == []
 
 
 _CLAIM = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}

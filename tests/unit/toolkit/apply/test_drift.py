@@ -172,6 +172,76 @@ def test_nothing_is_missed_as_long_as_the_watch_does_not_work(world: World) -> N
     assert world.watch.known(OWNER) == {}
 
 
+@pytest.mark.parametrize("last", [Status.CURRENT, Status.FAILED, Status.TERMINATING])
+def test_a_job_that_deleted_itself_is_as_good_as_there(world: World, last: Status) -> None:
+    world.applied(replace(KNOWN, vanishing=True))
+    world.show(replace(LIVE, health=Health(last)))
+
+    world.show(None)
+    known = world.watch.known(OWNER)
+    world.applied(known[REF.identity])
+    world.now = 100.0
+    world.watch.sweep()
+
+    assert world.told == []
+    assert known.keys() == world.watch.known(OWNER).keys() == {REF.identity}
+
+
+def test_a_job_that_was_deleted_at_work_is_drift(world: World) -> None:
+    world.applied(replace(KNOWN, vanishing=True))
+    world.show(replace(LIVE, health=Health(Status.IN_PROGRESS)))
+
+    world.show(None)
+
+    assert world.told == [(OWNER, (), True)]
+
+
+def test_a_job_that_vanished_before_it_was_seen_is_found_out(world: World) -> None:
+    world.objects.clear()
+    world.applied(replace(KNOWN, uid="new", vanishing=True))
+
+    world.now = 5.0
+    vanished = world.watch.sweep()
+
+    assert vanished == [(OWNER, REF)]
+    assert (world.told, world.watch.sweep()) == ([], [])
+
+
+def test_a_job_applied_anew_is_watched_anew(world: World) -> None:
+    world.applied(replace(KNOWN, vanishing=True))
+    world.show(None)
+    second = replace(KNOWN, uid="second", resource_version="20", vanishing=True)
+    world.applied(second)
+    world.show(
+        replace(LIVE, uid="second", resource_version="20", health=Health(Status.IN_PROGRESS))
+    )
+
+    world.show(None)
+
+    assert world.told == [(OWNER, (), True)]
+
+
+def test_what_vanished_while_a_watch_was_replaced_is_told(world: World) -> None:
+    world.objects.clear()
+    world.watch.doubt(("", "ConfigMap"))
+
+    world.now = 5.0
+    world.watch.sweep()
+
+    assert world.told == [(OWNER, (), True)]
+
+
+def test_what_a_new_watch_shows_again_is_no_drift(world: World) -> None:
+    world.watch.doubt(("", "ConfigMap"))
+    world.show(LIVE)
+
+    world.now = 5.0
+    world.watch.sweep()
+
+    assert world.told == []
+    assert not world.watch.unconfirmed(OWNER, REF)
+
+
 def test_who_insists_is_answered_later_and_named(world: World) -> None:
     world.show(DRIFTED)
     world.applied(replace(KNOWN, resource_version="12"))
