@@ -112,13 +112,14 @@ class KustomizationReconciler:
             rec.status({"inventory": {"entries": inventory.encode([*before, *writing])}})
             await rec.progress(reporting.progress_message(rec.obj, sources))
 
-        known = {} if "requested" in rec.triggers else cluster.live.known(rec.key)
+        options = self.settings.apply_options(rec.obj, recheck="requested" in rec.triggers)
+        known = cluster.live.known(rec.key)
         cluster.live.hold(rec.key)
         try:
             changes = await ssa.apply(
                 client,
                 objects,
-                options=self.settings.apply_options(rec.obj),
+                options=options,
                 known=known,
                 clock=cluster.clock,
                 announce=announce,

@@ -24,11 +24,15 @@ class Settings:
         """Take them from the flags."""
         return cls(concurrent_ssa=options.concurrent_ssa)
 
-    def apply_options(self, obj: Kustomization) -> ApplyOptions:
-        """Return how the objects of this Kustomization are applied."""
+    def apply_options(self, obj: Kustomization, *, recheck: bool = False) -> ApplyOptions:
+        """Return how the objects of this Kustomization are applied.
+
+        ``recheck`` asks the API server about objects that are known to be unchanged as well.
+        """
         return ApplyOptions(
             owner=Owner(namespace=obj.metadata.namespace, name=obj.metadata.name),
             force=obj.spec.force,
+            recheck=recheck,
             ignore=tuple(_ignore(rule) for rule in obj.spec.ignore),
             concurrency=self.concurrent_ssa,
         )
