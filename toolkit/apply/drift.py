@@ -10,7 +10,7 @@ No IO and no tasks: the clock is passed in, events and sweeps come from ``live``
 """
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Final, Literal, Protocol
 
@@ -95,12 +95,16 @@ class DriftWatch:
     ) -> None:
         """Remember what an apply left, end the hold, and judge what was seen meanwhile.
 
-        ``partial`` adds to the earlier expectations: the apply broke off.
+        ``partial`` adds to the earlier expectations: the apply broke off. Drift that it has not
+        answered stays reported, and its correction is the owner's next attempt.
         """
         ledger = self._ledger(owner)
         for identity in () if partial else ledger.expected.keys() - known.keys():
             self._disown(owner, identity)
-        ledger.settle({**(ledger.expected if partial else {}), **known})
+        if partial:
+            ledger.settle({**ledger.expected, **known}, answered=known.keys())
+        else:
+            ledger.settle(dict(known), answered=None)
         for identity in known:
             self._owners.setdefault(identity, set()).add(owner)
         self.release(owner)
@@ -273,15 +277,19 @@ class _Ledger:
     rivals: dict[Identity, _Drift] = field(default_factory=dict)
     vanished: set[Identity] = field(default_factory=set)
 
-    def settle(self, expected: dict[Identity, Known]) -> None:
-        """Expect this from now on, and drop what is going on: a new apply has answered it."""
+    def settle(
+        self, expected: dict[Identity, Known], *, answered: Collection[Identity] | None
+    ) -> None:
+        """Expect this from now on; an apply has answered what is going on, or some of it."""
         earlier, self.expected = self.expected, expected
         self.vanished = {
             identity
             for identity in self.vanished & expected.keys()
             if earlier[identity].uid == expected[identity].uid
         }
-        self.pending.clear()
-        self.reported.clear()
-        self.unconfirmed.clear()
-        self.rivals = {key: drift for key, drift in self.rivals.items() if key in self.expected}
+        open_ = set() if answered is None else expected.keys() - answered
+        self.reported &= open_
+        for memory in (self.pending, self.unconfirmed):
+            for identity in memory.keys() - open_:
+                del memory[identity]
+        self.rivals = {key: drift for key, drift in self.rivals.items() if key in expected}

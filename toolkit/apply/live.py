@@ -233,9 +233,8 @@ class LiveSet:
         ref = ObjectRef(scope.gvk, change.key.namespace, change.key.name)
         if scope.namespace is None:
             self._drift.seen(ref, change.new, change.old)
-        unchanged = change.old and change.new and change.old.health == change.new.health
-        if not unchanged:
-            self._tell(ref)
+        # also when it fares as before: until now that may have been the state before an apply
+        self._tell(ref)
 
     def _tell(self, ref: ObjectRef) -> None:
         for owner in self._drift.owners(ref) | self._observers.get(ref.identity, set()):

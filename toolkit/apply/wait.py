@@ -72,7 +72,7 @@ class Waits:
         self._running: set[ObjectKey] = set()
 
     async def run(self) -> None:
-        """End waits whose time is up, until cancelled."""
+        """Let the clock do its part until cancelled."""
         while True:
             await asyncio.sleep(_TICK_SECONDS)
             self.tick()
@@ -126,10 +126,14 @@ class Waits:
             self._on_verdict(owner)
 
     def tick(self) -> None:
-        """End the waits whose deadline has passed."""
+        """Look again at what was not observable, and end the waits whose deadline has passed."""
         now = self._monotonic()
-        for owner in [one for one in self._running if self._waits[one].deadline <= now]:
-            if self._conclude(owner, self._waits[owner]):
+        for owner in tuple(self._running):
+            wait = self._waits[owner]
+            unseen = [ref for ref, health in wait.open.values() if health is _UNSEEN]
+            for ref in unseen:
+                self._look(owner, wait, ref)
+            if (unseen or wait.deadline <= now) and self._conclude(owner, wait):
                 self._on_verdict(owner)
 
     def _look(self, owner: ObjectKey, wait: "_Wait", ref: ObjectRef) -> None:

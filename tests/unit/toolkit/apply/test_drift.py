@@ -279,6 +279,18 @@ def test_a_failed_apply_keeps_what_it_did_not_reach(world: World) -> None:
     assert world.told == [(OWNER, (), False)]
 
 
+def test_an_apply_that_did_not_reach_the_drift_is_not_told_of_it_again(world: World) -> None:
+    world.show(DRIFTED)
+    world.watch.hold(OWNER)
+
+    world.watch.expect(OWNER, {}, partial=True)
+    world.now = 1000.0
+    world.watch.sweep()
+
+    assert len(world.told) == 1
+    assert world.watch.known(OWNER) == {}
+
+
 def test_a_released_hold_judges_by_what_was_expected_before(world: World) -> None:
     world.watch.hold(OWNER)
     world.show(DRIFTED)

@@ -72,6 +72,16 @@ def test_the_last_object_ends_the_wait(world: World) -> None:
     assert verdict.seconds == 7.0
 
 
+def test_what_becomes_observable_without_a_change_is_looked_at_again(world: World) -> None:
+    world.waits.begin(OWNER, [A, B], timeout=60)
+    world.becomes(A, CURRENT)
+
+    world.healths[B] = CURRENT  # its watch has caught up, and it fares as before
+    world.waits.tick()
+
+    assert (world.state(), world.told) == ("healthy", [OWNER])
+
+
 def test_an_object_may_fall_back_while_others_are_waited_for(world: World) -> None:
     world.waits.begin(OWNER, [A, B], timeout=60)
     world.becomes(A, CURRENT)
