@@ -325,6 +325,22 @@ async def test_health_is_unknown_until_the_watch_has_seen_the_apply(
     assert watched.live.known(owner.key) == {}
 
 
+async def test_the_event_of_an_apply_is_told_although_health_stays(
+    deployed: Any, watched: Watched, owner: Owner, apply: Any, make: Any
+) -> None:
+    config = deployed[1]
+    await watched.until(owner, config, Status.CURRENT)
+    while not watched.healths.empty():
+        watched.healths.get_nowait()
+
+    # until its event arrives nobody knows how the object fares, so somebody may wait for it
+    await _apply(apply, watched, owner, deployed[0], make.config_map(key="2"))
+
+    async with asyncio.timeout(_SECONDS):
+        while await watched.healths.get() != ref_of(config):
+            pass
+
+
 async def test_rules_given_later_are_applied_to_what_was_seen_before(
     deployed: Any, watched: Watched, owner: Owner
 ) -> None:
