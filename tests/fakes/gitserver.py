@@ -51,6 +51,8 @@ class Faults:
     """Answer one byte at a time."""
     rewrite: Callable[[bytes], bytes] | None = None
     """Change what the client asks for, so that it gets something else."""
+    fetched: bytes = b""
+    """Answer a request for objects with these packets."""
     old_protocol: bool = False
     """Speak protocol version 0."""
     plain: bool = False
@@ -114,6 +116,9 @@ class GitServer:
             raise web.HTTPMovedPermanently(request.path_qs.replace(old, new, 1))
         if self.faults.plain:
             return web.Response(text="<html>not git</html>", content_type="text/html")
+        if self.faults.fetched and b"command=fetch" in body:
+            kind = "application/x-git-upload-pack-result"
+            return web.Response(body=self.faults.fetched, content_type=kind)
         if self.faults.rewrite:
             body = self.faults.rewrite(body)
         return await self._run_backend(request, body)

@@ -86,8 +86,7 @@ class GitHubTokens:
 
     def __init__(self, now: Callable[[], datetime] = lambda: datetime.now(UTC)) -> None:
         self._now = now
-        self._tokens: OrderedDict[tuple[str, ...], tuple[str, datetime]] = OrderedDict()
-        self._lock = asyncio.Lock()
+        self._slots: OrderedDict[tuple[str, ...], _Slot] = OrderedDict()
 
     async def auth(
         self,
@@ -103,15 +102,14 @@ class GitHubTokens:
             GitError: GitHub cannot be reached.
 
         """
+        slot = self._slots.setdefault(app.identity, _Slot())
+        while len(self._slots) > _MAX_TOKENS:
+            self._slots.popitem(last=False)
         # One at a time: a hundred repositories of one App must not ask for a hundred tokens.
-        async with self._lock:
-            token, end = self._tokens.get(app.identity, ("", self._now()))
-            if end - _SPARE <= self._now():
-                token, end = await self._fetch(app, proxy, timeout)
-                self._tokens[app.identity] = token, end
-                while len(self._tokens) > _MAX_TOKENS:
-                    self._tokens.popitem(last=False)
-        return GitAuth(username=USER, password=token, ca=app.ca, proxy=proxy)
+        async with slot.lock:
+            if slot.end is None or slot.end - _SPARE <= self._now():
+                slot.token, slot.end = await self._fetch(app, proxy, timeout)
+            return GitAuth(username=USER, password=slot.token, ca=app.ca, proxy=proxy)
 
     async def _fetch(
         self, app: GitHubApp, proxy: Proxy | None, seconds: float
@@ -130,6 +128,15 @@ class GitHubTokens:
             return str(answer["token"]), datetime.fromisoformat(answer["expires_at"])
         except (KeyError, TypeError, ValueError) as exc:
             raise GitError("GitHub answered without an installation token") from exc
+
+
+@dataclass(slots=True)
+class _Slot:
+    """A token that is kept, and whoever is fetching it."""
+
+    lock: asyncio.Lock = field(default_factory=asyncio.Lock)
+    token: str = field(default="", repr=False)
+    end: datetime | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,5 +1,6 @@
 """Tokens of a GitHub App, from a server that checks the App's signature as GitHub does."""
 
+import asyncio
 import base64
 import json
 from collections.abc import AsyncIterator
@@ -140,6 +141,15 @@ async def test_token_is_kept_until_shortly_before_its_end(github: FakeGitHub) ->
     assert first.password == second.password
     assert third.password != second.password
     assert len(github.requests) == 2
+
+
+async def test_many_repositories_of_one_app_ask_for_one_token(github: FakeGitHub) -> None:
+    tokens = GitHubTokens(github.clock)
+
+    found = await asyncio.gather(*(tokens.auth(app(github), timeout=10) for _ in range(20)))
+
+    assert len({auth.password for auth in found}) == 1
+    assert len(github.requests) == 1
 
 
 async def test_another_key_does_not_get_the_token_of_the_first(github: FakeGitHub) -> None:

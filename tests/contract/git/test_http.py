@@ -292,3 +292,19 @@ async def test_lying_server_is_caught(client: GitClient, server: GitServer, out:
         await client.checkout(repository.url, resolved, GitAuth(), out, timeout=10)
 
     assert list(out.iterdir()) == []  # noqa: ASYNC240  # nobody waits
+
+
+async def test_server_cannot_have_its_objects_fetched_from_elsewhere(
+    client: GitClient, server: GitServer, tls_server: GitServer, ca: bytes, out: Path
+) -> None:
+    repository = server.repository("pipes")
+    repository.commit({"a": "1"})
+    resolved = await resolve(client, repository.url)
+    elsewhere = f"{tls_server.base}/internal"
+    lines = ["packfile-uris\n", f"{elsewhere} sha1 {'a' * 40}\n", "packfile\n"]
+    server.faults.fetched = "".join(f"{len(line) + 4:04x}{line}" for line in lines).encode()
+
+    with pytest.raises(PenstockError, match="to another server for its objects"):
+        await client.checkout(repository.url, resolved, GitAuth(ca=ca), out, timeout=10)
+
+    assert tls_server.seen == []

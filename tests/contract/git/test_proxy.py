@@ -110,6 +110,27 @@ async def test_refusing_proxy_is_an_authentication_failure(
     assert "wrong" not in str(caught.value)
 
 
+@KINDS
+async def test_refusing_proxy_before_ssh_is_an_authentication_failure(
+    client: GitClient, tmp_path: Path, start: Starter
+) -> None:
+    key = asyncssh.generate_private_key("ssh-ed25519")
+    async with (
+        SshServer(tmp_path / "ssh", authorized=[key]) as server,
+        start(basic=("ada", "hunter2")) as running,
+    ):
+        auth = GitAuth(
+            identity=key.export_private_key(),
+            known_hosts=server.known_hosts,
+            proxy=Proxy(address=running.address, username="ada", password="wrong"),
+        )
+
+        with pytest.raises(PenstockError, match="proxy wants other credentials") as caught:
+            await client.resolve(f"{server.base}/pipes.git", MAIN, auth, timeout=10)
+
+    assert caught.value.reason == "AuthenticationFailed"
+
+
 @pytest.mark.parametrize("scheme", ["http", "socks5"])
 async def test_proxy_that_is_down_is_named(
     client: GitClient, tls_server: GitServer, ca: bytes, scheme: str
