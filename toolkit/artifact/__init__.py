@@ -1,1 +1,1 @@
-"""Artifacts: tarballs of a revision, bit-for-bit deterministic, stored, served and fetched."""
+"""Artifacts: packed and stored by sources, served over HTTP, fetched and unpacked by consumers."""

@@ -1,31 +1,34 @@
 """Pack a directory into a tarball that depends on its content alone, and unpack one safely.
 
-The form is Flux's (fluxcd/pkg ``tar``, source-controller ``storage.go``): names relative to the
-root, regular files and directories only, owner 0, no times, mode 0600 (0700 if executable), 0750
-for directories. Entries are sorted and the gzip header carries no name and no time, so equal trees
-give equal bytes and a digest identifies the content.
+The form is Flux's (source-controller ``storage.go``): names relative to the root, regular files
+and directories only, owner 0, no times, mode 0600 (0700 if executable), 0750 for directories.
+Entries are sorted and the gzip header carries no name and no time, so equal trees give equal bytes
+and a digest identifies the content. Unpacking trusts nothing: links are never made, nothing is
+written through or twice, and the limits hold while the bytes come out of the decompressor.
 
 Both functions block: call them in a thread. Memory stays flat, whatever the size.
 """
 
-import gzip
 import hashlib
 import os
 import stat
 import tarfile
+import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 from typing import IO, Final
 
-from toolkit.artifact.ignore import Ignore
-from toolkit.errors import StalledError, TransientError
+from toolkit.artifact import limits, tarball, threads
+from toolkit.artifact.ignore import Entry, Ignore
+from toolkit.artifact.limits import Limits
+from toolkit.artifact.threads import Checkpoint
+from toolkit.errors import TransientError
 
-_CHUNK: Final = 1 << 20
-_COMPRESSION: Final = 6
+REASON: Final = "ArchiveOperationFailed"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Packed:
     """What a tarball came out as: ``sha256:<hex>`` and its size in bytes."""
 
@@ -33,147 +36,193 @@ class Packed:
     size: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Limits:
-    """What an artifact may unpack to."""
-
-    files: int = 50_000
-    total_bytes: int = 2 << 30
-    file_bytes: int = 1 << 30
-
-
-DEFAULT_LIMITS: Final = Limits()
-
-
-class _Hashing:
-    """A file object that digests and counts what is written through it."""
-
-    def __init__(self, file: IO[bytes]) -> None:
-        self._file = file
-        self._hash = hashlib.sha256()
-        self.size = 0
-
-    def write(self, data: bytes) -> int:
-        self._hash.update(data)
-        self.size += len(data)
-        return self._file.write(data)
-
-    def flush(self) -> None:
-        self._file.flush()
-
-    def digest(self) -> str:
-        return f"sha256:{self._hash.hexdigest()}"
-
-
-def pack(tree: Path, out: IO[bytes], ignore: Ignore) -> Packed:
+def pack(
+    tree: Path,
+    out: IO[bytes],
+    ignore: Ignore,
+    *,
+    bounds: Limits = limits.DEFAULT,
+    checkpoint: Checkpoint = threads.go_on,
+) -> Packed:
     """Write the files of ``tree`` that are not ignored to ``out``.
 
     Raises:
-        StalledError: an ignore rule is not valid.
+        TransientError: an ignore file cannot be understood, the tree exceeds the bounds, or a file
+            changed while it was read.
         OSError: the disk failed or is full.
     """
-    sink = _Hashing(out)
-    with (
-        gzip.GzipFile(
-            filename="", mode="wb", fileobj=sink, mtime=0, compresslevel=_COMPRESSION
-        ) as zipped,
-        tarfile.open(fileobj=zipped, mode="w", format=tarfile.GNU_FORMAT) as tar,
-    ):
-        for name, entry in _walk(tree, ignore):
-            _add(tar, name, entry)
-    return Packed(sink.digest(), sink.size)
+    budget = _Budget(bounds)
+    sink = _Gzip(out)
+    for entry in ignore.walk(tree):
+        checkpoint()
+        if entry.is_directory:
+            budget.take(entry.name, 0)
+            sink.write(_header(entry.name, tarfile.DIRTYPE, mode=0o750, size=0))
+            continue
+        for block in _file(entry, budget):
+            checkpoint()
+            sink.write(block)
+    sink.write(bytes(2 * tarfile.BLOCKSIZE))
+    return sink.close()
 
 
-def unpack(tarball: Path, into: Path, limits: Limits = DEFAULT_LIMITS) -> None:
-    """Unpack regular files and directories below ``into``, which is created; links are skipped.
+def unpack(
+    source: Path,
+    into: Path,
+    bounds: Limits = limits.DEFAULT,
+    *,
+    checkpoint: Checkpoint = threads.go_on,
+) -> int:
+    """Unpack directories and regular files into ``into``, which is made; links are passed over.
+
+    Returns the size of the files in bytes.
 
     Raises:
-        StalledError: an entry leads out of ``into``, or the content exceeds the limits.
-        TransientError: the file is not a gzipped tarball.
+        TransientError: no gzipped tarball, a path that leads out or occurs twice, an entry that is
+            neither file, directory nor symbolic link, or content that exceeds the bounds.
+        OSError: the disk failed or is full.
     """
-    into.mkdir(parents=True, exist_ok=True)
-    budget = _Budget(limits)
-    try:
-        with tarfile.open(tarball, mode="r|gz") as tar:
-            for member in tar:
-                budget.take(member)
-                _extract(tar, member, into)
-    except (tarfile.TarError, EOFError, gzip.BadGzipFile, OSError) as error:
-        if isinstance(error, OSError) and error.errno is not None:
-            raise
-        raise TransientError(f"the artifact is not a readable tarball: {error}") from error
+    into.mkdir(mode=0o700, parents=True, exist_ok=True)
+    budget = _Budget(bounds)
+    made: set[str] = set()
+    with source.open("rb") as file:
+        reader = tarball.Reader(file, limit=_unpacked_limit(bounds), checkpoint=checkpoint)
+        for member in reader.members():
+            # 1. A name is a path below ``into``, spelled out.
+            name = "/".join(_segments(member.name))
+            # 2. The header's size is believed only as an upper bound; the reader ends with it.
+            budget.take(name, member.size)
+            # 3. Only what cannot point anywhere is made, and nothing on top of anything else.
+            if member.is_directory:
+                _make_directory(into, name, made)
+            elif member.is_file:
+                _make_directory(into, name.rpartition("/")[0], made)
+                _write_file(reader, into / name, executable=member.executable)
+    return budget.used
+
+
+_CHUNK: Final = 256 << 10
+_LEVEL: Final = 6
 
 
 class _Budget:
-    def __init__(self, limits: Limits) -> None:
-        self._limits = limits
-        self._files = 0
-        self._bytes = 0
+    """Counts entries and bytes, and refuses the one that is too much."""
 
-    def take(self, member: tarfile.TarInfo) -> None:
-        self._files += 1
-        self._bytes += member.size
-        if self._files > self._limits.files:
-            raise StalledError(f"the artifact holds more than {self._limits.files} files")
-        if member.size > self._limits.file_bytes or self._bytes > self._limits.total_bytes:
-            raise StalledError(
-                f"the artifact unpacks to more than {self._limits.total_bytes >> 20} MiB"
+    def __init__(self, bounds: Limits) -> None:
+        self._bounds = bounds
+        self._entries = 0
+        self.used = 0
+
+    def take(self, name: str, size: int) -> None:
+        bounds = self._bounds
+        self._entries += 1
+        self.used += size
+        if self._entries > bounds.entries:
+            raise TransientError(
+                f"the artifact has more than {bounds.entries} files and directories", reason=REASON
+            )
+        if size > bounds.file_bytes:
+            raise TransientError(
+                f"'{_shown(name)}' is larger than {bounds.file_bytes >> 20} MiB", reason=REASON
+            )
+        if self.used > bounds.total_bytes:
+            raise TransientError(
+                f"the artifact's files are larger than {bounds.total_bytes >> 20} MiB",
+                reason=REASON,
+            )
+        if name.count("/") >= bounds.depth:
+            raise TransientError(
+                f"'{_shown(name)}' lies deeper than {bounds.depth} directories", reason=REASON
             )
 
 
-def _extract(tar: tarfile.TarFile, member: tarfile.TarInfo, into: Path) -> None:
-    path = PurePosixPath(member.name)
-    if path.is_absolute() or ".." in path.parts or "\0" in member.name:
-        raise StalledError(f"the artifact entry {member.name!r} leads out of its directory")
-    target = into / path
-    if member.isdir():
-        target.mkdir(mode=0o755, parents=True, exist_ok=True)
-    elif member.isreg():
-        target.parent.mkdir(mode=0o755, parents=True, exist_ok=True)
-        source = tar.extractfile(member)
-        if source is not None:
-            _copy(source, target, executable=bool(member.mode & stat.S_IXUSR))
+class _Gzip:
+    """Compresses into a file, and digests what goes there."""
+
+    def __init__(self, out: IO[bytes]) -> None:
+        self._out = out
+        self._hash = hashlib.sha256()
+        self._size = 0
+        # wbits 31 is a gzip header without name and time.
+        self._deflate = zlib.compressobj(_LEVEL, zlib.DEFLATED, 31)
+
+    def write(self, data: bytes) -> None:
+        self._emit(self._deflate.compress(data))
+
+    def close(self) -> Packed:
+        self._emit(self._deflate.flush())
+        return Packed(digest=f"sha256:{self._hash.hexdigest()}", size=self._size)
+
+    def _emit(self, data: bytes) -> None:
+        if data:
+            self._hash.update(data)
+            self._size += len(data)
+            self._out.write(data)
 
 
-def _copy(source: IO[bytes], target: Path, *, executable: bool) -> None:
-    # O_EXCL: nothing that an earlier entry made is written through
-    mode = 0o755 if executable else 0o644
-    descriptor = os.open(target, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, mode)
-    with open(descriptor, "wb") as file:  # noqa: PTH123 - a descriptor, not a path
-        while chunk := source.read(_CHUNK):
-            file.write(chunk)
+def _file(entry: Entry, budget: _Budget) -> Iterator[bytes]:
+    """Yield header and content of a file, padded to whole blocks."""
+    # The walk saw a regular file; whatever stands there by now must not be followed or waited for.
+    descriptor = os.open(entry.path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
+    with open(descriptor, "rb", buffering=0) as file:  # noqa: PTH123  # a descriptor, no path
+        status = os.fstat(descriptor)
+        budget.take(entry.name, status.st_size)
+        mode = 0o700 if status.st_mode & stat.S_IXUSR else 0o600
+        yield _header(entry.name, tarfile.REGTYPE, mode=mode, size=status.st_size)
+        left = status.st_size
+        while left and (chunk := file.read(min(left, _CHUNK))):
+            left -= len(chunk)
+            yield chunk
+        if left or not stat.S_ISREG(status.st_mode):
+            raise TransientError(f"'{_shown(entry.name)}' changed while read", reason=REASON)
+        yield bytes(-status.st_size % tarfile.BLOCKSIZE)
 
 
-def _walk(tree: Path, ignore: Ignore) -> Iterator[tuple[str, os.DirEntry[str]]]:
-    """Yield what goes into the tarball, directories before their content, by name."""
-    matcher = ignore.matcher(tree)
-
-    def visit(directory: str) -> Iterator[tuple[str, os.DirEntry[str]]]:
-        matcher.enter(directory)
-        with os.scandir(tree / directory) as found:
-            entries = sorted(found, key=lambda entry: entry.name)
-        for entry in entries:
-            name = f"{directory}/{entry.name}" if directory else entry.name
-            is_directory = entry.is_dir(follow_symlinks=False)
-            if not (is_directory or entry.is_file(follow_symlinks=False)):
-                continue
-            if matcher.ignored(name, directory=is_directory):
-                continue
-            yield name, entry
-            if is_directory:
-                yield from visit(name)
-
-    yield from visit("")
-
-
-def _add(tar: tarfile.TarFile, name: str, entry: os.DirEntry[str]) -> None:
+def _header(name: str, kind: bytes, *, mode: int, size: int) -> bytes:
     info = tarfile.TarInfo(name)
-    if entry.is_dir(follow_symlinks=False):
-        info.type, info.mode = tarfile.DIRTYPE, 0o750
-        tar.addfile(info)
+    info.type, info.mode, info.size = kind, mode, size
+    return info.tobuf(tarfile.PAX_FORMAT, "utf-8", "surrogateescape")
+
+
+def _unpacked_limit(bounds: Limits) -> int:
+    """Return how much a tarball may decompress to: content, and per entry headers and padding."""
+    return bounds.total_bytes + bounds.entries * 4 * tarfile.BLOCKSIZE
+
+
+def _segments(name: str) -> list[str]:
+    """Split a member's name; ``.`` stands for the root itself."""
+    segments = name.split("/")
+    if name.startswith("/") or "\0" in name or ".." in segments:
+        raise TransientError(f"the artifact entry '{_shown(name)}' leads out", reason=REASON)
+    return [segment for segment in segments if segment not in ("", ".")]
+
+
+def _make_directory(into: Path, name: str, made: set[str]) -> None:
+    """Make ``name`` and what is missing above it; ``made`` spares asking the disk."""
+    if not name or name in made:
         return
-    status = entry.stat(follow_symlinks=False)
-    info.mode = 0o700 if status.st_mode & stat.S_IXUSR else 0o600
-    info.size = status.st_size
-    with Path(entry.path).open("rb") as file:
-        tar.addfile(info, file)
+    _make_directory(into, name.rpartition("/")[0], made)
+    try:
+        (into / name).mkdir(mode=0o700)
+    except FileExistsError:
+        raise _twice(name) from None
+    made.add(name)
+
+
+def _write_file(reader: tarball.Reader, path: Path, *, executable: bool) -> None:
+    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW
+    try:
+        descriptor = os.open(path, flags, 0o700 if executable else 0o600)
+    except FileExistsError:
+        raise _twice(path.name) from None
+    with open(descriptor, "wb") as file:  # noqa: PTH123  # a descriptor, no path
+        file.writelines(reader.content())
+
+
+def _twice(name: str) -> TransientError:
+    return TransientError(f"the artifact entry '{_shown(name)}' occurs twice", reason=REASON)
+
+
+def _shown(name: str) -> str:
+    """Shorten a path for a message, and keep control characters out of it."""
+    return ascii(name[:200])[1:-1]

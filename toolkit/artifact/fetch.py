@@ -1,18 +1,16 @@
 """The consumer's side: download an artifact, check its digest, extract it once, share the copy.
 
-However many Kustomizations build from a revision, it is fetched and unpacked once per process: the
-first caller does the work, the others wait for it, and the copy stays while anybody uses it and as
-long as there is room afterwards. A caller that gives up does not disturb the others.
+However many Kustomizations build from a revision, it is fetched and unpacked once per process. The
+digest is the identity: nothing is unpacked before the bytes have it, and a copy is found by it.
 """
 
 import asyncio
 import hashlib
-import mmap
-import shutil
-import tempfile
-from collections import OrderedDict
+import random
+import re
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from io import BufferedWriter
 from pathlib import Path
 from typing import Final, Self
 from urllib.parse import urlsplit, urlunsplit
@@ -20,72 +18,62 @@ from urllib.parse import urlsplit, urlunsplit
 import aiohttp
 
 from crds.meta import Artifact
-from toolkit.artifact import archive
-from toolkit.errors import PenstockError, TransientError, WaitingError
+from toolkit.artifact import archive, limits, threads
+from toolkit.artifact.cache import CONTENT, Cache, Extracted
+from toolkit.artifact.digest import ALGORITHMS
+from toolkit.artifact.limits import Limits
+from toolkit.errors import TransientError, WaitingError
 
-_MARKS: Final = (b"ENC[AES256_GCM,",)
-_CHUNK: Final = 1 << 20
-_FIRST_DELAY: Final = 0.2
-_MAX_DELAY: Final = 5.0
-_TIMEOUT: Final = aiohttp.ClientTimeout(total=600, sock_connect=10, sock_read=60)
+__all__ = ["Extracted", "Fetcher"]
 
+REASON: Final = "ArtifactFailed"
 
-class Extracted:
-    """One unpacked artifact. Read-only for everybody."""
-
-    def __init__(self, path: Path) -> None:
-        self.path = path
-        self._encrypted: asyncio.Task[frozenset[str]] | None = None
-
-    async def encrypted(self) -> frozenset[str]:
-        """Return the files that hold SOPS ciphertext, relative to ``path``; scanned once."""
-        if self._encrypted is None:
-            self._encrypted = asyncio.create_task(asyncio.to_thread(_scan, self.path))
-        return await asyncio.shield(self._encrypted)
-
-
-class _Slot:
-    """A copy in the making or in use."""
-
-    def __init__(self, task: "asyncio.Task[Extracted]") -> None:
-        self.task = task
-        self.users = 0
+MAX_ARCHIVE: Final = 1 << 30
+"""Bytes of a packed artifact."""
 
 
 class Fetcher:
-    """All extracted artifacts of this process, below one cache directory of its own."""
+    """All extracted artifacts of this process; open it with ``async with``.
 
-    def __init__(
+    ``host_override`` replaces host and port of artifact URLs, for processes outside the cluster
+    (Flux's ``SOURCE_CONTROLLER_LOCALHOST``). Failed downloads are retried with growing delays,
+    starting at ``retry_delay`` seconds. Of idle copies the last used ``idle_copies`` stay, within
+    ``idle_bytes`` together.
+    """
+
+    def __init__(  # noqa: PLR0913  # settings with defaults
         self,
         cache: Path,
         *,
-        host_override: str = "",
+        host_override: str | None = None,
         retries: int = 9,
-        spare: int = 32,
+        retry_delay: float = 0.25,
+        idle_copies: int = 32,
+        idle_bytes: int = 4 << 30,
+        bounds: Limits = limits.DEFAULT,
     ) -> None:
-        """``host_override`` replaces host and port of artifact URLs; ``spare`` idle copies stay."""
-        self._cache = cache
+        self._cache = Cache(cache, idle_copies=idle_copies, idle_bytes=idle_bytes)
         self._host_override = host_override
         self._retries = retries
-        self._spare = spare
-        self._slots: OrderedDict[str, _Slot] = OrderedDict()
+        self._retry_delay = retry_delay
+        self._bounds = bounds
         self._session: aiohttp.ClientSession | None = None
 
     async def __aenter__(self) -> Self:
-        await asyncio.to_thread(shutil.rmtree, self._cache, ignore_errors=True)
-        await asyncio.to_thread(self._cache.mkdir, parents=True, mode=0o700)
-        self._session = aiohttp.ClientSession(timeout=_TIMEOUT, auto_decompress=False)
+        await self._cache.open()
+        self._session = aiohttp.ClientSession(
+            timeout=_TIMEOUT,
+            # The bytes that the digest is of; nobody on the way may pack them again.
+            auto_decompress=False,
+            headers={"Accept-Encoding": "identity"},
+            read_bufsize=_CHUNK,
+        )
         return self
 
     async def __aexit__(self, *_: object) -> None:
-        tasks = [slot.task for slot in self._slots.values()]
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
-        self._slots.clear()
-        if self._session:
+        await self._cache.close()
+        if self._session is not None:
             await self._session.close()
-        await asyncio.to_thread(shutil.rmtree, self._cache, ignore_errors=True)
 
     @asynccontextmanager
     async def extracted(self, artifact: Artifact) -> AsyncIterator[Extracted]:
@@ -93,104 +81,118 @@ class Fetcher:
 
         Raises:
             WaitingError: the artifact is gone from the server; a new one is on its way.
-            TransientError: it could not be fetched, or its digest is wrong.
+            TransientError: it could not be fetched or unpacked, or its digest is wrong.
         """
-        slot = self._slots.get(artifact.digest)
-        if slot is None or _failed(slot.task):
-            slot = _Slot(asyncio.create_task(self._obtain(artifact)))
-            self._slots[artifact.digest] = slot
-        self._slots.move_to_end(artifact.digest)
-        slot.users += 1
-        try:
-            yield await asyncio.shield(slot.task)
-        finally:
-            slot.users -= 1
-            await self._evict()
 
-    async def _evict(self) -> None:
-        idle = [
-            digest for digest, slot in self._slots.items() if not slot.users and slot.task.done()
-        ]
-        for digest in idle[: max(0, len(idle) - self._spare)]:
-            slot = self._slots.pop(digest)
-            if not _failed(slot.task):
-                path = slot.task.result().path
-                await asyncio.to_thread(shutil.rmtree, path, ignore_errors=True)
+        async def produce(directory: Path) -> int:
+            return await self._produce(artifact, directory)
 
-    async def _obtain(self, artifact: Artifact) -> Extracted:
-        directory = Path(tempfile.mkdtemp(dir=self._cache))
-        tarball = directory / "artifact"
+        async with self._cache.use(_require_digest(artifact), produce) as extracted:
+            yield extracted
+
+    async def _produce(self, artifact: Artifact, directory: Path) -> int:
+        packed = directory / "artifact"
         try:
-            await self._download(artifact, tarball)
-            await asyncio.to_thread(archive.unpack, tarball, directory / "tree")
-            await asyncio.to_thread(tarball.unlink)
-        except BaseException:
-            await asyncio.shield(asyncio.to_thread(shutil.rmtree, directory, ignore_errors=True))
-            raise
-        return Extracted(directory / "tree")
+            await self._download(artifact, packed)
+            return await threads.run(
+                lambda checkpoint: _extract(packed, directory, self._bounds, checkpoint)
+            )
+        except OSError as exc:
+            raise _failed(artifact, f"cannot be kept: {exc.strerror or exc}") from exc
 
     async def _download(self, artifact: Artifact, into: Path) -> None:
-        """Fetch with back-off; only what a retry may cure is retried."""
-        delay = _FIRST_DELAY
-        for attempt in range(self._retries + 1):
+        """Fetch with back-off; only what another attempt may cure is tried again."""
+        delay = self._retry_delay
+        for _ in range(self._retries):
             try:
                 return await self._attempt(artifact, into)
-            except _RetryableError as error:
-                if attempt == self._retries:
-                    raise TransientError(str(error), reason="ArtifactFailed") from error
-            await asyncio.sleep(delay)
-            delay = min(delay * 2, _MAX_DELAY)
-        return None
+            except _AgainError:
+                # Jitter: all consumers of a source learn of an artifact in the same moment.
+                await asyncio.sleep(delay * random.uniform(0.8, 1.2))  # noqa: S311  # no secret
+            delay = min(delay * 2, _LONGEST_DELAY)
+        return await self._attempt(artifact, into)
 
     async def _attempt(self, artifact: Artifact, into: Path) -> None:
-        url = self._url(artifact.url)
         if self._session is None:
             raise RuntimeError("the fetcher is not open")
-        hasher = hashlib.sha256()
+        url = self._url(artifact)
         try:
-            async with self._session.get(url) as response:
-                if response.status == 404:
-                    raise WaitingError(f"artifact {url} not found", reason="ArtifactFailed")
-                if response.status != 200:
-                    raise _RetryableError(f"fetching {url}: HTTP status {response.status}")
-                with into.open("wb") as file:
-                    async for chunk in response.content.iter_chunked(_CHUNK):
-                        hasher.update(chunk)
-                        await asyncio.to_thread(file.write, chunk)
-        except (aiohttp.ClientError, TimeoutError) as error:
-            raise _RetryableError(f"fetching {url}: {str(error) or type(error).__name__}") from error
-        digest = f"sha256:{hasher.hexdigest()}"
-        if digest != artifact.digest:
-            raise _RetryableError(
-                f"artifact {url} has digest {digest} instead of {artifact.digest}"
-            )
+            async with self._session.get(url, allow_redirects=False) as response:
+                _require_content(response, artifact)
+                with await asyncio.to_thread(into.open, "wb") as file:
+                    await _receive(response.content, artifact, file)
+        except (aiohttp.ClientError, TimeoutError) as exc:
+            raise _AgainError(
+                f"cannot fetch {url}: {str(exc) or type(exc).__name__}", reason=REASON
+            ) from exc
 
-    def _url(self, url: str) -> str:
-        if not self._host_override:
-            return url
-        return urlunsplit(urlsplit(url)._replace(netloc=self._host_override))
+    def _url(self, artifact: Artifact) -> str:
+        parts = urlsplit(artifact.url)
+        if parts.scheme not in ("http", "https"):
+            raise _failed(artifact, "has a URL that is not HTTP")
+        return urlunsplit(parts._replace(netloc=self._host_override or parts.netloc))
 
 
-class _RetryableError(PenstockError):
+class _AgainError(TransientError):
     """One attempt failed in a way that another may not."""
 
 
-def _failed(task: "asyncio.Task[Extracted]") -> bool:
-    return task.done() and (task.cancelled() or task.exception() is not None)
+_TIMEOUT: Final = aiohttp.ClientTimeout(total=600, sock_connect=10, sock_read=60)
+_LONGEST_DELAY: Final = 10.0
+_CHUNK: Final = 1 << 20
+_DIGEST: Final = re.compile(rf"({'|'.join(ALGORITHMS)}):[0-9a-f]{{64,128}}")
 
 
-def _scan(tree: Path) -> frozenset[str]:
-    """Return the files that contain ciphertext; blocks for one read of the tree."""
-    return frozenset(
-        str(path.relative_to(tree))
-        for path in tree.rglob("*")
-        if path.is_file() and not path.is_symlink() and _has_ciphertext(path)
-    )
+def _require_digest(artifact: Artifact) -> str:
+    if not _DIGEST.fullmatch(artifact.digest):
+        raise _failed(artifact, "has a digest that cannot be checked")
+    return artifact.digest
 
 
-def _has_ciphertext(path: Path) -> bool:
-    with path.open("rb") as file:
-        if path.stat().st_size == 0:
-            return False
-        with mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as content:
-            return any(content.find(mark) >= 0 for mark in _MARKS)
+def _require_content(response: aiohttp.ClientResponse, artifact: Artifact) -> None:
+    """Tell apart what is gone, what may come right, and what will not."""
+    status = response.status
+    if status == 404:
+        raise WaitingError(f"artifact {artifact.url} not found", reason=REASON)
+    if status >= 500 or status in (408, 425, 429):
+        raise _AgainError(f"cannot fetch {artifact.url}: HTTP status {status}", reason=REASON)
+    if status != 200:
+        raise _failed(artifact, f"cannot be fetched: HTTP status {status}")
+    if (response.content_length or 0) > MAX_ARCHIVE:
+        raise _failed(artifact, f"is larger than {MAX_ARCHIVE >> 20} MiB")
+
+
+async def _receive(content: aiohttp.StreamReader, artifact: Artifact, file: BufferedWriter) -> None:
+    """Write the body to ``file``, and require that it is what the source object names."""
+    hasher = hashlib.new(artifact.digest.partition(":")[0])
+    size = 0
+
+    def keep(block: bytes) -> None:
+        hasher.update(block)
+        file.write(block)
+
+    pending = bytearray()
+    async for chunk in content.iter_any():
+        size += len(chunk)
+        if size > MAX_ARCHIVE:
+            raise _failed(artifact, f"is larger than {MAX_ARCHIVE >> 20} MiB")
+        pending += chunk
+        if len(pending) >= _CHUNK:
+            await asyncio.to_thread(keep, bytes(pending))
+            pending.clear()
+    await asyncio.to_thread(keep, bytes(pending))
+    if hasher.hexdigest() != artifact.digest.partition(":")[2]:
+        raise _failed(
+            artifact,
+            f"has digest {hasher.name}:{hasher.hexdigest()} instead of {artifact.digest}",
+        )
+
+
+def _extract(packed: Path, directory: Path, bounds: Limits, checkpoint: threads.Checkpoint) -> int:
+    size = archive.unpack(packed, directory / CONTENT, bounds, checkpoint=checkpoint)
+    packed.unlink()
+    return size
+
+
+def _failed(artifact: Artifact, how: str) -> TransientError:
+    return TransientError(f"artifact {artifact.url} {how}", reason=REASON)

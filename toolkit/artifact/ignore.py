@@ -1,113 +1,198 @@
-"""Which files stay out of an artifact, in .gitignore syntax.
+"""Which files of a tree go into its artifact: gitignore rules, as Flux applies them.
 
-As Flux (source-controller ``sourceignore``): version-control files never enter; without any rules
-of the user, media files, archives and CI configuration stay out too; ``spec.ignore`` replaces those
-defaults, and ``.sourceignore`` files add to either, each for its own directory and below.
+Version-control files never go in. Images, archives and CI settings stay out too, unless the tree
+has a ``.sourceignore`` with rules, in whichever directory, or the spec has ``ignore`` rules; then
+those decide alone. The last rule that matches a path, or a directory above it, wins: first
+version control, then ``.sourceignore`` files from the root down, then the spec. Unlike in Git, a
+file below an excluded directory may be included again (source-controller ``sourceignore``).
 """
 
-from collections.abc import Iterable, Sequence
+import os
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path, PurePosixPath
-from typing import Final
+from pathlib import Path
+from typing import Final, TypeAlias
 
-from pathspec import GitIgnoreSpec
+from toolkit.artifact import glob
+from toolkit.artifact.glob import Pattern
+from toolkit.errors import PenstockError, StalledError, TransientError
 
-from toolkit.errors import StalledError
+FILE: Final = ".sourceignore"
+REASON: Final = "SourceIgnoreError"
 
-SOURCE_IGNORE: Final = ".sourceignore"
-_MAX_RULES_BYTES: Final = 1 << 20
-_VCS: Final = (".git/", ".gitignore", ".gitmodules", ".gitattributes")
-_EXTENSIONS: Final = ("*.jpg", "*.jpeg", "*.gif", "*.png", "*.wmv", "*.flv", "*.tar.gz", "*.zip")
-_CI: Final = (
-    ".github/",
-    ".circleci/",
-    ".travis.yml",
-    ".gitlab-ci.yml",
-    "appveyor.yml",
-    ".drone.yml",
-    "cloudbuild.yaml",
-    "codeship-services.yml",
-    "codeship-steps.yml",
-)
-_EXTRA: Final = ("**/.goreleaser.yml", "**/.goreleaser.yaml", "**/.sops.yaml", "**/.flux.yaml")
+MAX_RULES: Final = 2_000
+"""Rules in force for one tree; each is tried on each path."""
+
+MAX_FILE: Final = 256 << 10
+"""Bytes of one ``.sourceignore``."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Entry:
+    """One regular file or directory that stays."""
+
+    name: str
+    """Path relative to the tree, with forward slashes."""
+    path: str
+    is_directory: bool
 
 
 @dataclass(frozen=True, slots=True)
 class Ignore:
-    """The rules of one source, before its ``.sourceignore`` files are known."""
+    """The rules of one source object; the tree's own are read while walking."""
 
-    rules: tuple[str, ...]
+    rules: tuple[Pattern, ...] = ()
 
     @classmethod
-    def from_rules(cls, spec_ignore: str | None) -> "Ignore":
-        """Take ``spec.ignore``, or the defaults where it is not set.
+    def from_rules(cls, text: str | None) -> "Ignore":
+        """Compile ``spec.ignore``.
 
         Raises:
-            StalledError: a pattern is not valid.
+            StalledError: a rule cannot be understood (reason SourceIgnoreError).
         """
-        if spec_ignore is None:
-            return cls((*_EXTENSIONS, *_CI, *_EXTRA))
-        lines = tuple(spec_ignore.splitlines())
-        _compile(lines, where="spec.ignore")
-        return cls(lines)
+        return cls(tuple(_compile((text or "").splitlines(), "spec.ignore", StalledError)))
 
-    def matcher(self, tree: Path) -> "Matcher":
-        """Return the matcher for the files of ``tree``."""
-        return Matcher(tree, self.rules)
+    def walk(self, tree: Path) -> Iterator[Entry]:
+        """Yield what stays, sorted within each directory, a directory before its content.
 
+        Symbolic links and special files are passed over. Blocks on the file system.
 
-class Matcher:
-    """Decides file by file, going down: a directory that is ignored is never looked into."""
-
-    def __init__(self, tree: Path, rules: Sequence[str]) -> None:
-        self._tree = tree
-        self._specs: dict[str, GitIgnoreSpec] = {}
-        self._vcs = _compile(_VCS, where="the built-in rules")
-        self._root_rules = tuple(rules)
-
-    def enter(self, directory: str) -> None:
-        """Read the ``.sourceignore`` of a directory, given relative to the tree (``""`` is it)."""
-        rules = list(self._root_rules) if not directory else []
-        file = self._tree / directory / SOURCE_IGNORE
-        if file.is_file() and not file.is_symlink():
-            where = str(PurePosixPath(directory) / SOURCE_IGNORE)
-            rules += _read(file, where=where).splitlines()
-        if rules:
-            self._specs[directory] = _compile(rules, where=directory or SOURCE_IGNORE)
-
-    def ignored(self, path: str, *, directory: bool) -> bool:
-        """Tell whether the file or directory at ``path`` stays out.
-
-        The rules of the nearest directory that has an opinion win, as in Git.
+        Raises:
+            TransientError: a ``.sourceignore`` cannot be understood (reason SourceIgnoreError).
         """
-        name = f"{path}/" if directory else path
-        if self._vcs.match_file(name):
-            return True
-        for base in _bases(path):
-            spec = self._specs.get(base)
-            if spec is None:
+        files = _read_files(tree)
+        own = bool(self.rules) or any(files.values())
+        builtin = _VERSION_CONTROL if own else _VERSION_CONTROL + _NOT_SOURCE
+        top = _rank(self.rules, _SPEC) + _rank(builtin, _BUILTIN)
+        pending = [_children(str(tree), (), top, _UNDECIDED, files)]
+        while pending:
+            child = next(pending[-1], None)
+            if child is None:
+                pending.pop()
                 continue
-            verdict = spec.check_file(name[len(base) :].lstrip("/")).include
-            if verdict is not None:
-                return verdict
-        return False
+            entry, parts, rules, verdict = child
+            if not verdict.excluded:
+                yield entry
+            if entry.is_directory and parts[-1] != ".git":
+                pending.append(_children(entry.path, parts, rules, verdict, files))
 
 
-def _bases(path: str) -> Iterable[str]:
-    """Yield the directories above ``path``, nearest first, ``""`` last."""
-    for parent in PurePosixPath(path).parents:
-        text = str(parent)
-        yield "" if text == "." else text
+_VERSION_CONTROL: Final = tuple(
+    pattern
+    for line in (".git", ".gitignore", ".gitmodules", ".gitattributes")
+    if (pattern := glob.compile_line(line)) is not None
+)
+_NOT_SOURCE: Final = tuple(
+    pattern
+    for line in (
+        *("*.jpg", "*.jpeg", "*.gif", "*.png", "*.wmv", "*.flv", "*.tar.gz", "*.zip"),
+        *(".github/", ".circleci/", ".travis.yml", ".gitlab-ci.yml", "appveyor.yml", ".drone.yml"),
+        *("cloudbuild.yaml", "codeship-services.yml", "codeship-steps.yml"),
+        *(".goreleaser.yml", ".goreleaser.yaml", ".sops.yml", ".sops.yaml", ".flux.yaml"),
+    )
+    if (pattern := glob.compile_line(line)) is not None
+)
 
 
-def _read(file: Path, *, where: str) -> str:
-    if file.stat().st_size > _MAX_RULES_BYTES:
-        raise StalledError(f"{where} is larger than 1 MiB", reason="SourceIgnoreError")
-    return file.read_text(encoding="utf-8", errors="replace")
+_BUILTIN: Final = -1
+_SPEC: Final = 1 << 30
+"""Ranks of the rules that no file holds; those of a file rank by how deep it lies."""
 
 
-def _compile(rules: Sequence[str], *, where: str) -> GitIgnoreSpec:
-    try:
-        return GitIgnoreSpec.from_lines(rules)
-    except ValueError as error:
-        raise StalledError(f"{where}: {error}", reason="SourceIgnoreError") from error
+@dataclass(frozen=True, slots=True)
+class _Rule:
+    rank: tuple[int, int]
+    """Where it is written, and in which line: a higher rule wins."""
+    pattern: Pattern
+
+    @property
+    def depth(self) -> int:
+        """Return how many segments of a path stand above the place of the rule."""
+        return max(self.rank[0], 0) if self.rank[0] != _SPEC else 0
+
+
+@dataclass(frozen=True, slots=True)
+class _Verdict:
+    rank: tuple[int, int]
+    excluded: bool
+
+
+_UNDECIDED: Final = _Verdict((_BUILTIN, -1), excluded=False)
+_Child: TypeAlias = tuple[Entry, tuple[str, ...], list[_Rule], _Verdict]
+
+
+def _children(
+    path: str,
+    parts: tuple[str, ...],
+    rules: list[_Rule],
+    verdict: _Verdict,
+    files: Mapping[str, Sequence[Pattern]],
+) -> Iterator[_Child]:
+    """Yield what lies directly in ``path``, each with the rules in force there and its verdict."""
+    own = _rank(files.get(path, ()), len(parts))
+    rules = sorted([*rules, *own], key=lambda rule: rule.rank, reverse=True) if own else rules
+    with os.scandir(path) as listing:
+        found = sorted(listing, key=lambda child: child.name)
+    for child in found:
+        is_directory = child.is_dir(follow_symlinks=False)
+        if is_directory or child.is_file(follow_symlinks=False):
+            where = (*parts, child.name)
+            entry = Entry(name="/".join(where), path=child.path, is_directory=is_directory)
+            yield entry, where, rules, _decide(rules, where, verdict, is_directory=is_directory)
+
+
+def _decide(
+    rules: Sequence[_Rule], parts: Sequence[str], inherited: _Verdict, *, is_directory: bool
+) -> _Verdict:
+    """Return the verdict of the highest rule that matches here or above; ``rules`` descend."""
+    for rule in rules:
+        if rule.rank <= inherited.rank:
+            break
+        if rule.pattern.matches(parts[rule.depth :], is_directory=is_directory):
+            return _Verdict(rule.rank, excluded=not rule.pattern.negated)
+    return inherited
+
+
+def _rank(patterns: Iterable[Pattern], place: int) -> list[_Rule]:
+    """Return the rules of one place, the last line first."""
+    return [_Rule((place, line), pattern) for line, pattern in enumerate(patterns)][::-1]
+
+
+def _read_files(tree: Path) -> dict[str, tuple[Pattern, ...]]:
+    """Return the rules of every ``.sourceignore``, by the directory that it lies in."""
+    found: dict[str, tuple[Pattern, ...]] = {}
+    pending = [str(tree)]
+    while pending:
+        directory = pending.pop()
+        with os.scandir(directory) as listing:
+            for child in listing:
+                if child.is_dir(follow_symlinks=False):
+                    if child.name != ".git":
+                        pending.append(child.path)
+                elif child.name == FILE and child.is_file(follow_symlinks=False):
+                    found[directory] = _read_file(Path(child.path), tree)
+    if sum(map(len, found.values())) > MAX_RULES:
+        raise TransientError(f"the tree has more than {MAX_RULES} ignore rules", reason=REASON)
+    return found
+
+
+def _read_file(path: Path, tree: Path) -> tuple[Pattern, ...]:
+    name = path.relative_to(tree).as_posix()
+    with path.open(encoding="utf-8", errors="surrogateescape") as file:
+        text = file.read(MAX_FILE + 1)
+    if len(text) > MAX_FILE:
+        raise TransientError(f"'{name}' is larger than {MAX_FILE >> 10} KiB", reason=REASON)
+    return tuple(_compile(text.removeprefix("\ufeff").split("\n"), name, TransientError))
+
+
+def _compile(lines: Sequence[str], place: str, error: type[PenstockError]) -> Iterator[Pattern]:
+    if len(lines) > MAX_RULES:
+        raise error(f"'{place}' has more than {MAX_RULES} lines", reason=REASON)
+    for number, line in enumerate(lines, start=1):
+        try:
+            pattern = glob.compile_line(line)
+        except glob.PatternError as exc:
+            message = f"the rule in line {number} of '{place}' cannot be understood: {exc}"
+            raise error(message, reason=REASON) from exc
+        if pattern is not None:
+            yield pattern

@@ -1,60 +1,169 @@
 """The artifact server: files of the store over HTTP, and nothing else.
 
-GET and HEAD with ETag, Range and conditional requests; no listing, no way out of the root. A file
-whose content does not have the digest of its ETag cannot be served: the digest is read from the
-content itself, once per inode, so a damaged file answers with another ETag and another
-``X-Artifact-Digest`` than its source object names, and consumers refuse it.
+GET and HEAD with entity tags and ranges; no listing, no way out of the root, no authentication: a
+NetworkPolicy is the guard, as in Flux. A file is checked against the digest that was recorded when
+it was stored before its first byte goes out, once per inode; a damaged one is not there. Readers
+are served a bounded number at a time, and one that dawdles is cut off.
 """
 
 import asyncio
-from pathlib import Path
-from typing import Final
+import logging
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass
+from email.utils import formatdate
+from typing import Final, Protocol
 
+import prometheus_client as prom
 from aiohttp import web
+from aiohttp.typedefs import Handler
 
-from toolkit.artifact.storage import Storage
+from toolkit.artifact import ranges
+from toolkit.artifact.ranges import Plan
+from toolkit.artifact.storage import Readable
 
-_STORAGE: Final = web.AppKey("storage", Storage)
-_BUSY: Final = web.AppKey("busy", asyncio.Semaphore)
-_CONCURRENT: Final = 256
+logger = logging.getLogger(__name__)
 
 
-def application(storage: Storage) -> web.Application:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Patience:
+    """How many readers are served at a time, and how slow they may be."""
+
+    readers: int = 128
+    queue_seconds: float = 10.0
+    """How long one more reader waits for its turn before it is told to come back."""
+    grace_seconds: float = 30.0
+    bytes_per_second: int = 256 << 10
+    """A reader has the grace, and then the time that its bytes take at this rate."""
+
+
+PATIENT: Final = Patience()
+
+
+class Source(Protocol):
+    """Where the files come from."""
+
+    async def open(self, path: str) -> Readable | None:
+        """Open the file at ``<kind>/<namespace>/<name>/<file>``; ``None`` if there is none."""
+
+
+REQUESTS: Final = prom.Counter(
+    "penstock_artifact_requests", "Requests to the artifact server.", ("method", "code")
+)
+SENT: Final = prom.Counter("penstock_artifact_sent_bytes", "Bytes of artifacts that were sent.")
+
+
+def application(source: Source, patience: Patience = PATIENT) -> web.Application:
     """Return the server for one store."""
-    app = web.Application()
-    app[_STORAGE] = storage
-    app[_BUSY] = asyncio.Semaphore(_CONCURRENT)
+    app = web.Application(middlewares=[_count])
+    app[_SOURCE] = source
+    app[_PATIENCE] = patience
+    app[_TURNS] = asyncio.Semaphore(patience.readers)
     app.router.add_get("/{path:.+}", _serve)
     return app
 
 
+_SOURCE: Final = web.AppKey("source", Source)
+_PATIENCE: Final = web.AppKey("patience", Patience)
+_TURNS: Final = web.AppKey("turns", asyncio.Semaphore)
+_CHUNK: Final = 256 << 10
+_TYPES: Final = {
+    ".gz": "application/gzip",
+    ".tgz": "application/gzip",
+    ".yaml": "application/yaml",
+    ".json": "application/json",
+}
+
+
+@web.middleware
+async def _count(request: web.Request, handler: Handler) -> web.StreamResponse:
+    status = 500
+    try:
+        response = await handler(request)
+        status = response.status
+    except web.HTTPException as exc:
+        status = exc.status
+        raise
+    finally:
+        REQUESTS.labels(request.method, str(status)).inc()
+    return response
+
+
 async def _serve(request: web.Request) -> web.StreamResponse:
-    storage = request.app[_STORAGE]
-    async with request.app[_BUSY]:
-        path = await asyncio.to_thread(_resolve, storage.root, request.match_info["path"])
-        if path is None:
-            raise web.HTTPNotFound(text="artifact not found\n")
-        try:
-            digest = await asyncio.to_thread(storage.digest, path)
-        except OSError as error:
-            raise web.HTTPNotFound(text="artifact not found\n") from error
-        etag = f'"{digest}"'
-        if request.headers.get("If-None-Match") == etag:
-            return web.Response(status=304, headers={"ETag": etag})
-        response = web.FileResponse(path, headers={"X-Artifact-Digest": digest})
-        response.content_type = "application/gzip"
-        return response
+    turns = request.app[_TURNS]
+    try:
+        async with asyncio.timeout(request.app[_PATIENCE].queue_seconds):
+            await turns.acquire()
+    except TimeoutError:
+        raise web.HTTPServiceUnavailable(headers={"Retry-After": "5"}) from None
+    try:
+        return await _answer(request)
+    finally:
+        turns.release()
 
 
-def _resolve(root: Path, requested: str) -> Path | None:
-    """Return the regular file below the root that the path names, or None.
+async def _answer(request: web.Request) -> web.StreamResponse:
+    found = await request.app[_SOURCE].open(request.match_info["path"])
+    if found is None:
+        raise web.HTTPNotFound
+    with found.file:
+        if not found.intact:
+            logger.error("artifact is damaged", extra={"file": found.name})
+            raise web.HTTPNotFound
+        etag = f'"{found.digest}"'
+        plan = ranges.plan(request.headers, etag=etag, modified=found.modified, size=found.size)
+        response = _headed(found, plan, etag)
+        await response.prepare(request)
+        if request.method == "GET" and plan.length:
+            await _send(request, response, found, plan)
+    return response
 
-    Hidden files are those being written; links are followed only inside the root.
-    """
-    parts = requested.split("/")
-    if any(part in {"", ".", ".."} or part.startswith(".") or "\0" in part for part in parts):
-        return None
-    path = (root / requested).resolve()
-    if path.is_relative_to(root.resolve()) and path.is_file():
-        return path
-    return None
+
+def _headed(found: Readable, plan: Plan, etag: str) -> web.StreamResponse:
+    response = web.StreamResponse(status=plan.status)
+    response.headers["ETag"] = etag
+    response.headers["X-Artifact-Digest"] = found.digest
+    response.headers["Last-Modified"] = formatdate(found.modified, usegmt=True)
+    response.headers["Accept-Ranges"] = "bytes"
+    if plan.status == 206:
+        last = plan.start + plan.length - 1
+        response.headers["Content-Range"] = f"bytes {plan.start}-{last}/{found.size}"
+    if plan.status == 416:
+        response.headers["Content-Range"] = f"bytes */{found.size}"
+    if plan.status != 304:
+        response.content_length = plan.length
+        suffix = os.path.splitext(found.name)[1]  # noqa: PTH122  # a name, not a path
+        response.content_type = _TYPES.get(suffix, "application/octet-stream")
+    return response
+
+
+async def _send(
+    request: web.Request, response: web.StreamResponse, found: Readable, plan: Plan
+) -> None:
+    """Send the bytes; a reader that is too slow loses its connection, not its neighbours."""
+    patience = request.app[_PATIENCE]
+    seconds = patience.grace_seconds + plan.length / patience.bytes_per_second
+    try:
+        async with asyncio.timeout(seconds):
+            for offset, length in _pieces(plan):
+                data = await asyncio.to_thread(_read, found, offset, length)
+                await response.write(data)
+                SENT.inc(length)
+    except (TimeoutError, ConnectionResetError, EOFError) as exc:
+        reason = str(exc) or type(exc).__name__
+        logger.info("artifact not sent to the end", extra={"file": found.name, "error": reason})
+        if request.transport is not None:
+            request.transport.abort()
+
+
+def _read(found: Readable, offset: int, length: int) -> bytes:
+    data = os.pread(found.file.fileno(), length, offset)
+    if len(data) < length:
+        raise EOFError("the file became shorter while it was sent")
+    return data
+
+
+def _pieces(plan: Plan) -> Iterator[tuple[int, int]]:
+    end = plan.start + plan.length
+    for offset in range(plan.start, end, _CHUNK):
+        yield offset, min(_CHUNK, end - offset)

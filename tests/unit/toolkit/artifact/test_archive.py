@@ -1,0 +1,394 @@
+"""Equal trees give equal bytes; nothing hostile comes out of a tarball."""
+
+import contextlib
+import gzip
+import hashlib
+import io
+import os
+import secrets
+import shutil
+import tarfile
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from toolkit.artifact import archive
+from toolkit.artifact.ignore import Ignore
+from toolkit.artifact.limits import Limits
+from toolkit.errors import TransientError
+
+EVERYTHING = Ignore.from_rules("!*")
+LONG = "directory-" * 12 + "/" + "file-" * 40
+
+
+def packed(tree: Path, ignore: Ignore = EVERYTHING) -> bytes:
+    out = io.BytesIO()
+    result = archive.pack(tree, out, ignore)
+    assert result.size == len(out.getvalue())
+    assert result.digest == f"sha256:{hashlib.sha256(out.getvalue()).hexdigest()}"
+    return out.getvalue()
+
+
+def plant(tree: Path, files: dict[str, bytes]) -> Path:
+    for name, content in files.items():
+        path = tree / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(content)
+    return tree
+
+
+def read(tree: Path) -> dict[str, bytes]:
+    return {
+        path.relative_to(tree).as_posix(): path.read_bytes()
+        for path in tree.rglob("*")
+        if path.is_file()
+    }
+
+
+FILES = {"a.yaml": b"a", "dir/b.yaml": b"b" * 1000, "dir/sub/c": b"", "z": bytes(512), LONG: b"x"}
+
+
+def test_equal_trees_give_equal_bytes_however_they_came_about(tmp_path: Path) -> None:
+    one = plant(tmp_path / "one", FILES)
+    two = plant(tmp_path / "two", dict(reversed(FILES.items())))
+    os.utime(two / "a.yaml", (1, 1))
+    (two / "a.yaml").chmod(0o644)
+    (one / "a.yaml").chmod(0o600)
+
+    assert packed(one) == packed(two)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda tree: (tree / "a.yaml").write_bytes(b"A"),
+        lambda tree: (tree / "a.yaml").rename(tree / "b.yaml"),
+        lambda tree: (tree / "a.yaml").chmod(0o755),
+        lambda tree: (tree / "empty").mkdir(),
+    ],
+)
+def test_every_difference_shows(tmp_path: Path, change: Callable[[Path], object]) -> None:
+    tree = plant(tmp_path / "tree", FILES)
+    before = packed(tree)
+
+    change(tree)
+
+    assert packed(tree) != before
+
+
+def test_the_form_is_that_of_flux(tmp_path: Path) -> None:
+    tree = plant(tmp_path / "tree", {"run.sh": b"#!", "dir/a.yaml": b"a"})
+    (tree / "run.sh").chmod(0o755)
+    (tree / "link").symlink_to("run.sh")
+
+    data = packed(tree)
+
+    with tarfile.open(fileobj=io.BytesIO(data)) as tar:
+        members = tar.getmembers()
+    assert [(m.name, m.type, m.mode) for m in members] == [
+        ("dir", tarfile.DIRTYPE, 0o750),
+        ("dir/a.yaml", tarfile.REGTYPE, 0o600),
+        ("run.sh", tarfile.REGTYPE, 0o700),
+    ]
+    assert {(m.uid, m.gid, m.uname, m.gname, m.mtime) for m in members} == {(0, 0, "", "", 0)}
+    assert data[:8] == b"\x1f\x8b\x08\x00\x00\x00\x00\x00"  # gzip, no name, no time
+
+
+def test_what_is_ignored_is_not_packed(tmp_path: Path) -> None:
+    tree = plant(tmp_path / "tree", FILES | {"notes.md": b"x"})
+
+    assert packed(tree, Ignore.from_rules("*.md")) == packed(plant(tmp_path / "clean", FILES))
+
+
+names = st.lists(
+    st.text(st.characters(codec="utf-8", exclude_characters="/\0"), min_size=1, max_size=40).filter(
+        lambda name: name not in (".", "..") and len(name.encode()) < 200 and name != ".git"
+    ),
+    min_size=1,
+    max_size=4,
+).map("/".join)
+
+
+@settings(max_examples=60, deadline=None)
+@given(names=st.sets(names, max_size=6), size=st.integers(0, 3000))
+def test_what_is_packed_unpacks_to_the_same(
+    tmp_path_factory: pytest.TempPathFactory, names: set[str], size: int
+) -> None:
+    base = tmp_path_factory.mktemp("round")
+    tree = base / "tree"
+    tree.mkdir()
+    for name in names:
+        if not any(other.startswith(f"{name}/") for other in names):
+            plant(tree, {name: secrets.token_bytes(size)})
+    (base / "packed").write_bytes(packed(tree))
+
+    used = archive.unpack(base / "packed", base / "out")
+
+    assert read(base / "out") == read(tree)
+    assert used == sum(map(len, read(tree).values()))
+    shutil.rmtree(base)
+
+
+def test_names_that_are_not_utf_8_survive(tmp_path: Path) -> None:
+    tree = tmp_path / "tree"
+    tree.mkdir()
+    name = os.fsdecode(b"caf\xe9" + b"x" * 120)
+    (tree / name).write_bytes(b"x")
+    (tmp_path / "packed").write_bytes(packed(tree))
+
+    archive.unpack(tmp_path / "packed", tmp_path / "out")
+
+    assert read(tmp_path / "out") == {name: b"x"}
+
+
+def test_executables_stay_executable_and_nothing_is_for_others(tmp_path: Path) -> None:
+    tree = plant(tmp_path / "tree", {"run.sh": b"", "a": b""})
+    (tree / "run.sh").chmod(0o777)
+    (tmp_path / "packed").write_bytes(packed(tree))
+
+    archive.unpack(tmp_path / "packed", tmp_path / "out")
+
+    assert (tmp_path / "out" / "run.sh").stat().st_mode & 0o777 == 0o700
+    assert (tmp_path / "out" / "a").stat().st_mode & 0o777 == 0o600
+
+
+@pytest.mark.parametrize(
+    ("files", "bounds", "complaint"),
+    [
+        ({"a": b"", "b": b"", "c": b""}, Limits(entries=2), "more than 2 files"),
+        ({"a": bytes(2 << 20)}, Limits(file_bytes=1 << 20), "'a' is larger than 1 MiB"),
+        ({"a": bytes(1 << 20), "b": b"x"}, Limits(total_bytes=1 << 20), "larger than 1 MiB"),
+        ({"a/b/c": b""}, Limits(depth=2), "'a/b/c' lies deeper than 2"),
+    ],
+)
+def test_both_sides_have_the_same_limits(
+    tmp_path: Path, files: dict[str, bytes], bounds: Limits, complaint: str
+) -> None:
+    tree = plant(tmp_path / "tree", files)
+    (tmp_path / "packed").write_bytes(packed(tree))
+
+    with pytest.raises(TransientError, match=complaint):
+        archive.pack(tree, io.BytesIO(), EVERYTHING, bounds=bounds)
+    with pytest.raises(TransientError, match=complaint):
+        archive.unpack(tmp_path / "packed", tmp_path / "out", bounds)
+
+
+def test_a_sparse_file_is_refused_by_its_size_not_by_its_blocks(tmp_path: Path) -> None:
+    tree = plant(tmp_path / "tree", {"big": b""})
+    os.truncate(tree / "big", 1 << 30)
+
+    with pytest.raises(TransientError, match="'big' is larger than 512 MiB"):
+        archive.pack(tree, io.BytesIO(), EVERYTHING)
+
+
+def test_a_file_that_becomes_a_link_while_packing_is_not_followed(tmp_path: Path) -> None:
+    tree = plant(tmp_path / "tree", {"a": b"a", "b": b"b"})
+
+    class Swapping(Ignore):
+        def walk(self, tree: Path) -> object:  # type: ignore[override]
+            for entry in super().walk(tree):
+                (tree / "b").unlink(missing_ok=True)
+                (tree / "b").symlink_to("/etc/passwd")
+                yield entry
+
+    with pytest.raises(OSError, match="symbolic links"):
+        archive.pack(tree, io.BytesIO(), Swapping(EVERYTHING.rules))
+
+
+def made(*members: tuple[str, bytes, bytes], link: str = "", **fields: object) -> bytes:
+    """Return a gzipped tarball of (name, type, content)."""
+    out = io.BytesIO()
+    with tarfile.open(fileobj=out, mode="w:gz", format=tarfile.PAX_FORMAT) as tar:
+        for name, kind, content in members:
+            info = tarfile.TarInfo(name)
+            info.type, info.size, info.linkname = kind, len(content), link
+            for field, value in fields.items():
+                setattr(info, field, value)
+            tar.addfile(info, io.BytesIO(content))
+    return out.getvalue()
+
+
+def unpack(tmp_path: Path, data: bytes, bounds: Limits | None = None) -> dict[str, bytes]:
+    (tmp_path / "packed").write_bytes(data)
+    archive.unpack(tmp_path / "packed", tmp_path / "out", bounds or Limits())
+    return read(tmp_path / "out")
+
+
+FILE, DIRECTORY = tarfile.REGTYPE, tarfile.DIRTYPE
+
+
+@pytest.mark.parametrize("name", ["../x", "a/../../x", "/etc/x", "a/..", "..", "/"])
+def test_a_path_that_leads_out_is_refused(tmp_path: Path, name: str) -> None:
+    with pytest.raises(TransientError, match="leads out"):
+        unpack(tmp_path, made((name, FILE, b"x")))
+
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["out", "packed"]
+
+
+@pytest.mark.parametrize(
+    "kind", [tarfile.LNKTYPE, tarfile.CHRTYPE, tarfile.BLKTYPE, tarfile.FIFOTYPE, b"S", b"V", b"?"]
+)
+def test_what_is_neither_file_directory_nor_link_is_refused(tmp_path: Path, kind: bytes) -> None:
+    with pytest.raises(TransientError, match="is not allowed"):
+        unpack(tmp_path, made(("a", FILE, b"x"), ("b", kind, b""), link="a"))
+
+
+def test_a_symbolic_link_is_passed_over_and_never_written_through(tmp_path: Path) -> None:
+    outside = tmp_path / "outside"
+    outside.mkdir()
+    data = made(("a", tarfile.SYMTYPE, b""), ("a/x", FILE, b"x"), link=str(outside))
+
+    assert unpack(tmp_path, data) == {"a/x": b"x"}
+    assert list(outside.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    "members",
+    [
+        (("a", FILE, b"1"), ("a", FILE, b"2")),
+        (("a", FILE, b"1"), ("./a", FILE, b"2")),
+        (("a", FILE, b"1"), ("a/b", FILE, b"2")),
+        (("a/b", FILE, b"1"), ("a", FILE, b"2")),
+        (("a", FILE, b"1"), ("a", DIRECTORY, b"")),
+        ((".", FILE, b"1"),),
+    ],
+)
+def test_nothing_is_written_twice(
+    tmp_path: Path, members: tuple[tuple[str, bytes, bytes], ...]
+) -> None:
+    with pytest.raises(TransientError, match="occurs twice"):
+        unpack(tmp_path, made(*members))
+
+
+def test_tarballs_of_others_are_understood(tmp_path: Path) -> None:
+    out = io.BytesIO()
+    with tarfile.open(fileobj=out, mode="w:gz", format=tarfile.GNU_FORMAT) as tar:
+        for name, content in ((".", b""), ("./a", b"1"), (LONG, b"2"), ("d/", b""), ("d/b", b"3")):
+            info = tarfile.TarInfo(name)
+            info.type = DIRECTORY if name in (".", "d/") else FILE
+            info.size = len(content)
+            tar.addfile(info, io.BytesIO(content))
+    whole = {"a": b"1", LONG: b"2", "d/b": b"3"}
+
+    assert unpack(tmp_path, out.getvalue()) == whole
+
+
+def test_a_commit_in_a_global_header_is_passed_over(tmp_path: Path) -> None:
+    out = io.BytesIO()
+    headers = {"comment": "0123abcd"}
+    with tarfile.open(
+        fileobj=out, mode="w:gz", format=tarfile.PAX_FORMAT, pax_headers=headers
+    ) as tar:
+        info = tarfile.TarInfo("a")
+        info.size = 1
+        tar.addfile(info, io.BytesIO(b"x"))
+
+    assert unpack(tmp_path, out.getvalue()) == {"a": b"x"}
+
+
+def test_gzip_files_strung_together_are_one(tmp_path: Path) -> None:
+    tar = gzip.decompress(made(("a", FILE, b"x" * 2000)))
+
+    data = gzip.compress(tar[:700]) + gzip.compress(tar[700:])
+
+    assert unpack(tmp_path, data) == {"a": b"x" * 2000}
+
+
+def test_a_bomb_is_cut_before_it_bursts(tmp_path: Path) -> None:
+    data = made(("a", FILE, bytes(50 << 20)))
+    assert len(data) < 100_000
+
+    with pytest.raises(TransientError, match="larger than"):
+        unpack(tmp_path, data, Limits(total_bytes=1 << 20))
+
+    assert read(tmp_path / "out") == {}
+
+
+def test_a_bomb_of_headers_is_cut(tmp_path: Path) -> None:
+    header = tarfile.TarInfo("link")
+    header.type = tarfile.SYMTYPE
+    data = gzip.compress(header.tobuf() * 100_000)
+
+    with pytest.raises(TransientError, match="more than 100 files"):
+        unpack(tmp_path, data, Limits(entries=100))
+
+
+def test_a_bomb_of_extended_headers_is_cut(tmp_path: Path) -> None:
+    header = tarfile.TarInfo("pax")
+    header.type, header.size = tarfile.XGLTYPE, 512
+    data = gzip.compress((header.tobuf() + bytes(512)) * 20_000)
+
+    with pytest.raises(TransientError, match="unpacks to too much"):
+        unpack(tmp_path, data, Limits(entries=10, total_bytes=1000))
+
+
+def test_an_extended_header_of_a_gigabyte_is_not_read(tmp_path: Path) -> None:
+    header = tarfile.TarInfo("pax")
+    header.type, header.size = tarfile.XHDTYPE, 1 << 30
+
+    with pytest.raises(TransientError, match="extended header is too long"):
+        unpack(tmp_path, gzip.compress(header.tobuf()))
+
+
+@pytest.mark.parametrize(
+    "records",
+    [b"0 path=x\n", b"99 path=x\n", b"x path=x\n", b"10 path\n", b"11 path=xyz", b"9 size=x\n",
+     b"10 size=-\n", b"22 GNU.sparse.major=1\n"],
+)  # fmt: skip
+def test_a_malformed_extended_header_is_refused(tmp_path: Path, records: bytes) -> None:
+    header = tarfile.TarInfo("pax")
+    header.type, header.size = tarfile.XHDTYPE, len(records)
+    member = tarfile.TarInfo("a").tobuf()
+    data = header.tobuf() + records.ljust(512, b"\0") + member + bytes(1024)
+
+    with pytest.raises(TransientError, match=r"malformed|is none|not allowed"):
+        unpack(tmp_path, gzip.compress(data))
+
+
+WHOLE = made(("a/b", FILE, b"content" * 500), ("c", FILE, secrets.token_bytes(3000)))
+
+
+@settings(max_examples=60, deadline=None)
+@given(cut=st.integers(0, len(WHOLE) - 30))
+def test_a_truncated_tarball_is_refused(tmp_path_factory: pytest.TempPathFactory, cut: int) -> None:
+    base = tmp_path_factory.mktemp("cut")
+
+    with pytest.raises(TransientError, match="not a readable tarball"):
+        unpack(base, WHOLE[:cut])
+
+
+@settings(max_examples=150, deadline=None)
+@given(at=st.integers(0, 2047), byte=st.integers(0, 255), noise=st.binary(max_size=64))
+def test_damaged_headers_do_no_harm(
+    tmp_path_factory: pytest.TempPathFactory, at: int, byte: int, noise: bytes
+) -> None:
+    base = tmp_path_factory.mktemp("noise")
+    tar = bytearray(gzip.decompress(WHOLE))
+    tar[at : at + 1] = bytes([byte])
+    tar[at + 40 : at + 40 + len(noise)] = noise
+
+    # An OSError is a name that the file system does not take.
+    with contextlib.suppress(TransientError, OSError):
+        unpack(base, gzip.compress(bytes(tar)))
+
+    assert sorted(path.name for path in base.iterdir()) == ["out", "packed"]
+    shutil.rmtree(base)
+
+
+@pytest.mark.parametrize(
+    "data", [b"", b"PK\x03\x04 not gzip", gzip.compress(b"not a tarball" * 99)]
+)
+def test_what_is_no_tarball_is_refused(tmp_path: Path, data: bytes) -> None:
+    with pytest.raises(TransientError, match="not a readable tarball"):
+        unpack(tmp_path, data)
+
+
+def test_names_in_messages_are_printable_and_short(tmp_path: Path) -> None:
+    with pytest.raises(TransientError) as error:
+        unpack(tmp_path, made(("../\x1b[31m" + "x" * 5000, FILE, b"")))
+
+    assert len(str(error.value)) < 300
+    assert "\x1b" not in str(error.value)

@@ -1,0 +1,36 @@
+"""Older artifacts stay for a while, for those who were just told of them."""
+
+import pytest
+
+from toolkit.artifact.retention import Stored, expired
+
+NOW = 1_000.0
+
+
+def stored(**ages: float) -> list[Stored]:
+    return [Stored(name=name, modified=NOW - age) for name, age in ages.items()]
+
+
+@pytest.mark.parametrize(
+    ("ages", "current", "gone"),
+    [
+        ({"a": 500, "b": 400, "c": 300}, "c", ("a",)),
+        ({"a": 500, "b": 400, "c": 300, "d": 10}, "d", ("b", "a")),
+        ({"a": 59, "b": 50, "c": 40, "d": 30}, "d", ()),
+        ({"a": 61, "b": 50, "c": 40, "d": 30}, "d", ("a",)),
+        ({"a": 500, "b": 400, "c": 300}, "a", ()),
+        ({"a": 500, "b": 400, "c": 300}, "", ("a",)),
+        ({"a": 500}, "", ()),
+        ({}, "", ()),
+    ],
+)
+def test_what_is_old_and_not_among_the_newest_goes(
+    ages: dict[str, float], current: str, gone: tuple[str, ...]
+) -> None:
+    assert expired(stored(**ages), current=current, now=NOW, ttl=60, records=2) == gone
+
+
+def test_with_no_records_only_the_current_stays() -> None:
+    files = stored(a=500, b=400)
+
+    assert expired(files, current="a", now=NOW, ttl=0, records=0) == ("b",)

@@ -1,0 +1,174 @@
+"""Extracted artifacts on disk: one copy a digest, kept while used and as long as there is room.
+
+The first who asks does the work and the others wait for it; one who gives up disturbs nobody. Each
+process works in a directory of its own below the cache, locked as long as it lives, so that what a
+killed one left behind is found and removed.
+"""
+
+import asyncio
+import contextlib
+import fcntl
+import os
+import secrets
+import shutil
+import tempfile
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final, TypeAlias
+
+from toolkit.artifact import scan
+
+Produce: TypeAlias = Callable[[Path], Awaitable[int]]
+"""Fills the directory that it is given; returns the size of its content in bytes."""
+
+
+class Extracted:
+    """One unpacked artifact. Everybody shares it, nobody may change it."""
+
+    def __init__(self, path: Path, size: int) -> None:
+        self.path = path
+        self.size = size
+        self._encrypted: frozenset[str] | None = None
+        self._lock = asyncio.Lock()
+
+    async def encrypted(self) -> frozenset[str]:
+        """Return the files that hold SOPS ciphertext, relative to ``path``; they are read once."""
+        async with self._lock:
+            if self._encrypted is None:
+                self._encrypted = await scan.suspects(self.path)
+            return self._encrypted
+
+
+@dataclass(slots=True)
+class _Slot:
+    """A copy in the making, in use, or idle."""
+
+    task: "asyncio.Task[Extracted]"
+    users: int = 0
+    idle_since: float = field(default_factory=time.monotonic)
+
+    @property
+    def failed(self) -> bool:
+        return self.task.done() and (self.task.cancelled() or self.task.exception() is not None)
+
+
+class Cache:
+    """Directories by digest. Idle ones go, the longest unused first, beyond either bound."""
+
+    def __init__(self, root: Path, *, idle_copies: int, idle_bytes: int) -> None:
+        self._root = root
+        self._idle_copies = idle_copies
+        self._idle_bytes = idle_bytes
+        self._slots: dict[str, _Slot] = {}
+        self._own: Path | None = None
+        self._lock: int | None = None
+
+    async def open(self) -> None:
+        """Take a directory, and remove those of processes that are gone."""
+        self._own, self._lock = await asyncio.to_thread(_take, self._root)
+
+    async def close(self) -> None:
+        """Stop what is in the making and remove everything."""
+        tasks = [slot.task for slot in self._slots.values()]
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        self._slots.clear()
+        if self._own is not None and self._lock is not None:
+            await asyncio.to_thread(shutil.rmtree, self._own, ignore_errors=True)
+            self._own.with_suffix(_LOCK).unlink(missing_ok=True)
+            os.close(self._lock)
+        self._own = self._lock = None
+
+    @asynccontextmanager
+    async def use(self, key: str, produce: Produce) -> AsyncIterator[Extracted]:
+        """Give the copy called ``key``, made by ``produce`` if there is none.
+
+        Raises what ``produce`` raised, to everybody who waited for it; the next one tries anew.
+        """
+        slot = self._slots.get(key)
+        if slot is None or slot.failed:
+            slot = self._slots[key] = _Slot(asyncio.create_task(self._make(produce)))
+        slot.users += 1
+        try:
+            yield await asyncio.shield(slot.task)
+        finally:
+            slot.users -= 1
+            slot.idle_since = time.monotonic()
+            await self._tidy(key, slot)
+
+    async def _make(self, produce: Produce) -> Extracted:
+        if self._own is None:
+            raise RuntimeError("the cache is not open")
+        directory = Path(await asyncio.to_thread(tempfile.mkdtemp, dir=self._own))
+        try:
+            size = await produce(directory)
+        except BaseException:
+            await asyncio.to_thread(shutil.rmtree, directory, ignore_errors=True)
+            raise
+        return Extracted(directory / CONTENT, size)
+
+    async def _tidy(self, key: str, slot: _Slot) -> None:
+        """Stop work that nobody waits for, forget failures, and make room."""
+        abandoned = not slot.users and not slot.task.done()
+        if (abandoned or slot.failed) and self._slots.get(key) is slot:
+            # Whoever comes now must not wait for what is being stopped.
+            del self._slots[key]
+        if abandoned:
+            slot.task.cancel()
+            await asyncio.wait([slot.task])
+        for victim in self._surplus():
+            gone = self._slots.pop(victim).task.result()
+            await asyncio.to_thread(shutil.rmtree, gone.path.parent, ignore_errors=True)
+
+    def _surplus(self) -> list[str]:
+        """Return the idle copies that are too many, or too large together."""
+        idle = {
+            key: slot
+            for key, slot in self._slots.items()
+            if not slot.users and slot.task.done() and not slot.failed
+        }
+        newest_first = sorted(idle, key=lambda key: idle[key].idle_since, reverse=True)
+        kept = 0
+        victims = []
+        for count, key in enumerate(newest_first):
+            kept += idle[key].task.result().size
+            if count >= self._idle_copies or kept > self._idle_bytes:
+                victims.append(key)
+        return victims
+
+
+CONTENT: Final = "content"
+"""Subdirectory that holds the files; its neighbours are the maker's own."""
+
+
+def _take(root: Path) -> tuple[Path, int]:
+    """Return a new directory and the descriptor whose lock says that it is in use."""
+    root.mkdir(mode=0o700, parents=True, exist_ok=True)
+    for left in root.glob(f"*{_LOCK}"):
+        _remove_if_left(left)
+    own = root / f"{os.getpid()}-{secrets.token_hex(4)}"
+    # Locked before it has the name that others look for.
+    unseen = own.with_suffix(".new")
+    descriptor = os.open(unseen, os.O_CREAT | os.O_EXCL | os.O_RDWR | os.O_CLOEXEC, 0o600)
+    fcntl.flock(descriptor, fcntl.LOCK_EX)
+    unseen.rename(own.with_suffix(_LOCK))
+    own.mkdir(mode=0o700)
+    return own, descriptor
+
+
+def _remove_if_left(lock: Path) -> None:
+    with contextlib.suppress(OSError):
+        descriptor = os.open(lock, os.O_RDWR | os.O_CLOEXEC)
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            shutil.rmtree(lock.with_suffix(""), ignore_errors=True)
+            lock.unlink(missing_ok=True)
+        finally:
+            os.close(descriptor)
+
+
+_LOCK: Final = ".lock"

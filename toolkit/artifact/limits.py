@@ -1,0 +1,19 @@
+"""How large an artifact may be: the same bounds when it is packed and when it is unpacked."""
+
+from dataclasses import dataclass
+from typing import Final
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Limits:
+    """Bounds of one artifact's content."""
+
+    entries: int = 50_000
+    """Files and directories."""
+    total_bytes: int = 1 << 30
+    file_bytes: int = 512 << 20
+    depth: int = 64
+    """Segments of a path."""
+
+
+DEFAULT: Final = Limits()

@@ -1,0 +1,18 @@
+"""One lock a key, as long as somebody holds or awaits it."""
+
+import asyncio
+from weakref import WeakValueDictionary
+
+
+class Locks:
+    """Hands out the same lock to all who ask for the same key at the same time."""
+
+    def __init__(self) -> None:
+        self._locks: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
+
+    def of(self, key: str) -> asyncio.Lock:
+        """Return the lock of ``key``."""
+        lock = self._locks.get(key)
+        if lock is None:
+            lock = self._locks[key] = asyncio.Lock()
+        return lock

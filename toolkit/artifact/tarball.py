@@ -1,0 +1,192 @@
+"""Read a gzipped tarball from a stranger, as a stream.
+
+Python's ``tarfile`` reads extended headers of any size into memory and knows forms that an
+artifact never has. This reader knows regular files, directories and links by name, and long names
+in both their forms (ustar prefix, PAX ``path``, GNU ``L``); everything else is an error. Memory is
+bounded by a chunk and by the longest name; the decompressor is asked for no more than is wanted.
+"""
+
+import tarfile
+import zlib
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import IO, Final
+
+from toolkit.artifact.threads import Checkpoint
+from toolkit.errors import TransientError
+
+REASON: Final = "ArchiveOperationFailed"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Member:
+    """One entry of a tarball; neither file nor directory is a symbolic link."""
+
+    name: str
+    size: int
+    is_file: bool
+    is_directory: bool
+    executable: bool
+
+
+class Reader:
+    """Iterates over members; the content of the current one can be read once, in order."""
+
+    def __init__(self, file: IO[bytes], *, limit: int, checkpoint: Checkpoint) -> None:
+        self._gzip = _Gunzip(file, limit)
+        self._checkpoint = checkpoint
+        self._left = 0
+        self._padding = 0
+
+    def members(self) -> Iterator[Member]:
+        """Yield the members up to the end mark.
+
+        Raises:
+            TransientError: not a tarball, cut off, or with an entry of a kind that is refused.
+        """
+        extended: dict[str, str] = {}
+        while True:
+            self._checkpoint()
+            self._skip()
+            header = self._gzip.exactly(tarfile.BLOCKSIZE)
+            if not any(header):
+                return
+            info = _parse(header)
+            if info.type in _EXTENDED:
+                extended |= self._extension(info)
+                continue
+            yield self._member(info, extended)
+            extended = {}
+
+    def content(self) -> Iterator[bytes]:
+        """Yield the content of the current member in chunks."""
+        while self._left:
+            self._checkpoint()
+            chunk = self._gzip.some(min(self._left, _CHUNK))
+            self._left -= len(chunk)
+            yield chunk
+
+    def _member(self, info: tarfile.TarInfo, extended: dict[str, str]) -> Member:
+        if info.type not in _KNOWN or any(key.startswith("GNU.sparse") for key in extended):
+            raise TransientError(
+                f"the artifact has an entry of type {info.type!r}, which is not allowed",
+                reason=REASON,
+            )
+        size = _number(extended["size"]) if "size" in extended else info.size
+        self._expect(size if info.type in _FILE else 0)
+        return Member(
+            name=extended.get("path", info.name),
+            size=self._left,
+            is_file=info.type in _FILE,
+            is_directory=info.type == tarfile.DIRTYPE,
+            executable=bool(info.mode & 0o100),
+        )
+
+    def _expect(self, size: int) -> None:
+        if size < 0:
+            raise _damaged("a size is negative")
+        self._left = size
+        self._padding = -size % tarfile.BLOCKSIZE
+
+    def _skip(self) -> None:
+        for _ in self.content():
+            pass
+        self._gzip.exactly(self._padding)
+        self._padding = 0
+
+    def _extension(self, info: tarfile.TarInfo) -> dict[str, str]:
+        """Read a header that describes the next member, or is for all of them and ignored."""
+        if not 0 <= info.size <= _LONGEST_HEADER:
+            raise _damaged("an extended header is too long")
+        self._expect(info.size)
+        data = b"".join(self.content())
+        if info.type == tarfile.GNUTYPE_LONGNAME:
+            return {"path": _text(data.rstrip(b"\0"))}
+        return _records(data) if info.type == tarfile.XHDTYPE else {}
+
+
+_CHUNK: Final = 256 << 10
+_LONGEST_HEADER: Final = 64 << 10
+_FILE: Final = (tarfile.REGTYPE, tarfile.AREGTYPE)
+_KNOWN: Final = (*_FILE, tarfile.DIRTYPE, tarfile.SYMTYPE)
+_EXTENDED: Final = (
+    tarfile.XHDTYPE,  # PAX, for the next entry
+    tarfile.XGLTYPE,  # PAX, for all entries: git archive writes the commit there
+    tarfile.GNUTYPE_LONGNAME,
+    tarfile.GNUTYPE_LONGLINK,  # a link's target, which is of no interest
+)
+
+
+class _Gunzip:
+    """Bytes out of a gzip stream, no more of them than the limit."""
+
+    def __init__(self, file: IO[bytes], limit: int) -> None:
+        self._file = file
+        self._left = limit
+        self._inflate = zlib.decompressobj(31)
+        self._input = b""
+
+    def some(self, wanted: int) -> bytes:
+        """Return between one byte and ``wanted``."""
+        while True:
+            self._input = self._input or self._file.read(_CHUNK)
+            if not self._input:
+                raise _damaged("it is cut off")
+            if self._inflate.eof:
+                self._inflate = zlib.decompressobj(31)  # gzip files may be strung together
+            try:
+                data = self._inflate.decompress(self._input, wanted)
+            except zlib.error as exc:
+                raise _damaged("it is not gzip, or its checksum is wrong") from exc
+            self._input = self._inflate.unconsumed_tail or self._inflate.unused_data
+            if data:
+                return self._count(data)
+
+    def exactly(self, wanted: int) -> bytes:
+        """Return ``wanted`` bytes."""
+        data = bytearray()
+        while len(data) < wanted:
+            data += self.some(wanted - len(data))
+        return bytes(data)
+
+    def _count(self, data: bytes) -> bytes:
+        self._left -= len(data)
+        if self._left < 0:
+            raise TransientError("the artifact unpacks to too much", reason=REASON)
+        return data
+
+
+def _parse(header: bytes) -> tarfile.TarInfo:
+    try:
+        return tarfile.TarInfo.frombuf(header, "utf-8", "surrogateescape")
+    except tarfile.HeaderError as exc:
+        raise _damaged("a header is not one") from exc
+
+
+def _records(data: bytes) -> dict[str, str]:
+    """Read PAX records, ``<length> <key>=<value>`` and a newline each (POSIX ``pax``)."""
+    records = {}
+    while data:
+        length, space, _ = data.partition(b" ")
+        size = _number(_text(length))
+        record, data = data[:size], data[size:]
+        key, equals, value = record[len(length) + 1 :].partition(b"=")
+        whole = len(record) == size and space and equals and value.endswith(b"\n")
+        if not whole:
+            raise _damaged("an extended header is malformed")
+        records[_text(key)] = _text(value[:-1])
+    return records
+
+
+def _number(text: str) -> int:
+    if not (text.isascii() and text.isdigit() and len(text) < 20):
+        raise _damaged("a number in an extended header is none")
+    return int(text)
+
+
+def _text(data: bytes) -> str:
+    return data.decode("utf-8", "surrogateescape")
+
+
+def _damaged(how: str) -> TransientError:
+    return TransientError(f"the artifact is not a readable tarball: {how}", reason=REASON)

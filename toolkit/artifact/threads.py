@@ -1,0 +1,51 @@
+"""Blocking work in a thread that ends soon after nobody waits for it any more.
+
+A thread cannot be cancelled; left to itself it would go on reading a directory that its caller has
+already removed, and hold a disk full of something unwanted. So the work is handed a checkpoint to
+call as it goes, and a cancelled caller leaves only when the thread has noticed.
+"""
+
+import asyncio
+import threading
+from collections.abc import Callable
+from typing import TypeAlias, TypeVar
+
+T = TypeVar("T")
+
+Checkpoint: TypeAlias = Callable[[], None]
+"""Raises if the work is not wanted any more; costs next to nothing."""
+
+
+class AbandonedError(Exception):
+    """Ends work that nobody waits for. It never reaches anybody."""
+
+
+def go_on() -> None:
+    """Pass the checkpoint of work that cannot be abandoned."""
+
+
+async def run(work: Callable[[Checkpoint], T]) -> T:
+    """Return what ``work`` returns; if cancelled, wait until it has stopped."""
+    abandoned = threading.Event()
+
+    def checkpoint() -> None:
+        if abandoned.is_set():
+            raise AbandonedError
+
+    task = asyncio.ensure_future(asyncio.to_thread(work, checkpoint))
+    try:
+        return await asyncio.shield(task)
+    except asyncio.CancelledError:
+        abandoned.set()
+        await _settle(task)
+        raise
+
+
+async def _settle(task: asyncio.Future[T]) -> None:
+    """Wait for ``task`` however often we are cancelled meanwhile; its outcome is not wanted."""
+    while not task.done():
+        try:
+            await asyncio.wait([task])
+        except asyncio.CancelledError:
+            continue
+    task.exception()
