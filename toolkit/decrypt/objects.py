@@ -30,11 +30,11 @@ def decrypt_object(obj: Json, keys: KeyRing) -> Json:
     The argument is not changed, and is itself returned where there is nothing to decrypt.
 
     Raises:
-        DecryptionError: a document cannot be decrypted; names the object and the key.
+        DecryptionError: a document cannot be decrypted; names the key; the caller names the object.
     """
     if obj.get("kind") != "Secret" or _opted_out(obj):
         return obj
-    opened = {name: _open(obj, name, raw, keys) for name, raw in _documents(obj)}
+    opened = {name: _open(name, raw, keys) for name, raw in _documents(obj)}
     if not opened:
         return obj
     data = {**(obj.get("data") or {})}
@@ -63,14 +63,14 @@ def find_ciphertext(obj: Json) -> str | None:
     return next((f"data.{name}" for name, _ in _ciphertexts(obj)), None)
 
 
-def _open(obj: Json, name: str, raw: bytes, keys: KeyRing) -> bytes:
+def _open(name: str, raw: bytes, keys: KeyRing) -> bytes:
     try:
         for _ in range(MAX_NESTING):
             if (form := sops.detect(raw)) is None:
                 break
             raw = sops.decrypt(raw, form, keys, output=sops.format_of(name))
     except DecryptionError as exc:
-        raise DecryptionError(f"{objects.ref_of(obj)}: cannot decrypt '{name}': {exc}") from exc
+        raise DecryptionError(f"the value of '{name}': {exc}") from exc
     return raw
 
 
