@@ -1,0 +1,334 @@
+"""Waiting for health: what is waited for, how it ends, and that it holds nobody else up."""
+
+import asyncio
+import secrets
+from collections.abc import AsyncIterator, Mapping
+from typing import Any
+
+import pytest
+import pytest_asyncio
+import yaml
+
+from controlplane.plane import ControlPlane
+from tests.e2e.conftest import (
+    CONFIG_MAP,
+    DEPLOYMENT,
+    EVENT,
+    GIT_REPOSITORY,
+    KUSTOMIZATION,
+    Space,
+    World,
+    condition,
+    config_map,
+    deployment,
+    is_ready,
+)
+from toolkit.objects import Json, dig
+
+pytestmark = pytest.mark.asyncio(loop_scope="session")
+
+PHASES = {
+    "apiVersion": "v1",
+    "kind": "ConfigMap",
+    "current": "data.phase == 'done'",
+    "failed": "data.phase == 'broken'",
+    "inProgress": "data.phase == 'working'",
+}
+"""ConfigMaps as work whose progress somebody else notes under ``phase``."""
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="session", autouse=True)
+async def overdue(world: World, control_plane: ControlPlane) -> AsyncIterator[Space]:
+    """Begin a wait that nothing ends but its timeout, of which the last test sees the outcome."""
+    space = Space(world=world, namespace=f"test-{secrets.token_hex(4)}")
+    control_plane.kubectl("create", "namespace", space.namespace)
+    await commit(space, {"web.yaml": unschedulable("web"), "a.yaml": config_map("fine")})
+    await space.world.apply(space.kustomization(wait=True, timeout="5s", retryInterval="10m"))
+    yield space
+    control_plane.kubectl("delete", "namespace", space.namespace, "--wait=false")
+
+
+async def commit(space: Space, files: Mapping[str, str | None]) -> str:
+    """Commit to the space's only repository and return once that is fetched."""
+    if space.repositories:
+        made = space.repositories[0].commit(files)
+        await space.request(GIT_REPOSITORY)
+    else:
+        made = space.repository().commit(files)
+        await space.world.apply(space.source(space.repositories[0]))
+    await space.ready(GIT_REPOSITORY, revision=made)
+    return made
+
+
+def unschedulable(name: str) -> str:
+    """Return a Deployment whose pods never find a node."""
+    obj = yaml.safe_load(deployment(name))
+    obj["spec"]["template"]["spec"]["nodeSelector"] = {"example.org/no-such": "node"}
+    return yaml.safe_dump(obj)
+
+
+async def note(space: Space, name: str, phase: str) -> None:
+    """Note the progress of a ConfigMap as its controller would."""
+    await space.world.until(CONFIG_MAP, space.namespace, name, bool)
+    await space.world.api.patch(
+        CONFIG_MAP,
+        name,
+        space.namespace,
+        {"data": {"phase": phase}},
+        strategy="merge",
+        manager="worker",
+    )
+
+
+async def waiting(space: Space, name: str = "app", *, revision: str = "") -> Json:
+    """Return the Kustomization once it waits for health."""
+
+    def holds(obj: Json) -> bool:
+        ready = condition(obj, "Ready")
+        attempted = dig(obj, "status", "lastAttemptedRevision", default="")
+        return "Running health checks" in ready.get("message", "") and revision in attempted
+
+    return await space.world.until(KUSTOMIZATION, space.namespace, name, holds)
+
+
+async def unhealthy(space: Space, name: str = "app") -> Json:
+    """Return the Kustomization once its health check has failed."""
+    return await space.refused(name=name, saying="health check failed")
+
+
+async def told(space: Space, message: str) -> Json:
+    """Return the event about the Kustomization that says something."""
+    selector = "involvedObject.kind=Kustomization,involvedObject.name=app"
+    seen: list[str] = []
+    for _ in range(100):
+        events = await space.world.api.list(EVENT, space.namespace, field_selector=selector)
+        for event in events:
+            if message in event["message"]:
+                return event
+        seen = [event["message"] for event in events]
+        await asyncio.sleep(0.1)
+    pytest.fail(f"no event says {message!r}, only {seen}")
+
+
+async def test_wait_shows_what_it_does_and_ends_when_the_last_object_is_healthy(
+    space: Space,
+) -> None:
+    made = await commit(
+        space, {"a.yaml": config_map("job", kind="migration"), "w.yaml": deployment("web")}
+    )
+    await space.world.apply(space.kustomization(wait=True, healthCheckExprs=[PHASES]))
+    before = await waiting(space)
+    await note(space, "job", "working")
+    await asyncio.sleep(0.5)
+    meanwhile = await space.get(KUSTOMIZATION, "app")
+    await note(space, "job", "done")
+    after = await space.ready(revision=made)
+
+    message = f"Running health checks for revision main@sha1:{made} with a timeout of 9m30s"
+    assert condition(before, "Ready")["message"] == message
+    assert condition(before, "Ready")["status"] == "Unknown"
+    assert condition(before, "Ready")["reason"] == "Progressing"
+    assert condition(before, "Reconciling")["status"] == "True"
+    assert condition(meanwhile, "Ready") == condition(before, "Ready")
+    assert condition(after, "Healthy")["status"] == "True"
+    assert not condition(after, "Reconciling")
+
+
+async def test_failed_object_ends_the_wait_and_is_named(space: Space) -> None:
+    await commit(
+        space, {"job.yaml": config_map("job", kind="migration"), "web.yaml": unschedulable("web")}
+    )
+    await space.world.apply(
+        space.kustomization(wait=True, retryInterval="10m", healthCheckExprs=[PHASES])
+    )
+    await waiting(space)
+
+    await note(space, "job", "broken")
+    obj = await unhealthy(space)
+
+    message = condition(obj, "Ready")["message"]
+    assert f"ConfigMap/{space.namespace}/job status: 'Failed'" in message
+    assert f"Deployment/{space.namespace}/web status: 'InProgress'" in message
+    assert "failed early due to" in message
+    assert condition(obj, "Ready")["reason"] == "HealthCheckFailed"
+    assert condition(obj, "Healthy")["status"] == "False"
+    assert condition(obj, "Healthy")["reason"] == "HealthCheckFailed"
+    assert condition(obj, "Reconciling")["reason"] == "ProgressingWithRetry"
+    assert obj["status"]["history"][0]["lastReconciledStatus"] == "HealthCheckFailed"
+    assert "lastAppliedRevision" not in obj["status"]
+    assert len(obj["status"]["inventory"]["entries"]) == 2
+
+
+async def test_failed_job_fails_the_check(space: Space) -> None:
+    job = {
+        "apiVersion": "batch/v1",
+        "kind": "Job",
+        "metadata": {"name": "migrate"},
+        "spec": {
+            "activeDeadlineSeconds": 1,
+            "template": {
+                "spec": {
+                    "restartPolicy": "Never",
+                    "nodeSelector": {"example.org/no-such": "node"},
+                    "containers": [{"name": "a", "image": "registry.example/a"}],
+                }
+            },
+        },
+    }
+    await commit(space, {"job.yaml": yaml.safe_dump(job)})
+    await space.world.apply(space.kustomization(wait=True, retryInterval="10m"))
+
+    obj = await unhealthy(space)
+
+    assert f"Job/{space.namespace}/migrate status: 'Failed'" in condition(obj, "Ready")["message"]
+
+
+async def test_failed_check_recovers_at_the_retry_interval(space: Space) -> None:
+    made = await commit(space, {"job.yaml": config_map("job", kind="migration")})
+    await space.world.apply(
+        space.kustomization(wait=True, retryInterval="1s", healthCheckExprs=[PHASES])
+    )
+    await waiting(space)
+    await note(space, "job", "broken")
+    await unhealthy(space)
+
+    await note(space, "job", "done")
+    obj = await space.ready(revision=made)
+
+    assert condition(obj, "Healthy")["status"] == "True"
+    await told(space, "Health check passed in")
+
+
+async def test_new_commit_ends_the_wait_for_the_old_one(space: Space) -> None:
+    old = await commit(space, {"web.yaml": unschedulable("web")})
+    await space.world.apply(space.kustomization(wait=True, timeout="5m"))
+    await waiting(space, revision=old)
+
+    new = await commit(space, {"web.yaml": deployment("web")})
+    obj = await space.ready(revision=new)
+
+    outcomes = [e["lastReconciledStatus"] for e in obj["status"]["history"]]
+    assert outcomes == ["ReconciliationSucceeded"]
+    assert (await space.get(DEPLOYMENT, "web"))["status"]["availableReplicas"] == 1
+
+
+async def test_waits_hold_no_worker(space: Space) -> None:
+    await commit(space, {"web.yaml": unschedulable("web"), "other/a.yaml": config_map("a")})
+    stuck = [f"stuck-{n}" for n in range(6)]  # more than there are workers
+    await space.world.apply(
+        *(space.kustomization(n, namePrefix=f"{n}-", wait=True, timeout="5m") for n in stuck)
+    )
+    for name in stuck:
+        await waiting(space, name)
+
+    await space.world.apply(space.kustomization(path="./other", wait=True))
+    await space.ready()
+
+    states = [condition(await space.get(KUSTOMIZATION, name), "Ready")["status"] for name in stuck]
+    assert states == ["Unknown"] * len(stuck)
+
+
+async def test_health_checks_concern_the_named_objects_alone(space: Space) -> None:
+    made = await commit(
+        space, {"web.yaml": unschedulable("web"), "a.yaml": config_map("job", kind="migration")}
+    )
+    checks = [
+        {"apiVersion": "v1", "kind": "ConfigMap", "name": "job"},
+        # not ours: somebody else makes it later
+        {"kind": "ConfigMap", "name": "elsewhere", "namespace": space.namespace},
+    ]
+    await space.world.apply(
+        space.kustomization(healthChecks=checks, healthCheckExprs=[PHASES], timeout="5m")
+    )
+    await waiting(space)
+    await note(space, "job", "done")
+    await asyncio.sleep(0.5)
+    still = await space.get(KUSTOMIZATION, "app")
+    await space.world.apply(
+        {
+            "apiVersion": "v1",
+            "kind": "ConfigMap",
+            "metadata": {"name": "elsewhere", "namespace": space.namespace},
+            "data": {"phase": "done"},
+        }
+    )
+    obj = await space.ready(revision=made)
+
+    assert condition(still, "Ready")["status"] == "Unknown"
+    assert condition(obj, "Healthy")["status"] == "True"
+    assert not dig(await space.get(DEPLOYMENT, "web"), "status", "availableReplicas", default=0)
+
+
+async def test_health_is_forgotten_when_nobody_asks_for_it(space: Space) -> None:
+    await commit(space, {"a.yaml": config_map("job", kind="migration")})
+    await space.world.apply(
+        space.kustomization(wait=True, retryInterval="10m", healthCheckExprs=[PHASES])
+    )
+    await waiting(space)
+    await note(space, "job", "broken")
+    await unhealthy(space)
+
+    await space.world.api.patch(
+        KUSTOMIZATION, "app", space.namespace, {"spec": {"wait": False}}, strategy="merge"
+    )
+    obj = await space.ready()
+
+    assert not condition(obj, "Healthy")
+
+
+@pytest.mark.parametrize("field", ["healthCheckExprs", "dependsOn"])
+async def test_broken_expression_stalls_until_it_is_edited(space: Space, field: str) -> None:
+    spec: dict[str, Any] = {
+        "healthCheckExprs": [{"apiVersion": "v1", "kind": "ConfigMap", "current": "data.phase =="}],
+        "dependsOn": [{"name": "other", "readyExpr": "dep.status.ready =="}],
+    }
+    await commit(space, {"a.yaml": config_map("a")})
+
+    await space.world.apply(space.kustomization(wait=True, **{field: spec[field]}))
+    obj = await space.refused()
+    await space.world.api.patch(
+        KUSTOMIZATION, "app", space.namespace, {"spec": {field: None}}, strategy="merge"
+    )
+    mended = await space.ready()
+
+    assert condition(obj, "Ready")["reason"] == "InvalidCELExpression"
+    assert condition(obj, "Stalled")["status"] == "True"
+    assert not condition(obj, "Reconciling")
+    assert not condition(mended, "Stalled")
+
+
+async def test_job_that_cleans_up_after_itself_counts_as_done(space: Space) -> None:
+    job = {
+        "apiVersion": "batch/v1",
+        "kind": "Job",
+        "metadata": {"name": "migrate"},
+        "spec": {
+            "ttlSecondsAfterFinished": 0,
+            "template": {
+                "metadata": {"annotations": {"kwok.x-k8s.io/complete": "true"}},
+                "spec": {
+                    "restartPolicy": "Never",
+                    "containers": [{"name": "a", "image": "registry.example/a"}],
+                },
+            },
+        },
+    }
+    made = await commit(space, {"job.yaml": yaml.safe_dump(job)})
+
+    await space.world.apply(space.kustomization(wait=True))
+
+    await space.ready(revision=made)
+
+
+async def test_wait_ends_at_its_timeout_and_names_what_is_missing(overdue: Space) -> None:
+    obj = await unhealthy(overdue)
+
+    ready = condition(obj, "Ready")
+    # a timeout of less than 30 s counts as 30 s
+    assert ready["message"].startswith("health check failed after 30")
+    assert f"timeout waiting for: [Deployment/{overdue.namespace}/web" in ready["message"]
+    assert "fine" not in ready["message"]
+    assert ready["reason"] == "HealthCheckFailed"
+    assert condition(obj, "Healthy")["status"] == "False"
+    assert not is_ready(obj)
+    assert await overdue.world.exists(CONFIG_MAP, overdue.namespace, "fine")
