@@ -137,7 +137,7 @@ def _passes(  # noqa: PLR0913, PLR0917 - what the passes are made of
         sources=reader,
         gate=dependencies.Gate(lookup=lookup, sources=reader, cross_namespace=cross_namespace),
         secrets=Secrets(manager.client),
-        renderer=Renderer(pool=pool, fetcher=fetcher),
+        renderer=Renderer(pool=pool, fetcher=fetcher, strict=settings.strict_substitution),
         clusters=clusters,
         identities=identities,
         memory=memory,

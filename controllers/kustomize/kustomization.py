@@ -24,7 +24,7 @@ from controllers.kustomize.settings import Settings
 from controllers.kustomize.sources import SourceReader, Sources
 from crds.kustomize import Kustomization
 from toolkit import inventory
-from toolkit.apply import health, prune, ssa
+from toolkit.apply import health, prune, ssa, wait
 from toolkit.apply.changes import ApplyError, ChangeSet
 from toolkit.errors import TransientError
 from toolkit.kube.client import Client
@@ -65,7 +65,9 @@ class KustomizationReconciler:
         if applied is None or not applied.stands(fingerprint, rec.triggers):
             applied = await self._apply(rec, sources, given, cluster, fingerprint)
             self.memory.put(rec.key, applied)
-        return await settling.settle(rec, sources, cluster, applied)
+        return await settling.settle(
+            rec, sources, cluster, applied, fail_fast=self.settings.fail_fast
+        )
 
     async def _apply(
         self, rec: Pass, sources: Sources, given: inputs.Inputs, cluster: Cluster, fingerprint: str
@@ -93,7 +95,7 @@ class KustomizationReconciler:
             started=started,
             inventory=kept,
             awaited=settling.awaited(obj, changes),
-            may_vanish=settling.may_vanish(objects),
+            may_vanish=wait.vanishing(objects),
         )
 
     async def _write(  # noqa: PLR0913, PLR0917 - who, where, what, and what was there
@@ -132,8 +134,10 @@ class KustomizationReconciler:
         except BaseException:
             cluster.live.release(rec.key)
             raise
+        # kinds that this very set defines can be watched only now
+        cluster.live.ensure(rec.key, {ref.gvk for ref in changes.refs})
         cluster.live.expect(rec.key, changes.known)
-        reporting.report_changes(rec, cluster, changes.lines)
+        reporting.report_changes(rec, cluster, changes.lines if changes.changed else ())
         return changes
 
     async def _prune(

@@ -50,7 +50,7 @@ class Renderer:
 
     pool: WorkerPool
     fetcher: Fetcher
-    strict: bool = True
+    strict: bool
 
     async def render(
         self, obj: Kustomization, sources: Sources, inputs: Inputs, *, seconds: float

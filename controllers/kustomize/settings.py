@@ -8,6 +8,7 @@ from crds.kustomize import Kustomization
 from crds.kustomize_parts import IgnoreRule
 from toolkit.apply.ignore import IgnoreRule as ApplyRule
 from toolkit.apply.options import ApplyOptions
+from toolkit.apply.order import GroupKind
 from toolkit.apply.ownership import Owner
 from toolkit.apply.selector import Selector
 from toolkit.kube.options import Options
@@ -18,11 +19,22 @@ class Settings:
     """The settings that a pass needs."""
 
     concurrent_ssa: int
+    overridden: frozenset[str] = frozenset()
+    custom_stage_kinds: frozenset[GroupKind] = frozenset()
+    fail_fast: bool = True
+    strict_substitution: bool = True
 
     @classmethod
     def of(cls, options: Options) -> "Settings":
-        """Take them from the flags."""
-        return cls(concurrent_ssa=options.concurrent_ssa)
+        """Take them from the flags; feature gates are Flux's (kustomize-controller 1.9)."""
+        gates = options.feature_gates
+        return cls(
+            concurrent_ssa=options.concurrent_ssa,
+            overridden=frozenset(options.override_manager),
+            custom_stage_kinds=frozenset(map(_group_kind, options.custom_apply_stage_kinds)),
+            fail_fast=not gates.get("DisableFailFastBehavior", False),
+            strict_substitution=gates.get("StrictPostBuildSubstitutions", True),
+        )
 
     def apply_options(self, obj: Kustomization, *, recheck: bool = False) -> ApplyOptions:
         """Return how the objects of this Kustomization are applied.
@@ -34,8 +46,16 @@ class Settings:
             force=obj.spec.force,
             recheck=recheck,
             ignore=tuple(_ignore(rule) for rule in obj.spec.ignore),
+            overridden=self.overridden,
+            custom_stage_kinds=self.custom_stage_kinds,
             concurrency=self.concurrent_ssa,
         )
+
+
+def _group_kind(text: str) -> GroupKind:
+    """Read ``group/Kind``, or ``Kind`` of the core group."""
+    group, _, kind = text.rpartition("/")
+    return group, kind
 
 
 def _ignore(rule: IgnoreRule) -> ApplyRule:

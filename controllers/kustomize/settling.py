@@ -5,7 +5,6 @@ start the next one when the verdict is there. At every interval health is looked
 watches' memory, which costs no request.
 """
 
-from collections.abc import Iterable
 from typing import Final
 
 from controllers.kustomize import reporting
@@ -16,11 +15,10 @@ from crds.kustomize import Kustomization
 from crds.meta import NamespacedObjectKindReference, format_duration
 from toolkit import inventory
 from toolkit.apply.changes import ChangeSet
-from toolkit.apply.order import Identity
 from toolkit.apply.wait import Verdict
 from toolkit.errors import TransientError
 from toolkit.kube.controller import Outcome, Reconciliation
-from toolkit.objects import GroupVersionKind, Json, ObjectRef, dig, ref_of
+from toolkit.objects import GroupVersionKind, ObjectRef
 
 Pass = Reconciliation[Kustomization]
 
@@ -47,23 +45,18 @@ def awaited(obj: Kustomization, changes: ChangeSet) -> tuple[ObjectRef, ...]:
     return tuple(ref for ref in refs if ref.identity != (*own, obj.metadata.name))
 
 
-def may_vanish(objects: Iterable[Json]) -> frozenset[Identity]:
-    """Return the Jobs that delete themselves when they are done."""
-    return frozenset(
-        ref_of(obj).identity
-        for obj in objects
-        if obj.get("kind") == "Job" and dig(obj, "spec", "ttlSecondsAfterFinished") is not None
-    )
-
-
-async def settle(rec: Pass, sources: Sources, cluster: Cluster, applied: Applied) -> Outcome:
+async def settle(
+    rec: Pass, sources: Sources, cluster: Cluster, applied: Applied, *, fail_fast: bool
+) -> Outcome:
     """Conclude the pass by the health of what was applied.
+
+    With ``fail_fast`` one failed object ends the wait.
 
     Raises:
         HealthCheckError: an object failed, or the time is up.
     """
     if applied.awaited:
-        verdict = _verdict(rec, cluster, applied)
+        verdict = _verdict(rec, cluster, applied, fail_fast=fail_fast)
         if verdict.state == "waiting":
             applied.settled = False
             message = reporting.progress_message(rec.obj, sources)
@@ -80,7 +73,7 @@ async def settle(rec: Pass, sources: Sources, cluster: Cluster, applied: Applied
     return _concluded(rec, sources, applied)
 
 
-def _verdict(rec: Pass, cluster: Cluster, applied: Applied) -> Verdict:
+def _verdict(rec: Pass, cluster: Cluster, applied: Applied, *, fail_fast: bool) -> Verdict:
     """Return how the wait stands; begin one if none is under way."""
     unwatched = cluster.live.unwatched(rec.key)
     applied_here = {ref.identity for ref in applied.inventory}
@@ -100,6 +93,7 @@ def _verdict(rec: Pass, cluster: Cluster, applied: Applied) -> Verdict:
         applied.awaited,
         timeout=rec.obj.spec.timeout_seconds,
         may_vanish=applied.may_vanish,
+        fail_fast=fail_fast,
     )
 
 

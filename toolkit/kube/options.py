@@ -45,6 +45,8 @@ class Options:
     insecure_allow_http: bool = True
     no_remote_bases: bool = False
     concurrent_ssa: int = 4
+    override_manager: tuple[str, ...] = ()
+    custom_apply_stage_kinds: tuple[str, ...] = ()
     storage_path: str = ""
     storage_addr: str = ":9090"
     storage_adv_addr: str = ""
@@ -189,6 +191,20 @@ FLAGS: Final = (
         _APPLY,
     ),
     Flag("concurrent-ssa", int, "4", "objects of one Kustomization applied at once", _APPLY),
+    Flag(
+        "override-manager",
+        _names,
+        "",
+        "field managers whose fields are taken over besides kubectl's, comma-separated",
+        _APPLY,
+    ),
+    Flag(
+        "custom-apply-stage-kinds",
+        _names,
+        "",
+        "kinds to apply before the rest, as group/Kind, comma-separated",
+        _APPLY,
+    ),
     # Artifacts.
     Flag("storage-path", str, "", "directory of the artifact store", _SOURCE),
     Flag("storage-addr", str, ":9090", "address of the artifact server", _SOURCE),
