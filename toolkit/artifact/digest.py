@@ -5,7 +5,6 @@ the same inode, size, modification and change time as when it was read has the s
 of a disk that forgets silently; everything is read again after a restart.
 """
 
-import asyncio
 import hashlib
 import os
 from io import FileIO
@@ -27,18 +26,11 @@ class Digests:
         self._known: dict[str, tuple[_Identity, str]] = {}
         self._locks = Locks()
 
-    async def of(self, path: Path, algorithm: str = ALGORITHMS[0]) -> str:
-        """Return ``<algorithm>:<hex>`` of a file.
-
-        Raises:
-            OSError: it is not there, or cannot be read.
-        """
-        file = await asyncio.to_thread(path.open, "rb", buffering=0)
-        with file:
-            return await self.of_open(path, file, algorithm)
-
     async def of_open(self, path: Path, file: FileIO, algorithm: str = ALGORITHMS[0]) -> str:
-        """Return the digest of what ``file``, opened at ``path``, holds; its position moves."""
+        """Return ``<algorithm>:<hex>`` of what ``file``, opened at ``path``, holds.
+
+        Those who ask at the same time wait for one reading. The position of the file moves.
+        """
         async with self._locks.of(str(path)):
             if known := self._recall(path, file, algorithm):
                 return known
@@ -51,7 +43,7 @@ class Digests:
         algorithm: str = ALGORITHMS[0],
         checkpoint: Checkpoint = threads.go_on,
     ) -> str:
-        """Return the digest like ``of_open``, blocking."""
+        """Return the same, blocking."""
         if known := self._recall(path, file, algorithm):
             return known
         before = _identity(file)

@@ -141,16 +141,11 @@ class Storage:
         """
         try:
             path = self.path(artifact)
-            algorithm = artifact.digest.partition(":")[0]
-            if algorithm not in ALGORITHMS:
-                return False
-            if await self._digests.of(path, algorithm) != artifact.digest:
-                return False
-            # Whoever took over a directory of Flux's finds no digests in it.
-            await asyncio.to_thread(_vouch, path, artifact.digest)
+            return await threads.run(
+                lambda checkpoint: self._intact(path, artifact.digest, checkpoint)
+            )
         except (OSError, StalledError):
             return False
-        return True
 
     async def collect(self, owner: Owner, *, current: Artifact | None) -> tuple[str, ...]:
         """Delete artifacts past their retention, never ``current``; return their names.
@@ -217,6 +212,13 @@ class Storage:
         """
         return self.root / layout.require_path(artifact.path)
 
+    def _intact(self, path: Path, digest: str, checkpoint: Checkpoint) -> bool:
+        if not self._holds(path, digest, checkpoint):
+            return False
+        # Whoever took over a directory of Flux's finds no digests in it.
+        _vouch(path, digest)
+        return True
+
     def _write(
         self, target: Path, tree: Path, ignore: Ignore, checkpoint: Checkpoint
     ) -> tuple[Packed, float]:
@@ -235,9 +237,13 @@ class Storage:
         return packed, target.stat().st_mtime
 
     def _holds(self, target: Path, digest: str, checkpoint: Checkpoint) -> bool:
+        algorithm = digest.partition(":")[0]
         try:
             with target.open("rb", buffering=0) as file:
-                return self._digests.measure(target, file, checkpoint=checkpoint) == digest
+                return (
+                    algorithm in ALGORITHMS
+                    and self._digests.measure(target, file, algorithm, checkpoint) == digest
+                )
         except FileNotFoundError:
             return False
 

@@ -97,8 +97,3 @@ async def test_a_forgotten_file_is_read_again(path: Path) -> None:
     await digest(digests, path)
 
     assert Counted.total == 2 * len(CONTENT)
-
-
-async def test_a_missing_file_is_an_error(tmp_path: Path) -> None:
-    with pytest.raises(FileNotFoundError):
-        await Digests().of(tmp_path / "nothing")
