@@ -180,6 +180,9 @@ class Artifact(ApiStruct, frozen=True, kw_only=True):
     """Facts about the upstream object, such as OCI annotations."""
 
 
+VERIFIED: Final = "source.penstock.dev/verified"
+"""Artifact metadata: who signed what the artifact holds, in words; absent if nobody had to."""
+
 _UNITS: Final = {
     "ns": 1e-9,
     "us": 1e-6,

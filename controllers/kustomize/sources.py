@@ -4,12 +4,12 @@
 revision of a composed build names every part, so a change of any part is a new revision.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Protocol
 
 from crds.kustomize import Kustomization
-from crds.meta import Artifact, Condition, ObjectMeta
+from crds.meta import VERIFIED, Artifact, ObjectMeta
 from toolkit.errors import StalledError, WaitingError
 from toolkit.kube.informer import Informer
 from toolkit.objects import GroupVersionKind, ObjectKey, ObjectRef
@@ -19,8 +19,6 @@ from toolkit.policy.references import require_reference
 class _Status(Protocol):
     @property
     def artifact(self) -> Artifact | None: ...
-    @property
-    def conditions(self) -> Sequence[Condition]: ...
 
 
 class SourceView(Protocol):
@@ -32,7 +30,7 @@ class SourceView(Protocol):
 
     @property
     def status(self) -> _Status:
-        """Return the artifact and the conditions."""
+        """Return what was stored last."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,7 +40,14 @@ class Mount:
     path: str
     ref: ObjectRef
     artifact: Artifact
-    verified: str = ""
+
+    @property
+    def verified(self) -> str:
+        """Return who signed this artifact, in words; empty if nobody had to.
+
+        The condition SourceVerified tells of the latest revision, which need not be this one.
+        """
+        return (self.artifact.metadata or {}).get(VERIFIED, "")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -99,9 +104,8 @@ class SourceReader:
             WaitingError: a source does not exist or has no artifact yet.
         """
         mounts = tuple(
-            Mount(path=path, ref=ref, artifact=artifact, verified=verified)
+            Mount(path=path, ref=ref, artifact=self._artifact(obj, ref))
             for path, ref in self.references(obj)
-            for artifact, verified in [self._artifact(obj, ref)]
         )
         return Sources(mounts=mounts)
 
@@ -120,7 +124,7 @@ class SourceReader:
             )
         return ObjectRef(self._informers[kind][0], namespace, name)
 
-    def _artifact(self, obj: Kustomization, ref: ObjectRef) -> tuple[Artifact, str]:
+    def _artifact(self, obj: Kustomization, ref: ObjectRef) -> Artifact:
         holder = ObjectRef(
             GroupVersionKind("kustomize.toolkit.fluxcd.io", "v1", "Kustomization"),
             obj.metadata.namespace,
@@ -138,11 +142,4 @@ class SourceReader:
             raise WaitingError(
                 "Source is not ready, artifact not found, retrying in 30s", reason="ArtifactFailed"
             )
-        return source.status.artifact, _verified(source)
-
-
-def _verified(source: SourceView) -> str:
-    for condition in source.status.conditions:
-        if condition.type == "SourceVerified" and condition.status == "True":
-            return str(condition.message)
-    return ""
+        return source.status.artifact

@@ -80,6 +80,7 @@ async def start(manager: Manager, options: Options) -> None:
         secrets=secrets,
         storage=storage,
         lookup=lookup,
+        plain_http=options.insecure_allow_http,
     )
     reconciler = SourceReconciler(git, storage, scratch=scratch)
     controller = Controller(

@@ -2,27 +2,28 @@
 
 Nothing is fetched when ``ls-remote`` shows the revision that is already stored. Git itself runs in
 killable workers (``toolkit.remote.git``), so a slow or lying server costs a worker, not the loop.
+
+The keys that signatures are checked against are read in every pass, and the artifact remembers
+which version of them it was checked against: new keys, or another mode, mean to check again.
 """
 
 import asyncio
-import shutil
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final, Literal
 
 import msgspec
 
+from controllers.source import includes
 from controllers.source.reconciler import Fetched, Upstream
 from crds.kind import Kind
-from crds.meta import Artifact
+from crds.meta import VERIFIED, Artifact
 from crds.source import GitRepository
-from toolkit.artifact import archive
 from toolkit.artifact.ignore import Ignore
 from toolkit.artifact.storage import Storage
 from toolkit.errors import StalledError, TransientError
-from toolkit.kube.secrets import Secrets
-from toolkit.objects import ObjectKey
+from toolkit.kube.secrets import SECRET, Data, Secrets
 from toolkit.remote.git import Checkout, GitAuth, GitClient, GitReference, Proxy, Resolved
 from toolkit.remote.github import GitHubApp, GitHubTokens
 from toolkit.verify import git as verification
@@ -32,40 +33,47 @@ GENERIC_PROVIDERS: Final = frozenset({"", "generic", "github"})
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GitUpstream(Upstream):
-    """The resolved commit, the credentials that resolved it, and the artifacts to include."""
+    """The resolved commit, what resolved it and what verifies it, and the artifacts to include."""
 
     resolved: Resolved
     auth: GitAuth
-    includes: tuple[Artifact, ...] = ()
+    keys: Mapping[str, bytes] = field(default_factory=dict, repr=False)
+    included: tuple[Artifact, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GitRepositorySource:
-    """``Source`` for GitRepository.
-
-    ``lookup`` returns the GitRepository of a key as the informer last saw it.
-    """
+    """``Source`` for GitRepository; ``plain_http`` is whether servers without TLS are asked."""
 
     kind: Kind[GitRepository]
     git: GitClient
     tokens: GitHubTokens
     secrets: Secrets
     storage: Storage
-    lookup: Callable[[ObjectKey], GitRepository | None]
+    lookup: includes.Lookup
+    plain_http: bool = True
 
     async def resolve(self, obj: GitRepository) -> GitUpstream:
         """Ask the server where the reference points; nothing is fetched."""
+        if _scheme(obj.spec.url) == "http" and not self.plain_http:
+            raise StalledError(
+                "spec.url is plain HTTP, which --insecure-allow-http=false forbids",
+                reason="InsecureConnectionsDisallowed",
+            )
         auth = await self._auth(obj)
+        keys = await self._keys(obj)
         resolved = await self.git.resolve(
             obj.spec.url, reference(obj), auth, timeout=obj.spec.timeout_seconds
         )
-        includes = tuple(self._included(obj))
+        included = await includes.find(obj, self.lookup, self.storage)
         return GitUpstream(
             revision=resolved.revision,
             resolved=resolved,
             auth=auth,
-            includes=includes,
-            observed=_observed(obj, includes),
+            keys=keys.values if keys else {},
+            included=included,
+            observed=_observed(obj, included),
+            trust=f"{_mode(obj)} {keys.version}" if keys else "",
         )
 
     async def fetch(self, obj: GitRepository, upstream: GitUpstream, into: Path) -> Fetched:
@@ -80,16 +88,15 @@ class GitRepositorySource:
             sparse=tuple(spec.sparse_checkout),
             timeout=spec.timeout_seconds,
         )
-        verified = await self._verify(obj, checkout)
-        for include, artifact in zip(spec.include, upstream.includes, strict=True):
-            await asyncio.to_thread(
-                self._copy_include, artifact, include.from_path, into, include.target
-            )
+        verified = await self._verify(obj, checkout, upstream.keys)
+        for include, artifact in zip(spec.include, upstream.included, strict=True):
+            await asyncio.to_thread(includes.copy, self.storage, artifact, include, into)
         return Fetched(
             filename=f"{checkout.commit}.tar.gz",
             summary=f"stored artifact for commit '{checkout.subject}'",
             ignore=Ignore.from_rules(spec.ignore or None),
             verified=verified,
+            vouched=all(VERIFIED in artifact.metadata for artifact in upstream.included),
         )
 
     async def _auth(self, obj: GitRepository) -> GitAuth:
@@ -114,47 +121,29 @@ class GitRepositorySource:
         if spec.provider == "github":
             app = GitHubApp.from_secret(data)
             return await self.tokens.auth(app, proxy=proxy, timeout=spec.timeout_seconds)
+        if "githubAppID" in data:
+            raise TransientError(
+                "the secret holds a GitHub App: set spec.provider to 'github' to use it",
+                reason="InvalidProviderConfiguration",
+            )
         auth = GitAuth.from_secret(data, scheme=_scheme(spec.url))
         return auth.through(proxy) if proxy else auth
 
-    async def _verify(self, obj: GitRepository, checkout: Checkout) -> str:
-        verify = obj.spec.verify
-        if verify is None:
-            return ""
-        keys = await self.secrets.read(
-            obj.metadata.namespace, verify.secret_ref.name, reason="VerificationError"
+    async def _keys(self, obj: GitRepository) -> Data | None:
+        if obj.spec.verify is None:
+            return None
+        name = obj.spec.verify.secret_ref.name
+        return await self.secrets.data(
+            SECRET, obj.metadata.namespace, name, reason="VerificationError"
         )
-        proof = await asyncio.to_thread(verification.verify, checkout, mode=verify.mode, keys=keys)
+
+    async def _verify(
+        self, obj: GitRepository, checkout: Checkout, keys: Mapping[str, bytes]
+    ) -> str:
+        if obj.spec.verify is None:
+            return ""
+        proof = await asyncio.to_thread(verification.verify, checkout, mode=_mode(obj), keys=keys)
         return proof.message
-
-    def _included(self, obj: GitRepository) -> list[Artifact]:
-        found = []
-        for include in obj.spec.include:
-            key = ObjectKey(obj.metadata.namespace, include.repository.name)
-            other = self.lookup(key)
-            if other is None or other.status.artifact is None:
-                raise TransientError(
-                    f"spec.include: GitRepository '{key}' has no artifact yet",
-                    reason="IncludeUnavailable",
-                )
-            found.append(other.status.artifact)
-        return found
-
-    def _copy_include(self, artifact: Artifact, source: str, tree: Path, target: str) -> None:
-        """Copy ``source`` of an artifact to ``target`` of the tree; neither may leave its root."""
-        destination = _inside(tree, target, field="toPath")
-        staging = tree.parent / f"{tree.name}.include"
-        try:
-            archive.unpack(self.storage.path(artifact), staging)
-            origin = _inside(staging, source or ".", field="fromPath")
-            if not origin.is_dir():
-                raise StalledError(
-                    f"spec.include.fromPath '{source}' is not a directory of the included artifact",
-                    reason="IncludeUnavailable",
-                )
-            shutil.copytree(origin, destination, dirs_exist_ok=True, symlinks=True)
-        finally:
-            shutil.rmtree(staging, ignore_errors=True)
 
 
 def reference(obj: GitRepository) -> GitReference:
@@ -167,12 +156,16 @@ def reference(obj: GitRepository) -> GitReference:
     )
 
 
+def _mode(obj: GitRepository) -> str:
+    return obj.spec.verify.mode if obj.spec.verify else ""
+
+
 def _scheme(url: str) -> Literal["http", "https", "ssh"]:
     scheme = url.partition("://")[0]
     return "ssh" if scheme == "ssh" else "http" if scheme == "http" else "https"
 
 
-def _observed(obj: GitRepository, includes: tuple[Artifact, ...]) -> dict[str, object]:
+def _observed(obj: GitRepository, included: tuple[Artifact, ...]) -> dict[str, object]:
     """Return the inputs beside the revision that shape the artifact, as status fields."""
     spec = obj.spec
     return {
@@ -180,17 +173,6 @@ def _observed(obj: GitRepository, includes: tuple[Artifact, ...]) -> dict[str, o
         "observedRecurseSubmodules": spec.recurse_submodules or None,
         "observedInclude": msgspec.to_builtins(spec.include) or None,
         "observedSparseCheckout": list(spec.sparse_checkout) or None,
-        "sourceVerificationMode": spec.verify.mode if spec.verify else None,
-        "includedArtifacts": msgspec.to_builtins(list(includes)) or None,
+        "sourceVerificationMode": _mode(obj) or None,
+        "includedArtifacts": msgspec.to_builtins(list(included)) or None,
     }
-
-
-def _inside(root: Path, relative: str, *, field: str) -> Path:
-    """Return ``relative`` below ``root``, following links only inside it."""
-    path = (root / relative).resolve()
-    if not path.is_relative_to(root.resolve()):
-        raise StalledError(
-            f"spec.include.{field} '{relative}' leads out of the repository",
-            reason="IncludeUnavailable",
-        )
-    return path

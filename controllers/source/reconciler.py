@@ -14,17 +14,22 @@ from collections.abc import AsyncIterator, Iterator, Mapping
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Generic, Protocol, TypeVar
+from types import MappingProxyType
+from typing import Final, Generic, Literal, Protocol, TypeVar
 
 import msgspec
 
 from crds.kind import Kind
-from crds.meta import Artifact, ObjectMeta
+from crds.meta import VERIFIED, Artifact, ObjectMeta
 from toolkit.artifact.ignore import Ignore
 from toolkit.artifact.storage import Owner, Storage
 from toolkit.errors import PenstockError
 from toolkit.kube.controller import Outcome, Reconciliation
 from toolkit.objects import Json
+from toolkit.verify.signature import VerificationError
+
+TRUST: Final = "source.penstock.dev/trust"
+"""Artifact metadata: the mode and the version of the keys that it was verified with."""
 
 
 class _Spec(Protocol):
@@ -65,23 +70,28 @@ class Upstream:
 
     ``observed`` holds the status fields beside the revision that decide whether the stored
     artifact still answers the spec; a difference to the object's status means: fetch again.
+    ``trust`` names the mode and the version of the keys that a signature is checked against, and
+    is empty if none is demanded; the artifact keeps it, and a difference means the same.
     """
 
     revision: str
     observed: Json = field(default_factory=dict)
+    trust: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fetched:
     """What a fetch brought: where the files lie is the caller's business.
 
-    ``summary`` is the event's text; ``verified`` names who signed, in words, or is empty.
+    ``summary`` is the event's text; ``verified`` names who signed, in words, or is empty. It goes
+    on to consumers if it is ``vouched`` to hold for everything that was brought.
     """
 
     filename: str
     summary: str
     ignore: Ignore
     verified: str = ""
+    vouched: bool = True
     metadata: Mapping[str, str] = field(default_factory=dict)
 
 
@@ -116,24 +126,25 @@ class SourceReconciler(Generic[T, U]):
         """Make the stored artifact match upstream."""
         obj, interval = rec.obj, rec.obj.spec.interval_seconds
         stored = await self._stored(rec)
-        with failing_as(rec, "FetchFailed"):
+        with _failing(rec, "FetchFailed"):
             upstream = await self._source.resolve(obj)
-        if stored and stored.revision == upstream.revision and _observed(obj, upstream):
+        rec.revision = upstream.revision
+        if stored and _answers(stored, obj, upstream):
             rec.unmark("ArtifactOutdated")
             rec.mark("ArtifactInStorage", "True", "Succeeded", _stored_message(stored))
             await self._collect(rec, stored)
             return Outcome(message=_stored_message(stored), requeue_after=interval)
         await rec.progress(f"building artifact: new upstream revision '{upstream.revision}'")
-        artifact, fetched = await self._build(rec, upstream)
+        try:
+            artifact, fetched = await self._build(rec, upstream)
+        except VerificationError:
+            if stored and stored.metadata.get(TRUST, "") != upstream.trust:
+                await self._withdraw(rec, stored)
+            raise
         rec.status({**upstream.observed, "artifact": msgspec.to_builtins(artifact)})
         rec.unmark("ArtifactOutdated")
         rec.mark("ArtifactInStorage", "True", "Succeeded", _stored_message(artifact))
-        rec.event(
-            "info",
-            "NewArtifact",
-            fetched.summary,
-            {"revision": artifact.revision, "digest": artifact.digest},
-        )
+        rec.event("info", "NewArtifact", fetched.summary, {"digest": artifact.digest})
         await self._collect(rec, artifact)
         return Outcome(message=_stored_message(artifact), requeue_after=interval)
 
@@ -143,22 +154,34 @@ class SourceReconciler(Generic[T, U]):
 
     async def _build(self, rec: Reconciliation[T], upstream: U) -> tuple[Artifact, Fetched]:
         async with scratch_directory(self._scratch) as tree:
-            with failing_as(rec, "FetchFailed"):
+            with _failing(rec, "FetchFailed"):
                 fetched = await self._source.fetch(rec.obj, upstream, tree)
             if fetched.verified:
                 rec.mark("SourceVerified", "True", "Succeeded", fetched.verified)
             else:
                 rec.unmark("SourceVerified")
-            with failing_as(rec, "StorageOperationFailed"):
+            with _failing(rec, "StorageOperationFailed"):
                 artifact = await self._storage.store(
                     self._owner(rec),
                     revision=upstream.revision,
                     filename=fetched.filename,
                     tree=tree,
                     ignore=fetched.ignore,
-                    metadata=fetched.metadata,
+                    metadata={**fetched.metadata, **_proof(fetched, upstream)},
                 )
         return artifact, fetched
+
+    async def _withdraw(self, rec: Reconciliation[T], stored: Artifact) -> None:
+        """Offer an artifact no longer that was not checked as is now demanded."""
+        await self._storage.remove(self._owner(rec))
+        rec.status({"artifact": None})
+        rec.unmark("ArtifactInStorage")
+        rec.event(
+            "error",
+            "ArtifactWithdrawn",
+            f"withdrew the artifact of revision '{stored.revision}', "
+            "which was not verified with the present mode and keys",
+        )
 
     async def _stored(self, rec: Reconciliation[T]) -> Artifact | None:
         """Return the artifact that status names, if it is still in the store, undamaged."""
@@ -184,15 +207,33 @@ class SourceReconciler(Generic[T, U]):
         return Owner(kind=self._source.kind.kind, namespace=rec.key.namespace, name=rec.key.name)
 
 
+_VERIFICATION: Final = (
+    "VerificationError",
+    "InvalidVerificationMode",
+    "InvalidGitObject",
+    "InvalidTagSignature",
+    "InvalidCommitSignature",
+)
+_TELLING: Final[Mapping[str, tuple[str, Literal["True", "False"]]]] = MappingProxyType(
+    {
+        "IncludeUnavailable": ("IncludeUnavailable", "True"),
+        **dict.fromkeys(_VERIFICATION, ("SourceVerified", "False")),
+    }
+)
+"""Reasons that have a condition of their own, and its status then."""
+
+
 @contextmanager
-def failing_as(rec: Reconciliation[T], condition: str) -> Iterator[None]:
-    """Mark ``condition`` true when the block fails, and remove it when it does not."""
+def _failing(rec: Reconciliation[T], condition: str) -> Iterator[None]:
+    """Mark ``condition``, or one that tells more, when the block fails; else remove it."""
     try:
         yield
     except PenstockError as error:
-        rec.mark(condition, "True", error.reason, str(error))
+        rec.unmark(condition, "IncludeUnavailable")
+        kind, status = _TELLING.get(error.reason, (condition, "True"))
+        rec.mark(kind, status, error.reason, str(error))
         raise
-    rec.unmark(condition)
+    rec.unmark(condition, "IncludeUnavailable")
 
 
 @asynccontextmanager
@@ -210,9 +251,21 @@ def _make_directory(parent: Path) -> Path:
     return Path(tempfile.mkdtemp(dir=parent))
 
 
-def _observed(obj: SourceObject, upstream: Upstream) -> bool:
+def _answers(stored: Artifact, obj: SourceObject, upstream: Upstream) -> bool:
+    """Tell whether the stored artifact is what the spec asks for now."""
     status = msgspec.to_builtins(obj.status)
-    return all(status.get(name) == value for name, value in upstream.observed.items())
+    return (
+        stored.revision == upstream.revision
+        and stored.metadata.get(TRUST, "") == upstream.trust
+        and all(status.get(name) == value for name, value in upstream.observed.items())
+    )
+
+
+def _proof(fetched: Fetched, upstream: Upstream) -> dict[str, str]:
+    """Return the metadata that say how an artifact was verified."""
+    if not upstream.trust:
+        return {}
+    return {TRUST: upstream.trust} | ({VERIFIED: fetched.verified} if fetched.vouched else {})
 
 
 def _stored_message(artifact: Artifact) -> str:

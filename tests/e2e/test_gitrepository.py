@@ -1,0 +1,403 @@
+"""GitRepositories on the whole product: what is fetched, what becomes of it, and what is said."""
+
+import asyncio
+
+import pytest
+
+from tests.e2e.conftest import (
+    GIT_REPOSITORY,
+    Space,
+    condition,
+    revision_of,
+)
+from tests.e2e.sources import (
+    artifact_of,
+    content,
+    digest_of,
+    edit,
+    eventually,
+    fetches,
+    looks,
+    ready,
+    rebuilt,
+    refused,
+    told,
+)
+from tests.fakes.gitrepository import Entry, executable, link, submodule
+
+pytestmark = pytest.mark.asyncio(loop_scope="session")
+
+GROUP = "source.toolkit.fluxcd.io"
+MISSING_COMMIT = "0123456789abcdef0123456789abcdef01234567"
+
+
+async def test_each_kind_of_reference_gives_its_revision(space: Space) -> None:
+    repository = space.repository()
+    first = repository.commit({"a": "1"})
+    repository.tag("v1.0.0")
+    second = repository.commit({"a": "2"})
+    repository.tag("v1.1.0", message="annotated")
+    third = repository.commit({"a": "3"}, branch="next")
+    repository.git("update-ref", "refs/pull/7/head", third)
+    wanted = {
+        "branch": ({"branch": "main"}, f"main@sha1:{second}"),
+        "tag": ({"tag": "v1.0.0"}, f"v1.0.0@sha1:{first}"),
+        "annotated": ({"tag": "v1.1.0", "branch": "next"}, f"v1.1.0@sha1:{second}"),
+        "semver": ({"semver": ">=1.0.0", "tag": "v1.0.0"}, f"v1.1.0@sha1:{second}"),
+        "name": ({"name": "refs/pull/7/head"}, f"refs/pull/7/head@sha1:{third}"),
+        "commit": ({"commit": first}, f"sha1:{first}"),
+        "hinted": ({"commit": first, "branch": "main"}, f"main@sha1:{first}"),
+    }
+
+    await space.world.apply(
+        *(space.source(repository, name, ref=ref) for name, (ref, _) in wanted.items())
+    )
+    sources = await ready(space, *wanted)
+
+    assert {name: revision_of(source) for name, source in sources.items()} == {
+        name: revision for name, (_, revision) in wanted.items()
+    }
+    assert await content(sources["hinted"]) == {"a": "1"}
+    assert await content(sources["name"]) == {"a": "3"}
+
+
+async def test_status_event_and_address_are_those_that_flux_gives(space: Space) -> None:
+    repository = space.repository()
+    commit = repository.commit({"a": "1"}, message="Open the valve\n\nslowly")
+
+    await space.world.apply(space.source(repository))
+    source = await space.ready(GIT_REPOSITORY)
+
+    artifact, message = artifact_of(source), f"stored artifact for revision 'main@sha1:{commit}'"
+    path = f"gitrepository/{space.namespace}/app/{commit}.tar.gz"
+    assert artifact["path"] == path
+    assert artifact["url"] == f"http://{space.world.stack.storage_address}/{path}"
+    assert {
+        row["type"]: (row["status"], row["message"]) for row in source["status"]["conditions"]
+    } == {
+        "Ready": ("True", message),
+        "ArtifactInStorage": ("True", message),
+    }
+    [event] = await told(space, "NewArtifact")
+    assert event["message"] == "stored artifact for commit 'Open the valve'"
+    assert event["type"] == "Normal"
+    assert event["metadata"]["annotations"] == {
+        f"{GROUP}/revision": artifact["revision"],
+        f"{GROUP}/digest": artifact["digest"],
+    }
+
+
+async def test_new_tag_in_the_range_is_a_new_revision(space: Space) -> None:
+    repository = space.repository()
+    repository.commit({"a": "1"})
+    repository.tag("v1.0.0")
+    await space.world.apply(space.source(repository, ref={"semver": "~1"}, interval="1s"))
+    await space.ready(GIT_REPOSITORY)
+
+    commit = repository.commit({"a": "2"})
+    repository.tag("v2.0.0")
+    repository.tag("v1.2.0", message="later")
+
+    source = await space.ready(GIT_REPOSITORY, revision=commit)
+    assert revision_of(source) == f"v1.2.0@sha1:{commit}"
+
+
+async def test_what_the_repository_lacks_is_named(space: Space) -> None:
+    repository = space.repository()
+    repository.commit({"a": "1"})
+    lacking = {
+        "branch": ({"branch": "nowhere"}, "branch 'nowhere' not found"),
+        "tag": ({"tag": "v9"}, "tag 'v9' not found"),
+        "semver": ({"semver": ">=9"}, "no tag of the repository lies in the range '>=9'"),
+        "name": ({"name": "refs/heads/no"}, "reference 'refs/heads/no' not found"),
+        "commit": ({"commit": MISSING_COMMIT}, MISSING_COMMIT),
+        "range": ({"semver": "not a range"}, "invalid semver range"),
+    }
+
+    await space.world.apply(
+        *(space.source(repository, name, ref=ref) for name, (ref, _) in lacking.items())
+    )
+    sources = await refused(space, *lacking)
+
+    for name, (_, saying) in lacking.items():
+        row = condition(sources[name], "Ready")
+        assert saying in row["message"]
+        assert row["reason"] == "GitOperationFailed"
+        assert condition(sources[name], "FetchFailed")["status"] == "True"
+        assert bool(condition(sources[name], "Stalled")) == (name == "range")
+    [event] = await told(space, "GitOperationFailed", "tag")
+    assert event["type"] == "Warning"
+
+
+async def test_empty_repository_is_called_empty_until_a_commit_comes(space: Space) -> None:
+    repository = space.repository()
+    await space.world.apply(space.source(repository))
+    source = await space.refused(GIT_REPOSITORY, saying="is empty")
+
+    commit = repository.commit({"a": "1"})
+
+    assert condition(source, "Ready")["reason"] == "EmptyGitRepository"
+    await space.ready(GIT_REPOSITORY, revision=commit)
+
+
+async def test_submodules_come_only_when_asked_for(space: Space) -> None:
+    inner, outer = space.repository("inner"), space.repository("outer")
+    commit = inner.commit({"inner.yaml": "i"})
+    modules = f'[submodule "deps"]\n\tpath = deps\n\turl = ../{inner.path.name}\n'
+    outer.commit({"a": "1", ".gitmodules": modules, "deps": submodule(commit)})
+
+    await space.world.apply(
+        space.source(outer, "with", recurseSubmodules=True), space.source(outer, "without")
+    )
+    sources = await ready(space, "with", "without")
+
+    assert await content(sources["with"]) == {"a": "1", "deps/inner.yaml": "i"}
+    assert await content(sources["without"]) == {"a": "1"}
+    await edit(space, {"recurseSubmodules": False}, "with")
+    again = await rebuilt(space, sources["with"])
+    assert digest_of(again) == digest_of(sources["without"])
+
+
+async def test_sparse_checkout_takes_its_directories_alone(space: Space) -> None:
+    repository = space.repository()
+    repository.commit({"apps/web/a": "1", "apps/db/b": "2", "infra/c": "3", "root": "4"})
+
+    await space.world.apply(space.source(repository, sparseCheckout=["apps/web", "./infra"]))
+    source = await space.ready(GIT_REPOSITORY)
+
+    assert await content(source) == {"apps/web/a": "1", "infra/c": "3"}
+    await edit(space, {"sparseCheckout": ["apps"]})
+    assert set(await content(await rebuilt(space, source))) == {"apps/web/a", "apps/db/b"}
+    await edit(space, {"sparseCheckout": ["gone"]})
+    await space.refused(GIT_REPOSITORY, saying="'gone' is not in the repository")
+
+
+async def test_included_repository_is_copied_in_and_followed(space: Space) -> None:
+    base, app = space.repository("base"), space.repository("app")
+    base.commit({"deploy/a": "1", "deploy/sub/b": "1", "other": "1"})
+    app.commit({"own": "1"})
+    include = [
+        {"repository": {"name": "base"}},
+        {"repository": {"name": "base"}, "fromPath": "deploy/sub", "toPath": "vendor/x"},
+    ]
+
+    await space.world.apply(space.source(base, "base"), space.source(app, include=include))
+    source = await space.ready(GIT_REPOSITORY)
+
+    assert await content(source) == {
+        "own": "1",
+        "base/deploy/a": "1",
+        "base/deploy/sub/b": "1",
+        "base/other": "1",
+        "vendor/x/b": "1",
+    }
+    base.commit({"deploy/sub/b": "2"})
+    await space.request(GIT_REPOSITORY, "base")
+    again = await rebuilt(space, source)
+    assert (await content(again))["vendor/x/b"] == "2"
+    assert revision_of(again) == revision_of(source)
+    included = await space.get(GIT_REPOSITORY, "base")
+    assert again["status"]["includedArtifacts"] == [artifact_of(included)] * 2
+
+
+async def test_missing_include_is_named_and_awaited(space: Space) -> None:
+    base, app = space.repository("base"), space.repository("app")
+    base.commit({"b": "1"})
+    app.commit({"a": "1"})
+    await space.world.apply(space.source(app, include=[{"repository": {"name": "base"}}]))
+
+    source = await space.refused(GIT_REPOSITORY, saying=f"'{space.namespace}/base'")
+    await space.world.apply(space.source(base, "base"))
+    healed = await space.ready(GIT_REPOSITORY)
+
+    assert condition(source, "Ready")["reason"] == "IncludeUnavailable"
+    assert condition(source, "IncludeUnavailable")["status"] == "True"
+    assert not condition(source, "FetchFailed")
+    assert not condition(healed, "IncludeUnavailable")
+
+
+async def test_includes_cannot_leave_their_repositories(space: Space) -> None:
+    base, app = space.repository("base"), space.repository("app")
+    base.commit({"b": "1", "file": "1"})
+    app.commit({"a": "1", "taken": "1", "inside": link("a")})
+    escapes = {
+        "from-up": {"fromPath": "../.."},
+        "from-root": {"fromPath": "/etc"},
+        "from-file": {"fromPath": "file"},
+        "to-up": {"toPath": "../up"},
+        "to-root": {"toPath": "/etc/penstock"},
+        "to-file": {"toPath": "taken"},
+    }
+    sources = [
+        space.source(app, name, include=[{"repository": {"name": "base"}, **paths}])
+        for name, paths in escapes.items()
+    ]
+
+    await space.world.apply(space.source(base, "base"))
+    await ready(space, "base")
+    await space.world.apply(*sources)
+    found = await refused(space, *escapes)
+
+    for name, source in found.items():
+        row = condition(source, "Ready")
+        assert row["reason"] == "IncludeUnavailable", name
+        assert next(iter(escapes[name].values())) in row["message"]
+        assert "artifact" not in source["status"]
+
+
+async def test_includes_in_a_circle_are_refused(space: Space) -> None:
+    repository = space.repository()
+    repository.commit({"a": "1"})
+    names = ["one", "two", "three"]
+    await space.world.apply(*(space.source(repository, name) for name in names))
+    await ready(space, *names)
+
+    for name, other in zip(names, names[1:] + names[:1], strict=True):
+        await edit(space, {"include": [{"repository": {"name": other}}]}, name)
+    source = (await refused(space, "three"))["three"]
+
+    assert (
+        "'three' includes itself: three, one, two, three" in condition(source, "Ready")["message"]
+    )
+    await edit(space, {"include": None}, "one")
+    await ready(space, *names)
+
+
+async def test_ignore_rules_choose_what_is_kept(space: Space) -> None:
+    repository = space.repository()
+    repository.commit(
+        {
+            "a.yaml": "1",
+            "picture.png": "1",
+            ".github/ci.yaml": "1",
+            ".gitignore": "1",
+            "docs/guide.md": "1",
+            "run.sh": executable("1"),
+            "link": link("a.yaml"),
+        }
+    )
+    await space.world.apply(space.source(repository))
+    source = await space.ready(GIT_REPOSITORY)
+
+    assert set(await content(source)) == {"a.yaml", "docs/guide.md", "run.sh"}
+    await edit(space, {"ignore": "/*\n!/docs\n"})
+    source = await rebuilt(space, source)
+    assert set(await content(source)) == {"docs/guide.md"}
+    await edit(space, {"ignore": None})
+    repository.commit({".sourceignore": "docs/\n", "sub/.sourceignore": "*.sh", "sub/x.sh": "1"})
+    await space.request(GIT_REPOSITORY)
+    files = set(await content(await rebuilt(space, source)))
+    assert files == {
+        *("a.yaml", "picture.png", ".github/ci.yaml", "run.sh"),
+        *(".sourceignore", "sub/.sourceignore"),
+    }
+
+
+async def test_unchanged_repository_is_looked_at_and_not_fetched(space: Space) -> None:
+    repository = space.repository()
+    repository.commit({"a": "1"})
+    await space.world.apply(space.source(repository, interval="1s"))
+    before = await space.ready(GIT_REPOSITORY)
+    server = space.world.git
+    seen, fetched = looks(server, repository), fetches(server, repository)
+
+    await eventually(lambda: looks(server, repository) >= seen + 3)
+
+    after = await space.get(GIT_REPOSITORY, "app")
+    assert fetches(server, repository) == fetched == 1
+    assert after["metadata"]["resourceVersion"] == before["metadata"]["resourceVersion"]
+    assert len(await told(space, "NewArtifact")) == 1
+
+
+async def test_requested_look_is_acknowledged_and_fetches_nothing(space: Space) -> None:
+    repository = space.repository()
+    repository.commit({"a": "1"})
+    await space.world.apply(space.source(repository, interval="1h"))
+    before = await space.ready(GIT_REPOSITORY)
+    seen = looks(space.world.git, repository)
+
+    await space.request(GIT_REPOSITORY)
+
+    assert looks(space.world.git, repository) == seen + 1
+    assert fetches(space.world.git, repository) == 1
+    assert artifact_of(await space.get(GIT_REPOSITORY, "app")) == artifact_of(before)
+
+
+async def test_suspended_repository_is_left_alone(space: Space) -> None:
+    repository = space.repository()
+    repository.commit({"a": "1"})
+    await space.world.apply(space.source(repository, interval="1s"))
+    source = await space.ready(GIT_REPOSITORY)
+
+    await edit(space, {"suspend": True})
+    commit = repository.commit({"a": "2"})
+    await asyncio.sleep(0.5)  # a look that had begun may end
+    seen = looks(space.world.git, repository)
+    await asyncio.sleep(2.5)
+
+    assert looks(space.world.git, repository) == seen
+    assert await content(source) == {"a": "1"}
+    await edit(space, {"suspend": False})
+    await space.ready(GIT_REPOSITORY, revision=commit)
+
+
+async def test_server_that_never_answers_is_left_at_the_timeout(space: Space) -> None:
+    repository = space.repository()
+    commit = repository.commit({"a": "1"})
+    ended = 0
+
+    async def hang(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        nonlocal ended
+        while await reader.read(1 << 16):
+            pass
+        ended += 1
+        writer.close()
+
+    server = await asyncio.start_server(hang, "127.0.0.1", 0)
+    async with server:
+        url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/x.git"
+        silent = [space.source(repository, f"silent-{n}", url=url, timeout="1s") for n in range(4)]
+        await space.world.apply(*silent)
+        await space.world.apply(space.source(repository))
+        await space.ready(GIT_REPOSITORY, revision=commit)
+        sources = await refused(space, *(obj["metadata"]["name"] for obj in silent))
+        await eventually(lambda: ended >= len(silent))
+
+    for source in sources.values():
+        assert "timed out" in condition(source, "Ready")["message"]
+        assert condition(source, "Ready")["reason"] == "GitOperationFailed"
+
+
+async def test_deleted_repository_takes_its_files_along(space: Space) -> None:
+    repository = space.repository()
+    repository.commit({"a": "1"})
+    await space.world.apply(space.source(repository))
+    source = await space.ready(GIT_REPOSITORY)
+    path = space.world.stack.layout.storage / artifact_of(source)["path"]
+    assert path.exists()
+
+    await space.world.api.delete(GIT_REPOSITORY, "app", space.namespace)
+    await space.world.gone(GIT_REPOSITORY, space.namespace, "app")
+
+    assert not path.parent.exists()
+
+
+async def test_equal_commits_give_equal_artifacts(space: Space) -> None:
+    one, two = space.repository("one"), space.repository("two")
+    files: dict[str, str | Entry] = {
+        "b": "1",
+        "a/c": "2",
+        "run": executable("3"),
+        "link": link("b"),
+    }
+    one.commit(files)
+    for path in reversed(files):
+        two.commit({path: files[path]})
+
+    await space.world.apply(
+        space.source(one, "one"), space.source(one, "again"), space.source(two, "two")
+    )
+    sources = await ready(space, "one", "again", "two")
+
+    assert len({digest_of(source) for source in sources.values()}) == 1
+    assert len({artifact_of(source)["path"] for source in sources.values()}) == 3
