@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from toolkit.apply import order
 from toolkit.apply.changes import Failure
 from toolkit.apply.order import GroupKind
-from toolkit.kube import client, errors
+from toolkit.kube import client, errors, mapper
 from toolkit.objects import GroupVersionKind, Json, ObjectRef, dig, gvk_of, key_of, ref_of
 
 
@@ -55,7 +55,8 @@ async def served(api: client.Client, ref: ObjectRef) -> ObjectRef | None:
 
 async def _in_another_version(api: client.Client, ref: ObjectRef) -> ObjectRef | None:
     try:
-        group = await api.request("GET", f"/apis/{ref.gvk.group}") if ref.gvk.group else {}
+        path = f"/apis/{mapper.segment(ref.gvk.group)}"
+        group = await api.request("GET", path) if ref.gvk.group else {}
     except errors.NotFoundError:
         return None
     for version in group.get("versions") or ():

@@ -8,6 +8,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Final
+from urllib.parse import quote
 
 from toolkit.kube import errors
 from toolkit.objects import GroupVersionKind, Json, dig
@@ -32,19 +33,32 @@ class Resource:
         """Return the URL path of an object, or of the collection when the name is empty.
 
         Raises:
-            ApiError: a namespaced object is named without its namespace.
+            ApiError: a namespaced object is named without its namespace, or by what is no name.
         """
         group = f"/apis/{self.gvk.group}" if self.gvk.group else "/api"
         parts = [f"{group}/{self.gvk.version}"]
         if self.namespaced and namespace:
-            parts.append(f"namespaces/{namespace}")
+            parts.append(f"namespaces/{segment(namespace)}")
         elif self.namespaced and name:
             raise errors.ApiError(
                 f"{self.gvk.kind}/{name} needs a namespace", status=400, api_reason="BadRequest"
             )
         parts.append(self.plural)
-        parts += [part for part in (name, subresource) if part]
+        parts += [segment(part) for part in (name, subresource) if part]
         return "/".join(parts)
+
+
+def segment(name: str) -> str:
+    """Return a name as one segment of a URL path.
+
+    Names come from tenants, and a path with ``..`` in it leads to another namespace.
+
+    Raises:
+        ApiError: it cannot be the name of anything (apimachinery ``IsValidPathSegmentName``).
+    """
+    if name in (".", "..") or "/" in name or "%" in name:
+        raise errors.ApiError(f"invalid name {name!r}", status=400, api_reason="BadRequest")
+    return quote(name, safe=":@")
 
 
 class RestMapper:

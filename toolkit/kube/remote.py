@@ -16,7 +16,7 @@ from types import TracebackType
 from typing import Final, Self
 
 from crds.meta import KubeConfigReference
-from toolkit.kube import config, errors
+from toolkit.kube import config, errors, mapper
 from toolkit.kube.client import Client
 from toolkit.kube.secrets import CONFIG_MAP, SECRET, Secrets
 
@@ -110,7 +110,7 @@ class RemoteClients:
         if not account:
             raise errors.KubeConfigError(f"ConfigMap {name}: serviceAccountName is missing")
         audiences = [part.strip() for part in values.get("audiences", "").splitlines()]
-        path = f"/api/v1/namespaces/{namespace}/serviceaccounts/{account}/token"
+        path = f"/api/v1/namespaces/{namespace}/serviceaccounts/{mapper.segment(account)}/token"
         wanted = [part for part in audiences if part] or [address]
         return config.ClusterConfig(
             server=address.rstrip("/"),

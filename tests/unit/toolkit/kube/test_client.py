@@ -323,3 +323,32 @@ def test_discovery_is_asked_once_and_again_for_an_unknown_kind_at_most_every_two
         "/apis/x.io/v1/namespaces/ns/things/a/status"
     )
     assert server.count("GET", "/apis") == 2
+
+
+@pytest.mark.parametrize("name", ["../../other/configmaps/a", "..", ".", "a/status", "%2e%2e"])
+def test_a_name_never_leads_to_another_object(name: str) -> None:
+    server = FakeApiServer()
+    server.put("configmaps", "a", namespace="other")
+    server.put("configmaps", "a")
+
+    answer, server = ask(lambda client: client.get(CONFIG_MAP, name, "default"), server)
+
+    assert answer.status == 400
+    assert server.count("GET", "configmaps") == 0
+
+
+def test_a_namespace_never_leads_to_another_one() -> None:
+    server = FakeApiServer()
+    server.put("configmaps", "a", namespace="other")
+
+    answer, server = ask(lambda client: client.get(CONFIG_MAP, "a", "mine/../other"), server)
+
+    assert answer.status == 400
+    assert server.count("GET", "configmaps") == 0
+
+
+def test_what_has_a_meaning_in_a_url_is_part_of_the_name() -> None:
+    answer, server = ask(lambda client: client.get(CONFIG_MAP, "a?watch=true#b", "default"))
+
+    assert answer.status == 404
+    assert server.requests[-1][1:] == ("/api/v1/namespaces/default/configmaps/a?watch=true#b", {})

@@ -100,6 +100,16 @@ def test_an_unusable_config_map_is_explained(data: dict[str, str], message: str)
         use(lambda remotes: remotes.client("default", CONFIG_MAP), server)
 
 
+def test_a_token_is_asked_for_in_the_own_namespace_only() -> None:
+    server = FakeApiServer()
+    account = "../../kube-system/serviceaccounts/admin"
+    data = {"provider": "generic", "address": "https://x", "serviceAccountName": account}
+    server.put("configmaps", "cluster", data=data)
+
+    with pytest.raises(TransientError, match="invalid name"):
+        use(lambda remotes: remotes.client("default", CONFIG_MAP), server)
+
+
 def test_the_least_recently_used_client_makes_room() -> None:
     server = FakeApiServer()
     put_secret(server, value=kubeconfig())
