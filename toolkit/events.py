@@ -50,7 +50,8 @@ class Recorder:
     def emit(self, event: Event) -> None:
         """Queue one event; never waits, never fails."""
         now = dt.datetime.now(dt.UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
-        self._cluster.put((event, now))
+        if event.cluster:
+            self._cluster.put((event, now))
         if self._notifier and event.severity != "trace":
             self._notifier.put((event, now))
 

@@ -20,7 +20,8 @@ class Applied:
     """The last complete apply of one Kustomization.
 
     ``started`` is the monotonic time of its pass; ``awaited`` are the objects whose health counts,
-    of which ``may_vanish`` delete themselves; ``settled`` turns true once health was confirmed.
+    of which ``may_vanish`` delete themselves; ``told`` says that an event listed what changed;
+    ``settled`` turns true once health was confirmed.
     """
 
     fingerprint: str
@@ -29,6 +30,7 @@ class Applied:
     inventory: tuple[ObjectRef, ...]
     awaited: tuple[ObjectRef, ...] = ()
     may_vanish: frozenset[Identity] = frozenset()
+    told: bool = False
     settled: bool = False
 
     def stands(self, fingerprint: str, triggers: Collection[str]) -> bool:

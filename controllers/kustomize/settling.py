@@ -22,6 +22,7 @@ from toolkit.objects import GroupVersionKind, ObjectRef
 
 Pass = Reconciliation[Kustomization]
 
+SUCCEEDED: Final = "ReconciliationSucceeded"
 _LOOK_AGAIN_SECONDS: Final = 5.0
 """How soon kinds are polled that turn out not to be watchable."""
 
@@ -125,6 +126,7 @@ def _judge(rec: Pass, sources: Sources, verdict: Verdict, applied: Applied) -> N
 def _concluded(rec: Pass, sources: Sources, applied: Applied) -> Outcome:
     if not applied.settled:
         applied.settled = True
+        _tell(rec, sources, applied)
         rec.status(
             {
                 "lastAppliedRevision": sources.revision,
@@ -136,14 +138,31 @@ def _concluded(rec: Pass, sources: Sources, applied: Applied) -> Outcome:
             rec,
             sources,
             digest=applied.digest,
-            reason="ReconciliationSucceeded",
+            reason=SUCCEEDED,
             started=applied.started,
         )
     return Outcome(
         message=f"Applied revision: {sources.revision}",
-        reason="ReconciliationSucceeded",
+        reason=SUCCEEDED,
         requeue_after=rec.obj.spec.interval_seconds,
     )
+
+
+def _tell(rec: Pass, sources: Sources, applied: Applied) -> None:
+    """Announce a new revision, or the end of a failure.
+
+    Where an event has listed what changed, only notifications (commit statuses) need this one.
+    """
+    status = rec.obj.status
+    failing = status.history and status.history[0].last_reconciled_status != SUCCEEDED
+    if failing or status.last_applied_revision != sources.revision:
+        rec.event(
+            "info",
+            SUCCEEDED,
+            f"Applied revision: {sources.revision}",
+            {"commit_status": "update"},
+            cluster=not applied.told,
+        )
 
 
 def _checked(

@@ -56,7 +56,8 @@ T = TypeVar("T", bound=Reconcilable)
 class Event:
     """Something worth telling about an object; ``trace`` is not forwarded to notifications.
 
-    Keys of ``metadata`` without a slash belong to the object's API group.
+    Keys of ``metadata`` without a slash belong to the object's API group. Without ``cluster`` it
+    is only forwarded: the cluster's events tell it already.
     """
 
     ref: ObjectRef
@@ -65,6 +66,7 @@ class Event:
     reason: str
     message: str
     metadata: Mapping[str, str] = field(default_factory=dict)
+    cluster: bool = True
 
 
 class EventSink(Protocol):
@@ -169,6 +171,8 @@ class Reconciliation(Generic[T]):
         reason: str,
         message: str,
         metadata: Mapping[str, str] = _EMPTY,
+        *,
+        cluster: bool = True,
     ) -> None:
         """Emit an event about the object; the revision is added to its metadata."""
         about = {"revision": self._revision} if self._revision else {}
@@ -181,6 +185,7 @@ class Reconciliation(Generic[T]):
                 reason=reason,
                 message=message,
                 metadata={**about, **metadata},
+                cluster=cluster,
             )
         )
 
