@@ -88,8 +88,9 @@ def _ciphertexts(obj: Json) -> Iterator[tuple[str, bytes]]:
 def _values(obj: Json) -> Iterator[tuple[str, bytes]]:
     for name, value in (obj.get("data") or {}).items():
         try:
-            yield name, base64.b64decode(value, validate=True)
-        except (binascii.Error, TypeError, ValueError):
+            # kustomize breaks long values into lines
+            yield name, base64.b64decode("".join(value.split()), validate=True)
+        except (binascii.Error, AttributeError, ValueError):
             continue  # The API server refuses it with a better message.
     for name, value in (obj.get("stringData") or {}).items():
         if isinstance(value, str):

@@ -49,6 +49,14 @@ def test_a_document_among_the_values_is_decrypted(name: str, value: bytes, plain
     assert objects.find_ciphertext(opened) is None
 
 
+def test_a_value_that_is_broken_into_lines_is_read_as_one() -> None:
+    obj = secret({})
+    obj["data"] = {"a.yaml": base64.encodebytes(AUTHOR.yaml({"a": "b"})).decode()}
+
+    assert objects.find_ciphertext(obj) == "data.a.yaml"
+    assert data_of(objects.decrypt_object(obj, RING)) == {"a.yaml": b"a: b\n"}
+
+
 def test_a_document_in_string_data_moves_to_data() -> None:
     obj = secret({}, stringData={"a.yaml": AUTHOR.yaml({"a": "b"}).decode(), "plain": "x"})
 
