@@ -18,11 +18,15 @@ from toolkit.objects import ObjectRef
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Inputs:
-    """Variables by name, keys to decrypt with, and the versions of the objects they came from."""
+    """Variables by name, keys to decrypt with, and the versions of the objects they came from.
+
+    ``secrets`` are the values that came from Secrets: no message may show them.
+    """
 
     variables: dict[str, str] = field(repr=False)
     keys: KeyRing | None
     versions: tuple[str, ...]
+    secrets: frozenset[str] = field(default=frozenset(), repr=False)
 
 
 def references(obj: Kustomization) -> Iterator[ObjectRef]:
@@ -48,6 +52,7 @@ async def gather(obj: Kustomization, secrets: Secrets) -> Inputs:
     """
     versions: list[str] = []
     variables: dict[str, str] = {}
+    hidden: set[str] = set()
     namespace = obj.metadata.namespace
     post_build = obj.spec.post_build
     for source in post_build.substitute_from if post_build else ():
@@ -59,7 +64,9 @@ async def gather(obj: Kustomization, secrets: Secrets) -> Inputs:
                 continue
             raise
         versions.append(data.version)
-        variables.update({name: _text(value) for name, value in data.values.items()})
+        found = {name: _text(value) for name, value in data.values.items()}
+        variables.update(found)
+        hidden.update(found.values() if gvk == SECRET else ())
     variables.update(post_build.substitute if post_build else {})
     keys = None
     if obj.spec.decryption:
@@ -69,7 +76,9 @@ async def gather(obj: Kustomization, secrets: Secrets) -> Inputs:
             data = await secrets.data(SECRET, namespace, name, reason="BuildFailed")
             versions.append(data.version)
             keys = KeyRing.from_secret(data.values)
-    return Inputs(variables=variables, keys=keys, versions=tuple(versions))
+    return Inputs(
+        variables=variables, keys=keys, versions=tuple(versions), secrets=frozenset(hidden)
+    )
 
 
 def _text(value: bytes) -> str:

@@ -19,7 +19,7 @@ from controllers.kustomize import dependencies, inputs, memory, reporting, settl
 from controllers.kustomize.clusters import Cluster, Clusters
 from controllers.kustomize.identity import Identities
 from controllers.kustomize.memory import Applied, Memory
-from controllers.kustomize.rendering import Renderer
+from controllers.kustomize.rendering import Rendered, Renderer
 from controllers.kustomize.settings import Settings
 from controllers.kustomize.sources import SourceReader, Sources
 from crds.kustomize import Kustomization
@@ -30,7 +30,7 @@ from toolkit.errors import TransientError
 from toolkit.kube.client import Client
 from toolkit.kube.controller import Outcome, Reconciliation
 from toolkit.kube.secrets import Secrets
-from toolkit.objects import Json, ObjectRef, gvk_of
+from toolkit.objects import ObjectRef, gvk_of
 
 Pass = Reconciliation[Kustomization]
 
@@ -75,14 +75,14 @@ class KustomizationReconciler:
         """Render, apply and prune."""
         obj, started = rec.obj, time.monotonic()
         client = self.identities.impersonated(cluster.client, obj, sources)
-        objects = await self.renderer.render(obj, sources, given, seconds=obj.spec.timeout_seconds)
-        digest = reporting.build_digest(objects)
+        built = await self.renderer.render(obj, sources, given, seconds=obj.spec.timeout_seconds)
+        digest = reporting.build_digest(built.objects)
         self.memory.doubt(rec.key)
         cluster.waits.cancel(rec.key)
-        cluster.live.ensure(rec.key, {gvk_of(item) for item in objects})
+        cluster.live.ensure(rec.key, {gvk_of(item) for item in built.objects})
         before = self._inventory(rec)
         try:
-            changes = await self._write(rec, sources, client, cluster, objects, before)
+            changes = await self._write(rec, sources, client, cluster, built, before)
             kept = await self._prune(rec, client, cluster, before, changes)
         except TransientError as error:
             reporting.record_history(
@@ -95,7 +95,8 @@ class KustomizationReconciler:
             started=started,
             inventory=kept,
             awaited=settling.awaited(obj, changes),
-            may_vanish=wait.vanishing(objects),
+            may_vanish=wait.vanishing(built.objects),
+            told=rec.told,
         )
 
     async def _write(  # noqa: PLR0913, PLR0917 - who, where, what, and what was there
@@ -104,7 +105,7 @@ class KustomizationReconciler:
         sources: Sources,
         client: Client,
         cluster: Cluster,
-        objects: Sequence[Json],
+        built: Rendered,
         before: Sequence[ObjectRef],
     ) -> ChangeSet:
         """Apply; tell the watches what to expect, and the user what changed."""
@@ -120,7 +121,7 @@ class KustomizationReconciler:
         try:
             changes = await ssa.apply(
                 client,
-                objects,
+                built.objects,
                 options=options,
                 known=known,
                 clock=cluster.clock,
@@ -130,7 +131,8 @@ class KustomizationReconciler:
             rec.status({"inventory": {"entries": inventory.encode([*before, *error.changes.refs])}})
             cluster.live.expect(rec.key, error.changes.known, partial=True)
             reporting.report_changes(rec, cluster, error.changes.lines)
-            raise
+            message = built.redaction.text(str(error))
+            raise ApplyError((), changes=error.changes.entries, message=message) from None
         except BaseException:
             cluster.live.release(rec.key)
             raise

@@ -8,13 +8,15 @@ memory. Plaintext never touches the disk.
 import asyncio
 from collections.abc import Iterable, Mapping
 from contextlib import AsyncExitStack
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Final
 
 import msgspec
 
+from controllers.kustomize import redaction
 from controllers.kustomize.inputs import Inputs
+from controllers.kustomize.redaction import Redaction
 from controllers.kustomize.sources import Sources
 from crds.kustomize import Kustomization
 from crds.kustomize_parts import CommonMetadata
@@ -45,6 +47,14 @@ TRANSFORMATIONS: Final = (
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Rendered:
+    """The objects of a revision, ready to apply, and what no message about them may show."""
+
+    objects: tuple[Json, ...] = field(repr=False)
+    redaction: Redaction
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Renderer:
     """The stages of a build and what they need."""
 
@@ -54,10 +64,10 @@ class Renderer:
 
     async def render(
         self, obj: Kustomization, sources: Sources, inputs: Inputs, *, seconds: float
-    ) -> tuple[Json, ...]:
-        """Return the objects of the revision, ready to apply.
+    ) -> Rendered:
+        """Build the revision.
 
-        Raises a typed error whose message names the file or object at fault.
+        Raises a typed error whose message names the file or object at fault, and no secret value.
         """
         async with AsyncExitStack() as stack:
             mounts: dict[str, Extracted] = {}
@@ -65,23 +75,40 @@ class Renderer:
                 context = self.fetcher.extracted(mount.artifact)
                 mounts[mount.path] = await stack.enter_async_context(context)
             built = await self._build(obj, mounts, inputs, seconds=seconds)
-        clear = await asyncio.to_thread(_decrypt_objects, built, inputs.keys)
+        clear = await asyncio.to_thread(_decrypt_objects, built.objects, inputs.keys)
+        hidden = replace(built.redaction, values=inputs.secrets)
+        clear = await self._substitute(obj, clear, inputs, hidden, seconds=seconds)
+        owner = ownership.Owner(namespace=obj.metadata.namespace, name=obj.metadata.name)
+        common = obj.spec.common_metadata or CommonMetadata()
+        objects = tuple(
+            ownership.own(item, owner, labels=common.labels, annotations=common.annotations)
+            for item in clear
+        )
+        return Rendered(objects=objects, redaction=hidden)
+
+    async def _substitute(
+        self,
+        obj: Kustomization,
+        objects: tuple[Json, ...],
+        inputs: Inputs,
+        hidden: Redaction,
+        *,
+        seconds: float,
+    ) -> tuple[Json, ...]:
         post_build = obj.spec.post_build
-        if post_build is not None:
-            clear = await substitute.substitute(
+        if post_build is None:
+            return objects
+        try:
+            return await substitute.substitute(
                 self.pool,
-                clear,
+                objects,
                 inputs.variables,
                 strict=self.strict,
                 always=post_build.substitute_strategy == "Always",
                 timeout=seconds,
             )
-        owner = ownership.Owner(namespace=obj.metadata.namespace, name=obj.metadata.name)
-        common = obj.spec.common_metadata or CommonMetadata()
-        return tuple(
-            ownership.own(item, owner, labels=common.labels, annotations=common.annotations)
-            for item in clear
-        )
+        except substitute.SubstitutionError as error:
+            raise TransientError(hidden.text(str(error)), reason=error.reason) from None
 
     async def _build(
         self,
@@ -90,7 +117,8 @@ class Renderer:
         inputs: Inputs,
         *,
         seconds: float,
-    ) -> tuple[Json, ...]:
+    ) -> Rendered:
+        """Build once, and again with decrypted files if it read encrypted ones."""
         suspects = await _suspects(mounts) if inputs.keys is not None else frozenset()
         build = kustomize.Build(
             mounts={path: extracted.path for path, extracted in mounts.items()},
@@ -98,6 +126,7 @@ class Renderer:
             transformations=_transformations(obj),
             suspects=suspects,
         )
+        before: tuple[Json, ...] = ()
         try:
             rendered = await kustomize.build(self.pool, build, timeout=seconds)
         except kustomize.BuildError as error:
@@ -106,12 +135,29 @@ class Renderer:
                 raise
             encrypted = error.encrypted
         else:
-            if not rendered.encrypted or inputs.keys is None:
-                return rendered.objects
-            encrypted = rendered.encrypted
+            before, encrypted = rendered.objects, rendered.encrypted
+            if not encrypted or inputs.keys is None:
+                return Rendered(objects=before, redaction=Redaction())
         files = await asyncio.to_thread(_decrypt_files, encrypted, mounts, inputs.keys)
-        clear = replace(build, files=files, suspects=frozenset())
-        return (await kustomize.build(self.pool, clear, timeout=seconds)).objects
+        clear = replace(
+            build, files={path: file.clear for path, file in files.items()}, suspects=frozenset()
+        )
+        try:
+            objects = (await kustomize.build(self.pool, clear, timeout=seconds)).objects
+        except kustomize.BuildError as error:
+            secret = redaction.words(
+                (file.clear for file in files.values()), (file.raw for file in files.values())
+            )
+            raise TransientError(redaction.hide(str(error), secret), reason=error.reason) from None
+        return Rendered(objects=objects, redaction=Redaction(clear=objects, encrypted=before))
+
+
+@dataclass(frozen=True, slots=True)
+class _Decrypted:
+    """A file as it stands in the source, and in clear."""
+
+    raw: bytes
+    clear: bytes = field(repr=False)
 
 
 def _transformations(obj: Kustomization) -> Json:
@@ -130,13 +176,14 @@ async def _suspects(mounts: Mapping[str, Extracted]) -> frozenset[str]:
 
 def _decrypt_files(
     paths: Iterable[str], mounts: Mapping[str, Extracted], keys: KeyRing
-) -> dict[str, bytes]:
+) -> dict[str, _Decrypted]:
     return {path: _decrypt_file(path, _locate(path, mounts), keys) for path in paths}
 
 
-def _decrypt_file(path: str, file: Path, keys: KeyRing) -> bytes:
+def _decrypt_file(path: str, file: Path, keys: KeyRing) -> _Decrypted:
+    raw = file.read_bytes()
     try:
-        return sops.decrypt(file.read_bytes(), sops.format_of(path), keys)
+        return _Decrypted(raw, sops.decrypt(raw, sops.format_of(path), keys))
     except DecryptionError as error:
         raise TransientError(f"cannot decrypt '{path}': {error}", reason="BuildFailed") from error
 
