@@ -111,6 +111,11 @@ class FakeApiServer:
         for queue in self._watches:
             queue.put_nowait(line + b"\n")
 
+    def send_unended(self, part: bytes) -> None:
+        """Send a part of a line to every open watch."""
+        for queue in self._watches:
+            queue.put_nowait(part)
+
     def bookmark(self) -> None:
         """Move every watch on without an event."""
         self._version += 1
@@ -252,6 +257,8 @@ class FakeApiServer:
         if initial and self.watch_list == "served":
             for obj in self._matching(plural, namespace):
                 queue.put_nowait(_line("ADDED", obj))
+            for raw in self.raw_events:
+                queue.put_nowait(raw + b"\n")
             queue.put_nowait(self._bookmark(initial=True) + b"\n")
         if not initial:
             for version, type_, changed, obj in self._log:

@@ -21,11 +21,13 @@ from urllib.parse import quote
 
 import msgspec
 
-from toolkit.kube import config, mapper, transport
+from toolkit.kube import config, errors, mapper, transport
 from toolkit.objects import GroupVersionKind, Json, gvk_of, key_of
 
 logger = logging.getLogger(__name__)
 
+_MAX_BODY: Final = 256 << 20
+"""Bytes; a page of a list is the longest answer there is."""
 _EMPTY: Final[Mapping[str, Any]] = MappingProxyType({})
 _PATCHES: Final = MappingProxyType(
     {"merge": transport.MERGE, "json": "application/json-patch+json"}
@@ -51,12 +53,16 @@ class Client:
         qps: float = 0,
         burst: int = 0,
         timeout: float = 30.0,
+        max_body: int = _MAX_BODY,
     ) -> "Client":
         """Connect lazily; must be called in a running event loop and closed afterwards.
 
-        ``qps`` of zero or less leaves the pace to the server's Priority and Fairness.
+        ``qps`` of zero or less leaves the pace to the server's Priority and Fairness. An answer of
+        more than ``max_body`` bytes is an error.
         """
-        wire = transport.Transport(cluster, qps=qps, burst=burst, timeout=timeout)
+        wire = transport.Transport(
+            cluster, qps=qps, burst=burst, timeout=timeout, max_body=max_body
+        )
         return cls(wire, {}, namespace=cluster.namespace)
 
     def __init__(
@@ -176,7 +182,7 @@ class Client:
                 headers={**self._headers, "Content-Type": transport.APPLY},
             )
         )
-        return Applied(object=msgspec.json.decode(reply.body), created=reply.status == 201)
+        return Applied(object=_decoded(reply.body), created=reply.status == 201)
 
     async def patch(  # noqa: PLR0913 - what to patch, and how
         self,
@@ -248,8 +254,7 @@ class Client:
                 headers={"Content-Type": "application/json", **self._headers, **headers},
             )
         )
-        decoded: Json = msgspec.json.decode(reply.body) if reply.body else {}
-        return decoded
+        return _decoded(reply.body) if reply.body else {}
 
     async def read(self, path: str, *, query: Mapping[str, str], accept: str) -> bytes:
         """GET a path and return the body undecoded, for callers with decoders of their own."""
@@ -271,6 +276,18 @@ class Client:
 
     async def _discover(self, path: str) -> Json:
         return await self.request("GET", path, headers={"Accept": mapper.ACCEPT})
+
+
+def _decoded(body: bytes) -> Json:
+    try:
+        decoded: Json = _JSON_OBJECT.decode(body)
+    # an object may be nested deeper than the interpreter follows
+    except (msgspec.DecodeError, RecursionError) as exc:
+        raise errors.ApiError(f"the server sent what is no object: {exc}") from exc
+    return decoded
+
+
+_JSON_OBJECT: Final = msgspec.json.Decoder(dict[str, Any])
 
 
 def _dry(dry_run: bool) -> dict[str, str]:  # noqa: FBT001 - private, one argument

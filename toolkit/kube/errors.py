@@ -150,6 +150,8 @@ def from_status(
     kind = AlreadyExistsError if reason == "AlreadyExists" else _BY_STATUS.get(code, ApiError)
     causes = objects.dig(body, "details", "causes", default=[])
     seconds = objects.dig(body, "details", "retryAfterSeconds")
+    if not isinstance(seconds, int | float):
+        seconds = None
     return kind(
         str(body.get("message") or f"the server answered with status {code}"),
         status=code,
@@ -160,7 +162,8 @@ def from_status(
                 message=str(cause.get("message") or ""),
                 field=str(cause.get("field") or ""),
             )
-            for cause in causes
+            for cause in (causes if isinstance(causes, list) else ())
+            if isinstance(cause, Mapping)
         ),
         retry_after=float(seconds) if retry_after is None and seconds else retry_after,
     )

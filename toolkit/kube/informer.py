@@ -38,6 +38,13 @@ _INITIAL_IDLE: Final = 30.0
 _STREAM_SECONDS: Final = (300, 600)
 _BATCH: Final = 50
 _INITIAL_END: Final = "k8s.io/initial-events-end"
+_MAX_LINE: Final = 32 << 20
+"""Bytes of one event; etcd takes no object of a tenth of that."""
+_MALFORMED: Final = (
+    *(msgspec.MsgspecError, ValueError, TypeError, LookupError, AttributeError),
+    # an object may be nested deeper than the interpreter follows
+    RecursionError,
+)
 _METADATA_ONLY: Final = "application/json;as=PartialObjectMetadata{};g=meta.k8s.io;v=v1"
 
 
@@ -141,7 +148,7 @@ class Informer(Generic[T]):
         accept = self._accept("List")
         seen: set[ObjectKey] = set()
         while True:
-            page = _LIST.decode(await self._client.read(path, query=query, accept=accept))
+            page = _page(await self._client.read(path, query=query, accept=accept))
             for index, raw in enumerate(page.items):
                 seen.add(self._put(raw)[0])
                 if index % _BATCH == _BATCH - 1:
@@ -173,9 +180,18 @@ class Informer(Generic[T]):
                 if chunk is None:
                     return
                 for line in frames.feed(chunk):
-                    initial = self._take(_EVENT.decode(line), initial)
+                    initial = self._read(line, initial)
                 # One chunk is at most 128 KiB; give way before the next one.
                 await asyncio.sleep(0)
+
+    def _read(self, line: bytes, initial: set[ObjectKey] | None) -> set[ObjectKey] | None:
+        """Handle one line; one that cannot be read is skipped, or it would come again for ever."""
+        try:
+            event = _EVENT.decode(line)
+        except _MALFORMED as exc:
+            self._skipped("event skipped, it does not decode", exc)
+            return initial
+        return self._take(event, initial)
 
     def _take(self, event: "_Event", initial: set[ObjectKey] | None) -> set[ObjectKey] | None:
         """Handle one event; return the keys of the initial stream so far, None once it is over."""
@@ -185,20 +201,19 @@ class Informer(Generic[T]):
                 if initial is not None:
                     initial.add(key)
             case "DELETED":
-                meta = _OBJECT.decode(event.object).metadata
+                meta = _meta(event.object)
                 key, version = ObjectKey(meta.namespace, meta.name), meta.resource_version
                 self._drop(key)
                 if initial is not None:
                     initial.discard(key)
             case "BOOKMARK":
-                meta = _OBJECT.decode(event.object).metadata
+                meta = _meta(event.object)
                 version = meta.resource_version
                 if initial is not None and meta.annotations.get(_INITIAL_END) == "true":
                     self._filled(initial, version)
                     initial = None
             case _:
-                status = msgspec.json.decode(event.object)
-                raise errors.from_status(int(status.get("code") or 500), status)
+                raise _reported(event.object)
         if initial is None:
             self._position = version
             self._delay = 0.0
@@ -206,22 +221,24 @@ class Informer(Generic[T]):
 
     def _put(self, raw: msgspec.Raw) -> tuple[ObjectKey, str]:
         """Store one object unless it is known already; return its key and resourceVersion."""
-        meta = _OBJECT.decode(raw).metadata
+        meta = _meta(raw)
         key = ObjectKey(meta.namespace, meta.name)
         if self._versions.get(key) == meta.resource_version:
             return key, meta.resource_version
         self._versions[key] = meta.resource_version
         try:
             item = self._decode(bytes(raw))
-        except (msgspec.MsgspecError, ValueError) as exc:
-            telemetry.INFORMER_DECODE_ERRORS.labels(self.gvk.kind).inc()
-            fields = {"kind": self.gvk.kind, "object": str(key), "error": str(exc)}
-            logger.error("object skipped, it does not decode", extra=fields)  # noqa: TRY400 - handled
+        except _MALFORMED as exc:
+            self._skipped("object skipped, it does not decode", exc, object=str(key))
             return key, meta.resource_version
         old = self._items.get(key)
         self._items[key] = item
         self._notify(Change("ADDED" if old is None else "MODIFIED", key, old, item))
         return key, meta.resource_version
+
+    def _skipped(self, message: str, exc: Exception, **fields: str) -> None:
+        telemetry.INFORMER_DECODE_ERRORS.labels(self.gvk.kind).inc()
+        logger.error(message, extra={"kind": self.gvk.kind, "error": str(exc), **fields})
 
     def _drop(self, key: ObjectKey) -> None:
         self._versions.pop(key, None)
@@ -294,18 +311,50 @@ _EVENT: Final = msgspec.json.Decoder(_Event)
 _LIST: Final = msgspec.json.Decoder(_List)
 
 
+def _meta(raw: msgspec.Raw) -> _Meta:
+    try:
+        return _OBJECT.decode(raw).metadata
+    except _MALFORMED as exc:
+        raise errors.ApiError(f"the server sent what is no object: {exc}") from exc
+
+
+def _page(body: bytes) -> _List:
+    try:
+        return _LIST.decode(body)
+    except _MALFORMED as exc:
+        raise errors.ApiError(f"the server sent what is no list: {exc}") from exc
+
+
+def _reported(raw: msgspec.Raw) -> errors.ApiError:
+    """Return the failure that an ERROR event tells of."""
+    try:
+        status = msgspec.json.decode(raw)
+        return errors.from_status(int(status.get("code") or 500), status)
+    except _MALFORMED as exc:
+        return errors.ApiError(f"the server sent what is no status: {exc}")
+
+
 class _Frames:
-    """Splits a stream into lines of any length; an unfinished one is joined once, at its end."""
+    """Splits a stream into lines; an unfinished one is joined once, at its end."""
 
     def __init__(self) -> None:
         self._parts: list[bytes] = []
+        self._size = 0
 
     def feed(self, chunk: bytes) -> list[bytes]:
-        """Return the lines that this chunk completes."""
+        """Return the lines that this chunk completes.
+
+        Raises:
+            ApiError: a line does not come to its end.
+        """
         *lines, rest = chunk.split(b"\n")
         if lines:
             lines[0] = b"".join((*self._parts, lines[0]))
             self._parts.clear()
+            self._size = 0
+        self._size += len(rest)
+        if self._size > _MAX_LINE:
+            raise errors.ApiError(f"the server sent an event of more than {_MAX_LINE >> 20} MiB")
         self._parts.append(rest)
         return [line for line in lines if line]
 

@@ -96,10 +96,15 @@ class RestMapper:
             if fresh or wanted in self._resources:
                 return
             core, groups = await asyncio.gather(self._fetch("/api"), self._fetch("/apis"))
-            self._resources = {
-                resource.gvk: resource for doc in (core, groups) for resource in _resources(doc)
-            }
+            self._resources = _by_kind(core, groups)
             self._refreshed = now
+
+
+def _by_kind(*documents: Json) -> Mapping[GroupVersionKind, Resource]:
+    try:
+        return {resource.gvk: resource for doc in documents for resource in _resources(doc)}
+    except (LookupError, TypeError, AttributeError) as exc:
+        raise errors.ApiError("the server sent what is no discovery document") from exc
 
 
 def _resources(discovery: Json) -> Iterator[Resource]:

@@ -22,6 +22,8 @@ from toolkit.kube.secrets import CONFIG_MAP, SECRET, Secrets
 
 _TOKEN_SECONDS: Final = 3600
 _TOKEN_TIMEOUT: Final = 30.0
+_MAX_BODY: Final = 16 << 20
+"""Bytes of an answer: whoever runs the server may be hostile."""
 _REASON: Final = "KubeConfigInvalid"
 
 
@@ -82,7 +84,7 @@ class RemoteClients:
         raise errors.KubeConfigError("kubeConfig names neither a Secret nor a ConfigMap")
 
     async def _cached(self, digest: str, make: Callable[[], config.ClusterConfig]) -> Client:
-        client = self._cache.pop(digest, None) or Client.open(make())
+        client = self._cache.pop(digest, None) or Client.open(make(), max_body=_MAX_BODY)
         self._cache[digest] = client
         if len(self._cache) > self._size:
             # A client that is closed opens its pool anew when somebody still uses it.

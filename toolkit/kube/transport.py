@@ -66,7 +66,10 @@ class Reply:
 class Transport:
     """One TCP pool to one server, shared by all identities that use it."""
 
-    def __init__(self, cluster: ClusterConfig, *, qps: float, burst: int, timeout: float) -> None:
+    def __init__(
+        self, cluster: ClusterConfig, *, qps: float, burst: int, timeout: float, max_body: int
+    ) -> None:
+        self._max_body = max_body
         self.server = cluster.server
         self._host = cluster.server.partition("://")[2]
         self._proxy = cluster.proxy
@@ -145,7 +148,7 @@ class Transport:
                 response = await self._open(request, token, self._timeout)
                 async with response:
                     await self._check(request, response)
-                    body = await response.read()
+                    body = await self._body(response)
             took = _now() - began
         telemetry.CLIENT_DURATION.labels(self._host, request.method).observe(took)
         return Reply(response.status, body)
@@ -176,12 +179,23 @@ class Transport:
             logger.debug("the API server warns", extra={"warning": warning})
         if response.status < 300:
             return
-        text = await response.read()
+        text = await self._body(response)
         raise errors.from_status(
             response.status,
             _status(text),
             retry_after=_seconds(response.headers.get("Retry-After")),
         )
+
+    async def _body(self, response: aiohttp.ClientResponse) -> bytes:
+        """Read the body; a server of somebody else's may send one without end."""
+        parts, size = [], 0
+        async for part in response.content.iter_any():
+            size += len(part)
+            if size > self._max_body:
+                limit = f"{self._max_body >> 20} MiB"
+                raise errors.ApiError(f"{self._host} answered with more than {limit}")
+            parts.append(part)
+        return b"".join(parts)
 
 
 class _Token:
@@ -268,7 +282,7 @@ def _status(text: bytes) -> Mapping[str, Any]:
     """Decode a ``Status``; proxies answer with plain text, which becomes the message."""
     try:
         body = msgspec.json.decode(text)
-    except msgspec.DecodeError:
+    except (msgspec.DecodeError, RecursionError):
         return {"message": text[:300].decode(errors="replace").strip()}
     return body if isinstance(body, dict) else {}
 

@@ -352,3 +352,50 @@ def test_what_has_a_meaning_in_a_url_is_part_of_the_name() -> None:
 
     assert answer.status == 404
     assert server.requests[-1][1:] == ("/api/v1/namespaces/default/configmaps/a?watch=true#b", {})
+
+
+@pytest.mark.parametrize("text", ["<html>", "[1]", '{"x":' * 5000 + "1" + "}" * 5000])
+def test_an_answer_that_is_no_object_is_an_error_of_the_server(text: str) -> None:
+    server = FakeApiServer()
+    server.fail("GET", "configmaps", 200, text=text)
+
+    answer, _ = ask(read, server)
+
+    assert "no object" in str(answer)
+
+
+@pytest.mark.parametrize("text", ['{"items":[7]}', '{"items":[{"versions":[{"resources":[{}]}]}]}'])
+def test_nonsense_for_discovery_is_an_error_of_the_server(text: str) -> None:
+    server = FakeApiServer()
+    server.fail("GET", "/apis", 200, text=text)
+
+    answer, _ = ask(read, server)
+
+    assert "no discovery document" in str(answer)
+
+
+@pytest.mark.parametrize("status", [200, 500])
+def test_an_answer_without_end_is_given_up(status: int) -> None:
+    server = FakeApiServer()
+    server.fail("GET", "configmaps", status, text="x" * 3000)
+
+    async def main() -> str:
+        async with server.running() as plain:
+            config = ClusterConfig(server=plain.server)
+            async with Client.open(config, max_body=2000) as client:
+                with pytest.raises(errors.ApiError) as caught:
+                    await read(client)
+        return str(caught.value)
+
+    assert "answered with more than" in virtualtime.run(main)
+
+
+def test_a_failure_that_is_malformed_is_still_a_failure() -> None:
+    server = FakeApiServer()
+    text = '{"message":"no","details":{"causes":[7],"retryAfterSeconds":"soon"}}'
+    server.fail("GET", "configmaps", 403, text=text)
+
+    answer, _ = ask(read, server)
+
+    assert isinstance(answer, errors.ForbiddenError)
+    assert str(answer) == "no"

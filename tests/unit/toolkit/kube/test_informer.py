@@ -309,3 +309,70 @@ def test_selector_namespace_and_metadata_only_reach_the_server() -> None:
     assert (method, path) == ("GET", "/api/v1/namespaces/team/configmaps")
     assert query["labelSelector"] == "a=b"
     assert "as=PartialObjectMetadata;" in watched.server.headers[-1]["Accept"]
+
+
+@pytest.mark.parametrize("mode", ["initial", "later"])
+def test_an_object_nested_deeper_than_python_follows_is_skipped(mode: str) -> None:
+    server = FakeApiServer()
+    event = b'{"type":"ADDED","object":{"metadata":{"name":"deep"},"data":%s1%s}}'
+    deep = event % (b'{"x":' * 5000, b"}" * 5000)
+    if mode == "initial":
+        server.raw_events.append(deep)
+
+    async def scenario(watched: Watched) -> None:
+        await watched.informer.wait_synced()
+        server.send_raw(deep)
+        server.put("configmaps", "good")
+        await watched.until(lambda: len(watched.changes) == 1)
+
+    watched = watch(scenario, server)
+
+    assert watched.seen == [("ADDED", "good")]
+    assert watched.informer.last_error is None
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        b"not JSON",
+        b"[]",
+        b'{"type":"ERROR","object":7}',
+        b'{"type":"ERROR","object":{"code":"x"}}',
+        b'{"type":"ERROR","object":{"details":{"causes":[7],"retryAfterSeconds":"soon"}}}',
+        b'{"type":"ADDED","object":[]}',
+        b'{"type":"DELETED","object":{"metadata":{"name":7}}}',
+    ],
+)
+def test_nonsense_from_a_server_ends_nothing(line: bytes) -> None:
+    server = FakeApiServer()
+
+    async def scenario(watched: Watched) -> None:
+        await watched.informer.wait_synced()
+        server.send_raw(line)
+        server.put("configmaps", "good")
+        await watched.until(lambda: len(watched.changes) == 1)
+
+    watched = watch(scenario, server)
+
+    assert watched.seen == [("ADDED", "good")]
+
+
+def test_an_event_without_end_is_given_up() -> None:
+    async def main() -> str:
+        server = FakeApiServer()
+        async with server.running() as client, asyncio.timeout(30):
+            watched = Watched(server, client)
+            running = asyncio.create_task(watched.informer.run())
+            await watched.informer.wait_synced()
+            for _ in range(40):
+                server.send_unended(b"x" * (1 << 20))
+            while watched.informer.last_error is None:  # noqa: ASYNC110 - nothing tells of it
+                await asyncio.sleep(0.01)
+            running.cancel()
+            await asyncio.wait([running])
+        return str(watched.informer.last_error)
+
+    # 40 MiB take real time: no virtual clock
+    message = asyncio.run(main())
+
+    assert "32 MiB" in message
