@@ -90,7 +90,7 @@ def _values(secret: Json) -> Iterator[str]:
 
 def _decoded(value: str) -> Iterator[str]:
     try:
-        text = base64.b64decode(value, validate=True).decode()
+        text = base64.b64decode("".join(value.split()), validate=True).decode()
     except (binascii.Error, UnicodeDecodeError):
         return
     if text.strip():

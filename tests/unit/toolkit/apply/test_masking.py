@@ -47,6 +47,13 @@ def test_the_value_is_never_told(error: errors.ApiError) -> None:
     assert text.startswith("Secret/shop/db dry-run failed")
 
 
+def test_a_value_that_is_broken_into_lines_is_not_told_either() -> None:
+    broken = "\n".join((ENCODED[:8], ENCODED[8:]))
+    error = errors.ForbiddenError(f'webhook denied: "{PASSWORD}" is weak', status=403)
+
+    assert PASSWORD not in str(masking.failure(_secret(password=broken), error))
+
+
 def test_what_is_wrong_is_told_all_the_same() -> None:
     cause = Cause(reason="FieldValueInvalid", message='"x": field is immutable', field="type")
     error = errors.InvalidError("x", status=422, api_reason="Invalid", causes=(cause,))
