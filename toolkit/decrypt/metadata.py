@@ -202,6 +202,8 @@ def _unescape(value: Value) -> Value:
 
 
 _STEP = re.compile(r"__(map|list)_")
+_STEPS: Final = 8
+"""Deepest nesting in a block is key_groups, number, list, number, field."""
 
 
 def _unflatten(block: Branch) -> Branch:
@@ -209,7 +211,7 @@ def _unflatten(block: Branch) -> Branch:
     root: dict[str, Any] = {}
     for key, value in block.entries():
         node = root
-        *steps, last = _STEP.split(key)[::2]
+        *steps, last = _STEP.split(key, maxsplit=_STEPS)[::2]
         for step in steps:
             node = node.setdefault(step, {})
             if not isinstance(node, dict):

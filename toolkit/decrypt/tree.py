@@ -6,12 +6,19 @@ surrogate escapes.
 """
 
 import math
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from decimal import Decimal
-from typing import TypeAlias
+from typing import Final, TypeAlias
 
 from toolkit.decrypt.errors import DecryptionError
+
+MAX_DEPTH: Final = 100
+"""Levels of nesting; Kubernetes objects need about twenty."""
+
+MAX_NODES: Final = 100_000
+"""Keys, values, containers and comments in one document."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +64,14 @@ def text_of(raw: bytes) -> str:
 def bytes_of(text: str) -> bytes:
     """Undo ``text_of``."""
     return text.encode("utf-8", "surrogateescape")
+
+
+def lines(text: str) -> Iterator[str]:
+    """Yield the lines of ``text`` without splitting a hostile one into millions at once."""
+    return (match[0] for match in _LINE.finditer(text))
+
+
+_LINE = re.compile(r"[^\n]*\n|[^\n]+")
 
 
 def mac_bytes(value: Scalar) -> bytes:

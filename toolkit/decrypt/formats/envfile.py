@@ -1,17 +1,30 @@
 r"""Dotenv files: one ``KEY=value`` a line, ``#`` comments, newlines in values written as ``\n``."""
 
 from toolkit.decrypt.errors import DecryptionError
-from toolkit.decrypt.tree import Branch, Comment, Value, bytes_of, only, plain_text, text_of
+from toolkit.decrypt.tree import (
+    MAX_NODES,
+    Branch,
+    Comment,
+    Value,
+    bytes_of,
+    lines,
+    only,
+    plain_text,
+    text_of,
+)
 
 
 def load(data: bytes) -> list[Branch]:
     """Return the lines as one flat mapping; empty lines carry nothing.
 
     Raises:
-        DecryptionError: a line is neither a comment nor an assignment.
+        DecryptionError: a line is neither a comment nor an assignment, or there are too many.
     """
     branch = Branch([])
-    for number, line in enumerate(text_of(data).split("\n"), start=1):
+    for number, whole in enumerate(lines(text_of(data)), start=1):
+        line = whole.removesuffix("\n")
+        if number > MAX_NODES:
+            raise DecryptionError(f"the file has more than {MAX_NODES} lines")
         if not line:
             continue
         if line[0] == "#":

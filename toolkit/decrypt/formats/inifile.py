@@ -11,10 +11,12 @@ from typing import Final
 
 from toolkit.decrypt.errors import DecryptionError
 from toolkit.decrypt.tree import (
+    MAX_NODES,
     Branch,
     Comment,
     Value,
     bytes_of,
+    lines,
     only,
     plain_text,
     require_branch,
@@ -26,7 +28,7 @@ def load(data: bytes) -> list[Branch]:
     """Return one mapping of sections; keys before the first header are in ``DEFAULT``.
 
     Raises:
-        DecryptionError: a line that is no section, key or comment, or a key twice in a section.
+        DecryptionError: a line that is no section, key or comment, a key twice, or too many lines.
     """
     return [_Reader(text_of(data.removeprefix(b"\xef\xbb\xbf"))).read()]
 
@@ -57,9 +59,12 @@ _TRIPLE: Final = '"""'
 
 
 class _Reader:
+    """Reads line by line; a value may take several of them."""
+
     def __init__(self, text: str) -> None:
-        self._lines = iter([f"{line}\n" for line in text.split("\n")])
-        self._comment = ""
+        self._lines = self._counted(text)
+        self._comment: list[str] = []
+        self._names: set[str] = set()
 
     def read(self) -> Branch:
         section = Branch([])
@@ -69,34 +74,42 @@ class _Reader:
             if not content:
                 continue
             if content[0] in "#;":
-                self._comment += content
+                self._comment.append(content)
             elif content[0] == "[":
                 section = self._section(content, document)
             else:
                 self._entry(content, section)
         return document
 
+    def _counted(self, text: str) -> Iterator[str]:
+        for number, line in enumerate(lines(text), start=1):
+            if number > MAX_NODES:
+                raise DecryptionError(f"the file has more than {MAX_NODES} lines")
+            yield line
+
     def _section(self, line: str, document: Branch) -> Branch:
         end = line.rfind("]")
         if end < 2:
             raise DecryptionError("an INI section has no name or no closing bracket")
         section = Branch([])
-        self._comment += _inline_comment(line[end + 1 :])
+        self._names.clear()
+        self._comment.append(_inline_comment(line[end + 1 :]))
         self._attach(section)
         document.items.append((line[1:end], section))
         return section
 
     def _entry(self, line: str, section: Branch) -> None:
         name, rest = _split(line)
-        if not name or any(name == key for key, _ in section.entries()):
+        if not name or name in self._names:
             raise DecryptionError("an INI key is empty, or occurs twice in its section")
+        self._names.add(name)
         section.items.append((name, self._value(rest)))
         self._attach(section)
 
     def _attach(self, section: Branch) -> None:
         """Hang the collected comment behind what it belongs to, its first mark cut off."""
-        text = self._comment.strip()
-        self._comment = ""
+        text = "".join(self._comment).strip()
+        self._comment.clear()
         if text:
             section.items.append((Comment(text.lstrip(f"{text[0]} ")), None))
 
@@ -111,37 +124,42 @@ class _Reader:
         text = text.rstrip()
         if text.endswith("\\"):
             return self._continued_lines(text[:-1])
-        mark = min((at for at in (text.find("#"), text.find(";")) if at >= 0), default=-1)
+        mark = _mark(text)
         if mark >= 0:
-            self._comment += text[mark:]
+            self._comment.append(text[mark:])
             text = text[:mark].rstrip()
         if len(text) > 1 and text[0] in "'\"" and text.find(text[0], 1) == len(text) - 1:
             return text[1:-1]
         return text
 
     def _quoted_lines(self, text: str, quote: str) -> str:
-        value = text[len(quote) :]
+        parts = [text[len(quote) :]]
         for line in self._lines:
             end = line.rfind(quote)
             if end < 0:
-                value += line
+                parts.append(line)
                 continue
-            self._comment += _inline_comment(line[end:]).strip()
-            return value + line[:end]
+            self._comment.append(_inline_comment(line[end:]).strip())
+            return "".join([*parts, line[:end]])
         raise DecryptionError("a quoted INI value is not closed")
 
     def _continued_lines(self, value: str) -> str:
+        parts = [value]
         for line in self._lines:
             text = line.strip()
-            value += text
+            parts.append(text.removesuffix("\\"))
             if not text.endswith("\\"):
                 break
-            value = value[:-1]
-        return value
+        return "".join(parts)
+
+
+def _mark(text: str) -> int:
+    """Return where a comment begins, or -1."""
+    return min((at for at in (text.find("#"), text.find(";")) if at >= 0), default=-1)
 
 
 def _inline_comment(text: str) -> str:
-    mark = min((at for at in (text.find("#"), text.find(";")) if at >= 0), default=-1)
+    mark = _mark(text)
     return text[mark:] if mark >= 0 else ""
 
 

@@ -10,11 +10,16 @@ import re
 from typing import Any, Final, NoReturn
 
 from toolkit.decrypt.errors import DecryptionError
-from toolkit.decrypt.tree import Branch, Comment, Timestamp, Value, bytes_of, only
-
-MAX_DEPTH: Final = 100
-MAX_NODES: Final = 100_000
-"""Values and containers in one file."""
+from toolkit.decrypt.tree import (
+    MAX_DEPTH,
+    MAX_NODES,
+    Branch,
+    Comment,
+    Timestamp,
+    Value,
+    bytes_of,
+    only,
+)
 
 
 def load(data: bytes) -> list[Branch]:
@@ -23,6 +28,10 @@ def load(data: bytes) -> list[Branch]:
     Raises:
         DecryptionError: no JSON object, a key twice, too large or too deep.
     """
+    # The parser sees no thread switch before its end, so what it costs is bounded beforehand. An
+    # encrypted value has four commas, and one follows it.
+    if data.count(b",") > 5 * MAX_NODES:
+        raise DecryptionError(f"the JSON has more than {MAX_NODES} nodes")
     document, failure = _parse(data)
     if failure:
         raise DecryptionError(failure)

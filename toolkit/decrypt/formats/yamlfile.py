@@ -15,13 +15,16 @@ import yaml
 
 from toolkit.decrypt import scalars
 from toolkit.decrypt.errors import DecryptionError
-from toolkit.decrypt.tree import Branch, Comment, Scalar, Timestamp, Value, bytes_of
-
-MAX_DEPTH: Final = 100
-"""Levels of nesting; Kubernetes objects need about twenty."""
-
-MAX_NODES: Final = 100_000
-"""Keys, values and containers in one file."""
+from toolkit.decrypt.tree import (
+    MAX_DEPTH,
+    MAX_NODES,
+    Branch,
+    Comment,
+    Scalar,
+    Timestamp,
+    Value,
+    bytes_of,
+)
 
 
 def load(data: bytes) -> list[Branch]:

@@ -1,10 +1,12 @@
 """Dotenv and INI: what is read is written back as sops writes it."""
 
+from collections.abc import Callable
+
 import pytest
 
 from toolkit.decrypt.errors import DecryptionError
 from toolkit.decrypt.formats import envfile, inifile
-from toolkit.decrypt.tree import Branch, Comment
+from toolkit.decrypt.tree import MAX_NODES, Branch, Comment
 
 
 def test_a_dotenv_file_comes_back_byte_for_byte() -> None:
@@ -76,3 +78,18 @@ def test_a_comment_keeps_its_own_mark_beyond_the_first() -> None:
 
     assert isinstance(section, Branch)
     assert section.items == [(Comment("one\n; two"), None)]
+
+
+@pytest.mark.parametrize("load", [envfile.load, inifile.load])
+@pytest.mark.parametrize("line", [b"A=1\n", b"#\n", b"\n"])
+def test_the_number_of_lines_is_limited(load: Callable[[bytes], list[Branch]], line: bytes) -> None:
+    text = line if line != b"A=1\n" else b"".join(b"A%d=1\n" % i for i in range(MAX_NODES + 1))
+
+    with pytest.raises(DecryptionError, match="lines"):
+        load(text * (MAX_NODES + 1 if text is line else 1))
+
+
+@pytest.mark.parametrize("text", [b'a = """' + b"x\n" * 200_000, b"a = x\\\n" + b"y\\\n" * 200_000])
+def test_a_value_over_many_lines_is_limited(text: bytes) -> None:
+    with pytest.raises(DecryptionError, match="lines"):
+        inifile.load(text)

@@ -6,7 +6,7 @@ import pytest
 
 from toolkit.decrypt.errors import DecryptionError
 from toolkit.decrypt.formats import jsonfile
-from toolkit.decrypt.tree import Branch, Comment, Timestamp
+from toolkit.decrypt.tree import MAX_NODES, Branch, Comment, Timestamp
 
 
 def test_integers_beyond_53_bits_are_exact() -> None:
@@ -32,9 +32,10 @@ def test_what_cannot_come_from_sops_is_refused(text: bytes) -> None:
         jsonfile.load(text)
 
 
-def test_the_number_of_nodes_is_limited() -> None:
+@pytest.mark.parametrize("factor", [1, 6])
+def test_the_number_of_nodes_is_limited(factor: int) -> None:
     with pytest.raises(DecryptionError, match="nodes"):
-        jsonfile.load(b'{"a": [' + b"1," * jsonfile.MAX_NODES + b"1]}")
+        jsonfile.load(b'{"a": [' + b"1," * factor * MAX_NODES + b"1]}")
 
 
 def test_it_is_written_as_sops_writes_it() -> None:

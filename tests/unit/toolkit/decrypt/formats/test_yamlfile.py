@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from toolkit.decrypt.errors import DecryptionError
 from toolkit.decrypt.formats import yamlfile
-from toolkit.decrypt.tree import Branch, Comment, Timestamp, Value
+from toolkit.decrypt.tree import MAX_NODES, Branch, Comment, Timestamp, Value
 
 BOMB = b"a: &a [x, x]\nb: &b [*a, *a]\nc: [*b, *b]\n"
 
@@ -127,7 +127,7 @@ def test_depth_is_limited(opening: bytes) -> None:
 
 def test_the_number_of_nodes_is_limited() -> None:
     with pytest.raises(DecryptionError, match="nodes"):
-        yamlfile.load(b"a: [" + b"x," * yamlfile.MAX_NODES + b"x]\n")
+        yamlfile.load(b"a: [" + b"x," * MAX_NODES + b"x]\n")
 
 
 def test_an_empty_document_is_an_empty_mapping() -> None:
