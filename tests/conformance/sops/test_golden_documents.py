@@ -3,12 +3,14 @@
 from pathlib import Path
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from toolkit.decrypt import sops
 from toolkit.decrypt.errors import DecryptionError
-from toolkit.decrypt.formats import yamlfile
+from toolkit.decrypt.formats import envfile, inifile, jsonfile, yamlfile
 from toolkit.decrypt.keyring import KeyRing
-from toolkit.decrypt.tree import Branch, Comment, Value
+from toolkit.decrypt.tree import Branch, Comment, Value, mac_bytes
 
 HERE = Path(__file__).parent
 CASES = sorted(path.name for path in (HERE / "encrypted").iterdir())
@@ -114,3 +116,43 @@ def test_comments_do_not_reach_the_decrypted_yaml() -> None:
     assert b"who we are" in (HERE / "decrypted" / "secret.yaml").read_bytes()
     assert b"who we are" not in plain
     assert not [key for key, _ in yamlfile.load(plain)[0].items if isinstance(key, Comment)]
+
+
+LOADERS = {
+    sops.Format.YAML: yamlfile.load,
+    sops.Format.JSON: jsonfile.load,
+    sops.Format.DOTENV: envfile.load,
+    sops.Format.INI: inifile.load,
+}
+WHOLE_MAC = [case for case in CASES if "mac-only" not in case and not case.startswith("key-pgp")]
+
+
+def values(plain: bytes, form: sops.Format) -> bytes:
+    """Return what the MAC covers: the values one after the other, without keys and structure."""
+    if form is sops.Format.BINARY:
+        return plain
+
+    def leaves(value: Value) -> bytes:
+        if isinstance(value, Branch):
+            return b"".join(leaves(child) for _, child in value.entries())
+        if isinstance(value, list):
+            return b"".join(map(leaves, value))
+        return b"" if isinstance(value, Comment) else mac_bytes(value)
+
+    return b"".join(map(leaves, LOADERS[form](plain)))
+
+
+@settings(max_examples=300, deadline=None)
+@given(case=st.sampled_from(WHOLE_MAC), data=st.data())
+def test_no_change_of_a_byte_changes_a_value(case: str, data: st.DataObject) -> None:
+    document = bytearray(encrypted(case))
+    at = data.draw(st.integers(0, len(document) - 1))
+    document[at] = data.draw(st.integers(0, 255))
+    form = sops.format_of(case)
+
+    try:
+        plain = sops.decrypt(bytes(document), form, ALL_KEYS)
+    except DecryptionError:
+        return  # Refused, as nearly every change is.
+
+    assert values(plain, form) == values(sops.decrypt(encrypted(case), form, ALL_KEYS), form)
