@@ -184,11 +184,16 @@ class SourceReconciler(Generic[T, U]):
         )
 
     async def _stored(self, rec: Reconciliation[T]) -> Artifact | None:
-        """Return the artifact that status names, if it is still in the store, undamaged."""
+        """Return the artifact that status names, if it is still in the store, undamaged.
+
+        Its address follows ``--storage-adv-addr``, whatever that was when it was stored.
+        """
         artifact = rec.obj.status.artifact
         if artifact is None:
             return None
         if await self._storage.intact(artifact):
+            artifact = msgspec.structs.replace(artifact, url=self._storage.url(artifact.path))
+            rec.status({"artifact": artifact})
             return artifact
         rec.status({"artifact": None})
         rec.mark(

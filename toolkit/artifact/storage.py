@@ -129,10 +129,14 @@ class Storage:
             last_update_time=datetime.fromtimestamp(stored, UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
             path=path,
             revision=revision,
-            url=f"http://{self._advertised}/{path}",
+            url=self.url(path),
             size=packed.size,
             metadata=dict(metadata),
         )
+
+    def url(self, path: str) -> str:
+        """Return the address at which consumers fetch the artifact with this path."""
+        return f"http://{self._advertised}/{path}"
 
     async def intact(self, artifact: Artifact) -> bool:
         """Tell whether the artifact is there and has its digest.
