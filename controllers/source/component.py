@@ -48,7 +48,8 @@ NAMESPACE_PERMISSIONS: Final = (
     Rule(groups=("coordination.k8s.io",), resources=("leases",), verbs=("get", "create", "update")),
 )
 _CONCURRENT: Final = 2
-_WORKER_MEMORY: Final = 1 << 30
+_WORKER_MEMORY: Final = 256 << 20
+"""As ``toolkit.remote.gitworker`` wants it, which to import would load a Git library here."""
 
 
 async def start(manager: Manager, options: Options) -> None:
