@@ -74,6 +74,17 @@ async def test_missing_secret_is_named_and_awaited(space: Space, tmp_path: Path)
     assert f"{space.namespace}/no-proxy" in condition(sources["proxied"], "Ready")["message"]
 
 
+async def test_cloud_that_is_not_supported_is_said_so(space: Space) -> None:
+    repository = space.repository()
+    repository.commit({"a": "1"})
+
+    await space.world.apply(space.source(repository, provider="azure"))
+    source = await space.refused(GIT_REPOSITORY, saying="'azure' is not supported")
+
+    assert condition(source, "Ready")["reason"] == "InvalidProviderConfiguration"
+    assert condition(source, "Stalled")["status"] == "True"
+
+
 async def test_bearer_token_is_sent(space: Space, tmp_path: Path) -> None:
     async with GitServer(tmp_path, bearer="t0ken") as server:
         repository = server.repository("app")

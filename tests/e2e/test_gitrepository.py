@@ -1,8 +1,10 @@
 """GitRepositories on the whole product: what is fetched, what becomes of it, and what is said."""
 
 import asyncio
+from pathlib import Path
 
 import pytest
+from aiohttp import web
 
 from tests.e2e.conftest import (
     GIT_REPOSITORY,
@@ -24,6 +26,7 @@ from tests.e2e.sources import (
     told,
 )
 from tests.fakes.gitrepository import Entry, executable, link, submodule
+from tests.fakes.gitserver import GitServer
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 
@@ -366,6 +369,69 @@ async def test_server_that_never_answers_is_left_at_the_timeout(space: Space) ->
     for source in sources.values():
         assert "timed out" in condition(source, "Ready")["message"]
         assert condition(source, "Ready")["reason"] == "GitOperationFailed"
+
+
+class HoldingServer(GitServer):
+    """Tells references at once, and keeps those who want objects waiting until it is let go."""
+
+    def __init__(self, root: Path) -> None:
+        super().__init__(root)
+        self.let_go = asyncio.Event()
+
+    async def _answer(self, request: web.Request) -> web.StreamResponse:
+        if b"command=fetch" in await request.read():
+            await self.let_go.wait()
+        return await super()._answer(request)
+
+
+async def test_fetch_shows_progress_and_is_cancelled_at_the_timeout(
+    space: Space, tmp_path: Path
+) -> None:
+    async with HoldingServer(tmp_path) as server:
+        commit = server.repository("app").commit({"a": "1"})
+        source = space.source(space.repository(), url=f"{server.base}/app.git", timeout="3s")
+        await space.world.apply(source)
+
+        building = await space.world.until(
+            GIT_REPOSITORY,
+            space.namespace,
+            "app",
+            lambda obj: condition(obj, "Ready").get("status") == "Unknown",
+        )
+        fetching = workers(space)
+        late = await space.refused(GIT_REPOSITORY, saying="timed out")
+        left = workers(space)
+        server.let_go.set()
+        await space.ready(GIT_REPOSITORY, revision=commit)
+
+    message = f"building artifact: new upstream revision 'main@sha1:{commit}'"
+    for kind, status in (("Reconciling", "True"), ("Ready", "Unknown")):
+        row = condition(building, kind)
+        assert (row["status"], row["reason"]) == (status, "Progressing")
+        assert row["message"] == message
+    assert condition(late, "Reconciling")["reason"] == "ProgressingWithRetry"
+    assert fetching - left
+
+
+def workers(space: Space) -> set[int]:
+    """Return the processes that the source component runs."""
+    pid = space.world.stack.pids()["source-0"]
+    tasks = Path(f"/proc/{pid}/task").iterdir()
+    return {int(child) for task in tasks for child in (task / "children").read_text().split()}
+
+
+async def test_last_artifact_but_one_can_still_be_fetched(space: Space) -> None:
+    repository = space.repository()
+    repository.commit({"a": "1"})
+    await space.world.apply(space.source(repository))
+    before = await space.ready(GIT_REPOSITORY)
+
+    commit = repository.commit({"a": "2"})
+    await space.request(GIT_REPOSITORY)
+    after = await space.ready(GIT_REPOSITORY, revision=commit)
+
+    assert await content(before) == {"a": "1"}
+    assert await content(after) == {"a": "2"}
 
 
 async def test_deleted_repository_takes_its_files_along(space: Space) -> None:

@@ -1,0 +1,76 @@
+"""What a GitRepository may ask for, decided before anything is asked of a server."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+
+from controllers.source.gitrepository import GitRepositorySource
+from crds import GIT_REPOSITORY
+from crds.meta import LocalObjectReference
+from crds.source import GitRepository, GitRepositorySpec, GitRepositoryVerification
+from toolkit.errors import StalledError, TransientError
+from toolkit.kube.secrets import Data
+from toolkit.objects import GroupVersionKind
+
+
+class Untouched:
+    """Stands for what must not be used."""
+
+
+class Given:
+    """``Secrets`` that all hold the same data."""
+
+    def __init__(self, data: Mapping[str, bytes]) -> None:
+        self._data = data
+
+    async def read(self, _namespace: str, _name: str, *, reason: str) -> Mapping[str, bytes]:
+        assert reason == "AuthenticationFailed"
+        return self._data
+
+    async def data(self, gvk: GroupVersionKind, _namespace: str, name: str, *, reason: str) -> Data:
+        raise TransientError(f"no {gvk.kind} {name}", reason=reason)
+
+
+def source(*, plain_http: bool = True, **data: bytes) -> GitRepositorySource:
+    """Return the source in a place where every Secret holds ``data``."""
+    nothing: Any = Untouched()
+    secrets: Any = Given(data)
+    return GitRepositorySource(
+        kind=GIT_REPOSITORY,
+        git=nothing,
+        tokens=nothing,
+        secrets=secrets,
+        storage=nothing,
+        lookup=lambda _: None,
+        plain_http=plain_http,
+    )
+
+
+def repository(**spec: Any) -> GitRepository:
+    return GitRepository(spec=GitRepositorySpec(interval="1m", **spec))
+
+
+async def test_plain_http_can_be_forbidden() -> None:
+    with pytest.raises(StalledError, match="insecure-allow-http") as caught:
+        await source(plain_http=False).resolve(repository(url="http://git.test/app"))
+
+    assert caught.value.reason == "InsecureConnectionsDisallowed"
+
+
+async def test_app_in_a_secret_needs_the_provider_that_uses_it() -> None:
+    obj = repository(url="https://git.test/app", secret_ref=LocalObjectReference(name="app"))
+
+    with pytest.raises(TransientError, match=r"spec\.provider to 'github'") as caught:
+        await source(githubAppID=b"7").resolve(obj)
+
+    assert caught.value.reason == "InvalidProviderConfiguration"
+
+
+async def test_keys_are_read_before_the_server_is_asked() -> None:
+    verify = GitRepositoryVerification(secret_ref=LocalObjectReference(name="trusted"))
+
+    with pytest.raises(TransientError, match="no Secret trusted") as caught:
+        await source().resolve(repository(url="https://git.test/app", verify=verify))
+
+    assert caught.value.reason == "VerificationError"

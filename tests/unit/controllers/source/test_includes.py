@@ -1,0 +1,147 @@
+"""Which artifacts a GitRepository includes, decided on what the informer knows."""
+
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from controllers.source import includes
+from crds.meta import Artifact, LocalObjectReference, ObjectMeta
+from crds.source import GitRepository, GitRepositoryInclude, GitRepositorySpec, GitRepositoryStatus
+from toolkit.artifact.ignore import Ignore
+from toolkit.artifact.storage import Owner, Storage
+from toolkit.errors import StalledError, TransientError
+from toolkit.objects import ObjectKey
+
+
+class Neighbours:
+    """What a namespace holds: names, and what each includes."""
+
+    def __init__(self, storage: Storage, **included: str) -> None:
+        self.storage = storage
+        self._included = {name: names.split() for name, names in included.items()}
+        self._artifacts: dict[str, Artifact] = {}
+
+    async def store(self, tree: Path, *names: str) -> None:
+        for name in names:
+            self._artifacts[name] = await self.storage.store(
+                Owner(kind="GitRepository", namespace="pipes", name=name),
+                revision="main@sha1:1",
+                filename="1.tar.gz",
+                tree=tree,
+                ignore=Ignore(),
+            )
+
+    def __call__(self, key: ObjectKey) -> GitRepository | None:
+        return self.get(key.name) if key.name in self._included else None
+
+    def get(self, name: str) -> GitRepository:
+        include = [include_of(other) for other in self._included[name]]
+        return GitRepository(
+            metadata=ObjectMeta(name=name, namespace="pipes"),
+            spec=GitRepositorySpec(url="https://x.test/a", interval="1m", include=include),
+            status=GitRepositoryStatus(artifact=self._artifacts.get(name)),
+        )
+
+    async def find(self, name: str) -> tuple[Artifact, ...]:
+        return await includes.find(self.get(name), self, self.storage)
+
+
+def include_of(name: str, *, from_path: str = "", to_path: str = "") -> GitRepositoryInclude:
+    return GitRepositoryInclude(
+        repository=LocalObjectReference(name=name), from_path=from_path, to_path=to_path
+    )
+
+
+@pytest.fixture
+def storage(tmp_path: Path) -> Storage:
+    return Storage(tmp_path / "store", advertised="localhost")
+
+
+@pytest.fixture
+def tree(tmp_path: Path) -> Path:
+    (tmp_path / "tree/deploy").mkdir(parents=True)
+    (tmp_path / "tree/deploy/a.yaml").write_text("1")
+    return tmp_path / "tree"
+
+
+async def test_artifacts_come_in_the_order_of_the_spec(storage: Storage, tree: Path) -> None:
+    namespace = Neighbours(storage, app="two one", one="", two="")
+    await namespace.store(tree, "one", "two")
+
+    found = await namespace.find("app")
+
+    assert [artifact.path.split("/")[2] for artifact in found] == ["two", "one"]
+
+
+async def test_what_two_neighbours_share_is_no_circle(storage: Storage, tree: Path) -> None:
+    namespace = Neighbours(storage, app="one two", one="base", two="base", base="")
+    await namespace.store(tree, "one", "two", "base")
+
+    assert len(await namespace.find("app")) == 2
+
+
+@pytest.mark.parametrize(
+    ("included", "chain"),
+    [
+        ({"app": "app"}, "app, app"),
+        ({"app": "one", "one": "app"}, "app, one, app"),
+        ({"app": "other one", "other": "", "one": "two", "two": "app"}, "app, one, two, app"),
+    ],
+)
+async def test_circle_is_refused_and_shown(
+    storage: Storage, tree: Path, included: dict[str, str], chain: str
+) -> None:
+    namespace = Neighbours(storage, **included)
+    await namespace.store(tree, *included)
+
+    with pytest.raises(TransientError, match=f"'app' includes itself: {chain}$"):
+        await namespace.find("app")
+
+
+async def test_circle_of_others_is_theirs_to_break(storage: Storage, tree: Path) -> None:
+    namespace = Neighbours(storage, app="one", one="two", two="one")
+    await namespace.store(tree, "one", "two")
+
+    assert len(await namespace.find("app")) == 1
+
+
+async def test_damaged_artifact_is_not_included(storage: Storage, tree: Path) -> None:
+    namespace = Neighbours(storage, app="one", one="")
+    await namespace.store(tree, "one")
+    artifact = namespace.get("one").status.artifact
+    assert artifact is not None
+    storage.path(artifact).write_bytes(b"?")
+
+    with pytest.raises(TransientError, match="'pipes/one' has no artifact") as caught:
+        await namespace.find("app")
+    assert caught.value.reason == "IncludeUnavailable"
+
+
+async def test_path_through_a_link_does_not_leave_the_tree(
+    storage: Storage, tree: Path, tmp_path: Path
+) -> None:
+    namespace = Neighbours(storage, one="")
+    await namespace.store(tree, "one")
+    artifact = namespace.get("one").status.artifact
+    assert artifact is not None
+    target = tmp_path / "target"
+    target.mkdir()
+    (target / "away").symlink_to(tmp_path)
+
+    with pytest.raises(StalledError, match="'away/x' leads out of the repository"):
+        includes.copy(storage, artifact, include_of("one", to_path="away/x"), target)
+    assert not (tmp_path / "x").exists()
+
+
+async def test_artifact_that_is_gone_meanwhile_is_an_error_of_the_include(
+    storage: Storage, tree: Path, tmp_path: Path
+) -> None:
+    namespace = Neighbours(storage, one="")
+    await namespace.store(tree, "one")
+    artifact = namespace.get("one").status.artifact
+    assert artifact is not None
+    gone = msgspec.structs.replace(artifact, path=artifact.path.replace("1.tar", "2.tar"))
+
+    with pytest.raises(TransientError, match="cannot copy to 'one'"):
+        includes.copy(storage, gone, include_of("one"), tmp_path / "target")
