@@ -34,6 +34,12 @@ pytestmark = pytest.mark.asyncio(loop_scope="session")
 MANY = 30
 
 
+@pytest.fixture(scope="module")
+def control_plane(second_control_plane: ControlPlane) -> ControlPlane:
+    """Keep away from the shared world, whose processes would act on the same objects."""
+    return second_control_plane
+
+
 @pytest_asyncio.fixture(scope="module", loop_scope="session")
 async def world(
     control_plane: ControlPlane, tmp_path_factory: pytest.TempPathFactory
