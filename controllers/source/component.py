@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Final
 
 from controllers import services
+from controllers.source import includes
 from controllers.source.gitrepository import GitRepositorySource
 from controllers.source.reconciler import SourceReconciler
 from crds import GIT_REPOSITORY
@@ -110,7 +111,7 @@ def _wake_including(
     def handle(change: Change[GitRepository]) -> None:
         before = change.old.status.artifact if change.old else None
         after = change.new.status.artifact if change.new else None
-        if after is None or after == before:
+        if after is None or (before and includes.same(before, after)):
             return
         for key, other in controller.informer.items().items():
             if key.namespace != change.key.namespace:

@@ -174,5 +174,14 @@ def _observed(obj: GitRepository, included: tuple[Artifact, ...]) -> dict[str, o
         "observedInclude": msgspec.to_builtins(spec.include) or None,
         "observedSparseCheckout": list(spec.sparse_checkout) or None,
         "sourceVerificationMode": _mode(obj) or None,
-        "includedArtifacts": msgspec.to_builtins(list(included)) or None,
+        "includedArtifacts": msgspec.to_builtins(_kept(obj, included)) or None,
     }
+
+
+def _kept(obj: GitRepository, included: tuple[Artifact, ...]) -> list[Artifact]:
+    """Return what is included, as status has it where only the address or the time differs."""
+    known = dict(enumerate(obj.status.included_artifacts))
+    return [
+        known[place] if place in known and includes.same(known[place], artifact) else artifact
+        for place, artifact in enumerate(included)
+    ]

@@ -39,6 +39,15 @@ async def find(obj: GitRepository, lookup: Lookup, storage: Storage) -> tuple[Ar
     return tuple(found)
 
 
+def same(one: Artifact, other: Artifact) -> bool:
+    """Tell whether two artifacts hold the same, verified the same way, wherever they are served."""
+    return (one.revision, one.digest, one.metadata) == (
+        other.revision,
+        other.digest,
+        other.metadata,
+    )
+
+
 def copy(storage: Storage, artifact: Artifact, include: GitRepositoryInclude, tree: Path) -> None:
     """Copy ``fromPath`` of an artifact to ``toPath`` of the tree; blocks.
 

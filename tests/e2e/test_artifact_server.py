@@ -8,8 +8,7 @@ import aiohttp
 import pytest
 import pytest_asyncio
 
-from controlplane.plane import ControlPlane
-from tests.e2e.conftest import GIT_REPOSITORY, Space, World, build_world, revision_of
+from tests.e2e.conftest import GIT_REPOSITORY, Space, World, revision_of
 from tests.e2e.sources import artifact_of, content, digest_of, eventually, fetches
 from toolkit.objects import Json
 
@@ -19,13 +18,12 @@ RETENTION = ("--artifact-retention-ttl=1s", "--artifact-retention-records=1")
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="session")
-async def world(
-    control_plane: ControlPlane, tmp_path_factory: pytest.TempPathFactory
-) -> AsyncIterator[World]:
-    """Run a world of our own, in which old artifacts go soon."""
-    directory = tmp_path_factory.mktemp("artifacts")
-    async with build_world(control_plane, directory, flags={"source": RETENTION}) as built:
-        yield built
+async def world(world: World) -> AsyncIterator[World]:
+    """Let old artifacts go soon while these tests run."""
+    stack, usual = world.stack, world.stack.options.flags["source"]
+    await stack.restart("source", flags=[*usual, *RETENTION])
+    yield world
+    await stack.restart("source", flags=usual)
 
 
 @dataclass(frozen=True)
@@ -167,9 +165,10 @@ async def test_old_artifacts_go_and_the_last_one_stays(space: Space) -> None:
 async def test_restart_serves_what_is_there_under_the_new_address(space: Space) -> None:
     before = await stored(space)
     stack, repository = space.world.stack, space.repositories[0]
+    usual = stack.options.flags["source"]
     address = stack.storage_address.replace("127.0.0.1", "localhost")
 
-    await stack.restart("source", flags=[*RETENTION, f"--storage-adv-addr={address}"])
+    await stack.restart("source", flags=[*usual, *RETENTION, f"--storage-adv-addr={address}"])
     await space.request(GIT_REPOSITORY)
     after = await space.ready(GIT_REPOSITORY)
 

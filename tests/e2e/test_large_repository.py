@@ -15,14 +15,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
-import pytest_asyncio
 
-from controlplane.plane import ControlPlane
 from tests.e2e.conftest import (
     GIT_REPOSITORY,
     Space,
-    World,
-    build_world,
     config_map,
     revision_of,
 )
@@ -39,15 +35,6 @@ FILES = 5_000
 FILE_BYTES = 40_000
 DIRECTORIES = 10
 MAY_RISE = 100 << 20
-
-
-@pytest_asyncio.fixture(scope="module", loop_scope="session")
-async def world(
-    control_plane: ControlPlane, tmp_path_factory: pytest.TempPathFactory
-) -> AsyncIterator[World]:
-    """Run a world of our own, whose memory nobody else has used."""
-    async with build_world(control_plane, tmp_path_factory.mktemp("large")) as built:
-        yield built
 
 
 def fill(repository: Repository) -> str:
