@@ -5,8 +5,11 @@ The cluster that we run on is there from the start; others come with the first K
 """
 
 import asyncio
+import logging
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from itertools import count
+from typing import Final
 
 from crds.kustomize import Kustomization
 from toolkit.apply.clock import ServerClock
@@ -17,16 +20,23 @@ from toolkit.kube.client import Client
 from toolkit.kube.remote import RemoteClients
 from toolkit.objects import ObjectKey, ObjectRef
 
+logger = logging.getLogger(__name__)
+
 Enqueue = Callable[[ObjectKey, str], None]
+
+_RESTART_SECONDS: Final = 10.0
 
 
 @dataclass(slots=True, kw_only=True, eq=False)
 class Cluster:
     """One API server: its client without impersonation, what lives there, what is waited for.
 
-    ``rivals`` names, object by object, who changed what was applied, until it is reported.
+    ``number`` tells it from earlier ones with the same address: what is known of their objects does
+    not hold here. ``rivals`` names, object by object, who changed what was applied, until it is
+    reported.
     """
 
+    number: int
     client: Client
     live: LiveSet
     waits: Waits
@@ -51,6 +61,7 @@ class Clusters:
         self._enqueue = enqueue
         self._own = own
         self._open: dict[Client, Cluster] = {}
+        self._numbers = count()
         self._group: asyncio.TaskGroup | None = None
         self._local = self._cluster(own)
 
@@ -113,16 +124,32 @@ class Clusters:
 
         live = LiveSet(client, manager=MANAGER, on_drift=drifted, on_health=fared)
         waits = Waits(live, lambda owner: self._enqueue(owner, "health"))
-        cluster = Cluster(client=client, live=live, waits=waits, clock=ServerClock())
+        cluster = Cluster(
+            number=next(self._numbers), client=client, live=live, waits=waits, clock=ServerClock()
+        )
         self._open[client] = cluster
         self._start(cluster)
         return cluster
 
     def _start(self, cluster: Cluster) -> None:
         if self._group is not None and cluster.task is None:
-            cluster.task = self._group.create_task(self._follow(cluster))
+            cluster.task = self._group.create_task(_follow(cluster))
 
-    async def _follow(self, cluster: Cluster) -> None:
-        async with asyncio.TaskGroup() as group:
-            group.create_task(cluster.live.run())
-            group.create_task(cluster.waits.run())
+
+async def _follow(cluster: Cluster) -> None:
+    """Follow one cluster until cancelled.
+
+    Its server may be a tenant's: whatever that makes fail here must not end the others' watches.
+    """
+    while True:
+        (ended,) = await asyncio.gather(_watch(cluster), return_exceptions=True)
+        logger.error(
+            "cluster is followed anew", exc_info=ended, extra={"server": cluster.client.server}
+        )
+        await asyncio.sleep(_RESTART_SECONDS)
+
+
+async def _watch(cluster: Cluster) -> None:
+    async with asyncio.TaskGroup() as group:
+        group.create_task(cluster.live.run())
+        group.create_task(cluster.waits.run())

@@ -61,8 +61,9 @@ class KustomizationReconciler:
         cluster = await self.clusters.of(obj)
         cluster.live.set_rules(rec.key, rules)
         applied = self.memory.get(rec.key)
-        fingerprint = memory.fingerprint(obj, sources, given)
-        if applied is None or not applied.stands(fingerprint, rec.triggers):
+        fingerprint = memory.fingerprint(obj, sources, given, cluster=cluster.number)
+        watched = not cluster.live.unwatched(rec.key)
+        if applied is None or not applied.stands(fingerprint, rec.triggers, watched=watched):
             applied = await self._apply(rec, sources, given, cluster, fingerprint)
             self.memory.put(rec.key, applied)
         return await settling.settle(

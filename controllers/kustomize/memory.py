@@ -33,9 +33,15 @@ class Applied:
     told: bool = False
     settled: bool = False
 
-    def stands(self, fingerprint: str, triggers: Collection[str]) -> bool:
-        """Tell whether nothing has to be applied: same inputs, no drift, nobody asked for it."""
-        return self.fingerprint == fingerprint and not {"drift", "requested"} & set(triggers)
+    def stands(self, fingerprint: str, triggers: Collection[str], *, watched: bool) -> bool:
+        """Tell whether nothing has to be applied: same inputs, no drift, nobody asked for it.
+
+        Drift of what is not ``watched`` is found when the interval is over.
+        """
+        due = {"drift", "requested"}
+        if self.settled and not watched:
+            due.add("interval")
+        return self.fingerprint == fingerprint and not due & set(triggers)
 
 
 class Memory:
@@ -65,7 +71,11 @@ class Memory:
         self._applied.pop(key, None)
 
 
-def fingerprint(obj: Kustomization, sources: Sources, inputs: Inputs) -> str:
-    """Return the digest of everything that determines what would be applied, and how."""
-    parts = (obj.metadata.uid, str(obj.metadata.generation), *sources.digests, *inputs.versions)
+def fingerprint(obj: Kustomization, sources: Sources, inputs: Inputs, *, cluster: int) -> str:
+    """Return the digest of everything that determines what would be applied, and how, and where.
+
+    A kubeconfig can change without the spec, and even the same cluster has other watches then.
+    """
+    meta = obj.metadata
+    parts = (meta.uid, str(meta.generation), *sources.digests, *inputs.versions, str(cluster))
     return hashlib.sha256("\n".join((*parts, sources.revision)).encode()).hexdigest()
