@@ -6,6 +6,7 @@ it says in its record that it is ready.
 
 import asyncio
 import os
+import select
 import signal
 import subprocess
 import sys
@@ -171,20 +172,18 @@ def down(directory: Path) -> bool:
         if state.running(directory) is None:
             return False
         signal.pidfd_send_signal(handle, signal.SIGTERM)
-        if not _released(directory):
+        if not _ended(handle):
             # Its processes and its control plane end with it, the kernel sees to that.
             signal.pidfd_send_signal(handle, signal.SIGKILL)
-            if not _released(directory):
+            if not _ended(handle):
                 raise errors.DeadlineError(f"process {record.pid} does not end")
     finally:
         os.close(handle)
     return True
 
 
-def _released(directory: Path) -> bool:
-    deadline = time.monotonic() + _STOP_WITHIN
-    while state.is_locked(directory):
-        if time.monotonic() > deadline:
-            return False
-        time.sleep(_LOOK)
-    return True
+def _ended(handle: int) -> bool:
+    """Wait until the process is over; its locks are released a moment before that."""
+    poll = select.poll()
+    poll.register(handle, select.POLLIN)
+    return bool(poll.poll(_STOP_WITHIN * 1000))
