@@ -85,6 +85,8 @@ class KustomizationReconciler:
         try:
             changes = await self._write(rec, sources, client, cluster, built, before)
             kept = await self._prune(rec, client, cluster, before, changes)
+            awaited = settling.awaited(obj, changes)
+            await settling.require_access(client, awaited, changes)
         except TransientError as error:
             reporting.record_history(
                 rec, sources, digest=digest, reason=error.reason, started=started
@@ -95,7 +97,7 @@ class KustomizationReconciler:
             digest=digest,
             started=started,
             inventory=kept,
-            awaited=settling.awaited(obj, changes),
+            awaited=awaited,
             may_vanish=wait.vanishing(built.objects),
             told=rec.told,
         )
@@ -154,6 +156,7 @@ class KustomizationReconciler:
         """Delete what left the build; return the new inventory."""
         stale = inventory.difference(before, changes.refs)
         if not stale or not rec.obj.spec.prune:
+            rec.status({"inventory": {"entries": inventory.encode(changes.refs)}})
             return changes.refs
         options = self.settings.apply_options(rec.obj)
         pruned = await prune.prune(

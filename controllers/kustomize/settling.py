@@ -5,6 +5,8 @@ start the next one when the verdict is there. At every interval health is looked
 watches' memory, which costs no request.
 """
 
+import contextlib
+from collections.abc import Sequence
 from typing import Final
 
 from controllers.kustomize import reporting
@@ -14,17 +16,21 @@ from controllers.kustomize.sources import Sources
 from crds.kustomize import Kustomization
 from crds.meta import NamespacedObjectKindReference, format_duration
 from toolkit import inventory
+from toolkit.apply import bounded
 from toolkit.apply.changes import ChangeSet
 from toolkit.apply.wait import Verdict
 from toolkit.errors import TransientError
+from toolkit.kube.client import Client
 from toolkit.kube.controller import Outcome, Reconciliation
+from toolkit.kube.errors import ApiError, NotFoundError
 from toolkit.objects import GroupVersionKind, ObjectRef
 
 Pass = Reconciliation[Kustomization]
 
 SUCCEEDED: Final = "ReconciliationSucceeded"
-_LOOK_AGAIN_SECONDS: Final = 5.0
-"""How soon kinds are polled that turn out not to be watchable."""
+_READING: Final = 4
+_LOOK_AGAIN_SECONDS: Final = 2.0
+"""How soon it is found out that a kind is not watchable, and then how often it is looked at."""
 
 
 class HealthCheckError(TransientError):
@@ -46,6 +52,29 @@ def awaited(obj: Kustomization, changes: ChangeSet) -> tuple[ObjectRef, ...]:
     return tuple(ref for ref in refs if ref.identity != (*own, obj.metadata.name))
 
 
+async def require_access(client: Client, refs: Sequence[ObjectRef], changes: ChangeSet) -> None:
+    """Require that whoever applies may read those awaited objects that it did not apply.
+
+    The watches see everything, and CEL expressions can ask for any field: without this, health
+    checks would read other tenants' Secrets.
+
+    Raises:
+        HealthCheckError: one may not be read, or cannot be.
+    """
+    # a skipped object was perhaps never asked about
+    applied = {entry.ref.identity for entry in changes.entries if entry.action != "skipped"}
+    foreign = [ref for ref in refs if ref.identity not in applied]
+
+    async def read(ref: ObjectRef) -> None:
+        with contextlib.suppress(NotFoundError):
+            await client.get(ref.gvk, ref.name, ref.namespace)
+
+    results = await bounded.each(foreign, read, limit=_READING)
+    for ref, result in zip(foreign, results, strict=True):
+        if isinstance(result, ApiError):
+            raise HealthCheckError(f"health check of {ref}: {result}") from result
+
+
 async def settle(
     rec: Pass, sources: Sources, cluster: Cluster, applied: Applied, *, fail_fast: bool
 ) -> Outcome:
@@ -62,7 +91,8 @@ async def settle(
             applied.settled = False
             message = reporting.progress_message(rec.obj, sources)
             await rec.progress(message)
-            look_again = _LOOK_AGAIN_SECONDS if cluster.live.unwatched(rec.key) else None
+            seen = all(cluster.live.current(ref) for ref in applied.awaited)
+            look_again = None if seen else _LOOK_AGAIN_SECONDS
             return Outcome(
                 message=message, reason="Progressing", ready="Unknown", requeue_after=look_again
             )
