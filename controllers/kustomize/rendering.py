@@ -182,6 +182,8 @@ def _decrypt_files(
 
 def _decrypt_file(path: str, file: Path, keys: KeyRing) -> _Decrypted:
     raw = file.read_bytes()
+    if not sops.is_encrypted(raw):  # it only speaks of ciphertext
+        return _Decrypted(raw, raw)
     try:
         return _Decrypted(raw, sops.decrypt(raw, sops.format_of(path), keys))
     except DecryptionError as error:
@@ -196,19 +198,20 @@ def _locate(path: str, mounts: Mapping[str, Extracted]) -> Path:
 
 
 def _decrypt_objects(objects: tuple[Json, ...], keys: KeyRing | None) -> tuple[Json, ...]:
-    """Decrypt what is still ciphertext after the build; refuse it where there are no keys."""
-    return tuple(_decrypt_object(obj, keys) for obj in objects)
-
-
-def _decrypt_object(obj: Json, keys: KeyRing | None) -> Json:
-    if keys is None:
+    """Decrypt what is still ciphertext after the build; refuse what stays so."""
+    clear = objects if keys is None else tuple(_decrypt_object(obj, keys) for obj in objects)
+    for obj in clear:
         field = encrypted_objects.find_ciphertext(obj)
-        if field is None:
-            return obj
-        raise TransientError(
-            f"{ref_of(obj)} is SOPS encrypted at {field}; configure spec.decryption to apply it",
-            reason="BuildFailed",
-        )
+        if field is not None:
+            remedy = "configure spec.decryption" if keys is None else "encrypt it as a whole file"
+            raise TransientError(
+                f"{ref_of(obj)} is SOPS encrypted at {field}; {remedy} to apply it",
+                reason="BuildFailed",
+            )
+    return clear
+
+
+def _decrypt_object(obj: Json, keys: KeyRing) -> Json:
     try:
         return encrypted_objects.decrypt_object(obj, keys)
     except DecryptionError as error:
