@@ -59,7 +59,10 @@ class ServedKind(Protocol[T_co]):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ControllerOptions:
-    """Settings of one controller; times in seconds, ``interval_jitter`` a fraction."""
+    """Settings of one controller; times in seconds, ``interval_jitter`` a fraction.
+
+    ``concurrent`` passes of one namespace run at once, and one more if others have work.
+    """
 
     concurrent: int = 4
     min_retry_delay: float = 0.75
@@ -103,7 +106,10 @@ class Controller(Generic[T]):
         self._recorder = recorder
         self._retry_interval = retry_interval
         self._queue = WorkQueue(
-            self.name, min_delay=options.min_retry_delay, max_delay=options.max_retry_delay
+            self.name,
+            min_delay=options.min_retry_delay,
+            max_delay=options.max_retry_delay,
+            share=options.concurrent,
         )
         self._active = False
         self._workers: list[asyncio.Task[None]] = []
@@ -128,7 +134,8 @@ class Controller(Generic[T]):
                 self._queue.add(key, "requested")
         try:
             async with asyncio.TaskGroup() as group:
-                for _ in range(self._options.concurrent):
+                # One more than any namespace may have: passes that hang hold up their own only.
+                for _ in range(self._options.concurrent + 1):
                     self._workers.append(group.create_task(self._work()))
         finally:
             self._active = False

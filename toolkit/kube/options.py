@@ -145,7 +145,13 @@ FLAGS: Final = (
         "own namespace; otherwise RUNTIME_NAMESPACE, then the account's",
     ),
     # Pace.
-    Flag("concurrent", int, "0", "objects reconciled at once per kind; 0: the component's default"),
+    Flag(
+        "concurrent",
+        int,
+        "0",
+        "objects of a namespace reconciled at once per kind, and one more of others;"
+        " 0: the component's default",
+    ),
     Flag("requeue-dependency", _duration, "30s", "delay before a dependency is looked at again"),
     Flag("min-retry-delay", _duration, "750ms", "first delay after a failure"),
     Flag("max-retry-delay", _duration, "15m", "longest delay after failures"),

@@ -2,12 +2,14 @@
 
 A key is in the queue once however often it is added; its triggers add up. No key is ever with two
 workers. Namespaces take turns, so that one tenant's thousand objects, or its failing ones, do not
-keep another's waiting. Time is the running loop's. It does not know what a key stands for.
+keep another's waiting; and one that has its share of the workers gets no more, because a turn that
+hangs (a server that does not answer) may last as long as its owner likes. Time is the running
+loop's. It does not know what a key stands for.
 """
 
 import asyncio
 import random
-from collections import OrderedDict, deque
+from collections import Counter, OrderedDict, deque
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Final
@@ -31,9 +33,14 @@ class Item:
 
 
 class WorkQueue:
-    """``add`` → ``get`` → ``done``; ``retry`` comes back with exponential back-off."""
+    """``add`` → ``get`` → ``done``; ``retry`` comes back with exponential back-off.
 
-    def __init__(self, name: str, *, min_delay: float, max_delay: float) -> None:
+    ``share`` is how many keys of one namespace may be in work at once; 0 is no limit.
+    """
+
+    def __init__(self, name: str, *, min_delay: float, max_delay: float, share: int = 0) -> None:
+        self._share = share
+        self._held: Counter[str] = Counter()
         self._min_delay = min_delay
         self._max_delay = max_delay
         self._dirty: dict[ObjectKey, set[str]] = {}
@@ -103,7 +110,7 @@ class WorkQueue:
             QueueClosedError: after ``shutdown``.
         """
         self._metrics.follow(self._working)
-        while not self._ready and not self._closed:
+        while (key := self._pop()) is None and not self._closed:
             waiter = asyncio.get_running_loop().create_future()
             self._waiters.append(waiter)
             try:
@@ -111,19 +118,24 @@ class WorkQueue:
             except asyncio.CancelledError:
                 self._pass_on(waiter)
                 raise
-        if self._closed:
+        if key is None:
             raise QueueClosedError
-        key = self._pop()
         triggers = frozenset(self._dirty.pop(key))
         self._working[key] = _now()
+        self._held[key.namespace] += 1
         self._metrics.latency.observe(_now() - self._added.pop(key))
         return Item(key, triggers)
 
     def done(self, key: ObjectKey) -> None:
         """Give ``key`` back; it is handed out again if it was added meanwhile."""
         self._metrics.work.observe(_now() - self._working.pop(key))
+        self._held[key.namespace] -= 1
+        if not self._held[key.namespace]:
+            del self._held[key.namespace]
         if key in self._dirty:
             self._push(key)
+        elif key.namespace in self._ready:
+            self._wake()
 
     def shutdown(self) -> None:
         """Drop all that waits or is planned, and release every waiting worker."""
@@ -143,13 +155,16 @@ class WorkQueue:
         self._ready.setdefault(key.namespace, deque()).append(key)
         self._wake()
 
-    def _pop(self) -> ObjectKey:
-        """Take the oldest key of the namespace whose turn it is."""
-        namespace, keys = self._ready.popitem(last=False)
-        key = keys.popleft()
-        if keys:
-            self._ready[namespace] = keys
-        return key
+    def _pop(self) -> ObjectKey | None:
+        """Take the oldest key of the namespace whose turn it is; None if all have their share."""
+        for namespace, keys in self._ready.items():
+            if not self._share or self._held[namespace] < self._share:
+                del self._ready[namespace]
+                key = keys.popleft()
+                if keys:
+                    self._ready[namespace] = keys
+                return key
+        return None
 
     def _wake(self) -> None:
         while self._waiters:

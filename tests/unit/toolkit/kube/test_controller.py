@@ -853,3 +853,20 @@ def test_log_lines_carry_flux_s_keys(caplog: pytest.LogCaptureFixture) -> None:
     assert fields["revision"] == "main@sha1:abc"
     assert fields["reconcileID"]
     assert bench.events[0].metadata == {"revision": "main@sha1:abc"}
+
+
+def test_passes_that_hang_hold_up_their_own_namespace_only() -> None:
+    async def hang(rec: Pass) -> Outcome:
+        if rec.key.namespace == "slow":
+            await asyncio.Event().wait()
+        return await succeed(rec)
+
+    async def scenario(bench: Bench) -> None:
+        bench.script = hang
+        for name in ("a", "b", "c"):
+            bench.server.put(REPOS, name, namespace="slow", spec=dict(SPEC))
+        await bench.until(lambda: len(bench.passes) == 2)
+        bench.server.put(REPOS, "quick", namespace="other", spec=dict(SPEC))
+        await bench.until(lambda: bench.server.objects[REPOS, "other", "quick"].get("status"))
+
+    assert len(work(scenario, concurrent=2).passes) == 3

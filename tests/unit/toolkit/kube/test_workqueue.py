@@ -48,6 +48,29 @@ def test_a_key_is_never_with_two_workers() -> None:
     assert item == Item(A, frozenset({"source"}))
 
 
+def test_a_namespace_gets_no_more_than_its_share() -> None:
+    async def scenario() -> tuple[Item, bool, Item]:
+        subject = WorkQueue("test", min_delay=1.0, max_delay=60.0, share=1)
+        subject.add(A, "spec")
+        subject.add(B, "spec")
+        await subject.get()
+        waiting = asyncio.create_task(subject.get())
+        await virtualtime.settle()
+        early = waiting.done()
+        subject.add(C, "spec")
+        other = await waiting
+        last = asyncio.create_task(subject.get())
+        await virtualtime.settle()
+        subject.done(A)
+        return other, early, await last
+
+    other, early, last = virtualtime.run(scenario)
+
+    assert not early
+    assert other.key == C
+    assert last.key == B
+
+
 def test_namespaces_take_turns() -> None:
     async def scenario() -> list[ObjectKey]:
         subject = queue()
