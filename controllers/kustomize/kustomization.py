@@ -12,6 +12,7 @@ that dies half-way leaves nothing that nobody remembers.
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Final
 
 import msgspec
 
@@ -33,6 +34,9 @@ from toolkit.kube.secrets import Secrets
 from toolkit.objects import ObjectRef, gvk_of
 
 Pass = Reconciliation[Kustomization]
+
+_BUILD_SECONDS: Final = 120.0
+"""A build takes one of the few engine workers, however long the timeout that its author sets."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,7 +80,8 @@ class KustomizationReconciler:
         """Render, apply and prune."""
         obj, started = rec.obj, time.monotonic()
         client = self.identities.impersonated(cluster.client, obj, sources)
-        built = await self.renderer.render(obj, sources, given, seconds=obj.spec.timeout_seconds)
+        seconds = min(obj.spec.timeout_seconds, _BUILD_SECONDS)
+        built = await self.renderer.render(obj, sources, given, seconds=seconds)
         digest = reporting.build_digest(built.objects)
         self.memory.doubt(rec.key)
         cluster.waits.cancel(rec.key)

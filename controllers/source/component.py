@@ -64,7 +64,7 @@ async def start(manager: Manager, options: Options) -> None:
     )
     pool = WorkerPool(
         "toolkit.remote.gitworker",
-        size=options.concurrent or _CONCURRENT,
+        size=(options.concurrent or _CONCURRENT) + 1,  # as many as passes run at once
         memory_limit=_WORKER_MEMORY,
     )
     recorder = Recorder(manager.client, controller=ACCOUNT, address=options.events_addr)
