@@ -52,7 +52,7 @@ async def test_password_is_sent_and_a_wrong_one_is_refused(space: Space, tmp_pat
     assert "refused the credentials" in condition(others["wrong"], "Ready")["message"]
     assert "'password'" in condition(others["half"], "Ready")["message"]
     assert "asks for credentials" in condition(others["nobody"], "Ready")["message"]
-    assert "horse" not in str(others)
+    assert "horse" not in str(others) + space.world.stack.log("source").read_text()
 
 
 async def test_missing_secret_is_named_and_awaited(space: Space, tmp_path: Path) -> None:
