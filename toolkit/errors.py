@@ -18,14 +18,15 @@ from typing import ClassVar
 class PenstockError(Exception):
     """Base of every failure that a user may see.
 
-    The message is lower case, says what failed on which object, and never holds a secret.
+    The message is lower case, says what failed on which object, and never holds a secret. Bytes of
+    a file name that are no text are escaped, because no JSON can carry them.
     ``reason`` is the CamelCase reason of the Ready condition (``meta/v1.Condition``).
     """
 
     default_reason: ClassVar[str] = "Failed"
 
     def __init__(self, message: str, *, reason: str | None = None) -> None:
-        super().__init__(message)
+        super().__init__(message.encode(errors="backslashreplace").decode())
         self.reason = reason or self.default_reason
 
 

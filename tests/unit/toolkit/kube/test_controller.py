@@ -870,3 +870,18 @@ def test_passes_that_hang_hold_up_their_own_namespace_only() -> None:
         await bench.until(lambda: bench.server.objects[REPOS, "other", "quick"].get("status"))
 
     assert len(work(scenario, concurrent=2).passes) == 3
+
+
+def test_a_file_name_that_is_no_text_can_be_told() -> None:
+    async def fail(_: Pass) -> Outcome:
+        raise TransientError("cannot read 'na\udcffme'")
+
+    async def scenario(bench: Bench) -> None:
+        bench.script = fail
+        bench.put()
+        await bench.until(lambda: bench.condition("Ready"))
+
+    bench = work(scenario)
+
+    assert bench.condition("Ready") == ("False", "Failed", r"cannot read 'na\udcffme'")
+    assert bench.events[0].message == r"cannot read 'na\udcffme'"
