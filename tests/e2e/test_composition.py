@@ -191,6 +191,22 @@ async def test_dependency_must_be_ready_at_the_same_revision(space: Space) -> No
     assert (await space.get(CONFIG_MAP, "app"))["data"] == {"v": "1"}
 
 
+async def test_cycle_of_dependencies_says_what_it_waits_for(space: Space) -> None:
+    repository = space.repository()
+    repository.commit({"a.yaml": config_map("a")})
+    await space.world.apply(
+        space.source(repository),
+        space.kustomization("one", dependsOn=[{"name": "two"}]),
+        space.kustomization("two", dependsOn=[{"name": "one"}]),
+    )
+
+    await space.refused(name="one", saying=f"dependency '{space.namespace}/two' is not ready")
+    await space.refused(name="two", saying=f"dependency '{space.namespace}/one' is not ready")
+
+    await change(space, "one", {"dependsOn": None})
+    await space.ready(name="two")
+
+
 async def test_ready_expression_replaces_the_rule(space: Space) -> None:
     repository = space.repository()
     repository.commit({"base/a.yaml": "kind: [", "app/b.yaml": config_map("app")})

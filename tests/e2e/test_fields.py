@@ -112,6 +112,44 @@ async def test_names_namespace_and_images_are_transformed(space: Space) -> None:
     assert f"{space.namespace}_pre-settings-end__ConfigMap" in names(obj)
 
 
+async def test_changed_prefix_moves_the_objects(space: Space) -> None:
+    await start(space, {"a.yaml": config_map("a")}, namePrefix="old-")
+
+    await edit(space, KUSTOMIZATION, "app", {"spec": {"namePrefix": "new-"}})
+    obj = await space.ready()
+
+    await space.world.gone(CONFIG_MAP, space.namespace, "old-a")
+    assert names(obj) == {f"{space.namespace}_new-a__ConfigMap"}
+
+
+async def test_object_goes_over_to_whoever_applies_it_now(space: Space) -> None:
+    repository = space.repository()
+    repository.commit({"one/a.yaml": config_map("a", by="one"), "two/b.yaml": config_map("b")})
+    await space.world.apply(
+        space.source(repository),
+        *(space.kustomization(name, path=f"./{name}") for name in ("one", "two")),
+    )
+    for name in ("one", "two"):
+        await space.ready(name=name)
+
+    # the first one prunes, the second one applies, in whatever order
+    moved = {
+        "one/a.yaml": None,
+        "one/c.yaml": config_map("c"),
+        "two/a.yaml": config_map("a", by="two"),
+    }
+    commit = await push(space, moved)
+    for name in ("one", "two"):
+        await space.ready(name=name, revision=commit)
+
+    await space.world.until(
+        CONFIG_MAP, space.namespace, "a", lambda obj: dig(obj, "data", "by") == "two"
+    )
+    await asyncio.sleep(0.5)
+    owner = (await space.get(CONFIG_MAP, "a"))["metadata"]["labels"][f"{MARK}/name"]
+    assert owner == "two"
+
+
 async def test_patches_of_every_form_are_applied(space: Space) -> None:
     files = {"a.yaml": config_map("alpha", kept="1"), "b.yaml": config_map("beta", kept="1")}
     merge = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "alpha"}}
@@ -417,13 +455,16 @@ async def test_missing_variable_and_missing_object_are_named(space: Space) -> No
         space.source(repository),
         space.kustomization("strict", postBuild={"substitute": {"defined": "1"}}),
         space.kustomization("absent", postBuild={"substituteFrom": absent}),
+        space.kustomization("misnamed", postBuild={"substitute": {"hyphen-ated": "1"}}),
     )
 
     strict = await space.refused(name="strict", saying="undefined")
     lacking = await space.refused(name="absent", saying="absent")
+    misnamed = await space.refused(name="misnamed", saying="is invalid")
 
     assert f"ConfigMap/{space.namespace}/a" in condition(strict, "Ready")["message"]
     assert condition(strict, "Ready")["reason"] == "BuildFailed"
+    assert "hyphen-ated" in condition(misnamed, "Ready")["message"]
     assert condition(lacking, "Ready")["message"] == (
         f"ConfigMap '{space.namespace}/absent' not found"
     )

@@ -199,6 +199,36 @@ async def test_failed_check_recovers_at_the_retry_interval(space: Space) -> None
     await told(space, "Health check passed in")
 
 
+async def test_what_falls_ill_later_is_told_at_the_next_interval(space: Space) -> None:
+    made = await commit(space, {"job.yaml": config_map("job", kind="migration")})
+    await space.world.apply(
+        space.kustomization(wait=True, interval="1s", retryInterval="1s", healthCheckExprs=[PHASES])
+    )
+    await note(space, "job", "done")
+    await space.ready(revision=made)
+
+    await note(space, "job", "broken")
+    obj = await unhealthy(space)
+    await note(space, "job", "done")
+    mended = await space.ready()
+
+    assert f"ConfigMap/{space.namespace}/job status: 'Failed'" in condition(obj, "Ready")["message"]
+    assert made in obj["status"]["lastAppliedRevision"]
+    assert condition(mended, "Healthy")["status"] == "True"
+
+
+async def test_deletion_does_not_wait_for_health(space: Space) -> None:
+    await commit(space, {"web.yaml": unschedulable("web")})
+    await space.world.apply(space.kustomization(wait=True, timeout="5m"))
+    await space.world.until(DEPLOYMENT, space.namespace, "web", bool)
+    await waiting(space)
+
+    await space.world.api.delete(KUSTOMIZATION, "app", space.namespace)
+
+    await space.world.gone(KUSTOMIZATION, space.namespace, "app")
+    await space.world.gone(DEPLOYMENT, space.namespace, "web")
+
+
 async def test_new_commit_ends_the_wait_for_the_old_one(space: Space) -> None:
     old = await commit(space, {"web.yaml": unschedulable("web")})
     await space.world.apply(space.kustomization(wait=True, timeout="5m"))
