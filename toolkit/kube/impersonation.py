@@ -4,10 +4,12 @@ Only our controllers hold ``impersonate`` on ``userextras/provenance.penstock.de
 may believe the extras: this object comes from revision R of source S, verified by V.
 """
 
+import re
 from typing import Final
 
 PREFIX: Final = "provenance.penstock.dev/"
 CLAIMS: Final = ("applier", "source", "revision", "digest", "verified")
+_CONTROL: Final = re.compile(r"[\x00-\x1f\x7f]")
 
 
 def service_account(namespace: str, name: str) -> str:
@@ -18,7 +20,11 @@ def service_account(namespace: str, name: str) -> str:
 def provenance(
     *, applier: str, source: str, revision: str, digest: str, verified: str
 ) -> dict[str, str]:
-    """Return the ``userInfo.extra`` of a write; an empty claim is not made at all."""
+    """Return the ``userInfo.extra`` of a write; an empty claim is not made at all.
+
+    Claims travel in headers, so what no header can carry is escaped: a hostile Git server may call
+    its branch anything.
+    """
     claims = {
         "applier": applier,
         "source": source,
@@ -26,4 +32,8 @@ def provenance(
         "digest": digest,
         "verified": verified,
     }
-    return {PREFIX + key: value for key, value in claims.items() if value}
+    return {PREFIX + key: _CONTROL.sub(_escape, value) for key, value in claims.items() if value}
+
+
+def _escape(control: re.Match[str]) -> str:
+    return f"\\x{ord(control[0]):02x}"

@@ -8,7 +8,7 @@ import pytest
 
 from tests.fakes import virtualtime
 from tests.fakes.apiserver import FakeApiServer
-from toolkit.kube import errors
+from toolkit.kube import errors, impersonation
 from toolkit.kube.client import Client
 from toolkit.kube.config import ClusterConfig
 from toolkit.objects import GroupVersionKind
@@ -399,3 +399,24 @@ def test_a_failure_that_is_malformed_is_still_a_failure() -> None:
 
     assert isinstance(answer, errors.ForbiddenError)
     assert str(answer) == "no"
+
+
+def test_a_claim_may_hold_any_character() -> None:
+    server = FakeApiServer()
+    server.put("configmaps", "a")
+    revision = "größe\r\nImpersonate-Group: system:masters\x00@sha1:1"
+
+    async def scenario(client: Client) -> Any:
+        extra = impersonation.provenance(
+            applier="a", source="s", revision=revision, digest="d", verified=""
+        )
+        return await read(client.impersonating("u", extra=extra))
+
+    answer, server = ask(scenario, server)
+
+    headers = server.headers[-1]
+    assert answer["metadata"]["name"] == "a"
+    assert "Impersonate-Group" not in headers
+    assert headers["Impersonate-Extra-provenance.penstock.dev%2Frevision"] == (
+        r"größe\x0d\x0aImpersonate-Group: system:masters\x00@sha1:1"
+    )
