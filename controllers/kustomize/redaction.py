@@ -46,7 +46,9 @@ def hide(message: str, values: Collection[str]) -> str:
     """Replace the values, the longest first, also as they look when they are quoted."""
     forms = {value for value in values if len(value) >= _SHORTEST and value not in _LITERALS}
     forms |= {json.dumps(value, ensure_ascii=False)[1:-1] for value in forms}
-    for value in sorted(forms, key=len, reverse=True):
+    # the event loop waits meanwhile, and there may be hundreds of thousands of values
+    present = [value for value in forms if value in message]
+    for value in sorted(present, key=len, reverse=True):
         pattern = re.escape(value)
         message = re.sub(
             pattern if len(value) >= _WORD else rf"(?<!\w){pattern}(?!\w)", MASK, message
