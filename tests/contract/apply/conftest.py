@@ -18,7 +18,7 @@ class Wire(transport.Transport):
     """A transport that remembers what was asked."""
 
     def __init__(self, cluster: config.ClusterConfig) -> None:
-        super().__init__(cluster, qps=0, burst=0, timeout=30)
+        super().__init__(cluster, qps=0, burst=0, timeout=30, max_body=1 << 30)
         self.sent: list[str] = []
 
     async def send(self, request: transport.Request) -> transport.Reply:
