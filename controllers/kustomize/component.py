@@ -33,7 +33,7 @@ from toolkit.kube.options import Options
 from toolkit.kube.rbac import Rule
 from toolkit.kube.remote import RemoteClients
 from toolkit.kube.secrets import CONFIG_MAP, SECRET, Secrets
-from toolkit.native import calls
+from toolkit.native import calls, cores
 from toolkit.objects import GroupVersionKind, Json, ObjectKey
 
 ACCOUNT: Final = "kustomize-controller"
@@ -116,7 +116,7 @@ def _passes(  # noqa: PLR0913, PLR0917 - what the passes are made of
     lookup: dependencies.Lookup,
 ) -> tuple[KustomizationReconciler, KustomizationFinalizer]:
     """Return what reconciles and what finalizes, with the workers and caches that they use."""
-    pool = calls.start(size=os.cpu_count() or 1)
+    pool = calls.start(size=cores.available())
     fetcher = Fetcher(
         Path(tempfile.mkdtemp(prefix="penstock-artifacts-")),
         host_override=os.environ.get("SOURCE_CONTROLLER_LOCALHOST", ""),

@@ -48,6 +48,7 @@ CLUSTER_PERMISSIONS: Final = (
 NAMESPACE_PERMISSIONS: Final = (
     Rule(groups=("coordination.k8s.io",), resources=("leases",), verbs=("get", "create", "update")),
 )
+_SCRATCH: Final = ".scratch-"
 _CONCURRENT: Final = 2
 _WORKER_MEMORY: Final = 256 << 20
 """As ``toolkit.remote.gitworker`` wants it, which to import would load a Git library here."""
@@ -69,8 +70,8 @@ async def start(manager: Manager, options: Options) -> None:
     )
     recorder = Recorder(manager.client, controller=ACCOUNT, address=options.events_addr)
     secrets = Secrets(manager.client)
-    scratch = root / ".scratch"
-    await asyncio.to_thread(shutil.rmtree, scratch, ignore_errors=True)
+    # a name of its own: the leader may be at work on the same volume
+    scratch = root / f"{_SCRATCH}{manager.identity.rpartition('_')[2]}"
 
     def lookup(key: ObjectKey) -> GitRepository | None:
         return controller.informer.get(key)
@@ -98,9 +99,17 @@ async def start(manager: Manager, options: Options) -> None:
     manager.add_service(recorder.run)
     manager.add_service(services.closing(pool.close))
     manager.add_controller(controller, lease=ACCOUNT)
+    manager.add_elected(lambda: _clean(root, keep=scratch), lease=ACCOUNT)
     manager.add_elected(
         services.serving(server.application(storage), options.storage_addr), lease=ACCOUNT
     )
+
+
+async def _clean(root: Path, *, keep: Path) -> None:
+    """Remove what killed processes left half-done; only the leader has work of its own there."""
+    for leftover in await asyncio.to_thread(lambda: list(root.glob(f"{_SCRATCH}*"))):
+        if leftover != keep:
+            await asyncio.to_thread(shutil.rmtree, leftover, ignore_errors=True)
 
 
 def _wake_including(
