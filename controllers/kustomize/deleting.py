@@ -1,7 +1,7 @@
 """What a deleted Kustomization takes with it (``spec.deletionPolicy``).
 
 Whatever happens, deletion ends: where the account to delete with is gone, the objects stay and an
-event says so (Flux does the same), because a namespace must not hang on us.
+event says so (Flux does the same), because a namespace must not hang on an account that went first.
 """
 
 from collections.abc import Sequence
