@@ -12,7 +12,7 @@ import random
 import ssl
 import tempfile
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
-from contextlib import asynccontextmanager, contextmanager
+from contextlib import asynccontextmanager, contextmanager, suppress
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -30,6 +30,7 @@ _ATTEMPTS: Final = 4
 _MAX_RETRY_AFTER: Final = 30.0
 _IN_FLIGHT: Final = 64
 _CONNECT_SECONDS: Final = 10.0
+_CLOSE_SECONDS: Final = 2.0
 _TOKEN_SECONDS: Final = 60.0
 _IDEMPOTENT: Final = frozenset({"GET", "HEAD", "PUT", "DELETE"})
 APPLY: Final = "application/apply-patch+yaml"
@@ -82,10 +83,15 @@ class Transport:
         self._open_session: aiohttp.ClientSession | None = None
 
     async def close(self) -> None:
-        """Close every connection; a later request opens new ones."""
+        """Close every connection; a later request opens new ones.
+
+        A server that does not answer the end of a TLS stream is not waited for.
+        """
         session, self._open_session = self._open_session, None
         if session:
-            await session.close()
+            with suppress(TimeoutError):
+                async with asyncio.timeout(_CLOSE_SECONDS):
+                    await session.close()
 
     @property
     def _session(self) -> aiohttp.ClientSession:

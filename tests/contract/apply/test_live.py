@@ -9,9 +9,11 @@ from typing import Any
 
 import pytest
 
+from toolkit.apply.changes import Known
 from toolkit.apply.health import Status, compile_rules
 from toolkit.apply.live import LiveSet
 from toolkit.apply.options import MANAGER
+from toolkit.apply.order import Identity
 from toolkit.apply.ownership import Owner
 from toolkit.kube.client import Client
 from toolkit.objects import Json, ObjectKey, ObjectRef, gvk_of, ref_of
@@ -45,6 +47,13 @@ class Watched:
     async def quiet(self) -> bool:
         await asyncio.sleep(_QUIET)
         return self.drifts.empty()
+
+    async def known(self, owner: Owner, count: int) -> dict[Identity, Known]:
+        """Return what is seen untouched, once the watches have shown that many objects."""
+        async with asyncio.timeout(_SECONDS):
+            while len(known := self.live.known(owner.key)) < count:  # noqa: ASYNC110 - no event
+                await asyncio.sleep(0.01)
+        return known
 
     async def until(self, owner: Owner, obj: Json, status: Status) -> None:
         async with asyncio.timeout(_SECONDS):
@@ -179,7 +188,7 @@ async def test_the_one_who_changed_it_is_named(watched: Watched, cluster: Any) -
 async def test_healing_ends_the_drift_and_restores_the_digest(
     deployed: Any, watched: Watched, cluster: Any, apply: Any, owner: Owner
 ) -> None:
-    before = watched.live.known(owner.key)
+    before = await watched.known(owner, len(deployed))
     await asyncio.to_thread(cluster, "scale", "deployment/web", "--replicas=3")
     await watched.drift()
 
