@@ -7,6 +7,7 @@ cluster that exists (see ``controlplane.plane``).
 
 import os
 import secrets
+import signal
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -36,6 +37,15 @@ def pytest_collection_finish(session: pytest.Session) -> None:
 def control_plane_programs() -> Path:
     """Return the directory of the programs that control planes are made of."""
     return binaries.locate()["kube-apiserver"].parent
+
+
+def pytest_configure() -> None:
+    """Let programs under test be interrupted.
+
+    A shell that runs us in the background has us ignore SIGINT, and they would inherit that.
+    """
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture(scope="session")
