@@ -9,14 +9,11 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Final
 
-import msgspec
-
 from controllers.kustomize.clusters import Clusters
 from controllers.kustomize.identity import Identities
 from controllers.kustomize.memory import Memory
 from controllers.kustomize.settings import Settings
 from crds.kustomize import Kustomization
-from toolkit import inventory
 from toolkit.apply import prune
 from toolkit.errors import TransientError, WaitingError
 from toolkit.kube.client import Client
@@ -47,19 +44,12 @@ class KustomizationFinalizer:
             TransientError: an object could not be deleted.
             WaitingError: ``WaitForTermination``, and some are still there.
         """
-        refs = self._inventory(rec)
+        refs = self.memory.inventory(rec.obj)
         spec = rec.obj.spec
         if refs and not spec.suspend and prune.deletes(spec.deletion_policy, prunes=spec.prune):
             await self._delete(rec, refs)
         self.clusters.forget(rec.key)
         self.memory.forget(rec.key)
-
-    def _inventory(self, rec: Pass) -> tuple[ObjectRef, ...]:
-        status = rec.obj.status.inventory
-        entries = msgspec.to_builtins(status.entries) if status else []
-        applied = self.memory.get(rec.key)
-        known = applied.inventory if applied else ()
-        return tuple({ref.identity: ref for ref in (*inventory.decode(entries), *known)}.values())
 
     async def _delete(self, rec: Pass, refs: tuple[ObjectRef, ...]) -> None:
         client = await self._client(rec)

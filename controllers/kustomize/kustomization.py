@@ -86,7 +86,7 @@ class KustomizationReconciler:
         self.memory.doubt(rec.key)
         cluster.waits.cancel(rec.key)
         cluster.live.ensure(rec.key, {gvk_of(item) for item in built.objects})
-        before = self._inventory(rec)
+        before = self.memory.inventory(obj)
         try:
             changes = await self._write(rec, sources, client, cluster, built, before)
             kept = await self._prune(rec, client, cluster, before, changes)
@@ -173,10 +173,3 @@ class KustomizationReconciler:
         if pruned.failed:
             raise TransientError(pruned.message, reason="PruneFailed")
         return kept
-
-    def _inventory(self, rec: Pass) -> tuple[ObjectRef, ...]:
-        """Return what was applied before: what the status says, and what we know beyond it."""
-        status = rec.obj.status.inventory
-        entries = msgspec.to_builtins(status.entries) if status else []
-        applied = self.memory.get(rec.key)
-        return (*inventory.decode(entries), *(applied.inventory if applied else ()))

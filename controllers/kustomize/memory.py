@@ -8,9 +8,12 @@ import hashlib
 from collections.abc import Collection
 from dataclasses import dataclass
 
+import msgspec
+
 from controllers.kustomize.inputs import Inputs
 from controllers.kustomize.sources import Sources
 from crds.kustomize import Kustomization
+from toolkit import inventory
 from toolkit.apply.order import Identity
 from toolkit.objects import ObjectKey, ObjectRef
 
@@ -53,6 +56,18 @@ class Memory:
     def get(self, key: ObjectKey) -> Applied | None:
         """Return the last apply of ``key``."""
         return self._applied.get(key)
+
+    def inventory(self, obj: Kustomization) -> tuple[ObjectRef, ...]:
+        """Return what may be applied: what the status lists, and what we know beyond it, once each.
+
+        Raises:
+            StalledError: the status lists something that is no inventory id.
+        """
+        status = obj.status.inventory
+        listed = inventory.decode(msgspec.to_builtins(status.entries) if status else ())
+        applied = self.get(ObjectKey(obj.metadata.namespace, obj.metadata.name))
+        known = applied.inventory if applied else ()
+        return tuple({ref.identity: ref for ref in (*listed, *known)}.values())
 
     def put(self, key: ObjectKey, applied: Applied) -> None:
         """Remember an apply."""
