@@ -5,10 +5,24 @@ from typing import Final
 from msgspec import Struct
 
 from crds import (
+    extensions,
     kustomize,
     kustomize_v1beta1,
     kustomize_v1beta2,
+    policy_image,
+    policy_provenance,
+    policy_referencegrant,
+    policy_source,
     source,
+    source_bucket,
+    source_bucket_v1beta1,
+    source_bucket_v1beta2,
+    source_external,
+    source_helm,
+    source_helm_v1beta1,
+    source_helm_v1beta2,
+    source_oci,
+    source_oci_v1beta2,
     source_v1beta1,
     source_v1beta2,
 )
@@ -17,6 +31,8 @@ from crds.kind import Column, Kind, OldVersion
 _READY: Final = Column("Ready", '.status.conditions[?(@.type=="Ready")].status')
 _STATUS: Final = Column("Status", '.status.conditions[?(@.type=="Ready")].message')
 _AGE: Final = Column("Age", ".metadata.creationTimestamp", "date")
+_URL: Final = Column("URL", ".spec.url")
+_SOURCES: Final = ("all", "fluxcd", "fluxcd-sources")
 
 GIT_REPOSITORY: Final = Kind(
     model=source.GitRepository,
@@ -26,13 +42,111 @@ GIT_REPOSITORY: Final = Kind(
     plural="gitrepositories",
     singular="gitrepository",
     short_names=("gitrepo",),
-    categories=("all", "fluxcd", "fluxcd-sources"),
-    columns=(Column("URL", ".spec.url"), _AGE, _READY, _STATUS),
+    categories=_SOURCES,
+    columns=(_URL, _AGE, _READY, _STATUS),
     component="source-controller",
     older=(
         OldVersion("v1beta2", source_v1beta2.GitRepository),
-        OldVersion("v1beta1", source_v1beta1.GitRepository),
+        OldVersion("v1beta1", source_v1beta1.GitRepository, source_v1beta1.CHANGES),
     ),
+)
+OCI_REPOSITORY: Final = Kind(
+    model=source_oci.OCIRepository,
+    group=source.GROUP,
+    version="v1",
+    kind="OCIRepository",
+    plural="ocirepositories",
+    singular="ocirepository",
+    short_names=("ocirepo",),
+    categories=_SOURCES,
+    columns=(_URL, _READY, _STATUS, _AGE),
+    component="source-controller",
+    older=(OldVersion("v1beta2", source_oci_v1beta2.OCIRepository),),
+)
+BUCKET: Final = Kind(
+    model=source_bucket.Bucket,
+    group=source.GROUP,
+    version="v1",
+    kind="Bucket",
+    plural="buckets",
+    singular="bucket",
+    short_names=(),
+    categories=_SOURCES,
+    columns=(Column("Endpoint", ".spec.endpoint"), _AGE, _READY, _STATUS),
+    component="source-controller",
+    older=(
+        OldVersion("v1beta2", source_bucket_v1beta2.Bucket),
+        OldVersion("v1beta1", source_bucket_v1beta1.Bucket, source_bucket_v1beta1.CHANGES),
+    ),
+)
+HELM_REPOSITORY: Final = Kind(
+    model=source_helm.HelmRepository,
+    group=source.GROUP,
+    version="v1",
+    kind="HelmRepository",
+    plural="helmrepositories",
+    singular="helmrepository",
+    short_names=("helmrepo",),
+    categories=_SOURCES,
+    columns=(_URL, _AGE, _READY, _STATUS),
+    component="source-controller",
+    older=(
+        OldVersion("v1beta2", source_helm_v1beta2.HelmRepository),
+        OldVersion(
+            "v1beta1",
+            source_helm_v1beta1.HelmRepository,
+            source_helm_v1beta1.REPOSITORY_CHANGES,
+        ),
+    ),
+)
+HELM_CHART: Final = Kind(
+    model=source_helm.HelmChart,
+    group=source.GROUP,
+    version="v1",
+    kind="HelmChart",
+    plural="helmcharts",
+    singular="helmchart",
+    short_names=("hc",),
+    categories=_SOURCES,
+    columns=(
+        Column("Chart", ".spec.chart"),
+        Column("Version", ".spec.version"),
+        Column("Source Kind", ".spec.sourceRef.kind"),
+        Column("Source Name", ".spec.sourceRef.name"),
+        _AGE,
+        _READY,
+        _STATUS,
+    ),
+    component="source-controller",
+    older=(
+        OldVersion("v1beta2", source_helm_v1beta2.HelmChart),
+        OldVersion("v1beta1", source_helm_v1beta1.HelmChart, source_helm_v1beta1.CHART_CHANGES),
+    ),
+)
+EXTERNAL_ARTIFACT: Final = Kind(
+    model=source_external.ExternalArtifact,
+    group=source.GROUP,
+    version="v1",
+    kind="ExternalArtifact",
+    plural="externalartifacts",
+    singular="externalartifact",
+    short_names=("ea",),
+    categories=_SOURCES,
+    columns=(_AGE, _READY, _STATUS, Column("Source", ".spec.sourceRef.name")),
+    component="source-controller",
+)
+ARTIFACT_GENERATOR: Final = Kind(
+    model=extensions.ArtifactGenerator,
+    group=extensions.GROUP,
+    version="v1beta1",
+    kind="ArtifactGenerator",
+    plural="artifactgenerators",
+    singular="artifactgenerator",
+    short_names=("ag",),
+    categories=_SOURCES,
+    columns=(_AGE, _READY, _STATUS),
+    component="source-watcher",
+    finalizer="source.extensions.fluxcd.io/finalizer",
 )
 KUSTOMIZATION: Final = Kind(
     model=kustomize.Kustomization,
@@ -47,11 +161,72 @@ KUSTOMIZATION: Final = Kind(
     component="kustomize-controller",
     older=(
         OldVersion("v1beta2", kustomize_v1beta2.Kustomization),
-        OldVersion("v1beta1", kustomize_v1beta1.Kustomization),
+        OldVersion("v1beta1", kustomize_v1beta1.Kustomization, kustomize_v1beta1.CHANGES),
     ),
+)
+REFERENCE_GRANT: Final = Kind(
+    model=policy_referencegrant.ReferenceGrant,
+    group=policy_referencegrant.GROUP,
+    version="v1alpha1",
+    kind="ReferenceGrant",
+    plural="referencegrants",
+    singular="referencegrant",
+    short_names=("refgrant",),
+    categories=("penstock",),
+    columns=(_AGE,),
+    component="webhooks",
+)
+SOURCE_POLICY: Final = Kind(
+    model=policy_source.SourcePolicy,
+    group=policy_source.GROUP,
+    version="v1alpha1",
+    kind="SourcePolicy",
+    plural="sourcepolicies",
+    singular="sourcepolicy",
+    short_names=(),
+    categories=("penstock",),
+    columns=(Column("Mode", ".spec.mode"), _AGE),
+    component="webhooks",
+    namespaced=False,
+)
+PROVENANCE_POLICY: Final = Kind(
+    model=policy_provenance.ProvenancePolicy,
+    group=policy_provenance.GROUP,
+    version="v1alpha1",
+    kind="ProvenancePolicy",
+    plural="provenancepolicies",
+    singular="provenancepolicy",
+    short_names=(),
+    categories=("penstock",),
+    columns=(Column("Mode", ".spec.mode"), _AGE),
+    component="webhooks",
+    namespaced=False,
+)
+IMAGE_VERIFICATION_POLICY: Final = Kind(
+    model=policy_image.ImageVerificationPolicy,
+    group=policy_image.GROUP,
+    version="v1alpha1",
+    kind="ImageVerificationPolicy",
+    plural="imageverificationpolicies",
+    singular="imageverificationpolicy",
+    short_names=("ivp",),
+    categories=("penstock",),
+    columns=(Column("Mode", ".spec.mode"), _AGE),
+    component="webhooks",
+    namespaced=False,
 )
 
 KINDS: Final[tuple[Kind[Struct], ...]] = (
-    GIT_REPOSITORY,  # where manifests come from
+    GIT_REPOSITORY,  # where manifests come from: Git,
+    OCI_REPOSITORY,  # a container registry,
+    BUCKET,  # object storage,
+    HELM_REPOSITORY,  # charts: an index of them, or a registry,
+    HELM_CHART,  # and one of them in one version
+    EXTERNAL_ARTIFACT,  # what others made
+    ARTIFACT_GENERATOR,  # makes those of the sources above
     KUSTOMIZATION,  # what to build from them and apply
+    REFERENCE_GRANT,  # who may refer to objects of a namespace
+    SOURCE_POLICY,  # which sources may exist, and who must sign them
+    PROVENANCE_POLICY,  # which namespaces admit only what came from a repository
+    IMAGE_VERIFICATION_POLICY,  # which images must be signed, and by whom
 )

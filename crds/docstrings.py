@@ -17,18 +17,28 @@ from msgspec import Struct
 def field_docs(struct: type[Struct]) -> Mapping[str, str]:
     """Return the text of each attribute that has one, as paragraphs of one line each.
 
-    An older version (a module named ``<group>_<version>``) says only what is its own: other
-    texts are those of the struct with the same name in the newest version of its group.
+    An older version (a module named ``<kind>_<version>``) says only what is its own: other texts
+    are those of the struct with the same name in the newest version. A struct that extends another
+    has its texts too.
     """
-    newest, _, _ = struct.__module__.partition("_v")
-    return _module_docs(newest).get(struct.__name__, {}) | _module_docs(struct.__module__).get(
-        struct.__name__, {}
-    )
+    texts: dict[str, str] = {}
+    for each in reversed(struct.__mro__):
+        if issubclass(each, Struct) and each is not Struct:
+            texts |= _own_docs(each)
+    return texts
 
 
 def class_doc(struct: type[Struct]) -> str:
     """Return the struct's docstring, as paragraphs of one line each."""
     return _unwrap(struct.__doc__ or "")
+
+
+def _own_docs(struct: type[Struct]) -> dict[str, str]:
+    newest, _, _ = struct.__module__.partition("_v")
+    texts: dict[str, str] = {}
+    for module in (newest, struct.__module__):
+        texts |= _module_docs(module).get(struct.__name__, {})
+    return texts
 
 
 @cache

@@ -48,12 +48,22 @@ def differences(root: Path = _ROOT) -> Iterator[str]:
         )
 
 
+def definitions(*, gate: bool) -> Iterator[str]:
+    """Yield the definition of every kind as a YAML document (see ``manifest.definition``)."""
+    for kind in crds.KINDS:
+        yield "---\n" + _dump(manifest.definition(kind, release=_release(), gate=gate))
+
+
+def _release() -> str:
+    project = tomllib.loads((_ROOT / "pyproject.toml").read_text())["project"]
+    return f"v{project['version']}"
+
+
 def _manifests() -> Iterator[tuple[Path, str]]:
-    release = tomllib.loads((_ROOT / "pyproject.toml").read_text())["project"]["version"]
     names = []
     for kind in crds.KINDS:
         names.append(f"{kind.group}_{kind.plural}.yaml")
-        yield _YAML / names[-1], _dump(manifest.definition(kind, release=f"v{release}"))
+        yield _YAML / names[-1], _dump(manifest.definition(kind, release=_release()))
     kustomization = {
         "apiVersion": "kustomize.config.k8s.io/v1beta1",
         "kind": "Kustomization",

@@ -5,6 +5,8 @@ from typing import Generic, TypeVar
 
 from msgspec import Struct
 
+from crds.change import Change
+
 ModelT_co = TypeVar("ModelT_co", bound=Struct, covariant=True)
 
 
@@ -20,15 +22,28 @@ class Column:
 
 @dataclass(frozen=True, slots=True)
 class OldVersion:
-    """A version that users still have in Git and that is not the stored one."""
+    """A version that users still have in Git and that is not the stored one.
+
+    ``model`` holds the fields that it had when it was the newest; it is served with those of the
+    stored version besides (``crds.versions``). ``changes`` are the places that read differently.
+    """
 
     version: str
     model: type[Struct]
+    changes: tuple[Change, ...] = ()
+
+    @property
+    def relabelled(self) -> bool:
+        """Tell whether the API server may convert by changing the label alone."""
+        return not self.changes
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Kind(Generic[ModelT_co]):
-    """A namespaced kind in its stored version; ``older`` holds the other ones, newest first."""
+    """A kind in its stored version; ``older`` holds the other ones, newest first.
+
+    ``finalizer`` is what its controller puts on objects that it has something to undo for.
+    """
 
     model: type[ModelT_co]
     group: str
@@ -41,6 +56,8 @@ class Kind(Generic[ModelT_co]):
     columns: tuple[Column, ...]
     component: str
     older: tuple[OldVersion, ...] = ()
+    finalizer: str = "finalizers.fluxcd.io"
+    namespaced: bool = True
 
     @property
     def gvk(self) -> tuple[str, str, str]:
@@ -51,6 +68,11 @@ class Kind(Generic[ModelT_co]):
     def api_version(self) -> str:
         """Return ``group/version``."""
         return f"{self.group}/{self.version}"
+
+    @property
+    def converted(self) -> bool:
+        """Tell whether a version needs the conversion webhook."""
+        return not all(old.relabelled for old in self.older)
 
     @property
     def crd_name(self) -> str:

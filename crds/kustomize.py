@@ -231,25 +231,15 @@ class HistoryEntry(meta.ApiStruct, frozen=True, kw_only=True):
     """`revision`, and `originRevision` where the source tells one."""
 
 
-class KustomizationStatus(meta.ApiStruct, frozen=True, kw_only=True):
+class KustomizationStatus(parts.AppliedStatus, frozen=True, kw_only=True):
     """What was applied last, and how that went."""
 
-    observed_generation: meta.Count = 0
-    """Generation of the spec that this status describes; -1 before the first look."""
-    conditions: meta.Conditions = field(default_factory=list)
-    """Ready, and while they hold Reconciling, Stalled, Healthy."""
-    last_applied_revision: str = ""
-    """Revision whose objects were all applied, and healthy where that was asked for."""
     last_applied_origin_revision: str = ""
     """Upstream revision of lastAppliedRevision, where the source tells one."""
-    last_attempted_revision: str = ""
-    """Revision that the last reconcile worked on, whether or not it succeeded."""
     inventory: ResourceInventory | None = None
     """Objects that are applied. What leaves it is pruned."""
     history: list[HistoryEntry] = field(default_factory=list)
     """The last five outcomes, newest first."""
-    last_handled_reconcile_at: str = ""
-    """Value of the annotation reconcile.fluxcd.io/requestedAt that was acted upon last."""
 
 
 class Kustomization(Struct, frozen=True, kw_only=True, rename="camel"):

@@ -164,3 +164,18 @@ class IgnoreRule(meta.ApiStruct, frozen=True, kw_only=True):
     """JSON pointers to the fields, e.g. `/spec/replicas`."""
     target: Selector | None = None
     """Objects that the rule holds for. Defaults to all."""
+
+
+class AppliedStatus(meta.ApiStruct, frozen=True, kw_only=True):
+    """What every version tells of what was applied."""
+
+    observed_generation: meta.Count = 0
+    """Generation of the spec that this status describes; -1 before the first look."""
+    conditions: meta.Conditions = field(default_factory=list)
+    """Ready, and while they hold Reconciling, Stalled, Healthy."""
+    last_applied_revision: str = ""
+    """Revision whose objects were all applied, and healthy where that was asked for."""
+    last_attempted_revision: str = ""
+    """Revision that the last reconcile worked on, whether or not it succeeded."""
+    last_handled_reconcile_at: str = ""
+    """Value of the annotation reconcile.fluxcd.io/requestedAt that was acted upon last."""

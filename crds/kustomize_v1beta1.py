@@ -4,12 +4,13 @@ Durations have no pattern here: any Go duration was taken. Fields without a text
 what they mean in ``crds.kustomize``.
 """
 
-from typing import Annotated, Literal
+from typing import Annotated, Final, Literal
 
 from msgspec import Meta, Struct, field
 
 from crds import kustomize, meta
 from crds import kustomize_parts as parts
+from crds.change import Change, duration, revision
 
 
 class SourceReference(meta.ApiStruct, frozen=True, kw_only=True):
@@ -90,14 +91,9 @@ class Snapshot(meta.ApiStruct, frozen=True, kw_only=True):
     """Kinds per namespace."""
 
 
-class KustomizationStatus(meta.ApiStruct, frozen=True, kw_only=True):
+class KustomizationStatus(parts.AppliedStatus, frozen=True, kw_only=True):
     """What was applied last, and how that went."""
 
-    observed_generation: meta.Count = 0
-    conditions: meta.Conditions = field(default_factory=list)
-    last_applied_revision: str = ""
-    last_attempted_revision: str = ""
-    last_handled_reconcile_at: str = ""
     snapshot: Snapshot | None = None
     """Deprecated: kinds that were applied, from which stale objects were found by their labels."""
 
@@ -112,3 +108,12 @@ class Kustomization(Struct, frozen=True, kw_only=True, rename="camel"):
     status: KustomizationStatus = field(
         default_factory=lambda: KustomizationStatus(observed_generation=-1)
     )
+
+
+CHANGES: Final[tuple[Change, ...]] = (
+    duration("spec", "interval"),
+    duration("spec", "retryInterval"),
+    duration("spec", "timeout"),
+    revision("status", "lastAppliedRevision"),
+    revision("status", "lastAttemptedRevision"),
+)

@@ -56,14 +56,9 @@ class KustomizationSpec(meta.ApiStruct, frozen=True, kw_only=True):
     components: list[str] = field(default_factory=list)
 
 
-class KustomizationStatus(meta.ApiStruct, frozen=True, kw_only=True):
+class KustomizationStatus(parts.AppliedStatus, frozen=True, kw_only=True):
     """What was applied last, and how that went."""
 
-    observed_generation: meta.Count = 0
-    conditions: meta.Conditions = field(default_factory=list)
-    last_applied_revision: str = ""
-    last_attempted_revision: str = ""
-    last_handled_reconcile_at: str = ""
     inventory: kustomize.ResourceInventory | None = None
 
 

@@ -1,9 +1,11 @@
 """The CustomResourceDefinition of a kind.
 
-Only the stored version is served. Older versions are declared with their schema, so that they are
-documented and ready, but ``served: false``: the API server converts between versions either by
-relabelling, which silently drops the fields that v1 lacks, or through a webhook, and there is none
-yet. A version that would lose what a user wrote is better refused.
+All versions of a kind have the same fields (``crds.versions``), so that most old ones are converted
+by changing the label, which the API server does alone. Where values read differently too, the
+conversion webhook is needed. The definition does not say so: ``spec.conversion`` belongs to the
+gate, which sets it when it is ready to answer (``conversion``), and applying the definition again
+leaves it alone. Without a gate, versions that need it are not served: one that would lose what a
+user wrote is better refused.
 """
 
 from collections.abc import Iterator
@@ -11,19 +13,21 @@ from typing import Any, Final, TypeAlias
 
 from msgspec import Struct
 
-from crds import schema
+from crds import schema, versions
 from crds.kind import Column, Kind
+from crds.schema import Schema
 
 Manifest: TypeAlias = dict[str, Any]
 
 _INSTANCE: Final = "penstock-system"
 
 
-def definition(kind: Kind[Struct], *, release: str) -> Manifest:
+def definition(kind: Kind[Struct], *, release: str, gate: bool = True) -> Manifest:
     """Return the CustomResourceDefinition; ``release`` is Penstock's version, as ``v0.1.0``.
 
-    The labels are those by which the ``flux`` command recognises an installation; the annotation
-    keeps variable substitution away from the ``${…}`` in descriptions.
+    ``gate`` tells whether the conversion webhook is part of the installation. The labels are those
+    by which the ``flux`` command recognises an installation; the annotation keeps variable
+    substitution away from the ``${…}`` in descriptions.
     """
     return {
         "apiVersion": "apiextensions.k8s.io/v1",
@@ -40,26 +44,36 @@ def definition(kind: Kind[Struct], *, release: str) -> Manifest:
         },
         "spec": {
             "group": kind.group,
-            "scope": "Namespaced",
+            "scope": "Namespaced" if kind.namespaced else "Cluster",
             "names": {
                 "kind": kind.kind,
                 "listKind": f"{kind.kind}List",
                 "plural": kind.plural,
                 "singular": kind.singular,
-                "shortNames": list(kind.short_names),
+                # An empty list is not stored, so that the next one to apply it would conflict.
+                **({"shortNames": list(kind.short_names)} if kind.short_names else {}),
                 "categories": list(kind.categories),
             },
-            "conversion": {"strategy": "None"},
-            "versions": list(_versions(kind)),
+            "versions": list(_versions(kind, gate=gate)),
         },
     }
 
 
-def _versions(kind: Kind[Struct]) -> Iterator[Manifest]:
-    yield _version(kind, kind.version, kind.model) | {"served": True, "storage": True}
+def conversion(client: Manifest) -> Manifest:
+    """Return ``spec.conversion`` for a kind that is ``converted``.
+
+    ``client`` is the ``WebhookClientConfig``: ``service`` or ``url``, and ``caBundle``.
+    """
+    webhook = {"conversionReviewVersions": ["v1"], "clientConfig": client}
+    return {"strategy": "Webhook", "webhook": webhook}
+
+
+def _versions(kind: Kind[Struct], *, gate: bool) -> Iterator[Manifest]:
+    newest = versions.newest(kind)
+    yield _version(kind, kind.version, newest) | {"served": True, "storage": True}
     for old in kind.older:
-        yield _version(kind, old.version, old.model) | {
-            "served": False,
+        yield _version(kind, old.version, versions.older(kind, old)) | {
+            "served": gate or old.relabelled,
             "storage": False,
             "deprecated": True,
             "deprecationWarning": (
@@ -68,12 +82,12 @@ def _versions(kind: Kind[Struct]) -> Iterator[Manifest]:
         }
 
 
-def _version(kind: Kind[Struct], name: str, model: type[Struct]) -> Manifest:
+def _version(kind: Kind[Struct], name: str, wide: Schema) -> Manifest:
     return {
         "name": name,
         "additionalPrinterColumns": [_column(column) for column in kind.columns],
-        "schema": {"openAPIV3Schema": schema.schema_of(model)},
-        "subresources": {"status": {}},
+        "schema": {"openAPIV3Schema": schema.without_implied(wide)},
+        "subresources": {"status": {}} if "status" in wide["properties"] else {},
     }
 
 

@@ -10,7 +10,7 @@ from typing import Final
 
 from msgspec import Struct
 
-from crds import meta, schema
+from crds import meta, schema, versions
 from crds.kind import Kind
 from crds.schema import Schema
 
@@ -23,6 +23,10 @@ _BOUNDS: Final = {
     "minimum": "min",
     "maximum": "max",
 }
+_OLD_NOTE: Final = (
+    "What it was when it was the newest. It is served with all fields of the newest version "
+    "besides, and what only it had is kept: see [API versions](../api-versions.md)."
+)
 
 
 def page(group: str, kinds: Sequence[Kind[Struct]]) -> str:
@@ -51,14 +55,18 @@ def index(groups: Sequence[str]) -> str:
 
 
 def _kind(kind: Kind[Struct]) -> Iterator[str]:
-    top = schema.annotated(kind.model)
+    top = versions.newest(kind)
     yield from ("", f"## {kind.kind} {kind.version}", "", top["description"], "")
-    yield f"Short names: {_codes(kind.short_names)}. Categories: {_codes(kind.categories)}."
+    short = f"Short names: {_codes(kind.short_names)}. " if kind.short_names else ""
+    scope = "" if kind.namespaced else " Cluster-scoped."
+    yield f"{short}Categories: {_codes(kind.categories)}.{scope}"
     for part in ("spec", "status"):
-        yield from _table(f"{kind.kind}.{part}", top["properties"][part])
+        if part in top["properties"]:
+            yield from _table(f"{kind.kind}.{part}", top["properties"][part])
     for old in kind.older:
         yield from ("", f"### {kind.kind} {old.version}: differences from {kind.version}", "")
-        yield from _differences(schema.annotated(old.model), top)
+        yield from (_OLD_NOTE, "")
+        yield from _differences(schema.annotated(old.model), schema.annotated(kind.model))
 
 
 def _table(path: str, node: Schema) -> Iterator[str]:

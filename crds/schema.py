@@ -22,8 +22,7 @@ _KIND: Final = "Kind of the object."
 
 def schema_of(model: type[Struct]) -> Schema:
     """Return the ``openAPIV3Schema`` of a kind, whose struct has metadata, spec and status."""
-    schema: Schema = _without_implied(annotated(model))
-    return schema
+    return without_implied(annotated(model))
 
 
 def annotated(model: type[Struct]) -> Schema:
@@ -37,12 +36,18 @@ def annotated(model: type[Struct]) -> Schema:
     return schema
 
 
-def _without_implied(node: Any) -> Any:
+def without_implied(schema: Schema) -> Schema:
+    """Return the schema as API servers take it: without what is for documentation only."""
+    bare: Schema = _bare(schema)
+    return bare
+
+
+def _bare(node: Any) -> Any:
     match node:
         case dict():
-            return {k: _without_implied(v) for k, v in node.items() if k != meta.IMPLIED_DEFAULT}
+            return {k: _bare(v) for k, v in node.items() if k != meta.IMPLIED_DEFAULT}
         case list():
-            return [_without_implied(each) for each in node]
+            return [_bare(each) for each in node]
         case _:
             return node
 

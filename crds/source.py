@@ -1,4 +1,4 @@
-"""``source.toolkit.fluxcd.io/v1``: where manifests come from.
+"""``source.toolkit.fluxcd.io/v1``: GitRepository, manifests that lie in Git.
 
 Fields, patterns, defaults and rules are those of Flux's source-controller. Text below an
 attribute is its description in the CRD. Older versions live in ``crds.source_v1beta1`` and
@@ -10,6 +10,7 @@ from typing import Annotated, ClassVar, Final, Literal
 from msgspec import Meta, Struct, field
 
 from crds import meta
+from crds import source_parts as parts
 from crds.rules import Rule
 
 GROUP: Final = "source.toolkit.fluxcd.io"
@@ -125,16 +126,9 @@ class GitRepositorySpec(meta.ApiStruct, frozen=True, kw_only=True):
         return meta.parse_duration(self.timeout)
 
 
-class GitRepositoryStatus(meta.ApiStruct, frozen=True, kw_only=True):
+class GitRepositoryStatus(parts.SourceStatus, frozen=True, kw_only=True):
     """What was fetched last, and how that went."""
 
-    observed_generation: meta.Count = 0
-    """Generation of the spec that this status describes; -1 before the first look."""
-    conditions: meta.Conditions = field(default_factory=list)
-    """Ready, and while they hold Reconciling, Stalled, ArtifactInStorage, SourceVerified,
-    ArtifactOutdated, FetchFailed, StorageOperationFailed, IncludeUnavailable."""
-    artifact: meta.Artifact | None = None
-    """Last artifact that was stored. Stays while later fetches fail."""
     included_artifacts: list[meta.Artifact] = field(default_factory=list)
     """Artifacts of the included GitRepositories that the last artifact was built with."""
     observed_ignore: str | None = None
@@ -147,8 +141,6 @@ class GitRepositoryStatus(meta.ApiStruct, frozen=True, kw_only=True):
     """spec.sparseCheckout that the last artifact was built with."""
     source_verification_mode: str | None = None
     """What was verified for the last artifact: one of spec.verify.mode."""
-    last_handled_reconcile_at: str = ""
-    """Value of the annotation reconcile.fluxcd.io/requestedAt that was acted upon last."""
 
 
 class GitRepository(Struct, frozen=True, kw_only=True, rename="camel"):

@@ -4,40 +4,14 @@ Durations have no pattern here: any Go duration was taken. Fields without a text
 what they mean in ``crds.source``.
 """
 
-from typing import Annotated, Literal
+from typing import Annotated, Final, Literal
 
 from msgspec import Meta, Struct, field
 
 from crds import meta, source
-
-
-class AccessFromSelector(meta.ApiStruct, frozen=True, kw_only=True):
-    """Selects namespaces."""
-
-    match_labels: dict[str, str] = field(default_factory=dict)
-    """Labels that a namespace must have. With none, every namespace is selected."""
-
-
-class AccessFrom(meta.ApiStruct, frozen=True, kw_only=True):
-    """Namespaces that may refer to this object; declared by Flux and never enforced."""
-
-    namespace_selectors: list[AccessFromSelector]
-    """Selectors, of which one must match."""
-
-
-class Artifact(meta.ApiStruct, frozen=True, kw_only=True):
-    """What a source produced last, and where to get it."""
-
-    path: str
-    """Path of the file below the storage root."""
-    url: str
-    """Address at which consumers inside the cluster fetch the file."""
-    revision: str = ""
-    """Upstream revision that the artifact holds, as `<branch>/<commit>`."""
-    checksum: str = ""
-    """SHA-256 of the file in hexadecimal."""
-    last_update_time: meta.Timestamp | None = None
-    """When this artifact was stored."""
+from crds import source_parts as parts
+from crds.change import Change
+from crds.source_parts_v1beta1 import ARTIFACT, ARTIFACTS, Artifact, SourceStatus, durations
 
 
 class GitRepositoryRef(meta.ApiStruct, frozen=True, kw_only=True):
@@ -68,24 +42,20 @@ class GitRepositorySpec(meta.ApiStruct, frozen=True, kw_only=True):
     verify: GitRepositoryVerification | None = None
     ignore: str = ""
     suspend: bool = False
-    git_implementation: Literal["go-git", "libgit2"] = "go-git"
+    git_implementation: Annotated[
+        Literal["go-git", "libgit2"], Meta(extra_json_schema=meta.IMPLIED)
+    ] = "go-git"
     """Deprecated: there is one implementation. Accepted and without effect."""
     recurse_submodules: bool = False
     include: list[source.GitRepositoryInclude] = field(default_factory=list)
-    access_from: AccessFrom | None = None
+    access_from: parts.AccessFrom | None = None
     """Deprecated: accepted and without effect."""
 
 
-class GitRepositoryStatus(meta.ApiStruct, frozen=True, kw_only=True):
+class GitRepositoryStatus(SourceStatus, frozen=True, kw_only=True):
     """What was fetched last, and how that went."""
 
-    observed_generation: meta.Count = 0
-    conditions: meta.Conditions = field(default_factory=list)
-    url: str = ""
-    """Address of the newest artifact."""
-    artifact: Artifact | None = None
     included_artifacts: list[Artifact] = field(default_factory=list)
-    last_handled_reconcile_at: str = ""
 
 
 class GitRepository(Struct, frozen=True, kw_only=True, rename="camel"):
@@ -98,3 +68,6 @@ class GitRepository(Struct, frozen=True, kw_only=True, rename="camel"):
     status: GitRepositoryStatus = field(
         default_factory=lambda: GitRepositoryStatus(observed_generation=-1)
     )
+
+
+CHANGES: Final[tuple[Change, ...]] = (*durations(), ARTIFACT, ARTIFACTS)

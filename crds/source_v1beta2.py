@@ -7,7 +7,8 @@ from typing import Annotated, Literal
 
 from msgspec import Meta, Struct, field
 
-from crds import meta, source, source_v1beta1
+from crds import meta, source
+from crds import source_parts as parts
 
 
 class GitRepositoryVerification(meta.ApiStruct, frozen=True, kw_only=True):
@@ -29,29 +30,25 @@ class GitRepositorySpec(meta.ApiStruct, frozen=True, kw_only=True):
     verify: GitRepositoryVerification | None = None
     ignore: str = ""
     suspend: bool = False
-    git_implementation: Literal["go-git", "libgit2"] = "go-git"
+    git_implementation: Annotated[
+        Literal["go-git", "libgit2"], Meta(extra_json_schema=meta.IMPLIED)
+    ] = "go-git"
     """Deprecated: there is one implementation. Accepted and without effect."""
     recurse_submodules: bool = False
     include: list[source.GitRepositoryInclude] = field(default_factory=list)
-    access_from: source_v1beta1.AccessFrom | None = None
+    access_from: parts.AccessFrom | None = None
     """Deprecated: accepted and without effect."""
 
 
-class GitRepositoryStatus(meta.ApiStruct, frozen=True, kw_only=True):
+class GitRepositoryStatus(parts.LinkedSourceStatus, frozen=True, kw_only=True):
     """What was fetched last, and how that went."""
 
-    observed_generation: meta.Count = 0
-    conditions: meta.Conditions = field(default_factory=list)
-    url: str = ""
-    """Address of the newest artifact."""
-    artifact: meta.Artifact | None = None
     included_artifacts: list[meta.Artifact] = field(default_factory=list)
     content_config_checksum: str = ""
     """Deprecated: checksum over ignore, include and submodule settings of the last artifact."""
     observed_ignore: str | None = None
     observed_recurse_submodules: bool = False
     observed_include: list[source.GitRepositoryInclude] = field(default_factory=list)
-    last_handled_reconcile_at: str = ""
 
 
 class GitRepository(Struct, frozen=True, kw_only=True, rename="camel"):

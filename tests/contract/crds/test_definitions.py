@@ -23,6 +23,55 @@ KUSTOMIZATION = {
         "sourceRef": {"kind": "GitRepository", "name": "fleet"},
     },
 }
+SOURCE_GROUP = "source.toolkit.fluxcd.io/v1"
+OTHER_SOURCES = [
+    {
+        "apiVersion": SOURCE_GROUP,
+        "kind": "OCIRepository",
+        "metadata": {"name": "image"},
+        "spec": {"interval": "5m", "url": "oci://example.com/manifests"},
+    },
+    {
+        "apiVersion": SOURCE_GROUP,
+        "kind": "Bucket",
+        "metadata": {"name": "objects"},
+        "spec": {"interval": "5m", "endpoint": "minio.example.com", "bucketName": "fleet"},
+    },
+    {
+        "apiVersion": SOURCE_GROUP,
+        "kind": "HelmRepository",
+        "metadata": {"name": "charts"},
+        "spec": {"url": "https://charts.example.com"},
+    },
+    {
+        "apiVersion": SOURCE_GROUP,
+        "kind": "HelmChart",
+        "metadata": {"name": "web"},
+        "spec": {
+            "interval": "5m",
+            "chart": "web",
+            "version": "1.x",
+            "sourceRef": {"kind": "HelmRepository", "name": "charts"},
+        },
+    },
+    {
+        "apiVersion": SOURCE_GROUP,
+        "kind": "ExternalArtifact",
+        "metadata": {"name": "made"},
+        "spec": {"sourceRef": {"apiVersion": "example.com/v1", "kind": "Maker", "name": "m"}},
+    },
+    {
+        "apiVersion": "source.extensions.fluxcd.io/v1beta1",
+        "kind": "ArtifactGenerator",
+        "metadata": {"name": "composed"},
+        "spec": {
+            "sources": [{"alias": "git", "kind": "GitRepository", "name": "fleet"}],
+            "artifacts": [
+                {"name": "all", "copy": [{"from": "@git/**", "to": "@artifact/"}]},
+            ],
+        },
+    },
+]
 READY = {
     "status": {
         "conditions": [
@@ -41,7 +90,8 @@ READY = {
 
 @pytest.fixture
 def objects(run: Any, namespace: str) -> None:
-    created = run("create", "-n", namespace, "-f", "-", documents=[GIT_REPOSITORY, KUSTOMIZATION])
+    documents = [GIT_REPOSITORY, KUSTOMIZATION, *OTHER_SOURCES]
+    created = run("create", "-n", namespace, "-f", "-", documents=documents)
     assert created.returncode == 0, created.stderr
 
 
@@ -53,7 +103,7 @@ def test_a_definition_is_established_and_structural(run: Any, kind: Any) -> None
     assert conditions["Established"] == "True"
     assert conditions["NamesAccepted"] == "True"
     assert "NonStructuralSchema" not in conditions
-    assert crd["status"]["storedVersions"] == ["v1"]
+    assert crd["status"]["storedVersions"] == [kind.version]
 
 
 @pytest.mark.parametrize("kind", crds.KINDS, ids=lambda kind: kind.kind)
@@ -114,6 +164,33 @@ def test_columns_show_readiness(run: Any, namespace: str) -> None:
     assert "True    all is well" in repositories[1]
     assert kustomizations[0].split() == ["NAME", "AGE", "READY", "STATUS"]
     assert "True    all is well" in kustomizations[1]
+
+
+@pytest.mark.parametrize(
+    ("word", "listed", "columns"),
+    [
+        ("ocirepo", "image", ["URL", "READY", "STATUS", "AGE"]),
+        ("bucket", "objects", ["ENDPOINT", "AGE", "READY", "STATUS"]),
+        ("helmrepo", "charts", ["URL", "AGE", "READY", "STATUS"]),
+        (
+            "hc",
+            "web",
+            [*("CHART", "VERSION", "SOURCE", "KIND", "SOURCE", "NAME"), "AGE", "READY", "STATUS"],
+        ),
+        ("ea", "made", ["AGE", "READY", "STATUS", "SOURCE"]),
+        ("ag", "composed", ["AGE", "READY", "STATUS"]),
+    ],
+)
+@pytest.mark.usefixtures("objects")
+def test_every_source_is_listed_under_its_short_name_and_as_a_source(
+    run: Any, namespace: str, word: str, listed: str, columns: list[str]
+) -> None:
+    header, row = run("get", word, "-n", namespace).stdout.splitlines()
+    sources = run("get", "fluxcd-sources", "-n", namespace, "-o", "name").stdout
+
+    assert header.split() == ["NAME", *columns]
+    assert row.split()[0] == listed
+    assert f"/{listed}\n" in sources
 
 
 def test_explain_tells_what_a_field_does(run: Any) -> None:

@@ -6,6 +6,8 @@ from typing import Any
 
 import pytest
 
+import crds
+
 SOURCE: dict[str, Any] = {
     "apiVersion": "source.toolkit.fluxcd.io/v1",
     "kind": "GitRepository",
@@ -22,6 +24,50 @@ APPLIER: dict[str, Any] = {
         "sourceRef": {"kind": "GitRepository", "name": "fleet"},
     },
 }
+OCI: dict[str, Any] = {
+    "apiVersion": "source.toolkit.fluxcd.io/v1",
+    "kind": "OCIRepository",
+    "metadata": {"name": "bad"},
+    "spec": {"interval": "5m", "url": "oci://example.com/manifests"},
+}
+BUCKET: dict[str, Any] = {
+    "apiVersion": "source.toolkit.fluxcd.io/v1",
+    "kind": "Bucket",
+    "metadata": {"name": "bad"},
+    "spec": {"interval": "5m", "endpoint": "minio.example.com", "bucketName": "fleet"},
+}
+HELM_REPOSITORY: dict[str, Any] = {
+    "apiVersion": "source.toolkit.fluxcd.io/v1",
+    "kind": "HelmRepository",
+    "metadata": {"name": "bad"},
+    "spec": {"url": "https://charts.example.com"},
+}
+HELM_CHART: dict[str, Any] = {
+    "apiVersion": "source.toolkit.fluxcd.io/v1",
+    "kind": "HelmChart",
+    "metadata": {"name": "bad"},
+    "spec": {
+        "interval": "5m",
+        "chart": "web",
+        "sourceRef": {"kind": "HelmRepository", "name": "charts"},
+    },
+}
+EXTERNAL: dict[str, Any] = {
+    "apiVersion": "source.toolkit.fluxcd.io/v1",
+    "kind": "ExternalArtifact",
+    "metadata": {"name": "bad"},
+    "spec": {},
+}
+GENERATOR: dict[str, Any] = {
+    "apiVersion": "source.extensions.fluxcd.io/v1beta1",
+    "kind": "ArtifactGenerator",
+    "metadata": {"name": "bad"},
+    "spec": {
+        "sources": [{"alias": "git", "kind": "GitRepository", "name": "fleet"}],
+        "artifacts": [{"name": "all", "copy": [{"from": "@git/**", "to": "@artifact/"}]}],
+    },
+}
+BASES = [SOURCE, APPLIER, OCI, BUCKET, HELM_REPOSITORY, HELM_CHART, EXTERNAL, GENERATOR]
 ABSENT = object()
 REF = {"name": "x"}
 MOUNT = {"kind": "Bucket", "name": "b", "path": "b"}
@@ -123,6 +169,147 @@ KUSTOMIZATION_CASES: list[tuple[dict[str, Any], str]] = [
 ]
 
 
+OCI_CASES: list[tuple[dict[str, Any], str]] = [
+    ({"url": ABSENT}, "spec.url: Required value"),
+    ({"url": "https://example.com/r"}, "spec.url in body should match '^oci://"),
+    ({"interval": ABSENT}, "spec.interval: Required value"),
+    ({"timeout": "1h"}, "spec.timeout in body should match"),
+    ({"provider": "github"}, "spec.provider: Unsupported value"),
+    ({"layerSelector": {"operation": "move"}}, "spec.layerSelector.operation: Unsupported value"),
+    ({"ref": {"branch": "x"}}, 'unknown field "spec.ref.branch"'),
+    ({"verify": {"provider": "gpg"}}, "spec.verify.provider: Unsupported value"),
+    (
+        {"verify": {"matchOIDCIdentity": [{"issuer": "x"}]}},
+        "spec.verify.matchOIDCIdentity[0].subject: Required value",
+    ),
+    (
+        {"verify": {"matchOIDCIdentity": [{"subject": "x"}]}},
+        "spec.verify.matchOIDCIdentity[0].issuer: Required value",
+    ),
+    (
+        {"verify": {"trustedRootSecretRef": {}}},
+        "spec.verify.trustedRootSecretRef.name: Required value",
+    ),
+]
+
+STS = {"provider": "ldap", "endpoint": "https://sts.example.com"}
+BUCKET_CASES: list[tuple[dict[str, Any], str]] = [
+    ({"bucketName": ABSENT}, "spec.bucketName: Required value"),
+    ({"endpoint": ABSENT}, "spec.endpoint: Required value"),
+    ({"interval": ABSENT}, "spec.interval: Required value"),
+    ({"provider": "minio"}, "spec.provider: Unsupported value"),
+    ({"sts": {"provider": "ldap"}}, "spec.sts.endpoint: Required value"),
+    ({"sts": {"endpoint": "https://x"}}, "spec.sts.provider: Required value"),
+    ({"sts": STS | {"endpoint": "ftp://x"}}, "spec.sts.endpoint in body should match"),
+    (
+        {"provider": "gcp", "sts": STS},
+        "STS configuration is only supported for the 'aws' and 'generic' Bucket providers",
+    ),
+    (
+        {"provider": "aws", "sts": STS},
+        "'aws' is the only supported STS provider for the 'aws' Bucket provider",
+    ),
+    (
+        {"sts": STS | {"provider": "aws"}},
+        "'ldap' is the only supported STS provider for the 'generic' Bucket provider",
+    ),
+    (
+        {"provider": "aws", "sts": STS | {"provider": "aws", "secretRef": REF}},
+        "spec.sts.secretRef is not required for the 'aws' STS provider",
+    ),
+    (
+        {"provider": "aws", "sts": STS | {"provider": "aws", "certSecretRef": REF}},
+        "spec.sts.certSecretRef is not required for the 'aws' STS provider",
+    ),
+    (
+        {"serviceAccountName": "sa"},
+        "ServiceAccountName is not supported for the 'generic' Bucket provider",
+    ),
+    (
+        {"provider": "aws", "serviceAccountName": "sa", "secretRef": REF},
+        "cannot set both .spec.secretRef and .spec.serviceAccountName",
+    ),
+]
+
+HELM_REPOSITORY_CASES: list[tuple[dict[str, Any], str]] = [
+    ({"url": ABSENT}, "spec.url: Required value"),
+    ({"url": "git://x"}, "spec.url in body should match '^(http|https|oci)://"),
+    ({"type": "s3"}, "spec.type: Unsupported value"),
+    ({"provider": "github"}, "spec.provider: Unsupported value"),
+    ({"interval": "1d"}, "spec.interval in body should match"),
+    ({"timeout": "1h"}, "spec.timeout in body should match"),
+    ({"accessFrom": {}}, "spec.accessFrom.namespaceSelectors: Required value"),
+]
+
+HELM_CHART_CASES: list[tuple[dict[str, Any], str]] = [
+    ({"chart": ABSENT}, "spec.chart: Required value"),
+    ({"interval": ABSENT}, "spec.interval: Required value"),
+    ({"sourceRef": ABSENT}, "spec.sourceRef: Required value"),
+    ({"sourceRef": {"kind": "OCIRepository", "name": "x"}}, "spec.sourceRef.kind: Unsupported"),
+    ({"sourceRef": {"kind": "Bucket"}}, "spec.sourceRef.name: Required value"),
+    (
+        {"sourceRef": {"kind": "Bucket", "name": "x", "namespace": "y"}},
+        'unknown field "spec.sourceRef.namespace"',
+    ),
+    ({"reconcileStrategy": "Always"}, "spec.reconcileStrategy: Unsupported value"),
+    (
+        {"verify": {}, "sourceRef": {"kind": "Bucket", "name": "x"}},
+        "spec.verify is only supported when spec.sourceRef.kind is 'HelmRepository'",
+    ),
+    ({"valuesFile": ["values.yaml"]}, "spec.valuesFile in body must be of type string"),
+]
+
+EXTERNAL_CASES: list[tuple[dict[str, Any], str]] = [
+    ({"sourceRef": {"kind": "Maker"}}, "spec.sourceRef.name: Required value"),
+    ({"sourceRef": {"name": "x"}}, "spec.sourceRef.kind: Required value"),
+    ({"interval": "5m"}, 'unknown field "spec.interval"'),
+]
+
+GIT_SOURCE = {"alias": "git", "kind": "GitRepository", "name": "fleet"}
+COPY = {"from": "@git/**", "to": "@artifact/"}
+
+
+def _copying(**changes: Any) -> dict[str, Any]:
+    return {"artifacts": [{"name": "all", "copy": [COPY | changes]}]}
+
+
+GENERATOR_CASES: list[tuple[dict[str, Any], str]] = [
+    ({"sources": ABSENT}, "spec.sources: Required value"),
+    ({"sources": []}, "spec.sources in body should have at least 1 items"),
+    ({"sources": [GIT_SOURCE] * 1001}, "must have at most 1000 items"),
+    ({"sources": [GIT_SOURCE | {"alias": "Git"}]}, "spec.sources[0].alias in body should match"),
+    ({"sources": [GIT_SOURCE | {"alias": "a" * 64}]}, "may not be more than 63"),
+    (
+        {"sources": [GIT_SOURCE | {"kind": "HelmRepository"}]},
+        "spec.sources[0].kind: Unsupported value",
+    ),
+    ({"sources": [GIT_SOURCE | {"namespace": ""}]}, "spec.sources[0].namespace in body should"),
+    ({"artifacts": []}, "spec.artifacts in body should have at least 1 items"),
+    ({"artifacts": [{"name": "all", "copy": []}]}, "spec.artifacts[0].copy in body should have"),
+    (
+        {"artifacts": [{"name": "all-{app}", "copy": [COPY]}]},
+        "artifact names must be lower case letters, digits and dashes unless pathPattern is set",
+    ),
+    ({"artifacts": [{"name": "n" * 254, "copy": [COPY]}]}, "may not be more than 253"),
+    (
+        {"artifacts": [{"name": "all", "copy": [COPY], "revision": "git"}]},
+        "spec.artifacts[0].revision in body should match",
+    ),
+    (
+        {"artifacts": [{"name": "all", "copy": [COPY], "originRevision": "@a/b"}]},
+        "spec.artifacts[0].originRevision in body should match",
+    ),
+    (_copying(**{"from": "git/**"}), "spec.artifacts[0].copy[0].from in body should match"),
+    (_copying(to="@git/x"), "spec.artifacts[0].copy[0].to in body should match"),
+    (_copying(to="@artifact/" + "x" * 1020), "may not be more than 1024"),
+    (_copying(exclude=["*.md"] * 101), "must have at most 100 items"),
+    (_copying(strategy="Symlink"), "spec.artifacts[0].copy[0].strategy: Unsupported value"),
+    ({"pathPattern": "apps/{app}"}, "spec.pathPattern in body should match"),
+    ({"suspend": True}, 'unknown field "spec.suspend"'),
+    ({"interval": "5m"}, 'unknown field "spec.interval"'),
+]
+
+
 def document(base: dict[str, Any], changes: dict[str, Any]) -> dict[str, Any]:
     changed = copy.deepcopy(base)
     changed["spec"] = {k: v for k, v in (base["spec"] | changes).items() if v is not ABSENT}
@@ -133,8 +320,19 @@ def name_of(value: Any) -> str:
     return " ".join(value) if isinstance(value, dict) else ""
 
 
-CASES = [(SOURCE, *case) for case in GIT_REPOSITORY_CASES] + [
-    (APPLIER, *case) for case in KUSTOMIZATION_CASES
+CASES = [
+    (base, *case)
+    for base, cases in (
+        (SOURCE, GIT_REPOSITORY_CASES),
+        (APPLIER, KUSTOMIZATION_CASES),
+        (OCI, OCI_CASES),
+        (BUCKET, BUCKET_CASES),
+        (HELM_REPOSITORY, HELM_REPOSITORY_CASES),
+        (HELM_CHART, HELM_CHART_CASES),
+        (EXTERNAL, EXTERNAL_CASES),
+        (GENERATOR, GENERATOR_CASES),
+    )
+    for case in cases
 ]
 
 
@@ -155,7 +353,7 @@ def test_a_bad_spec_is_refused_with_the_field_and_the_reason(
     assert message in refused.stderr
 
 
-@pytest.mark.parametrize("base", [SOURCE, APPLIER], ids=lambda base: base["kind"])
+@pytest.mark.parametrize("base", BASES, ids=lambda base: base["kind"])
 def test_the_documents_that_the_cases_start_from_are_accepted(
     run: Any, base: dict[str, Any]
 ) -> None:
@@ -164,7 +362,9 @@ def test_the_documents_that_the_cases_start_from_are_accepted(
     assert accepted.returncode == 0, accepted.stderr
 
 
-@pytest.mark.parametrize("base", [SOURCE, APPLIER], ids=lambda base: base["kind"])
+@pytest.mark.parametrize(
+    "base", [base for base in BASES if base is not EXTERNAL], ids=lambda base: base["kind"]
+)
 def test_an_object_without_spec_is_refused(run: Any, base: dict[str, Any]) -> None:
     empty = {key: value for key, value in base.items() if key != "spec"}
 
@@ -204,13 +404,77 @@ def test_a_malformed_condition_is_refused(
     assert message in refused.stderr
 
 
-@pytest.mark.parametrize("version", ["v1beta2", "v1beta1"])
-@pytest.mark.parametrize("base", [SOURCE, APPLIER], ids=lambda base: base["kind"])
-def test_a_version_that_would_lose_fields_is_not_served(
+OLD = [
+    pytest.param(base, old.version, id=f"{base['kind']}-{old.version}")
+    for base in BASES
+    for kind in crds.KINDS
+    if kind.kind == base["kind"]
+    for old in kind.older
+]
+
+
+@pytest.mark.parametrize(("base", "version"), OLD)
+def test_an_old_version_refuses_what_no_version_has(
     run: Any, base: dict[str, Any], version: str
 ) -> None:
     old = base | {"apiVersion": base["apiVersion"].replace("v1", version)}
 
-    refused = run("create", "--dry-run=server", "-f", "-", documents=old)
+    accepted = run("create", "--dry-run=server", "-f", "-", documents=old)
+    refused = run(
+        *("create", "--dry-run=server", "--validate=strict", "-f", "-"),
+        documents=old | {"spec": base["spec"] | {"fieldOfNoVersion": 1}},
+    )
 
-    assert f'no matches for kind "{base["kind"]}" in version' in refused.stderr
+    assert accepted.returncode == 0, accepted.stderr
+    assert 'unknown field "spec.fieldOfNoVersion"' in refused.stderr
+
+
+@pytest.mark.parametrize(
+    "base", [SOURCE, OCI, BUCKET, HELM_REPOSITORY, HELM_CHART], ids=lambda base: base["kind"]
+)
+def test_what_is_written_in_an_old_version_is_kept_without_a_gate(
+    run: Any, namespace: str, base: dict[str, Any]
+) -> None:
+    kept = {"accessFrom": {"namespaceSelectors": [{"matchLabels": {"a": "b"}}]}}
+    spec = base["spec"] | (kept if base["kind"] != "OCIRepository" else {})
+    old = base | {"apiVersion": "source.toolkit.fluxcd.io/v1beta2", "spec": spec}
+
+    run("create", "-n", namespace, "-f", "-", documents=old)
+    name = base["metadata"]["name"]
+    resource = f"{base['kind'].lower()}.v1beta2.source.toolkit.fluxcd.io/{name}"
+    read = json.loads(run("get", resource, "-n", namespace, "-o", "json").stdout)
+
+    assert read["apiVersion"] == "source.toolkit.fluxcd.io/v1beta2"
+    assert spec.items() <= read["spec"].items()
+
+
+ACCEPTED: list[tuple[dict[str, Any], dict[str, Any]]] = [
+    (OCI, {"verify": {"matchOIDCIdentity": [{"issuer": "x", "subject": "z"}]}}),
+    (OCI, {"ref": {"semver": "1.x", "semverFilter": ".*-rc"}, "serviceAccountName": "sa"}),
+    (BUCKET, {"sts": STS | {"secretRef": REF, "certSecretRef": REF}}),
+    (BUCKET, {"provider": "aws", "sts": STS | {"provider": "aws"}, "serviceAccountName": "sa"}),
+    (BUCKET, {"provider": "gcp", "serviceAccountName": "sa"}),
+    (HELM_REPOSITORY, {"type": "oci", "url": "oci://example.com/charts"}),
+    (HELM_CHART, {"verify": {"provider": "notation", "secretRef": REF}}),
+    (HELM_CHART, {"sourceRef": {"kind": "GitRepository", "name": "x"}}),
+    (
+        GENERATOR,
+        {
+            "pathPattern": "@git/apps/{app}",
+            "artifacts": [{"name": "app-{app}", "copy": [COPY | {"from": "@git/apps/{app}/**"}]}],
+        },
+    ),
+    (GENERATOR, {"artifacts": [{"name": f"a{i}", "copy": [COPY]} for i in range(1000)]}),
+]
+
+
+@pytest.mark.parametrize(("base", "changes"), ACCEPTED, ids=range(len(ACCEPTED)))
+def test_a_rule_refuses_no_more_than_it_says(
+    run: Any, base: dict[str, Any], changes: dict[str, Any]
+) -> None:
+    accepted = run(
+        *("create", "--dry-run=server", "--validate=strict", "-f", "-"),
+        documents=document(base, changes),
+    )
+
+    assert accepted.returncode == 0, accepted.stderr

@@ -49,7 +49,11 @@ def test_a_fragment_is_told_which_fields_it_lacks(run: Any, name: str, missing: 
     assert all(f"{field}: Required value" in refused.stderr for field in missing)
 
 
-def test_a_manifest_of_an_older_version_is_refused_rather_than_cut_short(run: Any) -> None:
-    refused = apply(run, "toolkit-gitrepository-v1beta2")
+@pytest.mark.parametrize("kind", ["gitrepository", "ocirepository", "bucket", "helmrepository"])
+def test_a_manifest_of_an_older_version_applies_under_strict_validation(
+    run: Any, kind: str
+) -> None:
+    applied = apply(run, f"toolkit-{kind}-v1beta2")
 
-    assert 'no matches for kind "GitRepository" in version' in refused.stderr
+    assert applied.returncode == 0, applied.stderr
+    assert "serverside-applied" in applied.stdout

@@ -6,6 +6,7 @@ from typing import Any
 import msgspec
 import pytest
 
+import crds
 from crds import kustomize, source
 
 GIT_REPOSITORY: dict[str, Any] = {
@@ -76,6 +77,51 @@ def test_a_kustomization_gets_only_the_promised_defaults(stored: Any) -> None:
         "force": False,
         "postBuild": {"substituteFrom": [{"kind": "ConfigMap", "name": "vars", "optional": False}]},
     }
+
+
+@pytest.mark.parametrize(
+    ("kind", "spec", "defaults"),
+    [
+        (
+            "OCIRepository",
+            {"interval": "5m", "url": "oci://r/i", "layerSelector": {}, "verify": {}},
+            {"timeout": "60s", "provider": "generic", "verify": {"provider": "cosign"}},
+        ),
+        (
+            "Bucket",
+            {"interval": "5m", "endpoint": "e", "bucketName": "b"},
+            {"timeout": "60s", "provider": "generic"},
+        ),
+        ("HelmRepository", {"url": "https://c"}, {"provider": "generic"}),
+        (
+            "HelmChart",
+            {"interval": "5m", "chart": "c", "sourceRef": {"kind": "Bucket", "name": "b"}},
+            {"version": "*", "reconcileStrategy": "ChartVersion"},
+        ),
+        ("ExternalArtifact", {}, {}),
+        (
+            "ArtifactGenerator",
+            {
+                "sources": [{"alias": "a", "kind": "Bucket", "name": "b"}],
+                "artifacts": [{"name": "o", "copy": [{"from": "@a/x", "to": "@artifact/"}]}],
+            },
+            {},
+        ),
+    ],
+)
+def test_a_source_gets_only_the_promised_defaults(
+    stored: Any, kind: str, spec: dict[str, Any], defaults: dict[str, Any]
+) -> None:
+    (row,) = [each for each in crds.KINDS if each.kind == kind]
+
+    found = stored(
+        {"apiVersion": row.api_version, "kind": kind, "metadata": {"name": "new"}, "spec": spec}
+    )
+
+    unseen = kind in ("ExternalArtifact", "ArtifactGenerator")
+    assert found["spec"] == spec | defaults
+    assert found.get("status") == (None if unseen else {"observedGeneration": -1})
+    assert msgspec.convert(found, row.model) is not None
 
 
 @BOTH

@@ -49,5 +49,18 @@ def test_the_kustomization_lists_every_definition(tmp_path: Path) -> None:
 
     listed = yaml.safe_load((tmp_path / "crds/yaml/kustomization.yaml").read_text())["resources"]
 
-    definitions = {path.name for path in (tmp_path / "crds/yaml").glob("*toolkit*.yaml")}
+    definitions = {path.name for path in (tmp_path / "crds/yaml").glob("*_*.yaml")}
     assert set(listed) == definitions
+
+
+def test_definitions_can_be_shown_for_a_cluster_without_a_gate() -> None:
+    shown = [yaml.safe_load(text) for text in generate.definitions(gate=False)]
+
+    unserved = {
+        (crd["spec"]["names"]["kind"], version["name"])
+        for crd in shown
+        for version in crd["spec"]["versions"]
+        if not version["served"]
+    }
+    assert ("GitRepository", "v1beta1") in unserved
+    assert {version for _, version in unserved} == {"v1beta1"}

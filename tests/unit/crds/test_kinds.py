@@ -9,6 +9,7 @@ from msgspec import structs as structure
 import crds
 from crds import schema
 
+PARTS = ("spec", "status")
 EXPECTED = {
     "GitRepository.spec": (
         "ignore include interval provider proxySecretRef recurseSubmodules ref secretRef "
@@ -23,6 +24,57 @@ EXPECTED = {
         "sourceVerificationMode"
     ),
     "GitRepository.status.artifact": "digest lastUpdateTime metadata path revision size url",
+    "OCIRepository.spec": (
+        "certSecretRef ignore insecure interval layerSelector provider proxySecretRef ref "
+        "secretRef serviceAccountName suspend timeout url verify"
+    ),
+    "OCIRepository.spec.ref": "digest semver semverFilter tag",
+    "OCIRepository.spec.layerSelector": "mediaType operation",
+    "OCIRepository.spec.verify": "matchOIDCIdentity provider secretRef trustedRootSecretRef",
+    "OCIRepository.spec.verify.matchOIDCIdentity": "issuer subject",
+    "OCIRepository.status": (
+        "artifact conditions lastHandledReconcileAt observedGeneration observedIgnore "
+        "observedLayerSelector url"
+    ),
+    "Bucket.spec": (
+        "accessFrom bucketName certSecretRef endpoint ignore insecure interval prefix provider "
+        "proxySecretRef region secretRef serviceAccountName sts suspend timeout"
+    ),
+    "Bucket.spec.sts": "certSecretRef endpoint provider secretRef",
+    "Bucket.status": (
+        "artifact conditions lastHandledReconcileAt observedGeneration observedIgnore url"
+    ),
+    "HelmRepository.spec": (
+        "accessFrom certSecretRef insecure interval passCredentials provider secretRef suspend "
+        "timeout type url"
+    ),
+    "Bucket.spec.accessFrom": "namespaceSelectors",
+    "Bucket.spec.accessFrom.namespaceSelectors": "matchLabels",
+    "HelmRepository.spec.accessFrom": "namespaceSelectors",
+    "HelmRepository.spec.accessFrom.namespaceSelectors": "matchLabels",
+    "HelmRepository.status": "artifact conditions lastHandledReconcileAt observedGeneration url",
+    "HelmChart.spec": (
+        "chart ignoreMissingValuesFiles interval reconcileStrategy sourceRef suspend valuesFile "
+        "valuesFiles "
+        "verify version"
+    ),
+    "HelmChart.spec.sourceRef": "apiVersion kind name",
+    "HelmChart.status": (
+        "artifact conditions lastHandledReconcileAt observedChartName observedGeneration "
+        "observedSourceArtifactRevision observedValuesFiles url"
+    ),
+    "ExternalArtifact.spec": "sourceRef",
+    "ExternalArtifact.spec.sourceRef": "apiVersion kind name namespace",
+    "ExternalArtifact.status": "artifact conditions",
+    "ArtifactGenerator.spec": "artifacts commonMetadata pathPattern sources",
+    "ArtifactGenerator.spec.sources": "alias kind name namespace",
+    "ArtifactGenerator.spec.artifacts": "copy name originRevision revision",
+    "ArtifactGenerator.spec.artifacts.copy": "exclude from strategy to",
+    "ArtifactGenerator.spec.commonMetadata": "annotations labels",
+    "ArtifactGenerator.status": (
+        "conditions inventory lastHandledReconcileAt observedGeneration observedSourcesDigest"
+    ),
+    "ArtifactGenerator.status.inventory": "digest filename name namespace",
     "Kustomization.spec": (
         "buildMetadata commonMetadata components decryption deletionPolicy dependsOn force "
         "healthCheckExprs healthChecks ignore ignoreMissingComponents images interval kubeConfig "
@@ -77,6 +129,47 @@ FOUND = {
 }
 
 
+OLDER = {
+    ("OCIRepository", "v1beta2"): (set(), set(), {"contentConfigChecksum"}, set()),
+    ("Bucket", "v1beta2"): (set(), set(), set(), set()),
+    ("Bucket", "v1beta1"): (
+        set(),
+        {"certSecretRef", "prefix", "proxySecretRef", "serviceAccountName", "sts"},
+        set(),
+        {"observedIgnore"},
+    ),
+    ("HelmRepository", "v1beta2"): (set(), set(), set(), set()),
+    ("HelmRepository", "v1beta1"): (
+        set(),
+        {"certSecretRef", "insecure", "provider", "type"},
+        set(),
+        set(),
+    ),
+    ("HelmChart", "v1beta2"): ({"accessFrom"}, set(), set(), set()),
+    ("HelmChart", "v1beta1"): (
+        {"accessFrom"},
+        {"ignoreMissingValuesFiles", "verify"},
+        set(),
+        {"observedChartName", "observedSourceArtifactRevision", "observedValuesFiles"},
+    ),
+}
+"""Fields of the spec that only it has, that only v1 has; then the same of the status."""
+
+
+@pytest.mark.parametrize(("kind", "version"), OLDER)
+def test_an_older_version_differs_by_exactly_its_fields(kind: str, version: str) -> None:
+    (row,) = [each for each in crds.KINDS if each.kind == kind]
+    (old,) = [each for each in row.older if each.version == version]
+
+    here, newest = (
+        [set(schema.schema_of(model)["properties"][part]["properties"]) for part in PARTS]
+        for model in (old.model, row.model)
+    )
+
+    found = [difference for a, b in zip(here, newest, strict=True) for difference in (a - b, b - a)]
+    assert tuple(found) == OLDER[kind, version]
+
+
 @pytest.mark.parametrize("path", EXPECTED)
 def test_a_struct_has_exactly_its_fields(path: str) -> None:
     assert FOUND[path] == EXPECTED[path]
@@ -90,3 +183,22 @@ def test_a_model_says_the_version_that_it_is_listed_with(kind: crds.Kind[Struct]
         properties = {f.encode_name: f.default for f in structure.fields(model)}
         assert properties["apiVersion"] == f"{kind.group}/{version}"
         assert properties["kind"] == kind.kind
+
+
+@pytest.mark.parametrize(
+    ("kind", "columns"),
+    [
+        ("GitRepository", "URL Age Ready Status"),
+        ("OCIRepository", "URL Ready Status Age"),
+        ("Bucket", "Endpoint Age Ready Status"),
+        ("HelmRepository", "URL Age Ready Status"),
+        ("HelmChart", "Chart Version Source-Kind Source-Name Age Ready Status"),
+        ("ExternalArtifact", "Age Ready Status Source"),
+        ("ArtifactGenerator", "Age Ready Status"),
+    ],
+)
+def test_a_source_is_listed_with_the_columns_that_users_know(kind: str, columns: str) -> None:
+    (row,) = [each for each in crds.KINDS if each.kind == kind]
+
+    assert [column.name.replace(" ", "-") for column in row.columns] == columns.split()
+    assert row.categories == ("all", "fluxcd", "fluxcd-sources")

@@ -6,6 +6,20 @@ import pytest
 
 import crds
 from crds import manifest
+from crds.kind import Kind
+
+OLDER = {
+    "GitRepository": ["v1beta2", "v1beta1"],
+    "OCIRepository": ["v1beta2"],
+    "Bucket": ["v1beta2", "v1beta1"],
+    "HelmRepository": ["v1beta2", "v1beta1"],
+    "HelmChart": ["v1beta2", "v1beta1"],
+    "ExternalArtifact": [],
+    "ArtifactGenerator": [],
+    "Kustomization": ["v1beta2", "v1beta1"],
+}
+NEWEST = {"ArtifactGenerator": "v1beta1", "policy.penstock.dev": "v1alpha1"}
+"""By kind or group where it is not v1."""
 
 
 @pytest.fixture(params=crds.KINDS, ids=lambda kind: kind.kind)
@@ -13,16 +27,48 @@ def definition(request: pytest.FixtureRequest) -> dict[str, Any]:
     return manifest.definition(request.param, release="v9.9.9")
 
 
-def test_one_version_is_served_and_stored(definition: dict[str, Any]) -> None:
-    versions = {
-        each["name"]: (each["served"], each["storage"]) for each in definition["spec"]["versions"]
+def test_one_version_is_stored(definition: dict[str, Any]) -> None:
+    kind = definition["spec"]["names"]["kind"]
+    newest = NEWEST.get(kind) or NEWEST.get(definition["spec"]["group"], "v1")
+
+    served, *older = definition["spec"]["versions"]
+
+    assert served["name"] == newest
+    assert (served["served"], served["storage"]) == (True, True)
+    assert [each["name"] for each in older] == OLDER.get(kind, [])
+    assert not any(each["storage"] for each in older)
+
+
+@pytest.mark.parametrize("kind", crds.KINDS, ids=lambda kind: kind.kind)
+def test_every_version_is_served_with_the_gate(kind: Kind[Any]) -> None:
+    versions = manifest.definition(kind, release="v9.9.9")["spec"]["versions"]
+
+    assert all(each["served"] for each in versions)
+
+
+@pytest.mark.parametrize("kind", crds.KINDS, ids=lambda kind: kind.kind)
+def test_versions_that_are_not_just_relabelled_are_served_with_the_gate_only(
+    kind: Kind[Any],
+) -> None:
+    versions = manifest.definition(kind, release="v9.9.9", gate=False)["spec"]["versions"]
+
+    served = {each["name"] for each in versions if each["served"]}
+    assert served == {kind.version, *(old.version for old in kind.older if not old.changes)}
+
+
+def test_published_manifests_of_older_versions_need_no_gate() -> None:
+    relabelled = {
+        kind.kind: [old.version for old in kind.older if old.relabelled] for kind in crds.KINDS
     }
 
-    assert versions == {
-        "v1": (True, True),
-        "v1beta2": (False, False),
-        "v1beta1": (False, False),
+    assert {kind for kind, versions in relabelled.items() if versions == ["v1beta2"]} == {
+        *("GitRepository", "OCIRepository", "Bucket", "HelmRepository", "HelmChart"),
+        "Kustomization",
     }
+
+
+def test_how_objects_are_converted_is_left_to_the_gate(definition: dict[str, Any]) -> None:
+    assert "conversion" not in definition["spec"]
 
 
 def test_an_older_version_says_what_to_use_instead(definition: dict[str, Any]) -> None:
@@ -44,5 +90,18 @@ def test_substitution_leaves_descriptions_alone(definition: dict[str, Any]) -> N
     assert annotations["kustomize.toolkit.fluxcd.io/substitute"] == "disabled"
 
 
-def test_every_version_has_a_status_subresource(definition: dict[str, Any]) -> None:
-    assert all(each["subresources"] == {"status": {}} for each in definition["spec"]["versions"])
+def test_every_version_with_a_status_has_it_as_subresource(definition: dict[str, Any]) -> None:
+    for each in definition["spec"]["versions"]:
+        fields = each["schema"]["openAPIV3Schema"]["properties"]
+        assert each["subresources"] == ({"status": {}} if "status" in fields else {})
+
+
+@pytest.mark.parametrize(
+    ("kind", "scope"), [(crds.SOURCE_POLICY, "Cluster"), (crds.REFERENCE_GRANT, "Namespaced")]
+)
+def test_a_policy_belongs_to_those_who_may_write_it(kind: Kind[Any], scope: str) -> None:
+    assert manifest.definition(kind, release="v9.9.9")["spec"]["scope"] == scope
+
+
+def test_nothing_is_written_that_the_server_would_not_keep(definition: dict[str, Any]) -> None:
+    assert definition["spec"]["names"].get("shortNames") != []

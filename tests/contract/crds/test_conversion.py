@@ -1,0 +1,387 @@
+"""Objects in every version at a real API server, with the conversion webhook behind it."""
+
+import json
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+import crds
+from tests.fakes.conversionserver import ConversionServer
+
+SEEDS = Path(__file__).parents[2] / "testdata" / "seeds"
+GROUP = "source.toolkit.fluxcd.io"
+KS = "kustomize.toolkit.fluxcd.io"
+CONVERTED = [kind for kind in crds.KINDS if kind.converted]
+
+V1BETA1: dict[str, dict[str, Any]] = {
+    "GitRepository": {
+        "url": "https://example.com/fleet.git",
+        "interval": "1.5h",
+        "timeout": "1h",
+        "gitImplementation": "libgit2",
+        "accessFrom": {"namespaceSelectors": [{"matchLabels": {"a": "b"}}]},
+        "verify": {"mode": "head", "secretRef": {"name": "keys"}},
+    },
+    "HelmRepository": {"url": "https://charts.example.com", "interval": "100us", "timeout": "1h"},
+    "HelmChart": {
+        "chart": "web",
+        "version": "1.x",
+        "reconcileStrategy": "Revision",
+        "interval": ".5h",
+        "sourceRef": {"kind": "HelmRepository", "name": "charts"},
+        "valuesFile": "values.yaml",
+        "valuesFiles": ["prod.yaml"],
+        "accessFrom": {"namespaceSelectors": [{}]},
+    },
+    "Bucket": {
+        "provider": "generic",
+        "bucketName": "b",
+        "endpoint": "minio.example.com",
+        "interval": "5m",
+        "timeout": "2h",
+    },
+    "Kustomization": {
+        "interval": "5m",
+        "timeout": "1us",
+        "prune": True,
+        "force": True,
+        "sourceRef": {"kind": "GitRepository", "name": "fleet"},
+        "validation": "client",
+        "patchesStrategicMerge": [{"kind": "Deployment", "metadata": {"name": "web"}}],
+        "patchesJson6902": [
+            {"patch": [{"op": "remove", "path": "/spec"}], "target": {"kind": "Job"}}
+        ],
+    },
+}
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[ConversionServer]:
+    running = ConversionServer(crds.KINDS)
+    running.start()
+    yield running
+    running.stop()
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _armed(run: Any, server: ConversionServer) -> Iterator[None]:
+    """Have the API server ask it, and put everything back at the end."""
+    nobody = {"strategy": "None", "webhook": None}
+    for conversion in (server.conversion, nobody):
+        for kind in CONVERTED:
+            patch = json.dumps({"spec": {"conversion": conversion}})
+            done = run("patch", "crd", kind.crd_name, "--type=merge", "-p", patch)
+            assert done.returncode == 0, done.stderr
+        if conversion is not nobody:
+            _settled(run)
+            yield
+
+
+def _settled(run: Any) -> None:
+    """Wait until the API server has taken the definitions: before that it relabels."""
+    probe = document("GitRepository", "v1beta1", {"timeout": "1h"}, name="probe")
+    for _ in range(100):
+        made = run(
+            *("create", "--dry-run=server", "-o", "json", "-f", "-"),
+            documents=probe | {"metadata": {"name": "probe", "namespace": "default"}},
+        )
+        stored = run("get", "gitrepositories", "-n", "default")
+        assert stored.returncode == 0
+        if made.returncode == 0:
+            return
+    raise AssertionError(made.stderr)
+
+
+def resource(kind: str, version: str) -> str:
+    (row,) = [each for each in crds.KINDS if each.kind == kind]
+    return f"{row.plural}.{version}.{row.group}"
+
+
+def document(kind: str, version: str, spec: Any = None, *, name: str = "any") -> dict[str, Any]:
+    (row,) = [each for each in crds.KINDS if each.kind == kind]
+    return {
+        "apiVersion": f"{row.group}/{version}",
+        "kind": kind,
+        "metadata": {"name": name},
+        "spec": V1BETA1[kind] | (spec or {}),
+    }
+
+
+def has(found: dict[str, Any], fields: dict[str, Any]) -> bool:
+    return {name: found.get(name) for name in fields} == fields
+
+
+@pytest.fixture
+def read(run: Any, namespace: str) -> Any:
+    def get(kind: str, version: str, name: str = "any", *options: str) -> dict[str, Any]:
+        place = (resource(kind, version), name, "-n", namespace)
+        done = run("get", *place, "-o", "json", "--show-managed-fields", *options)
+        assert done.returncode == 0, done.stderr
+        found: dict[str, Any] = json.loads(done.stdout)
+        return found
+
+    return get
+
+
+@pytest.fixture
+def write(run: Any, namespace: str) -> Any:
+    def call(verb: str, documents: Any, *options: str) -> Any:
+        done = run(verb, "-n", namespace, "-f", "-", *options, documents=documents)
+        assert done.returncode == 0, done.stderr
+        return done
+
+    return call
+
+
+@pytest.fixture
+def patch(run: Any, namespace: str) -> Any:
+    def call(kind: str, version: str, body: Any, *options: str) -> None:
+        place = (resource(kind, version), "any", "-n", namespace)
+        done = run("patch", *place, "--type=merge", "-p", json.dumps(body), *options)
+        assert done.returncode == 0, done.stderr
+
+    return call
+
+
+APPLY = pytest.mark.parametrize("options", [(), ("--server-side",)], ids=["client", "server"])
+
+
+@APPLY
+@pytest.mark.parametrize("kind", ["gitrepository", "ocirepository", "bucket", "helmrepository"])
+def test_a_published_manifest_of_v1beta2_reads_back_as_it_was_written(
+    read: Any, write: Any, kind: str, options: tuple[str, ...]
+) -> None:
+    (seed,) = yaml.safe_load_all((SEEDS / f"toolkit-{kind}-v1beta2.yaml").read_text())
+    del seed["metadata"]["namespace"]
+
+    write("apply", seed, *options)
+
+    for version in ("v1beta2", "v1"):
+        found = read(seed["kind"], version, seed["metadata"]["name"])
+        assert found["apiVersion"] == f"{GROUP}/{version}"
+        assert has(found["spec"], seed["spec"])
+
+
+@APPLY
+@pytest.mark.parametrize("kind", V1BETA1)
+def test_a_manifest_of_v1beta1_reads_back_as_it_was_written(
+    read: Any, write: Any, kind: str, options: tuple[str, ...]
+) -> None:
+    obj = document(kind, "v1beta1")
+    write("apply", obj, *options, "--validate=strict")
+
+    found = read(kind, "v1beta1")
+    write("apply", obj, *options)
+    write("diff", obj, *options)
+
+    assert has(found["spec"], obj["spec"])
+    assert not any("conversion" in name for name in found["metadata"].get("annotations", {}))
+    assert read(kind, "v1beta1")["metadata"]["generation"] == 1
+
+
+@pytest.mark.parametrize(
+    ("kind", "fields"),
+    [
+        ("GitRepository", {"interval": "1.5h", "timeout": "60m", "gitImplementation": "libgit2"}),
+        ("HelmRepository", {"interval": "0.1ms", "timeout": "60m"}),
+        ("HelmChart", {"interval": "30m", "valuesFile": "values.yaml"}),
+        ("Bucket", {"interval": "5m", "timeout": "120m"}),
+        ("Kustomization", {"timeout": "0.001ms", "validation": "client"}),
+    ],
+)
+def test_what_is_stored_is_what_the_newest_version_takes(
+    write: Any, read: Any, kind: str, fields: dict[str, Any]
+) -> None:
+    write("create", document(kind, "v1beta1"))
+
+    newest = read(kind, "v1")
+    write("replace", newest, "--validate=strict")
+
+    assert has(newest["spec"], fields)
+    assert read(kind, "v1")["metadata"]["generation"] == 1
+
+
+def test_an_edit_in_an_old_version_keeps_what_only_the_newest_has(
+    write: Any, read: Any, patch: Any
+) -> None:
+    spec = {"interval": "5m", "timeout": "60s", "provider": "azure", "sparseCheckout": ["apps"]}
+    spec |= {"proxySecretRef": {"name": "p"}, "verify": {"mode": "Tag", "secretRef": {"name": "k"}}}
+    write("create", document("GitRepository", "v1", spec))
+
+    for version in ("v1beta1", "v1beta2"):
+        patch("GitRepository", version, {"spec": {"suspend": version == "v1beta1"}})
+        whole = read("GitRepository", version)
+        whole["spec"]["ref"] = {"branch": version}
+        write("replace", whole, "--validate=strict")
+
+    found = read("GitRepository", "v1")["spec"]
+    assert has(found, spec)
+    assert (found["suspend"], found["ref"]) == (False, {"branch": "v1beta2"})
+
+
+def test_an_edit_in_the_newest_version_is_seen_in_the_old_one(
+    write: Any, read: Any, patch: Any
+) -> None:
+    write("apply", document("GitRepository", "v1beta1"))
+
+    patch("GitRepository", "v1", {"spec": {"timeout": "5m", "gitImplementation": None}})
+
+    found = read("GitRepository", "v1beta1")["spec"]
+    assert (found["timeout"], found["interval"]) == ("5m", "1.5h")
+    assert "gitImplementation" not in found
+
+
+def test_what_a_controller_reports_is_read_in_the_words_of_the_old_version(
+    write: Any, read: Any, patch: Any
+) -> None:
+    digest, commit = "ab" * 32, "0123456789" * 4
+    artifact = {"digest": f"sha256:{digest}", "revision": f"main@sha1:{commit}", "path": "p"}
+    artifact |= {"url": "http://a", "lastUpdateTime": "2026-01-01T00:00:00Z", "size": 7}
+    write("create", document("GitRepository", "v1beta1"))
+
+    patch("GitRepository", "v1", {"status": {"artifact": artifact}}, "--subresource=status")
+    old = read("GitRepository", "v1beta1")
+    patch("GitRepository", "v1beta1", {"spec": {"suspend": True}})
+
+    assert old["status"]["artifact"] == {
+        **{key: artifact[key] for key in ("path", "url", "lastUpdateTime", "size")},
+        "checksum": digest,
+        "revision": f"main/{commit}",
+    }
+    assert read("GitRepository", "v1")["status"]["artifact"] == artifact
+
+
+def test_two_managers_apply_in_different_versions(
+    run: Any, namespace: str, write: Any, read: Any
+) -> None:
+    def part(version: str, **spec: Any) -> Any:
+        whole = document("Kustomization", version)
+        return whole | {"spec": spec}
+
+    required = {"interval": "5m", "prune": True, "sourceRef": {"kind": "Bucket", "name": "b"}}
+    old = ("--server-side", "--field-manager=old")
+    new = ("--server-side", "--field-manager=new")
+
+    write("apply", part("v1beta1", **required, timeout="1us", validation="client"), *old)
+    write("apply", part("v1", **required, namePrefix="a-", wait=True), *new)
+    shared = read("Kustomization", "v1")
+    write("apply", part("v1beta1", **required, timeout="1us"), *old)
+    write("apply", part("v1", **required, namePrefix="a-"), *new)
+    refused = run(
+        *("apply", "-n", namespace, "-f", "-", *new),
+        documents=part("v1", **required, timeout="1m"),
+    )
+
+    owners = {each["manager"]: each["apiVersion"] for each in shared["metadata"]["managedFields"]}
+    assert owners == {"old": f"{KS}/v1beta1", "new": f"{KS}/v1"}
+    assert shared["spec"]["validation"] == "client"
+    found = read("Kustomization", "v1")["spec"]
+    assert found.keys() & {"validation", "wait"} == set()
+    assert (found["namePrefix"], found["timeout"]) == ("a-", "0.001ms")
+    assert 'conflict with "old"' in refused.stderr
+    assert ".spec.timeout" in refused.stderr
+    assert read("Kustomization", "v1beta1")["spec"]["timeout"] == "1us"
+
+
+def test_a_watch_in_an_old_version_sees_writes_in_the_newest(
+    run: Any, namespace: str, write: Any, patch: Any
+) -> None:
+    write("create", document("Bucket", "v1beta1"))
+    seen: list[Any] = []
+    place = (f"{resource('Bucket', 'v1beta1')}/any", "-n", namespace)
+    condition = "--for=jsonpath={.status.artifact.checksum}=" + "ab" * 32
+
+    waiting = threading.Thread(target=lambda: seen.append(run("wait", *place, condition)))
+    waiting.start()
+    artifact = {"digest": "sha256:" + "ab" * 32, "revision": "r", "path": "p", "url": "u"}
+    artifact["lastUpdateTime"] = "2026-01-01T00:00:00Z"
+    patch("Bucket", "v1", {"status": {"artifact": artifact}}, "--subresource=status")
+    waiting.join()
+
+    assert seen[0].returncode == 0, seen[0].stderr
+
+
+def test_every_version_is_listed_and_explained(run: Any, namespace: str, write: Any) -> None:
+    write("create", [document(kind, "v1beta1") for kind in V1BETA1])
+
+    for kind in CONVERTED:
+        for version in (kind.version, *(old.version for old in kind.older)):
+            name = resource(kind.kind, version)
+            listed = run("get", name, "-n", namespace, "-o", "jsonpath={.items[*].apiVersion}")
+            told = run("explain", f"{kind.plural}.spec", f"--api-version={kind.group}/{version}")
+
+            assert listed.stdout == f"{kind.group}/{version}"
+            assert f"VERSION:    {version}" in told.stdout
+
+
+def test_a_list_of_hundreds_is_converted_in_one_go(run: Any, namespace: str, write: Any) -> None:
+    write("create", [document("GitRepository", "v1beta1", name=f"r{i}") for i in range(300)])
+
+    place = (resource("GitRepository", "v1beta1"), "-n", namespace)
+    listed = run("get", *place, "-o", "jsonpath={.items[*].spec.timeout}", "--chunk-size=0")
+
+    assert listed.stdout.split() == ["1h"] * 300
+
+
+def test_old_versions_are_as_strict_as_they_were(run: Any, namespace: str) -> None:
+    bad = [
+        ({"fieldOfNoVersion": 1}, 'unknown field "spec.fieldOfNoVersion"'),
+        ({"gitImplementation": "svn"}, "spec.gitImplementation: Unsupported value"),
+        ({"url": "ftp://example.com"}, "spec.url in body should match"),
+    ]
+    for spec, message in bad:
+        obj = document("GitRepository", "v1beta1", spec)
+        refused = run("create", "-n", namespace, "--validate=strict", "-f", "-", documents=obj)
+
+        assert message in refused.stderr
+
+
+def test_objects_are_deleted_in_old_versions(run: Any, namespace: str, write: Any) -> None:
+    obj = document("HelmChart", "v1beta1")
+    write("create", obj)
+
+    write("delete", obj)
+
+    assert "NotFound" in run("get", resource("HelmChart", "v1"), "any", "-n", namespace).stderr
+
+
+def test_without_the_webhook_the_newest_version_is_read_and_written(
+    run: Any, write: Any, read: Any, server: ConversionServer, patch: Any
+) -> None:
+    write("create", document("GitRepository", "v1beta1"))
+    assert read("GitRepository", "v1")["metadata"]["managedFields"]
+    server.stop()
+    try:
+        patch("GitRepository", "v1", {"spec": {"suspend": True}})
+        newest = read("GitRepository", "v1")
+        listed = run("get", "gitrepositories", "--all-namespaces")
+        old = run("get", resource("GitRepository", "v1beta1"), "--all-namespaces")
+    finally:
+        server.start()
+
+    assert newest["spec"]["suspend"] is True
+    # Entries in an old version cannot be compared then, and the API server drops them all
+    # (structured-merge-diff; docs/api-versions.md tells what that means).
+    assert "managedFields" not in newest["metadata"]
+    assert listed.returncode == 0
+    assert "conversion webhook for source.toolkit.fluxcd.io/v1" in old.stderr
+    assert read("GitRepository", "v1beta1")["spec"]["timeout"] == "1h"
+
+
+def test_kinds_whose_versions_read_the_same_need_no_webhook(
+    write: Any, read: Any, server: ConversionServer
+) -> None:
+    V1BETA1["OCIRepository"] = {"url": "oci://example.com/r", "interval": "5m"}
+    write("create", document("OCIRepository", "v1beta2"))
+    server.stop()
+    try:
+        found = read("OCIRepository", "v1beta2")
+    finally:
+        server.start()
+        del V1BETA1["OCIRepository"]
+
+    assert found["spec"]["url"] == "oci://example.com/r"
