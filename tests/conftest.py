@@ -15,6 +15,7 @@ import pytest
 
 from controlplane import binaries, plane
 from controlplane.plane import ControlPlane
+from tests.tools import programs
 
 # As many test runs of one user may go on at the same time.
 _RUNS = 9
@@ -22,15 +23,16 @@ _NEED_PROGRAMS = {"control_plane", "second_control_plane", "control_plane_progra
 
 
 def pytest_collection_finish(session: pytest.Session) -> None:
-    """Build the control plane before the first test, whose timeout is shorter than a build."""
+    """Build the programs before the first test, whose timeout is shorter than a build."""
     if session.config.option.collectonly:
         return
     needed = {name for item in session.items for name in getattr(item, "fixturenames", ())}
-    if needed & _NEED_PROGRAMS:
-        # It builds for minutes on a new machine, and must be seen to do so.
-        capture = session.config.pluginmanager.getplugin("capturemanager")
-        with capture.global_and_fixture_disabled():
+    # It builds for minutes on a new machine, and must be seen to do so.
+    capture = session.config.pluginmanager.getplugin("capturemanager")
+    with capture.global_and_fixture_disabled():
+        if needed & _NEED_PROGRAMS:
             binaries.locate(*(["kubectl"] if os.environ.get(plane.EXISTING) else []))
+        programs.prepare(needed)
 
 
 @pytest.fixture(scope="session")

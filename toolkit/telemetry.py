@@ -54,6 +54,9 @@ CONTROLLER_WORKERS: Final = prom.Gauge(
 CONTROLLER_ACTIVE: Final = prom.Gauge(
     "controller_runtime_active_workers", "Workers at work per controller.", ("controller",)
 )
+MIGRATED: Final = prom.Counter(
+    "penstock_stored_objects_migrated", "Objects that were stored in the newest version.", ("kind",)
+)
 QUEUE_DEPTH: Final = prom.Gauge("workqueue_depth", "Keys waiting for a worker.", ("name",))
 QUEUE_ADDS: Final = prom.Counter("workqueue_adds", "Keys added.", ("name",))
 QUEUE_RETRIES: Final = prom.Counter("workqueue_retries", "Retries with back-off.", ("name",))

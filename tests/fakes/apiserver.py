@@ -29,6 +29,8 @@ KINDS = {
     ("source.toolkit.fluxcd.io", "v1", "gitrepositories"): "GitRepository",
 }
 
+CLUSTER_SCOPED = frozenset({"namespaces"})
+
 
 @dataclass
 class Failure:
@@ -313,28 +315,28 @@ class FakeApiServer:
         return json.dumps({"type": "BOOKMARK", "object": {"metadata": meta}}).encode()
 
     def _type(self, plural: str) -> Json:
-        for (group, version, name), kind in KINDS.items():
+        for (group, version, name), kind in self.kinds.items():
             if name == plural:
                 return {"apiVersion": f"{group}/{version}".lstrip("/"), "kind": kind}
         raise KeyError(plural)
 
     def _discovery(self, *, core: bool) -> Json:
-        groups: dict[str, list[Json]] = {}
-        for (group, _, plural), kind in self.kinds.items():
+        groups: dict[tuple[str, str], list[Json]] = {}
+        for (group, version, plural), kind in self.kinds.items():
             if (group == "") == core:
-                groups.setdefault(group, []).append(
+                groups.setdefault((group, version), []).append(
                     {
                         "resource": plural,
                         "responseKind": {"kind": kind},
-                        "scope": "Namespaced",
+                        "scope": "Cluster" if plural in CLUSTER_SCOPED else "Namespaced",
                         "verbs": ["get", "list", "watch"],
                     }
                 )
         return {
             "kind": "APIGroupDiscoveryList",
             "items": [
-                {"metadata": {"name": name}, "versions": [{"version": "v1", "resources": rows}]}
-                for name, rows in groups.items()
+                {"metadata": {"name": name}, "versions": [{"version": version, "resources": rows}]}
+                for (name, version), rows in groups.items()
             ],
         }
 

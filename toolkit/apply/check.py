@@ -87,6 +87,7 @@ class Examiner:
         except errors.ApiError as exc:
             return await self._refused(draft, exc)
         answer = applied.object
+        self._require_consumed(answer)
         if applied.created:
             return replace(draft, verdict="write", answer=answer, created=True)
         if ownership.hands_off(answer, self.options.owner):
@@ -96,6 +97,15 @@ class Examiner:
         if not takes and self._same(answer, known):
             return replace(draft, verdict="unchanged", answer=answer)
         return replace(draft, verdict="write", answer=answer, migrate=takes)
+
+    def _require_consumed(self, answer: Json) -> None:
+        """Refuse what no webhook took, before it is written."""
+        kept = self.options.consumed.intersection(answer.get("data") or {})
+        if ownership.is_secret(answer) and kept:
+            raise errors.ForbiddenError(
+                f"admission left data.{min(kept)} as it is: the webhook that decrypts it was not"
+                " asked; is its configuration gone, or changed?"
+            )
 
     def _same(self, answer: Json, known: Known | None) -> bool:
         """Tell whether it is proven that the write would change nothing.

@@ -40,8 +40,22 @@ def pointers(obj: Json, rules: Iterable[IgnoreRule]) -> tuple[tuple[str, ...], .
     Raises:
         StalledError: a pointer is malformed, or names what identifies the object.
     """
-    found = {_tokens(path) for rule in rules if rule.target.matches(obj) for path in rule.paths}
+    found = {
+        parse_pointer(path) for rule in rules if rule.target.matches(obj) for path in rule.paths
+    }
     return tuple(sorted(found))
+
+
+def parse_pointer(path: str) -> tuple[str, ...]:
+    """Return the tokens of a JSON pointer to a field that may be ignored.
+
+    Raises:
+        StalledError: it is malformed, or names what identifies the object.
+    """
+    tokens = tuple(_unescaped(path))
+    if not path.startswith("/") or tokens in _IDENTITY:
+        raise errors.StalledError(f"field {path!r} cannot be ignored: not a JSON pointer to one")
+    return tokens
 
 
 def reduce(payload: Json, live: Json, *, manager: str, ignored: Iterable[tuple[str, ...]]) -> Json:
@@ -114,13 +128,6 @@ def _counterpart(live_parent: Any, step: "str | fields.Item", node: Mapping[str,
     key = step.key_in(node)
     items = live_parent if isinstance(live_parent, list) else []
     return next((item for item in items if key and fields.Item(item).named(key)), _MISSING)
-
-
-def _tokens(path: str) -> tuple[str, ...]:
-    tokens = tuple(_unescaped(path))
-    if not path.startswith("/") or tokens in _IDENTITY:
-        raise errors.StalledError(f"field {path!r} cannot be ignored: not a JSON pointer to one")
-    return tokens
 
 
 def _unescaped(path: str) -> Iterator[str]:

@@ -16,6 +16,7 @@ class ApplyOptions:
 
     ``force`` allows to recreate what cannot be changed in place. ``recheck`` has known objects
     dry-run as well. ``overridden`` names managers whose fields are taken over besides kubectl's.
+    ``consumed`` are data keys of Secrets that admission must have replaced before they are stored.
     Deadlines are in seconds: ``stage_timeout`` for a stage to become ready, ``recreate_timeout``
     for a deleted object to be gone.
     """
@@ -27,6 +28,7 @@ class ApplyOptions:
     ignore: tuple[IgnoreRule, ...] = ()
     overridden: frozenset[str] = frozenset()
     custom_stage_kinds: frozenset[GroupKind] = frozenset()
+    consumed: frozenset[str] = frozenset()
     concurrency: int = 8
     stage_timeout: float = 60.0
     recreate_timeout: float = 60.0

@@ -57,6 +57,17 @@ class Selector:
             and _selected(self.annotation_selector, dig(obj, "metadata", "annotations", default={}))
         )
 
+    def check(self) -> None:
+        """Refuse what could never be matched.
+
+        Raises:
+            StalledError: a pattern or selector is malformed.
+        """
+        for pattern in (self.group, self.version, self.kind, self.namespace, self.name):
+            _anchored(pattern, "")
+        _requirements(self.label_selector)
+        _requirements(self.annotation_selector)
+
 
 def _anchored(pattern: str, text: str) -> bool:
     if not pattern or pattern == text:

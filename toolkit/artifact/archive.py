@@ -9,6 +9,7 @@ written through or twice, and the limits hold while the bytes come out of the de
 Both functions block: call them in a thread. Memory stays flat, whatever the size.
 """
 
+import errno
 import hashlib
 import os
 import stat
@@ -16,6 +17,7 @@ import tarfile
 import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass
+from io import FileIO
 from pathlib import Path
 from typing import IO, Final
 
@@ -83,26 +85,94 @@ def unpack(
         OSError: the disk failed or is full.
     """
     into.mkdir(mode=0o700, parents=True, exist_ok=True)
-    budget = _Budget(bounds)
     made: set[str] = set()
     with source.open("rb") as file:
         reader = tarball.Reader(file, limit=_unpacked_limit(bounds), checkpoint=checkpoint)
-        for member in reader.members():
-            # 1. A name is a path below ``into``, spelled out.
-            name = "/".join(_segments(member.name))
-            # 2. The header's size is believed only as an upper bound; the reader ends with it.
-            budget.take(name, member.size)
+        budget = _Budget(bounds)
+        for member, name in _admitted(reader, budget):
             # 3. Only what cannot point anywhere is made, and nothing on top of anything else.
             if member.is_directory:
-                _make_directory(into, name, made)
+                _make_directory(into, name, made, budget, stated=True)
             elif member.is_file:
-                _make_directory(into, name.rpartition("/")[0], made)
-                _write_file(reader, into / name, executable=member.executable)
+                _make_directory(into, name.rpartition("/")[0], made, budget, stated=False)
+                _write_file(reader, into, name, executable=member.executable)
     return budget.used
+
+
+def check(
+    source: Path, bounds: Limits = limits.DEFAULT, *, checkpoint: Checkpoint = threads.go_on
+) -> int:
+    """Read a tarball and make nothing: raise where ``unpack`` would.
+
+    It is stricter in one thing: what comes after the last entry must be whole, too, because others
+    who unpack it may look at that. Returns the size of the files in bytes.
+    """
+    names: dict[str, bool] = {"": True}
+    with open_regular(source) as file:
+        reader = tarball.Reader(file, limit=_unpacked_limit(bounds), checkpoint=checkpoint)
+        budget = _Budget(bounds)
+        for member, name in _admitted(reader, budget):
+            if member.is_directory:
+                _note(names, name, budget, stated=True)
+            elif member.is_file:
+                _note(names, name.rpartition("/")[0], budget, stated=False)
+                if name in names:
+                    raise _twice(name)
+                names[name] = False
+                for _ in reader.content():
+                    pass
+        reader.finish()
+    return budget.used
+
+
+def copy(source: Path, out: IO[bytes], *, checkpoint: Checkpoint = threads.go_on) -> Packed:
+    """Write ``source``, a regular file, to ``out`` as it is.
+
+    Raises:
+        TransientError: it is no regular file, or larger than an artifact may be.
+        OSError: the disk failed or is full.
+    """
+    hasher, size = hashlib.sha256(), 0
+    with open_regular(source) as file:
+        while chunk := file.read(_CHUNK):
+            checkpoint()
+            hasher.update(chunk)
+            out.write(chunk)
+            size += len(chunk)
+            if size > limits.PACKED:
+                raise TransientError(
+                    f"the artifact is larger than {limits.PACKED >> 20} MiB", reason=REASON
+                )
+    return Packed(digest=f"sha256:{hasher.hexdigest()}", size=size)
+
+
+def open_regular(path: Path) -> FileIO:
+    """Open a regular file; what else has its name is neither followed nor waited for.
+
+    Raises:
+        TransientError: it is something else.
+        OSError: the disk failed, or there is no such file.
+    """
+    try:
+        descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+    except OSError as exc:
+        if exc.errno == errno.ELOOP:
+            raise TransientError(f"'{_shown(path.name)}' is a link", reason=REASON) from exc
+        raise
+    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+        os.close(descriptor)
+        raise TransientError(f"'{_shown(path.name)}' is no regular file", reason=REASON)
+    return FileIO(descriptor)
 
 
 _CHUNK: Final = 256 << 10
 _LEVEL: Final = 6
+_ALL_NAMES: Final = 32 << 20
+"""Characters of all paths together, which are kept while an artifact is unpacked."""
+_LONGEST_NAME: Final = 255
+"""Bytes; what Linux's file systems take."""
+_LONGEST_PATH: Final = 3072
+"""Bytes; leaves room in Linux's 4096 for the directory that is unpacked into."""
 
 
 class _Budget:
@@ -111,16 +181,20 @@ class _Budget:
     def __init__(self, bounds: Limits) -> None:
         self._bounds = bounds
         self._entries = 0
+        self._names = 0
         self.used = 0
 
     def take(self, name: str, size: int) -> None:
         bounds = self._bounds
         self._entries += 1
+        self._names += len(name)
         self.used += size
         if self._entries > bounds.entries:
             raise TransientError(
                 f"the artifact has more than {bounds.entries} files and directories", reason=REASON
             )
+        if self._names > _ALL_NAMES:
+            raise TransientError("the artifact's paths are too long together", reason=REASON)
         if size > bounds.file_bytes:
             raise TransientError(
                 f"'{_shown(name)}' is larger than {bounds.file_bytes >> 20} MiB", reason=REASON
@@ -184,6 +258,27 @@ def _header(name: str, kind: bytes, *, mode: int, size: int) -> bytes:
     return info.tobuf(tarfile.PAX_FORMAT, "utf-8", "surrogateescape")
 
 
+def _admitted(reader: tarball.Reader, budget: _Budget) -> Iterator[tuple[tarball.Member, str]]:
+    """Yield each member and its name below the root."""
+    for member in reader.members():
+        # 1. A name is a path below the root, spelled out.
+        name = "/".join(_segments(member.name))
+        # 2. The header's size is believed only as an upper bound; the reader ends with it.
+        budget.take(name, member.size)
+        yield member, name
+
+
+def _note(names: dict[str, bool], directory: str, budget: _Budget, *, stated: bool) -> None:
+    """Note a directory and those above it; ``names`` tells directories from files."""
+    while directory not in names:
+        if not stated:
+            budget.take(directory, 0)
+        names[directory] = True
+        directory, stated = directory.rpartition("/")[0], False
+    if not names[directory]:
+        raise _twice(directory)
+
+
 def _unpacked_limit(bounds: Limits) -> int:
     """Return how much a tarball may decompress to: content, and per entry headers and padding."""
     return bounds.total_bytes + bounds.entries * 4 * tarfile.BLOCKSIZE
@@ -194,14 +289,25 @@ def _segments(name: str) -> list[str]:
     segments = name.split("/")
     if name.startswith("/") or "\0" in name or ".." in segments:
         raise TransientError(f"the artifact entry '{_shown(name)}' leads out", reason=REASON)
+    if len(os.fsencode(name)) > _LONGEST_PATH or any(
+        len(os.fsencode(segment)) > _LONGEST_NAME for segment in segments
+    ):
+        raise TransientError(f"the artifact entry '{_shown(name)}' is too long", reason=REASON)
     return [segment for segment in segments if segment not in ("", ".")]
 
 
-def _make_directory(into: Path, name: str, made: set[str]) -> None:
-    """Make ``name`` and what is missing above it; ``made`` spares asking the disk."""
+def _make_directory(
+    into: Path, name: str, made: set[str], budget: _Budget, *, stated: bool
+) -> None:
+    """Make ``name`` and what is missing above it; ``made`` spares asking the disk.
+
+    What no entry ``stated`` counts like one: else a long path would be many directories for free.
+    """
     if not name or name in made:
         return
-    _make_directory(into, name.rpartition("/")[0], made)
+    _make_directory(into, name.rpartition("/")[0], made, budget, stated=False)
+    if not stated:
+        budget.take(name, 0)
     try:
         (into / name).mkdir(mode=0o700)
     except FileExistsError:
@@ -209,12 +315,12 @@ def _make_directory(into: Path, name: str, made: set[str]) -> None:
     made.add(name)
 
 
-def _write_file(reader: tarball.Reader, path: Path, *, executable: bool) -> None:
+def _write_file(reader: tarball.Reader, into: Path, name: str, *, executable: bool) -> None:
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW
     try:
-        descriptor = os.open(path, flags, 0o700 if executable else 0o600)
+        descriptor = os.open(into / name, flags, 0o700 if executable else 0o600)
     except FileExistsError:
-        raise _twice(path.name) from None
+        raise _twice(name) from None
     with open(descriptor, "wb") as file:  # noqa: PTH123  # a descriptor, no path
         file.writelines(reader.content())
 

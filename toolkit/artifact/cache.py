@@ -1,4 +1,4 @@
-"""Extracted artifacts on disk: one copy a digest, kept while used and as long as there is room.
+"""Extracted artifacts on disk: one copy a key, kept while used and as long as there is room.
 
 The first who asks does the work and the others wait for it; one who gives up disturbs nobody. Each
 process works in a directory of its own below the cache, locked as long as it lives, so that what a
@@ -56,7 +56,7 @@ class _Slot:
 
 
 class Cache:
-    """Directories by digest. Idle ones go, the longest unused first, beyond either bound."""
+    """Directories by key. Idle ones go, the longest unused first, beyond either bound."""
 
     def __init__(self, root: Path, *, idle_copies: int, idle_bytes: int) -> None:
         self._root = root
@@ -69,6 +69,13 @@ class Cache:
     async def open(self) -> None:
         """Take a directory, and remove those of processes that are gone."""
         self._own, self._lock = await asyncio.to_thread(_take, self._root)
+
+    @property
+    def own(self) -> Path:
+        """Return the directory of this process, which goes with it, also if it is killed."""
+        if self._own is None:
+            raise RuntimeError("the cache is not open")
+        return self._own
 
     async def close(self) -> None:
         """Stop what is in the making and remove everything."""
@@ -101,9 +108,7 @@ class Cache:
             await self._tidy(key, slot)
 
     async def _make(self, produce: Produce) -> Extracted:
-        if self._own is None:
-            raise RuntimeError("the cache is not open")
-        directory = Path(await asyncio.to_thread(tempfile.mkdtemp, dir=self._own))
+        directory = Path(await asyncio.to_thread(tempfile.mkdtemp, dir=self.own))
         try:
             size = await produce(directory)
         except BaseException:

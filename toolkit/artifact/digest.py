@@ -19,6 +19,14 @@ ALGORITHMS: Final = ("sha256", "sha384", "sha512")
 """Those that Flux can be told to use and Python has."""
 
 
+def of_file(
+    path: Path, algorithm: str = ALGORITHMS[0], checkpoint: Checkpoint = threads.go_on
+) -> str:
+    """Return ``<algorithm>:<hex>`` of a file; blocks. Raises ``OSError``."""
+    with path.open("rb", buffering=0) as file:
+        return f"{algorithm}:{_hash(file, algorithm, checkpoint)}"
+
+
 class Digests:
     """What is known of the files of one store."""
 

@@ -1,7 +1,8 @@
 """The consumer's side: download an artifact, check its digest, extract it once, share the copy.
 
-However many Kustomizations build from a revision, it is fetched and unpacked once per process. The
-digest is the identity: nothing is unpacked before the bytes have it, and a copy is found by it.
+However many Kustomizations build from a revision, it is fetched and unpacked once per process.
+Nothing is unpacked before the bytes have the digest. Digests are no secrets, so a copy is found by
+its digest and by whose artifact it is: who names a neighbour's digest gets nothing by that.
 """
 
 import asyncio
@@ -18,18 +19,17 @@ from urllib.parse import urlsplit, urlunsplit
 import aiohttp
 
 from crds.meta import Artifact
-from toolkit.artifact import archive, limits, threads
+from toolkit.artifact import archive, belonging, limits, threads
 from toolkit.artifact.cache import CONTENT, Cache, Extracted
 from toolkit.artifact.digest import ALGORITHMS
 from toolkit.artifact.limits import Limits
+from toolkit.artifact.store import Owner
 from toolkit.errors import TransientError, WaitingError
+from toolkit.remote.httpreach import Known, Reach, Resolver, literal_within
 
 __all__ = ["Extracted", "Fetcher"]
 
 REASON: Final = "ArtifactFailed"
-
-MAX_ARCHIVE: Final = 1 << 30
-"""Bytes of a packed artifact."""
 
 
 class Fetcher:
@@ -63,6 +63,7 @@ class Fetcher:
         await self._cache.open()
         self._session = aiohttp.ClientSession(
             timeout=_TIMEOUT,
+            connector=aiohttp.TCPConnector(resolver=Resolver(Reach.NOT_METADATA, Known())),
             # The bytes that the digest is of; nobody on the way may pack them again.
             auto_decompress=False,
             headers={"Accept-Encoding": "identity"},
@@ -76,18 +77,27 @@ class Fetcher:
             await self._session.close()
 
     @asynccontextmanager
-    async def extracted(self, artifact: Artifact) -> AsyncIterator[Extracted]:
-        """Give the unpacked artifact; the copy may go once the block is left.
+    async def extracted(
+        self, artifact: Artifact, owner: Owner | None = None
+    ) -> AsyncIterator[Extracted]:
+        """Give the unpacked artifact of ``owner``; the copy may go once the block is left.
+
+        Without an owner whoever wrote the artifact's address is trusted.
 
         Raises:
             WaitingError: the artifact is gone from the server; a new one is on its way.
-            TransientError: it could not be fetched or unpacked, or its digest is wrong.
+            TransientError: it is another object's, could not be fetched or unpacked, or its digest
+                is wrong.
         """
+        digest = _require_digest(artifact)
+        if owner is not None:
+            belonging.require_own(artifact, owner)
+        whose = owner.path if owner else artifact.url
 
         async def produce(directory: Path) -> int:
             return await self._produce(artifact, directory)
 
-        async with self._cache.use(_require_digest(artifact), produce) as extracted:
+        async with self._cache.use(f"{whose} {digest}", produce) as extracted:
             yield extracted
 
     async def _produce(self, artifact: Artifact, directory: Path) -> int:
@@ -130,6 +140,8 @@ class Fetcher:
         parts = urlsplit(artifact.url)
         if parts.scheme not in ("http", "https"):
             raise _failed(artifact, "has a URL that is not HTTP")
+        if not literal_within(parts.hostname or "", Reach.NOT_METADATA):
+            raise _failed(artifact, "has the address of a metadata service")
         return urlunsplit(parts._replace(netloc=self._host_override or parts.netloc))
 
 
@@ -158,8 +170,8 @@ def _require_content(response: aiohttp.ClientResponse, artifact: Artifact) -> No
         raise _AgainError(f"cannot fetch {artifact.url}: HTTP status {status}", reason=REASON)
     if status != 200:
         raise _failed(artifact, f"cannot be fetched: HTTP status {status}")
-    if (response.content_length or 0) > MAX_ARCHIVE:
-        raise _failed(artifact, f"is larger than {MAX_ARCHIVE >> 20} MiB")
+    if (response.content_length or 0) > limits.PACKED:
+        raise _failed(artifact, f"is larger than {limits.PACKED >> 20} MiB")
 
 
 async def _receive(content: aiohttp.StreamReader, artifact: Artifact, file: BufferedWriter) -> None:
@@ -174,8 +186,8 @@ async def _receive(content: aiohttp.StreamReader, artifact: Artifact, file: Buff
     pending = bytearray()
     async for chunk in content.iter_any():
         size += len(chunk)
-        if size > MAX_ARCHIVE:
-            raise _failed(artifact, f"is larger than {MAX_ARCHIVE >> 20} MiB")
+        if size > limits.PACKED:
+            raise _failed(artifact, f"is larger than {limits.PACKED >> 20} MiB")
         pending += chunk
         if len(pending) >= _CHUNK:
             await asyncio.to_thread(keep, bytes(pending))

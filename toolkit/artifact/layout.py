@@ -16,6 +16,9 @@ UNFINISHED: Final = ".tmp-"
 DIGEST: Final = ".digest-"
 """Prefix of the file that holds the digest of the artifact with the rest of the name."""
 
+LINK: Final = ".link-"
+"""Prefix of the object that holds what the link with the rest of the name leads to."""
+
 
 def require_name(part: str) -> str:
     """Return one segment of a path if it is one.
@@ -40,11 +43,37 @@ def require_path(path: str) -> str:
     return "/".join(require_name(part) for part in parts)
 
 
+def require_filename(name: str) -> str:
+    """Return the name of an artifact's file if it is one.
+
+    Raises:
+        StalledError: it is no name, or that of the link to the newest artifact.
+    """
+    if is_link(require_name(name)):
+        raise StalledError(f"'{name}' is the link to the newest artifact, not one's name")
+    return name
+
+
+def is_link(name: str) -> bool:
+    """Tell whether a name is that of the link to the newest artifact."""
+    return _LINK.fullmatch(name) is not None
+
+
 def latest(filename: str) -> str:
-    """Return the name of the link to the newest artifact: ``latest.tar.gz`` beside tarballs."""
+    """Return the name of the link to the newest artifact, as Flux names it.
+
+    ``index.yaml`` beside ``index-<hex>.yaml``, ``<chart>-latest.tgz`` beside a chart's versions,
+    else ``latest`` with the extension.
+    """
+    if filename.startswith("index-") and filename.endswith(".yaml"):
+        return "index.yaml"
+    if chart := _CHART.fullmatch(filename):
+        return f"{chart['name']}-latest.tgz"
     suffix = ".tar.gz" if filename.endswith(".tar.gz") else PurePosixPath(filename).suffix
     return f"latest{suffix}"
 
 
 _NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:+-]{0,254}")
+_LINK: Final = re.compile(r"latest(\..*)?|.*-latest\.tgz|index\.yaml")
+_CHART: Final = re.compile(r"(?P<name>.+?)-v?\d+\.\d+\.\d+([-+].*)?\.tgz")
 _SEGMENTS: Final = 4

@@ -17,3 +17,6 @@ class Limits:
 
 
 DEFAULT: Final = Limits()
+
+PACKED: Final = 1 << 30
+"""Bytes of an artifact as it is stored and sent."""

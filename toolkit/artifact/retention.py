@@ -1,5 +1,6 @@
 """Which files of an owner may go: a decision about names and times, made without touching them."""
 
+import math
 from collections.abc import Iterable
 from dataclasses import dataclass
 
@@ -11,6 +12,8 @@ class Stored:
     name: str
     modified: float
     """Seconds since the epoch."""
+    size: int = 0
+    """Bytes."""
 
 
 def expired(
@@ -21,9 +24,15 @@ def expired(
     Consumers that were told of an older artifact a moment ago can still fetch it
     (``--artifact-retention-ttl``, ``--artifact-retention-records``).
     """
+    return tuple(file.name for file in _spare(files, current, records) if now - file.modified > ttl)
+
+
+def next_expiry(files: Iterable[Stored], *, current: str, ttl: float, records: int) -> float:
+    """Return when the next of these files will expire, if nothing new comes; infinity if none."""
+    return min((file.modified + ttl for file in _spare(files, current, records)), default=math.inf)
+
+
+def _spare(files: Iterable[Stored], current: str, records: int) -> list[Stored]:
+    """Return the files that only their age keeps."""
     newest_first = sorted(files, key=lambda file: (file.modified, file.name), reverse=True)
-    return tuple(
-        file.name
-        for file in newest_first[records:]
-        if file.name != current and now - file.modified > ttl
-    )
+    return [file for file in newest_first[records:] if file.name != current]

@@ -1,9 +1,13 @@
-"""The artifact server: files of the store over HTTP, and nothing else.
+"""The artifact server: files of the store over HTTP.
 
 GET and HEAD with entity tags and ranges; no listing, no way out of the root, no authentication: a
 NetworkPolicy is the guard, as in Flux. A file is checked against the digest that was recorded when
-it was stored before its first byte goes out, once per inode; a damaged one is not there. Readers
-are served a bounded number at a time, and one that dawdles is cut off.
+it was stored before its first byte goes out; a damaged one is not there, and one that cannot be
+looked for now is worth another try. Readers are served a bounded number at a time, and one that
+dawdles is cut off. What else it answers (``uploads``) is the caller's choice.
+
+Whoever asks strangers on behalf of tenants gets nothing here: a chart repository at this address
+would make our own process read to one tenant what another's NetworkPolicy keeps from it.
 """
 
 import asyncio
@@ -20,7 +24,9 @@ from aiohttp.typedefs import Handler
 
 from toolkit.artifact import ranges
 from toolkit.artifact.ranges import Plan
-from toolkit.artifact.storage import Readable
+from toolkit.artifact.store import Readable
+from toolkit.errors import TransientError
+from toolkit.remote.http import USER_AGENT
 
 logger = logging.getLogger(__name__)
 
@@ -44,7 +50,11 @@ class Source(Protocol):
     """Where the files come from."""
 
     async def open(self, path: str) -> Readable | None:
-        """Open the file at ``<kind>/<namespace>/<name>/<file>``; ``None`` if there is none."""
+        """Open the file at ``<kind>/<namespace>/<name>/<file>``; ``None`` if there is none.
+
+        Raises:
+            TransientError: that cannot be told now.
+        """
 
 
 REQUESTS: Final = prom.Counter(
@@ -53,12 +63,23 @@ REQUESTS: Final = prom.Counter(
 SENT: Final = prom.Counter("penstock_artifact_sent_bytes", "Bytes of artifacts that were sent.")
 
 
-def application(source: Source, patience: Patience = PATIENT) -> web.Application:
+class Routes(Protocol):
+    """What the server is to answer beside readers."""
+
+    def mount(self, app: web.Application) -> None:
+        """Add routes."""
+
+
+def application(
+    source: Source, patience: Patience = PATIENT, *, uploads: Routes | None = None
+) -> web.Application:
     """Return the server for one store."""
     app = web.Application(middlewares=[_count])
     app[_SOURCE] = source
     app[_PATIENCE] = patience
     app[_TURNS] = asyncio.Semaphore(patience.readers)
+    if uploads is not None:
+        uploads.mount(app)
     app.router.add_get("/{path:.+}", _serve)
     return app
 
@@ -67,6 +88,7 @@ _SOURCE: Final = web.AppKey("source", Source)
 _PATIENCE: Final = web.AppKey("patience", Patience)
 _TURNS: Final = web.AppKey("turns", asyncio.Semaphore)
 _CHUNK: Final = 256 << 10
+_METHODS: Final = ("GET", "HEAD", "PUT")
 _TYPES: Final = {
     ".gz": "application/gzip",
     ".tgz": "application/gzip",
@@ -85,21 +107,35 @@ async def _count(request: web.Request, handler: Handler) -> web.StreamResponse:
         status = exc.status
         raise
     finally:
-        REQUESTS.labels(request.method, str(status)).inc()
+        # A client may make up methods; each would be a time series.
+        method = request.method if request.method in _METHODS else "other"
+        REQUESTS.labels(method, str(status)).inc()
     return response
 
 
 async def _serve(request: web.Request) -> web.StreamResponse:
+    if request.headers.get("User-Agent", "").startswith(USER_AGENT):
+        raise web.HTTPForbidden(text="artifacts are not for those who fetch sources\n")
     turns = request.app[_TURNS]
     try:
         async with asyncio.timeout(request.app[_PATIENCE].queue_seconds):
             await turns.acquire()
     except TimeoutError:
-        raise web.HTTPServiceUnavailable(headers={"Retry-After": "5"}) from None
+        raise _later() from None
     try:
         return await _answer(request)
+    except TransientError as error:
+        # 404 would say that it is gone, and that a new one is on its way.
+        logger.error(  # noqa: TRY400  # the message says it all
+            "artifact cannot be read", extra={"error": str(error)}
+        )
+        raise _later() from error
     finally:
         turns.release()
+
+
+def _later() -> web.HTTPServiceUnavailable:
+    return web.HTTPServiceUnavailable(headers={"Retry-After": "5"})
 
 
 async def _answer(request: web.Request) -> web.StreamResponse:

@@ -11,76 +11,28 @@ import contextlib
 import errno
 import os
 import shutil
-import tempfile
 import time
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
-from dataclasses import dataclass
-from datetime import UTC, datetime
-from io import FileIO
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
-from types import MappingProxyType
-from typing import IO, Final, Protocol
+from typing import IO, Final, TypeAlias
 
 from crds.meta import Artifact
-from toolkit.artifact import archive, layout, retention, threads
+from toolkit.artifact import archive, directory, layout, retention, store, threads
 from toolkit.artifact.archive import Packed
 from toolkit.artifact.digest import ALGORITHMS, Digests
 from toolkit.artifact.ignore import Ignore
 from toolkit.artifact.locks import Locks
+from toolkit.artifact.store import NO_METADATA, Owner, Readable, Store
 from toolkit.artifact.threads import Checkpoint
 from toolkit.errors import StalledError, TransientError
 
+__all__ = ["Owner", "Storage", "Store"]
+
 REASON: Final = "ArchiveOperationFailed"
-_NO_METADATA: Final[Mapping[str, str]] = MappingProxyType({})
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Owner:
-    """The source object that artifacts belong to."""
-
-    kind: str
-    namespace: str
-    name: str
-
-    @property
-    def path(self) -> str:
-        """Return the owner's directory below the root.
-
-        Raises:
-            StalledError: a part could lead out of the root.
-        """
-        parts = (self.kind.lower(), self.namespace, self.name)
-        return "/".join(layout.require_name(part) for part in parts)
-
-
-class Store(Protocol):
-    """Where artifacts live; what a source reconciler needs of any backend."""
-
-    async def store(  # noqa: PLR0913  # what an artifact is
-        self,
-        owner: Owner,
-        *,
-        revision: str,
-        filename: str,
-        tree: Path,
-        ignore: Ignore,
-        metadata: Mapping[str, str] = _NO_METADATA,
-    ) -> Artifact:
-        """Pack ``tree`` and keep it as the owner's newest artifact."""
-        ...
-
-    async def intact(self, artifact: Artifact) -> bool:
-        """Tell whether the artifact is there and has its digest."""
-        ...
-
-    async def collect(self, owner: Owner, *, current: Artifact | None) -> tuple[str, ...]:
-        """Delete artifacts past their retention, never ``current``; return their names."""
-        ...
-
-    async def remove(self, owner: Owner) -> None:
-        """Delete everything of the owner."""
-        ...
+Write: TypeAlias = Callable[[IO[bytes], Checkpoint], Packed]
+"""Writes an artifact to a file; blocks."""
 
 
 class Storage:
@@ -109,7 +61,7 @@ class Storage:
         filename: str,
         tree: Path,
         ignore: Ignore,
-        metadata: Mapping[str, str] = _NO_METADATA,
+        metadata: Mapping[str, str] = NO_METADATA,
     ) -> Artifact:
         """Pack ``tree`` and keep it as the owner's newest artifact.
 
@@ -118,20 +70,56 @@ class Storage:
             TransientError: the tree cannot be packed, or the disk is full or failed; what was
                 stored before is untouched.
         """
-        path = f"{owner.path}/{layout.require_name(filename)}"
+
+        def write(out: IO[bytes], checkpoint: Checkpoint) -> Packed:
+            return archive.pack(tree, out, ignore, checkpoint=checkpoint)
+
+        return await self._store(owner, filename, write, revision=revision, metadata=metadata)
+
+    async def store_file(
+        self,
+        owner: Owner,
+        *,
+        revision: str,
+        filename: str,
+        file: Path,
+        metadata: Mapping[str, str] = NO_METADATA,
+    ) -> Artifact:
+        """Keep a copy of ``file``, byte for byte, as the owner's newest artifact.
+
+        Raises:
+            StalledError: a name cannot be part of a path.
+            TransientError: it is no regular file or too large, or the disk is full or failed; what
+                was stored before is untouched.
+        """
+
+        def write(out: IO[bytes], checkpoint: Checkpoint) -> Packed:
+            return archive.copy(file, out, checkpoint=checkpoint)
+
+        return await self._store(owner, filename, write, revision=revision, metadata=metadata)
+
+    async def _store(
+        self,
+        owner: Owner,
+        filename: str,
+        write: Write,
+        *,
+        revision: str,
+        metadata: Mapping[str, str],
+    ) -> Artifact:
+        path = owner.file(filename)
         async with self._owners.of(owner.path):
             with _storage_errors(path):
                 packed, stored = await threads.run(
-                    lambda checkpoint: self._write(self.root / path, tree, ignore, checkpoint)
+                    lambda checkpoint: self._write(self.root / path, write, checkpoint)
                 )
-        return Artifact(
-            digest=packed.digest,
-            last_update_time=datetime.fromtimestamp(stored, UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
+        return store.described(
+            packed,
             path=path,
             revision=revision,
             url=self.url(path),
-            size=packed.size,
-            metadata=dict(metadata),
+            stored=stored,
+            metadata=metadata,
         )
 
     def url(self, path: str) -> str:
@@ -151,6 +139,29 @@ class Storage:
         except (OSError, StalledError):
             return False
 
+    @asynccontextmanager
+    async def local(self, artifact: Artifact) -> AsyncIterator[Path]:
+        """Give the artifact's file, which has its digest; read it only.
+
+        Raises:
+            StalledError: the path could lead out of the root.
+            TransientError: there is none, or it was deleted or replaced under the reader's hands.
+        """
+        path = self.path(artifact)
+        if not await self.intact(artifact):
+            raise TransientError(
+                f"artifact '{artifact.path}' is not in the store any more", reason=REASON
+            )
+        before = await asyncio.to_thread(_identity, path)
+        try:
+            yield path
+        except OSError as exc:
+            if await asyncio.to_thread(_identity, path) == before:
+                raise
+            raise _replaced(artifact) from exc
+        if await asyncio.to_thread(_identity, path) != before:
+            raise _replaced(artifact)
+
     async def collect(self, owner: Owner, *, current: Artifact | None) -> tuple[str, ...]:
         """Delete artifacts past their retention, never ``current``; return their names.
 
@@ -168,12 +179,20 @@ class Storage:
         Raises:
             TransientError: the disk refused.
         """
-        directory = self.root / owner.path
         async with self._owners.of(owner.path):
             with _storage_errors(owner.path, doing="delete"):
-                await asyncio.to_thread(self._remove, directory)
+                await asyncio.to_thread(self._remove, self.root / owner.path)
 
-    async def open(self, path: str) -> "Readable | None":
+    async def usage(self, kind: str, namespace: str = "") -> Mapping[Owner, int]:
+        """Return the bytes that owners of a kind hold, in one namespace or in all.
+
+        Raises:
+            TransientError: the disk refused.
+        """
+        with _storage_errors(kind, doing="measure"):
+            return await asyncio.to_thread(self._usage, kind, namespace)
+
+    async def open(self, path: str) -> Readable | None:
         """Open an artifact for reading; ``None`` if there is none with this path.
 
         The caller closes the file. A ``latest`` link is followed.
@@ -189,12 +208,12 @@ class Storage:
         except (OSError, StalledError):
             return None
 
-    async def _open(self, path: str) -> "Readable":
+    async def _open(self, path: str) -> Readable:
         name = await asyncio.to_thread(self._locate, layout.require_path(path))
         file = await asyncio.to_thread(name.open, "rb", buffering=0)
         with contextlib.ExitStack() as stack:
             stack.callback(file.close)
-            expected = await asyncio.to_thread(_recorded, name)
+            expected = await asyncio.to_thread(directory.recorded, name)
             algorithm = expected.partition(":")[0] or ALGORITHMS[0]
             actual = await self._digests.of_open(name, file, algorithm)
             status = os.fstat(file.fileno())
@@ -222,24 +241,22 @@ class Storage:
         # Whoever took over a directory of Flux's finds no digests in it. On a full disk that
         # can wait; the artifact is what it should be.
         with contextlib.suppress(OSError):
-            _vouch(path, digest)
+            directory.vouch(path, digest)
         return True
 
-    def _write(
-        self, target: Path, tree: Path, ignore: Ignore, checkpoint: Checkpoint
-    ) -> tuple[Packed, float]:
-        """Return what was packed and when it was stored."""
+    def _write(self, target: Path, write: Write, checkpoint: Checkpoint) -> tuple[Packed, float]:
+        """Return what was written and when it was stored."""
         target.parent.mkdir(parents=True, exist_ok=True)
-        with _unfinished(target.parent) as (temporary, file):
-            packed = archive.pack(tree, file, ignore, checkpoint=checkpoint)
+        with directory.unfinished(target.parent) as (temporary, file):
+            packed = write(file, checkpoint)
             file.flush()
             if not self._holds(target, packed.digest, checkpoint):
                 os.fsync(file.fileno())
                 temporary.replace(target)
-                _sync(target.parent)
+                directory.sync(target.parent)
                 self._holds(target, packed.digest, checkpoint)
-        _vouch(target, packed.digest)
-        _link(target)
+        directory.vouch(target, packed.digest)
+        directory.link(target)
         return packed, target.stat().st_mtime
 
     def _holds(self, target: Path, digest: str, checkpoint: Checkpoint) -> bool:
@@ -253,27 +270,35 @@ class Storage:
         except FileNotFoundError:
             return False
 
-    def _collect(self, directory: Path, keep: str) -> tuple[str, ...]:
-        files, unfinished = _listed(directory)
+    def _collect(self, place: Path, keep: str) -> tuple[str, ...]:
+        files, unfinished = directory.listed(place)
         now = time.time()
         names = retention.expired(
             files, current=keep, now=now, ttl=self._retention_ttl, records=self._retention_records
         )
         for name in names:
-            (directory / f"{layout.DIGEST}{name}").unlink(missing_ok=True)
-            (directory / name).unlink(missing_ok=True)
-            self._digests.forget(directory / name)
+            (place / f"{layout.DIGEST}{name}").unlink(missing_ok=True)
+            (place / name).unlink(missing_ok=True)
+            self._digests.forget(place / name)
         # What a killed process left half-written; we hold the owner's lock, so it is not ours.
         for file in unfinished:
             if now - file.modified > self._retention_ttl:
-                (directory / file.name).unlink(missing_ok=True)
+                (place / file.name).unlink(missing_ok=True)
         return names
 
-    def _remove(self, directory: Path) -> None:
-        for file in _listed(directory)[0]:
-            self._digests.forget(directory / file.name)
+    def _remove(self, place: Path) -> None:
+        for file in directory.listed(place)[0]:
+            self._digests.forget(place / file.name)
         with contextlib.suppress(FileNotFoundError):
-            shutil.rmtree(directory)
+            shutil.rmtree(place)
+
+    def _usage(self, kind: str, namespace: str) -> dict[Owner, int]:
+        start = self.root / kind.lower() / namespace
+        used = {}
+        for place in directory.below(start, 1 if namespace else 2):
+            owner = Owner(kind=kind, namespace=place.parent.name, name=place.name)
+            used[owner] = sum(file.size for file in directory.listed(place)[0])
+        return used
 
     def _locate(self, path: str) -> Path:
         """Return the file behind a path; a link may only name a neighbour."""
@@ -288,88 +313,6 @@ class Storage:
         return name
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Readable:
-    """An artifact opened for reading."""
-
-    name: str
-    file: FileIO
-    size: int
-    modified: float
-    digest: str
-    intact: bool
-    """Whether this is what was stored."""
-
-
-@contextmanager
-def _unfinished(directory: Path) -> Iterator[tuple[Path, IO[bytes]]]:
-    """Give a file in ``directory`` that is gone afterwards unless it was renamed."""
-    descriptor, name = tempfile.mkstemp(prefix=layout.UNFINISHED, dir=directory)
-    path = Path(name)
-    try:
-        with open(descriptor, "wb", buffering=1 << 20) as file:  # noqa: PTH123  # a descriptor
-            yield path, file
-    finally:
-        path.unlink(missing_ok=True)
-
-
-def _vouch(target: Path, digest: str) -> None:
-    """Write down the digest beside the file; a reader in between finds the file damaged."""
-    if _recorded(target) == digest:
-        return
-    with _unfinished(target.parent) as (temporary, file):
-        file.write(digest.encode())
-        file.flush()
-        temporary.replace(target.parent / f"{layout.DIGEST}{target.name}")
-
-
-def _recorded(target: Path) -> str:
-    """Return the digest that was stored for a file, or nothing."""
-    try:
-        text = (target.parent / f"{layout.DIGEST}{target.name}").read_text()
-    except OSError:
-        return ""
-    return text if text.partition(":")[0] in ALGORITHMS else ""
-
-
-def _link(target: Path) -> None:
-    """Point ``latest`` at the newest artifact, replacing the old link in one step."""
-    link = target.parent / layout.latest(target.name)
-    if link.is_symlink() and str(link.readlink()) == target.name:
-        return
-    temporary = target.parent / f"{layout.UNFINISHED}{os.getpid()}-{time.monotonic_ns()}"
-    try:
-        temporary.symlink_to(target.name)
-        temporary.replace(link)
-    except OSError as exc:
-        temporary.unlink(missing_ok=True)
-        message = f"cannot point '{link.name}' at '{target.name}': {exc.strerror}"
-        raise TransientError(message, reason="SymlinkUpdateFailed") from exc
-
-
-def _sync(directory: Path) -> None:
-    """Make a rename survive a power cut."""
-    descriptor = os.open(directory, os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
-
-
-def _listed(directory: Path) -> tuple[list[retention.Stored], list[retention.Stored]]:
-    """Return the artifacts of a directory, and what somebody is or was writing there."""
-    files, unfinished = [], []
-    with contextlib.suppress(FileNotFoundError), os.scandir(directory) as listing:
-        for entry in listing:
-            status = entry.stat(follow_symlinks=False)
-            stored = retention.Stored(name=entry.name, modified=status.st_mtime)
-            if entry.name.startswith(layout.UNFINISHED):
-                unfinished.append(stored)
-            elif entry.is_file(follow_symlinks=False) and not entry.name.startswith("."):
-                files.append(stored)
-    return files, unfinished
-
-
 @contextmanager
 def _storage_errors(path: str, *, doing: str = "store") -> Iterator[None]:
     try:
@@ -379,3 +322,17 @@ def _storage_errors(path: str, *, doing: str = "store") -> Iterator[None]:
         remedy = "; free space or enlarge the storage volume" if full else ""
         message = f"cannot {doing} artifact '{path}': {exc.strerror or exc}{remedy}"
         raise TransientError(message, reason=REASON) from exc
+
+
+def _identity(path: Path) -> tuple[int, int, int] | None:
+    try:
+        status = path.stat()
+    except OSError:
+        return None
+    return status.st_ino, status.st_size, status.st_mtime_ns
+
+
+def _replaced(artifact: Artifact) -> TransientError:
+    return TransientError(
+        f"artifact '{artifact.path}' was deleted or replaced while it was read", reason=REASON
+    )

@@ -6,6 +6,7 @@ in both their forms (ustar prefix, PAX ``path``, GNU ``L``); everything else is 
 bounded by a chunk and by the longest name; the decompressor is asked for no more than is wanted.
 """
 
+import re
 import tarfile
 import zlib
 from collections.abc import Iterator
@@ -37,6 +38,7 @@ class Reader:
         self._checkpoint = checkpoint
         self._left = 0
         self._padding = 0
+        self._extensions = 0
 
     def members(self) -> Iterator[Member]:
         """Yield the members up to the end mark.
@@ -65,6 +67,15 @@ class Reader:
             chunk = self._gzip.some(min(self._left, _CHUNK))
             self._left -= len(chunk)
             yield chunk
+
+    def finish(self) -> None:
+        """Read what follows the end mark, which nobody unpacks, up to the checksum.
+
+        Raises:
+            TransientError: the file is cut off, damaged, or goes on as something else.
+        """
+        while self._gzip.more():
+            self._checkpoint()
 
     def _member(self, info: tarfile.TarInfo, extended: dict[str, str]) -> Member:
         if info.type not in _KNOWN or any(key.startswith("GNU.sparse") for key in extended):
@@ -96,8 +107,9 @@ class Reader:
 
     def _extension(self, info: tarfile.TarInfo) -> dict[str, str]:
         """Read a header that describes the next member, or is for all of them and ignored."""
-        if not 0 <= info.size <= _LONGEST_HEADER:
-            raise _damaged("an extended header is too long")
+        self._extensions += tarfile.BLOCKSIZE + info.size
+        if not 0 <= info.size <= _LONGEST_HEADER or self._extensions > _ALL_HEADERS:
+            raise _damaged("an extended header is too long, or there are too many")
         self._expect(info.size)
         data = b"".join(self.content())
         if info.type == tarfile.GNUTYPE_LONGNAME:
@@ -107,6 +119,8 @@ class Reader:
 
 _CHUNK: Final = 256 << 10
 _LONGEST_HEADER: Final = 64 << 10
+_ALL_HEADERS: Final = 32 << 20
+"""Bytes of all extended headers together: 600 for each entry that there may be."""
 _FILE: Final = (tarfile.REGTYPE, tarfile.AREGTYPE)
 _KNOWN: Final = (*_FILE, tarfile.DIRTYPE, tarfile.SYMTYPE)
 _EXTENDED: Final = (
@@ -128,19 +142,10 @@ class _Gunzip:
 
     def some(self, wanted: int) -> bytes:
         """Return between one byte and ``wanted``."""
-        while True:
-            self._input = self._input or self._file.read(_CHUNK)
-            if not self._input:
-                raise _damaged("it is cut off")
-            if self._inflate.eof:
-                self._inflate = zlib.decompressobj(31)  # gzip files may be strung together
-            try:
-                data = self._inflate.decompress(self._input, wanted)
-            except zlib.error as exc:
-                raise _damaged("it is not gzip, or its checksum is wrong") from exc
-            self._input = self._inflate.unconsumed_tail or self._inflate.unused_data
-            if data:
-                return self._count(data)
+        while self._filled():
+            if data := self._step(wanted):
+                return data
+        raise _damaged("it is cut off")
 
     def exactly(self, wanted: int) -> bytes:
         """Return ``wanted`` bytes."""
@@ -149,11 +154,39 @@ class _Gunzip:
             data += self.some(wanted - len(data))
         return bytes(data)
 
+    def more(self) -> bool:
+        """Pass over what comes next; false at a proper end."""
+        if self._filled():
+            self._step(_CHUNK)
+            return True
+        if not self._inflate.eof:
+            raise _damaged("it is cut off")
+        return False
+
+    def _filled(self) -> bool:
+        self._input = self._input or self._file.read(_CHUNK)
+        return bool(self._input)
+
+    def _step(self, wanted: int) -> bytes:
+        """Decompress once; nothing may come of it."""
+        if self._inflate.eof:
+            self._inflate = zlib.decompressobj(31)  # gzip files may be strung together
+        try:
+            data = self._inflate.decompress(self._input, wanted)
+        except zlib.error as exc:
+            raise _damaged("it is not gzip, or its checksum is wrong") from exc
+        self._input = self._inflate.unconsumed_tail or self._inflate.unused_data
+        return self._count(data)
+
     def _count(self, data: bytes) -> bytes:
         self._left -= len(data)
         if self._left < 0:
             raise TransientError("the artifact unpacks to too much", reason=REASON)
         return data
+
+
+_LENGTH: Final = re.compile(rb"([0-9]{1,19}) ")
+_MEANT: Final = (b"path", b"size")
 
 
 def _parse(header: bytes) -> tarfile.TarInfo:
@@ -164,17 +197,23 @@ def _parse(header: bytes) -> tarfile.TarInfo:
 
 
 def _records(data: bytes) -> dict[str, str]:
-    """Read PAX records, ``<length> <key>=<value>`` and a newline each (POSIX ``pax``)."""
-    records = {}
-    while data:
-        length, space, _ = data.partition(b" ")
-        size = _number(_text(length))
-        record, data = data[:size], data[size:]
-        key, equals, value = record[len(length) + 1 :].partition(b"=")
-        whole = len(record) == size and space and equals and value.endswith(b"\n")
-        if not whole:
+    """Read PAX records, ``<length> <key>=<value>`` and a newline each (POSIX ``pax``).
+
+    One pass over the data; what means nothing here is not kept.
+    """
+    records, start = {}, 0
+    while start < len(data):
+        length = _LENGTH.match(data, start)
+        end = start + int(length[1]) if length else 0
+        # A length counts itself, too; one that does not get us on would keep us here.
+        if length is None or not length.end() < end <= len(data):
             raise _damaged("an extended header is malformed")
-        records[_text(key)] = _text(value[:-1])
+        key, equals, value = data[length.end() : end].partition(b"=")
+        if not equals or not value.endswith(b"\n"):
+            raise _damaged("an extended header is malformed")
+        if key in _MEANT or key.startswith(b"GNU.sparse"):
+            records[_text(key)] = _text(value[:-1])
+        start = end
     return records
 
 

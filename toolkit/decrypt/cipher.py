@@ -7,6 +7,7 @@ changes ``type`` changes how the same text is read, and only where the text fits
 import base64
 import binascii
 import math
+import os
 import re
 from typing import Final
 
@@ -15,7 +16,7 @@ from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
 from toolkit.decrypt import scalars
 from toolkit.decrypt.errors import DecryptionError
-from toolkit.decrypt.tree import Comment, Scalar, bytes_of, text_of
+from toolkit.decrypt.tree import Comment, Scalar, Timestamp, bytes_of, mac_bytes, text_of
 
 MARKER: Final = "ENC[AES256_GCM,"
 """How every encrypted value begins."""
@@ -27,7 +28,7 @@ def looks_encrypted(text: str) -> bool:
 
 
 class Cipher:
-    """Opens the values of one document with its data key."""
+    """Opens and seals the values of one document with its data key."""
 
     __slots__ = ("_gcm",)
 
@@ -62,6 +63,17 @@ class Cipher:
             ) from None
         return _typed(text_of(plain), match["type"], place)
 
+    def seal(self, value: Scalar, *, bound_to: str) -> str:
+        """Return ``value`` encrypted; empty text stays as it is, as SOPS has it."""
+        plain = mac_bytes(value)
+        if not plain:
+            return ""
+        nonce = os.urandom(_FRESH_NONCE)
+        sealed = self._gcm.encrypt(nonce, plain, bytes_of(bound_to))
+        parts = (sealed[:-_TAG], nonce, sealed[-_TAG:])
+        data, iv, tag = (base64.b64encode(part).decode() for part in parts)
+        return f"{MARKER}data:{data},iv:{iv},tag:{tag},type:{_name(value)}]"
+
 
 _VALUE = re.compile(
     r"ENC\[AES256_GCM,data:([A-Za-z0-9+/=]+),iv:([A-Za-z0-9+/=]+),tag:([A-Za-z0-9+/=]+)"
@@ -70,6 +82,7 @@ _VALUE = re.compile(
 _TAG: Final = 16
 _NONCE: Final = (12, 128)
 """Bytes; SOPS writes 32."""
+_FRESH_NONCE: Final = 32
 
 _INTEGER = re.compile(r"[-+]?[0-9]{1,19}")
 _FLOAT = re.compile(r"[-+]?(Inf|[0-9]+(\.[0-9]*)?([eE][-+]?[0-9]+)?)|NaN")
@@ -93,6 +106,22 @@ def _typed(text: str, kind: str, place: str) -> Scalar:
             return moment
         case _:
             raise DecryptionError(f"{place} does not fit its type '{kind[:20]}'")
+
+
+def _name(value: Scalar) -> str:
+    match value:
+        case bool():
+            return "bool"
+        case int():
+            return "int"
+        case float():
+            return "float"
+        case Timestamp():
+            return "time"
+        case Comment():
+            return "comment"
+        case _:
+            return "str"
 
 
 def _finite(text: str) -> bool:

@@ -14,7 +14,7 @@ from toolkit import objects
 from toolkit.decrypt import sops
 from toolkit.decrypt.cipher import MARKER
 from toolkit.decrypt.errors import DecryptionError
-from toolkit.decrypt.keyring import KeyRing
+from toolkit.decrypt.sops import DataKeys
 from toolkit.objects import Json
 
 OPT_OUT: Final = "kustomize.toolkit.fluxcd.io/decrypt"
@@ -24,7 +24,7 @@ MAX_NESTING: Final = 3
 """Documents inside documents that are opened; what is left inside stays ciphertext."""
 
 
-def decrypt_object(obj: Json, keys: KeyRing) -> Json:
+def decrypt_object(obj: Json, keys: DataKeys) -> Json:
     """Return ``obj`` with the SOPS documents among a Secret's values decrypted.
 
     The argument is not changed, and is itself returned where there is nothing to decrypt.
@@ -32,9 +32,9 @@ def decrypt_object(obj: Json, keys: KeyRing) -> Json:
     Raises:
         DecryptionError: a document cannot be decrypted; names the key; the caller names the object.
     """
-    if obj.get("kind") != "Secret" or _opted_out(obj):
+    if obj.get("kind") != "Secret" or opted_out(obj):
         return obj
-    opened = {name: _open(name, raw, keys) for name, raw in _documents(obj)}
+    opened = {name: _open(name, raw, keys) for name, raw in documents(obj)}
     if not opened:
         return obj
     data = {**(obj.get("data") or {})}
@@ -53,17 +53,35 @@ def find_ciphertext(obj: Json) -> str | None:
 
     Looks for the metadata block, for encrypted values, and for whole documents in a Secret.
     """
-    if _opted_out(obj):
+    if opted_out(obj):
         return None
     if isinstance(block := obj.get("sops"), Mapping) and "mac" in block:
         return "sops"
     for path, text in _strings(obj):
         if text.startswith(MARKER):
             return path
-    return next((f"data.{name}" for name, _ in _ciphertexts(obj)), None)
+    return next((f"data.{name}" for name, _ in ciphertexts(obj)), None)
 
 
-def _open(name: str, raw: bytes, keys: KeyRing) -> bytes:
+def documents(obj: Json) -> Iterator[tuple[str, bytes]]:
+    """Yield the Secret's values that are SOPS documents; ``stringData`` comes last and wins."""
+    return ((name, raw) for name, raw in _values(obj) if sops.is_encrypted(raw))
+
+
+def ciphertexts(obj: Json) -> Iterator[tuple[str, bytes]]:
+    """Yield the Secret's values that are SOPS documents, or single values as SOPS encrypts them."""
+    for name, raw in _values(obj) if obj.get("kind") == "Secret" else ():
+        if raw.startswith(MARKER.encode()) or sops.is_encrypted(raw):
+            yield name, raw
+
+
+def opted_out(obj: Json) -> bool:
+    """Tell whether the object asks to be left as it is."""
+    state = objects.dig(obj, "metadata", "annotations", OPT_OUT, default="")
+    return str(state).lower() == "disabled"
+
+
+def _open(name: str, raw: bytes, keys: DataKeys) -> bytes:
     try:
         for _ in range(MAX_NESTING):
             if (form := sops.detect(raw)) is None:
@@ -72,17 +90,6 @@ def _open(name: str, raw: bytes, keys: KeyRing) -> bytes:
     except DecryptionError as exc:
         raise DecryptionError(f"the value of '{name}': {exc}") from exc
     return raw
-
-
-def _documents(obj: Json) -> Iterator[tuple[str, bytes]]:
-    """Yield the Secret's values that are SOPS documents; ``stringData`` comes last and wins."""
-    return ((name, raw) for name, raw in _values(obj) if sops.is_encrypted(raw))
-
-
-def _ciphertexts(obj: Json) -> Iterator[tuple[str, bytes]]:
-    for name, raw in _values(obj) if obj.get("kind") == "Secret" else ():
-        if raw.startswith(MARKER.encode()) or sops.is_encrypted(raw):
-            yield name, raw
 
 
 def _values(obj: Json) -> Iterator[tuple[str, bytes]]:
@@ -108,8 +115,3 @@ def _strings(obj: Json) -> Iterator[tuple[str, str]]:
             stack.extend((f"{path}.{key}".lstrip("."), child) for key, child in value.items())
         elif isinstance(value, list):
             stack.extend((f"{path}[{index}]", child) for index, child in enumerate(value))
-
-
-def _opted_out(obj: Json) -> bool:
-    state = objects.dig(obj, "metadata", "annotations", OPT_OUT, default="")
-    return str(state).lower() == "disabled"

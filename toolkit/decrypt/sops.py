@@ -1,9 +1,9 @@
 """SOPS documents: decrypted whole, with the MAC verified over the leaves in file order.
 
-The steps of ``decrypt`` are numbered. The MAC covers the values and their order, not the keys, not
-the structure, and not the metadata; each encrypted value is bound to its own key path. What this
-cannot show is what SOPS itself cannot: a renamed key above an unencrypted value, an item moved
-between two adjacent lists, text moved between two adjacent unencrypted values.
+The steps of ``open_document`` are numbered. The MAC covers the values and their order, not the
+keys, not the structure, and not the metadata; each encrypted value is bound to its own key path.
+What this cannot show is what SOPS itself cannot: a renamed key above an unencrypted value, an item
+moved between two adjacent lists, text moved between two adjacent unencrypted values.
 
 Functions block on cryptography for about a millisecond a document; call them in a thread where
 documents are large. Nothing here reads keys from anywhere but the ring it is given.
@@ -12,17 +12,17 @@ documents are large. Nothing here reads keys from anywhere but the ring it is gi
 import hashlib
 import hmac
 import re
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
 from enum import Enum
 from pathlib import PurePosixPath
-from typing import Final
+from typing import Final, Protocol
 
 from toolkit.decrypt import metadata
 from toolkit.decrypt.cipher import MARKER, Cipher, looks_encrypted
 from toolkit.decrypt.errors import DecryptionError
 from toolkit.decrypt.formats import envfile, inifile, jsonfile, yamlfile
-from toolkit.decrypt.keyring import KeyRing
+from toolkit.decrypt.keys import Recipient
 from toolkit.decrypt.metadata import Layout, Metadata
 from toolkit.decrypt.tree import Branch, Comment, Scalar, Value, mac_bytes
 
@@ -40,11 +40,37 @@ class Format(Enum):
     BINARY = "binary"
 
 
-def decrypt(data: bytes, form: Format, keys: KeyRing, *, output: Format | None = None) -> bytes:
+class DataKeys(Protocol):
+    """Opens data keys (``keyring.KeyRing``)."""
+
+    def data_key(self, groups: Sequence[Sequence[Recipient]], threshold: int) -> bytes:
+        """Return the data key of a document; raises ``DecryptionError``."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Opened:
+    """A decrypted document, its MAC verified, and the metadata that it came with."""
+
+    documents: list[Branch] = field(repr=False)
+    metadata: Metadata
+
+
+def decrypt(data: bytes, form: Format, keys: DataKeys, *, output: Format | None = None) -> bytes:
     """Return the decrypted document without its metadata, written as ``output`` or as it was.
 
     A document that is no envelope around a binary file stays in its own format where ``output``
     is ``BINARY``.
+
+    Raises:
+        DecryptionError: no document of this format, no key for it, or not what was encrypted.
+    """
+    plain = open_document(data, form, keys).documents
+    written = form if output is Format.BINARY and not jsonfile.is_envelope(plain) else output
+    return _FORMATS[written or form].dump(plain)
+
+
+def open_document(data: bytes, form: Format, keys: DataKeys) -> Opened:
+    """Return the decrypted document as a tree, without its metadata.
 
     Raises:
         DecryptionError: no document of this format, no key for it, or not what was encrypted.
@@ -65,10 +91,18 @@ def decrypt(data: bytes, form: Format, keys: KeyRing, *, output: Format | None =
 
     # 5. Compare with the MAC of the author, which is bound to the time of the last change.
     walk.require_mac()
+    return Opened(documents=plain, metadata=block)
 
-    # 6. Write.
-    written = form if output is Format.BINARY and not jsonfile.is_envelope(plain) else output
-    return _FORMATS[written or form].dump(plain)
+
+def metadata_of(data: bytes, form: Format) -> Metadata:
+    """Return the metadata of a document, of which nothing is verified.
+
+    Raises:
+        DecryptionError: no document of this format, or one without metadata.
+    """
+    if len(data) > MAX_SIZE:
+        raise DecryptionError(f"the document has more than {MAX_SIZE >> 20} MiB")
+    return metadata.extract(_FORMATS[form].load(data), _FORMATS[form].layout)
 
 
 def is_encrypted(data: bytes) -> bool:

@@ -24,7 +24,6 @@ from toolkit.kube import conditions, errors, measure, predicates, verdict
 from toolkit.kube.client import Client
 from toolkit.kube.informer import Change, Informer
 from toolkit.kube.reconciliation import (
-    FINALIZER,
     EventSink,
     Outcome,
     Reconcilable,
@@ -56,6 +55,10 @@ class ServedKind(Protocol[T_co]):
     def gvk(self) -> tuple[str, str, str]:
         """Return (group, version, kind)."""
 
+    @property
+    def finalizer(self) -> str:
+        """Return the finalizer for objects that something must be undone for."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ControllerOptions:
@@ -75,7 +78,7 @@ class ControllerOptions:
 
 
 class Controller(Generic[T]):
-    """Runs the passes of one kind."""
+    """Runs the passes of one kind. Objects that are ``static`` are only looked up by others."""
 
     def __init__(  # noqa: PLR0913 - the parts a controller is made of
         self,
@@ -88,6 +91,7 @@ class Controller(Generic[T]):
         recorder: EventSink,
         field_manager: str,
         retry_interval: Callable[[T], float | None] = lambda _: None,
+        static: Callable[[T], bool] = lambda _: False,
     ) -> None:
         self.gvk = GroupVersionKind(*kind.gvk)
         self.name = self.gvk.kind.lower()
@@ -98,13 +102,21 @@ class Controller(Generic[T]):
             namespace=options.namespace,
             label_selector=options.label_selector,
         )
-        self._writer = Writer(client, self.informer, kind.model, field_manager=field_manager)
+        self._finalizer = kind.finalizer
+        self._writer = Writer(
+            client,
+            self.informer,
+            kind.model,
+            field_manager=field_manager,
+            finalizer=self._finalizer,
+        )
         self._measure = measure.Measure(self.gvk, workers=options.concurrent)
         self._reconcile = reconcile
         self._finalize = finalize
         self._options = options
         self._recorder = recorder
         self._retry_interval = retry_interval
+        self._static = static
         self._queue = WorkQueue(
             self.name,
             min_delay=options.min_retry_delay,
@@ -162,7 +174,7 @@ class Controller(Generic[T]):
             self._forget(change.key)
             return
         self._measure.observe(change.new)
-        for trigger in predicates.triggers(change.old, change.new):
+        for trigger in predicates.triggers(change.old, change.new, finalizer=self._finalizer):
             self._queue.add(change.key, trigger)
 
     async def _work(self) -> None:
@@ -185,7 +197,7 @@ class Controller(Generic[T]):
             return
         self._queue.cancel(item.key, *_OWN_TIMERS)
         deleted = bool(obj.metadata.deletion_timestamp)
-        if deleted and FINALIZER not in obj.metadata.finalizers:
+        if deleted and self._finalizer not in obj.metadata.finalizers:
             self._queue.forget(item.key)
             return
         rec = self._draft(obj, item.triggers)
@@ -193,8 +205,14 @@ class Controller(Generic[T]):
             rec.log.info("Reconciliation is suspended for this object")
             self._queue.forget(item.key)
             return
+        step = self._delete if deleted else self._advance
+        if not deleted and self._static(obj):
+            if self._finalizer not in obj.metadata.finalizers:
+                self._queue.forget(item.key)
+                return
+            step = self._retire
         try:
-            await self._attempt(rec, self._delete if deleted else self._advance)
+            await self._attempt(rec, step)
         except VanishedError:
             rec.log.debug("The object is gone")
 
@@ -216,6 +234,10 @@ class Controller(Generic[T]):
                 self._queue.forget(rec.key)
                 rec.log.info("Finalized in %s", _took(began))
                 return
+            if outcome.untouched:
+                self._queue.forget(rec.key)
+                rec.log.info(outcome.message)
+                return
             judged, quiet = verdict.succeeded(outcome), outcome.quiet
         judged = await self._conclude(rec, judged, quiet=quiet)
         delay = self._plan(rec, judged)
@@ -230,6 +252,13 @@ class Controller(Generic[T]):
 
     async def _delete(self, rec: Reconciliation[T]) -> None:
         await self._finalize(rec)
+        await self._writer.finalizer(rec.obj, present=False)
+
+    async def _retire(self, rec: Reconciliation[T]) -> None:
+        """Take back all that was done for an object before it became static."""
+        await self._finalize(rec)
+        rec.unmark(*(row["type"] for row in rec.conditions))
+        await rec.write()
         await self._writer.finalizer(rec.obj, present=False)
 
     def _judge(self, rec: Reconciliation[T], exc: Exception) -> verdict.Verdict:

@@ -1,7 +1,8 @@
 """Names for impersonation: service-account users, and the provenance that writes carry.
 
 Only our controllers hold ``impersonate`` on ``userextras/provenance.penstock.dev/*``, so admission
-may believe the extras: this object comes from revision R of source S, verified by V.
+may believe the extras: this object comes from revision R of source S, verified by V. It holds them
+against the cluster all the same (``toolkit.policy.claims``).
 """
 
 import re
@@ -18,7 +19,7 @@ def service_account(namespace: str, name: str) -> str:
 
 
 def provenance(
-    *, applier: str, source: str, revision: str, digest: str, verified: str
+    *, applier: str, source: str = "", revision: str = "", digest: str = "", verified: str = ""
 ) -> dict[str, str]:
     """Return the ``userInfo.extra`` of a write; an empty claim is not made at all.
 
@@ -32,7 +33,12 @@ def provenance(
         "digest": digest,
         "verified": verified,
     }
-    return {PREFIX + key: _CONTROL.sub(_escape, value) for key, value in claims.items() if value}
+    return {PREFIX + key: escaped(value) for key, value in claims.items() if value}
+
+
+def escaped(claim: str) -> str:
+    """Return a claim as it travels, which is as admission sees it."""
+    return _CONTROL.sub(_escape, claim)
 
 
 def _escape(control: re.Match[str]) -> str:

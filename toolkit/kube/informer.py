@@ -72,6 +72,7 @@ class Informer(Generic[T]):
         decode: Callable[[bytes], T],
         namespace: str = "",
         label_selector: str = "",
+        field_selector: str = "",
         metadata_only: bool = False,
     ) -> None:
         self.gvk = gvk
@@ -79,7 +80,8 @@ class Informer(Generic[T]):
         self._client = client
         self._decode = decode
         self._namespace = namespace
-        self._label_selector = label_selector
+        selectors = {"labelSelector": label_selector, "fieldSelector": field_selector}
+        self._selectors = {name: value for name, value in selectors.items() if value}
         self._metadata_only = metadata_only
         self._items: dict[ObjectKey, T] = {}
         self._versions: dict[ObjectKey, str] = {}
@@ -273,8 +275,7 @@ class Informer(Generic[T]):
         return _MAX_DELAY_UNREACHABLE if down else _MAX_DELAY
 
     def _query(self, **more: str) -> dict[str, str]:
-        selector = {"labelSelector": self._label_selector} if self._label_selector else {}
-        return selector | more
+        return self._selectors | more
 
     def _accept(self, suffix: Literal["", "List"]) -> str:
         return _METADATA_ONLY.format(suffix) if self._metadata_only else "application/json"

@@ -27,6 +27,8 @@ from toolkit.kube.options import Options
 logger = logging.getLogger(__name__)
 
 _FILL_SECONDS: Final = 60.0
+_IDLE_SECONDS: Final = 75.0
+"""How long a connection is kept on which no request is complete, be it begun or not."""
 _METRICS_TYPE: Final = "text/plain; version=0.0.4; charset=utf-8"
 
 Work = Callable[[], Awaitable[None]]
@@ -191,7 +193,9 @@ class Manager:
 async def serve(app: web.Application, address: str) -> None:
     """Serve an application on ``host:port`` (Go's notation: ``:8080`` is every interface)."""
     host, _, port = address.rpartition(":")
-    runner = web.AppRunner(app, access_log=None, handle_signals=False)
+    runner = web.AppRunner(
+        app, access_log=None, handle_signals=False, keepalive_timeout=_IDLE_SECONDS
+    )
     await runner.setup()
     try:
         site = web.TCPSite(runner, host.strip("[]") or None, int(port))

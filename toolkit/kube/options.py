@@ -43,6 +43,7 @@ class Options:
     insecure_kubeconfig_exec: bool = False
     insecure_kubeconfig_tls: bool = False
     insecure_allow_http: bool = True
+    allow_private_revocation_servers: bool = False
     no_remote_bases: bool = False
     concurrent_ssa: int = 4
     override_manager: tuple[str, ...] = ()
@@ -50,8 +51,17 @@ class Options:
     storage_path: str = ""
     storage_addr: str = ":9090"
     storage_adv_addr: str = ""
+    storage_backend: str = ""
     artifact_retention_ttl: float = 60.0
     artifact_retention_records: int = 2
+    webhook_addr: str = ":9443"
+    webhook_url: str = ""
+    webhook_concurrent: int = 64
+    certificate_authority_lifetime: float = 31_536_000.0
+    certificate_lifetime: float = 7_776_000.0
+    certificate_overlap: float = 3600.0
+    token_cache_max_size: int = 100
+    token_cache_max_duration: float = 3600.0
     events_addr: str = ""
     metrics_addr: str = ":8080"
     health_addr: str = ":9440"
@@ -129,6 +139,7 @@ class Flag:
 
 _SOURCE: Final = ("source",)
 _APPLY: Final = ("kustomize",)
+_WEBHOOK: Final = ("webhooks",)
 
 FLAGS: Final = (
     # What runs, and as whom.
@@ -190,6 +201,13 @@ FLAGS: Final = (
     ),
     Flag("insecure-allow-http", _bool, "true", "let sources use plain HTTP", _SOURCE),
     Flag(
+        "allow-private-revocation-servers",
+        _bool,
+        "false",
+        "let certificates of Notary signatures name OCSP and CRL servers at private addresses",
+        _SOURCE,
+    ),
+    Flag(
         "no-remote-bases",
         _bool,
         "false",
@@ -215,8 +233,49 @@ FLAGS: Final = (
     Flag("storage-path", str, "", "directory of the artifact store", _SOURCE),
     Flag("storage-addr", str, ":9090", "address of the artifact server", _SOURCE),
     Flag("storage-adv-addr", str, "", "host and port that artifact URLs name", _SOURCE),
+    Flag(
+        "storage-backend",
+        str,
+        "",
+        "bucket that holds the artifacts instead of the directory: s3://, gs:// or az://",
+        _SOURCE,
+    ),
     Flag("artifact-retention-ttl", _duration, "60s", "how long old artifacts stay", _SOURCE),
     Flag("artifact-retention-records", int, "2", "how many artifacts stay per source", _SOURCE),
+    # Admission.
+    Flag("webhook-addr", str, ":9443", "address of the admission webhooks", _WEBHOOK),
+    Flag(
+        "webhook-url",
+        str,
+        "",
+        "URL under which API servers reach that address where no Service leads to it",
+        _WEBHOOK,
+    ),
+    Flag("webhook-concurrent", int, "64", "requests that a plugin reviews at once", _WEBHOOK),
+    Flag(
+        "certificate-authority-lifetime",
+        _duration,
+        "8760h",
+        "life of the authority that signs our certificates; renewed after two thirds",
+        _WEBHOOK,
+    ),
+    Flag(
+        "certificate-lifetime",
+        _duration,
+        "2160h",
+        "life of a serving certificate; renewed after two thirds",
+        _WEBHOOK,
+    ),
+    Flag(
+        "certificate-overlap",
+        _duration,
+        "1h",
+        "how long an authority is trusted before it signs, and after its follower does",
+        _WEBHOOK,
+    ),
+    # Clouds.
+    Flag("token-cache-max-size", int, "100", "credentials of clouds that are kept; 0: none"),
+    Flag("token-cache-max-duration", _duration, "1h", "how long such a credential is kept"),
     # Being watched.
     Flag("events-addr", str, "", "URL of the notification controller"),
     Flag("metrics-addr", str, ":8080", "address of /metrics; 0 switches it off"),

@@ -8,10 +8,12 @@ from typing import Final
 
 from toolkit.kube.reconciliation import FINALIZER, REQUESTED_AT, Reconcilable
 
-_HONOURED: Final = "reconcile.fluxcd.io/"
+_HONOURED: Final = ("reconcile.fluxcd.io/", "source.extensions.fluxcd.io/")
 
 
-def triggers(old: Reconcilable | None, new: Reconcilable) -> tuple[str, ...]:
+def triggers(
+    old: Reconcilable | None, new: Reconcilable, *, finalizer: str = FINALIZER
+) -> tuple[str, ...]:
     """Return why ``new`` needs a pass: ``spec``, ``requested``, both, or nothing."""
     if old is None:
         return ("spec", "requested") if is_requested(new) else ("spec",)
@@ -23,7 +25,7 @@ def triggers(old: Reconcilable | None, new: Reconcilable) -> tuple[str, ...]:
         or before.deletion_timestamp != after.deletion_timestamp
         or before.labels != after.labels
         or _honoured(before.annotations) != _honoured(after.annotations)
-        or (FINALIZER in before.finalizers and FINALIZER not in after.finalizers)
+        or (finalizer in before.finalizers and finalizer not in after.finalizers)
     )
     return ("spec",) * edited + ("requested",) * requested
 

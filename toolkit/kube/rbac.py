@@ -1,6 +1,16 @@
 """What a process may do, declared beside the code that does it; RBAC manifests are made from it."""
 
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import Final, Literal
+
+from toolkit.objects import Json
+
+NAMESPACE: Final = "penstock-system"
+"""Where manifests put what is namespaced; installers may move it."""
+_GROUP: Final = "rbac.authorization.k8s.io"
+
+Kind = Literal["ClusterRole", "Role"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -11,3 +21,49 @@ class Rule:
     resources: tuple[str, ...]
     verbs: tuple[str, ...]
     names: tuple[str, ...] = ()
+
+
+def service_account(name: str) -> Json:
+    """Return a ServiceAccount."""
+    return manifest("v1", "ServiceAccount", name, namespaced=True)
+
+
+def granted(kind: Kind, account: str, rules: Sequence[Rule]) -> Iterator[Json]:
+    """Yield a role with these rules and its binding to the account of the same name."""
+    name = f"penstock-{account}" if kind == "ClusterRole" else account
+    yield role(kind, name, rules)
+    yield binding(kind, name, account)
+
+
+def role(kind: Kind, name: str, rules: Sequence[Rule]) -> Json:
+    """Return a role; one that is not for the cluster is for the own namespace."""
+    body = manifest(f"{_GROUP}/v1", kind, name, namespaced=kind == "Role")
+    return body | {"rules": [_rule(rule) for rule in rules]}
+
+
+def binding(kind: Kind, role: str, account: str) -> Json:
+    """Return the binding of a role to a service account, under the role's name."""
+    body = manifest(f"{_GROUP}/v1", f"{kind}Binding", role, namespaced=kind == "Role")
+    subject = {"kind": "ServiceAccount", "name": account, "namespace": NAMESPACE}
+    ref = {"apiGroup": _GROUP, "kind": kind, "name": role}
+    return body | {"roleRef": ref, "subjects": [subject]}
+
+
+def manifest(api_version: str, kind: str, name: str, *, namespaced: bool) -> Json:
+    """Return the beginning of an object of ours, with the labels that all of them carry."""
+    labels = {"app.kubernetes.io/part-of": "flux", "app.kubernetes.io/instance": NAMESPACE}
+    metadata: Json = {"name": name, "labels": labels}
+    if namespaced:
+        metadata["namespace"] = NAMESPACE
+    return {"apiVersion": api_version, "kind": kind, "metadata": metadata}
+
+
+def _rule(rule: Rule) -> Json:
+    body: Json = {
+        "apiGroups": list(rule.groups),
+        "resources": list(rule.resources),
+        "verbs": list(rule.verbs),
+    }
+    if rule.names:
+        body["resourceNames"] = list(rule.names)
+    return body

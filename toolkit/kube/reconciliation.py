@@ -83,6 +83,7 @@ class Outcome:
     ``requeue_after`` is in seconds, the controller adds the jitter; None plans nothing.
     ``quiet``: nothing changed, so neither status nor event is written unless the last pass left
     something to tidy. ``ready="Unknown"``: the object goes on progressing without a worker.
+    ``untouched``: an annotation of the kind switches it off, so it stays as the last pass left it.
     """
 
     message: str
@@ -90,6 +91,7 @@ class Outcome:
     ready: Literal["True", "Unknown"] = "True"
     requeue_after: float | None = None
     quiet: bool = False
+    untouched: bool = False
 
 
 class Reconciliation(Generic[T]):

@@ -1,49 +1,66 @@
 """Clients for the clusters that ``spec.kubeConfig`` names.
 
-They are cached by the digest of what describes them, so a changed Secret makes a new client and a
-hundred objects share one. The least recently used are put to sleep; idle connections close by
-themselves. Tenants' kubeconfigs are data: see ``config.from_untrusted_kubeconfig``.
+They are kept by the digest of what describes them, so a changed Secret makes a new client and a
+hundred objects share one. Those that somebody holds stay; of the others the least recently used are
+put to sleep. Tenants' kubeconfigs are data: see ``config.from_untrusted_kubeconfig``.
 """
 
 import asyncio
 import hashlib
-import threading
-import time
 from collections import OrderedDict
-from collections.abc import Callable, Mapping
-from datetime import datetime
+from collections.abc import Awaitable, Callable, Mapping
 from types import TracebackType
-from typing import Final, Self
+from typing import Final, Protocol, Self
 
 from crds.meta import KubeConfigReference
-from toolkit.kube import config, errors, mapper
+from toolkit.kube import config, errors
 from toolkit.kube.client import Client
 from toolkit.kube.secrets import CONFIG_MAP, SECRET, Secrets
+from toolkit.kube.tokens import ServiceAccountTokens
+from toolkit.remote.cloud.cache import TokenCache
+from toolkit.remote.cloud.identity import ClusterAccess, ClusterName, Identity, key_of
 
-_TOKEN_SECONDS: Final = 3600
-_TOKEN_TIMEOUT: Final = 30.0
+_TOKEN_TIMEOUT: Final = 60.0
 _MAX_BODY: Final = 16 << 20
 """Bytes of an answer: whoever runs the server may be hostile."""
 _REASON: Final = "KubeConfigInvalid"
+_GENERIC: Final = "generic"
+
+
+class Clouds(Protocol):
+    """Knows the clusters of clouds (``toolkit.remote.cloud.cloud.Cloud``)."""
+
+    async def cluster(
+        self, provider: str, named: ClusterName, who: Identity | None = None
+    ) -> ClusterAccess:
+        """Return how to enter a cluster."""
+        ...
 
 
 class RemoteClients:
-    """Opens and keeps the clients of remote clusters. Close it with the process."""
+    """Opens and keeps the clients of remote clusters. Close it with the process.
 
-    def __init__(
+    ``size`` bounds those that nobody holds.
+    """
+
+    def __init__(  # noqa: PLR0913 - the flags of spec.kubeConfig
         self,
         client: Client,
         *,
+        cloud: Clouds | None = None,
+        tokens: ServiceAccountTokens | None = None,
         allow_insecure_tls: bool = False,
         default_service_account: str = "",
         size: int = 100,
     ) -> None:
-        self._client = client
         self._secrets = Secrets(client)
+        self._cloud = cloud
+        self._tokens = tokens or ServiceAccountTokens(client, cache=TokenCache())
         self._allow_insecure_tls = allow_insecure_tls
         self._default_account = default_service_account
         self._size = size
         self._cache: OrderedDict[str, Client] = OrderedDict()
+        self._held: set[Client] = set()
 
     async def __aenter__(self) -> Self:
         return self
@@ -58,37 +75,47 @@ class RemoteClients:
 
     async def close(self) -> None:
         """Close every connection."""
+        self._held.clear()
         while self._cache:
             await self._cache.popitem()[1].close()
+
+    def hold(self, client: Client) -> None:
+        """Keep a client however many others there are: somebody watches through it."""
+        self._held.add(client)
+
+    def release(self, client: Client) -> None:
+        """Let a client make room again."""
+        self._held.discard(client)
 
     async def client(self, namespace: str, ref: KubeConfigReference) -> Client:
         """Return the client for a reference made in ``namespace``.
 
         Raises:
-            TransientError: the Secret or ConfigMap is missing.
+            TransientError: the Secret, the ConfigMap or the ServiceAccount is missing, or a cloud
+                does not let it in.
+            StalledError: a cloud's cluster is named in a way that cannot be right.
             KubeConfigError: its content is malformed or asks for what is not allowed.
         """
         if ref.secret_ref is not None:
             data = await self._secrets.data(SECRET, namespace, ref.secret_ref.name, reason=_REASON)
-            text = _kubeconfig(data.values, ref.secret_ref.key, ref.secret_ref.name)
-            digest = hashlib.sha256(text).hexdigest()
-            return await self._cached(digest, lambda: self._from_kubeconfig(text))
+            text = kubeconfig(data.values, ref.secret_ref.key, ref.secret_ref.name)
+            return await self._cached(_digest(text), lambda: self._from_kubeconfig(text))
         if ref.config_map_ref is not None:
             name = ref.config_map_ref.name
             data = await self._secrets.data(CONFIG_MAP, namespace, name, reason=_REASON)
             values = {key: value.decode(errors="replace") for key, value in data.values.items()}
-            digest = hashlib.sha256(repr((namespace, sorted(values.items()))).encode()).hexdigest()
-            return await self._cached(
-                digest, lambda: self._from_config_map(namespace, name, values)
-            )
+            if values.get("provider", "") == _GENERIC:
+                return await self._generic(namespace, name, values)
+            return await self._of_cloud(namespace, name, values)
         raise errors.KubeConfigError("kubeConfig names neither a Secret nor a ConfigMap")
 
     async def _cached(self, digest: str, make: Callable[[], config.ClusterConfig]) -> Client:
         client = self._cache.pop(digest, None) or Client.open(make(), max_body=_MAX_BODY)
         self._cache[digest] = client
-        if len(self._cache) > self._size:
+        idle = [key for key, other in self._cache.items() if other not in self._held]
+        for key in idle[: max(0, len(idle) - self._size)]:
             # A client that is closed opens its pool anew when somebody still uses it.
-            await self._cache.popitem(last=False)[1].close()
+            await self._cache.pop(key).close()
         return client
 
     def _from_kubeconfig(self, text: bytes) -> config.ClusterConfig:
@@ -96,64 +123,91 @@ class RemoteClients:
             text.decode(errors="replace"), allow_insecure_tls=self._allow_insecure_tls
         )
 
-    def _from_config_map(
-        self, namespace: str, name: str, values: Mapping[str, str]
-    ) -> config.ClusterConfig:
-        """Describe a cluster that trusts our service accounts by OIDC (provider ``generic``)."""
-        provider = values.get("provider", "")
-        if provider != "generic":
-            raise errors.KubeConfigError(
-                f"ConfigMap {name}: provider {provider!r} is not supported"
-            )
+    async def _generic(self, namespace: str, name: str, values: Mapping[str, str]) -> Client:
+        """Enter a cluster that trusts our issuer, as a ServiceAccount of the namespace.
+
+        Never as this process: the address is a tenant's.
+        """
         address = values.get("address", "")
         if not address.startswith("https://"):
             raise errors.KubeConfigError(f"ConfigMap {name}: address must be an https URL")
         account = values.get("serviceAccountName") or self._default_account
         if not account:
             raise errors.KubeConfigError(f"ConfigMap {name}: serviceAccountName is missing")
-        audiences = [part.strip() for part in values.get("audiences", "").splitlines()]
-        path = f"/api/v1/namespaces/{namespace}/serviceaccounts/{mapper.segment(account)}/token"
-        wanted = [part for part in audiences if part] or [address]
-        return config.ClusterConfig(
-            server=address.rstrip("/"),
-            ca=values["ca.crt"].encode() if values.get("ca.crt") else None,
-            token=_RequestedToken(self._client, path, wanted),
+        lines = [line.strip() for line in values.get("audiences", "").splitlines()]
+        audiences = tuple(line for line in lines if line) or (address,)
+        who = await self._tokens.account(namespace, account)
+
+        async def ask() -> str:
+            return (await self._tokens.bearer(who, audiences)).token
+
+        server, ca = address.rstrip("/"), _ca(values)
+        digest = _digest(_GENERIC, server, ca, audiences, who.key)
+        return await self._cached(
+            digest, lambda: config.ClusterConfig(server=server, ca=ca, token=_Asked(ask))
+        )
+
+    async def _of_cloud(self, namespace: str, name: str, values: Mapping[str, str]) -> Client:
+        """Enter a cluster that its cloud tells where to find, and gives a token for."""
+        provider, cloud = values.get("provider", ""), self._cloud
+        if provider not in {"aws", "azure", "gcp"} or cloud is None:
+            raise errors.KubeConfigError(
+                f"ConfigMap {name}: provider {provider!r} is not supported"
+            )
+        if not values.get("cluster"):
+            raise errors.KubeConfigError(
+                f"ConfigMap {name}: cluster is missing, the cloud's name of the cluster"
+            )
+        named = ClusterName(
+            cluster=values["cluster"], address=values.get("address", ""), ca=_ca(values)
+        )
+        account = values.get("serviceAccountName") or self._default_account
+        who = await self._tokens.identity(namespace, account)
+        access = await cloud.cluster(provider, named, who)
+
+        async def ask() -> str:
+            return (await cloud.cluster(provider, named, who)).token
+
+        digest = _digest(provider, named.cluster, access.server, access.ca, key_of(who))
+        return await self._cached(
+            digest,
+            lambda: config.ClusterConfig(server=access.server, ca=access.ca, token=_Asked(ask)),
         )
 
 
-class _RequestedToken:
-    """A service account token (TokenRequest), asked for again when most of its life is over."""
+def kubeconfig(values: Mapping[str, bytes], key: str, name: str) -> bytes:
+    """Return the kubeconfig in a Secret's data: the named key, else ``value``, ``value.yaml``.
 
-    def __init__(self, client: Client, path: str, audiences: list[str]) -> None:
-        self._client = client
-        self._path = path
-        self._audiences = audiences
-        self._loop = asyncio.get_running_loop()
-        self._lock = threading.Lock()
-        self._token = ""
-        self._renew_at = 0.0
-
-    def __call__(self) -> str:
-        """Return a valid token; called in a thread, so the loop can do the asking."""
-        with self._lock:
-            if time.time() >= self._renew_at:
-                asking = asyncio.run_coroutine_threadsafe(self._ask(), self._loop)
-                asking.result(_TOKEN_TIMEOUT)
-            return self._token
-
-    async def _ask(self) -> None:
-        spec = {"audiences": self._audiences, "expirationSeconds": _TOKEN_SECONDS}
-        body = {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": spec}
-        status = (await self._client.request("POST", self._path, body=body))["status"]
-        now = time.time()
-        expires = datetime.fromisoformat(status["expirationTimestamp"]).timestamp()
-        self._token = status["token"]
-        self._renew_at = now + 0.8 * (expires - now)
-
-
-def _kubeconfig(values: Mapping[str, bytes], key: str, name: str) -> bytes:
-    # Flux: the named key, else ``value``, else ``value.yaml`` (meta.KubeConfigReference).
+    Raises:
+        KubeConfigError: it is not there.
+    """
+    # meta.KubeConfigReference
     for candidate in (key,) if key else ("value", "value.yaml"):
         if candidate in values:
             return values[candidate]
     raise errors.KubeConfigError(f"Secret {name} has no kubeconfig under {key or 'value'!r}")
+
+
+class _Asked:
+    """A token that a coroutine gets, for whoever asks from a thread."""
+
+    def __init__(self, ask: Callable[[], Awaitable[str]]) -> None:
+        self._ask = ask
+        self._loop = asyncio.get_running_loop()
+
+    def __call__(self) -> str:
+        """Return a valid token; called in a thread, so the loop can do the asking."""
+
+        async def ask() -> str:
+            async with asyncio.timeout(_TOKEN_TIMEOUT):
+                return await self._ask()
+
+        return asyncio.run_coroutine_threadsafe(ask(), self._loop).result()
+
+
+def _digest(*parts: object) -> str:
+    return hashlib.sha256(repr(parts).encode()).hexdigest()
+
+
+def _ca(values: Mapping[str, str]) -> bytes | None:
+    return values["ca.crt"].encode() if values.get("ca.crt") else None

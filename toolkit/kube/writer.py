@@ -13,7 +13,7 @@ from toolkit.errors import TransientError
 from toolkit.kube import errors
 from toolkit.kube.client import Client
 from toolkit.kube.informer import Change, Informer
-from toolkit.kube.reconciliation import FINALIZER, Reconcilable
+from toolkit.kube.reconciliation import Reconcilable
 from toolkit.objects import GroupVersionKind, Json, ObjectKey
 
 T = TypeVar("T", bound=Reconcilable)
@@ -34,12 +34,19 @@ class Writer(Generic[T]):
     """Writes the objects of one kind under one field manager."""
 
     def __init__(
-        self, client: Client, informer: Informer[T], model: type[T], *, field_manager: str
+        self,
+        client: Client,
+        informer: Informer[T],
+        model: type[T],
+        *,
+        field_manager: str,
+        finalizer: str,
     ) -> None:
         self._client = client
         self._informer = informer
         self._model = model
         self._manager = field_manager
+        self._finalizer = finalizer
         self._ahead: dict[ObjectKey, T] = {}
 
     def current(self, key: ObjectKey) -> T | None:
@@ -86,10 +93,10 @@ class Writer(Generic[T]):
             ConflictError: somebody else kept writing.
         """
         for attempt in range(1, _ATTEMPTS + 1):
-            if (FINALIZER in obj.metadata.finalizers) == present:
+            if (self._finalizer in obj.metadata.finalizers) == present:
                 return obj
-            kept = [name for name in obj.metadata.finalizers if name != FINALIZER]
-            wanted = [*kept, FINALIZER] if present else kept
+            kept = [name for name in obj.metadata.finalizers if name != self._finalizer]
+            wanted = [*kept, self._finalizer] if present else kept
             try:
                 return await self._patch(obj, {"metadata": {"finalizers": wanted}})
             except errors.ConflictError:

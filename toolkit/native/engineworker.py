@@ -13,6 +13,7 @@ from toolkit.native.serve import serve
 
 OPERATIONS = (
     "kustomize.build",  # a tree of manifests becomes a list of objects
+    "notation.verify",  # signatures are judged by a trust policy
     "substitute",  # variables in objects become their values
 )
 

@@ -1,21 +1,175 @@
-"""Decide whether an object of one namespace may use an object of another.
+"""Decide whether an object of one namespace may refer to an object of another.
 
-Pure: the caller gathers, this decides. The answer never depends on whether the target exists, so
-a denial tells nothing about other namespaces.
+Deny by default; a ReferenceGrant in the namespace of the target allows. Pure: the caller gathers,
+this decides, at admission and again before an object is used. The answer never depends on whether
+the target exists, so a denial tells nothing about other namespaces.
+
+``REFERENCES`` lists every field of every kind that may name another namespace and is decided here,
+``OTHERS`` every field that holds a namespace for another reason, and why no grant is asked for.
 """
 
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from crds.policy_referencegrant import EVERY, ReferenceGrant
 from toolkit.errors import AccessDeniedError
-from toolkit.objects import ObjectRef
+from toolkit.objects import GroupVersionKind, ObjectRef, gvk_of
+
+Lookup = Callable[[str], Iterable[ReferenceGrant]]
+"""Returns the grants of a namespace; ``toolkit.policy.grants.Grants`` is one."""
+
+GroupKind = tuple[str, str]
 
 
-def require_reference(holder: ObjectRef, target: ObjectRef, *, cross_namespace: bool) -> None:
-    """Let ``holder`` refer to ``target``.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Field:
+    """One field that refers to an object: its path in the holder, and what kind it means.
 
-    Raises:
-        AccessDeniedError: the namespaces differ and ``--no-cross-namespace-refs`` is set.
+    ``[]`` after a part of the path stands for each entry of a list. With an empty ``kind`` the
+    reference names its kind itself; the group is fixed either way, whatever ``apiVersion`` says.
     """
-    if cross_namespace or target.namespace == holder.namespace:
-        return
-    raise AccessDeniedError(
-        f"can't access '{target}', cross-namespace references have been blocked"
+
+    holder: GroupKind
+    path: str
+    group: str
+    kind: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Other:
+    """One field that holds a namespace and is no reference to decide on."""
+
+    holder: GroupKind
+    path: str
+    why: str
+
+
+_SOURCE: Final = "source.toolkit.fluxcd.io"
+_KUSTOMIZE: Final = "kustomize.toolkit.fluxcd.io"
+_POLICY: Final = "policy.penstock.dev"
+_KUSTOMIZATION: Final = (_KUSTOMIZE, "Kustomization")
+_GENERATOR: Final = ("source.extensions.fluxcd.io", "ArtifactGenerator")
+
+REFERENCES: Final = (
+    # What a Kustomization is built from,
+    Field(holder=_KUSTOMIZATION, path="spec.sourceRef", group=_SOURCE),
+    Field(holder=_KUSTOMIZATION, path="spec.sourceRefs[]", group=_SOURCE),
+    # and what it waits for: whether another one is ready, and at which revision.
+    Field(holder=_KUSTOMIZATION, path="spec.dependsOn[]", group=_KUSTOMIZE, kind="Kustomization"),
+    # What artifacts are made from.
+    Field(holder=_GENERATOR, path="spec.sources[]", group=_SOURCE),
+)
+
+_BY_ACCOUNT: Final = "the rights of the account that applies are the limit"
+_SELECTS: Final = "selects among the objects of the build"
+_TOLD: Final = "tells what was done; nothing is looked up by it"
+
+OTHERS: Final = (
+    Other(holder=_KUSTOMIZATION, path="spec.targetNamespace", why=_BY_ACCOUNT),
+    Other(holder=_KUSTOMIZATION, path="spec.healthChecks[].namespace", why=_BY_ACCOUNT),
+    Other(holder=_KUSTOMIZATION, path="spec.patches[].target.namespace", why=_SELECTS),
+    Other(holder=_KUSTOMIZATION, path="spec.patchesJson6902[].target.namespace", why=_SELECTS),
+    Other(holder=_KUSTOMIZATION, path="spec.ignore[].target.namespace", why=_SELECTS),
+    Other(holder=_KUSTOMIZATION, path="status.snapshot.entries[].namespace", why=_TOLD),
+    Other(holder=_GENERATOR, path="status.inventory[].namespace", why=_TOLD),
+    Other(holder=(_SOURCE, "ExternalArtifact"), path="spec.sourceRef.namespace", why=_TOLD),
+    Other(
+        holder=(_POLICY, "ReferenceGrant"),
+        path="spec.from[].namespace",
+        why="it is the grant itself",
+    ),
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reference:
+    """One reference of an object; ``path`` tells where it stands, as ``spec.sourceRefs[2]``."""
+
+    path: str
+    target: ObjectRef
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class References:
+    """The decision, with what it rests on.
+
+    ``cross_namespace`` is false under ``--no-cross-namespace-refs``: then grants count nothing.
+    """
+
+    grants: Lookup
+    cross_namespace: bool = True
+
+    def require(self, holder: ObjectRef, target: ObjectRef) -> None:
+        """Let ``holder`` refer to ``target``; an empty namespace of the target means its own.
+
+        Raises:
+            AccessDeniedError: the namespaces differ, and nothing in the target's allows it.
+            WaitingError: grants are not known yet.
+        """
+        if target.namespace in {"", holder.namespace}:
+            return
+        if not self.cross_namespace:
+            raise AccessDeniedError(
+                f"can't access '{target}', cross-namespace references have been blocked"
+            )
+        if not any(_allows(grant, holder, target) for grant in self.grants(target.namespace)):
+            raise AccessDeniedError(
+                f"can't access '{target}', no ReferenceGrant in namespace '{target.namespace}' "
+                f"lets a {holder.gvk.kind} of namespace '{holder.namespace}' refer to it"
+            )
+
+
+def references(obj: Mapping[str, Any], own: str) -> Iterator[Reference]:
+    """Yield every reference of ``REFERENCES`` that an object of the namespace ``own`` holds.
+
+    The object may be in any version.
+    """
+    holder = gvk_of(obj)
+    for field in REFERENCES:
+        if field.holder != holder.group_kind:
+            continue
+        for path, value in _at(obj, field.path.split("."), ""):
+            kind = field.kind or str(value.get("kind") or "")
+            namespace = str(value.get("namespace") or own)
+            target = ObjectRef(
+                GroupVersionKind(field.group, "", kind), namespace, str(value.get("name") or "")
+            )
+            yield Reference(path=path, target=target)
+
+
+def _at(
+    node: Mapping[str, Any], parts: list[str], path: str
+) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    """Yield the objects at a path, each with its exact path."""
+    name, rest = parts[0], parts[1:]
+    key = name.removesuffix("[]")
+    here = f"{path}.{key}".lstrip(".")
+    value = node.get(key)
+    if name.endswith("[]"):
+        entries = value if isinstance(value, list) else []
+        found = [(f"{here}[{number}]", entry) for number, entry in enumerate(entries)]
+    else:
+        found = [(here, value)]
+    for place, entry in found:
+        if not isinstance(entry, Mapping):
+            continue
+        if rest:
+            yield from _at(entry, rest, place)
+        else:
+            yield place, entry
+
+
+def _allows(grant: ReferenceGrant, holder: ObjectRef, target: ObjectRef) -> bool:
+    """Tell whether one grant lets the one refer to the other."""
+    if grant.metadata.namespace != target.namespace:
+        return False
+    given = any(
+        (each.group, each.kind) == holder.gvk.group_kind
+        and each.namespace in {EVERY, holder.namespace}
+        for each in grant.spec.from_
+    )
+    return given and any(
+        (each.group, each.kind) == target.gvk.group_kind and each.name in {"", target.name}
+        for each in grant.spec.to
     )

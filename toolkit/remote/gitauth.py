@@ -6,40 +6,14 @@ which kinds of credentials it has, never their content.
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import Final, Literal
 
+from toolkit.remote import proxy
 from toolkit.remote.giterrors import GitAuthError
-from toolkit.remote.giturl import GitUrl
+from toolkit.remote.giturl import GitUrl, Scheme
+from toolkit.remote.httperrors import AuthError
+from toolkit.remote.proxy import Proxy
 
-Scheme = Literal["http", "https", "ssh"]
-
-_PROXY_SCHEMES: Final = ("http", "https", "socks5")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Proxy:
-    """A proxy to reach the server through: ``http://``, ``https://`` or ``socks5://``."""
-
-    address: str
-    username: str | None = None
-    password: str | None = field(default=None, repr=False)
-
-    @classmethod
-    def from_secret(cls, data: Mapping[str, bytes]) -> "Proxy":
-        """Read ``address``, ``username`` and ``password`` (Flux: ``spec.proxySecretRef``).
-
-        Raises:
-            GitAuthError: the address is missing or of a kind that is not spoken here.
-
-        """
-        address = _text(data, "address")
-        scheme, separator, host = (address or "").partition("://")
-        if not address or not separator or not host or scheme not in _PROXY_SCHEMES:
-            allowed = ", ".join(f"{name}://" for name in _PROXY_SCHEMES)
-            raise GitAuthError(f"the proxy secret needs 'address', a URL with one of {allowed}")
-        return cls(
-            address=address, username=_text(data, "username"), password=_text(data, "password")
-        )
+__all__ = ["GitAuth", "Proxy", "Scheme"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,9 +41,9 @@ class GitAuth:
         """
         return _ssh(data) if scheme == "ssh" else _https(data)
 
-    def through(self, proxy: Proxy | None) -> "GitAuth":
+    def through(self, way: Proxy | None) -> "GitAuth":
         """Return the same credentials, used through a proxy."""
-        return replace(self, proxy=proxy)
+        return replace(self, proxy=way)
 
     def for_url(self, url: GitUrl, *, top: GitUrl) -> "GitAuth":
         """Return what may be shown to ``url`` of the credentials that were given for ``top``.
@@ -117,13 +91,7 @@ def _https(data: Mapping[str, bytes]) -> GitAuth:
 
 
 def _text(data: Mapping[str, bytes], key: str) -> str | None:
-    value = data.get(key)
-    if not value:
-        return None
     try:
-        text = value.decode().rstrip("\r\n")  # What an editor or `echo` leaves behind.
-    except UnicodeDecodeError as exc:
-        raise GitAuthError(f"'{key}' in the secret is not UTF-8 text") from exc
-    if any(character in text for character in "\r\n\0"):
-        raise GitAuthError(f"'{key}' in the secret has more than one line")
-    return text or None
+        return proxy.text(data, key)
+    except AuthError as exc:
+        raise GitAuthError(str(exc)) from exc

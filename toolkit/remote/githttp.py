@@ -5,13 +5,13 @@ dulwich speaks the protocol; what is decided here is whom to trust and whom to t
 1. With a CA in the Secret only that CA counts, otherwise only the system's.
 2. Credentials go to the origin that they were given for, and nowhere else.
 3. Only the first request may be redirected (as ``http.followRedirects=initial``), a few times,
-   never from https to http, and never from a public address to a private one.
+   never from https to http, and never from a public address to a private one. Nothing leads to a
+   metadata service, neither a URL nor a proxy.
 4. A server cannot name another place to fetch packs from.
 5. Only the smart protocol is spoken.
 """
 
 import io
-import ipaddress
 import socket
 from collections.abc import Callable, Iterator
 from contextlib import suppress
@@ -22,11 +22,13 @@ import urllib3
 from dulwich.client import AbstractHttpGitClient
 from urllib3.connection import HTTPConnection, HTTPSConnection
 
-from toolkit.remote import gitpackets, gitproxy, tls
-from toolkit.remote.gitauth import GitAuth, Proxy
+from toolkit.remote import addresses, gitpackets, gitproxy, tls
+from toolkit.remote.addresses import Address
+from toolkit.remote.gitauth import GitAuth
 from toolkit.remote.giterrors import GitAuthError, GitError
 from toolkit.remote.gitlimits import MiB
 from toolkit.remote.giturl import GitUrl
+from toolkit.remote.proxy import Proxy
 
 USER_AGENT: Final = "penstock (git)"
 CONNECT_SECONDS: Final = 30.0
@@ -87,6 +89,9 @@ class HttpClient(AbstractHttpGitClient):
 
     def _send(self, url: str, headers: dict[str, str], data: bytes | Iterator[bytes] | None) -> Any:
         target = GitUrl.parse(url)
+        literal = addresses.literal(target.host)
+        if literal is not None and addresses.is_metadata(literal):  # (3)
+            raise GitError(f"'{target.host}' is a metadata service's address")
         # (4) dulwich would also fetch what a server calls a pack elsewhere.
         if target.origin != self._base.origin:
             raise GitError(f"'{self._top}' sends to another server for its objects")
@@ -193,36 +198,37 @@ def _pool(url: GitUrl, auth: GitAuth, timeout: float) -> urllib3.PoolManager:
         "ssl_context": tls.client_context(auth.ca, auth.client_cert, auth.client_key),
         "timeout": urllib3.Timeout(connect=min(timeout, CONNECT_SECONDS), read=timeout),
     }
-    if proxy is None:
-        return urllib3.PoolManager(**options)
-    if gitproxy.endpoint(proxy)[0] == "socks5":
+    if proxy is not None and proxy.endpoint[0] == "socks5":
         return _SocksManager(proxy, **options)
-    headers = None
-    if proxy.username is not None:
-        headers = {"Proxy-Authorization": gitproxy.basic(proxy.username, proxy.password)}
-    return urllib3.ProxyManager(
-        proxy.address,
-        proxy_headers=headers,
-        proxy_ssl_context=tls.client_context(auth.ca),
-        **options,
-    )
+    if proxy is None:
+        pool = urllib3.PoolManager(**options)
+    else:
+        login = proxy.authorization
+        pool = urllib3.ProxyManager(
+            proxy.address,
+            proxy_headers={"Proxy-Authorization": login} if login else None,
+            proxy_ssl_context=tls.client_context(auth.ca),
+            **options,
+        )
+    pool.pool_classes_by_scheme = {"http": _PlainPool, "https": _TlsPool}
+    return pool
 
 
 def _is_out_of_bounds(target: GitUrl, current: GitUrl) -> bool:
     """Tell whether a redirect leads to where only we can reach, such as a metadata service."""
-    addresses = _addresses(target)
-    if any(address.is_link_local for address in addresses):
+    places = _addresses(target)
+    if any(addresses.is_metadata(place) for place in places):
         return True
-    private = not all(address.is_global for address in addresses)
-    return private and all(address.is_global for address in _addresses(current))
+    private = not all(addresses.is_public(place) for place in places)
+    return private and all(addresses.is_public(place) for place in _addresses(current))
 
 
-def _addresses(url: GitUrl) -> list[ipaddress.IPv4Address | ipaddress.IPv6Address]:
+def _addresses(url: GitUrl) -> list[Address]:
     try:
         found = socket.getaddrinfo(url.host, url.port, type=socket.SOCK_STREAM)
     except OSError as exc:
         raise GitError(f"cannot resolve '{url.host}': {exc}") from exc
-    return [ipaddress.ip_address(entry[4][0]) for entry in found]
+    return [addresses.parsed(str(entry[4][0])) for entry in found]
 
 
 def _cause(error: BaseException) -> str:
@@ -237,6 +243,34 @@ def _cause(error: BaseException) -> str:
     inner = error.__cause__ or (error.args[-1] if error.args else None)
     text = str(inner if isinstance(inner, BaseException) else error)
     return text.rpartition("object at 0x")[2].partition(">: ")[2] or text
+
+
+def _reachable(connection: socket.socket) -> socket.socket:
+    """(3) Hang up on a metadata service."""
+    try:
+        addresses.require_peer(connection)
+    except OSError as exc:
+        connection.close()
+        raise GitError(f"cannot connect: {exc}") from exc
+    return connection
+
+
+class _PlainConnection(HTTPConnection):
+    def _new_conn(self) -> socket.socket:
+        return _reachable(super()._new_conn())
+
+
+class _TlsConnection(HTTPSConnection):
+    def _new_conn(self) -> socket.socket:
+        return _reachable(super()._new_conn())
+
+
+class _PlainPool(urllib3.HTTPConnectionPool):
+    ConnectionCls = _PlainConnection
+
+
+class _TlsPool(urllib3.HTTPSConnectionPool):
+    ConnectionCls = _TlsConnection
 
 
 class _SocksManager(urllib3.PoolManager):

@@ -21,9 +21,10 @@ from cryptography.exceptions import UnsupportedAlgorithm
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import padding, rsa
 
-from toolkit.remote import gitproxy, tls
-from toolkit.remote.gitauth import GitAuth, Proxy
+from toolkit.remote import tls
+from toolkit.remote.gitauth import GitAuth
 from toolkit.remote.giterrors import GitAuthError, GitError
+from toolkit.remote.proxy import Proxy
 
 DEFAULT_API: Final = "https://api.github.com"
 USER: Final = "x-access-token"
@@ -32,6 +33,7 @@ USER: Final = "x-access-token"
 _JWT_LIFE: Final = timedelta(minutes=9)
 _CLOCK_SKEW: Final = timedelta(minutes=1)
 _SPARE: Final = timedelta(minutes=5)
+_NEW: Final = timedelta(minutes=1)
 _MAX_TOKENS: Final = 1000
 _MAX_ANSWER: Final = 1 << 20
 _NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]*")
@@ -109,12 +111,27 @@ class GitHubTokens:
         async with slot.lock:
             if slot.end is None or slot.end - _SPARE <= self._now():
                 slot.token, slot.end = await self._fetch(app, proxy, timeout)
+                slot.begin = self._now()
             return GitAuth(username=USER, password=slot.token, ca=app.ca, proxy=proxy)
+
+    def drop(self, auth: GitAuth) -> bool:
+        """Forget a token that a server refused; tell whether another one may help.
+
+        GitHub revokes tokens before their time, as when the installation's permissions change. One
+        that is new is kept: whoever is refused with it is refused for another reason, and must not
+        make everybody else ask again.
+        """
+        before = self._now() - _NEW
+        kept = [slot for slot in self._slots.values() if slot.end and slot.token == auth.password]
+        old = [slot for slot in kept if slot.begin <= before]
+        for slot in old:
+            slot.end = None
+        return bool(old)
 
     async def _fetch(
         self, app: GitHubApp, proxy: Proxy | None, seconds: float
     ) -> tuple[str, datetime]:
-        if proxy is not None and gitproxy.endpoint(proxy)[0] == "socks5":
+        if proxy is not None and proxy.endpoint[0] == "socks5":
             raise GitError("the GitHub API cannot be reached through a SOCKS proxy")
         connector = aiohttp.TCPConnector(ssl=tls.client_context(app.ca))
         async with aiohttp.ClientSession(
@@ -136,6 +153,7 @@ class _Slot:
 
     lock: asyncio.Lock = field(default_factory=asyncio.Lock)
     token: str = field(default="", repr=False)
+    begin: datetime = datetime.min.replace(tzinfo=UTC)  # noqa: RUF009  # immutable
     end: datetime | None = None
 
 
@@ -167,8 +185,7 @@ class _Api:
         options: dict[str, Any] = {"allow_redirects": False}
         if self.proxy is not None:
             options["proxy"] = self.proxy.address
-            if self.proxy.username is not None:
-                login = gitproxy.basic(self.proxy.username, self.proxy.password)
+            if login := self.proxy.authorization:
                 # The former go with CONNECT only, the latter to a server of http as well.
                 kind = "proxy_headers" if self.base.startswith("https:") else "headers"
                 options[kind] = {"Proxy-Authorization": login}

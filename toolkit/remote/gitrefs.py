@@ -10,6 +10,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
+from dulwich.refs import Ref, check_ref_format
+
 from toolkit.remote import semver
 from toolkit.remote.giterrors import GitSpecError, RefNotFoundError
 
@@ -20,6 +22,7 @@ PEELED: Final = "^{}"
 
 _SHA1: Final = re.compile(r"[0-9a-f]{40}")
 _SHOWN_REFS: Final = 200
+_LONGEST: Final = 1024
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,6 +48,13 @@ class Resolved:
     commit: str
     ref: str
     tag_object: str = ""
+
+
+def possible(name: str) -> bool:
+    """Tell whether a branch, a tag or a full reference can be called this (check-ref-format(1))."""
+    if len(name) > _LONGEST or not name.isprintable():
+        return False
+    return check_ref_format(Ref(f"refs/{name}".encode()))
 
 
 def prefixes(reference: GitReference) -> tuple[str, ...]:

@@ -2,13 +2,19 @@
 
 import posixpath
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Final
+from types import MappingProxyType
+from typing import Final, Literal
 from urllib.parse import SplitResult, unquote, urlsplit, urlunsplit
 
 from toolkit.remote.giterrors import GitSpecError
 
-_DEFAULT_PORTS: Final = {"http": 80, "https": 443, "ssh": 22}
+Scheme = Literal["http", "https", "ssh"]
+
+_DEFAULT_PORTS: Final[Mapping[str, tuple[Scheme, int]]] = MappingProxyType(
+    {"http": ("http", 80), "https": ("https", 443), "ssh": ("ssh", 22)}
+)
 _SCP: Final = re.compile(r"(?:(?P<user>[^@/:]+)@)?(?P<host>[^/:@]+):(?!//)(?P<path>.+)")
 
 
@@ -16,7 +22,7 @@ _SCP: Final = re.compile(r"(?:(?P<user>[^@/:]+)@)?(?P<host>[^/:@]+):(?!//)(?P<pa
 class GitUrl:
     """A repository's address, taken apart. Prints without user information."""
 
-    scheme: str
+    scheme: Scheme
     host: str
     port: int
     path: str
@@ -44,9 +50,9 @@ class GitUrl:
                 reason="URLInvalid",
             )
         return cls(
-            scheme=parts.scheme,
+            scheme=default[0],
             host=parts.hostname,
-            port=port or default,
+            port=port or default[1],
             path=parts.path + (f"?{parts.query}" if parts.query else ""),
             username=unquote(parts.username) if parts.username else None,
             password=unquote(parts.password) if parts.password else None,
@@ -82,7 +88,7 @@ class GitUrl:
 
     def _host_port(self) -> str:
         host = f"[{self.host}]" if ":" in self.host else self.host
-        return host if self.port == _DEFAULT_PORTS[self.scheme] else f"{host}:{self.port}"
+        return host if self.port == _DEFAULT_PORTS[self.scheme][1] else f"{host}:{self.port}"
 
 
 def _unprintable(text: str) -> bool:

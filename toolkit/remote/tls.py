@@ -3,8 +3,11 @@
 import functools
 import os
 import ssl
+from collections.abc import Mapping
+from dataclasses import replace
 
-from toolkit.remote.giterrors import GitAuthError
+from toolkit.remote.httperrors import AuthError
+from toolkit.remote.httprules import Endpoint
 
 
 def client_context(
@@ -13,7 +16,7 @@ def client_context(
     """Return a context that trusts ``ca`` alone, or the system's CAs if there is none; all PEM.
 
     Raises:
-        GitAuthError: they are not PEM, or the key does not fit the certificate.
+        AuthError: they are not PEM, or the key does not fit the certificate.
 
     """
     if not ca and not certificate:
@@ -22,15 +25,33 @@ def client_context(
         # With `cadata` Python does not load the system's CAs.
         context = ssl.create_default_context(cadata=ca.decode("ascii") if ca else None)
     except (ssl.SSLError, ValueError) as exc:
-        raise GitAuthError("'ca.crt' in the secret holds no PEM certificates") from exc
+        raise AuthError("'ca.crt' in the secret holds no PEM certificates") from exc
     if certificate and key:
         try:
             _load_client_certificate(context, certificate, key)
         except (ssl.SSLError, ValueError) as exc:
-            raise GitAuthError(
+            raise AuthError(
                 "'tls.crt' and 'tls.key' in the secret are not a PEM certificate and its key"
             ) from exc
     return context
+
+
+def certified(endpoint: Endpoint, data: Mapping[str, bytes], name: str) -> Endpoint:
+    """Return the endpoint with the certificates of a Secret (``spec.certSecretRef``).
+
+    Raises:
+        AuthError: it has none, or one half of a pair.
+    """
+    ca = data.get("ca.crt") or data.get("caFile") or None
+    cert = data.get("tls.crt") or data.get("certFile") or None
+    key = data.get("tls.key") or data.get("keyFile") or None
+    if not (ca or cert or key):
+        raise AuthError(
+            f"Secret '{name}' holds no certificates: it needs 'ca.crt', or 'tls.crt' and 'tls.key'"
+        )
+    if bool(cert) != bool(key):
+        raise AuthError(f"Secret '{name}' has only one of 'tls.crt' and 'tls.key': both are needed")
+    return replace(endpoint, ca=ca, client_cert=cert, client_key=key)
 
 
 @functools.cache

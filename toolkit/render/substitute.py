@@ -48,7 +48,7 @@ async def substitute(  # noqa: PLR0913  # what varies between two calls
     """
     if not variables and not always:
         return tuple(objects)
-    values = {_checked(name): value.replace("\n", "") for name, value in variables.items()}
+    values = {require_name(name): value.replace("\n", "") for name, value in variables.items()}
     concerned = [number for number, obj in enumerate(objects) if _is_concerned(obj)]
     if not concerned:
         return tuple(objects)
@@ -67,20 +67,25 @@ async def substitute(  # noqa: PLR0913  # what varies between two calls
     return tuple(replaced.get(number, obj) for number, obj in enumerate(objects))
 
 
+def require_name(name: str) -> str:
+    """Return the name of a variable.
+
+    Raises:
+        SubstitutionError: it cannot be one.
+    """
+    if _NAME.fullmatch(name) is None:
+        raise SubstitutionError(
+            f"variable name '{name}' is invalid: it must match ^[_a-zA-Z][_a-zA-Z0-9]*$"
+        )
+    return name
+
+
 def _is_concerned(obj: Json) -> bool:
     switches = (
         dig(obj, "metadata", field, OFF_SWITCH, default="") for field in ("labels", "annotations")
     )
     # What has no "$" anywhere has no variable, and is not worth the way to a worker.
     return "disabled" not in switches and b"$" in msgspec.json.encode(obj)
-
-
-def _checked(name: str) -> str:
-    if _NAME.fullmatch(name) is None:
-        raise SubstitutionError(
-            f"variable name '{name}' is invalid: it must match ^[_a-zA-Z][_a-zA-Z0-9]*$"
-        )
-    return name
 
 
 def _translate(error: calls.EngineError, sent: Sequence[Json]) -> SubstitutionError:

@@ -11,31 +11,21 @@ to prove is who signed them, and that the tag is the one that was asked for.
 5. Commit: it is signed, by a trusted key.
 """
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
 from typing import Final
 
 from toolkit.errors import StalledError
 from toolkit.remote.gitobjects import Signed
 from toolkit.remote.gitwire import Checkout, TagObject
 from toolkit.verify import openpgp, ssh
-from toolkit.verify.signature import Signer, VerificationError
+from toolkit.verify.signature import FACT, Proof, Signer, VerificationError
 
 _SSH_KEYS: Final = ".sshpub"
 _SSH_SIGNATURE: Final = b"-----BEGIN SSH SIGNATURE-----"
 _PGP_SIGNATURES: Final = (b"-----BEGIN PGP SIGNATURE-----", b"-----BEGIN PGP MESSAGE-----")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Verified:
-    """Who signed what was asked for; ``message`` says so in a condition."""
-
-    commit: Signer | None
-    tag: Signer | None
-    message: str
-
-
-def verify(checkout: Checkout, *, mode: str, keys: Mapping[str, bytes]) -> Verified:
+def verify(checkout: Checkout, *, mode: str, keys: Mapping[str, bytes]) -> Proof:
     """Check what the mode asks for: ``HEAD`` (or ``head``), ``Tag`` or ``TagAndHEAD``.
 
     ``keys`` is the Secret's data: ``*.sshpub`` are SSH public keys, all others OpenPGP keyrings.
@@ -47,17 +37,28 @@ def verify(checkout: Checkout, *, mode: str, keys: Mapping[str, bytes]) -> Verif
 
     """
     wants_tag, wants_commit = _parts(mode)
-    proofs = []
-    tag = commit = None
+    signers: list[tuple[str, Signer]] = []
     if wants_tag:
-        tag = _verify_tag(checkout.tag, keys)
-        proofs.append(f"tag '{checkout.tag.name if checkout.tag else ''}' by {tag}")
+        name = checkout.tag.name if checkout.tag else ""
+        signers.append((f"tag '{name}'", _verify_tag(checkout.tag, keys)))
     if wants_commit:
-        commit = _verify_commit(checkout, keys)
-        proofs.append(f"commit '{checkout.commit}' by {commit}")
-    return Verified(
-        commit=commit, tag=tag, message="verified signature of " + " and of ".join(proofs)
+        signers.append((f"commit '{checkout.commit}'", _verify_commit(checkout, keys)))
+    signed = " and of ".join(f"{what} by {signer}" for what, signer in signers)
+    people = [signer for _, signer in signers]
+    return Proof(
+        signer=people[-1],
+        message=f"verified signature of {signed}",
+        facts={
+            f"{FACT}method": "git",
+            f"{FACT}identity": _listed(signer.identity for signer in people),
+            f"{FACT}fingerprint": _listed(signer.fingerprint for signer in people),
+        },
     )
+
+
+def _listed(values: Iterable[str]) -> str:
+    """Return what tag and commit tell, once if it is the same."""
+    return ", ".join(dict.fromkeys(values))
 
 
 def _parts(mode: str) -> tuple[bool, bool]:

@@ -1,10 +1,11 @@
 """Make the golden documents with the real sops, gpg and ssh-keygen.
 
-``python tests/conformance/sops/regenerate.py [--keys]`` with ``sops`` 3.13 on the PATH
+``PYTHONPATH=. python tests/conformance/sops/regenerate.py [--keys]`` with ``sops`` 3.13 on the PATH
 (``go install github.com/getsops/sops/v3/cmd/sops@v3.13.3``). Ciphertext differs from run to run;
 plain files and names of the cases do not. ``--keys`` makes new keys too.
 """
 
+import datetime as dt
 import json
 import os
 import shutil
@@ -16,9 +17,12 @@ from typing import Any
 
 import pyrage
 
+from toolkit.decrypt import seal
+
 HERE = Path(__file__).parent
 KEYS = HERE / "keys"
 AGE = ("first", "second", "third")
+SEALED = "sealed.yaml"
 GROUPS = {"yaml": "secret.yaml", "json": "values.json", "env": "app.env", "ini": "app.ini"}
 
 CASES: dict[str, tuple[str, dict[str, Any]]] = {
@@ -89,6 +93,15 @@ def make_documents(home: str) -> None:
         encrypt(f"groups.{suffix}", plain, shamir, home)
 
 
+def make_sealed(home: str) -> None:
+    """Have sops decrypt, MAC and all, what ``penstock seal`` writes."""
+    plain = (HERE / "plain" / SEALED).read_bytes()
+    path = HERE / "encrypted" / "sealed.yaml"
+    path.write_bytes(seal.seal(plain, [public("first")], now=dt.datetime.now(dt.UTC)))
+    decrypted = run("sops", "decrypt", str(path), home=home)
+    (HERE / "decrypted" / path.name).write_bytes(decrypted)
+
+
 def encrypt(case: str, plain: str, rule: dict[str, Any], home: str) -> None:
     """Write ``encrypted/<case>``, and ``decrypted/<case>`` as sops sees it."""
     config = Path(home) / "sops.json"
@@ -134,6 +147,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as home:
         run("gpg", "--homedir", home, "--batch", "--import", str(KEYS / "golden.asc"))
         make_documents(home)
+        make_sealed(home)
 
 
 if __name__ == "__main__":

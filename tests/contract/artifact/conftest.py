@@ -9,9 +9,31 @@ import pytest
 from aiohttp import web
 
 from crds.meta import Artifact
-from toolkit.artifact import server
+from tests.contract.objectstore.conftest import (
+    azure,
+    azurite,
+    fake_gcs_server_program,
+    gcs,
+    place,
+    s3,
+    server,
+    versitygw_program,
+)
+from toolkit.artifact import server as artifact_server
 from toolkit.artifact.ignore import Ignore
 from toolkit.artifact.storage import Owner, Storage
+
+# Real S3, Google and Azure servers: ``place`` is a bucket on each in turn.
+__all__ = [
+    "azure",
+    "azurite",
+    "fake_gcs_server_program",
+    "gcs",
+    "place",
+    "s3",
+    "server",
+    "versitygw_program",
+]
 
 OWNER = Owner(kind="GitRepository", namespace="apps", name="web")
 
@@ -64,8 +86,8 @@ async def artifact(storage: Storage, tree: Path) -> Artifact:
 
 @pytest.fixture
 async def address(storage: Storage, artifact: Artifact, serve: Serve) -> str:
-    assert artifact
-    return await serve(server.application(storage))
+    del artifact
+    return await serve(artifact_server.application(storage))
 
 
 @asynccontextmanager

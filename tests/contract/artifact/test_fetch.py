@@ -12,10 +12,11 @@ import pytest
 from aiohttp import web
 
 from crds.meta import Artifact
-from tests.contract.artifact.conftest import Serve, closed_port
+from tests.contract.artifact.conftest import OWNER, Serve, closed_port
 from toolkit.artifact.fetch import Extracted, Fetcher
 from toolkit.artifact.limits import Limits
 from toolkit.artifact.storage import Storage
+from toolkit.artifact.store import Owner
 from toolkit.errors import TransientError, WaitingError
 
 
@@ -274,3 +275,31 @@ async def test_the_copy_knows_which_files_hold_ciphertext(
     async with fetcher.extracted(artifact) as extracted:
         assert isinstance(extracted, Extracted)
         assert await extracted.encrypted() == frozenset()
+
+
+THEIRS = Owner(kind="ExternalArtifact", namespace="tenant", name="theirs")
+
+
+async def test_digest_alone_opens_nobody_elses_copy(
+    tmp_path: Path, artifact: Artifact, address: str, serve: Serve
+) -> None:
+    empty = await serve(Fake(gzip.compress(b"")).application())
+    private = msgspec.structs.replace(artifact, url=f"http://{address}/{artifact.path}")
+    claimed = msgspec.structs.replace(artifact, url=f"http://{empty}/1.tar.gz")
+
+    async with Fetcher(tmp_path / "cache", retries=0) as fetcher:
+        async with fetcher.extracted(private, OWNER):
+            with pytest.raises(TransientError, match="has digest"):
+                async with fetcher.extracted(claimed, THEIRS):
+                    pass
+        with pytest.raises(TransientError, match="of another object"):
+            async with fetcher.extracted(private, THEIRS):
+                pass
+
+
+async def test_metadata_service_serves_no_artifacts(tmp_path: Path, artifact: Artifact) -> None:
+    there = msgspec.structs.replace(artifact, url="http://169.254.169.254/latest/1.tar.gz")
+
+    async with Fetcher(tmp_path / "cache") as fetcher:
+        with pytest.raises(TransientError, match="metadata service"):
+            await files(fetcher, there)

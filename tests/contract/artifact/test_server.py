@@ -16,6 +16,7 @@ from tests.contract.artifact.conftest import Serve
 from toolkit.artifact import server
 from toolkit.artifact.server import Patience
 from toolkit.artifact.storage import Storage
+from toolkit.remote.http import AuthError, Endpoint, Http
 
 
 @pytest.fixture
@@ -277,3 +278,35 @@ async def test_requests_are_counted(client: aiohttp.ClientSession, artifact: Art
     # A connection is used again only when the request before is through.
     async with client.head("/"):
         assert (count("200"), count("404")) == (found + 1, missing + 1)
+
+
+async def test_made_up_methods_are_one_series(address: str, artifact: Artifact) -> None:
+    for method in ("BREW", "X" * 200):
+        await raw(address, f"/{artifact.path}", method=method)
+
+    counted = REGISTRY.get_sample_value(
+        "penstock_artifact_requests_total", {"method": "other", "code": "405"}
+    )
+    assert counted
+    assert not any(
+        sample.labels.get("method") in ("BREW", "X" * 200)
+        for metric in REGISTRY.collect()
+        for sample in metric.samples
+    )
+
+
+@pytest.mark.parametrize("asking", ["index.yaml", "latest.tar.gz"])
+async def test_those_who_ask_strangers_for_tenants_get_nothing(
+    address: str, artifact: Artifact, asking: str
+) -> None:
+    owner = artifact.path.rpartition("/")[0]
+
+    async with Http() as http:
+        with pytest.raises(AuthError, match="HTTP 403"):
+            async with http.request(
+                "GET",
+                f"http://{address}/{owner}/{asking}",
+                endpoint=Endpoint(plain_http=True),
+                timeout=10,
+            ):
+                pass

@@ -143,6 +143,20 @@ async def test_token_is_kept_until_shortly_before_its_end(github: FakeGitHub) ->
     assert len(github.requests) == 2
 
 
+async def test_refused_token_is_dropped_unless_it_is_new(github: FakeGitHub) -> None:
+    tokens = GitHubTokens(github.clock)
+    first = await tokens.auth(app(github), timeout=10)
+    while_new = tokens.drop(first)
+    github.clock.now += timedelta(minutes=1)
+
+    later = tokens.drop(first)
+    second = await tokens.auth(app(github), timeout=10)
+
+    assert (while_new, later) == (False, True)
+    assert second.password != first.password
+    assert not tokens.drop(first)
+
+
 async def test_many_repositories_of_one_app_ask_for_one_token(github: FakeGitHub) -> None:
     tokens = GitHubTokens(github.clock)
 

@@ -308,3 +308,9 @@ async def test_server_cannot_have_its_objects_fetched_from_elsewhere(
         await client.checkout(repository.url, resolved, GitAuth(ca=ca), out, timeout=10)
 
     assert tls_server.seen == []
+
+
+@pytest.mark.parametrize("host", ["169.254.169.254", "[::ffff:169.254.169.254]", "[fd00:ec2::254]"])
+async def test_metadata_service_is_not_asked(client: GitClient, host: str) -> None:
+    with pytest.raises(PenstockError, match="metadata service"):
+        await resolve(client, f"http://{host}/latest")

@@ -1,5 +1,7 @@
 """The way through a proxy, for every kind of server."""
 
+import asyncio
+import contextlib
 from contextlib import AbstractAsyncContextManager
 from pathlib import Path
 from typing import Protocol
@@ -11,6 +13,7 @@ from tests.fakes import gitserver
 from tests.fakes.gitserver import GitServer
 from tests.fakes.sshserver import SshServer
 from toolkit.errors import PenstockError
+from toolkit.remote import gitproxy
 from toolkit.remote.git import GitAuth, GitClient, GitReference, Proxy
 
 MAIN = GitReference(branch="main")
@@ -159,3 +162,32 @@ async def test_proxy_of_the_environment_is_used_unless_excepted(
 
     assert through > 0
     assert len(running.targets) == through
+
+
+async def test_proxy_gets_so_many_seconds_in_all() -> None:
+    refused, ended = asyncio.Event(), asyncio.Event()
+
+    async def drip(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        # All that a SOCKS proxy says, and none of it late by itself.
+        for byte in b"\x05\x00\x05\x00\x00\x01" + bytes(6):
+            writer.write(bytes([byte]))
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(refused.wait(), 0.3)
+        writer.close()
+        ended.set()
+
+    async with await asyncio.start_server(drip, "127.0.0.1", 0) as server:
+        proxy = Proxy(address=f"socks5://127.0.0.1:{server.sockets[0].getsockname()[1]}")
+
+        with pytest.raises(PenstockError, match="timed out"):
+            await asyncio.to_thread(gitproxy.connect, proxy, "git.example.com", 443, timeout=1.0)
+        refused.set()
+        await ended.wait()
+
+
+@pytest.mark.parametrize("scheme", ["http", "socks5"])
+def test_proxy_is_no_metadata_service(scheme: str) -> None:
+    proxy = Proxy(address=f"{scheme}://[::ffff:169.254.169.254]:80")
+
+    with pytest.raises(PenstockError, match="metadata service"):
+        gitproxy.connect(proxy, "git.example.com", 22, timeout=5)

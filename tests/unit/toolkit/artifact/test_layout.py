@@ -61,7 +61,13 @@ def test_what_is_no_artifact_path_is_refused(path: str) -> None:
 
 @pytest.mark.parametrize(
     ("filename", "link"),
-    [("x.tar.gz", "latest.tar.gz"), ("index-ab.yaml", "latest.yaml"), ("x", "latest")],
+    [
+        ("x.tar.gz", "latest.tar.gz"),
+        ("index-ab.yaml", "index.yaml"),
+        ("my-app-1.2.3-rc.1+5.tgz", "my-app-latest.tgz"),
+        ("x.tgz", "latest.tgz"),
+        ("x", "latest"),
+    ],
 )
 def test_the_link_ends_as_the_file(filename: str, link: str) -> None:
     assert layout.latest(filename) == link

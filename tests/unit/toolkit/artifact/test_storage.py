@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from crds.meta import Artifact
+from toolkit.artifact import limits
 from toolkit.artifact.ignore import Entry, Ignore
 from toolkit.artifact.storage import Owner, Storage, Store
 from toolkit.errors import StalledError, TransientError
@@ -396,3 +397,124 @@ async def test_a_reader_keeps_what_it_opened(storage: Storage, tree: Path) -> No
 
         content = os.pread(opened.file.fileno(), opened.size, 0)
         assert f"sha256:{hashlib.sha256(content).hexdigest()}" == artifact.digest
+
+
+@pytest.fixture
+def chart(tmp_path: Path) -> Path:
+    file = tmp_path / "chart"
+    file.write_bytes(b"a packed chart")
+    return file
+
+
+async def kept(storage: Storage, file: Path, filename: str = "app-1.0.0.tgz") -> Artifact:
+    return await storage.store_file(OWNER, revision="1.0.0", filename=filename, file=file)
+
+
+async def test_a_ready_file_is_stored_as_it_is(storage: Storage, chart: Path) -> None:
+    artifact = await kept(storage, chart)
+
+    assert storage.path(artifact).read_bytes() == b"a packed chart"
+    assert os.access(chart, os.R_OK)
+    assert artifact.digest == f"sha256:{hashlib.sha256(b'a packed chart').hexdigest()}"
+    assert artifact.size == len(b"a packed chart")
+    assert artifact.revision == "1.0.0"
+    assert await storage.intact(artifact)
+    assert str((storage.root / HERE / "app-latest.tgz").readlink()) == "app-1.0.0.tgz"
+    assert leftovers(storage) == []
+
+
+async def test_what_is_no_regular_file_is_not_stored(storage: Storage, tmp_path: Path) -> None:
+    link, pipe = tmp_path / "link", tmp_path / "pipe"
+    link.symlink_to("/etc/passwd")
+    os.mkfifo(pipe)
+
+    for file in (link, pipe, tmp_path):
+        with pytest.raises(TransientError, match=r"is no regular file|is a link"):
+            await kept(storage, file)
+
+    assert listing(storage) == []
+    assert leftovers(storage) == []
+
+
+async def test_a_file_that_no_consumer_would_take_is_not_stored(
+    storage: Storage, tmp_path: Path
+) -> None:
+    large = tmp_path / "large"
+    with large.open("wb") as file:
+        file.truncate(limits.PACKED + 1)
+
+    with pytest.raises(TransientError, match="larger than 1024 MiB"):
+        await kept(storage, large)
+
+    assert leftovers(storage) == []
+
+
+@pytest.mark.parametrize("name", ["latest.tar.gz", "app-latest.tgz", "index.yaml", "latest"])
+async def test_no_artifact_takes_the_name_of_the_link(
+    storage: Storage, chart: Path, name: str
+) -> None:
+    with pytest.raises(StalledError, match="link to the newest"):
+        await kept(storage, chart, name)
+
+
+async def test_an_artifact_is_a_file_on_this_machine(storage: Storage, chart: Path) -> None:
+    artifact = await kept(storage, chart)
+
+    async with storage.local(artifact) as path:
+        assert path.read_bytes() == b"a packed chart"
+
+
+async def test_a_damaged_artifact_is_not_given_out(storage: Storage, chart: Path) -> None:
+    artifact = await kept(storage, chart)
+    storage.path(artifact).write_bytes(b"something else")
+
+    with pytest.raises(TransientError, match="not in the store any more"):
+        async with storage.local(artifact):
+            pytest.fail("it was given out")
+
+
+async def test_a_reader_is_told_that_the_file_was_replaced(
+    storage: Storage, chart: Path, tmp_path: Path
+) -> None:
+    artifact = await kept(storage, chart)
+    other = tmp_path / "other"
+    other.write_bytes(b"another chart")
+
+    async def read() -> None:
+        async with storage.local(artifact):
+            await kept(storage, other)
+
+    with pytest.raises(TransientError, match="deleted or replaced while it was read"):
+        await read()
+
+
+async def test_a_reader_is_told_that_the_file_was_deleted(storage: Storage, chart: Path) -> None:
+    artifact = await kept(storage, chart)
+
+    async def read() -> None:
+        async with storage.local(artifact) as path:
+            await storage.remove(OWNER)
+            path.read_bytes()
+
+    with pytest.raises(TransientError, match="deleted or replaced while it was read"):
+        await read()
+
+
+async def test_a_readers_own_errors_stay_its_own(storage: Storage, chart: Path) -> None:
+    artifact = await kept(storage, chart)
+
+    with pytest.raises(FileNotFoundError):
+        async with storage.local(artifact):
+            (storage.root / "another").read_bytes()
+
+
+async def test_the_use_of_space_is_told_by_owner(storage: Storage, chart: Path) -> None:
+    other = Owner(kind="GitRepository", namespace="infra", name="dns")
+    await kept(storage, chart, "app-1.0.0.tgz")
+    await kept(storage, chart, "app-1.0.1.tgz")
+    await storage.store_file(other, revision="1", filename="x.tgz", file=chart)
+
+    size = len(b"a packed chart")
+    assert await storage.usage("GitRepository") == {OWNER: 2 * size, other: size}
+    assert await storage.usage("GitRepository", "infra") == {other: size}
+    assert await storage.usage("Bucket") == {}

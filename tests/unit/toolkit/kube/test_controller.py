@@ -1,6 +1,7 @@
 """What the controller does around every pass, seen in the objects that it leaves behind."""
 
 import asyncio
+import dataclasses
 import logging
 from collections.abc import Awaitable, Callable
 from typing import Any
@@ -27,7 +28,9 @@ SPEC = {"url": "https://example.com/a", "interval": "10m"}
 class Bench:
     """A controller at work on a fake server; reconcile and finalize are scripts of the test."""
 
-    def __init__(self, server: FakeApiServer, client: Client, **options: Any) -> None:
+    def __init__(
+        self, server: FakeApiServer, client: Client, *, finalizer: str = FINALIZER, **options: Any
+    ) -> None:
         self.server = server
         self.events: list[Event] = []
         self.passes: list[frozenset[str]] = []
@@ -37,13 +40,14 @@ class Bench:
         self.farewell: Callable[[Pass], Awaitable[None]] = nothing
         settings = {"interval_jitter": 0.0, "concurrent": 2} | options
         self.controller = Controller(
-            kind=crds.GIT_REPOSITORY,
+            kind=dataclasses.replace(crds.GIT_REPOSITORY, finalizer=finalizer),
             client=client,
             reconcile=self._reconcile,
             finalize=self._finalize,
             options=ControllerOptions(**settings),
             recorder=self,
             field_manager="gotk-source-controller",
+            static=lambda obj: obj.spec.url.startswith("ssh://"),
         )
 
     def emit(self, event: Event) -> None:
@@ -225,6 +229,75 @@ def test_a_change_of_the_spec_starts_a_pass() -> None:
 
     assert bench.passes == [{"spec"}, {"spec"}]
     assert bench.status["observedGeneration"] == 2
+
+
+def test_a_static_object_is_left_alone() -> None:
+    async def scenario(bench: Bench) -> None:
+        bench.server.put(REPOS, "a", spec=SPEC | {"url": "ssh://git.test/a"})
+        await bench.idle()
+
+    bench = work(scenario)
+
+    assert bench.passes == []
+    assert bench.server.count("PATCH", "") == 0
+
+
+def test_an_object_that_is_switched_off_stays_as_the_last_pass_left_it() -> None:
+    async def off(_: Pass) -> Outcome:
+        return Outcome(message="switched off", untouched=True)
+
+    async def scenario(bench: Bench) -> None:
+        bench.script = raising(TransientError("no luck", reason="BuildFailed"))
+        bench.put()
+        await bench.until(lambda: bench.condition("Ready"))
+        bench.script = off
+        before = bench.status_patches
+        bench.server.edit(REPOS, "a", lambda obj: obj["metadata"].update(generation=2))
+        await bench.until(lambda: len(bench.passes) > 1)
+        await asyncio.sleep(7200)
+        counts.extend((before, bench.status_patches))
+
+    counts: list[int] = []
+    bench = work(scenario)
+
+    assert bench.condition("Ready") == ("False", "BuildFailed", "no luck")
+    assert counts[0] == counts[1]
+    assert len(bench.passes) == 2
+
+
+def test_a_kind_has_its_own_finalizer_where_it_says_so() -> None:
+    async def scenario(bench: Bench) -> None:
+        bench.put()
+        await bench.until(lambda: bench.condition("Ready"))
+        seen.extend(bench.object["metadata"]["finalizers"])
+        bench.server.edit(REPOS, "a", lambda obj: obj["metadata"].update(deletionTimestamp="now"))
+        await bench.until(lambda: not bench.server.objects)
+
+    seen: list[str] = []
+    bench = work(scenario, finalizer="example.com/own")
+
+    assert seen == ["example.com/own"]
+    assert bench.finalized == ["a"]
+
+
+def test_an_object_that_becomes_static_is_taken_back() -> None:
+    async def scenario(bench: Bench) -> None:
+        bench.put()
+        await bench.until(lambda: bench.condition("Ready"))
+
+        def become_static(obj: dict[str, Any]) -> None:
+            obj["metadata"].update(generation=2)
+            obj["spec"].update(url="ssh://git.test/a")
+
+        bench.server.edit(REPOS, "a", become_static)
+        await bench.until(lambda: FINALIZER not in bench.object["metadata"]["finalizers"])
+        await bench.idle()
+
+    bench = work(scenario)
+
+    assert len(bench.passes) == 1
+    assert bench.finalized == ["a"]
+    assert bench.condition("Ready") is None
 
 
 def test_a_request_starts_a_pass_and_is_acknowledged() -> None:

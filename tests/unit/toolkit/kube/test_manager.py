@@ -196,3 +196,27 @@ def test_metrics_are_served_with_flux_s_names() -> None:
         "leader_election_master_status",
     ):
         assert f"# TYPE {name} " in pages[0]
+
+
+@pytest.mark.parametrize(
+    "sent",
+    [
+        b"",
+        b"GET /healthz HTTP/1.1\r\nHost: ",
+        b"GET /healthz HTTP/1.1\r\nHost: x\r\n\r\nGET /health",
+    ],
+    ids=["nothing", "half a request", "another half"],
+)
+def test_a_connection_without_a_whole_request_is_closed(sent: bytes) -> None:
+    port = free_port()
+
+    async def scenario(_: Manager, __: FakeApiServer, diary: list[str]) -> None:
+        reader, writer = await asyncio.open_connection("127.0.0.1", port)
+        writer.write(sent)
+        async with asyncio.timeout(100):
+            await reader.read()
+        diary.append("closed")
+        writer.close()
+        await writer.wait_closed()
+
+    assert "closed" in manage(scenario, health_addr=f"127.0.0.1:{port}")

@@ -1,23 +1,191 @@
-"""Who may refer to whom."""
+"""Who may refer to whom, and that no field which could is forgotten."""
+
+import re
+from collections.abc import Iterator
+from typing import Any
 
 import pytest
 
-from toolkit.errors import AccessDeniedError
-from toolkit.objects import GroupVersionKind, ObjectRef
-from toolkit.policy.references import require_reference
+import crds
+from crds import schema
+from crds.policy_referencegrant import ReferenceGrant
+from tests.fakes.granting import KUSTOMIZE, SOURCE, GrantCache, allowing, grant
+from toolkit.errors import AccessDeniedError, WaitingError
+from toolkit.objects import GroupVersionKind, Json, ObjectRef
+from toolkit.policy.grants import Grants
+from toolkit.policy.references import OTHERS, REFERENCES, References, references
 
-GIT = GroupVersionKind("source.toolkit.fluxcd.io", "v1", "GitRepository")
-KUSTOMIZATION = GroupVersionKind("kustomize.toolkit.fluxcd.io", "v1", "Kustomization")
+GIT = GroupVersionKind(SOURCE, "v1", "GitRepository")
+KUSTOMIZATION = GroupVersionKind(KUSTOMIZE, "v1", "Kustomization")
 HOLDER = ObjectRef(KUSTOMIZATION, "team", "app")
+TARGET = ObjectRef(GIT, "platform", "fleet")
+FROM = {"group": KUSTOMIZE, "kind": "Kustomization", "namespace": "team"}
+TO = {"group": SOURCE, "kind": "GitRepository"}
 
 
-def test_own_namespace_is_always_allowed() -> None:
-    require_reference(HOLDER, ObjectRef(GIT, "team", "app"), cross_namespace=False)
+def namespace_fields(node: Json, path: str = "") -> Iterator[str]:
+    """Yield the path of every property that is called namespace, or ends with it."""
+    for name, inner in node.get("properties", {}).items():
+        here = f"{path}.{name}".lstrip(".")
+        if re.search("namespace$", name, re.IGNORECASE):
+            yield here
+        element = inner.get("items")
+        yield from namespace_fields(element or inner, f"{here}[]" if element else here)
 
 
-def test_other_namespace_is_allowed_only_where_references_may_cross() -> None:
-    target = ObjectRef(GIT, "other", "app")
+def fields_of_all_versions() -> set[tuple[str, str, str]]:
+    found = set()
+    # what belongs to the cluster is its administrators', who may name whom they like
+    for kind in (kind for kind in crds.KINDS if kind.namespaced):
+        for model in (kind.model, *(old.model for old in kind.older)):
+            node = schema.schema_of(model)["properties"]
+            for part in ("spec", "status"):
+                for path in namespace_fields(node.get(part, {}), part):
+                    found.add((kind.group, kind.kind, path))
+    return found
 
-    require_reference(HOLDER, target, cross_namespace=True)
-    with pytest.raises(AccessDeniedError, match="GitRepository/other/app"):
-        require_reference(HOLDER, target, cross_namespace=False)
+
+def test_every_namespace_field_of_every_version_is_in_a_table() -> None:
+    decided = {(*field.holder, f"{field.path}.namespace") for field in REFERENCES}
+    others = {(*field.holder, field.path) for field in OTHERS}
+
+    assert decided | others == fields_of_all_versions()
+    assert not decided & others
+
+
+def test_every_other_field_says_why() -> None:
+    assert all(field.why for field in OTHERS)
+
+
+@pytest.mark.parametrize("namespace", ["team", ""])
+def test_own_namespace_is_always_allowed(namespace: str) -> None:
+    allowing(cross_namespace=False).require(HOLDER, ObjectRef(GIT, namespace, "app"))
+
+
+def test_another_namespace_is_denied_by_default() -> None:
+    with pytest.raises(AccessDeniedError) as caught:
+        allowing().require(HOLDER, TARGET)
+
+    assert str(caught.value) == (
+        "can't access 'GitRepository/platform/fleet', no ReferenceGrant in namespace 'platform' "
+        "lets a Kustomization of namespace 'team' refer to it"
+    )
+    assert caught.value.reason == "AccessDenied"
+
+
+@pytest.mark.parametrize(
+    ("given", "allowed"),
+    [
+        (grant("platform", of=FROM, to=TO), True),
+        (grant("platform", of=FROM, to=TO | {"name": "fleet"}), True),
+        (grant("platform", of=FROM | {"namespace": "*"}, to=TO), True),
+        (grant("platform", of=FROM, to=TO | {"name": "other"}), False),
+        (grant("platform", of=FROM, to=TO | {"kind": "Bucket"}), False),
+        (grant("platform", of=FROM, to=TO | {"group": ""}), False),
+        (grant("platform", of=FROM | {"namespace": "tea"}, to=TO), False),
+        (grant("platform", of=FROM | {"kind": "ArtifactGenerator"}, to=TO), False),
+        (grant("platform", of=FROM | {"group": "evil.example"}, to=TO), False),
+        # a tenant can write grants in its own namespace, and opens nothing but that
+        (grant("team", of=FROM, to=TO), False),
+    ],
+)
+def test_only_a_grant_of_the_target_for_both_kinds_allows(
+    given: ReferenceGrant, *, allowed: bool
+) -> None:
+    decision = allowing(given)
+
+    if allowed:
+        decision.require(HOLDER, TARGET)
+    else:
+        with pytest.raises(AccessDeniedError):
+            decision.require(HOLDER, TARGET)
+
+
+def test_grants_add_up_and_their_parts_do_not_mix() -> None:
+    bucket = grant("platform", of=FROM | {"namespace": "other"}, to=TO, name="a")
+    mine = grant("platform", of=FROM, to=TO | {"kind": "Bucket"}, name="b")
+
+    with pytest.raises(AccessDeniedError):
+        allowing(bucket, mine).require(HOLDER, TARGET)
+    allowing(bucket, mine, grant("platform", of=FROM, to=TO)).require(HOLDER, TARGET)
+
+
+def test_the_flag_forbids_what_is_granted() -> None:
+    given = grant("platform", of=FROM, to=TO)
+
+    with pytest.raises(AccessDeniedError, match="references have been blocked"):
+        allowing(given, cross_namespace=False).require(HOLDER, TARGET)
+
+
+def test_nothing_is_decided_before_the_grants_are_known() -> None:
+    decision = References(grants=Grants(GrantCache(synced=False)))
+
+    with pytest.raises(WaitingError, match="not read yet"):
+        decision.require(HOLDER, TARGET)
+
+
+def test_the_end_of_a_grant_is_told_and_counts_at_once() -> None:
+    given = grant("platform", of=FROM, to=TO)
+    cache = GrantCache(given)
+    grants, told = Grants(cache), list[str]()
+    grants.subscribe(told.append)
+    decision = References(grants=grants)
+    decision.require(HOLDER, TARGET)
+
+    cache.drop(given)
+
+    assert told == ["platform"]
+    with pytest.raises(AccessDeniedError):
+        decision.require(HOLDER, TARGET)
+
+
+def test_a_grant_that_a_finalizer_holds_back_grants_nothing() -> None:
+    cache = GrantCache(grant("platform", of=FROM, to=TO))
+    grants, told = Grants(cache), list[str]()
+    grants.subscribe(told.append)
+
+    dying = grant("platform", of=FROM, to=TO, deletionTimestamp="2026-01-01T00:00:00Z")
+    cache.put(dying)
+
+    assert told == ["platform"]
+    with pytest.raises(AccessDeniedError):
+        References(grants=grants).require(HOLDER, TARGET)
+
+
+def test_a_label_on_a_grant_wakes_nobody() -> None:
+    cache = GrantCache(grant("platform", of=FROM, to=TO))
+    grants, told = Grants(cache), list[str]()
+    grants.subscribe(told.append)
+
+    cache.put(grant("platform", of=FROM, to=TO, labels={"a": "b"}))
+
+    assert told == []
+
+
+@pytest.mark.parametrize("version", ["v1", "v1beta2", "v1beta1"])
+def test_references_are_read_from_every_version(version: str) -> None:
+    obj: dict[str, Any] = {
+        "apiVersion": f"{KUSTOMIZE}/{version}",
+        "kind": "Kustomization",
+        "metadata": {"name": "app", "namespace": "team"},
+        "spec": {
+            # whatever version or group it claims to be, the controller goes by the kind
+            "sourceRef": {"apiVersion": "evil/v1", "kind": "Bucket", "name": "b"},
+            "sourceRefs": [
+                {"kind": "GitRepository", "name": "a", "namespace": "", "path": "a"},
+                {"kind": "GitRepository", "name": "x", "namespace": "x", "path": "x"},
+            ],
+            "dependsOn": [{"name": "infra", "namespace": "platform"}],
+        },
+    }
+
+    found = {
+        each.path: (each.target.gvk.group, str(each.target)) for each in references(obj, "team")
+    }
+
+    assert found == {
+        "spec.sourceRef": (SOURCE, "Bucket/team/b"),
+        "spec.sourceRefs[0]": (SOURCE, "GitRepository/team/a"),
+        "spec.sourceRefs[1]": (SOURCE, "GitRepository/x/x"),
+        "spec.dependsOn[0]": (KUSTOMIZE, "Kustomization/platform/infra"),
+    }

@@ -90,3 +90,15 @@ def test_missing_reference_is_named(reference: GitReference, named: str) -> None
 def test_reference_that_can_never_be_found_stalls(reference: GitReference) -> None:
     with pytest.raises(StalledError):
         gitrefs.choose(reference, REFS)
+
+
+@pytest.mark.parametrize("name", ["main", "feature/x", "refs/heads/main", "HEAD", "v1.2-rc.1", "ü"])
+def test_a_name_that_git_allows_is_possible(name: str) -> None:
+    assert gitrefs.possible(name)
+
+
+@pytest.mark.parametrize(
+    "name", ["", "a b", "a..b", "a~1", "x.lock", "/x", "x/", "a\nb", "a" * 2000, "x^{}", "\ud800"]
+)
+def test_a_name_that_git_refuses_is_not_possible(name: str) -> None:
+    assert not gitrefs.possible(name)

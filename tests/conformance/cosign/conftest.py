@@ -1,0 +1,50 @@
+"""The real cosign, what it signs now, and a registry and a Sigstore instance for more."""
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from tests.fakes.sigstore import Sigstore
+from tests.fakes.sigstoreserver import SigstoreServer
+from tests.tools import cosigncases, programs, sign
+from tests.tools.cosigncases import Cosign
+from toolkit.remote.http import Http
+
+
+@pytest.fixture(scope="session")
+def cosign_program() -> Path:
+    """Build cosign before the first test."""
+    return programs.path("cosign")
+
+
+@pytest.fixture(scope="session")
+def fresh(cosign_program: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Make the committed signatures anew, elsewhere."""
+    assert cosign_program.is_file()
+    directory = tmp_path_factory.mktemp("signatures")
+    assert sign.main(["cosign", str(directory)]) == 0
+    return directory / "cosign"
+
+
+@pytest.fixture
+def sigstore() -> Sigstore:
+    """Return an instance of its own for the test."""
+    return Sigstore()
+
+
+@pytest.fixture
+async def cosign_cli(
+    cosign_program: Path, sigstore: Sigstore, tmp_path: Path
+) -> AsyncIterator[Cosign]:
+    """Return cosign with keys and services of the test's own."""
+    async with SigstoreServer(sigstore) as server:
+        (tmp_path / cosigncases.TRUSTED_ROOT).write_bytes(sigstore.trusted_root())
+        yield Cosign(cosign_program, tmp_path, server)
+
+
+@pytest.fixture
+async def http() -> AsyncIterator[Http]:
+    """Open connections to registries."""
+    async with Http() as running:
+        yield running

@@ -1,0 +1,76 @@
+"""Charts for tests: as files in a directory, as packages, and workers that need no process."""
+
+import gzip
+import io
+import tarfile
+from collections.abc import Mapping
+from pathlib import Path
+
+from toolkit.chart import worker
+
+
+class InProcess:
+    """The workers of ``toolkit.chart.charts`` without processes; counts what they are asked."""
+
+    def __init__(self) -> None:
+        self.asked: list[str] = []
+        self._operations = worker.operations()
+
+    async def call(self, op: str, payload: bytes, *, timeout: float) -> bytes:  # noqa: ASYNC109  # the pool's signature
+        assert timeout > 0
+        self.asked.append(op)
+        return self._operations[op](payload)
+
+
+def chart_yaml(name: str = "podinfo", version: str = "6.0.0", extra: str = "") -> str:
+    """Return a Chart.yaml; ``extra`` is more YAML for it."""
+    return f"apiVersion: v2\nname: {name}\nversion: {version}\n{extra}"
+
+
+def chart(
+    name: str = "podinfo", version: str = "6.0.0", *, extra: str = "", **files: str
+) -> dict[str, str]:
+    """Return the files of a chart; the names of ``files`` have ``__`` for a slash, ``_`` a dot."""
+    named = {key.replace("__", "/").replace("_", "."): text for key, text in files.items()}
+    return {
+        "Chart.yaml": chart_yaml(name, version, extra),
+        "values.yaml": "replicas: 1\nimage:\n  tag: one\n  pull: Always\n",
+        "templates/configmap.yaml": "kind: ConfigMap\n",
+    } | named
+
+
+def write(directory: Path, files: Mapping[str, str | bytes]) -> Path:
+    """Write files below a directory, and return it."""
+    for name, content in files.items():
+        path = directory / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(content if isinstance(content, bytes) else content.encode())
+    return directory
+
+
+def package(files: Mapping[str, str | bytes], *, folder: str = "podinfo") -> bytes:
+    """Return a package as another tool may have made it: with times, owners and modes."""
+    packed = io.BytesIO()
+    with tarfile.open(fileobj=packed, mode="w") as tar:
+        for name, content in files.items():
+            data = content if isinstance(content, bytes) else content.encode()
+            info = tarfile.TarInfo(f"{folder}/{name}")
+            info.size, info.mtime, info.uid, info.mode = len(data), 1_700_000_000, 1000, 0o664
+            tar.addfile(info, io.BytesIO(data))
+    return gzip.compress(packed.getvalue(), mtime=1_700_000_000)
+
+
+def members(data: bytes) -> dict[str, bytes]:
+    """Return the files of a package with the folder in their names, in their order."""
+    with tarfile.open(fileobj=io.BytesIO(data), mode="r:gz") as tar:
+        return {
+            member.name: content.read()
+            for member in tar.getmembers()
+            if (content := tar.extractfile(member)) is not None
+        }
+
+
+def entry(name: str, version: str, **fields: object) -> dict[str, object]:
+    """Return an entry of an index."""
+    found = {"name": name, "version": version, "apiVersion": "v2"}
+    return found | {"urls": [f"{name}-{version}.tgz"]} | fields

@@ -1,0 +1,173 @@
+"""AWS, Azure and Google on loopback, under their own names.
+
+A proxy leads every CONNECT to one TLS server, which answers as the host that was asked for: so what
+is tested sends real URLs and checks real host names. A second server is the node's metadata
+services. What comes is checked as the real ones check it: signatures of tokens against the issuer's
+keys, their audiences and subjects, SigV4 signatures, IMDSv2 tokens, scopes.
+"""
+
+import asyncio
+import ssl
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass, field
+
+import trustme
+from aiohttp import web
+
+from tests.fakes import cloudaws, cloudazure, cloudgcp
+from tests.fakes.issuer import Issuer, Json, RefusedError, verify
+from toolkit.remote.http import Endpoint
+from toolkit.remote.proxy import Proxy
+
+Handler = Callable[[web.BaseRequest, bytes], Awaitable[web.Response]]
+
+_NAMES = (
+    "*.eu-west-1.amazonaws.com",
+    "*.us-east-1.amazonaws.com",
+    "*.cn-north-1.amazonaws.com.cn",
+    "api.ecr.eu-west-1.amazonaws.com",
+    "api.ecr-public.us-east-1.amazonaws.com",
+    "login.microsoftonline.com",
+    "management.azure.com",
+    "*.azurecr.io",
+    "*.googleapis.com",
+)
+
+
+@dataclass
+class Request:
+    """What came in."""
+
+    host: str
+    method: str
+    path: str
+    headers: dict[str, str]
+    body: bytes
+
+
+@dataclass
+class FakeClouds:
+    """The three clouds, what they know, and what they were asked."""
+
+    issuers: dict[str, Json] = field(default_factory=dict)
+    requests: list[Request] = field(default_factory=list)
+    dialled: list[str] = field(default_factory=list)
+    down: set[str] = field(default_factory=set)
+    slow: asyncio.Event | None = None
+    trust: Endpoint = field(default_factory=Endpoint)
+    node: str = ""
+
+    def __post_init__(self) -> None:
+        self.aws = cloudaws.Aws(self.claims)
+        self.azure = cloudazure.Azure(self.claims)
+        self.gcp = cloudgcp.Gcp(self.claims)
+
+    def believe(self, issuer: Issuer) -> None:
+        """Register an issuer's keys, as one does with a cluster's at each cloud."""
+        self.issuers[issuer.url] = issuer.jwks()
+
+    def claims(self, token: str, issuer: str, audience: str) -> Json:
+        """Return the claims of a token, checked."""
+        if issuer not in self.issuers:
+            raise RefusedError(f"{issuer} is not registered")
+        return verify(token, jwks=self.issuers[issuer], issuer=issuer, audience=audience)
+
+    def asked(self, host: str, path: str = "") -> int:
+        """Return how many requests there were for a host and the beginning of a path."""
+        return sum(r.host == host and r.path.startswith(path) for r in self.requests)
+
+    @property
+    def proxy(self) -> Proxy:
+        """Return the way to them."""
+        assert self.trust.proxy
+        return self.trust.proxy
+
+    @asynccontextmanager
+    async def running(self) -> AsyncIterator["FakeClouds"]:
+        """Serve until the block ends."""
+        authority = trustme.CA()
+        context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+        authority.issue_cert(*_NAMES).configure_cert(context)
+        async with _serving(self._tls, context) as tls, _serving(self._plain, None) as plain:
+            proxy = await asyncio.start_server(self._connect(tls), "127.0.0.1", 0)
+            async with proxy:
+                port = proxy.sockets[0].getsockname()[1]
+                self.trust = Endpoint(
+                    ca=authority.cert_pem.bytes(), proxy=Proxy(address=f"http://127.0.0.1:{port}")
+                )
+                self.node = f"http://127.0.0.1:{plain}"
+                yield self
+
+    async def _tls(self, request: web.BaseRequest) -> web.Response:
+        host = request.host.partition(":")[0]
+        if host.endswith((".amazonaws.com", ".amazonaws.com.cn")):
+            return await self._answer(host, request, self.aws.answer)
+        if host.endswith((".microsoftonline.com", ".azure.com", ".azurecr.io")):
+            return await self._answer(host, request, self.azure.answer)
+        return await self._answer(host, request, self.gcp.answer)
+
+    async def _plain(self, request: web.BaseRequest) -> web.Response:
+        if request.path.startswith("/computeMetadata/"):
+            return await self._answer("node", request, self.gcp.node)
+        if request.path.startswith("/metadata/"):
+            return await self._answer("node", request, self.azure.node)
+        return await self._answer("node", request, self.aws.node)
+
+    async def _answer(self, host: str, request: web.BaseRequest, handler: Handler) -> web.Response:
+        body = await request.read()
+        self.requests.append(
+            Request(host, request.method, request.path_qs, dict(request.headers), body)
+        )
+        if self.slow:
+            await self.slow.wait()
+        if host in self.down:
+            return web.Response(status=500)
+        try:
+            return await handler(request, body)
+        except RefusedError as exc:
+            return web.json_response({"message": str(exc)}, status=403)
+
+    def _connect(
+        self, tls: int
+    ) -> Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]:
+        async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+            try:
+                head = (await reader.readuntil(b"\r\n\r\n")).decode()
+                method, target, _ = head.split(" ", 2)
+                self.dialled.append(target)
+                if method != "CONNECT" or not target.endswith(":443"):
+                    writer.write(b"HTTP/1.1 405 No\r\nContent-Length: 0\r\n\r\n")
+                    return
+                writer.write(b"HTTP/1.1 200 Connected\r\n\r\n")
+                there, onwards = await asyncio.open_connection("127.0.0.1", tls)
+                await asyncio.gather(_copy(reader, onwards), _copy(there, writer))
+            finally:
+                writer.close()
+                with suppress(ConnectionError):
+                    await writer.wait_closed()
+
+        return serve
+
+
+async def _copy(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    with suppress(ConnectionError):
+        while data := await reader.read(65536):
+            writer.write(data)
+            await writer.drain()
+    with suppress(ConnectionError):
+        writer.close()
+
+
+@asynccontextmanager
+async def _serving(
+    handler: Callable[[web.BaseRequest], Awaitable[web.Response]], context: ssl.SSLContext | None
+) -> AsyncIterator[int]:
+    runner = web.ServerRunner(web.Server(handler), shutdown_timeout=0.1)
+    await runner.setup()
+    site = web.TCPSite(runner, "127.0.0.1", 0, ssl_context=context)
+    await site.start()
+    try:
+        yield runner.addresses[0][1]
+    finally:
+        await runner.cleanup()

@@ -1,0 +1,80 @@
+"""The conversion endpoint over TLS in a thread of its own, which a test may stop and start."""
+
+import asyncio
+import base64
+import socket
+import ssl
+import threading
+from collections.abc import Sequence
+from typing import Any
+
+import trustme
+from aiohttp import web
+from msgspec import Struct
+
+from crds import manifest
+from crds.kind import Kind
+from webhooks.conversion import Conversions
+from webhooks.server import Endpoint, Reviews
+
+_GOODBYE = 0.3
+
+
+class ConversionServer:
+    """Serves ``/convert`` on loopback, always at the same port."""
+
+    def __init__(self, kinds: Sequence[Kind[Struct]]) -> None:
+        self._kinds = kinds
+        self._authority = trustme.CA()
+        with socket.socket() as found:
+            found.bind(("127.0.0.1", 0))
+            self.port = int(found.getsockname()[1])
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._thread: threading.Thread | None = None
+        self._stopping: asyncio.Event | None = None
+
+    @property
+    def url(self) -> str:
+        """Return where it serves, without a path."""
+        return f"https://127.0.0.1:{self.port}"
+
+    @property
+    def bundle(self) -> bytes:
+        """Return the authority to trust, as PEM."""
+        return self._authority.cert_pem.bytes()
+
+    @property
+    def conversion(self) -> dict[str, Any]:
+        """Return the ``spec.conversion`` that leads here."""
+        encoded = base64.b64encode(self.bundle).decode()
+        return manifest.conversion({"url": f"{self.url}/convert", "caBundle": encoded})
+
+    def start(self) -> None:
+        """Serve."""
+        ready = threading.Event()
+        self._thread = threading.Thread(target=lambda: asyncio.run(self._serve(ready)), daemon=True)
+        self._thread.start()
+        assert ready.wait(10)
+
+    def stop(self) -> None:
+        """Serve no more; what is connected is cut off."""
+        if self._loop is not None and self._stopping is not None and self._thread is not None:
+            self._loop.call_soon_threadsafe(self._stopping.set)
+            self._thread.join(10)
+            self._thread = self._loop = self._stopping = None
+
+    async def _serve(self, ready: threading.Event) -> None:
+        self._loop, self._stopping = asyncio.get_running_loop(), asyncio.Event()
+        context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+        self._authority.issue_cert("127.0.0.1").configure_cert(context)
+        convert = Conversions(self._kinds).convert
+        runner = web.AppRunner(
+            Endpoint(Reviews({}), convert=convert).application(), shutdown_timeout=0.1
+        )
+        await runner.setup()
+        await web.TCPSite(runner, "127.0.0.1", self.port, ssl_context=context).start()
+        ready.set()
+        await self._stopping.wait()
+        await runner.cleanup()
+        # The other side answers the end of TLS, and only then are its connections closed.
+        await asyncio.sleep(_GOODBYE)

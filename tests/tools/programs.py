@@ -1,0 +1,89 @@
+"""Programs that tests run: real servers and the real tools that make signatures.
+
+Each is pinned by a Go module in a directory beside this file and built once into the user's cache,
+under a name that its pins and sources decide.
+"""
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from hashlib import sha256
+from pathlib import Path
+from types import MappingProxyType
+from typing import Final
+
+from controlplane import build, cache
+from tests.tools.azurite import install
+
+TOOLS: Final = Path(__file__).parent
+FIXTURE: Final = "_program"
+"""A session fixture ``<name>_program`` has the program built before the first test."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Program:
+    """One program: the Go package to build, and the directory whose go.mod pins it."""
+
+    package: str
+    directory: str
+
+    @property
+    def digest(self) -> str:
+        """Return what identifies a build: pins, our own sources, flags, platform."""
+        digest = sha256(repr((build.FLAGS, os.uname().machine, os.uname().sysname)).encode())
+        root = TOOLS / self.directory
+        for path in sorted(file for file in root.rglob("*") if file.suffix in _INPUTS):
+            digest.update(str(path.relative_to(root)).encode() + path.read_bytes())
+        return digest.hexdigest()[:16]
+
+
+_INPUTS: Final = (".mod", ".sum", ".go")
+
+PROGRAMS: Final[Mapping[str, Program]] = MappingProxyType(
+    {
+        # name of the program: what it is built from
+        "cosign": Program(package="github.com/sigstore/cosign/v3/cmd/cosign", directory="cosign"),
+        "notation-sign": Program(package=".", directory="notation"),
+        "helm": Program(package="helm.sh/helm/v4/cmd/helm", directory="helm"),
+        "registry": Program(
+            package="github.com/distribution/distribution/v3/cmd/registry", directory="registry"
+        ),
+        "versitygw": Program(
+            package="github.com/versity/versitygw/cmd/versitygw", directory="versitygw"
+        ),
+        "fake-gcs-server": Program(
+            package="github.com/fsouza/fake-gcs-server", directory="fakegcs"
+        ),
+    }
+)
+
+
+def path(name: str) -> Path:
+    """Return the program, building it if it is not in the cache.
+
+    Raises:
+        BuildError: there is no Go toolchain, or the build failed.
+    """
+    program = PROGRAMS[name]
+    directory = cache.directory("testtools", f"{name}-{program.digest}")
+    target = directory / name
+    if not target.is_file():
+        with build.turn(directory):
+            if not target.is_file():
+                build.build(
+                    program.package,
+                    module_directory=TOOLS / program.directory,
+                    stamps=(),
+                    version=program.digest,
+                    target=target,
+                )
+    return target
+
+
+def prepare(fixtures: set[str]) -> None:
+    """Build every program that one of the fixtures stands for."""
+    for name in PROGRAMS:
+        if f"{name.replace('-', '_')}{FIXTURE}" in fixtures:
+            path(name)
+    if "azurite" in fixtures:
+        install.command()

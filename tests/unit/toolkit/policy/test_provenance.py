@@ -1,0 +1,344 @@
+"""What a ProvenancePolicy is about, what satisfies it, and what those are told that do not."""
+
+from collections.abc import Mapping
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import msgspec
+import pytest
+
+from crds.meta import VERIFIED, Artifact
+from crds.policy_provenance import ProvenancePolicy
+from toolkit.objects import GroupVersionKind, Json, ObjectKey, ObjectRef
+from toolkit.policy import provenance
+from toolkit.policy.attempts import Attempt
+from toolkit.policy.claims import Claims, Part, Standing
+
+LABELLED = {provenance.LABEL: "production", "team": "shop"}
+APPLIER = ObjectRef(
+    GroupVersionKind("kustomize.toolkit.fluxcd.io", "v1", "Kustomization"), "shop", "web"
+)
+SIGNED = "verified signature of commit 'aaa' with key 'K'"
+CLAIMS = Claims(
+    applier=APPLIER,
+    source="GitRepository/flux-system/fleet",
+    revision="main@sha1:aaa",
+    digest="sha256:1",
+    verified=SIGNED,
+)
+OWNER = {
+    "kustomize.toolkit.fluxcd.io/name": "web",
+    "kustomize.toolkit.fluxcd.io/namespace": "shop",
+}
+NOW = datetime(2026, 5, 1, 12, tzinfo=UTC)
+
+
+def policy(name: str = "production", **spec: Any) -> ProvenancePolicy:
+    return msgspec.convert({"metadata": {"name": name}, "spec": spec}, ProvenancePolicy)
+
+
+def part(url: str = "https://git.example/fleet.git", path: str = "", **changes: Any) -> Part:
+    gvk = GroupVersionKind("source.toolkit.fluxcd.io", "v1", changes.get("kind", "GitRepository"))
+    artifact = Artifact(
+        digest="sha256:1",
+        last_update_time="2026-01-01T00:00:00Z",
+        path="p",
+        revision="main@sha1:aaa",
+        url="http://x",
+        metadata={VERIFIED: SIGNED},
+    )
+    ref = ObjectRef(gvk, "flux-system", changes.get("name", "fleet"))
+    return Part(path=path, source=ref, url=url, artifacts=(artifact,))
+
+
+STANDING = Standing(
+    applier=APPLIER, account=ObjectKey("shop", "deployer"), directory="./apps/web", parts=(part(),)
+)
+
+
+def attempt(
+    operation: Any = "UPDATE",
+    *,
+    group: str | None = "apps",
+    resource: str = "deployments",
+    subresource: str = "",
+    user: str = "alice",
+    name: str = "web",
+    labels: Mapping[str, str] | None = None,
+) -> Attempt:
+    old: Json = {"metadata": {"name": name, "namespace": "shop", "labels": labels or {}}}
+    return Attempt(
+        operation=operation,
+        group=group,
+        resource=resource,
+        subresource=subresource,
+        ref=ObjectRef(GroupVersionKind("apps", "v1", "Deployment"), "shop", name),
+        user=user,
+        old=None if operation == "CREATE" else old,
+    )
+
+
+def names(policies: tuple[ProvenancePolicy, ...]) -> list[str]:
+    return [each.metadata.name for each in policies]
+
+
+def test_a_policy_holds_only_where_the_label_is() -> None:
+    assert names(provenance.holding([policy()], LABELLED)) == ["production"]
+    assert provenance.holding([policy()], {"team": "shop"}) == ()
+
+
+def test_a_selector_chooses_among_labelled_namespaces() -> None:
+    mine = policy("b", namespaceSelector={"matchLabels": {"team": "shop"}})
+    others = policy("a", namespaceSelector={"matchLabels": {"team": "ads"}})
+    every = policy("0", namespaceSelector={})
+
+    assert names(provenance.holding([mine, others, every], LABELLED)) == ["0", "b"]
+
+
+@pytest.mark.parametrize(
+    ("group", "resource"),
+    [
+        ("apps", "deployments"),
+        ("apps", "replicasets"),
+        ("", "pods"),
+        ("", "configmaps"),
+        ("", "secrets"),
+        ("batch", "cronjobs"),
+        ("autoscaling", "horizontalpodautoscalers"),
+        ("networking.k8s.io", "networkpolicies"),
+        ("rbac.authorization.k8s.io", "rolebindings"),
+        ("kustomize.toolkit.fluxcd.io", "kustomizations"),
+        ("source.toolkit.fluxcd.io", "gitrepositories"),
+        (None, "deployments"),
+    ],
+)
+def test_a_policy_is_about_what_people_write(group: str | None, resource: str) -> None:
+    assert provenance.selects(policy(), group, resource)
+
+
+@pytest.mark.parametrize(
+    ("group", "resource"),
+    [
+        ("", "persistentvolumeclaims"),
+        ("source.toolkit.fluxcd.io", "externalartifacts"),
+        ("example.com", "deployments"),
+        ("cert-manager.io", "certificates"),
+    ],
+)
+def test_a_policy_is_not_about_the_rest_by_default(group: str, resource: str) -> None:
+    assert not provenance.selects(policy(), group, resource)
+
+
+def test_a_policy_is_about_what_it_names() -> None:
+    own = policy(resources=[{"apiGroups": ["*"], "resources": ["secrets", "widgets"]}])
+    every = policy(resources=[{"apiGroups": ["example.com"], "resources": ["*"]}])
+
+    assert provenance.selects(own, "", "secrets")
+    assert provenance.selects(own, "example.com", "widgets")
+    assert not provenance.selects(own, "apps", "deployments")
+    assert provenance.selects(every, "example.com", "anything")
+
+
+def test_scaling_may_be_allowed() -> None:
+    scaling = attempt(group=None, subresource="scale")
+    allowing = policy(scale="Allow")
+
+    assert provenance.about([allowing], scaling) == ()
+    assert names(provenance.about([policy()], scaling)) == ["production"]
+    assert names(provenance.about([allowing], attempt())) == ["production"]
+
+
+def test_operators_are_not_bound_for_their_resources() -> None:
+    one = policy(
+        operators=[
+            {
+                "namespace": "cert-manager",
+                "serviceAccountName": "cert-manager",
+                "resources": [{"apiGroups": [""], "resources": ["secrets"]}],
+            }
+        ]
+    )
+    user = "system:serviceaccount:cert-manager:cert-manager"
+
+    assert provenance.about([one], attempt(group="", resource="secrets", user=user)) == ()
+    assert provenance.about([one], attempt(group="", resource="configmaps", user=user))
+    assert provenance.about([one], attempt(group="", resource="secrets"))
+
+
+@pytest.mark.parametrize(
+    "origins",
+    [
+        [],
+        [{}],
+        [{"source": {"kind": "GitRepository", "namespace": "flux-system", "name": "fleet"}}],
+        [{"source": {"urls": ["https://git.example/*"]}}],
+        [{"applier": {"namespace": "shop"}}],
+        [{"applier": {"kind": "Kustomization", "namespace": "shop", "name": "web"}}],
+        [{"revision": "main@sha1:[0-9a-f]+"}],
+        [{"verifiedBy": ".+"}],
+        [{"verifiedBy": ".*with key 'K'", "revision": "main@.*"}],
+        [{"source": {"name": "other"}}, {"source": {"name": "fleet"}}],
+    ],
+)
+def test_an_origin_that_fits_satisfies(origins: list[Json]) -> None:
+    assert provenance.judge([policy(origins=origins)], attempt(), CLAIMS, STANDING) == ()
+
+
+@pytest.mark.parametrize(
+    ("origin", "why"),
+    [
+        ({"source": {"kind": "Bucket"}}, "GitRepository/flux-system/fleet is no source that is"),
+        ({"source": {"namespace": "shop"}}, "is no source that is admitted"),
+        ({"source": {"name": "fleets"}}, "is no source that is admitted"),
+        ({"source": {"urls": ["https://git.example"]}}, "is no source that is admitted"),
+        ({"source": {"urls": ["https://other.example/**"]}}, "is no source that is admitted"),
+        ({"applier": {"namespace": "ads"}}, "Kustomization/shop/web may not apply here"),
+        ({"applier": {"name": "api"}}, "Kustomization/shop/web may not apply here"),
+        ({"revision": "main@sha1"}, "revision 'main@sha1:aaa' does not match 'main@sha1'"),
+        ({"revision": "aaa"}, "does not match 'aaa'"),
+        ({"revision": "main@(sha1"}, "does not match 'main@(sha1'"),
+        ({"verifiedBy": "key 'K'"}, "does not match 'key 'K''"),
+    ],
+)
+def test_an_origin_must_fit_whole(origin: Json, why: str) -> None:
+    found = provenance.judge([policy(origins=[origin])], attempt(), CLAIMS, STANDING)
+
+    assert [why in each.why for each in found] == [True]
+
+
+def test_what_nobody_signed_is_not_signed_by_anybody() -> None:
+    unsigned = Claims(
+        applier=APPLIER, source=CLAIMS.source, revision=CLAIMS.revision, digest=CLAIMS.digest
+    )
+    wanting = policy(origins=[{"verifiedBy": ".*"}, {"verifiedBy": ".+", "revision": "v.*"}])
+
+    (found,) = provenance.judge(
+        [policy(origins=[{"verifiedBy": ".+"}])], attempt(), unsigned, STANDING
+    )
+
+    assert found.why == "nobody's signature of GitRepository/flux-system/fleet was verified"
+    assert provenance.judge([wanting], attempt(), unsigned, STANDING) == ()
+
+
+def test_the_closest_origin_is_told() -> None:
+    far = {"applier": {"name": "x"}, "revision": "v.*", "source": {"name": "y"}}
+    near = {"applier": {"name": "web"}, "revision": "v.*", "source": {"name": "fleet"}}
+
+    (found,) = provenance.judge([policy(origins=[far, near])], attempt(), CLAIMS, STANDING)
+
+    assert found.why == "revision 'main@sha1:aaa' does not match 'v.*'"
+
+
+def test_every_part_of_a_build_must_be_admitted() -> None:
+    foreign = part("https://elsewhere.example/x", "vendor/x", name="x")
+    standing = Standing(applier=APPLIER, account=STANDING.account, parts=(*STANDING.parts, foreign))
+    one = policy(origins=[{"source": {"urls": ["https://git.example/**"]}}])
+
+    (found,) = provenance.judge([one], attempt(), CLAIMS, standing)
+
+    assert found.why == "GitRepository/flux-system/x is no source that is admitted"
+
+
+def test_all_policies_must_be_satisfied() -> None:
+    strict = policy("strict", origins=[{"applier": {"name": "api"}}], mode="Warn")
+
+    found = provenance.judge([policy(), strict], attempt(), CLAIMS, STANDING)
+
+    assert [each.policy for each in found] == ["strict"]
+    assert provenance.enforced(found) == ()
+
+
+def test_an_applier_may_take_away_what_it_brought() -> None:
+    strict = policy(origins=[{"source": {"name": "other"}}])
+    ending = Claims(applier=APPLIER)
+
+    own, foreign = attempt("DELETE", labels=OWNER), attempt("DELETE")
+
+    assert provenance.judge([strict], own, ending, STANDING) == ()
+    assert provenance.judge([strict], own, CLAIMS, STANDING) == ()
+    assert provenance.judge([strict], foreign, ending, STANDING)
+    assert provenance.judge([strict], attempt("UPDATE", labels=OWNER), ending, STANDING)
+
+
+def test_a_refusal_says_what_to_change_instead() -> None:
+    found = provenance.unproven([policy(hint="Ask in #platform.")], "only what is committed passes")
+    home = provenance.home(STANDING)
+
+    assert provenance.refusal(attempt(), found, home) == (
+        "Deployment/shop/web may not be changed by 'alice': only what is committed passes "
+        "(ProvenancePolicy 'production'); it is applied by Kustomization/shop/web from "
+        "GitRepository/flux-system/fleet (https://git.example/fleet.git) in directory 'apps/web', "
+        "change it there. Ask in #platform."
+    )
+
+
+@pytest.mark.parametrize(
+    ("one", "said"),
+    [
+        (attempt("CREATE", name=""), "a new Deployment in namespace 'shop' may not be created"),
+        (attempt("DELETE"), "Deployment/shop/web may not be deleted"),
+        (attempt(subresource="scale"), "Deployment/shop/web may not be scaled"),
+        (attempt(subresource="resize"), "Deployment/shop/web (resize) may not be changed"),
+    ],
+)
+def test_a_refusal_says_what_was_asked(one: Attempt, said: str) -> None:
+    text = provenance.refusal(one, provenance.unproven([policy()], "no"), None)
+
+    assert text.startswith(f"{said} by 'alice': no (ProvenancePolicy 'production'); add it to")
+
+
+@pytest.mark.parametrize(
+    ("url", "shown"),
+    [
+        ("https://user:secret@git.example/x", " (https://git.example/x)"),
+        ("https://git.example/x?token=secret", ""),
+    ],
+)
+def test_a_refusal_shows_no_secret_of_a_url(url: str, shown: str) -> None:
+    standing = Standing(applier=APPLIER, account=STANDING.account, parts=(part(url),))
+
+    assert str(provenance.home(standing)) == (
+        f"Kustomization/shop/web from GitRepository/flux-system/fleet{shown}"
+    )
+
+
+@pytest.mark.parametrize(
+    "labels",
+    [
+        {},
+        {"kustomize.toolkit.fluxcd.io/name": "web"},
+        {"kustomize.toolkit.fluxcd.io/namespace": "shop"},
+        {"kustomize.toolkit.fluxcd.io/name": "", "kustomize.toolkit.fluxcd.io/namespace": "shop"},
+    ],
+)
+def test_half_a_label_names_no_owner(labels: Json) -> None:
+    assert provenance.owner_of({"metadata": {"labels": labels}}) is None
+
+
+def glass(text: str) -> provenance.Glass | None:
+    return provenance.broken({provenance.BREAK_GLASS: text}, now=NOW)
+
+
+def test_the_glass_is_broken_until_its_time_is_up() -> None:
+    found = glass("2026-05-01T14:00:00Z incident 42")
+
+    assert found == provenance.Glass(until=NOW + timedelta(hours=2), reason="incident 42")
+    assert glass("2026-05-01T12:00:00Z incident 42") is None
+    assert glass("") is None
+    assert provenance.broken({}, now=NOW) is None
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "true",
+        "incident 42",
+        "2026-05-01T14:00:00Z",
+        "2026-05-01T14:00:00 no zone",
+        "2026-05-02T12:00:01Z too long",
+        "9999-12-31T23:59:59Z for ever",
+    ],
+)
+def test_the_glass_needs_an_end_and_a_reason(text: str) -> None:
+    with pytest.raises(ValueError, match="break-glass"):
+        glass(text)

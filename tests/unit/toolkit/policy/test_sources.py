@@ -1,0 +1,331 @@
+"""Which sources may exist, and that no way around a policy is open."""
+
+from typing import Any
+
+import msgspec
+import pytest
+
+from crds.meta import VERIFIED
+from crds.policy_source import SourcePolicy
+from toolkit.objects import Json
+from toolkit.policy import sources
+
+ISSUER = "https://token.actions.githubusercontent.com"
+ISSUER_PATTERN = r"https://token\.actions\.githubusercontent\.com"
+SUBJECT_PATTERN = r"https://github\.com/acme/.*"
+KEY = "SHA256:" + "ab" * 32
+SSH = "SHA256:" + "Zz09+/" * 7 + "A"
+PGP = "0123456789ABCDEF" * 2 + "01234567"
+
+
+def policy(*entries: Json, name: str = "tenants", **spec: Any) -> SourcePolicy:
+    body = {"metadata": {"name": name}, "spec": {"sources": list(entries), **spec}}
+    return msgspec.convert(body, SourcePolicy)
+
+
+def obj(kind: str, **spec: Any) -> Json:
+    return {
+        "apiVersion": "source.toolkit.fluxcd.io/v1",
+        "kind": kind,
+        "metadata": {"name": "app", "namespace": "team"},
+        "spec": spec,
+    }
+
+
+def git(url: str = "https://github.com/acme/app", **spec: Any) -> Json:
+    return obj("GitRepository", url=url, **spec)
+
+
+def oci(url: str = "oci://ghcr.io/acme/app", **spec: Any) -> Json:
+    return obj("OCIRepository", url=url, **spec)
+
+
+def found(source: Json, *policies: SourcePolicy) -> list[tuple[str, str]]:
+    return [(each.field, each.why) for each in sources.judge(source, policies)]
+
+
+def fields(source: Json, *policies: SourcePolicy) -> list[str]:
+    return [field for field, _ in found(source, *policies)]
+
+
+GIT: Json = {"kind": "GitRepository", "urls": ["https://github.com/acme/**"]}
+OCI: Json = {"kind": "OCIRepository", "urls": ["oci://ghcr.io/acme/**"]}
+SIGNED_GIT = GIT | {"verify": {"git": {"mode": "HEAD"}}}
+IDENTITY: Json = {"issuer": ISSUER_PATTERN, "subject": SUBJECT_PATTERN}
+KEYLESS = OCI | {"verify": {"cosign": {"identities": [IDENTITY]}}}
+KEYED = OCI | {"verify": {"cosign": {"keys": [KEY]}}}
+SECRET = {"name": "keys"}
+
+
+def test_allowed_url_is_allowed() -> None:
+    assert found(git(), policy(GIT)) == []
+
+
+@pytest.mark.parametrize(
+    "url", ["https://github.com/evil/app", "https://github.com/acme/../evil", "ssh://github.com/a"]
+)
+def test_other_url_is_refused_and_the_allowed_ones_are_named(url: str) -> None:
+    ((field, why),) = found(git(url), policy(GIT))
+
+    assert field == "spec.url"
+    assert url in why or "allowed are https://github.com/acme/**" in why
+
+
+@pytest.mark.parametrize("kind", ["OCIRepository", "Bucket", "HelmRepository", "ExternalArtifact"])
+def test_kind_that_a_policy_does_not_name_is_refused(kind: str) -> None:
+    assert fields(obj(kind), policy(GIT)) == ["kind"]
+    assert fields(obj(kind), policy(GIT, otherKinds="Allow")) == []
+
+
+@pytest.mark.parametrize(
+    ("spec", "allowed"),
+    [
+        ({"endpoint": "minio.acme.example", "bucketName": "apps"}, True),
+        ({"endpoint": "https://minio.acme.example/", "bucketName": "apps"}, True),
+        ({"endpoint": "minio.acme.example", "bucketName": "apps", "insecure": True}, False),
+        ({"endpoint": "minio.acme.example", "bucketName": "other"}, False),
+        ({"endpoint": "evil.example", "bucketName": "apps"}, False),
+        ({"endpoint": "evil.example#", "bucketName": "apps"}, False),
+    ],
+)
+def test_bucket_is_compared_by_endpoint_and_name(spec: Json, *, allowed: bool) -> None:
+    entry = {"kind": "Bucket", "urls": ["https://minio.acme.example/apps"]}
+
+    assert fields(obj("Bucket", **spec), policy(entry)) == ([] if allowed else ["spec.endpoint"])
+
+
+def test_registry_without_tls_is_another_url() -> None:
+    assert fields(oci(insecure=True), policy(OCI)) == ["spec.url"]
+    allowing = OCI | {"urls": ["oci+http://ghcr.io/acme/**"]}
+    assert fields(oci(insecure=True), policy(allowing)) == []
+
+
+def test_proxy_of_ones_own_could_answer_for_any_url() -> None:
+    source = git(proxySecretRef={"name": "proxy"})
+
+    assert fields(source, policy(GIT)) == ["spec.proxySecretRef"]
+    assert fields(source, policy(GIT | {"ownProxy": "Allow"})) == []
+
+
+def test_all_policies_hold_and_one_entry_of_each_is_enough() -> None:
+    elsewhere = GIT | {"urls": ["https://gitlab.com/**"]}
+
+    assert fields(git(), policy(elsewhere, GIT), policy(GIT)) == []
+    assert fields(git(), policy(GIT), policy(elsewhere, name="b")) == ["spec.url"]
+
+
+def test_entries_do_not_lend_each_other_their_halves() -> None:
+    anything_signed = {**SIGNED_GIT, "urls": ["https://**"]}
+    elsewhere_unsigned = GIT | {"urls": ["https://gitlab.com/**"]}
+
+    assert fields(git(), policy(anything_signed, elsewhere_unsigned)) == ["spec.verify"]
+
+
+@pytest.mark.parametrize(
+    ("demanded", "mode", "enough"),
+    [
+        ("HEAD", "HEAD", True),
+        ("HEAD", "head", True),
+        ("HEAD", "TagAndHEAD", True),
+        ("HEAD", "Tag", False),
+        ("Tag", "HEAD", False),
+        ("Tag", "TagAndHEAD", True),
+        ("TagAndHEAD", "HEAD", False),
+        ("TagAndHEAD", "Tag", False),
+    ],
+)
+def test_weaker_mode_is_refused(demanded: str, mode: str, *, enough: bool) -> None:
+    entry = GIT | {"verify": {"git": {"mode": demanded}}}
+    source = git(verify={"mode": mode, "secretRef": SECRET})
+
+    assert fields(source, policy(entry)) == ([] if enough else ["spec.verify.mode"])
+
+
+def test_source_without_verification_is_refused_where_it_is_required() -> None:
+    ((field, why),) = found(git(), policy(SIGNED_GIT))
+
+    assert field == "spec.verify"
+    assert "a git signature (HEAD)" in why
+
+
+def keyless(issuer: str, subject: str, **more: Any) -> Json:
+    return oci(
+        verify={
+            "provider": "cosign",
+            "matchOIDCIdentity": [{"issuer": issuer, "subject": subject}],
+            **more,
+        }
+    )
+
+
+@pytest.mark.parametrize(
+    ("issuer", "subject", "enough"),
+    [
+        (f"^{ISSUER_PATTERN}$", f"^{SUBJECT_PATTERN}$", True),
+        (f"^(?:{ISSUER_PATTERN})$", f"^(?:{SUBJECT_PATTERN})$", True),
+        (f"^{ISSUER_PATTERN}$", r"^https://github\.com/acme/app/.*$", True),
+        (f"^{ISSUER}$", f"^{SUBJECT_PATTERN}$", False),  # . is any character
+        (f"^{ISSUER_PATTERN}$", r"^https://github.com/acme/app$", False),
+        (f"^{ISSUER_PATTERN}$", r"^https://github\.com/acme/app/a$", True),
+        (ISSUER_PATTERN, f"^{SUBJECT_PATTERN}$", False),
+        (f"^{ISSUER_PATTERN}$", SUBJECT_PATTERN, False),
+        (f"^{ISSUER_PATTERN}$", f"^{SUBJECT_PATTERN}|.*$", False),
+        (f"^{ISSUER_PATTERN}$", f"^(?i){SUBJECT_PATTERN}$", False),
+        (f"^{ISSUER_PATTERN}$", r"^https://github\.com/.*$", False),
+        (f"^{ISSUER_PATTERN}$", r"^https://github\.com/acme/*.*$", False),
+        (f"^{ISSUER_PATTERN}$", r"^.*$", False),
+        ("^.*$", f"^{SUBJECT_PATTERN}$", False),
+        (f"^{ISSUER_PATTERN}\\$", f"^{SUBJECT_PATTERN}$", False),
+    ],
+)
+def test_wider_identity_is_refused(issuer: str, subject: str, *, enough: bool) -> None:
+    expected = [] if enough else ["spec.verify.matchOIDCIdentity[0]"]
+
+    assert fields(keyless(issuer, subject), policy(KEYLESS)) == expected
+
+
+@pytest.mark.parametrize(
+    ("verify", "field"),
+    [
+        ({"provider": "cosign"}, "spec.verify.matchOIDCIdentity"),
+        ({"provider": "cosign", "secretRef": SECRET}, "spec.verify.secretRef"),
+        ({"provider": "notation", "secretRef": SECRET}, "spec.verify.provider"),
+        (
+            {"trustedRootSecretRef": SECRET, "matchOIDCIdentity": [IDENTITY]},
+            "spec.verify.trustedRootSecretRef",
+        ),
+    ],
+)
+def test_another_kind_of_signature_is_refused(verify: Json, field: str) -> None:
+    assert fields(oci(verify=verify), policy(KEYLESS)) == [field]
+
+
+def test_identity_does_not_stand_in_for_a_key() -> None:
+    source = keyless(f"^{ISSUER_PATTERN}$", f"^{SUBJECT_PATTERN}$")
+
+    assert fields(source, policy(KEYED)) == ["spec.verify.secretRef"]
+    assert fields(oci(verify={"secretRef": SECRET}), policy(KEYED)) == []
+
+
+def test_own_trust_root_can_be_allowed() -> None:
+    entry = OCI | {"verify": {"cosign": {"identities": [IDENTITY], "ownTrustedRoot": "Allow"}}}
+    source = keyless(f"^{ISSUER_PATTERN}$", f"^{SUBJECT_PATTERN}$", trustedRootSecretRef=SECRET)
+
+    assert fields(source, policy(entry)) == []
+
+
+def facts(method: str, **more: str) -> dict[str, str]:
+    named = {"method": method, **more}
+    return {VERIFIED: "yes"} | {f"verify.penstock.dev/{k}": v for k, v in named.items()}
+
+
+PROVED = git(verify={"mode": "HEAD", "secretRef": SECRET})
+OF_KEYS = GIT | {"verify": {"git": {"keys": [SSH, PGP]}}}
+
+
+@pytest.mark.parametrize(
+    ("fingerprint", "allowed"),
+    [
+        (SSH, True),
+        (PGP, True),
+        (PGP.lower(), True),
+        (f"{SSH}, {PGP}", True),
+        (SSH.lower(), False),
+        ("SHA256:" + "x" * 43, False),
+        (f"{SSH}, SHA256:{'x' * 43}", False),
+        ("", False),
+    ],
+)
+def test_git_signer_must_be_one_of_the_keys(fingerprint: str, *, allowed: bool) -> None:
+    metadata = facts("git", identity="a@b", fingerprint=fingerprint)
+
+    violations = sources.judge_signer(PROVED, metadata, [policy(OF_KEYS)])
+
+    assert (not violations) is allowed
+
+
+def test_artifact_that_nobody_vouches_for_is_refused_where_a_signature_is_required() -> None:
+    metadata = {
+        key: value for key, value in facts("git", fingerprint=SSH).items() if key != VERIFIED
+    }
+
+    (violation,) = sources.judge_signer(PROVED, metadata, [policy(OF_KEYS)])
+
+    assert "nobody's signature" in violation.why
+
+
+@pytest.mark.parametrize(
+    ("issuer", "identity", "allowed"),
+    [
+        (ISSUER, "https://github.com/acme/app/.github/workflows/x.yaml@refs/heads/main", True),
+        (ISSUER, "https://github.com/acme-evil/app", False),
+        (ISSUER, "https://evil.example/?https://github.com/acme/app", False),
+        ("https://evil.example/" + ISSUER, "https://github.com/acme/app", False),
+    ],
+)
+def test_keyless_signer_must_match_whole(issuer: str, identity: str, *, allowed: bool) -> None:
+    source = keyless(f"^{ISSUER_PATTERN}$", f"^{SUBJECT_PATTERN}$")
+    metadata = facts("cosign-keyless", issuer=issuer, identity=identity, fingerprint="SHA256:x")
+
+    violations = sources.judge_signer(source, metadata, [policy(KEYLESS)])
+
+    assert (not violations) is allowed
+
+
+def test_keyed_signer_must_be_one_of_the_keys() -> None:
+    source = oci(verify={"secretRef": SECRET})
+
+    for fingerprint, expected in ((KEY, 0), (KEY.replace("ab", "cd"), 1)):
+        metadata = facts("cosign-key", identity="cosign.pub", fingerprint=fingerprint)
+        assert len(sources.judge_signer(source, metadata, [policy(KEYED)])) == expected
+
+
+@pytest.mark.parametrize(
+    ("identity", "allowed"),
+    [
+        ("CN=release,O=Acme,C=US", True),
+        ("C=US, O=Acme, CN=release, L=Here", True),
+        ("CN=release,O=Acme Evil,C=US", False),
+        (r"CN=release\,O=Acme,C=US", False),
+        ("CN=release", False),
+    ],
+)
+def test_notation_signer_must_have_all_attributes(identity: str, *, allowed: bool) -> None:
+    entry = OCI | {"verify": {"notation": {"identities": ["C=US, O=Acme"]}}}
+    source = oci(verify={"provider": "notation", "secretRef": SECRET})
+    metadata = facts("notation", identity=identity, fingerprint=KEY)
+
+    violations = sources.judge_signer(source, metadata, [policy(entry)])
+
+    assert (not violations) is allowed
+
+
+def test_policy_without_selector_spares_the_install_namespace_only() -> None:
+    given = [policy(GIT)]
+
+    def applies(namespace: str) -> bool:
+        labels = {"kubernetes.io/metadata.name": namespace}
+        found = sources.applicable(given, namespace=namespace, labels=labels, installed="system")
+        return bool(found)
+
+    assert [applies(name) for name in ("team", "system")] == [True, False]
+
+
+def test_selector_reads_labels() -> None:
+    selector = {"matchLabels": {"policy.penstock.dev/trust": "low"}}
+    given = [policy(GIT, namespaceSelector=selector)]
+
+    def applies(**labels: str) -> bool:
+        named = {f"policy.penstock.dev/{key}": value for key, value in labels.items()}
+        return bool(sources.applicable(given, namespace="t", labels=named, installed="system"))
+
+    assert [applies(trust="low"), applies(trust="high"), applies()] == [True, False, False]
+
+
+def test_what_was_wrong_before_does_not_block_a_change() -> None:
+    rules = [policy(GIT)]
+    before = sources.judge(git("https://gitlab.com/a"), rules)
+
+    assert list(sources.fresh(before, before)) == []
+    worse = sources.judge(git("https://gitlab.com/b"), rules)
+    assert list(sources.fresh(worse, before)) == list(worse)

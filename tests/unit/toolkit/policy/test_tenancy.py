@@ -1,0 +1,214 @@
+"""Nobody gets more power through an object than they hold, and nobody's cleanup is blocked."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+import crds
+from crds import schema
+from toolkit.errors import AccessDeniedError
+from toolkit.objects import Json
+from toolkit.policy import tenancy
+from toolkit.policy.tenancy import REQUIRED, Installation
+
+HERE = Installation(namespace="system")
+LOCKED = Installation(namespace="system", default_service_account="default")
+
+
+def kustomization(version: str = "v1", **spec: Any) -> Json:
+    return {
+        "apiVersion": f"kustomize.toolkit.fluxcd.io/{version}",
+        "kind": "Kustomization",
+        "metadata": {"name": "app", "namespace": "team"},
+        "spec": {"interval": "1m", "sourceRef": {"kind": "GitRepository", "name": "a"}, **spec},
+    }
+
+
+def borrowed(obj: Json, installation: Installation = HERE) -> list[str]:
+    return [
+        f"{power.field}: {'|'.join(power.verbs)} {power.resource} {power.namespace}/{power.name}"
+        for power in tenancy.powers(obj, "team", installation)
+    ]
+
+
+def account_fields(node: Json, path: str = "") -> Iterator[str]:
+    for name, inner in node.get("properties", {}).items():
+        here = f"{path}.{name}".lstrip(".")
+        if name.lower().endswith("serviceaccountname"):
+            yield here
+        element = inner.get("items")
+        yield from account_fields(element or inner, f"{here}[]" if element else here)
+
+
+def test_every_field_that_names_an_account_is_in_the_table() -> None:
+    found = {
+        ((kind.group, kind.kind), path)
+        for kind in crds.KINDS
+        for model in (kind.model, *(old.model for old in kind.older))
+        for path in account_fields(schema.schema_of(model))
+        if kind.namespaced
+    }
+
+    assert found == set(tenancy.ACCOUNTS)
+
+
+@pytest.mark.parametrize("version", ["v1", "v1beta2", "v1beta1"])
+def test_named_account_is_borrowed_in_every_version(version: str) -> None:
+    assert borrowed(kustomization(version, serviceAccountName="robot")) == [
+        "spec.serviceAccountName: impersonate|use serviceaccounts team/robot"
+    ]
+
+
+@pytest.mark.parametrize("spec", [{}, {"serviceAccountName": ""}])
+def test_naming_no_account_borrows_the_default_one(spec: Json) -> None:
+    obj = kustomization(**spec)
+
+    assert borrowed(obj) == [
+        "spec.serviceAccountName: impersonate|use serviceaccounts system/kustomize-applier"
+    ]
+    assert borrowed(obj, LOCKED) == [
+        "spec.serviceAccountName: impersonate|use serviceaccounts team/default"
+    ]
+
+
+def test_kubeconfig_is_borrowed_instead_of_a_local_account() -> None:
+    obj = kustomization(serviceAccountName="there", kubeConfig={"secretRef": {"name": "prod"}})
+
+    assert borrowed(obj) == ["spec.kubeConfig.secretRef: get|use secrets team/prod"]
+
+
+def test_a_config_map_may_name_any_account() -> None:
+    obj = kustomization(kubeConfig={"configMapRef": {"name": "prod"}})
+
+    assert borrowed(obj) == ["spec.kubeConfig.configMapRef: impersonate|use serviceaccounts team/"]
+
+
+def test_keys_and_variables_are_borrowed() -> None:
+    decryption = {"provider": "sops", "secretRef": {"name": "k"}, "serviceAccountName": "kms"}
+    variables = [{"kind": "ConfigMap", "name": "c"}, {"kind": "Secret", "name": "s"}]
+    obj = kustomization(
+        serviceAccountName="robot",
+        decryption=decryption,
+        postBuild={"substituteFrom": variables},
+    )
+
+    assert borrowed(obj)[1:] == [
+        "spec.decryption.secretRef: get|use|decrypt secrets team/k",
+        "spec.decryption.serviceAccountName: impersonate|use serviceaccounts team/kms",
+        "spec.postBuild.substituteFrom[1]: get|use secrets team/s",
+    ]
+
+
+def test_default_decryption_account_is_borrowed() -> None:
+    installation = Installation(namespace="system", default_decryption_service_account="kms")
+
+    assert borrowed(kustomization(decryption={"provider": "sops"}), installation)[1:] == [
+        "spec.decryption.serviceAccountName: impersonate|use serviceaccounts team/kms"
+    ]
+
+
+@pytest.mark.parametrize("kind", ["GitRepository", "OCIRepository", "Bucket"])
+def test_source_borrows_the_account_that_it_names(kind: str) -> None:
+    source = {"apiVersion": "source.toolkit.fluxcd.io/v1", "kind": kind, "spec": {}}
+    naming = source | {"spec": {"serviceAccountName": "cloud"}}
+
+    assert borrowed(source) == []
+    assert borrowed(naming) == [
+        "spec.serviceAccountName: impersonate|use serviceaccounts team/cloud"
+    ]
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {},
+        {"metadata": {"finalizers": []}},
+        {"metadata": {"deletionTimestamp": "2026-01-01T00:00:00Z"}},
+        {"metadata": {"annotations": {"reconcile.fluxcd.io/requestedAt": "now"}}},
+        {"status": {"observedGeneration": 2}},
+    ],
+)
+def test_writes_beside_the_spec_borrow_nothing(change: Json) -> None:
+    old = kustomization()
+
+    assert not tenancy.lends(old | change, old)
+
+
+@pytest.mark.parametrize("field", sorted(tenancy.PACE))
+def test_pace_borrows_nothing(field: str) -> None:
+    assert not tenancy.lends(kustomization(**{field: "5m"}), kustomization())
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"serviceAccountName": "admin"},
+        # the account stays, and what it is told to do changes
+        {"sourceRef": {"kind": "GitRepository", "name": "mine"}},
+        {"path": "./mine"},
+        {"patches": [{"patch": "{}"}]},
+        {"prune": False},
+    ],
+)
+def test_whatever_else_changes_is_borrowed_anew(change: Json) -> None:
+    assert tenancy.lends(kustomization(**change), kustomization())
+
+
+def test_a_change_of_what_is_being_deleted_is_borrowed_anew() -> None:
+    dying = {"metadata": {"deletionTimestamp": "2026-01-01T00:00:00Z"}}
+
+    assert tenancy.lends(kustomization(serviceAccountName="admin") | dying, kustomization() | dying)
+
+
+def test_refusal_names_field_account_user_and_remedy() -> None:
+    (power,) = tenancy.powers(kustomization(serviceAccountName="robot"), "team", HERE)
+
+    assert str(power.refusal("jane")) == (
+        "spec.serviceAccountName needs serviceaccounts 'team/robot', which user 'jane' may not "
+        "lend: ask for the verb 'impersonate' or 'use' on serviceaccounts 'team/robot'"
+    )
+    assert power.user == "system:serviceaccount:team:robot"
+
+
+def test_refusal_of_the_default_says_that_one_should_be_named() -> None:
+    (power,) = tenancy.powers(kustomization(), "team", HERE)
+
+    assert "is not set, so this would act as 'system/kustomize-applier'" in str(power.refusal("j"))
+    assert "name an account that you may use" in str(power.refusal("j"))
+
+
+@pytest.mark.parametrize("value", ["true", "True", "yes", ""])
+def test_namespace_may_require_an_account(value: str) -> None:
+    labels = {REQUIRED: value}
+
+    with pytest.raises(AccessDeniedError, match="must be set"):
+        tenancy.require_account(labels, account="", remote=False)
+    tenancy.require_account(labels, account="robot", remote=False)
+    tenancy.require_account(labels, account="", remote=True)
+
+
+@pytest.mark.parametrize("labels", [{}, {REQUIRED: "false"}])
+def test_other_namespaces_require_none(labels: dict[str, str]) -> None:
+    tenancy.require_account(labels, account="", remote=False)
+
+
+def namespace(**labels: str) -> Json:
+    named = {f"policy.penstock.dev/{key}": value for key, value in labels.items()}
+    return {"metadata": {"name": "team", "labels": {"team": "a", **named}}}
+
+
+@pytest.mark.parametrize(
+    ("new", "old", "changed"),
+    [
+        (namespace(), None, False),
+        (namespace(), {"metadata": {"labels": {"team": "b"}}}, False),
+        (namespace(a="1"), namespace(a="1"), False),
+        (namespace(a="1"), None, True),
+        (namespace(a="2"), namespace(a="1"), True),
+        (namespace(), namespace(a="1"), True),
+        ({"metadata": {}}, namespace(a="1"), True),
+    ],
+)
+def test_protected_labels_are_seen_to_change(new: Json, old: Json | None, *, changed: bool) -> None:
+    assert bool(tenancy.protected(new, old)) is changed

@@ -1,0 +1,1 @@
+"""What an ArtifactGenerator may ask for: globs, a path pattern, and whether they make sense."""

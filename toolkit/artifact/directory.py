@@ -1,0 +1,102 @@
+"""One owner's files on a local disk: how they appear whole, and what lies beside them.
+
+Every write is a rename of something finished. The functions block; call them in a thread.
+"""
+
+import contextlib
+import os
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import IO
+
+from toolkit.artifact import layout
+from toolkit.artifact.digest import ALGORITHMS
+from toolkit.artifact.retention import Stored
+from toolkit.errors import TransientError
+
+
+@contextmanager
+def unfinished(directory: Path) -> Iterator[tuple[Path, IO[bytes]]]:
+    """Give a file in ``directory`` that is gone afterwards unless it was renamed."""
+    descriptor, name = tempfile.mkstemp(prefix=layout.UNFINISHED, dir=directory)
+    path = Path(name)
+    try:
+        with open(descriptor, "wb", buffering=1 << 20) as file:  # noqa: PTH123  # a descriptor
+            yield path, file
+    finally:
+        path.unlink(missing_ok=True)
+
+
+def vouch(target: Path, digest: str) -> None:
+    """Write down the digest beside the file; a reader in between finds the file damaged."""
+    if recorded(target) == digest:
+        return
+    with unfinished(target.parent) as (temporary, file):
+        file.write(digest.encode())
+        file.flush()
+        temporary.replace(target.parent / f"{layout.DIGEST}{target.name}")
+
+
+def recorded(target: Path) -> str:
+    """Return the digest that was stored for a file, or nothing."""
+    try:
+        text = (target.parent / f"{layout.DIGEST}{target.name}").read_text()
+    except OSError:
+        return ""
+    return text if text.partition(":")[0] in ALGORITHMS else ""
+
+
+def link(target: Path) -> None:
+    """Point ``latest`` at the newest artifact, replacing the old link in one step.
+
+    Raises:
+        TransientError: the disk refused.
+    """
+    newest = target.parent / layout.latest(target.name)
+    if newest.is_symlink() and str(newest.readlink()) == target.name:
+        return
+    temporary = target.parent / f"{layout.UNFINISHED}{os.getpid()}-{time.monotonic_ns()}"
+    try:
+        temporary.symlink_to(target.name)
+        temporary.replace(newest)
+    except OSError as exc:
+        temporary.unlink(missing_ok=True)
+        message = f"cannot point '{newest.name}' at '{target.name}': {exc.strerror}"
+        raise TransientError(message, reason="SymlinkUpdateFailed") from exc
+
+
+def sync(directory: Path) -> None:
+    """Make a rename survive a power cut."""
+    descriptor = os.open(directory, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def listed(directory: Path) -> tuple[list[Stored], list[Stored]]:
+    """Return the artifacts of a directory, and what somebody is or was writing there."""
+    files, half = [], []
+    with contextlib.suppress(FileNotFoundError), os.scandir(directory) as listing:
+        for entry in listing:
+            status = entry.stat(follow_symlinks=False)
+            stored = Stored(name=entry.name, modified=status.st_mtime, size=status.st_size)
+            if entry.name.startswith(layout.UNFINISHED):
+                half.append(stored)
+            elif entry.is_file(follow_symlinks=False) and not entry.name.startswith("."):
+                files.append(stored)
+    return files, half
+
+
+def below(root: Path, depth: int) -> Iterator[Path]:
+    """Yield the directories ``depth`` levels below ``root``; hidden ones and links are not ours."""
+    if depth == 0:
+        yield root
+        return
+    with contextlib.suppress(FileNotFoundError), os.scandir(root) as listing:
+        for entry in listing:
+            if entry.is_dir(follow_symlinks=False) and not entry.name.startswith("."):
+                yield from below(Path(entry.path), depth - 1)

@@ -1,0 +1,154 @@
+"""What an artifact store is: the interface that sources, consumers in the process, and servers use.
+
+A store keeps files at ``<kind>/<namespace>/<name>/<file>``, each with its digest. Which medium they
+lie on is the backend's business: ``storage`` has a local directory, ``bucket`` object storage.
+"""
+
+from collections.abc import Mapping
+from contextlib import AbstractAsyncContextManager
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from io import FileIO
+from pathlib import Path
+from types import MappingProxyType
+from typing import Final, Protocol
+
+from crds.meta import Artifact
+from toolkit.artifact import layout
+from toolkit.artifact.archive import Packed
+from toolkit.artifact.ignore import Ignore
+
+NO_METADATA: Final[Mapping[str, str]] = MappingProxyType({})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Owner:
+    """The source object that artifacts belong to."""
+
+    kind: str
+    namespace: str
+    name: str
+
+    @property
+    def path(self) -> str:
+        """Return the owner's directory below the root.
+
+        Raises:
+            StalledError: a part could lead out of the root.
+        """
+        parts = (self.kind.lower(), self.namespace, self.name)
+        return "/".join(layout.require_name(part) for part in parts)
+
+    def file(self, filename: str) -> str:
+        """Return the path of the owner's artifact with this name.
+
+        Raises:
+            StalledError: a part could lead out of the root, or is the link to the newest.
+        """
+        return f"{self.path}/{layout.require_filename(filename)}"
+
+    def owns(self, path: str) -> bool:
+        """Tell whether a path is that of an artifact of the owner's."""
+        return path.rpartition("/")[0] == self.path
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Readable:
+    """An artifact opened for reading."""
+
+    name: str
+    file: FileIO
+    size: int
+    modified: float
+    digest: str
+    intact: bool
+    """Whether this is what was stored."""
+
+
+class Store(Protocol):
+    """Where artifacts live; what anybody in the process needs of any backend.
+
+    Every method raises ``TransientError`` when the medium fails, and ``StalledError`` when a name
+    cannot be part of a path.
+    """
+
+    async def store(  # noqa: PLR0913  # what an artifact is
+        self,
+        owner: Owner,
+        *,
+        revision: str,
+        filename: str,
+        tree: Path,
+        ignore: Ignore,
+        metadata: Mapping[str, str] = NO_METADATA,
+    ) -> Artifact:
+        """Pack ``tree`` and keep it as the owner's newest artifact."""
+        ...
+
+    async def store_file(
+        self,
+        owner: Owner,
+        *,
+        revision: str,
+        filename: str,
+        file: Path,
+        metadata: Mapping[str, str] = NO_METADATA,
+    ) -> Artifact:
+        """Keep a copy of ``file``, byte for byte, as the owner's newest artifact."""
+        ...
+
+    def local(self, artifact: Artifact) -> AbstractAsyncContextManager[Path]:
+        """Give the artifact as a file on this machine that has its digest; read it only.
+
+        Raises ``TransientError`` if there is none, and when it was deleted or replaced under the
+        reader's hands.
+        """
+        ...
+
+    def url(self, path: str) -> str:
+        """Return the address at which consumers fetch the artifact with this path."""
+        ...
+
+    async def open(self, path: str) -> Readable | None:
+        """Open an artifact, or what a ``latest`` link leads to; ``None`` if there is none.
+
+        The caller closes the file.
+        """
+        ...
+
+    async def intact(self, artifact: Artifact) -> bool:
+        """Tell whether the artifact is there and has its digest."""
+        ...
+
+    async def collect(self, owner: Owner, *, current: Artifact | None) -> tuple[str, ...]:
+        """Delete artifacts past their retention, never ``current``; return their names."""
+        ...
+
+    async def remove(self, owner: Owner) -> None:
+        """Delete everything of the owner."""
+        ...
+
+    async def usage(self, kind: str, namespace: str = "") -> Mapping[Owner, int]:
+        """Return the bytes that owners of a kind hold, in one namespace or in all."""
+        ...
+
+
+def described(  # noqa: PLR0913  # what an artifact is
+    packed: Packed,
+    *,
+    path: str,
+    revision: str,
+    url: str,
+    stored: float,
+    metadata: Mapping[str, str],
+) -> Artifact:
+    """Return what status says of an artifact. ``stored`` is in seconds since the epoch."""
+    return Artifact(
+        digest=packed.digest,
+        last_update_time=datetime.fromtimestamp(stored, UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
+        path=path,
+        revision=revision,
+        url=url,
+        size=packed.size,
+        metadata=dict(metadata),
+    )

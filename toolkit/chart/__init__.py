@@ -1,0 +1,1 @@
+"""Helm charts as sources: indexes, versions, packages, values files, dependencies."""

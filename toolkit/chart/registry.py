@@ -1,0 +1,113 @@
+"""Charts in a registry: which version a range stands for, and the package of one.
+
+A version is a tag (``+`` written as ``_``). The digest that the tag has when it is looked up is
+what is verified and what is pulled, however the tag moves meanwhile.
+"""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Final, Protocol
+
+from toolkit.chart import limits, version
+from toolkit.chart.errors import ChartPullError, ChartReferenceError
+from toolkit.remote import semver
+from toolkit.remote.oci import Descriptor, Manifest, Repository
+from toolkit.remote.ocierrors import RegistryAuthError, RegistryError
+from toolkit.remote.semver import Version
+
+CONFIG: Final = "application/vnd.cncf.helm.config.v1+json"
+CONTENT: Final = "application/vnd.cncf.helm.chart.content.v1.tar+gzip"
+_CONTENTS: Final = (CONTENT, "application/tar+gzip")  # the second as Helm wrote it before 3.7
+
+
+class Registry(Protocol):
+    """The part of ``toolkit.remote.ociregistry.Registry`` that is used."""
+
+    async def resolve(self, repository: Repository, reference: str) -> Descriptor:
+        """Return what a tag means now."""
+        ...
+
+    async def tags(self, repository: Repository) -> tuple[str, ...]:
+        """Return all tags."""
+        ...
+
+    async def manifest(self, repository: Repository, digest: str) -> Manifest:
+        """Return a manifest by its digest."""
+        ...
+
+    async def blob(
+        self, repository: Repository, descriptor: Descriptor, into: Path, *, limit: int
+    ) -> None:
+        """Write a blob to a file."""
+        ...
+
+
+async def choose(registry: Registry, repository: Repository, wanted: str) -> str:
+    """Return the version that ``wanted`` stands for; a range takes one list of the tags.
+
+    Raises:
+        ChartReferenceError: ``wanted`` is neither a version nor a range.
+        ChartPullError: no tag is in the range.
+        RegistryError: the tags cannot be listed.
+    """
+    if _is_version(wanted):
+        return wanted
+    try:
+        within = version.constraint(wanted)
+    except ValueError as exc:
+        raise ChartReferenceError(f"spec.version: {exc}") from exc
+    tags = await registry.tags(repository)
+    found = semver.highest((version.from_tag(tag) for tag in tags), within)
+    if found is None:
+        raise ChartPullError(f"'{repository}' has no tag with a version matching '{wanted}'")
+    return found
+
+
+async def resolve(registry: Registry, repository: Repository, number: str) -> Descriptor:
+    """Return the manifest that a version has now; one HEAD.
+
+    Raises:
+        RegistryError: there is none, or the registry cannot be asked.
+    """
+    return await registry.resolve(repository, version.to_tag(number))
+
+
+async def pull(registry: Registry, repository: Repository, digest: str, into: Path) -> None:
+    """Write the chart of the manifest with this digest to ``into``.
+
+    Raises:
+        ChartPullError: it is no chart.
+        RegistryError: it is too large, or cannot be had.
+    """
+    manifest = await registry.manifest(repository, digest)
+    if manifest.config is None or manifest.config.media_type != CONFIG:
+        raise ChartPullError(f"'{repository}@{digest}' is not a Helm chart")
+    layers = [layer for layer in manifest.layers if layer.media_type in _CONTENTS]
+    if not layers:
+        raise ChartPullError(f"'{repository}@{digest}' has no layer with a chart")
+    await registry.blob(repository, layers[0], into, limit=limits.CHART_BYTES)
+
+
+@contextmanager
+def pulling(repository: Repository) -> Iterator[None]:
+    """Call what a registry does not do a failure to pull; who we are is a failure of its own.
+
+    Raises:
+        ChartPullError: the body raised a ``RegistryError``.
+    """
+    try:
+        yield
+    except RegistryAuthError as exc:
+        raise ChartPullError(str(exc), reason=exc.reason) from exc
+    except RegistryError as exc:
+        message = f"the chart '{repository}' cannot be pulled: {exc}"
+        raise ChartPullError(message) from exc
+
+
+def _is_version(text: str) -> bool:
+    try:
+        Version.parse(text)
+    except ValueError:
+        return False
+    return True

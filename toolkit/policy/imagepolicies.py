@@ -1,0 +1,105 @@
+"""Decide which ImageVerificationPolicies an image needs, and what of an update is new. Pure."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from crds.policy_image import ImageVerificationPolicy
+from crds.policy_parts import Mode
+from toolkit.policy import imagereference, images, selectors, urls
+from toolkit.policy.imagereference import ImageReference
+from toolkit.policy.images import Image
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Violation:
+    """One image that does not satisfy one policy.
+
+    ``passing`` means that it could not be found out, and another attempt may succeed.
+    """
+
+    image: Image
+    policy: str
+    mode: Mode
+    why: str
+    passing: bool = False
+
+    def __str__(self) -> str:
+        text = ascii(self.image.text[:300])[1:-1]
+        return (
+            f"{self.image.owner}: image '{text}': {self.why} "
+            f"(ImageVerificationPolicy '{self.policy}')"
+        )
+
+
+def applicable(
+    policies: Iterable[ImageVerificationPolicy],
+    *,
+    namespace: str,
+    labels: Mapping[str, str],
+    installed: str,
+) -> tuple[ImageVerificationPolicy, ...]:
+    """Return the policies that hold for a namespace, by name.
+
+    One without a selector holds for all but ``installed``, the namespace of Penstock itself.
+    """
+    chosen = [
+        policy
+        for policy in policies
+        if (
+            namespace != installed
+            if policy.spec.namespace_selector is None
+            else selectors.matches(policy.spec.namespace_selector, labels)
+        )
+    ]
+    return tuple(sorted(chosen, key=lambda policy: policy.metadata.name))
+
+
+def binds(policy: ImageVerificationPolicy, reference: ImageReference) -> bool:
+    """Tell whether a policy of the namespace is about an image, by its repository."""
+    repository = str(reference.repository)
+
+    def named(patterns: Iterable[str]) -> bool:
+        return any(urls.matches(_same_host(pattern), repository) for pattern in patterns)
+
+    return named(policy.spec.images) and not named(policy.spec.exclude)
+
+
+def required(policy: ImageVerificationPolicy) -> int:
+    """Return how many verifiers must find their signature."""
+    return policy.spec.required or len(policy.spec.verifiers)
+
+
+def changed(obj: Mapping[str, Any], old: Mapping[str, Any] | None) -> tuple[Image, ...]:
+    """Return the images that an object has and its former self had not, wherever they stand.
+
+    What was admitted before is not asked for again: an update of something else must not depend on
+    a registry, and Pods are verified anew whenever they are created.
+    """
+    before = {image.text for image in images.images(old)} if old is not None else set[str]()
+    return tuple(image for image in images.images(obj) if image.text not in before)
+
+
+def restored(
+    new: Iterable[Image], old: Mapping[str, Any] | None
+) -> tuple[Mapping[images.Path, str], tuple[Image, ...]]:
+    """Return what to write back because only its digest was left out, and what is left.
+
+    Whoever applies a manifest again writes the tag, where the pinned digest stands by now. As in a
+    cluster without pinning, the same tag is no change.
+    """
+    before = {image.path: image.text for image in images.images(old)} if old is not None else {}
+    back, left = {}, []
+    for image in new:
+        former = before.get(image.path, "")
+        if former != image.text and imagereference.without_digest(former) == image.text:
+            back[image.path] = former
+        else:
+            left.append(image)
+    return back, tuple(left)
+
+
+def _same_host(pattern: str) -> str:
+    """Return the pattern with the one spelling of its registry that images are compared in."""
+    host, slash, path = pattern.partition("/")
+    return f"{imagereference.same_registry(host)}{slash}{path}"

@@ -1,0 +1,140 @@
+"""What an image's name means: registry, repository, tag and digest, as container runtimes read it.
+
+The rules are those of ``distribution/reference`` (``ParseDockerRef``), which containerd and the
+kubelet use: a first part without dot or colon is a path on Docker Hub, a single name is an official
+image there, a missing tag is ``latest``, and of tag and digest the digest counts. What runtimes
+refuse is refused here, and one thing more: a host in capitals, which some of them take for another
+registry than the one that answers.
+
+Several spellings of one registry compare as one: Docker Hub has three names, and ``:443`` is what
+https means anyway. Otherwise a policy could be passed by spelling its registry differently.
+"""
+
+import ipaddress
+import re
+from dataclasses import dataclass
+from typing import Final
+
+from toolkit.errors import StalledError
+from toolkit.remote import oci
+from toolkit.remote.oci import Repository
+
+HUB: Final = "docker.io"
+LATEST: Final = "latest"
+_SHOWN: Final = 200
+
+
+class ImageReferenceError(StalledError):
+    """An image name that no runtime takes, or that not all take for the same."""
+
+    default_reason = "InvalidImageName"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ImageReference:
+    """An image: ``registry`` is Docker Hub's only as ``docker.io``; ``digest`` empty if not given.
+
+    ``tag`` is empty where a digest is given alone.
+    """
+
+    registry: str
+    name: str
+    tag: str = ""
+    digest: str = ""
+
+    @property
+    def repository(self) -> Repository:
+        """Return where it lies."""
+        return Repository(registry=self.registry, name=self.name)
+
+    def __str__(self) -> str:
+        tag, digest = self.tag and f":{self.tag}", self.digest and f"@{self.digest}"
+        return f"{self.registry}/{self.name}{tag}{digest}"
+
+
+def parse(text: str) -> ImageReference:
+    """Read the ``image`` of a container.
+
+    Raises:
+        ImageReferenceError: runtimes would refuse it, or disagree about it.
+    """
+    if not text.isascii() or len(text) > _LONGEST:
+        raise _refused(text, "it is too long, or has characters that no image name has")
+    if _IDENTIFIER.fullmatch(text):
+        raise _refused(text, "64 hexadecimal digits alone are an identifier, and no name")
+    rest, _, digest = text.partition("@")
+    if "@" in text and not oci.is_digest(digest):
+        raise _refused(text, "after '@' stands no SHA-256 or SHA-512 digest in lower case")
+    host, path = _split(rest)
+    name, colon, tag = path.partition(":")
+    if colon and not oci.is_tag(tag):
+        raise _refused(text, "after ':' stands nothing that can be a tag")
+    if not _NAME.fullmatch(name) or len(host) + len(name) > _LONGEST_NAME:
+        raise _refused(text, "its repository is not a path of lower-case names")
+    if not tag and not digest:
+        tag = LATEST
+    registry = _registry(text, host)
+    if registry == HUB and "/" not in name:
+        name = f"library/{name}"
+    return ImageReference(registry=registry, name=name, tag=tag, digest=digest)
+
+
+def pinned(text: str, digest: str) -> str:
+    """Return the name as it was written, with the digest that its tag led to.
+
+    The tag stays for people to read: of both the digest counts.
+    """
+    return f"{text}@{digest}"
+
+
+def without_digest(text: str) -> str:
+    """Return what stood before the digest."""
+    return text.partition("@")[0]
+
+
+def same_registry(host: str) -> str:
+    """Return the one spelling of a registry that stands for all, also for hosts of patterns."""
+    host = host.removesuffix(":443")
+    return HUB if host in _HUBS else host
+
+
+_LONGEST: Final = 1024
+_LONGEST_NAME: Final = 255
+_HUBS: Final = frozenset({HUB, "index.docker.io", "registry-1.docker.io"})
+_IDENTIFIER: Final = re.compile(r"[a-f0-9]{64}")
+_COMPONENT: Final = r"[a-z0-9]+(?:(?:\.|_|__|-+)[a-z0-9]+)*"
+_NAME: Final = re.compile(rf"{_COMPONENT}(?:/{_COMPONENT})*")
+_LABEL: Final = r"[a-z0-9](?:[a-z0-9-]*[a-z0-9])?"
+_HOST: Final = re.compile(rf"({_LABEL}(?:\.{_LABEL})*|\[(?P<six>[0-9a-f:]+)\])(?P<port>:[0-9]+)?")
+
+
+def _split(text: str) -> tuple[str, str]:
+    """Return host and path (``splitDockerDomain``)."""
+    first, slash, rest = text.partition("/")
+    if not slash:
+        return HUB, text
+    if first == "localhost" or "." in first or ":" in first or first.lower() != first:
+        return first, rest
+    return HUB, text
+
+
+def _registry(text: str, host: str) -> str:
+    match = _HOST.fullmatch(host)
+    if match is None:
+        raise _refused(text, "its registry is not a host name in lower case")
+    port = match["port"] or ""
+    if port and not 0 < int(port[1:6]) < 65536:
+        raise _refused(text, "its registry has a port that is none")
+    if port and port[1] == "0":
+        raise _refused(text, "the port of its registry begins with a zero")
+    if not match["six"]:
+        return same_registry(host)
+    try:
+        return same_registry(f"[{ipaddress.IPv6Address(match['six'])}]{port}")
+    except ValueError as exc:
+        raise _refused(text, "its registry is no address") from exc
+
+
+def _refused(text: str, why: str) -> ImageReferenceError:
+    shown = ascii(text[:_SHOWN])[1:-1]
+    return ImageReferenceError(f"'{shown}' cannot be read as an image: {why}")

@@ -1,0 +1,253 @@
+"""Who writes without a repository, and must: the cluster's own machinery. Pure.
+
+A Deployment rolls because controllers write ReplicaSets and Pods; nobody commits those. Each row of
+``EXEMPTIONS`` is one such write: by whom, what, and by which fact about the object it is known to
+follow from what was admitted. Names that begin with ``system:`` can be had only by who could do
+anything to the cluster. What must also pass while no webhook answers is left to the conditions of
+the webhook's configuration, which the API server evaluates itself.
+"""
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Any, Final
+
+from crds import KINDS
+from toolkit.objects import GroupVersionKind, Json
+from toolkit.policy.attempts import Attempt, controller_of
+
+Fact = Callable[[Attempt], bool]
+
+ANYTHING: Final = frozenset({"*"})
+ANYBODY: Final = frozenset({"*"})
+NODES: Final = frozenset({"group:system:nodes"})
+PENSTOCK: Final = frozenset(f"penstock:{name}" for name in sorted({k.component for k in KINDS}))
+"""The service accounts of our own processes, in the install namespace."""
+CONTROLLER_MANAGER: Final = "system:kube-controller-manager"
+"""Stands for all of its controllers where they have no accounts of their own."""
+SCHEDULER: Final = "system:kube-scheduler"
+API_SERVER: Final = frozenset({"system:apiserver"})
+_OF_CONTROLLERS: Final = (
+    # kubernetes/kubernetes plugin/pkg/auth/authorizer/rbac/bootstrappolicy/controller_policy.go
+    "attachdetach-controller certificate-controller cloud-controller-manager cronjob-controller "
+    "daemon-set-controller deployment-controller device-taint-eviction-controller "
+    "disruption-controller endpoint-controller endpointslice-controller "
+    "endpointslicemirroring-controller ephemeral-volume-controller expand-controller "
+    "generic-garbage-collector horizontal-pod-autoscaler job-controller "
+    "legacy-service-account-token-cleaner namespace-controller node-controller "
+    "persistent-volume-binder pod-garbage-collector pv-protection-controller "
+    "pvc-protection-controller replicaset-controller replication-controller "
+    "resource-claim-controller resourcequota-controller root-ca-cert-publisher "
+    "service-account-controller service-controller statefulset-controller "
+    "storage-version-migrator-controller ttl-after-finished-controller ttl-controller "
+    "volumeattributesclass-protection-controller"
+)
+
+
+def _accounts(names: str) -> frozenset[str]:
+    own = {f"system:serviceaccount:kube-system:{name}" for name in names.split()}
+    return frozenset(own | {CONTROLLER_MANAGER})
+
+
+def _controlled(attempt: Attempt) -> bool:
+    return controller_of(attempt.object or attempt.old) is not None
+
+
+def _owned(attempt: Attempt) -> bool:
+    return bool(_metadata(attempt.old).get("ownerReferences"))
+
+
+def _mirrored(attempt: Attempt) -> bool:
+    """Tell whether a Pod only tells of one that a node runs from a file of its own."""
+    return "kubernetes.io/config.mirror" in _notes(attempt.object or attempt.old)
+
+
+def _token(attempt: Attempt) -> bool:
+    secret = attempt.object or attempt.old or {}
+    return secret.get("type") == "kubernetes.io/service-account-token"
+
+
+def _root_ca(attempt: Attempt) -> bool:
+    return attempt.ref.name == "kube-root-ca.crt"
+
+
+def _default_account(attempt: Attempt) -> bool:
+    return attempt.ref.name == "default"
+
+
+def _idle(attempt: Attempt) -> bool:
+    """Tell whether nothing is changed, not even who manages the fields."""
+    return _same(attempt, ignored={"resourceVersion", "generation"})
+
+
+def _asks_for_a_reconcile(attempt: Attempt) -> bool:
+    """Tell whether nothing is changed but the annotations by which people ask for one."""
+    before, after = (
+        {key: value for key, value in _notes(obj).items() if key in _REQUESTS}
+        for obj in (attempt.old, attempt.object)
+    )
+    return before != after and _same(attempt, notes=_REQUESTS)
+
+
+def _finalizers(attempt: Attempt) -> bool:
+    return _same(attempt, ignored=_SERVER_SET | {"finalizers"})
+
+
+_SERVER_SET: Final = frozenset({"resourceVersion", "generation", "managedFields"})
+_REQUESTS: Final = frozenset(
+    f"reconcile.fluxcd.io/{name}" for name in ("requestedAt", "forceAt", "resetAt")
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Exemption:
+    """One write that needs no repository.
+
+    With ``admitted`` the controller that the object names must exist, as that very object, and be
+    of a kind that the policy is about; the caller looks that up, as ``OWNERS`` tells.
+    """
+
+    who: frozenset[str]
+    operation: str
+    resources: frozenset[str] = ANYTHING
+    fact: Fact | None = None
+    admitted: bool = False
+
+
+_CONTROLLERS: Final = _accounts(_OF_CONTROLLERS)
+_EVICTORS: Final = _accounts(
+    "pod-garbage-collector node-controller device-taint-eviction-controller"
+)
+_PODS: Final = frozenset({"pods"})
+
+EXEMPTIONS: Final = (
+    # The control plane makes of an admitted object what that asks for: ReplicaSets, Pods, Jobs;
+    Exemption(who=_CONTROLLERS, operation="CREATE", fact=_controlled, admitted=True),
+    # it scales, adopts, labels and finishes what is there;
+    Exemption(who=_CONTROLLERS | API_SERVER, operation="UPDATE"),
+    # and takes away what belongs to something else.
+    Exemption(who=_CONTROLLERS, operation="DELETE", fact=_owned),
+    # What each namespace gets, and what accounts and claims get, belongs to nothing.
+    Exemption(
+        who=_accounts("root-ca-cert-publisher"),
+        operation="CREATE",
+        resources=frozenset({"configmaps"}),
+        fact=_root_ca,
+    ),
+    Exemption(
+        who=_accounts("service-account-controller"),
+        operation="CREATE",
+        resources=frozenset({"serviceaccounts"}),
+        fact=_default_account,
+    ),
+    Exemption(
+        who=_accounts("legacy-service-account-token-cleaner tokens-controller"),
+        operation="DELETE",
+        resources=frozenset({"secrets"}),
+        fact=_token,
+    ),
+    Exemption(
+        who=_accounts("statefulset-controller"),
+        operation="CREATE",
+        resources=frozenset({"persistentvolumeclaims"}),
+    ),
+    # Pods go when their node does, or for more important ones; finished Jobs when their time is up.
+    Exemption(who=_EVICTORS | {SCHEDULER}, operation="DELETE", resources=_PODS),
+    Exemption(
+        who=_accounts("ttl-after-finished-controller"),
+        operation="DELETE",
+        resources=frozenset({"jobs"}),
+    ),
+    # The scheduler notes its choice on Pods and claims, a node what it runs anyway.
+    Exemption(
+        who=frozenset({SCHEDULER}),
+        operation="UPDATE",
+        resources=frozenset({"pods", "persistentvolumeclaims", "resourceclaims"}),
+    ),
+    Exemption(who=NODES, operation="CREATE", resources=_PODS, fact=_mirrored),
+    Exemption(who=NODES, operation="DELETE", resources=_PODS, fact=_mirrored),
+    # Load balancers of clouds keep finalizers on Services.
+    Exemption(
+        who=frozenset({"system:cloud-controller-manager"}),
+        operation="UPDATE",
+        resources=frozenset({"services"}),
+    ),
+    # Penstock keeps finalizers on its kinds, and generates sources from others.
+    Exemption(who=PENSTOCK, operation="UPDATE", fact=_finalizers),
+    *(
+        Exemption(
+            who=PENSTOCK,
+            operation=operation,
+            resources=frozenset({"externalartifacts", "helmcharts"}),
+        )
+        for operation in ("CREATE", "UPDATE", "DELETE")
+    ),
+    # Anybody may do what decides nothing: change nothing, ask for a reconcile, restart a Pod.
+    Exemption(who=ANYBODY, operation="UPDATE", fact=_idle),
+    Exemption(who=ANYBODY, operation="UPDATE", fact=_asks_for_a_reconcile),
+    Exemption(who=ANYBODY, operation="DELETE", resources=_PODS, fact=_controlled),
+)
+
+OWNERS: Final[Mapping[tuple[str, str], tuple[str, GroupVersionKind]]] = MappingProxyType(
+    {
+        ("apps", "Deployment"): ("deployments", GroupVersionKind("apps", "v1", "Deployment")),
+        ("apps", "ReplicaSet"): ("replicasets", GroupVersionKind("apps", "v1", "ReplicaSet")),
+        ("apps", "StatefulSet"): ("statefulsets", GroupVersionKind("apps", "v1", "StatefulSet")),
+        ("apps", "DaemonSet"): ("daemonsets", GroupVersionKind("apps", "v1", "DaemonSet")),
+        ("batch", "Job"): ("jobs", GroupVersionKind("batch", "v1", "Job")),
+        ("batch", "CronJob"): ("cronjobs", GroupVersionKind("batch", "v1", "CronJob")),
+        ("", "Pod"): ("pods", GroupVersionKind("", "v1", "Pod")),
+        ("", "Service"): ("services", GroupVersionKind("", "v1", "Service")),
+        ("", "ReplicationController"): (
+            "replicationcontrollers",
+            GroupVersionKind("", "v1", "ReplicationController"),
+        ),
+    }
+)
+"""The kinds that Kubernetes' controllers make objects for: their plural, and how to read them."""
+
+
+def exemption(attempt: Attempt, *, installed: str) -> Exemption | None:
+    """Return the first row that lets a write pass without a repository.
+
+    ``installed`` is the namespace of Penstock itself.
+    """
+    own = f"system:serviceaccount:{installed}:"
+    names = {"*", attempt.user, *(f"group:{group}" for group in attempt.groups)}
+    if attempt.user.startswith(own):
+        names.add(f"penstock:{attempt.user.removeprefix(own)}")
+    for row in EXEMPTIONS:
+        if (
+            row.operation == attempt.operation
+            and not row.who.isdisjoint(names)
+            and not row.resources.isdisjoint({"*", attempt.resource})
+            and (row.fact is None or row.fact(attempt))
+        ):
+            return row
+    return None
+
+
+def _metadata(obj: Json | None) -> Json:
+    found = (obj or {}).get("metadata")
+    return found if isinstance(found, dict) else {}
+
+
+def _notes(obj: Json | None) -> Json:
+    return _metadata(obj).get("annotations") or {}
+
+
+def _same(
+    attempt: Attempt, *, ignored: Iterable[str] = _SERVER_SET, notes: Iterable[str] = ()
+) -> bool:
+    """Tell whether an update changes nothing but such metadata and annotations."""
+    if attempt.object is None or attempt.old is None or attempt.subresource:
+        return False
+    before, after = (_reduced(each, ignored, notes) for each in (attempt.old, attempt.object))
+    return before == after
+
+
+def _reduced(obj: Json, ignored: Iterable[str], notes: Iterable[str]) -> Json:
+    left = set(ignored)
+    metadata: dict[str, Any] = {k: v for k, v in _metadata(obj).items() if k not in left}
+    metadata["annotations"] = {k: v for k, v in _notes(obj).items() if k not in set(notes)}
+    return {**obj, "metadata": metadata}

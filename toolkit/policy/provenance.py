@@ -1,0 +1,324 @@
+"""Decide whether a write may happen where only what came from a repository may (ProvenancePolicy).
+
+Pure. The caller gathers: the policies, the labels of the namespace, the claims once they are known
+to be true (``claims``), and what of the cluster's own machinery needs none (``machinery``). All
+policies of a namespace hold together; within one, a single origin must be satisfied whole. What an
+applier brought it may take away again, whatever has become of its source.
+"""
+
+import functools
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import Any, Final
+
+import re2
+
+from crds.policy_parts import Mode
+from crds.policy_provenance import (
+    EVERY,
+    AllowedOrigin,
+    OperatorAccount,
+    OriginSource,
+    ProvenancePolicy,
+    SelectedResources,
+)
+from toolkit.kube import impersonation
+from toolkit.objects import GroupVersionKind, Json, ObjectRef, dig
+from toolkit.policy import selectors, urls
+from toolkit.policy.attempts import Attempt
+from toolkit.policy.claims import KUSTOMIZE, Claims, Part, Standing
+
+LABEL: Final = "policy.penstock.dev/provenance"
+"""On a Namespace: the API server asks about what is written there; the value is for selectors."""
+BREAK_GLASS: Final = "policy.penstock.dev/break-glass"
+"""On a Namespace: until when (RFC 3339), and why, those who may ``bypass`` policies are let in."""
+LONGEST: Final = timedelta(hours=24)
+"""How far ahead the end of breaking the glass may lie."""
+
+
+def _of(group: str, *resources: str) -> SelectedResources:
+    return SelectedResources(api_groups=[group], resources=list(resources))
+
+
+DEFAULT: Final = (
+    _of("", "pods", "replicationcontrollers", "podtemplates", "services", "bindings"),
+    _of("", "configmaps", "secrets", "serviceaccounts", "resourcequotas", "limitranges"),
+    _of("apps", EVERY),
+    _of("batch", EVERY),
+    _of("autoscaling", "horizontalpodautoscalers"),
+    _of("policy", "poddisruptionbudgets"),
+    _of("networking.k8s.io", "ingresses", "networkpolicies"),
+    _of("rbac.authorization.k8s.io", "roles", "rolebindings"),
+    # Whoever may write these decides what a repository means. ExternalArtifacts and HelmCharts are
+    # left out, because they are generated.
+    _of(KUSTOMIZE, "kustomizations"),
+    _of("helm.toolkit.fluxcd.io", "helmreleases"),
+    _of("source.toolkit.fluxcd.io", "gitrepositories", "ocirepositories", "buckets"),
+    _of("source.toolkit.fluxcd.io", "helmrepositories"),
+    _of("source.extensions.fluxcd.io", "artifactgenerators"),
+)
+"""What a policy is about that names no resources: what people write."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Violation:
+    """One policy that a write does not satisfy, and why."""
+
+    policy: str
+    mode: Mode
+    why: str
+    hint: str = ""
+
+    def __str__(self) -> str:
+        return f"{self.why} (ProvenancePolicy '{self.policy}')"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Home:
+    """Where an object is changed: what applies it, and from where."""
+
+    applier: ObjectRef
+    source: str = ""
+    url: str = ""
+    directory: str = ""
+
+    def __str__(self) -> str:
+        at = f" ({self.url})" if self.url else ""
+        place = f" in directory '{self.directory}'" if self.directory else ""
+        return f"{self.applier}" + (f" from {self.source}{at}{place}" if self.source else "")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Glass:
+    """That the glass of a namespace is broken: until when, and why."""
+
+    until: datetime
+    reason: str
+
+
+def holding(
+    policies: Iterable[ProvenancePolicy], labels: Mapping[str, str]
+) -> tuple[ProvenancePolicy, ...]:
+    """Return the policies that hold in a namespace with these labels, by name."""
+    if LABEL not in labels:
+        return ()
+    chosen = (
+        policy
+        for policy in policies
+        if policy.spec.namespace_selector is None
+        or selectors.matches(policy.spec.namespace_selector, labels)
+    )
+    return tuple(sorted(chosen, key=lambda policy: policy.metadata.name))
+
+
+def about(policies: Iterable[ProvenancePolicy], attempt: Attempt) -> tuple[ProvenancePolicy, ...]:
+    """Return those of the policies that a write must satisfy."""
+    return tuple(
+        policy
+        for policy in policies
+        if selects(policy, attempt.group, attempt.resource)
+        and not (attempt.subresource == "scale" and policy.spec.scale == "Allow")
+        and not any(_operates(each, attempt) for each in policy.spec.operators)
+    )
+
+
+def selects(policy: ProvenancePolicy, group: str | None, resource: str) -> bool:
+    """Tell whether a policy is about objects of a resource; no group is any group."""
+    return _among(policy.spec.resources or DEFAULT, group, resource)
+
+
+def unproven(policies: Iterable[ProvenancePolicy], why: str) -> tuple[Violation, ...]:
+    """Return that a write satisfies none of these policies."""
+    return tuple(_violation(policy, why) for policy in policies)
+
+
+def judge(
+    policies: Iterable[ProvenancePolicy], attempt: Attempt, claims: Claims, standing: Standing
+) -> tuple[Violation, ...]:
+    """Return what a write violates whose claims are known to be true."""
+    if attempt.operation == "DELETE" and owner_of(attempt.old) == claims.applier:
+        return ()
+    if not claims.source:
+        return unproven(policies, f"{claims.applier} does not tell what it is applied from")
+    return tuple(
+        _violation(policy, why)
+        for policy in policies
+        if (why := _missing(policy.spec.origins, claims, standing))
+    )
+
+
+def enforced(violations: Iterable[Violation]) -> tuple[Violation, ...]:
+    """Return those that forbid."""
+    return tuple(each for each in violations if each.mode == "Enforce")
+
+
+def refusal(attempt: Attempt, violations: Iterable[Violation], home: Home | None) -> str:
+    """Return what to tell whoever is refused: what, why, and what to change instead."""
+    found = tuple(violations)
+    done = {"CREATE": "created", "UPDATE": "changed", "DELETE": "deleted"}
+    verb = "scaled" if attempt.subresource == "scale" else done.get(attempt.operation, "used")
+    why = "; ".join(map(str, found))
+    remedy = f"it is applied by {home}, change it there" if home else _REMEDY
+    hints = " ".join(dict.fromkeys(each.hint for each in found if each.hint))
+    text = f"{_named(attempt)} may not be {verb} by '{attempt.user}': {why}; {remedy}"
+    return f"{text}. {hints}" if hints else text
+
+
+_REMEDY: Final = "add it to a repository that is applied here"
+
+
+def owner_of(obj: Json | None) -> ObjectRef | None:
+    """Return the Kustomization that an object's labels name."""
+    labels = dig(obj or {}, "metadata", "labels", default={})
+    namespace, name = (labels.get(f"{KUSTOMIZE}/{key}") for key in ("namespace", "name"))
+    if not (isinstance(namespace, str) and isinstance(name, str) and namespace and name):
+        return None
+    return ObjectRef(GroupVersionKind(KUSTOMIZE, "v1", "Kustomization"), namespace, name)
+
+
+def home(standing: Standing) -> Home:
+    """Return where to change what an applier applies."""
+    root = standing.root
+    return Home(
+        applier=standing.applier,
+        source=str(root.source) if root else "",
+        url=_shown(root.url) if root else "",
+        directory=standing.directory.removeprefix("./").strip("/"),
+    )
+
+
+def broken(annotations: Mapping[str, str], *, now: datetime) -> Glass | None:
+    """Return the broken glass that a Namespace's annotation tells of; None once its time is up.
+
+    Raises:
+        ValueError: it does not name its end and a reason, or ends too late.
+    """
+    text = annotations.get(BREAK_GLASS, "").strip()
+    if not text:
+        return None
+    stamp, _, reason = text.partition(" ")
+    until = _time(stamp)
+    if until is None or not reason.strip():
+        raise ValueError(
+            f"annotation {BREAK_GLASS} must be a time and a reason, as in "
+            f"'{now.astimezone(UTC):%Y-%m-%dT%H:00:00Z} incident 42', not '{text}'"
+        )
+    if until - now > LONGEST:
+        raise ValueError(f"annotation {BREAK_GLASS} may last for 24 hours, not until {stamp}")
+    return Glass(until=until, reason=reason.strip()) if until > now else None
+
+
+def _time(stamp: str) -> datetime | None:
+    try:
+        time = datetime.fromisoformat(stamp)
+    except ValueError:
+        return None
+    return time if time.tzinfo else None
+
+
+def _violation(policy: ProvenancePolicy, why: str) -> Violation:
+    spec = policy.spec
+    return Violation(policy=policy.metadata.name, mode=spec.mode, why=why, hint=spec.hint)
+
+
+def _named(attempt: Attempt) -> str:
+    ref, part = attempt.ref, attempt.subresource
+    if ref.name:
+        return f"{ref}" + (f" ({part})" if part not in {"", "scale"} else "")
+    return f"a new {ref.gvk.kind} in namespace '{ref.namespace}'"
+
+
+def _operates(operator: OperatorAccount, attempt: Attempt) -> bool:
+    own = impersonation.service_account(operator.namespace, operator.service_account_name)
+    if attempt.user != own:
+        return False
+    return not operator.resources or _among(operator.resources, attempt.group, attempt.resource)
+
+
+def _among(selected: Iterable[SelectedResources], group: str | None, resource: str) -> bool:
+    return any(
+        (group is None or not {EVERY, group}.isdisjoint(each.api_groups))
+        and not {EVERY, resource}.isdisjoint(each.resources)
+        for each in selected
+    )
+
+
+def _missing(origins: Iterable[AllowedOrigin], claims: Claims, standing: Standing) -> str:
+    """Return what keeps a write from satisfying the origin that it comes closest to."""
+    closest: list[str] = []
+    for origin in origins:
+        met = list(_lacks(origin, claims, standing))
+        lacking = [why for why in met if why]
+        if not lacking:
+            return ""
+        if not closest or len(lacking) < len(closest):
+            closest = lacking
+    return " and ".join(closest)
+
+
+def _lacks(origin: AllowedOrigin, claims: Claims, standing: Standing) -> Iterator[str]:
+    """Yield for each part of an origin what a write lacks; empty where it has that."""
+    applier, wanted = claims.applier, origin.applier
+    if wanted is not None:
+        fits = (
+            wanted.kind in {None, applier.gvk.kind}
+            and wanted.namespace in {"", applier.namespace}
+            and wanted.name in {"", applier.name}
+        )
+        yield "" if fits else f"{applier} may not apply here"
+    if origin.source is not None:
+        foreign = [part for part in standing.parts if not _fits(origin.source, part)]
+        yield f"{foreign[0].source} is no source that is admitted" if foreign else ""
+    if origin.revision:
+        fits = _full(origin.revision, claims.revision)
+        yield "" if fits else f"revision '{claims.revision}' does not match '{origin.revision}'"
+    if origin.verified_by:
+        yield "" if _full(origin.verified_by, claims.verified) else _unverified(origin, claims)
+
+
+def _unverified(origin: AllowedOrigin, claims: Claims) -> str:
+    if not claims.verified:
+        return f"nobody's signature of {claims.source} was verified"
+    return f"'{claims.verified}' does not match '{origin.verified_by}'"
+
+
+def _fits(wanted: OriginSource, part: Part) -> bool:
+    source = part.source
+    return (
+        wanted.kind in {None, source.gvk.kind}
+        and wanted.namespace in {"", source.namespace}
+        and wanted.name in {"", source.name}
+        and (not wanted.urls or _at(wanted.urls, part.url))
+    )
+
+
+def _shown(url: str) -> str:
+    """Return a URL without what may be secret in it; empty if that cannot be told apart."""
+    try:
+        return urls.canonical(url)
+    except urls.UnclearURLError:
+        return ""
+
+
+def _at(patterns: Iterable[str], url: str) -> bool:
+    try:
+        meant = urls.canonical(url)
+    except urls.UnclearURLError:
+        return False
+    return any(urls.matches(pattern, meant) for pattern in patterns)
+
+
+def _full(pattern: str, text: str) -> bool:
+    """Tell whether a pattern matches the whole text; one that is malformed matches none."""
+    try:
+        return _compiled(pattern).fullmatch(text) is not None
+    except re2.error:
+        return False
+
+
+@functools.lru_cache(maxsize=1024)
+def _compiled(pattern: str) -> Any:
+    options = re2.Options()
+    options.log_errors = False
+    return re2.compile(pattern, options=options)

@@ -1,0 +1,264 @@
+"""Decide whether a signature is the one that had to be there (``SourcePolicy``'s ``verify``). Pure.
+
+``weaker`` compares what a source object demands with what it has to demand. It refuses what is
+certainly weaker; patterns of identities are compared as far as that can be decided, and who really
+signed is asked by ``refused`` before the content is kept.
+"""
+
+import functools
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+import re2
+
+from crds.policy_source import (
+    RequiredCosignSignature,
+    RequiredGitSignature,
+    RequiredIdentity,
+    RequiredNotationSignature,
+    RequiredVerification,
+)
+from toolkit.objects import Json, dig
+
+_FACT: Final = "verify.penstock.dev/"
+_VERIFY: Final = "spec.verify"
+_MODES: Final[Mapping[str, frozenset[str]]] = {
+    "head": frozenset({"commit"}),
+    "HEAD": frozenset({"commit"}),
+    "Tag": frozenset({"tag"}),
+    "TagAndHEAD": frozenset({"commit", "tag"}),
+}
+_SPECIAL: Final = frozenset(r".^$*+?()[]{}|\\")
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """What is wrong, and with which field."""
+
+    field: str
+    why: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Signed:
+    """Who signed, as a verification proved it."""
+
+    method: str
+    identity: str
+    issuer: str
+    fingerprints: tuple[str, ...]
+
+    @classmethod
+    def of(cls, metadata: Mapping[str, str]) -> "Signed":
+        """Read the facts that an artifact's metadata hold (``toolkit.verify.signature.FACT``)."""
+        return cls(
+            method=metadata.get(f"{_FACT}method", ""),
+            identity=metadata.get(f"{_FACT}identity", ""),
+            issuer=metadata.get(f"{_FACT}issuer", ""),
+            # tag and commit may have been signed by two keys, of which both must be allowed
+            fingerprints=tuple(metadata.get(f"{_FACT}fingerprint", "").split(", ")),
+        )
+
+
+def weaker(obj: Json, required: RequiredVerification) -> Finding | None:
+    """Return where a source demands less than is required; None if it demands enough."""
+    verify = dig(obj, "spec", "verify")
+    if not verify:
+        return Finding(_VERIFY, f"a signature must be demanded: {_told(required)}")
+    if obj.get("kind") == "GitRepository":
+        return _weaker_git(verify, required.git) if required.git else None
+    provider = verify.get("provider") or "cosign"
+    if provider == "cosign" and required.cosign:
+        return _weaker_cosign(verify, required.cosign)
+    if provider == "notation" and required.notation:
+        return None
+    return Finding(f"{_VERIFY}.provider", f"'{provider}' is not enough: {_told(required)}")
+
+
+def refused(signed: Signed | None, required: RequiredVerification | None) -> str:
+    """Return why a signer is not one of those required; empty if it is."""
+    if required is None:
+        return ""
+    if signed is None:
+        return f"nobody's signature vouches for all of it; required is {_told(required)}"
+    match signed.method:
+        case "git" if required.git:
+            fine = _known(signed, required.git.keys)
+        case "cosign-key" if required.cosign:
+            fine = _keyed(signed, required.cosign)
+        case "cosign-keyless" if required.cosign:
+            fine = _identified(signed, required.cosign)
+        case "notation" if required.notation:
+            fine = _certified(signed, required.notation)
+        case _:
+            fine = False
+    if fine:
+        return ""
+    who = " ".join(part for part in (signed.identity, *signed.fingerprints) if part)
+    return f"it was signed by {who}; required is {_told(required)}"
+
+
+def _weaker_git(verify: Json, required: RequiredGitSignature) -> Finding | None:
+    mode = str(verify.get("mode") or "HEAD")
+    if _MODES[required.mode] <= _MODES.get(mode, frozenset()):
+        return None
+    return Finding(f"{_VERIFY}.mode", f"'{mode}' is not enough: it must be {required.mode} or more")
+
+
+def _weaker_cosign(verify: Json, required: RequiredCosignSignature) -> Finding | None:
+    either = not required.keys and not required.identities
+    if verify.get("secretRef"):
+        if either or required.keys:
+            return None
+        return Finding(f"{_VERIFY}.secretRef", "keys are not enough: an identity must sign")
+    if not either and not required.identities:
+        return Finding(f"{_VERIFY}.secretRef", "a key must sign, an identity is not enough")
+    return _weaker_identities(verify, required)
+
+
+def _weaker_identities(verify: Json, required: RequiredCosignSignature) -> Finding | None:
+    identities = verify.get("matchOIDCIdentity") or ()
+    where = f"{_VERIFY}.matchOIDCIdentity"
+    if verify.get("trustedRootSecretRef") and required.own_trusted_root == "Deny":
+        return Finding(
+            f"{_VERIFY}.trustedRootSecretRef", "a trust root of one's own is not allowed"
+        )
+    if not identities:
+        return Finding(where, "any identity would do; name those that may sign")
+    for number, each in enumerate(identities):
+        found = str(each.get("issuer") or ""), str(each.get("subject") or "")
+        if required.identities and not any(_within(*found, one) for one in required.identities):
+            allowed = "; ".join(f"{one.subject} by {one.issuer}" for one in required.identities)
+            return Finding(
+                f"{where}[{number}]",
+                f"it may match others than those required: {allowed}; anchor it with ^ and $, "
+                "and write the same pattern or a narrower one",
+            )
+    return None
+
+
+def _within(issuer: str, subject: str, required: RequiredIdentity) -> bool:
+    return _narrower(issuer, required.issuer) and _narrower(subject, required.subject)
+
+
+def _narrower(pattern: str, required: str) -> bool:
+    """Tell whether all that an anchored pattern matches is matched by ``required``, if decidable.
+
+    It is where both are the same, where the pattern is a plain text that matches, and where the
+    required one is a plain text followed by anything and the pattern begins with that text.
+    """
+    inner = _anchored(pattern)
+    if inner is None:
+        return False
+    if inner == required:
+        return True
+    text, rest = _literal(inner)
+    if not rest:
+        return _full(required, text)
+    prefix, wild = _literal(required)
+    return wild == ".*" and text.startswith(prefix)
+
+
+def _anchored(pattern: str) -> str | None:
+    """Return what stands between the anchors of a pattern; None if it is not anchored whole."""
+    if not (pattern.startswith("^") and pattern.endswith("$")) or pattern.endswith(r"\$"):
+        return None
+    inner = pattern[1:-1]
+    if inner.startswith("(?:") and inner.endswith(")") and not set("()|") & set(inner[3:-1]):
+        return inner[3:-1]
+    # an alternative, or a flag, could get out of the anchors
+    return None if "|" in inner or "(?" in inner else inner
+
+
+def _literal(pattern: str) -> tuple[str, str]:
+    """Split a pattern into the plain text that it begins with, and the rest."""
+    text, at = "", 0
+    while at < len(pattern):
+        char, following = pattern[at], pattern[at + 1 : at + 2]
+        escaped = char == "\\" and following in _SPECIAL | set("/-:@ ")
+        step = 2 if escaped else 1
+        quantified = pattern[at + step : at + step + 1] in set("*+?{")
+        if quantified or (char in _SPECIAL and not escaped):
+            break
+        text += following if escaped else char
+        at += step
+    return text, pattern[at:]
+
+
+def _full(pattern: str, text: str) -> bool:
+    try:
+        return _compiled(pattern).fullmatch(text) is not None
+    except re2.error:
+        return False
+
+
+@functools.lru_cache(maxsize=1024)
+def _compiled(pattern: str) -> Any:
+    options = re2.Options()
+    options.log_errors = False
+    return re2.compile(pattern, options=options)
+
+
+def _known(signed: Signed, allowed: list[str]) -> bool:
+    """Tell whether all keys that signed are among those allowed; with none, any is."""
+    wanted = {_same(each) for each in allowed}
+    return not wanted or all(_same(each) in wanted for each in signed.fingerprints)
+
+
+def _same(fingerprint: str) -> str:
+    """Return a fingerprint as it is compared: hexadecimal digits have no case, base64 has."""
+    digits = fingerprint.removeprefix("SHA256:")
+    if re.fullmatch(r"[0-9A-Fa-f]{40}|[0-9A-Fa-f]{64}", digits):
+        return fingerprint.upper()
+    return fingerprint.rstrip("=")
+
+
+def _keyed(signed: Signed, required: RequiredCosignSignature) -> bool:
+    if not required.keys:
+        return not required.identities
+    return _known(signed, required.keys)
+
+
+def _identified(signed: Signed, required: RequiredCosignSignature) -> bool:
+    if not required.identities:
+        return not required.keys
+    return any(
+        _full(each.issuer, signed.issuer) and _full(each.subject, signed.identity)
+        for each in required.identities
+    )
+
+
+def _certified(signed: Signed, required: RequiredNotationSignature) -> bool:
+    if required.certificates and not _known(signed, required.certificates):
+        return False
+    has = set(_attributes(signed.identity))
+    wanted = [set(_attributes(each)) for each in required.identities]
+    return not wanted or any(each and each <= has for each in wanted)
+
+
+def _attributes(name: str) -> Iterator[str]:
+    """Yield the attributes of a distinguished name (RFC 4514), as ``O=Acme``."""
+    for part in re.split(r"(?<!\\)[,+]", name.removeprefix("x509.subject:")):
+        key, separator, value = part.strip().partition("=")
+        if separator:
+            yield f"{key.strip().upper()}={value.strip()}"
+
+
+def _told(required: RequiredVerification) -> str:
+    """Return in words what is required."""
+    parts = []
+    if required.git:
+        parts.append(f"a git signature ({required.git.mode}){_of(required.git.keys)}")
+    if required.cosign:
+        identities = [f"{each.subject} by {each.issuer}" for each in required.cosign.identities]
+        parts.append(f"a cosign signature{_of([*required.cosign.keys, *identities])}")
+    if required.notation:
+        notation = required.notation
+        parts.append(f"a notation signature{_of([*notation.certificates, *notation.identities])}")
+    return " or ".join(parts)
+
+
+def _of(allowed: list[str]) -> str:
+    return f" of {' or '.join(allowed)}" if allowed else ""

@@ -1,0 +1,216 @@
+"""Decide whose power an object may borrow from whoever makes it act.
+
+A Kustomization acts as a service account, reaches another cluster with a kubeconfig, decrypts with
+keys. Whoever writes it lends themselves that power, so they must hold it: be the account, be
+allowed to ``impersonate`` it, or hold the verb ``use`` on it. ``powers`` lists what an object
+borrows; who asks the API server about the requester is the caller. Pure.
+
+A change that only sets the pace borrows nothing new, and neither does one of metadata or status:
+controllers' own writes and the removal of finalizers are never in question.
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from toolkit.errors import AccessDeniedError
+from toolkit.objects import Json, dig, gvk_of
+
+PROTECTED: Final = "policy.penstock.dev/"
+"""Prefix of the labels of namespaces that only who may change policies may change."""
+REQUIRED: Final = f"{PROTECTED}require-service-account"
+"""Label of a namespace: what applies from here must name its account. ``true`` or ``false``."""
+_ELSEWHERE: Final = frozenset({f"{PROTECTED}provenance"})
+"""Labels that are protected by the policies that they are of, with a verb of their own."""
+
+GroupKind = tuple[str, str]
+_KUSTOMIZATION: Final = ("kustomize.toolkit.fluxcd.io", "Kustomization")
+_SOURCE: Final = "source.toolkit.fluxcd.io"
+
+ACCOUNTS: Final[tuple[tuple[GroupKind, str], ...]] = (
+    # applies,
+    (_KUSTOMIZATION, "spec.serviceAccountName"),
+    # asks a cloud for keys,
+    (_KUSTOMIZATION, "spec.decryption.serviceAccountName"),
+    # signs in where sources are.
+    ((_SOURCE, "GitRepository"), "spec.serviceAccountName"),
+    ((_SOURCE, "OCIRepository"), "spec.serviceAccountName"),
+    ((_SOURCE, "Bucket"), "spec.serviceAccountName"),
+)
+"""Every field that names a service account. All are accounts of the object's own namespace."""
+
+PACE: Final = frozenset({"interval", "retryInterval", "timeout", "suspend"})
+"""Fields of a spec that change when something is done, and not what."""
+
+_ACT: Final = ("impersonate", "use")
+_READ: Final = ("get", "use")
+_DECRYPT: Final = ("get", "use", "decrypt")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Installation:
+    """What the installation decides for objects that name no account.
+
+    ``namespace`` and ``applier`` are of the account that applies by default; the others are flags.
+    """
+
+    namespace: str
+    applier: str = "kustomize-applier"
+    default_service_account: str = ""
+    default_decryption_service_account: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Power:
+    """One thing that an object borrows; the requester needs one of the verbs on it.
+
+    An empty ``name`` means every object of the resource in the namespace. ``implied`` is true
+    where the object names nothing and gets what the installation gives by default.
+    """
+
+    field: str
+    resource: str
+    namespace: str
+    name: str
+    verbs: tuple[str, ...]
+    implied: bool = False
+
+    @property
+    def user(self) -> str:
+        """Return the user name that needs nobody's leave, because it is the account itself."""
+        if self.resource != "serviceaccounts" or not self.name:
+            return ""
+        return f"system:serviceaccount:{self.namespace}:{self.name}"
+
+    def refusal(self, user: str) -> AccessDeniedError:
+        """Return the denial, with what would help."""
+        what = f"'{self.namespace}/{self.name}'" if self.name else f"all of '{self.namespace}'"
+        verbs = " or ".join(f"'{verb}'" for verb in self.verbs)
+        lead = f"{self.field} is not set, so this would act as {what}" if self.implied else ""
+        lead = lead or f"{self.field} needs {self.resource} {what}"
+        hint = "name an account that you may use, or ask" if self.implied else "ask"
+        return AccessDeniedError(
+            f"{lead}, which user '{user}' may not lend: {hint} for the verb {verbs} on "
+            f"{self.resource} {what}"
+        )
+
+
+def lends(new: Json, old: Json | None) -> bool:
+    """Tell whether a write makes an object act in another way, so that powers are in question."""
+    return old is None or _acting(new) != _acting(old)
+
+
+def powers(obj: Json, namespace: str, installation: Installation) -> tuple[Power, ...]:
+    """Return everything that an object of ``namespace`` borrows."""
+    if gvk_of(obj).group_kind == _KUSTOMIZATION:
+        return tuple(_of_kustomization(obj, namespace, installation))
+    return tuple(_named(obj, namespace))
+
+
+def require_account(labels: Mapping[str, str], *, account: str, remote: bool) -> None:
+    """Let a Kustomization name no account, unless the labels of its namespace require one.
+
+    ``account`` is the one that it names or gets by a flag; to a ``remote`` cluster a kubeconfig
+    leads with an identity of its own.
+
+    Raises:
+        AccessDeniedError: it must name one and does not.
+    """
+    required = labels.get(REQUIRED, "false").lower() != "false"
+    if required and not account and not remote:
+        raise AccessDeniedError(
+            "spec.serviceAccountName must be set: the namespace requires it by its label "
+            f"{REQUIRED}"
+        )
+
+
+def protected(new: Json, old: Json | None) -> frozenset[str]:
+    """Return the protected labels of a namespace that a write adds, changes or removes."""
+    after, before = (_protected_labels(each or {}) for each in (new, old))
+    return frozenset(key for key, _ in after.items() ^ before.items())
+
+
+def _protected_labels(namespace: Json) -> dict[str, str]:
+    labels = dig(namespace, "metadata", "labels", default={})
+    return {
+        key: str(value)
+        for key, value in labels.items()
+        if key.startswith(PROTECTED) and key not in _ELSEWHERE
+    }
+
+
+def _acting(obj: Json) -> dict[str, Any]:
+    spec = dig(obj, "spec", default={})
+    return {key: value for key, value in spec.items() if key not in PACE}
+
+
+def _of_kustomization(obj: Json, namespace: str, installation: Installation) -> Iterator[Power]:
+    yield from _applying(obj, namespace, installation)
+    decryption = dig(obj, "spec", "decryption")
+    if decryption:
+        yield from _decrypting(decryption, namespace, installation)
+    sources = dig(obj, "spec", "postBuild", "substituteFrom", default=())
+    for number, source in enumerate(sources):
+        if source.get("kind") == "Secret":
+            field = f"spec.postBuild.substituteFrom[{number}]"
+            yield _secret(field, namespace, source, _READ)
+
+
+def _applying(obj: Json, namespace: str, installation: Installation) -> Iterator[Power]:
+    remote = dig(obj, "spec", "kubeConfig")
+    if remote:
+        # the account, if one is named, is of the other cluster
+        if remote.get("secretRef"):
+            yield _secret("spec.kubeConfig.secretRef", namespace, remote["secretRef"], _READ)
+        if remote.get("configMapRef"):
+            # a ConfigMap can name any account, and another one tomorrow
+            yield _account("spec.kubeConfig.configMapRef", namespace, "")
+        return
+    field = "spec.serviceAccountName"
+    named = str(dig(obj, "spec", "serviceAccountName", default=""))
+    if named:
+        yield _account(field, namespace, named)
+    elif installation.default_service_account:
+        yield _account(field, namespace, installation.default_service_account, implied=True)
+    else:
+        yield _account(field, installation.namespace, installation.applier, implied=True)
+
+
+def _decrypting(decryption: Json, namespace: str, installation: Installation) -> Iterator[Power]:
+    field = "spec.decryption.serviceAccountName"
+    named = str(decryption.get("serviceAccountName") or "")
+    default = installation.default_decryption_service_account
+    if decryption.get("secretRef"):
+        yield _secret("spec.decryption.secretRef", namespace, decryption["secretRef"], _DECRYPT)
+    if named or default:
+        yield _account(field, namespace, named or default, implied=not named)
+
+
+def _named(obj: Json, namespace: str) -> Iterator[Power]:
+    """Yield the accounts that an object of another kind names."""
+    kind = gvk_of(obj).group_kind
+    for holder, path in ACCOUNTS:
+        name = dig(obj, *path.split(".")) if holder == kind else ""
+        if name:
+            yield _account(path, namespace, str(name))
+
+
+def _account(field: str, namespace: str, name: str, *, implied: bool = False) -> Power:
+    return Power(
+        field=field,
+        resource="serviceaccounts",
+        namespace=namespace,
+        name=name,
+        verbs=_ACT,
+        implied=implied,
+    )
+
+
+def _secret(field: str, namespace: str, ref: Json, verbs: tuple[str, ...]) -> Power:
+    return Power(
+        field=field,
+        resource="secrets",
+        namespace=namespace,
+        name=str(ref.get("name") or ""),
+        verbs=verbs,
+    )

@@ -1,0 +1,58 @@
+"""Whether a URL is one of those that patterns allow. Pure.
+
+A URL is brought into one form first, and one that two programs might read differently is allowed by
+no pattern: what is compared here must be what a client connects to.
+"""
+
+import functools
+import re
+from typing import Any, Final
+from urllib.parse import urlsplit
+
+import re2
+
+_STRICT: Final = re.compile(r"[a-z][a-z0-9+.-]*://[A-Za-z0-9._~:/@%+=,!$&'()*;\[\]-]+", re.ASCII)
+_PORTS: Final = {"http": 80, "https": 443, "ssh": 22, "oci": 443, "oci+http": 80}
+_DOTS: Final = re.compile(r"(^|/)(\.|%2e){1,2}(/|$)", re.IGNORECASE)
+_HIDDEN: Final = re.compile(r"%(2f|5c|00)", re.IGNORECASE)
+
+
+class UnclearURLError(ValueError):
+    """A URL that cannot be compared; the message tells why."""
+
+
+def canonical(url: str) -> str:
+    """Return the URL with lower-case host, and without user, default port and slash at the end.
+
+    Raises:
+        UnclearURLError: programs may disagree about what it means.
+    """
+    scheme, separator, rest = url.partition("://")
+    url = f"{scheme.lower()}{separator}{rest}"
+    if not _STRICT.fullmatch(url):
+        raise UnclearURLError("it has no scheme, a query, a fragment, or characters that need not")
+    try:
+        parts = urlsplit(url)
+        host, port = (parts.hostname or "").lower(), parts.port
+    except ValueError as exc:
+        raise UnclearURLError("its host or port is malformed") from exc
+    if not host or "@" in (parts.username or "") or "%" in parts.netloc:
+        raise UnclearURLError("its host is not plain")
+    if _DOTS.search(parts.path) or _HIDDEN.search(parts.path) or "//" in parts.path.rstrip("/"):
+        raise UnclearURLError("its path leads through '.', '..', or encoded or empty parts")
+    shown = f"[{host}]" if ":" in host else host
+    address = shown if port in {None, _PORTS.get(parts.scheme)} else f"{shown}:{port}"
+    return f"{parts.scheme}://{address}{parts.path.rstrip('/')}"
+
+
+def matches(pattern: str, url: str) -> bool:
+    """Tell whether a pattern means a canonical URL: ``*`` stops at a slash, ``**`` does not."""
+    return _compiled(pattern.rstrip("/")).fullmatch(url) is not None
+
+
+@functools.lru_cache(maxsize=4096)
+def _compiled(pattern: str) -> Any:
+    """Compile for RE2, whose time is linear whatever the pattern."""
+    parts = re.split(r"(\*\*|\*)", pattern)
+    wild = {"**": ".*", "*": "[^/]*"}
+    return re2.compile("".join(wild.get(part) or re2.escape(part) for part in parts))

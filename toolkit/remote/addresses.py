@@ -1,0 +1,71 @@
+"""What an IP address is: on the internet, nearer to us, or a service that tells who we are. Pure.
+
+An IPv6 address that stands for an IPv4 one is that one here: it leads to the same place.
+"""
+
+import ipaddress
+import socket
+from typing import Final, TypeAlias
+
+Address: TypeAlias = ipaddress.IPv4Address | ipaddress.IPv6Address
+
+
+class OutOfReachError(OSError):
+    """An address may not be dialled."""
+
+
+def is_public(one: Address) -> bool:
+    """Tell whether an address is on the internet, and nobody's metadata service."""
+    return one.is_global and not one.is_multicast and not is_metadata(one)
+
+
+def is_metadata(one: Address) -> bool:
+    """Tell whether a cloud may have its metadata service there: link-local, or known for it."""
+    return one.is_link_local or any(one in network for network in _METADATA)
+
+
+def literal(host: str) -> Address | None:
+    """Return the address that a host is, unless it is a name."""
+    try:
+        return parsed(host.strip("[]"))
+    except ValueError:
+        return None
+
+
+def parsed(text: str) -> Address:
+    """Read an address, with or without a zone.
+
+    Raises:
+        ValueError: it is none.
+    """
+    one = ipaddress.ip_address(text.partition("%")[0])
+    if isinstance(one, ipaddress.IPv4Address):
+        return one
+    if one in _NAT64:
+        return ipaddress.IPv4Address(int(one) & 0xFFFFFFFF)
+    return one.ipv4_mapped or one.sixtofour or one
+
+
+def require_peer(connection: socket.socket) -> None:
+    """Refuse a connection to a metadata service, before anything is said.
+
+    Raises:
+        OutOfReachError: it is one.
+    """
+    peer = connection.getpeername()
+    if isinstance(peer, tuple) and is_metadata(parsed(str(peer[0]))):
+        raise OutOfReachError(f"'{peer[0]}' is a metadata service's address")
+
+
+_NAT64: Final = ipaddress.IPv6Network("64:ff9b::/96")
+_METADATA: Final = tuple(
+    ipaddress.ip_network(network)
+    for network in (
+        # Beside link-local addresses, which most clouds use.
+        "fd00:ec2::/32",  # AWS
+        "fd20:ce::254/128",  # Google
+        "168.63.129.16/32",  # Azure
+        "100.100.100.200/32",  # Alibaba
+        "192.0.0.192/32",  # Oracle
+    )
+)

@@ -1,0 +1,219 @@
+"""Azure: tokens of Microsoft Entra ID for a scope.
+
+This process is who its surroundings say: a federated token (AKS Workload Identity) or a secret in
+the environment, else the managed identity of the node. A ServiceAccount is the application in its
+annotations.
+"""
+
+import json
+import re
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Final
+from urllib.parse import urlencode
+
+from toolkit.remote.cloud import web
+from toolkit.remote.cloud.errors import CloudError
+from toolkit.remote.cloud.identity import Bearer, Identity, key_of
+from toolkit.remote.cloud.services import Services
+from toolkit.remote.proxy import Proxy
+
+CLIENT: Final = "azure.workload.identity/client-id"
+TENANT: Final = "azure.workload.identity/tenant-id"
+AUDIENCE: Final = "api://AzureADTokenExchange"
+
+_ASSERTION: Final = "urn:ietf:params:oauth:client-assertion-type:jwt-bearer"
+_NODE: Final = "http://169.254.169.254"
+_ID: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9.-]{0,127}")
+_DAY: Final = 86400
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Environment:
+    """One of Microsoft's clouds: where it lets in, and under which names its services stand."""
+
+    authority: str
+    manager: str
+    """The Resource Manager; with ``/.default`` it is the scope for it, and for registries."""
+    registries: str
+    blobs: tuple[str, ...]
+
+
+_PUBLIC: Final = Environment(
+    authority="https://login.microsoftonline.com",
+    manager="https://management.azure.com",
+    registries="azurecr.io",
+    blobs=("blob.core.windows.net", "blob.storage.azure.net"),
+)
+_ENVIRONMENTS: Final = (
+    _PUBLIC,
+    Environment(
+        authority="https://login.chinacloudapi.cn",
+        manager="https://management.chinacloudapi.cn",
+        registries="azurecr.cn",
+        blobs=("blob.core.chinacloudapi.cn",),
+    ),
+    Environment(
+        authority="https://login.microsoftonline.us",
+        manager="https://management.usgovcloudapi.net",
+        registries="azurecr.us",
+        blobs=("blob.core.usgovcloudapi.net",),
+    ),
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AzureTokens:
+    """Gets access tokens."""
+
+    services: Services
+
+    async def environment(self) -> Environment:
+        """Return the cloud that the operator chose with ``AZURE_AUTHORITY_HOST``.
+
+        ``AZURE_ENVIRONMENT_FILEPATH`` names a JSON file for one that is not Microsoft's own
+        (Azure Stack): ``resourceManagerEndpoint``, ``containerRegistryDNSSuffix``,
+        ``storageEndpointSuffix``.
+
+        Raises:
+            CloudError: the file cannot be read.
+        """
+        authority = self.services.variable("AZURE_AUTHORITY_HOST").rstrip("/")
+        found = next((one for one in _ENVIRONMENTS if one.authority == authority), _PUBLIC)
+        variable = "AZURE_ENVIRONMENT_FILEPATH"
+        path = self.services.variable(variable)
+        if not path:
+            return _with(found, authority, {})
+        try:
+            given = json.loads(await self.services.file(path, named_by=variable))
+        except ValueError as exc:
+            raise CloudError(f"'{path}', which {variable} names, is not JSON") from exc
+        return _with(found, authority, given if isinstance(given, dict) else {})
+
+    async def get(self, who: Identity | None, *, scope: str, proxy: Proxy | None) -> Bearer:
+        """Return a token of an identity for ``scope``.
+
+        Raises:
+            CloudError: there is no identity, or Entra ID does not let it in.
+        """
+
+        async def fetch() -> Bearer:
+            if who is None:
+                return await self._own(scope, proxy)
+            client, tenant = self._application(who)
+            token = await who.token(AUDIENCE)
+            return await self._enter(
+                str(who), (client, tenant), scope=scope, proof=_asserted(token), proxy=proxy
+            )
+
+        return await self.services.cache.get("azure", (key_of(who), scope, proxy), fetch)
+
+    def _application(self, who: Identity) -> tuple[str, str]:
+        client = who.annotations.get(CLIENT, "")
+        tenant = who.annotations.get(TENANT, "") or self.services.variable("AZURE_TENANT_ID")
+        for name, value in ((CLIENT, client), (TENANT, tenant)):
+            if not value:
+                raise CloudError(f"{who} has no annotation '{name}', which names who it is")
+            if not _ID.fullmatch(value):
+                raise CloudError(f"annotation '{name}' of {who} is not an id")
+        return client, tenant
+
+    async def _own(self, scope: str, proxy: Proxy | None) -> Bearer:
+        variable = self.services.variable
+        client, tenant = variable("AZURE_CLIENT_ID"), variable("AZURE_TENANT_ID")
+        file, secret = variable("AZURE_FEDERATED_TOKEN_FILE"), variable("AZURE_CLIENT_SECRET")
+        if client and tenant and (file or secret):
+            proof = {"client_secret": secret}
+            if file:
+                token = await self.services.file(file, named_by="AZURE_FEDERATED_TOKEN_FILE")
+                proof = _asserted(token)
+            return await self._enter(
+                "this process", (client, tenant), scope=scope, proof=proof, proxy=proxy
+            )
+        return await self._managed(client, scope)
+
+    async def _enter(
+        self,
+        who: str,
+        application: tuple[str, str],
+        *,
+        scope: str,
+        proof: dict[str, str],
+        proxy: Proxy | None,
+    ) -> Bearer:
+        """Ask for a token by client credentials (RFC 6749, 4.4; RFC 7523)."""
+        client, tenant = application
+        purpose = (
+            f"{who} gets no token as application '{client}' of tenant '{tenant}':"
+            " see the application's federated credentials"
+        )
+        authority = (await self.environment()).authority
+        headers, body = web.form(
+            grant_type="client_credentials", client_id=client, scope=scope, **proof
+        )
+        answer = await self.services.web.ask(
+            "POST",
+            f"{authority}/{web.segment(tenant)}/oauth2/v2.0/token",
+            purpose=purpose,
+            headers=headers,
+            body=body,
+            proxy=proxy,
+            plain=authority.startswith("http://"),
+        )
+        return self._bearer(web.decoded(answer, purpose=purpose), purpose)
+
+    async def _managed(self, client: str, scope: str) -> Bearer:
+        """Ask the node for a token of its managed identity."""
+        purpose = (
+            "this process has no identity at Azure: give its ServiceAccount one,"
+            " or name one in the object's serviceAccountName"
+        )
+        base = self.services.variable("AZURE_POD_IDENTITY_AUTHORITY_HOST").rstrip("/") or _NODE
+        query = {"api-version": "2018-02-01", "resource": scope.removesuffix("/.default")}
+        if client:
+            query["client_id"] = client
+        answer = await self.services.web.ask_node(
+            "GET",
+            f"{base}/metadata/identity/oauth2/token?{urlencode(query)}",
+            purpose=purpose,
+            headers={"Metadata": "true"},
+        )
+        return self._bearer(web.decoded(answer, purpose=purpose), purpose)
+
+    def _bearer(self, answer: web.Json, purpose: str) -> Bearer:
+        token = web.text_field(answer, "access_token", purpose=purpose)
+        return Bearer(token=token, expires_at=self.services.now() + lifetime(answer, purpose))
+
+
+def lifetime(answer: web.Json, purpose: str) -> timedelta:
+    """Read ``expires_in`` of an OAuth answer; the node's comes as text.
+
+    Raises:
+        CloudError: it is no number of seconds.
+    """
+    given = answer.get("expires_in")
+    try:
+        seconds = int(given) if isinstance(given, int | str) else 0
+    except ValueError:
+        seconds = 0
+    if seconds <= 0:
+        raise CloudError(f"{purpose}: the answer lacks 'expires_in'")
+    return timedelta(seconds=min(seconds, _DAY))
+
+
+def _asserted(token: str) -> dict[str, str]:
+    return {"client_assertion_type": _ASSERTION, "client_assertion": token}
+
+
+def _with(found: Environment, authority: str, given: dict[str, object]) -> Environment:
+    def value(name: str, usual: str) -> str:
+        said = given.get(name)
+        return said.rstrip("/") if isinstance(said, str) and said else usual
+
+    suffix = value("storageEndpointSuffix", "")
+    return Environment(
+        authority=authority or found.authority,
+        manager=value("resourceManagerEndpoint", found.manager),
+        registries=value("containerRegistryDNSSuffix", found.registries).lstrip("."),
+        blobs=(f"blob.{suffix}",) if suffix else found.blobs,
+    )

@@ -1,0 +1,63 @@
+"""Which endpoint of a cluster to enter, among those that its cloud names.
+
+An address in a ConfigMap only chooses: a token that is good for the cluster, or for the whole
+cloud, is never sent to a server that the cloud does not know.
+"""
+
+import base64
+import binascii
+from dataclasses import dataclass, field
+from datetime import datetime
+
+from toolkit.remote.cloud.errors import CloudError
+from toolkit.remote.cloud.identity import ClusterAccess, ClusterName
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Description:
+    """The endpoints of a cluster, the usual one first, each with its CA as PEM.
+
+    No CA means that the endpoint's certificate is one that everybody trusts.
+    """
+
+    endpoints: tuple[tuple[str, bytes | None], ...] = field(repr=False)
+    expires_at: datetime
+
+
+def access(
+    named: ClusterName, found: Description, *, token: str, expires_at: datetime
+) -> ClusterAccess:
+    """Return the access by the endpoint whose address is named, or else by the usual one.
+
+    Raises:
+        CloudError: the cluster has no such endpoint.
+    """
+    wanted = origin(named.address) if named.address else ""
+    for endpoint, ca in found.endpoints:
+        if wanted in {"", origin(endpoint)}:
+            return ClusterAccess(
+                server=origin(endpoint), ca=named.ca or ca, token=token, expires_at=expires_at
+            )
+    known = ", ".join(origin(endpoint) for endpoint, _ in found.endpoints) or "none"
+    raise CloudError(
+        f"cluster '{named.cluster}' has no endpoint '{named.address}': leave the address out,"
+        f" or name one of: {known}"
+    )
+
+
+def origin(address: str) -> str:
+    """Return an address as ``https://host[:port]``, in lower case and without the usual port."""
+    rest = address.lower().removeprefix("https://").rstrip("/").removesuffix(":443")
+    return f"https://{rest}"
+
+
+def pem(text: str, *, purpose: str) -> bytes:
+    """Decode a CA as clouds give it: PEM in base64.
+
+    Raises:
+        CloudError: it is no base64.
+    """
+    try:
+        return base64.b64decode(text, validate=True)
+    except binascii.Error as exc:
+        raise CloudError(f"{purpose}: the cluster's CA cannot be read") from exc

@@ -1,0 +1,25 @@
+"""Why there are no credentials: the cloud refused, or was asked for what it does not give.
+
+::
+
+    TransientError
+    └── CloudError               AuthenticationFailed: refused, out of reach, an answer that is none
+    StalledError
+    └── ForeignHostError         InvalidProviderConfiguration: the host is not this provider's
+"""
+
+from typing import ClassVar
+
+from toolkit.errors import StalledError, TransientError
+
+
+class CloudError(TransientError):
+    """A cloud gives no credentials. The message names whose they were to be, and the remedy."""
+
+    default_reason: ClassVar[str] = "AuthenticationFailed"
+
+
+class ForeignHostError(StalledError):
+    """What the object names does not belong to its provider, so it gets no credentials of that."""
+
+    default_reason: ClassVar[str] = "InvalidProviderConfiguration"

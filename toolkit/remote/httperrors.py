@@ -1,0 +1,48 @@
+"""What can go wrong between us and an HTTP server, whatever is spoken on top.
+
+::
+
+    TransientError
+    └── HttpError        Failed: no answer, an answer that is none, or a status
+        └── AuthError    AuthenticationFailed: credentials, or who the server is
+
+Messages name the URL without query and user information: those may hold signatures and passwords.
+"""
+
+from typing import ClassVar
+
+from toolkit.errors import TransientError
+
+
+class HttpError(TransientError):
+    """A request failed.
+
+    ``status`` is 0 if there was no answer, ``origin`` whose answer it was: after a redirect that is
+    another server. ``retry_after`` is in seconds, if the server said when.
+    ``challenges`` are the values of ``WWW-Authenticate``; ``code`` is what a registry calls the
+    error, if it is a plain word.
+    """
+
+    def __init__(  # noqa: PLR0913  # what an answer tells
+        self,
+        message: str,
+        *,
+        reason: str | None = None,
+        status: int = 0,
+        retry_after: float | None = None,
+        challenges: tuple[str, ...] = (),
+        origin: str = "",
+        code: str = "",
+    ) -> None:
+        super().__init__(message, reason=reason)
+        self.status = status
+        self.retry_after = retry_after
+        self.challenges = challenges
+        self.origin = origin
+        self.code = code
+
+
+class AuthError(HttpError):
+    """The server refused us, or could not prove who it is, or a Secret is not what it should be."""
+
+    default_reason: ClassVar[str] = "AuthenticationFailed"

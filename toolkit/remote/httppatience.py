@@ -1,0 +1,78 @@
+"""How long to wait for a server: our own deadline, and what the server asks for.
+
+A short ``Retry-After`` is waited for. A long one is remembered instead, so that no worker is held:
+whoever asks the same server with the same credentials before the time has come gets the error at
+once, and the server is left alone.
+"""
+
+import asyncio
+import math
+from collections import OrderedDict
+from collections.abc import Callable, Hashable
+from datetime import UTC, datetime
+from email.utils import parsedate_to_datetime
+from typing import Final
+
+LONGEST: Final = 3600.0
+"""Seconds that a server can keep us away for."""
+
+
+class Deadline:
+    """A point in time, ``seconds`` from now on the loop's clock."""
+
+    def __init__(self, seconds: float) -> None:
+        self._clock = asyncio.get_running_loop().time
+        self._end = self._clock() + seconds
+
+    @property
+    def left(self) -> float:
+        """Return how many seconds are left; never less than a moment."""
+        return max(self._end - self._clock(), 0.001)
+
+    def allows(self, wait: float) -> bool:
+        """Tell whether there is time to wait and do something afterwards."""
+        return wait < self.left
+
+
+class Pauses:
+    """Who asked to be left alone, and until when; the most recent are kept."""
+
+    def __init__(self, clock: Callable[[], float] | None = None) -> None:
+        self._clock = clock or asyncio.get_running_loop().time
+        self._until: OrderedDict[Hashable, float] = OrderedDict()
+
+    def remember(self, key: Hashable, seconds: float) -> None:
+        """Leave ``key`` alone for so long."""
+        self._until[key] = self._clock() + seconds
+        self._until.move_to_end(key)
+        while len(self._until) > _KEPT:
+            self._until.popitem(last=False)
+
+    def left(self, key: Hashable) -> float:
+        """Return how many seconds ``key`` is still to be left alone."""
+        left = self._until.get(key, 0.0) - self._clock()
+        if left <= 0:
+            self._until.pop(key, None)
+            return 0.0
+        return left
+
+
+_KEPT: Final = 1024
+_DIGITS: Final = 9
+
+
+def retry_after(value: str, now: datetime | None = None) -> float | None:
+    """Read ``Retry-After``: seconds or a date (RFC 9110, 10.2.3), at most ``LONGEST``."""
+    text = value.strip()
+    if not text:
+        return None
+    if text.isascii() and text.isdigit() and len(text) <= _DIGITS:
+        return min(float(text), LONGEST)
+    try:
+        moment = parsedate_to_datetime(text)
+    except (ValueError, OverflowError):
+        return None
+    if moment.tzinfo is None:
+        moment = moment.replace(tzinfo=UTC)
+    seconds = (moment - (now or datetime.now(UTC))).total_seconds()
+    return min(max(seconds, 0.0), LONGEST) if math.isfinite(seconds) else None

@@ -1,0 +1,42 @@
+"""What can go wrong between us and a registry.
+
+::
+
+    TransientError
+    └── RegistryError                 OCIArtifactPullFailed: no answer, or one that is not what it
+        │                             should be
+        ├── RegistryAuthError         AuthenticationFailed: credentials, or who the registry is
+        └── RegistryNotFoundError     OCIArtifactPullFailed: it has no such tag, digest or blob
+    StalledError
+    └── RepositoryURLError            URLInvalid: only a new spec helps
+"""
+
+from typing import ClassVar
+
+from toolkit.errors import StalledError, TransientError
+
+
+class RegistryError(TransientError):
+    """A registry could not be asked, or lied; ``status`` is HTTP's, or 0 if there was none."""
+
+    default_reason: ClassVar[str] = "OCIArtifactPullFailed"
+
+    def __init__(self, message: str, *, reason: str | None = None, status: int = 0) -> None:
+        super().__init__(message, reason=reason)
+        self.status = status
+
+
+class RegistryAuthError(RegistryError):
+    """The registry or its token service refused us, or could not prove who it is."""
+
+    default_reason = "AuthenticationFailed"
+
+
+class RegistryNotFoundError(RegistryError):
+    """The registry has no such thing, or does not show it to us."""
+
+
+class RepositoryURLError(StalledError):
+    """An address that cannot be a repository in a registry."""
+
+    default_reason = "URLInvalid"

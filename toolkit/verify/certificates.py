@@ -1,0 +1,49 @@
+"""X.509 certificates that strangers made: whatever is wrong with one is a ``ValueError``."""
+
+from cryptography import x509
+from cryptography.exceptions import UnsupportedAlgorithm
+
+from toolkit.verify import publickey
+from toolkit.verify.publickey import PublicKey
+
+ERRORS = (ValueError, x509.InvalidVersion, x509.DuplicateExtension, UnsupportedAlgorithm)
+"""What the library raises at a certificate that cannot be read, in part or as a whole."""
+
+
+def from_der(der: bytes) -> x509.Certificate:
+    """Read a certificate.
+
+    Raises:
+        ValueError: it is none.
+
+    """
+    try:
+        return x509.load_der_x509_certificate(der)
+    except ERRORS as exc:
+        raise ValueError("no certificate") from exc
+
+
+def from_pem(pem: bytes) -> x509.Certificate:
+    """Read the first certificate of a PEM file; a key is none.
+
+    Raises:
+        ValueError: there is none.
+
+    """
+    try:
+        return x509.load_pem_x509_certificate(pem)
+    except ERRORS as exc:
+        raise ValueError("no certificate") from exc
+
+
+def public_key(certificate: x509.Certificate) -> PublicKey:
+    """Return a certificate's key.
+
+    Raises:
+        ValueError: signatures by its kind do not count.
+
+    """
+    try:
+        return publickey.accepted(certificate.public_key())
+    except UnsupportedAlgorithm as exc:
+        raise ValueError("keys of this kind do not count") from exc

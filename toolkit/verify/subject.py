@@ -1,0 +1,54 @@
+"""What must be signed, and where its signatures lie.
+
+A tag is resolved once, before: what is verified here is the digest that it led to, and the same
+digest is then fetched (CVE-2022-47633 came of asking the registry twice).
+"""
+
+from dataclasses import dataclass
+from typing import Protocol
+
+from toolkit.remote.oci import Descriptor, Manifest, Repository
+
+
+class SignatureStore(Protocol):
+    """Reads a registry; every method raises ``RegistryError``, bounds what it reads, and checks it.
+
+    An error is never an answer: only a registry that says so has no signatures.
+    """
+
+    async def resolve(self, repository: Repository, reference: str) -> Descriptor:
+        """Return what a tag points at; ``RegistryNotFoundError`` if there is no such tag."""
+        ...
+
+    async def manifest(self, repository: Repository, digest: str) -> Manifest:
+        """Return the manifest of this digest."""
+        ...
+
+    async def referrers(
+        self, repository: Repository, digest: str, *, artifact_type: str = ""
+    ) -> tuple[Descriptor, ...]:
+        """Return what refers to the digest, by the referrers API or its fallback tag."""
+        ...
+
+    async def read_blob(
+        self, repository: Repository, descriptor: Descriptor, *, limit: int
+    ) -> bytes:
+        """Return a blob of at most ``limit`` bytes."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Subject:
+    """An artifact in a registry, by the digest that was resolved for it."""
+
+    store: SignatureStore
+    repository: Repository
+    descriptor: Descriptor
+
+    @property
+    def digest(self) -> str:
+        """Return ``sha256:<hex>``."""
+        return self.descriptor.digest
+
+    def __str__(self) -> str:
+        return f"{self.repository}@{self.digest}"

@@ -1,0 +1,165 @@
+"""Proofs that are kept: what was verified under a policy is not verified again for a while.
+
+A proof belongs to a digest and never to a tag, and to the policy together with its keys and roots
+(``trust``): when one of them changes, it is made again. Refusals are kept for seconds only, and
+errors of the registry not at all.
+"""
+
+import asyncio
+import time
+from collections import OrderedDict
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from types import MappingProxyType
+from typing import Any, Final, Protocol
+from weakref import WeakValueDictionary
+
+from toolkit.native.pool import WorkerPool
+from toolkit.verify import cosign, notation
+from toolkit.verify.notationjudge import Revocations
+from toolkit.verify.publicroot import PublicRoot
+from toolkit.verify.signature import Proof, VerificationError
+from toolkit.verify.subject import Subject
+
+PROOF_SECONDS: Final = 3600.0
+REFUSAL_SECONDS: Final = 10.0
+CAPACITY: Final = 4096
+
+
+class Policy(Protocol):
+    """Who must have signed; ``trust`` changes whenever a key, a root or a rule does."""
+
+    @property
+    def trust(self) -> str:
+        """Return the hash of the policy and all that it trusts."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Means:
+    """What verifiers work with: Sigstore's public root, engine workers, revocation servers."""
+
+    public_root: PublicRoot
+    pool: WorkerPool
+    revocations: Revocations
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Verifier:
+    """What verifies by one kind of policy."""
+
+    policy: type
+    verify: Callable[[Subject, Any, Means], Awaitable[Proof]]
+
+
+VERIFIERS: Final[Mapping[str, Verifier]] = MappingProxyType(
+    {
+        # spec.verify.provider: what it does
+        # keys of one's own, or identities that a Sigstore instance vouched for
+        "cosign": Verifier(
+            policy=cosign.Policy,
+            verify=lambda subject, policy, means: cosign.verify(
+                subject, policy, public_root=means.public_root
+            ),
+        ),
+        # a trust policy and certificates of the Notary Project
+        "notation": Verifier(
+            policy=notation.Policy,
+            verify=lambda subject, policy, means: notation.verify(
+                subject, policy, pool=means.pool, revocations=means.revocations
+            ),
+        ),
+    }
+)
+
+
+class Verifications:
+    """Verifies artifacts in registries, each digest once at a time and once an hour."""
+
+    def __init__(
+        self,
+        means: Means,
+        *,
+        verifiers: Mapping[str, Verifier] = VERIFIERS,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._means = means
+        self._verifiers = verifiers
+        self._clock = clock
+        self._kept: OrderedDict[_Key, _Kept] = OrderedDict()
+        self._turns: WeakValueDictionary[_Key, asyncio.Lock] = WeakValueDictionary()
+
+    async def verify(self, subject: Subject, policy: Policy, *, scope: str = "") -> Proof:
+        """Return who signed the subject.
+
+        Who asks while another of the same ``scope`` does waits for that answer. The deadline is
+        the caller's. A scope is whoever chose how the registry is reached, such as a namespace: a
+        proof is one for everybody, but what a registry has that somebody's own proxy plays, or has
+        not, is told to that scope alone: a refusal, and a failure that a policy lets pass.
+
+        Raises:
+            VerificationError: nobody whom the policy trusts did.
+            RegistryError: it could not be found out.
+
+        """
+        verifier = next(row for row in self._verifiers.values() if isinstance(policy, row.policy))
+        proved = ("", str(subject.repository), subject.digest, policy.trust)
+        refused = (f"scope {scope}", *proved[1:])
+        turn = self._turns.get(refused)
+        if turn is None:
+            turn = self._turns[refused] = asyncio.Lock()
+        async with turn:
+            outcome = self._look_up(proved) or self._look_up(refused)
+            if outcome is None:
+                outcome = await self._find_out(verifier, subject, policy)
+                self._keep(proved if _proves(outcome) else refused, outcome)
+        if isinstance(outcome, Proof):
+            return outcome
+        raise VerificationError(outcome.finding, reason=outcome.reason, step=outcome.step)
+
+    def forget(self) -> None:
+        """Drop every proof and refusal."""
+        self._kept.clear()
+
+    async def _find_out(
+        self, verifier: Verifier, subject: Subject, policy: Policy
+    ) -> Proof | VerificationError:
+        try:
+            return await verifier.verify(subject, policy, self._means)
+        except VerificationError as exc:
+            return exc.with_traceback(None)
+
+    def _look_up(self, key: "_Key") -> Proof | VerificationError | None:
+        kept = self._kept.get(key)
+        if kept is None or kept.until <= self._clock():
+            self._kept.pop(key, None)
+            return None
+        self._kept.move_to_end(key)
+        return kept.outcome
+
+    def _keep(self, key: "_Key", outcome: Proof | VerificationError) -> None:
+        self._kept[key] = _Kept(outcome, self._clock() + _lifetime(outcome))
+        while len(self._kept) > CAPACITY:
+            self._kept.popitem(last=False)
+
+
+_Key = tuple[str, str, str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class _Kept:
+    outcome: Proof | VerificationError
+    until: float
+
+
+def _proves(outcome: Proof | VerificationError) -> bool:
+    return isinstance(outcome, Proof) and not outcome.tolerated
+
+
+def _lifetime(outcome: Proof | VerificationError) -> float:
+    if isinstance(outcome, VerificationError):
+        return REFUSAL_SECONDS
+    if outcome.fresh_until is None:
+        return PROOF_SECONDS
+    return min(PROOF_SECONDS, (outcome.fresh_until - datetime.now(UTC)).total_seconds())
