@@ -1,0 +1,347 @@
+"""When the API server asks, when it does not, and that nobody is locked out."""
+
+import asyncio
+import contextlib
+import sys
+
+import pytest
+
+from certs import injection
+from tests.contract.webhooks.conftest import Gate, Recorder
+from toolkit.errors import PenstockError
+from toolkit.kube import rbac
+from toolkit.kube.errors import ApiError, NotFoundError
+from toolkit.objects import GroupVersionKind, Json
+from webhooks import configuration
+from webhooks.plugin import Answer, DeniedError, Row, Rule
+from webhooks.request import Request
+
+CONFIG_MAP = GroupVersionKind("", "v1", "ConfigMap")
+SECRET = GroupVersionKind("", "v1", "Secret")
+STORAGE_CLASS = GroupVersionKind("storage.k8s.io", "v1", "StorageClass")
+EVERYTHING = (
+    Rule(
+        groups=("*",),
+        resources=("*",),
+        operations=("CREATE", "UPDATE", "DELETE"),
+    ),
+)
+
+
+async def no(_: Request) -> Answer:
+    raise DeniedError("nothing passes")
+
+
+async def registered(gate: Gate) -> Json | None:
+    with contextlib.suppress(NotFoundError):
+        return await gate.admin.get(injection.VALIDATING, configuration.CONFIGURATION)
+    return None
+
+
+async def refused(gate: Gate) -> bool:
+    """Tell whether the API server refuses a write because nobody answers it."""
+    try:
+        await gate.write(gate.config_map("probe"), dry_run=True)
+    except ApiError as exc:
+        return "failed calling webhook" in str(exc)
+    return False
+
+
+async def test_nothing_is_asked_before_a_replica_serves(gate: Gate) -> None:
+    row, seen = gate.row("gate")
+
+    assert await registered(gate) is None
+    await gate.start(row)
+    await gate.asked(seen)
+
+    found = await registered(gate)
+    assert found is not None
+    (webhook,) = found["webhooks"]
+    assert webhook["failurePolicy"] == "Fail"
+    assert webhook["sideEffects"] == "None"
+    assert webhook["clientConfig"]["caBundle"]
+
+
+async def test_what_is_ours_is_refused_while_nobody_answers(gate: Gate) -> None:
+    row, seen = gate.row("gate")
+    replica = await gate.start(row)
+    await gate.asked(seen)
+
+    await replica.stop()
+
+    said = await gate.apply(gate.config_map("house"))
+    assert "failed calling webhook" in said
+    assert "gate.admission.penstock.dev" in said
+
+
+async def test_a_plugin_may_fail_open(gate: Gate) -> None:
+    row, seen = gate.row("open", fail_open=True)
+    replica = await gate.start(row)
+    await gate.asked(seen)
+
+    await replica.stop()
+
+    assert "created" in await gate.apply(gate.config_map("house"))
+
+
+async def test_a_cluster_that_starts_without_us_is_not_locked(gate: Gate) -> None:
+    """The configuration is there and nobody answers; then a replica comes."""
+    row, seen = gate.row("all", no, rules=EVERYTHING, namespace_selector=None, everywhere=False)
+    await first_life(gate, row, seen)
+    outside = f"{gate.namespace}-out"
+    await gate.kubectl("create", "namespace", outside)
+
+    # What a cluster and this process live on is written all the same.
+    for namespace in ("kube-system", "kube-node-lease", gate.namespace):
+        line = ("create", "configmap", f"free-{gate.namespace}", f"--namespace={namespace}")
+        assert "created" in await asyncio.to_thread(gate.control_plane.kubectl, *line)
+    lease = {
+        "apiVersion": "coordination.k8s.io/v1",
+        "kind": "Lease",
+        "metadata": {"name": "free", "namespace": outside},
+    }
+    await gate.admin.apply(lease, manager="test")
+    elsewhere = {**gate.config_map("house"), "metadata": {"name": "house", "namespace": outside}}
+    with pytest.raises(ApiError, match="failed calling webhook"):
+        await gate.admin.apply(elsewhere, manager="test")
+
+    await gate.start(row)
+
+    async def answered() -> bool:
+        with contextlib.suppress(PenstockError):
+            await gate.admin.apply(elsewhere, manager="test", dry_run=True)
+        return bool(seen.asked)
+
+    await gate.until(answered)
+    with pytest.raises(ApiError, match="nothing passes"):
+        await gate.admin.apply(elsewhere, manager="test")
+    for namespace in ("kube-system", "kube-node-lease"):
+        line = ("delete", "configmap", f"free-{gate.namespace}", f"--namespace={namespace}")
+        await asyncio.to_thread(gate.control_plane.kubectl, *line)
+    await gate.close()
+    await gate.kubectl("delete", "namespace", outside, "--wait=false")
+
+
+async def first_life(gate: Gate, row: Row, seen: Recorder) -> None:
+    """Arm, and go away."""
+    replica = await gate.start(row)
+
+    async def armed() -> bool:
+        return await registered(gate) is not None
+
+    await gate.until(armed)
+    await replica.stop()
+    seen.asked.clear()
+
+
+async def test_finalizers_go_while_nobody_answers(gate: Gate) -> None:
+    rules = (Rule(groups=("",), versions=("v1",), resources=("configmaps",)),)
+    row, seen = gate.row("gate", rules=rules)
+    replica = await gate.start(row)
+    await gate.asked(seen)
+    held = gate.config_map("held", a="1")
+    held["metadata"]["finalizers"] = ["example.com/held"]
+    await gate.write(held)
+    await replica.stop()
+    await gate.admin.delete(CONFIG_MAP, "held", gate.namespace)
+
+    with pytest.raises(ApiError, match="failed calling webhook"):
+        await gate.admin.patch(
+            CONFIG_MAP, "held", gate.namespace, {"data": {"a": "2"}}, strategy="merge"
+        )
+    with pytest.raises(ApiError, match="failed calling webhook"):
+        await gate.admin.patch(CONFIG_MAP, "held", gate.namespace, {"data": None}, strategy="merge")
+    await gate.admin.patch(
+        CONFIG_MAP, "held", gate.namespace, {"metadata": {"finalizers": None}}, strategy="merge"
+    )
+
+    with pytest.raises(NotFoundError):
+        await gate.admin.get(CONFIG_MAP, "held", gate.namespace)
+
+
+@pytest.mark.parametrize("up", [True, False], ids=["up", "down"])
+async def test_a_namespace_is_deleted_with_webhooks_up_and_down(gate: Gate, *, up: bool) -> None:
+    doomed = f"{gate.namespace}-doomed"
+    await gate.kubectl("create", "namespace", doomed)
+    row, seen = gate.row("gate", namespace_selector=None)
+    replica = await gate.start(row)
+    held = {**gate.config_map("held"), "metadata": {"name": "held", "namespace": doomed}}
+    await gate.admin.apply(held, manager="test")
+    await gate.asked(seen)
+    if not up:
+        await replica.stop()
+
+    await asyncio.to_thread(gate.control_plane.kubectl, "delete", "namespace", doomed)
+
+    with pytest.raises(NotFoundError):
+        await gate.admin.get(GroupVersionKind("", "v1", "Namespace"), doomed)
+
+
+async def test_garbage_is_collected_while_nobody_answers(gate: Gate) -> None:
+    row, seen = gate.row("gate")
+    replica = await gate.start(row)
+    await gate.asked(seen)
+    await gate.write(gate.config_map("owner"))
+    secret = {**gate.config_map("owner"), "kind": "Secret"}
+    owner = (await gate.admin.apply(secret, manager="test")).object
+    owned = gate.config_map("owned")
+    owned["metadata"]["ownerReferences"] = [
+        {
+            "apiVersion": "v1",
+            "kind": "Secret",
+            "name": "owner",
+            "uid": owner["metadata"]["uid"],
+            "blockOwnerDeletion": True,
+        }
+    ]
+    await gate.write(owned)
+    await replica.stop()
+
+    with pytest.raises(ApiError, match="failed calling webhook"):
+        await gate.admin.delete(CONFIG_MAP, "owner", gate.namespace)
+    await gate.admin.delete(SECRET, "owner", gate.namespace, propagation="Foreground")
+
+    async def collected() -> bool:
+        maps = await gate.admin.list(CONFIG_MAP, gate.namespace)
+        secrets = await gate.admin.list(SECRET, gate.namespace)
+        names = {each["metadata"]["name"] for each in (*maps, *secrets)}
+        return "owned" not in names and [each["metadata"]["name"] for each in secrets] == [
+            "webhook-certificates"
+        ]
+
+    await gate.until(collected)
+
+
+async def test_what_others_change_is_put_right(gate: Gate) -> None:
+    row, seen = gate.row("gate")
+    await gate.start(row)
+    await gate.asked(seen)
+
+    change = [
+        {"op": "replace", "path": "/webhooks/0/failurePolicy", "value": "Ignore"},
+        {"op": "replace", "path": "/webhooks/0/clientConfig/caBundle", "value": ""},
+    ]
+    await gate.admin.patch(
+        injection.VALIDATING, configuration.CONFIGURATION, "", change, strategy="json"
+    )
+
+    async def right() -> bool:
+        found = await registered(gate)
+        webhook = (found or {"webhooks": [{}]})["webhooks"][0]
+        return webhook["failurePolicy"] == "Fail" and bool(webhook["clientConfig"].get("caBundle"))
+
+    await gate.until(right)
+
+
+async def test_a_deleted_configuration_stays_deleted(
+    gate: Gate, caplog: pytest.LogCaptureFixture
+) -> None:
+    row, seen = gate.row("gate", no)
+    replica = await gate.start(row)
+    await gate.asked(seen)
+
+    await gate.kubectl("delete", "validatingwebhookconfiguration", configuration.CONFIGURATION)
+
+    async def told() -> bool:
+        return any("disarmed" in record.message for record in caplog.records)
+
+    await gate.until(told)
+    assert await registered(gate) is None
+    assert "created" in await gate.apply(gate.config_map("house"))
+    await replica.stop()
+    await gate.start(row)
+    await gate.asked(seen)
+    assert "nothing passes" in await gate.apply(gate.config_map("barn"))
+
+
+async def test_a_command_disarms(gate: Gate) -> None:
+    row, seen = gate.row("gate")
+    await gate.start(row)
+    await gate.asked(seen)
+
+    process = await asyncio.create_subprocess_exec(
+        *(sys.executable, "-m", "webhooks", "disarm"),
+        f"--kubeconfig={gate.control_plane.kubeconfig}",
+    )
+
+    assert await process.wait() == 0
+    assert await registered(gate) is None
+
+
+async def test_uninstalling_disarms(gate: Gate) -> None:
+    row, seen = gate.row("gate")
+    replica = await gate.start(row)
+    await gate.asked(seen)
+    await replica.stop()
+    assert await refused(gate)
+
+    await gate.kubectl("delete", "clusterrole", configuration.CLUSTER_ROLE)
+
+    async def gone() -> bool:
+        return await registered(gate) is None
+
+    await gate.until(gone)
+
+
+async def test_deleting_our_namespace_disarms_before_the_pods_go(gate: Gate) -> None:
+    row, seen = gate.row("gate")
+    await gate.start(row)
+    await gate.asked(seen)
+
+    await gate.kubectl("delete", "namespace", gate.namespace, "--wait=false")
+
+    async def gone() -> bool:
+        return await registered(gate) is None
+
+    await gate.until(gone)
+
+
+async def test_plugins_that_are_gone_leave_no_configuration(gate: Gate) -> None:
+    row, seen = gate.row("gate")
+    replica = await gate.start(row)
+    await gate.asked(seen)
+    await replica.stop()
+
+    await gate.start()
+
+    async def gone() -> bool:
+        return await registered(gate) is None
+
+    await gate.until(gone)
+
+
+async def test_a_plugin_that_goes_by_policies_is_asked_while_there_is_one(gate: Gate) -> None:
+    """A StorageClass stands for the policy: there is none in this cluster."""
+    watch = rbac.Rule(
+        groups=(STORAGE_CLASS.group,), resources=("storageclasses",), verbs=("list", "watch")
+    )
+    always, seen = gate.row("gate")
+    needy, _ = gate.row("needy", needed=STORAGE_CLASS, permissions=(watch,))
+    name = gate.namespace
+    await gate.grant(always, needy)
+
+    async def asked() -> set[str]:
+        found = await registered(gate)
+        hooks = found["webhooks"] if found else []
+        return {hook["name"].partition(".")[0] for hook in hooks}
+
+    async def both() -> bool:
+        return await asked() == {"gate", "needy"}
+
+    async def one() -> bool:
+        return await asked() == {"gate"}
+
+    await gate.start(always, needy)
+    await gate.asked(seen)
+    assert await asked() == {"gate"}
+
+    policy = {
+        "apiVersion": STORAGE_CLASS.api_version,
+        "kind": STORAGE_CLASS.kind,
+        "metadata": {"name": name},
+        "provisioner": "example.org/none",
+    }
+    await gate.admin.create(policy)
+    await gate.until(both)
+    await gate.admin.delete(STORAGE_CLASS, name)
+    await gate.until(one)

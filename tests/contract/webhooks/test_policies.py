@@ -1,0 +1,399 @@
+"""References, borrowed accounts, sources and labels, through a real API server."""
+
+import asyncio
+import contextlib
+import subprocess
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import pytest_asyncio
+import yaml
+
+import crds
+from controlplane.plane import ControlPlane
+from tests.contract.webhooks.conftest import Gate, moved
+from toolkit.kube.client import Client
+from toolkit.kube.errors import ForbiddenError
+from toolkit.objects import GroupVersionKind, Json
+from webhooks import configuration, references, sourcepolicy, tenancy
+
+ROWS = (references.ROW, tenancy.TENANCY, tenancy.LABELS, sourcepolicy.ROW)
+YAML = Path(crds.__file__).parent / "yaml"
+RBAC = "rbac.authorization.k8s.io"
+NAMESPACE = GroupVersionKind("", "v1", "Namespace")
+KUSTOMIZATION = GroupVersionKind(*crds.KUSTOMIZATION.gvk)
+GIT_REPOSITORY = GroupVersionKind(*crds.GIT_REPOSITORY.gvk)
+SOURCE_POLICY = GroupVersionKind(*crds.SOURCE_POLICY.gvk)
+LABEL = "policy.penstock.dev/require-service-account"
+
+
+class Tenant:
+    """A namespace beside the one of the installation, and who works in it."""
+
+    def __init__(self, gate: Gate) -> None:
+        self.gate = gate
+        self.admin = gate.admin
+        self.namespace = f"{gate.namespace}-team"
+
+    async def open(self) -> None:
+        """Install the rights, start the process, wait until it is asked."""
+        self.admin.mapper.invalidate()
+        for obj in yaml.safe_load_all(configuration.render(ROWS)["rbac.yaml"]):
+            await self.admin.apply(moved(obj, self.gate.namespace), manager="test")
+        await self.admin.create(self.space())
+        await self.gate.start(*ROWS)
+        mallory = self.admin.impersonating("mallory")
+        await self.may("mallory", {"apiGroups": ["*"], "resources": ["*"], "verbs": ["*"]})
+
+        async def asked() -> bool:
+            with contextlib.suppress(ForbiddenError):
+                await mallory.apply(self.kustomization("probe"), manager="test", dry_run=True)
+                return False
+            return True
+
+        await self.gate.until(asked)
+
+    async def close(self) -> None:
+        """Delete what belongs to the cluster; the namespace need not be gone."""
+        for gvk, name in ((SOURCE_POLICY, self.namespace), (NAMESPACE, self.namespace)):
+            with contextlib.suppress(Exception):
+                await self.admin.delete(gvk, name, "")
+
+    def space(self, **labels: str) -> Json:
+        metadata = {"name": self.namespace, "labels": labels}
+        return {"apiVersion": "v1", "kind": "Namespace", "metadata": metadata}
+
+    def kustomization(self, name: str = "app", **spec: Any) -> Json:
+        return {
+            "apiVersion": KUSTOMIZATION.api_version,
+            "kind": KUSTOMIZATION.kind,
+            "metadata": {"name": name, "namespace": self.namespace},
+            "spec": {
+                "interval": "1m",
+                "prune": True,
+                "sourceRef": {"kind": "GitRepository", "name": "app"},
+                **spec,
+            },
+        }
+
+    def repository(self, url: str = "https://github.com/acme/app", **spec: Any) -> Json:
+        return {
+            "apiVersion": GIT_REPOSITORY.api_version,
+            "kind": GIT_REPOSITORY.kind,
+            "metadata": {"name": "app", "namespace": self.namespace},
+            "spec": {"interval": "1m", "url": url, **spec},
+        }
+
+    def policy(self, **spec: Any) -> Json:
+        selector = {"matchLabels": {"kubernetes.io/metadata.name": self.namespace}}
+        allowed = {"kind": "GitRepository", "urls": ["https://github.com/acme/**"]}
+        return {
+            "apiVersion": SOURCE_POLICY.api_version,
+            "kind": SOURCE_POLICY.kind,
+            "metadata": {"name": self.namespace},
+            "spec": {"namespaceSelector": selector, "sources": [allowed], **spec},
+        }
+
+    async def may(self, user: str, *rules: Json, role: str = "") -> Client:
+        """Let a user do this in the namespace, or what a ClusterRole says; return their client."""
+        metadata = {"name": user, "namespace": self.namespace}
+        ref = {"apiGroup": RBAC, "kind": "ClusterRole" if role else "Role", "name": role or user}
+        subject = {"apiGroup": RBAC, "kind": "User", "name": user}
+        made = {"apiVersion": f"{RBAC}/v1", "metadata": metadata}
+        if rules:
+            await self.admin.apply({**made, "kind": "Role", "rules": list(rules)}, manager="test")
+        binding = {**made, "kind": "RoleBinding", "roleRef": ref, "subjects": [subject]}
+        await self.admin.apply(binding, manager="test")
+        return self.admin.impersonating(user)
+
+    async def kubectl(self, *arguments: str, obj: Json | None = None) -> str:
+        """Run kubectl in the namespace of the tenant."""
+        text = yaml.safe_dump(obj) if obj else None
+        line = [*arguments, *(("-f", "-") if obj else ())]
+        try:
+            return await asyncio.to_thread(
+                self.gate.control_plane.kubectl, *line, f"-n={self.namespace}", stdin=text
+            )
+        except Exception as exc:  # noqa: BLE001 - what a user sees
+            return f"failed: {exc}"
+
+
+@pytest.fixture(scope="module")
+def kinds(control_plane: ControlPlane) -> None:
+    """Install the kinds."""
+    found = [yaml.safe_load(file.read_text()) for file in sorted(YAML.glob("*.yaml"))]
+    definitions = [each for each in found if each["kind"] == "CustomResourceDefinition"]
+    for each in definitions:
+        # nothing is served here that converts
+        each["spec"]["conversion"] = {"strategy": "None"}
+    text = yaml.safe_dump_all(definitions)
+    control_plane.kubectl("apply", "--server-side", "--force-conflicts", "-f", "-", stdin=text)
+    names = [f"crd/{kind.crd_name}" for kind in crds.KINDS]
+    control_plane.kubectl("wait", "--for=condition=Established", *names)
+
+
+@pytest_asyncio.fixture
+async def tenant(gate: Gate, kinds: None) -> AsyncIterator[Tenant]:
+    del kinds
+    opened = Tenant(gate)
+    try:
+        await opened.open()
+        yield opened
+    finally:
+        await opened.close()
+
+
+def grant(tenant: Tenant) -> Json:
+    of = {"group": KUSTOMIZATION.group, "kind": "Kustomization", "namespace": tenant.namespace}
+    return {
+        "apiVersion": "policy.penstock.dev/v1alpha1",
+        "kind": "ReferenceGrant",
+        "metadata": {"name": "guests", "namespace": tenant.gate.namespace},
+        "spec": {"from": [of], "to": [{"group": GIT_REPOSITORY.group, "kind": "GitRepository"}]},
+    }
+
+
+def denial(text: str, target: str) -> str:
+    """Return the words of a denial without the name of the target's namespace."""
+    said = text.partition("denied the request")[2].partition("lets a")[0]
+    return said.replace(f"/{target}/", "//").replace(f"'{target}'", "''")
+
+
+THERE = {"kind": "GitRepository", "name": "fleet"}
+
+
+WAYS = {
+    "create": ("create", "--dry-run=server"),
+    "apply": ("apply", "--dry-run=server"),
+    "server-side": ("apply", "--server-side"),
+    "dry-run": ("apply", "--server-side", "--dry-run=server"),
+}
+
+
+async def test_kubectl_is_told_which_grant_is_missing(tenant: Tenant) -> None:
+    obj = tenant.kustomization(sourceRef={**THERE, "namespace": tenant.gate.namespace})
+    nowhere = tenant.kustomization(sourceRef={**THERE, "namespace": "nowhere"})
+
+    absent = await tenant.kubectl("create", obj=nowhere)
+    refused = {name: await tenant.kubectl(*way, obj=obj) for name, way in WAYS.items()}
+    await tenant.admin.apply(grant(tenant), manager="test")
+    admitted = {name: await tenant.kubectl(*way, obj=obj) for name, way in WAYS.items()}
+
+    for text in refused.values():
+        assert "spec.sourceRef: can't access 'GitRepository/" in text
+        assert f"no ReferenceGrant in namespace '{tenant.gate.namespace}'" in text
+    assert denial(absent, "nowhere") == denial(refused["create"], tenant.gate.namespace)
+    assert not [text for text in admitted.values() if text.startswith("failed")], admitted
+
+
+async def test_what_a_revoked_grant_allowed_can_still_be_cleaned_up(tenant: Tenant) -> None:
+    await tenant.admin.apply(grant(tenant), manager="test")
+    obj = tenant.kustomization(sourceRef={**THERE, "namespace": tenant.gate.namespace})
+    obj["metadata"]["finalizers"] = ["finalizers.fluxcd.io"]
+    await tenant.admin.create(obj)
+    gvk = GroupVersionKind("policy.penstock.dev", "v1alpha1", "ReferenceGrant")
+    await tenant.admin.delete(gvk, "guests", tenant.gate.namespace)
+
+    async def revoked() -> bool:
+        return "no ReferenceGrant" in await tenant.kubectl(
+            "create", "--dry-run=server", obj={**obj, "metadata": {"name": "probe"}}
+        )
+
+    await tenant.gate.until(revoked)
+    labelled = await tenant.kubectl("label", "kustomization", "app", "a=b")
+    await tenant.kubectl("delete", "kustomization", "app", "--wait=false")
+    bare = '{"metadata":{"finalizers":null}}'
+    freed = await tenant.kubectl("patch", "kustomization", "app", "--type=merge", "-p", bare)
+    left = await tenant.kubectl("get", "kustomization", "app")
+
+    assert "labeled" in labelled
+    assert not freed.startswith("failed"), freed
+    assert "NotFound" in left
+
+
+OWN = {
+    "apiGroups": [KUSTOMIZATION.group, GIT_REPOSITORY.group],
+    "resources": ["*"],
+    "verbs": ["*"],
+}
+
+
+async def test_tenant_lends_only_accounts_that_they_hold(tenant: Tenant) -> None:
+    use = {"apiGroups": [""], "resources": ["serviceaccounts"], "resourceNames": ["robot"]}
+    jane = await tenant.may("jane", OWN, {**use, "verbs": ["use"]})
+    await tenant.may("eddy", OWN)
+    metadata = {"name": "eddy-edits", "namespace": tenant.namespace}
+    await tenant.admin.apply(
+        {
+            "apiVersion": f"{RBAC}/v1",
+            "kind": "RoleBinding",
+            "metadata": metadata,
+            "roleRef": {"apiGroup": RBAC, "kind": "ClusterRole", "name": "edit"},
+            "subjects": [{"apiGroup": RBAC, "kind": "User", "name": "eddy"}],
+        },
+        manager="test",
+    )
+
+    nobody = await tenant.kubectl("create", "--as=jane", obj=tenant.kustomization())
+    other = await tenant.kubectl(
+        "create", "--as=jane", obj=tenant.kustomization(serviceAccountName="admin")
+    )
+    await jane.apply(tenant.kustomization(serviceAccountName="robot"), manager="test")
+    edits = await tenant.kubectl(
+        "create", "--as=eddy", obj=tenant.kustomization("e", serviceAccountName="admin")
+    )
+    swap = '{"spec":{"serviceAccountName":"admin"}}'
+    swapped = await tenant.kubectl(
+        "patch", "--as=jane", "kustomization", "app", "--type=merge", "-p", swap
+    )
+    suspended = await tenant.kubectl(
+        *("patch", "--as=jane", "kustomization", "e", "--type=merge"),
+        *("-p", '{"spec":{"suspend":true}}'),
+    )
+
+    assert "would act as" in nobody
+    assert "kustomize-applier" in nobody
+    assert f"serviceaccounts '{tenant.namespace}/admin', which user 'jane' may not lend" in other
+    assert "created" in edits
+    assert "may not lend" in swapped
+    assert "patched" in suspended
+
+
+async def test_tenant_cannot_relabel_its_namespace(tenant: Tenant) -> None:
+    labelled = await tenant.kubectl("label", "namespace", tenant.namespace, f"{LABEL}=true")
+    role = {"apiVersion": f"{RBAC}/v1", "kind": "ClusterRole", "metadata": {"name": "owners"}}
+    every = ["namespaces", "namespaces/status", "namespaces/finalize"]
+    rule = {"apiGroups": [""], "resources": every, "verbs": ["*"]}
+    await tenant.admin.apply({**role, "rules": [rule]}, manager="test")
+    await tenant.may("olga", role="owners")
+    # what names a namespace is authorized in it
+    ways = {
+        "itself": ("patch", "namespace", tenant.namespace),
+        "status": ("patch", "namespace", tenant.namespace, "--subresource=status"),
+    }
+    bare = ("--as=olga", "--type=merge", "-p", f'{{"metadata":{{"labels":{{"{LABEL}":null}}}}}}')
+    free = ("--as=olga", "--type=merge", "-p", '{"metadata":{"labels":{"team":"a"}}}')
+
+    refused = {name: await tenant.kubectl(*way, *bare) for name, way in ways.items()}
+    allowed = {name: await tenant.kubectl(*way, *free) for name, way in ways.items()}
+
+    assert "labeled" in labelled
+    assert all("which user 'olga' may not change" in text for text in refused.values()), refused
+    assert not any(text.startswith("failed") for text in allowed.values()), allowed
+
+
+async def test_namespace_that_requires_an_account_says_so(tenant: Tenant) -> None:
+    await tenant.kubectl("label", "namespace", tenant.namespace, f"{LABEL}=true")
+
+    async def required() -> bool:
+        return "spec.serviceAccountName must be set" in await tenant.kubectl(
+            "create", "--dry-run=server", obj=tenant.kustomization()
+        )
+
+    await tenant.gate.until(required)
+
+
+async def enforced(tenant: Tenant, **spec: Any) -> None:
+    """Apply a policy and wait until it is known."""
+    await tenant.admin.apply(tenant.policy(**spec), manager="test")
+    probe = tenant.repository("https://gitlab.com/evil/app")
+
+    async def known() -> bool:
+        return "SourcePolicy" in await tenant.kubectl("create", "--dry-run=server", obj=probe)
+
+    await tenant.gate.until(known)
+
+
+async def test_source_that_a_policy_forbids_is_refused_in_every_version(tenant: Tenant) -> None:
+    await enforced(tenant)
+    old = {
+        "apiVersion": "source.toolkit.fluxcd.io/v1beta2",
+        "kind": "HelmRepository",
+        "metadata": {"name": "charts", "namespace": tenant.namespace},
+        "spec": {"interval": "1m", "url": "https://charts.example"},
+    }
+
+    good = await tenant.kubectl("apply", obj=tenant.repository())
+    moved_away = await tenant.kubectl("apply", obj=tenant.repository("https://gitlab.com/a/b"))
+    older = await tenant.kubectl("create", obj=old)
+
+    assert "created" in good
+    assert "spec.url: 'https://gitlab.com/a/b' is not allowed" in moved_away
+    assert "HelmRepository is not allowed here; use one of: GitRepository" in older
+
+
+def warnings(tenant: Tenant, manifest: str) -> str:
+    """Return what kubectl says beside its output when it tries to create this."""
+    plane = tenant.gate.control_plane
+    command = [str(plane.kubectl_program), f"--kubeconfig={plane.kubeconfig}", "create", "-f", "-"]
+    ran: subprocess.CompletedProcess[str] = subprocess.run(
+        [*command, "--dry-run=server"],
+        input=manifest,
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=30,
+    )
+    return ran.stderr
+
+
+async def test_policy_that_warns_is_heard(tenant: Tenant) -> None:
+    await tenant.admin.apply(tenant.policy(mode="Warn"), manager="test")
+    evil = yaml.safe_dump(tenant.repository("https://gitlab.com/evil/app"))
+
+    async def warned() -> str:
+        return await asyncio.to_thread(warnings, tenant, evil)
+
+    told = await tenant.gate.until(warned)
+    assert "Warning: spec.url: 'https://gitlab.com/evil/app' is not allowed" in told
+
+
+async def test_status_of_a_source_is_not_forged(tenant: Tenant) -> None:
+    await enforced(tenant)
+    # whoever may do anything with sources may also vouch for them
+    jane = await tenant.may("jane", OWN | {"verbs": ["get", "create", "patch", "update"]})
+    await tenant.admin.create(tenant.repository())
+    artifact = {
+        "digest": "sha256:" + "0" * 64,
+        "lastUpdateTime": "2026-01-01T00:00:00Z",
+        "path": "p",
+        "revision": "main@sha1:1",
+        "url": "https://evil.example/p",
+    }
+    name = ("app", tenant.namespace)
+    body = {"status": {"artifact": artifact}}
+    controller = f"system:serviceaccount:{tenant.gate.namespace}:source-controller"
+    await tenant.may(controller, OWN)
+
+    with pytest.raises(ForbiddenError, match="only the source controller vouches"):
+        await jane.patch(GIT_REPOSITORY, *name, body, strategy="merge", subresource="status")
+    written = await tenant.admin.impersonating(controller).patch(
+        GIT_REPOSITORY, *name, body, strategy="merge", subresource="status"
+    )
+
+    usual = "system:serviceaccount:penstock-system:source-controller"
+    await tenant.may(usual, OWN)
+    metadata = {"metadata": {"finalizers": ["finalizers.fluxcd.io"]}}
+    for change in (metadata, {"metadata": {"finalizers": None}}):
+        await tenant.admin.impersonating(usual).patch(
+            GIT_REPOSITORY, *name, change, strategy="merge"
+        )
+
+    assert written["status"]["artifact"]["path"] == "p"
+
+
+async def test_labelled_namespace_goes_while_nobody_answers(tenant: Tenant) -> None:
+    await tenant.kubectl("label", "namespace", tenant.namespace, f"{LABEL}=true")
+    await tenant.admin.create(tenant.kustomization(serviceAccountName="robot"))
+    await tenant.gate.replicas[0].stop()
+    refused = await tenant.kubectl("create", obj=tenant.kustomization("late"))
+
+    await tenant.kubectl("delete", "namespace", tenant.namespace, "--wait=false")
+
+    async def gone() -> bool:
+        return "NotFound" in await tenant.kubectl("get", "namespace", tenant.namespace)
+
+    await tenant.gate.until(gone)
+    assert "failed calling webhook" in refused

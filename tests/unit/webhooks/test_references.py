@@ -1,0 +1,150 @@
+"""References are refused at admission as they are in a reconcile, and removals never."""
+
+import asyncio
+from typing import Any
+
+import pytest
+
+from tests.fakes import admission
+from tests.fakes.apiserver import FakeApiServer
+from toolkit.errors import PenstockError
+from toolkit.kube.options import Options
+from toolkit.objects import Json
+from webhooks import references
+from webhooks.plugin import DeniedError
+
+THEIRS = {"kind": "GitRepository", "name": "fleet", "namespace": "platform"}
+OURS = {"kind": "GitRepository", "name": "fleet"}
+LOCKED = Options(no_cross_namespace_refs=True)
+
+
+def kustomization(source: Json = THEIRS, *, metadata: Json | None = None, **spec: Any) -> Json:
+    return {
+        "apiVersion": "kustomize.toolkit.fluxcd.io/v1",
+        "kind": "Kustomization",
+        "metadata": {"name": "app", "namespace": "team", **(metadata or {})},
+        "spec": {"interval": "1m", "prune": True, "sourceRef": source, **spec},
+    }
+
+
+def grant(namespace: str = "platform", **metadata: Any) -> Json:
+    of = {"group": "kustomize.toolkit.fluxcd.io", "kind": "Kustomization", "namespace": "team"}
+    to = {"group": "source.toolkit.fluxcd.io", "kind": "GitRepository"}
+    return {
+        "apiVersion": "policy.penstock.dev/v1alpha1",
+        "kind": "ReferenceGrant",
+        "metadata": {"name": "guests", "namespace": namespace, **metadata},
+        "spec": {"from": [of], "to": [to]},
+    }
+
+
+def judged(
+    new: Json,
+    old: Json | None = None,
+    *,
+    cached: Json | None = None,
+    stored: Json | None = None,
+    options: Options | None = None,
+) -> PenstockError | None:
+    """Return how a write is denied, with grants in the cache and on the server; None if it is not.
+
+    The server has what the cache has, unless told otherwise.
+    """
+    server = FakeApiServer()
+    server.kinds["policy.penstock.dev", "v1alpha1", "referencegrants"] = "ReferenceGrant"
+    on_server = stored or cached
+    if on_server:
+        metadata = on_server["metadata"]
+        server.put("referencegrants", "guests", metadata["namespace"], **on_server)
+
+    async def main() -> PenstockError | None:
+        async with server.running() as client:
+            objects = [cached] if cached else []
+            services = admission.services(objects, client=client, options=options)
+            try:
+                asked = admission.request(new, old=old)
+                await admission.admitted(references.make(services), asked)
+            except PenstockError as error:
+                return error
+        return None
+
+    return asyncio.run(main())
+
+
+def test_reference_without_a_grant_is_denied_and_its_field_named() -> None:
+    denial = judged(kustomization())
+
+    assert isinstance(denial, DeniedError)
+    assert (denial.code, denial.reason) == (403, "Forbidden")
+    assert str(denial) == (
+        "spec.sourceRef: can't access 'GitRepository/platform/fleet', no ReferenceGrant in "
+        "namespace 'platform' lets a Kustomization of namespace 'team' refer to it"
+    )
+    assert [cause.field for cause in denial.causes] == ["spec.sourceRef"]
+
+
+def test_every_denied_reference_is_named() -> None:
+    needs = [{"name": "infra", "namespace": "platform"}, {"name": "base"}]
+
+    denial = judged(kustomization(dependsOn=needs))
+
+    assert isinstance(denial, DeniedError)
+    assert [cause.field for cause in denial.causes] == ["spec.sourceRef", "spec.dependsOn[0]"]
+
+
+@pytest.mark.parametrize("namespace", ["", "team"])
+def test_own_namespace_needs_no_grant(namespace: str) -> None:
+    assert judged(kustomization({**OURS, "namespace": namespace})) is None
+
+
+def test_granted_reference_is_admitted() -> None:
+    assert judged(kustomization(), cached=grant()) is None
+
+
+def test_grant_that_the_cache_has_not_seen_yet_counts() -> None:
+    assert judged(kustomization(), stored=grant()) is None
+
+
+def test_grant_that_is_being_deleted_does_not_count_even_when_read_again() -> None:
+    dying = grant(deletionTimestamp="2026-01-01T00:00:00Z", finalizers=["a/b"])
+
+    assert judged(kustomization(), stored=dying) is not None
+
+
+def test_grant_of_another_namespace_opens_nothing() -> None:
+    assert judged(kustomization(), cached=grant("team")) is not None
+
+
+def test_the_flag_forbids_what_is_granted() -> None:
+    denial = judged(kustomization(), cached=grant(), options=LOCKED)
+
+    assert denial is not None
+    assert "have been blocked" in str(denial)
+
+
+@pytest.mark.parametrize(
+    "metadata",
+    [
+        {"finalizers": []},
+        {"labels": {"a": "b"}},
+        {"deletionTimestamp": "2026-01-01T00:00:00Z", "finalizers": []},
+    ],
+)
+def test_write_that_brings_no_reference_is_admitted_after_a_revocation(metadata: Json) -> None:
+    old = kustomization(metadata={"finalizers": ["finalizers.fluxcd.io"]})
+
+    assert judged(kustomization(metadata=metadata), old) is None
+    assert judged(kustomization(suspend=True), old) is None
+
+
+def test_change_to_another_target_is_denied() -> None:
+    assert judged(kustomization(), kustomization({**THEIRS, "name": "other"})) is not None
+    assert judged(kustomization(), kustomization(OURS)) is not None
+
+
+def test_deletion_is_admitted() -> None:
+    async def main() -> None:
+        asked = admission.request(old=kustomization())
+        await admission.admitted(references.make(admission.services()), asked)
+
+    asyncio.run(main())

@@ -1,0 +1,255 @@
+"""The endpoint: whatever comes is bounded, and whatever goes wrong denies."""
+
+import asyncio
+import copy
+import io
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+
+import msgspec
+from aiohttp.test_utils import TestClient, TestServer
+from yarl import URL
+
+from tests.unit.webhooks.test_review import POD, REVIEW
+from toolkit.errors import AccessDeniedError
+from toolkit.objects import Json
+from webhooks import server
+from webhooks.plugin import Answer, Row, Rule
+from webhooks.request import Request
+from webhooks.server import Convert, Endpoint, Entry, Reviews
+from webhooks.services import Services
+from webhooks.turns import Turns
+
+PODS = Rule(groups=("",), versions=("v1",), resources=("pods",))
+HEADERS = {"Content-Type": "application/json"}
+
+
+class Scripted:
+    """A plugin that does what the test says."""
+
+    def __init__(self, behave: Callable[[Request], Awaitable[Answer]]) -> None:
+        self._behave = behave
+
+    async def review(self, request: Request) -> Answer:
+        return await self._behave(request)
+
+
+class Late:
+    """A cache that is complete when the test says so."""
+
+    def __init__(self) -> None:
+        self.event = asyncio.Event()
+
+    @property
+    def synced(self) -> bool:
+        return self.event.is_set()
+
+    async def wait_synced(self) -> None:
+        await self.event.wait()
+
+
+async def yes(_: Request) -> Answer:
+    return Answer()
+
+
+def entry(
+    behave: Callable[[Request], Awaitable[Answer]] = yes,
+    *,
+    turns: Turns | None = None,
+    caches: tuple[Late, ...] = (),
+) -> Entry:
+    plugin = Scripted(behave)
+
+    def make(_: Services) -> Scripted:
+        return plugin
+
+    row = Row(name="test", mutating=True, rules=(PODS,), make=make)
+    return Entry(row=row, plugin=plugin, turns=turns or Turns(), caches=caches)
+
+
+@asynccontextmanager
+async def serving(
+    plugin: Entry, convert: Convert | None = None
+) -> AsyncIterator[tuple[TestClient, Endpoint]]:  # type: ignore[type-arg]
+    endpoint = Endpoint(Reviews({"test": plugin}), convert=convert)
+    async with TestClient(TestServer(endpoint.application())) as client:
+        yield client, endpoint
+
+
+async def post(
+    client: TestClient,  # type: ignore[type-arg]
+    body: bytes | None = None,
+    *,
+    path: str = "/admit/test",
+    timeout: str = "10s",  # noqa: ASYNC109 - the query's
+) -> tuple[int, Json]:
+    data = msgspec.json.encode(REVIEW) if body is None else body
+    url = URL(path).with_query({"timeout": timeout} if timeout else {})
+    async with client.post(url, data=io.BytesIO(data), headers=HEADERS) as response:
+        text = await response.read()
+        if response.status != 200:
+            return response.status, {"text": text.decode()}
+        found: Json = msgspec.json.decode(text)["response"]
+        return response.status, found
+
+
+async def test_an_answer_lets_the_request_pass() -> None:
+    async with serving(entry()) as (client, _):
+        assert await post(client) == (200, {"uid": "u-1", "allowed": True})
+
+
+async def test_an_error_of_a_policy_denies() -> None:
+    async def no(_: Request) -> Answer:
+        raise AccessDeniedError("not from there")
+
+    async with serving(entry(no)) as (client, _):
+        _, answer = await post(client)
+
+    assert answer["allowed"] is False
+    assert answer["status"]["message"] == "not from there"
+    assert answer["status"]["code"] == 403
+
+
+async def test_the_deadline_is_the_callers_less_a_margin() -> None:
+    told: list[float] = []
+
+    async def look(request: Request) -> Answer:
+        told.append(request.deadline - asyncio.get_running_loop().time())
+        return Answer()
+
+    async with serving(entry(look)) as (client, _):
+        for timeout in ("10s", "2s", "1s", "", "nonsense", "9000h"):
+            await post(client, timeout=timeout)
+
+    assert [round(each, 1) for each in told] == [9.4, 1.4, 0.7, 9.4, 9.4, 29.4]
+
+
+async def test_a_plugin_that_is_too_slow_denies() -> None:
+    async def dawdle(_: Request) -> Answer:
+        await asyncio.sleep(60)
+        return Answer()
+
+    async with serving(entry(dawdle)) as (client, _):
+        _, answer = await post(client, timeout="200ms")
+
+    assert answer["allowed"] is False
+    assert answer["status"]["code"] == 504
+
+
+async def test_nothing_passes_before_the_caches_are_complete() -> None:
+    late = Late()
+    async with serving(entry(caches=(late,))) as (client, _):
+        _, early = await post(client, timeout="200ms")
+        late.event.set()
+        _, after = await post(client)
+
+    assert early["allowed"] is False
+    assert after["allowed"] is True
+
+
+async def test_too_many_requests_are_denied_with_words() -> None:
+    release = asyncio.Event()
+
+    async def wait(_: Request) -> Answer:
+        await release.wait()
+        return Answer()
+
+    async with serving(entry(wait, turns=Turns(places=1, waiting=1))) as (client, _):
+        pending = [asyncio.create_task(post(client)) for _ in range(3)]
+        done, _ = await asyncio.wait(pending, return_when=asyncio.FIRST_COMPLETED)
+        release.set()
+        answers = [answer["allowed"] for _, answer in await asyncio.gather(*pending)]
+
+    (first,) = done
+    assert "too many requests" in first.result()[1]["status"]["message"]
+    assert sorted(answers) == [False, True, True]
+
+
+async def test_a_plugin_that_changes_in_place_is_its_own_problem() -> None:
+    async def scribble(request: Request) -> Answer:
+        changed = copy.deepcopy(request.object) or {}
+        changed["metadata"]["labels"] = {"a": "b"}
+        return Answer(object=changed)
+
+    async with serving(entry(scribble)) as (client, _):
+        _, answer = await post(client)
+
+    assert answer["patchType"] == "JSONPatch"
+
+
+async def test_what_is_no_review_is_no_review() -> None:
+    async with serving(entry()) as (client, _):
+        assert (await post(client, b"{}"))[0] == 400
+        assert (await post(client, path="/admit/other"))[0] == 404
+        async with client.post("/admit/test", data=b"{}") as response:
+            assert response.status == 415
+        async with client.get("/admit/test") as response:
+            assert response.status == 405
+        assert (await post(client, path="/convert"))[0] == 404
+
+
+async def test_a_body_has_a_limit_told_or_not() -> None:
+    big = b'{"a":"' + b"x" * server.MAX_BODY + b'"}'
+
+    async def pieces() -> AsyncIterator[bytes]:
+        for at in range(0, len(big), 1 << 20):
+            yield big[at : at + (1 << 20)]
+
+    async with serving(entry()) as (client, _):
+        assert (await post(client, big))[0] == 413
+        async with client.post("/admit/test", data=pieces(), headers=HEADERS) as response:
+            assert response.status == 413
+
+
+async def test_a_review_of_two_objects_of_the_largest_size_fits() -> None:
+    large = {**POD, "metadata": {**POD["metadata"], "annotations": {"a": "x" * (3 << 20)}}}
+    body = {**REVIEW, "request": {**REVIEW["request"], "object": large, "oldObject": large}}
+
+    async with serving(entry()) as (client, _):
+        status, answer = await post(client, msgspec.json.encode(body))
+
+    assert (status, answer["allowed"]) == (200, True)
+
+
+async def test_a_body_that_does_not_come_is_not_waited_for() -> None:
+    async def never() -> AsyncIterator[bytes]:
+        yield b"{"
+        await asyncio.sleep(60)
+
+    async with serving(entry()) as (client, _):
+        url = URL("/admit/test").with_query(timeout="200ms")
+        async with client.post(url, data=never(), headers=HEADERS) as response:
+            assert response.status == 504
+
+
+async def test_draining_ends_readiness_and_connections_and_finishes_reviews() -> None:
+    release = asyncio.Event()
+
+    async def wait(_: Request) -> Answer:
+        await release.wait()
+        return Answer()
+
+    async with serving(entry(wait)) as (client, endpoint):
+        pending = asyncio.create_task(post(client))
+        async with client.get("/readyz") as response:
+            assert response.status == 200
+        drained = asyncio.create_task(endpoint.drain(linger=0, grace=10))
+        await asyncio.sleep(0)
+
+        async with client.get("/readyz") as response:
+            assert response.status == 503
+        assert not drained.done()
+        release.set()
+        await drained
+        assert (await pending)[1]["allowed"] is True
+
+
+async def test_a_conversion_is_handed_on() -> None:
+    async def convert(body: bytes) -> bytes:
+        return body.upper()
+
+    async with (
+        serving(entry(), convert) as (client, _),
+        client.post("/convert", data=b'{"a":1}', headers=HEADERS) as response,
+    ):
+        assert await response.read() == b'{"A":1}'

@@ -1,0 +1,229 @@
+"""Requesters lend what they hold; labels that policies go by stay as they are."""
+
+import asyncio
+from typing import Any
+
+import pytest
+
+from tests.fakes import admission
+from tests.fakes.admission import FakeAuthorizer
+from toolkit.errors import PenstockError, TransientError
+from toolkit.kube.options import Options
+from toolkit.objects import Json
+from webhooks import tenancy
+from webhooks.plugin import DeniedError
+
+REQUIRED = "policy.penstock.dev/require-service-account"
+SYSTEM = admission.NAMESPACE
+
+
+def namespace(name: str = "team", **labels: str) -> Json:
+    return {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name, "labels": labels}}
+
+
+def kustomization(*, metadata: Json | None = None, **spec: Any) -> Json:
+    return {
+        "apiVersion": "kustomize.toolkit.fluxcd.io/v1",
+        "kind": "Kustomization",
+        "metadata": {"name": "app", "namespace": "team", **(metadata or {})},
+        "spec": {"interval": "1m", "sourceRef": {"kind": "GitRepository", "name": "a"}, **spec},
+    }
+
+
+def judged(
+    new: Json,
+    old: Json | None = None,
+    *,
+    may: FakeAuthorizer | None = None,
+    user: str = "alice",
+    labels: dict[str, str] | None = None,
+    options: Options | None = None,
+) -> PenstockError | None:
+    """Return how a write is denied; None if it is admitted."""
+
+    async def main() -> PenstockError | None:
+        services = admission.services(
+            [namespace(**(labels or {}))], authorize=may or FakeAuthorizer(), options=options
+        )
+        try:
+            asked = admission.request(new, old=old, user=user)
+            await admission.admitted(tenancy.make(services), asked)
+        except PenstockError as error:
+            return error
+        return None
+
+    return asyncio.run(main())
+
+
+def allowed(verb: str, resource: str, where: str, name: str) -> FakeAuthorizer:
+    may = FakeAuthorizer()
+    may.allow("alice", verb, resource, where, name)
+    return may
+
+
+@pytest.mark.parametrize("verb", ["impersonate", "use"])
+def test_account_that_the_requester_holds_may_be_named(verb: str) -> None:
+    obj = kustomization(serviceAccountName="robot")
+
+    assert judged(obj, may=allowed(verb, "serviceaccounts", "team", "robot")) is None
+
+
+@pytest.mark.parametrize(
+    "may",
+    [
+        FakeAuthorizer(),
+        allowed("get", "serviceaccounts", "team", "robot"),
+        allowed("use", "serviceaccounts", "team", "other"),
+        allowed("use", "serviceaccounts", "other", "robot"),
+        allowed("use", "secrets", "team", "robot"),
+    ],
+)
+def test_other_account_is_refused_with_field_and_remedy(may: FakeAuthorizer) -> None:
+    denial = judged(kustomization(serviceAccountName="robot"), may=may)
+
+    assert isinstance(denial, DeniedError)
+    assert denial.code == 403
+    assert [cause.field for cause in denial.causes] == ["spec.serviceAccountName"]
+    assert "user 'alice' may not lend" in str(denial)
+    assert "'impersonate' or 'use' on serviceaccounts 'team/robot'" in str(denial)
+
+
+def test_tenant_cannot_borrow_the_administrator_by_naming_nobody() -> None:
+    denial = judged(kustomization(), may=allowed("use", "serviceaccounts", "team", ""))
+
+    assert denial is not None
+    assert f"would act as '{SYSTEM}/kustomize-applier'" in str(denial)
+
+
+def test_administrator_may_name_nobody() -> None:
+    may = allowed("impersonate", "serviceaccounts", SYSTEM, "kustomize-applier")
+
+    assert judged(kustomization(), may=may) is None
+
+
+def test_default_account_of_the_flag_is_asked_for() -> None:
+    locked = Options(default_service_account="default")
+    may = allowed("use", "serviceaccounts", "team", "default")
+
+    assert judged(kustomization(), options=locked) is not None
+    assert judged(kustomization(), options=locked, may=may) is None
+
+
+def test_account_lends_itself() -> None:
+    obj = kustomization(serviceAccountName="robot")
+
+    assert judged(obj, user="system:serviceaccount:team:robot") is None
+    assert judged(obj, user="system:serviceaccount:other:robot") is not None
+    assert judged(obj, user="robot") is not None
+
+
+@pytest.mark.parametrize(
+    ("spec", "may"),
+    [
+        ({"kubeConfig": {"secretRef": {"name": "k"}}}, ("get", "secrets", "k")),
+        ({"kubeConfig": {"configMapRef": {"name": "c"}}}, ("use", "serviceaccounts", "")),
+    ],
+)
+def test_another_cluster_is_lent_likewise(spec: Json, may: tuple[str, str, str]) -> None:
+    verb, resource, name = may
+
+    assert judged(kustomization(**spec)) is not None
+    assert judged(kustomization(**spec), may=allowed(verb, resource, "team", name)) is None
+
+
+def test_one_account_is_not_enough_for_a_config_map_that_may_name_any() -> None:
+    obj = kustomization(kubeConfig={"configMapRef": {"name": "c"}})
+
+    assert judged(obj, may=allowed("use", "serviceaccounts", "team", "robot")) is not None
+
+
+@pytest.mark.parametrize("verb", ["get", "use", "decrypt"])
+def test_keys_are_lent_likewise(verb: str) -> None:
+    decryption = {"provider": "sops", "secretRef": {"name": "keys"}}
+    obj = kustomization(serviceAccountName="robot", decryption=decryption)
+    may = allowed("use", "serviceaccounts", "team", "robot")
+
+    assert judged(obj, may=may) is not None
+    may.allow("alice", verb, "secrets", "team", "keys")
+    assert judged(obj, may=may) is None
+
+
+@pytest.mark.parametrize(
+    "metadata",
+    [
+        {},
+        {"labels": {"a": "b"}},
+        {"finalizers": [], "deletionTimestamp": "2026-01-01T00:00:00Z"},
+    ],
+)
+def test_nobody_is_asked_about_writes_beside_the_spec(metadata: Json) -> None:
+    may = FakeAuthorizer()
+    old = kustomization(metadata={"finalizers": ["finalizers.fluxcd.io"]})
+
+    assert judged(kustomization(metadata=metadata), old, may=may) is None
+    assert may.questions == []
+
+
+def test_pace_is_free_and_content_is_not() -> None:
+    old = kustomization(serviceAccountName="robot")
+
+    assert judged(kustomization(serviceAccountName="robot", suspend=True), old) is None
+    mine = {"sourceRef": {"kind": "GitRepository", "name": "mine"}}
+    assert judged(kustomization(serviceAccountName="robot", **mine), old) is not None
+
+
+def test_namespace_may_require_a_named_account() -> None:
+    may = allowed("impersonate", "serviceaccounts", SYSTEM, "kustomize-applier")
+
+    denial = judged(kustomization(), may=may, labels={REQUIRED: "true"})
+
+    assert denial is not None
+    assert "must be set" in str(denial)
+    assert judged(kustomization(), may=may, labels={REQUIRED: "false"}) is None
+
+
+def test_an_api_server_that_does_not_answer_denies() -> None:
+    may = FakeAuthorizer()
+    may.fail(TransientError("no answer"))
+
+    assert judged(kustomization(serviceAccountName="robot"), may=may) is not None
+
+
+def labelled(
+    new: Json, old: Json | None, *, may: FakeAuthorizer, subresource: str = ""
+) -> PenstockError | None:
+    async def main() -> PenstockError | None:
+        plugin = tenancy.make_labels(admission.services(authorize=may))
+        try:
+            asked = admission.request(new, old=old, subresource=subresource)
+            await admission.admitted(plugin, asked)
+        except PenstockError as error:
+            return error
+        return None
+
+    return asyncio.run(main())
+
+
+@pytest.mark.parametrize("subresource", ["", "status", "finalize"])
+def test_tenant_cannot_relabel_through_any_subresource(subresource: str) -> None:
+    strict, free = namespace(**{REQUIRED: "true"}), namespace()
+
+    denial = labelled(free, strict, may=FakeAuthorizer(), subresource=subresource)
+
+    assert isinstance(denial, DeniedError)
+    assert REQUIRED in str(denial)
+    assert "namespaces.policy.penstock.dev 'team'" in str(denial)
+
+
+def test_who_may_change_policies_may_relabel() -> None:
+    may = FakeAuthorizer()
+    may.allow("alice", "update", "namespaces", "")
+
+    assert labelled(namespace(**{REQUIRED: "true"}), None, may=may) is None
+
+
+def test_other_labels_are_free() -> None:
+    may = FakeAuthorizer()
+
+    assert labelled(namespace(team="b"), namespace(team="a"), may=may) is None
+    assert may.questions == []

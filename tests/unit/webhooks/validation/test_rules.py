@@ -1,0 +1,145 @@
+"""Every rule lets the right through and finds the wrong, with the field and the reason."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from tests.fakes import specs
+from toolkit.objects import Json
+from webhooks.validation import CHECKS, shapes, verdict
+from webhooks.validation.rule import Checks
+
+BY_KIND = {checks.kind.kind: checks for checks in CHECKS}
+
+
+def made(kind: str, spec: Json) -> Json:
+    checks = BY_KIND[kind]
+    namespace = {"namespace": "apps"} if checks.kind.namespaced else {}
+    metadata = {"name": "self", **namespace}
+    body = {**specs.RIGHT[kind], **spec}
+    return {
+        "apiVersion": checks.kind.api_version,
+        "kind": kind,
+        "metadata": metadata,
+        "spec": body,
+    }
+
+
+def found(kind: str, spec: Json) -> list[verdict.Finding]:
+    return verdict.findings(BY_KIND[kind], made(kind, spec))
+
+
+def test_there_is_a_right_spec_of_every_kind() -> None:
+    assert set(specs.RIGHT) == set(BY_KIND)
+
+
+@pytest.mark.parametrize(("kind", "spec"), [*((k, {}) for k in specs.RIGHT), *specs.ALSO_RIGHT])
+def test_what_is_right_is_let_through_without_a_word(kind: str, spec: Json) -> None:
+    assert found(kind, spec) == []
+
+
+@pytest.mark.parametrize(
+    ("kind", "spec", "rule", "field", "words"), specs.REFUSED, ids=lambda value: str(value)[:40]
+)
+def test_what_cannot_work_is_refused(
+    kind: str, spec: Json, rule: str, field: str, words: str
+) -> None:
+    (finding,) = [each for each in found(kind, spec) if each.rule.refuses]
+
+    assert (finding.rule.name, finding.fault.field) == (rule, field)
+    assert words in finding.fault.shown
+
+
+@pytest.mark.parametrize(
+    ("kind", "spec", "rule", "field", "words"), specs.WARNED, ids=lambda value: str(value)[:40]
+)
+def test_what_is_hardly_meant_is_warned_of(
+    kind: str, spec: Json, rule: str, field: str, words: str
+) -> None:
+    (finding,) = found(kind, spec)
+
+    assert not finding.rule.refuses
+    assert (finding.rule.name, finding.fault.field) == (rule, field)
+    assert words in finding.fault.shown
+
+
+def all_rules(checks: Checks[Any]) -> set[str]:
+    return {rule.name for rule in (*shapes.rules(checks), *checks.rules)}
+
+
+def test_every_rule_is_tried() -> None:
+    tried = {case[2] for case in (*specs.REFUSED, *specs.WARNED)}
+
+    assert set().union(*map(all_rules, CHECKS)) - tried == {"patch-target-empty"}
+
+
+def test_an_empty_target_of_old_patches_is_refused() -> None:
+    patch = {"patch": [], "target": {}}
+
+    rules = [each.rule.name for each in found("Kustomization", {"patchesJson6902": [patch]})]
+
+    assert rules == ["patch-target-empty", "deprecated-patches"]
+
+
+def test_a_password_in_a_url_is_not_repeated() -> None:
+    for url in ("https://me:s3cret@git.example.com:x/", "https://me:s3cret@git.example.com/"):
+        told = found("GitRepository", {"url": url})
+        assert told
+        assert "s3cret" not in str([each.fault for each in told])
+    for kind, spec in (
+        ("OCIRepository", {"url": "oci://me:s3cret@registry/x"}),
+        ("HelmRepository", {"url": "oci://me:s3cret@registry/x", "type": "oci"}),
+        ("Bucket", {"endpoint": "https://me:s3cret@minio"}),
+    ):
+        assert found(kind, spec)
+        assert "s3cret" not in str([each.fault for each in found(kind, spec)])
+
+
+def test_what_a_patch_holds_is_not_repeated() -> None:
+    (finding,) = found("Kustomization", {"patches": [{"patch": "data: {password: s3cret"}]})
+
+    assert "it is no YAML in line 2" in finding.fault.why
+    assert "s3cret" not in finding.fault.shown
+
+
+@pytest.mark.parametrize("kind", sorted(specs.RIGHT))
+def test_what_controllers_cannot_read_is_refused(kind: str) -> None:
+    (finding,) = verdict.findings(BY_KIND[kind], {**made(kind, {}), "metadata": {"name": 1}})
+
+    assert finding.rule.name == "unreadable"
+
+
+def test_patterns_are_bounded_in_what_they_take_to_compile() -> None:
+    heavy = {"issuer": r"(\pL|\pN){900}", "subject": "^x$"}
+
+    told = found("OCIRepository", {"verify": {"matchOIDCIdentity": [heavy]}})
+
+    assert "too large" in told[0].fault.why
+
+
+def test_text_that_is_slow_to_parse_is_left_to_the_build() -> None:
+    assert found("Kustomization", {"patches": [{"patch": "a: " + "[" * 20_000}]}) == []
+    assert found("Kustomization", {"patches": [{"patch": "a: b\n" * 200_000}]}) == []
+
+
+def written() -> list[Json]:
+    seeds = Path(__file__).parents[3] / "testdata" / "seeds"
+    every = [obj for path in sorted(seeds.glob("*.yaml")) for obj in _documents(path)]
+    return [obj for obj in every if obj["kind"] in BY_KIND and obj.get("spec")]
+
+
+def _documents(path: Path) -> list[Json]:
+    return [each for each in yaml.safe_load_all(path.read_text()) if isinstance(each, dict)]
+
+
+@pytest.mark.parametrize("seed", written(), ids=lambda obj: f"{obj['kind']}-{obj['metadata']}")
+def test_what_users_of_flux_have_in_git_is_let_in(seed: Json) -> None:
+    checks = BY_KIND[seed["kind"]]
+    converted = {**seed, "apiVersion": checks.kind.api_version}
+
+    refused = [each for each in verdict.findings(checks, converted) if each.rule.refuses]
+
+    # some leave out what the schema demands, in excerpts
+    assert {each.rule.name for each in refused} <= {"unreadable"}

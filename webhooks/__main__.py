@@ -1,0 +1,66 @@
+"""``python -m webhooks [flags]`` serves; ``generate|check`` and ``disarm`` are for its keepers.
+
+- ``generate`` writes ``deploy/base/webhooks``, ``check`` tells what differs;
+- ``disarm [flags]`` deletes the configurations, and has the API server relabel old versions: it
+  then asks nobody. A process that runs arms conversion again.
+"""
+
+import asyncio
+import sys
+from collections.abc import Sequence
+
+from crds import KINDS
+from toolkit.kube import options
+from toolkit.kube.manager import Manager
+from webhooks import arming, component, configuration, definitions, plugins
+
+
+async def run(settings: options.Options) -> None:
+    """Serve until a signal."""
+    async with Manager.open(settings) as manager:
+        await component.start(manager, settings, rows=plugins.PLUGINS)
+        await manager.run()
+
+
+async def disarm(settings: options.Options) -> None:
+    """Delete the webhook configurations, and have nobody asked to convert."""
+    async with Manager.open(settings) as manager:
+        await arming.disarm(manager.client)
+        await definitions.disarm(manager.client, KINDS)
+
+
+def generate() -> int:
+    """Write what is generated."""
+    for name, text in configuration.render(plugins.PLUGINS).items():
+        (configuration.DIRECTORY / name).write_text(text)
+    return 0
+
+
+def check() -> int:
+    """Tell which generated files are stale."""
+    stale = 0
+    for name, text in configuration.render(plugins.PLUGINS).items():
+        path = configuration.DIRECTORY / name
+        if not path.exists() or path.read_text() != text:
+            print(f"{path} is not what `make generate` writes", file=sys.stderr)  # noqa: T201 - a command prints
+            stale = 1
+    return stale
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Do what the first word says; without one, serve."""
+    words = list(sys.argv[1:] if argv is None else argv)
+    match words[:1]:
+        case ["generate"]:
+            return generate()
+        case ["check"]:
+            return check()
+        case ["disarm"]:
+            asyncio.run(disarm(options.parse(words[1:], components=("webhooks",))))
+        case _:
+            asyncio.run(run(options.parse(words, components=("webhooks",))))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

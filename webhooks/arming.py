@@ -1,0 +1,226 @@
+"""Have the API server ask us, from the moment on that we answer, and no longer than we are there.
+
+One replica at a time does this. When it is told that reviews can be answered, it applies the
+configurations with the authority in them. What somebody changes in them is put right at once; a
+configuration that somebody deletes stays deleted until another replica takes over or this one
+starts again, because deleting it is how an administrator gets out of trouble.
+
+Plugins that go by policies are asked only while there is one, so that a cluster without them does
+not depend on us for its pods.
+
+The configurations are owned by the process's ClusterRole, so the garbage collector removes them
+when Penstock is uninstalled; and they are deleted when its namespace is, before its pods go.
+"""
+
+import asyncio
+import base64
+import logging
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Final
+
+import msgspec
+
+from certs import injection
+from toolkit.kube.client import Client
+from toolkit.kube.errors import ApiError, NotFoundError
+from toolkit.kube.informer import Change, Informer
+from toolkit.objects import GroupVersionKind, Json, dig, gvk_of
+from webhooks import configuration, metrics
+from webhooks.configuration import CLUSTER_ROLE, CONFIGURATION, NAME, Target
+from webhooks.plugin import Row
+
+logger = logging.getLogger(__name__)
+
+MANAGER: Final = "penstock-webhook"
+_NAMESPACE: Final = GroupVersionKind("", "v1", "Namespace")
+_ROLE: Final = GroupVersionKind("rbac.authorization.k8s.io", "v1", "ClusterRole")
+_SLICE: Final = GroupVersionKind("discovery.k8s.io", "v1", "EndpointSlice")
+_KINDS: Final = (injection.MUTATING, injection.VALIDATING)
+_PAUSE: Final = 0.5
+_MAX_PAUSE: Final = 30.0
+_PACE: Final = 0.2
+
+
+class Arming:
+    """Keeps the configurations in place while this replica leads."""
+
+    def __init__(
+        self,
+        client: Client,
+        rows: Sequence[Row],
+        target: Target,
+        *,
+        bundle: Callable[[], bytes],
+        ready: Callable[[], Awaitable[None]],
+    ) -> None:
+        self._client = client
+        self._rows = rows
+        self._target = target
+        self._bundle = bundle
+        self._ready = ready
+        self._dirty = asyncio.Event()
+        self._applied: dict[GroupVersionKind, str] = {}
+        self._deleted: set[GroupVersionKind] = set()
+        self._leaving = False
+        self._policies = {row.needed: self._policy(row.needed) for row in rows if row.needed}
+
+    async def run(self) -> None:
+        """Arm, and keep armed until cancelled."""
+        await self._ready()
+        async with asyncio.TaskGroup() as group:
+            for informer in (*self._watched(), *self._policies.values()):
+                group.create_task(informer.run())
+                # What exists counts before anything is written.
+                await informer.wait_synced()
+            self._dirty.set()
+            await self._keep()
+
+    async def _keep(self) -> None:
+        pause = _PAUSE
+        while True:
+            await self._dirty.wait()
+            self._dirty.clear()
+            try:
+                await self._settle()
+                pause = _PAUSE
+                # Whoever keeps changing it back does not make a hot loop of it.
+                await asyncio.sleep(_PACE)
+            except ApiError as exc:
+                logger.error("not armed", extra={"error": str(exc)})  # noqa: TRY400 - one line
+                self._dirty.set()
+                await asyncio.sleep(pause)
+                pause = min(2 * pause, _MAX_PAUSE)
+
+    async def _settle(self) -> None:
+        if self._leaving:
+            await disarm(self._client)
+            return
+        bundle = base64.b64encode(self._bundle()).decode()
+        rows = [row for row in self._rows if self._has_a_say(row)]
+        wanted = configuration.configurations(rows, self._target, bundle=bundle)
+        owner = await self._owner()
+        for obj in wanted:
+            gvk = gvk_of(obj)
+            if gvk in self._deleted:
+                continue
+            obj["metadata"]["ownerReferences"] = owner
+            applied = await self._client.apply(obj, manager=MANAGER)
+            version = str(dig(applied.object, "metadata", "resourceVersion"))
+            if self._applied.get(gvk) != version:
+                logger.info("armed", extra={"configuration": gvk.kind})
+            self._applied[gvk] = version
+            metrics.ARMED.labels(gvk.kind).set(1)
+        for gvk in {*_KINDS} - {gvk_of(obj) for obj in wanted}:
+            await _delete(self._client, gvk)
+
+    def _has_a_say(self, row: Row) -> bool:
+        """Tell whether there is a policy that the plugin goes by, if it goes by policies."""
+        return row.needed is None or bool(self._policies[row.needed].items())
+
+    def _policy(self, gvk: GroupVersionKind) -> Informer[Json]:
+        informer = Informer(self._client, gvk, decode=msgspec.json.decode, metadata_only=True)
+
+        def handle(change: Change[Json]) -> None:
+            if (change.old is None) != (change.new is None):  # the first one, or the last
+                self._dirty.set()
+
+        informer.subscribe(handle)
+        return informer
+
+    async def _owner(self) -> list[Json]:
+        """Return the reference to the ClusterRole; none where it is not installed."""
+        try:
+            role = await self._client.get(_ROLE, CLUSTER_ROLE)
+        except NotFoundError:
+            return []
+        uid = role["metadata"]["uid"]
+        return [
+            {
+                "apiVersion": _ROLE.api_version,
+                "kind": _ROLE.kind,
+                "name": CLUSTER_ROLE,
+                "uid": uid,
+                "blockOwnerDeletion": False,
+            }
+        ]
+
+    def _watched(self) -> list[Informer[Json]]:
+        names = {
+            injection.MUTATING: CONFIGURATION,
+            injection.VALIDATING: CONFIGURATION,
+            _NAMESPACE: self._target.namespace,
+        }
+        informers = [
+            Informer(
+                self._client,
+                gvk,
+                decode=msgspec.json.decode,
+                field_selector=f"metadata.name={name}",
+                metadata_only=True,
+            )
+            for gvk, name in names.items()
+        ]
+        for informer in informers[:-1]:
+            informer.subscribe(self._watching(informer.gvk))
+        informers[-1].subscribe(self._namespace_changed)
+        return informers
+
+    def _watching(self, gvk: GroupVersionKind) -> Callable[[Change[Json]], None]:
+        def handle(change: Change[Json]) -> None:
+            if change.new is None:
+                if gvk in self._applied and not self._leaving:
+                    self._deleted.add(gvk)
+                    metrics.ARMED.labels(gvk.kind).set(0)
+                    logger.error(
+                        "disarmed: somebody deleted the configuration; restart to arm again",
+                        extra={"configuration": gvk.kind},
+                    )
+                return
+            if change.new["metadata"]["resourceVersion"] != self._applied.get(gvk):
+                self._dirty.set()
+
+        return handle
+
+    def _namespace_changed(self, change: Change[Json]) -> None:
+        if change.new is None or dig(change.new, "metadata", "deletionTimestamp"):
+            self._leaving = True
+            self._dirty.set()
+
+
+async def reachable(client: Client, target: Target) -> None:
+    """Wait until the Service leads to a ready replica; a URL leads here anyway."""
+    while not target.url:
+        try:
+            slices = await client.list(
+                _SLICE, target.namespace, label_selector=f"kubernetes.io/service-name={NAME}"
+            )
+        except ApiError as exc:
+            logger.error("endpoints not read", extra={"error": str(exc)})  # noqa: TRY400 - one line
+            slices = []
+        if any(_serves(each) for each in slices):
+            return
+        await asyncio.sleep(_PAUSE)
+
+
+async def disarm(client: Client) -> None:
+    """Delete the configurations; what they guarded is then admitted unseen.
+
+    Raises:
+        ApiError: one could not be deleted.
+    """
+    for gvk in _KINDS:
+        await _delete(client, gvk)
+        metrics.ARMED.labels(gvk.kind).set(0)
+
+
+async def _delete(client: Client, gvk: GroupVersionKind) -> None:
+    try:
+        await client.delete(gvk, CONFIGURATION)
+    except NotFoundError:
+        return
+    logger.info("disarmed", extra={"configuration": gvk.kind})
+
+
+def _serves(endpoints: Json) -> bool:
+    rows = endpoints.get("endpoints") or ()
+    return any(dig(row, "conditions", "ready", default=True) is True for row in rows)

@@ -1,0 +1,81 @@
+"""Ciphertext is not stored by mistake: a Secret that still holds some is refused.
+
+A label that was forgotten, misspelt or patched away would otherwise leave a Secret that looks fine
+and works for nobody. The guard sees the object as it would be stored, also after webhooks that run
+behind ours. It has no selector, because whoever forgets the label would not match one; instead the
+API server itself looks for the marker, so that no other Secret ever depends on this process.
+"""
+
+import base64
+from typing import Final
+
+from toolkit.decrypt import envelope, objects
+from toolkit.decrypt.cipher import MARKER
+from webhooks.plugin import Answer, Cause, Condition, DeniedError, Row, Rule
+from webhooks.request import Request
+from webhooks.services import Services
+
+
+class CiphertextGuard:
+    """Looks at Secrets in which the marker of SOPS was found."""
+
+    @classmethod
+    def make(cls, _: Services) -> "CiphertextGuard":
+        """Need nothing of the process."""
+        return cls()
+
+    async def review(self, request: Request) -> Answer:
+        """Deny what is ciphertext and was not there before."""
+        secret = request.object
+        name = envelope.stray(secret, request.old) if secret is not None else None
+        if secret is None or name is None:
+            return Answer()
+        field = f"data[{name}]"
+        remedy = (
+            f"{_remedy(secret)}, or annotate it with {objects.OPT_OUT}=disabled if ciphertext"
+            " is meant to be stored"
+        )
+        raise DeniedError(
+            f"{request.ref} holds SOPS ciphertext at {field}: {remedy}",
+            causes=(
+                Cause(
+                    reason="FieldValueForbidden", message=f"SOPS ciphertext: {remedy}", field=field
+                ),
+            ),
+        )
+
+
+def _remedy(secret: dict[str, object]) -> str:
+    if envelope.opted_in(secret):
+        return "it was not decrypted; is another admission webhook putting it back"
+    return (
+        f"label it {envelope.LABEL}=true and send the whole encrypted manifest under"
+        f" data.{envelope.CARRIER} (`penstock apply` does)"
+    )
+
+
+def encoded_markers() -> tuple[str, ...]:
+    """Return what base64 makes of the marker, for each of the three places where it may begin."""
+    found = []
+    for shift in range(3):
+        text = base64.b64encode(b"\0" * shift + MARKER.encode()).decode()
+        first, last = -(-8 * shift // 6), 8 * (shift + len(MARKER)) // 6
+        found.append(text[first:last])
+    return tuple(found)
+
+
+_FOUND: Final = " || ".join(f"object.data[k].contains('{text}')" for text in encoded_markers())
+
+ROW: Final = Row(
+    name="ciphertextguard",
+    rules=(Rule(groups=("",), versions=("v1",), resources=("secrets",)),),
+    make=CiphertextGuard.make,
+    # The condition lets everything pass that a cluster needs to start.
+    everywhere=True,
+    conditions=(
+        Condition(
+            name="holds-ciphertext",
+            expression=f"has(object.data) && object.data.exists(k, {_FOUND})",
+        ),
+    ),
+)

@@ -1,0 +1,118 @@
+"""The webhook process: its certificates, its plugins, its port, and the API server told of them.
+
+It is ready as soon as it listens with a certificate. That does not wait for the caches of plugins:
+they may hold objects in old versions, which only this process can convert. A request waits for the
+caches of its plugin instead, and the configurations are armed when all are complete.
+"""
+
+import asyncio
+import dataclasses
+import datetime as dt
+import logging
+from collections.abc import Iterable, Sequence
+from typing import Any, Final
+
+from certs.injection import Injector
+from certs.keeper import Keeper
+from certs.rotation import Terms
+from certs.serving import Serving
+from crds import KINDS
+from toolkit.kube.manager import Manager
+from toolkit.kube.migration import Migration
+from toolkit.kube.options import Options
+from webhooks import arming, services
+from webhooks.arming import Arming
+from webhooks.configuration import NAME, Target
+from webhooks.conversion import Conversions
+from webhooks.definitions import Definitions
+from webhooks.listener import Listener
+from webhooks.plugin import Row
+from webhooks.server import Endpoint, Entry, Reviews
+from webhooks.services import Cache, Caches, Services
+from webhooks.turns import Turns
+
+logger = logging.getLogger(__name__)
+
+_PATIENCE: Final = 15.0
+
+
+async def start(manager: Manager, options: Options, *, rows: Sequence[Row]) -> None:
+    """Wire everything into the manager."""
+    target = Target(namespace=manager.namespace, url=options.webhook_url.rstrip("/"))
+    shared, caches = await services.start(manager, options), Caches(manager.client)
+    entries = {row.name: _entry(row, shared, caches, options) for row in rows}
+    for informer in caches.informers:
+        manager.add_service(informer.run)
+
+    injector, serving = Injector(manager.client, NAME), Serving()
+    keeper = Keeper(
+        manager.client,
+        namespace=manager.namespace,
+        name=NAME,
+        hosts=target.hosts,
+        injector=injector,
+        serving=serving,
+        terms=_terms(options),
+    )
+    manager.add_service(keeper.run)
+    manager.add_service(injector.watch)
+    manager.add_elected(injector.keep, lease=NAME)
+
+    listener = Listener(
+        Endpoint(Reviews(entries), convert=Conversions(KINDS).convert),
+        serving,
+        address=options.webhook_addr,
+        certificate=keeper.wait_ready,
+        grace=options.graceful_shutdown_timeout,
+    )
+    manager.add_informer(listener)
+
+    async def answering() -> None:
+        await listener.wait_synced()
+        await arming.reachable(manager.client, target)
+
+    async def complete() -> None:
+        await answering()
+        await _complete(caches.informers)
+
+    client, bundle = manager.client, lambda: keeper.bundle
+    for work in (
+        Definitions(client, KINDS, target, bundle=bundle, ready=answering).run,
+        Arming(client, rows, target, bundle=bundle, ready=complete).run,
+        # Reads what is stored in old versions, so it waits for conversion by itself.
+        Migration(client, KINDS).run,
+    ):
+        manager.add_elected(work, lease=NAME)
+
+
+def _entry(row: Row, shared: Services, caches: Caches, options: Options) -> Entry:
+    asked: list[Cache[Any]] = []
+    plugin = row.make(dataclasses.replace(shared, watch=caches.watching(asked)))
+    places = options.webhook_concurrent
+    return Entry(
+        row=row,
+        plugin=plugin,
+        turns=Turns(places=places, waiting=8 * places),
+        caches=tuple(asked),
+    )
+
+
+def _terms(options: Options) -> Terms:
+    return Terms(
+        authority=dt.timedelta(seconds=options.certificate_authority_lifetime),
+        leaf=dt.timedelta(seconds=options.certificate_lifetime),
+        overlap=dt.timedelta(seconds=options.certificate_overlap),
+    )
+
+
+async def _complete(caches: Iterable[Any]) -> None:
+    """Wait for the caches, and name those that do not come."""
+    for cache in caches:
+        while not cache.synced:
+            try:
+                async with asyncio.timeout(_PATIENCE):
+                    await cache.wait_synced()
+            except TimeoutError:
+                logger.error(  # noqa: TRY400 - one line
+                    "not armed yet: a cache is not complete", extra={"kind": str(cache.gvk)}
+                )

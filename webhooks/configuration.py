@@ -1,0 +1,281 @@
+"""The webhook configurations and the RBAC, made from ``PLUGINS``.
+
+``python -m webhooks generate|check`` writes them to ``deploy/base/webhooks``: the RBAC to be
+installed, the configurations to be read. Those are applied by the process itself, once it serves
+(``arming``): installed before that, they would refuse what they match until it does.
+
+What a rule does not say is narrow by default. Outside Penstock's own kinds nothing is matched in
+the namespaces that a cluster needs to start and to heal, and nothing that keeps it alive: leases,
+events, reviews of tokens and access. What the garbage collector and the namespace controller
+delete, and updates of objects on their way out that change nothing but metadata and status, are
+never matched: finalizers can always go, and so can namespaces.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+import yaml
+
+from certs import injection, keeper
+from crds import KINDS
+from toolkit.kube import migration, rbac
+from toolkit.objects import GroupVersionKind, Json
+from webhooks.plugin import Condition, Row, Rule
+
+NAME: Final = "webhook"
+"""The Deployment, the Service, the account, the lease, the certificates."""
+CONFIGURATION: Final = "penstock"
+DOMAIN: Final = "admission.penstock.dev"
+DIRECTORY: Final = Path(__file__).parent.parent / "deploy" / "base" / "webhooks"
+CLUSTER_ROLE: Final = f"penstock-{NAME}"
+API_SERVICES: Final = ("v1alpha1.gitops.penstock.dev",)
+
+_HEADER: Final = "# Generated from webhooks.plugins.PLUGINS by `make generate`; do not edit.\n"
+_READ: Final = (
+    "# Not to be applied: the process applies them, with its authority, as soon as it serves.\n"
+)
+_EXEMPT: Final = ("kube-system", "kube-node-lease")
+_OURS: Final = frozenset(kind.group for kind in KINDS)
+
+_COLLECTOR: Final = (
+    "request.userInfo.username in ['system:serviceaccount:kube-system:generic-garbage-collector',"
+    " 'system:serviceaccount:kube-system:namespace-controller', 'system:kube-controller-manager']"
+)
+COLLECTION: Final = Condition("not-collected", f"request.operation != 'DELETE' || !({_COLLECTOR})")
+"""False where the cluster clears away what nobody wants any more."""
+REMOVAL: Final = Condition(
+    name="not-a-removal",
+    expression=(
+        "request.operation != 'UPDATE'"
+        f" || (!has(oldObject.metadata.deletionTimestamp) && !({_COLLECTOR}))"
+        " || !object.all(k, k in ['metadata', 'status']"
+        " || (k in oldObject && object[k] == oldObject[k]))"
+        " || !oldObject.all(k, k in object || k == 'status')"
+    ),
+)
+"""False where an object on its way out changes nothing but metadata and status."""
+VITAL: Final = Condition(
+    name="not-vital",
+    expression=(
+        "!(request.resource.group in ['authentication.k8s.io', 'authorization.k8s.io',"
+        " 'certificates.k8s.io', 'coordination.k8s.io', 'events.k8s.io'])"
+        " && !(request.resource.group == '' && (request.resource.resource == 'events'"
+        " || has(request.subResource) && request.subResource == 'token'))"
+    ),
+)
+"""Added to rules that name no group or no resource."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Target:
+    """Where API servers find the process: a Service of its namespace, or a URL."""
+
+    namespace: str
+    url: str = ""
+
+    @property
+    def hosts(self) -> tuple[str, ...]:
+        """Return the names and addresses that the certificate must be for."""
+        service = f"{NAME}.{self.namespace}"
+        local = ("localhost", "127.0.0.1") if self.url else ()
+        return (f"{service}.svc", f"{service}.svc.cluster.local", service, *local)
+
+    def client_config(self, path: str, bundle: str = "") -> Json:
+        """Return a ``WebhookClientConfig``; ``bundle`` is PEM in base64."""
+        service: Json = {"name": NAME, "namespace": self.namespace, "path": path, "port": 443}
+        where: Json = {"url": f"{self.url}{path}"} if self.url else {"service": service}
+        return where | ({"caBundle": bundle} if bundle else {})
+
+
+def configurations(rows: Sequence[Row], target: Target, *, bundle: str = "") -> list[Json]:
+    """Return the configurations that these plugins need; one without webhooks is left out."""
+    return [
+        _configuration(kind, [_webhook(row, target, bundle) for row in chosen])
+        for kind, chosen in (
+            (injection.MUTATING, [row for row in rows if row.mutating]),
+            (injection.VALIDATING, [row for row in rows if not row.mutating]),
+        )
+        if chosen
+    ]
+
+
+def permissions(rows: Sequence[Row]) -> tuple[rbac.Rule, ...]:
+    """Return what the process may do on the whole cluster."""
+    migrating = migration.permissions(KINDS)
+    every = (*_PERMISSIONS, *migrating, *(rule for row in rows for rule in row.permissions))
+    return tuple(dict.fromkeys(every))
+
+
+def render(rows: Sequence[Row]) -> dict[str, str]:
+    """Return name and content of what is generated."""
+    rights = [
+        rbac.service_account(NAME),
+        *rbac.granted("ClusterRole", NAME, permissions(rows)),
+        *rbac.granted("Role", NAME, _NAMESPACE_PERMISSIONS),
+    ]
+    read = configurations(rows, Target(namespace=rbac.NAMESPACE))
+    return {
+        "rbac.yaml": _HEADER + yaml.safe_dump_all(rights, sort_keys=False),
+        "configurations.yaml": _HEADER + _READ + yaml.safe_dump_all(read, sort_keys=False),
+    }
+
+
+def _configuration(kind: GroupVersionKind, webhooks: list[Json]) -> Json:
+    body = rbac.manifest(kind.api_version, kind.kind, CONFIGURATION, namespaced=False)
+    body["metadata"]["labels"][injection.LABEL] = NAME
+    return body | {"webhooks": webhooks}
+
+
+def _webhook(row: Row, target: Target, bundle: str) -> Json:
+    body: Json = {
+        "name": f"{row.name}.{DOMAIN}",
+        "admissionReviewVersions": ["v1"],
+        "clientConfig": target.client_config(f"/admit/{row.name}", bundle),
+        "rules": [_rule(rule) for rule in _resolved(row.rules)],
+        "matchPolicy": "Equivalent",
+        "matchConditions": [
+            {"name": each.name, "expression": each.expression} for each in _conditions(row)
+        ],
+        "namespaceSelector": _namespaces(row, target),
+        "objectSelector": row.object_selector or {},
+        "failurePolicy": "Ignore" if row.fail_open else "Fail",
+        "sideEffects": "None",
+        "timeoutSeconds": row.timeout,
+    }
+    if row.mutating:
+        body["reinvocationPolicy"] = "IfNeeded" if row.reinvocation else "Never"
+    return body
+
+
+def _rule(rule: Rule) -> Json:
+    return {
+        "apiGroups": list(rule.groups),
+        "apiVersions": list(rule.versions),
+        "resources": list(rule.resources),
+        "operations": list(rule.operations),
+        "scope": rule.scope,
+    }
+
+
+def _resolved(rules: Sequence[Rule]) -> Iterator[Rule]:
+    """Yield the rules with the stored version where they name none for kinds of ours.
+
+    A rule for every version would get each object as it was written; one for a single version gets
+    it converted to that (``matchPolicy: Equivalent``).
+    """
+    for rule in rules:
+        if rule.versions != ("*",) or not _OURS.issuperset(rule.groups):
+            yield rule
+            continue
+        for group in rule.groups:
+            for version, resources in _versions(group, rule.resources).items():
+                yield Rule(
+                    groups=(group,),
+                    versions=(version,),
+                    resources=resources,
+                    operations=rule.operations,
+                    scope=rule.scope,
+                )
+
+
+def _versions(group: str, resources: Sequence[str]) -> dict[str, tuple[str, ...]]:
+    """Return the resources of a group by the version in which they are stored."""
+    found: dict[str, tuple[str, ...]] = {}
+    for kind in KINDS:
+        if kind.group != group:
+            continue
+        for each in resources:
+            plural, _, subresource = each.partition("/")
+            if plural in {kind.plural, "*"}:
+                resource = f"{kind.plural}/{subresource}" if subresource else kind.plural
+                found[kind.version] = (*found.get(kind.version, ()), resource)
+    return found
+
+
+def _conditions(row: Row) -> Iterator[Condition]:
+    # The cheapest first; all are evaluated in the API server.
+    if any("*" in rule.groups or _any(rule) for rule in row.rules):
+        yield VITAL
+    if any("DELETE" in rule.operations for rule in row.rules):
+        yield COLLECTION
+    if any("UPDATE" in rule.operations for rule in row.rules):
+        yield REMOVAL
+    yield from row.conditions
+
+
+def _any(rule: Rule) -> bool:
+    return not _OURS.issuperset(rule.groups) and any("*" in each for each in rule.resources)
+
+
+def _namespaces(row: Row, target: Target) -> Json:
+    selector = dict(row.namespace_selector or {})
+    ours = all(_OURS.issuperset(rule.groups) for rule in row.rules)
+    if row.everywhere or ours:
+        return selector
+    exempt: Json = {
+        # Set by the API server itself, and refused to everybody else.
+        "key": "kubernetes.io/metadata.name",
+        "operator": "NotIn",
+        "values": sorted({*_EXEMPT, target.namespace}),
+    }
+    return selector | {"matchExpressions": [*selector.get("matchExpressions", ()), exempt]}
+
+
+_REGISTRATIONS: Final = ("validatingwebhookconfigurations", "mutatingwebhookconfigurations")
+_PERMISSIONS: Final = (
+    # Arming, and the authority in what API servers trust.
+    rbac.Rule(
+        groups=("admissionregistration.k8s.io",),
+        resources=_REGISTRATIONS,
+        verbs=("list", "watch"),
+    ),
+    rbac.Rule(
+        groups=("admissionregistration.k8s.io",),
+        resources=_REGISTRATIONS,
+        verbs=("get", "create", "patch", "delete"),
+        names=(CONFIGURATION,),
+    ),
+    rbac.Rule(
+        groups=("apiextensions.k8s.io",),
+        resources=("customresourcedefinitions",),
+        verbs=("list", "watch"),
+    ),
+    rbac.Rule(
+        groups=("apiextensions.k8s.io",),
+        resources=("customresourcedefinitions",),
+        verbs=("get", "patch"),
+        names=tuple(sorted(kind.crd_name for kind in KINDS)),
+    ),
+    rbac.Rule(
+        groups=("apiregistration.k8s.io",), resources=("apiservices",), verbs=("list", "watch")
+    ),
+    rbac.Rule(
+        groups=("apiregistration.k8s.io",),
+        resources=("apiservices",),
+        verbs=("get", "patch"),
+        names=API_SERVICES,
+    ),
+    # The owner of the configurations: they go when it goes.
+    rbac.Rule(
+        groups=("rbac.authorization.k8s.io",),
+        resources=("clusterroles",),
+        verbs=("get",),
+        names=(CLUSTER_ROLE,),
+    ),
+    rbac.Rule(groups=("",), resources=("namespaces",), verbs=("get", "list", "watch")),
+    # What requesters may do is asked for, never assumed.
+    rbac.Rule(
+        groups=("authorization.k8s.io",), resources=("subjectaccessreviews",), verbs=("create",)
+    ),
+)
+_NAMESPACE_PERMISSIONS: Final = (
+    *keeper.permissions(NAME),
+    rbac.Rule(
+        groups=("coordination.k8s.io",),
+        resources=("leases",),
+        verbs=("get", "create", "update"),
+    ),
+    rbac.Rule(groups=("discovery.k8s.io",), resources=("endpointslices",), verbs=("list",)),
+)

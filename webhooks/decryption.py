@@ -1,0 +1,259 @@
+"""Encrypted Secrets are decrypted as they enter: carriers become what their document holds.
+
+The answer to a write shows the requester what was decrypted, and a dry-run writes nothing but
+answers just the same. So whoever may send ciphertext here may read it, and everything below is
+about who that is. The steps of ``review`` are numbered.
+
+1. The Secret opts in with a label; ``ciphertextguard`` refuses ciphertext without it.
+2. Without a document in it, a labelled Secret keeps its data: only a new document changes them.
+3. Keys live in Secrets of the namespace of the Secret to decrypt, or of the Kustomization that
+   vouches for the request and names them in ``spec.decryption``. Nobody else's keys are tried.
+4. The requester needs the verb ``decrypt`` on those Secrets; the word of the Kustomization is
+   enough, because only our controllers can set the claim, and it is read again before it counts.
+5. Decrypted in a thread, MAC verified; without a Kustomization, the document must have been made
+   for this very Secret.
+
+Nothing is kept between requests. Neither keys nor values reach logs, messages, audit annotations.
+"""
+
+import asyncio
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from crds import KUSTOMIZATION
+from toolkit.decrypt import envelope
+from toolkit.decrypt.envelope import Opened
+from toolkit.decrypt.errors import DecryptionError
+from toolkit.decrypt.keyring import KeyRing
+from toolkit.kube import impersonation
+from toolkit.kube.client import Client
+from toolkit.kube.errors import NotFoundError
+from toolkit.kube.rbac import Rule as Permission
+from toolkit.kube.secrets import SECRET, Secrets
+from toolkit.objects import GroupVersionKind, Json, ObjectKey, dig
+from webhooks.authorizer import Authorizer
+from webhooks.plugin import Answer, DeniedError, Row, Rule
+from webhooks.request import Request
+from webhooks.services import Services
+
+VERB: Final = "decrypt"
+"""What the requester must be allowed on the Secrets that hold the keys."""
+
+MAX_KEY_SECRETS: Final = 16
+"""Labelled key Secrets of one namespace that are tried."""
+
+APPLIER: Final = "kustomize-applier"
+"""Account of the install namespace that applies Kustomizations which name none."""
+
+
+class Decryption:
+    """Decrypts one Secret a request."""
+
+    def __init__(
+        self, *, client: Client, secrets: Secrets, authorize: Authorizer, namespace: str
+    ) -> None:
+        self._client = client
+        self._secrets = secrets
+        self._authorize = authorize
+        self._namespace = namespace
+
+    @classmethod
+    def make(cls, services: Services) -> "Decryption":
+        """Take what is needed of the process."""
+        return cls(
+            client=services.client,
+            secrets=services.secrets,
+            authorize=services.authorize,
+            namespace=services.namespace,
+        )
+
+    async def review(self, request: Request) -> Answer:
+        """Fill the Secret, or deny."""
+        # 1. Is it asked for?
+        secret = request.object
+        if secret is None or not envelope.opted_in(secret):
+            return _forgotten(secret)
+
+        # 2. Is there anything to decrypt?
+        if not envelope.carries(secret):
+            return _kept(request, secret)
+
+        # 3. and 4. Whose keys, and may this requester use them?
+        voucher = await self._voucher(request)
+        names = (voucher.keys,) if voucher else await self._permitted(request, secret)
+        namespace = voucher.key.namespace if voucher else request.namespace
+        held = [await self._read(namespace, name) for name in names]
+
+        # 5. Decrypt.
+        named = {**secret, "metadata": {**secret["metadata"], "namespace": request.namespace}}
+        try:
+            opened = await asyncio.to_thread(_open, named, held, bound=voucher is None)
+        except DecryptionError as error:
+            raise DeniedError(f"cannot decrypt {request.ref}: {error}") from None
+        audit = {
+            "document": opened.annotations[envelope.DOCUMENT],
+            "keys": ",".join(f"{namespace}/{name}" for name in names),
+            "vouched-by": f"Kustomization/{voucher.key}" if voucher else "",
+        }
+        filled = envelope.filled(secret, opened)
+        return Answer(object=filled, audit={key: text for key, text in audit.items() if text})
+
+    async def _voucher(self, request: Request) -> "_Voucher | None":
+        """Return the Kustomization on whose behalf this is written, if it decrypts.
+
+        The claim is only a name. What it may lend is what the object says now: its own key Secret,
+        to the account that it applies as, on this cluster.
+        """
+        claims = request.user.extra.get(f"{impersonation.PREFIX}applier", ())
+        if len(claims) != 1 or not claims[0].startswith("Kustomization/"):
+            return None
+        namespace, _, name = claims[0].removeprefix("Kustomization/").partition("/")
+        try:
+            obj = await self._client.get(_KUSTOMIZATION, name, namespace)
+        except NotFoundError:
+            return None
+        keys = dig(obj, "spec", "decryption", "secretRef", "name", default="")
+        if not keys or dig(obj, "spec", "kubeConfig") or not self._acts_as(request, obj):
+            return None
+        return _Voucher(ObjectKey(namespace, name), keys)
+
+    def _acts_as(self, request: Request, obj: Json) -> bool:
+        """Tell whether the requester is an account that this Kustomization applies as."""
+        user = request.user.name
+        namespace = dig(obj, "metadata", "namespace", default="")
+        name = dig(obj, "spec", "serviceAccountName", default="")
+        if name:
+            return user == impersonation.service_account(namespace, name)
+        default = impersonation.service_account(self._namespace, APPLIER)
+        return user == default or user.startswith(impersonation.service_account(namespace, ""))
+
+    async def _permitted(self, request: Request, secret: Json) -> tuple[str, ...]:
+        """Return the key Secrets of the namespace that the requester may decrypt with.
+
+        One text for all who may not, whatever there is: it tells nothing about other people's keys.
+        """
+        named = dig(secret, "metadata", "annotations", envelope.KEYS_FROM, default="")
+        names = (named,) if named else await self._labelled(request.namespace)
+        allowed = [
+            name
+            for name in names
+            if await self._authorize.allowed(
+                request.user,
+                verb=VERB,
+                group="",
+                resource="secrets",
+                namespace=request.namespace,
+                name=name,
+            )
+        ]
+        if not allowed:
+            which = f"Secret '{named}'" if named else "any key"
+            raise DeniedError(
+                f"{request.ref} is encrypted, and user '{request.user.name}' may not decrypt with"
+                f" {which} of namespace '{request.namespace}': it takes the verb '{VERB}' on a"
+                f" Secret there that holds keys and has the label {envelope.KEYS_LABEL}=true, or"
+                f" is named by the annotation {envelope.KEYS_FROM}"
+            )
+        return tuple(allowed)
+
+    async def _labelled(self, namespace: str) -> tuple[str, ...]:
+        selector = f"{envelope.KEYS_LABEL}={envelope.ENABLED}"
+        found = await self._client.list(SECRET, namespace, label_selector=selector)
+        if len(found) > MAX_KEY_SECRETS:
+            raise DeniedError(
+                f"namespace '{namespace}' has more than {MAX_KEY_SECRETS} Secrets with the label"
+                f" {envelope.KEYS_LABEL}; name one with the annotation {envelope.KEYS_FROM}"
+            )
+        return tuple(sorted(obj["metadata"]["name"] for obj in found))
+
+    async def _read(self, namespace: str, name: str) -> Mapping[str, bytes]:
+        return await self._secrets.read(namespace, name, reason="Forbidden")
+
+
+@dataclass(frozen=True, slots=True)
+class _Voucher:
+    """A Kustomization that stands in for the document's name, and the Secret with its keys."""
+
+    key: ObjectKey
+    keys: str
+
+
+_KUSTOMIZATION: Final = GroupVersionKind(*KUSTOMIZATION.gvk)
+
+
+def _open(secret: Json, held: list[Mapping[str, bytes]], *, bound: bool) -> Opened:
+    keys = KeyRing.from_secret(_together(held))
+    if envelope.CARRIER in secret["data"]:
+        return envelope.open_carrier(secret, keys, bound=bound)
+    if bound:
+        raise DecryptionError(
+            "SOPS documents as values name no Secret, so only a Kustomization may send them;"
+            " encrypt the manifest as a whole"
+        )
+    return envelope.open_values(secret, keys)
+
+
+def _together(held: list[Mapping[str, bytes]]) -> dict[str, bytes]:
+    """Return the entries of all Secrets; where names are the same, both count."""
+    merged: dict[str, bytes] = {}
+    for number, data in enumerate(held):
+        merged |= {f"{number}.{key}" if key in merged else key: data[key] for key in data}
+    return merged
+
+
+def _kept(request: Request, secret: Json) -> Answer:
+    """Let a Secret without a document pass if its data are those that were decrypted before."""
+    old = request.old
+    if not envelope.opted_in(old) or old is None:
+        raise DeniedError(
+            f"{request.ref} has the label {envelope.LABEL} but no SOPS document: put the encrypted"
+            f" manifest under data.{envelope.CARRIER} (`penstock apply` does), or remove the label"
+        )
+    if (secret.get("data") or {}) != (old.get("data") or {}):
+        raise DeniedError(
+            f"{request.ref} holds what its SOPS document decrypts to: change the document,"
+            f" or remove the label {envelope.LABEL}"
+        )
+    before = dig(old, "metadata", "annotations", default={})
+    kept = {name: before[name] for name in _NOTES if name in before}
+    notes = dig(secret, "metadata", "annotations", default={})
+    if kept == {name: notes[name] for name in _NOTES if name in notes}:
+        return Answer()
+    return Answer(object=_noted(secret, kept))
+
+
+def _forgotten(secret: Json | None) -> Answer:
+    """Take our annotations off a Secret that is no longer ours."""
+    notes = dig(secret or {}, "metadata", "annotations", default={})
+    if secret is None or not any(name in notes for name in _NOTES):
+        return Answer()
+    return Answer(object=_noted(secret, {}))
+
+
+_NOTES: Final = (envelope.DOCUMENT, envelope.RECIPIENTS)
+
+
+def _noted(secret: Json, ours: Mapping[str, str]) -> Json:
+    metadata = secret["metadata"]
+    notes = {k: v for k, v in (metadata.get("annotations") or {}).items() if k not in _NOTES}
+    return {**secret, "metadata": {**metadata, "annotations": {**notes, **ours}}}
+
+
+ROW: Final = Row(
+    name="decryption",
+    mutating=True,
+    rules=(Rule(groups=("",), versions=("v1",), resources=("secrets",)),),
+    make=Decryption.make,
+    object_selector={"matchLabels": {envelope.LABEL: envelope.ENABLED}},
+    # A Secret that asks for it is never stored encrypted, wherever it is.
+    everywhere=True,
+    permissions=(
+        # The keys, which nobody else needs to read.
+        Permission(groups=("",), resources=("secrets",), verbs=("get", "list")),
+        # What vouches for whom.
+        Permission(
+            groups=(KUSTOMIZATION.group,), resources=(KUSTOMIZATION.plural,), verbs=("get",)
+        ),
+    ),
+)

@@ -1,0 +1,196 @@
+"""Have the API server ask us to convert, from the moment on that we answer.
+
+A CRD says who converts between its versions (``spec.conversion``), and as applied says nobody: then
+the API server relabels objects, which is right for all versions but a few (``crds.manifest``). One
+replica at a time sets it, with the authority to trust; ``certs.injection`` keeps that current. What
+somebody changes in it is put right; applying the CRDs again leaves it alone.
+
+Only kinds whose versions need it are touched, so that for all others no old version depends on this
+process. Objects in the stored version never do: the API server reads and writes them unasked. When
+Penstock's namespace is deleted the API server is told to relabel again, before the pods go.
+"""
+
+import asyncio
+import base64
+import logging
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Any, Final
+
+import msgspec
+from msgspec import Struct
+
+from certs import injection
+from crds import manifest
+from crds.kind import Kind
+from toolkit.kube.client import Client
+from toolkit.kube.errors import ApiError, NotFoundError
+from toolkit.kube.informer import Change, Informer
+from toolkit.objects import GroupVersionKind, Json, dig
+from webhooks.configuration import NAME, Target
+
+logger = logging.getLogger(__name__)
+
+PATH: Final = "/convert"
+MANAGER: Final = "penstock-webhook"
+_SELECTOR: Final = "app.kubernetes.io/part-of=flux"
+_NAMESPACE: Final = GroupVersionKind("", "v1", "Namespace")
+_PAUSE: Final = 0.5
+_MAX_PAUSE: Final = 30.0
+_PACE: Final = 0.2
+
+
+class Definitions:
+    """Keeps ``spec.conversion`` in place while this replica leads."""
+
+    def __init__(
+        self,
+        client: Client,
+        kinds: Sequence[Kind[Struct]],
+        target: Target,
+        *,
+        bundle: Callable[[], bytes],
+        ready: Callable[[], Awaitable[None]],
+    ) -> None:
+        self._client = client
+        self._kinds = kinds
+        self._names = {kind.crd_name for kind in kinds if kind.converted}
+        self._target = target
+        self._bundle = bundle
+        self._ready = ready
+        self._dirty = asyncio.Event()
+        self._leaving = False
+        self._namespace = Informer(
+            client,
+            _NAMESPACE,
+            decode=msgspec.json.decode,
+            field_selector=f"metadata.name={target.namespace}",
+            metadata_only=True,
+        )
+        self._namespace.subscribe(self._namespace_changed)
+        self._definitions = Informer(
+            client,
+            injection.DEFINITION,
+            decode=_DECODER.decode,
+            label_selector=_SELECTOR,
+        )
+        self._definitions.subscribe(self._changed)
+
+    async def run(self) -> None:
+        """Arm, and keep armed until cancelled."""
+        await self._ready()
+        async with asyncio.TaskGroup() as group:
+            group.create_task(self._definitions.run())
+            group.create_task(self._namespace.run())
+            await self._definitions.wait_synced()
+            await self._namespace.wait_synced()
+            self._dirty.set()
+            await self._keep()
+
+    async def _keep(self) -> None:
+        pause = _PAUSE
+        while True:
+            await self._dirty.wait()
+            self._dirty.clear()
+            try:
+                await self._settle()
+                pause = _PAUSE
+                # Whoever keeps changing it back does not make a hot loop of it.
+                await asyncio.sleep(_PACE)
+            except ApiError as exc:
+                logger.error("conversion not armed", extra={"error": str(exc)})  # noqa: TRY400 - one line
+                self._dirty.set()
+                await asyncio.sleep(pause)
+                pause = min(2 * pause, _MAX_PAUSE)
+
+    async def _settle(self) -> None:
+        if self._leaving:
+            await disarm(self._client, self._kinds)
+            return
+        for key, found in list(self._definitions.items().items()):
+            if key.name in self._names and not self._asked(found):
+                await self._arm(key.name)
+
+    def _asked(self, found: "_Definition") -> bool:
+        """Tell whether the API server asks us; which authority it trusts is the injector's."""
+        held = found.spec.conversion.webhook
+        if found.spec.conversion.strategy != "Webhook" or held is None:
+            return False
+        wanted = self._target.client_config(PATH)
+        config = {key: value for key, value in held.client_config.items() if key != "caBundle"}
+        return (
+            config == wanted
+            and bool(held.client_config.get("caBundle"))
+            and found.metadata.labels.get(injection.LABEL) == NAME
+        )
+
+    async def _arm(self, name: str) -> None:
+        bundle = base64.b64encode(self._bundle()).decode()
+        config = {"service": None, "url": None} | self._target.client_config(PATH, bundle)
+        body = {
+            "metadata": {"labels": {injection.LABEL: NAME}},
+            "spec": {"conversion": manifest.conversion(config)},
+        }
+        try:
+            await _patch(self._client, name, body)
+        except NotFoundError:
+            return
+        logger.info("conversion armed", extra={"definition": name})
+
+    def _changed(self, change: "Change[_Definition]") -> None:
+        if change.new is not None and not self._leaving and not self._asked(change.new):
+            self._dirty.set()
+
+    def _namespace_changed(self, change: Change[Json]) -> None:
+        if change.new is None or dig(change.new, "metadata", "deletionTimestamp"):
+            self._leaving = True
+            self._dirty.set()
+
+
+async def disarm(client: Client, kinds: Sequence[Kind[Struct]]) -> None:
+    """Have the API server relabel objects, asking nobody; for when this process goes for good.
+
+    Raises:
+        ApiError: a definition could not be changed.
+    """
+    for kind in kinds:
+        if kind.converted:
+            try:
+                await _patch(client, kind.crd_name, _NOBODY)
+            except NotFoundError:
+                continue
+            logger.info("conversion disarmed", extra={"definition": kind.crd_name})
+
+
+_NOBODY: Final[Json] = {
+    "metadata": {"labels": {injection.LABEL: None}},
+    "spec": {"conversion": {"strategy": "None", "webhook": None}},
+}
+
+
+async def _patch(client: Client, name: str, body: Json) -> None:
+    await client.patch(injection.DEFINITION, name, "", body, strategy="merge", manager=MANAGER)
+
+
+class _Meta(Struct):
+    labels: dict[str, str] = {}
+
+
+class _Webhook(Struct, rename="camel"):
+    client_config: dict[str, Any] = {}
+
+
+class _Conversion(Struct):
+    strategy: str = "None"
+    webhook: _Webhook | None = None
+
+
+class _Spec(Struct):
+    conversion: _Conversion = msgspec.field(default_factory=_Conversion)
+
+
+class _Definition(Struct):
+    metadata: _Meta
+    spec: _Spec
+
+
+_DECODER: Final = msgspec.json.Decoder(_Definition)

@@ -1,0 +1,191 @@
+"""The plugin that tells what an author may have overlooked.
+
+1. What a spec names and does not exist, or a Secret that lacks what is needed of it.
+2. Another Kustomization that builds the very same, so that both would own one set of objects.
+
+It tells nobody what they could not find out: of an object that the requester may not ``get`` it
+says nothing, be it there or not. It refuses nothing: an error, or too little time, means silence,
+and requests pass while no replica answers. Appliers are not told, because nobody would read it.
+"""
+
+import asyncio
+import contextlib
+import itertools
+from collections import defaultdict
+from collections.abc import Iterator, Mapping
+from typing import Any, Final, Self
+
+import msgspec
+
+from crds import KUSTOMIZATION
+from toolkit.errors import PenstockError
+from toolkit.kube import impersonation, rbac
+from toolkit.kube.errors import NotFoundError
+from toolkit.kube.informer import Change
+from toolkit.kube.secrets import SECRET
+from toolkit.objects import GroupVersionKind, Json, ObjectKey, key_of
+from webhooks.hints import mentions, shapes
+from webhooks.hints.mentions import Mention
+from webhooks.plugin import Answer, Condition, Row
+from webhooks.request import Request
+from webhooks.services import Cache, Services
+from webhooks.validation import CHECKS, circles
+from webhooks.validation.admission import CHANGED, RULES, applied, concerned
+from webhooks.validation.circles import Seen
+from webhooks.validation.rule import Checks
+from webhooks.validation.verdict import LONGEST_WARNING
+
+_BY_KIND: Final = {checks.kind.gvk[::2]: checks for checks in CHECKS}
+_KUSTOMIZATION: Final = GroupVersionKind(*KUSTOMIZATION.gvk)
+_MOST: Final = 12
+"""Objects that one request is asked about."""
+_SECONDS: Final = 2.0
+"""For all of them: a hint is not worth a longer wait."""
+
+
+class Hints:
+    """Looks around an object that is about to be written."""
+
+    def __init__(self, services: Services, present: Mapping[GroupVersionKind, Cache[Any]]) -> None:
+        self._services = services
+        self._present = present
+        self._builds = _Builds(present[_KUSTOMIZATION])
+
+    @classmethod
+    def make(cls, services: Services) -> Self:
+        """Watch what of ours exists."""
+        present: dict[GroupVersionKind, Cache[Any]] = {}
+        for gvk, _ in mentions.OURS.values():
+            if gvk == _KUSTOMIZATION:
+                present[gvk] = services.watch(gvk, decode=circles.decode)
+            else:
+                present[gvk] = services.watch(gvk, decode=_exists, metadata_only=True)
+        return cls(services, present)
+
+    async def review(self, request: Request) -> Answer:
+        """Let it pass; perhaps say something."""
+        checks, obj = _BY_KIND.get(request.gvk.group_kind), request.object
+        if checks is None or obj is None or applied(request) or not concerned(request):
+            return Answer()
+        told: list[str] = []
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(_SECONDS):
+                async for line in self._lines(request, checks, obj):
+                    told.append(line)  # noqa: PERF401 - what was told in time counts
+        return Answer(warnings=tuple(map(_short, told)))
+
+    async def _lines(self, request: Request, checks: Checks[Any], obj: Json) -> Any:
+        named = dict.fromkeys(itertools.islice(mentions.mentions(checks, obj), _MOST))
+        for mention in named:
+            # an answer that does not come is no answer
+            with contextlib.suppress(PenstockError):
+                if line := await self._look(request, checks, obj, mention):
+                    yield f"{mention.field}: {line}"
+        for other in self._builds.others(obj):
+            with contextlib.suppress(PenstockError):
+                if await self._may_get(request, KUSTOMIZATION.plural, _KUSTOMIZATION, other):
+                    yield f"spec.sourceRef: Kustomization '{other}' builds the same"
+
+    async def _look(
+        self, request: Request, checks: Checks[Any], obj: Json, mention: Mention
+    ) -> str:
+        cache = self._present.get(mention.gvk)
+        if cache is not None and cache.get(mention.key) is not None:
+            return ""
+        if not await self._may_get(request, mention.plural, mention.gvk, mention.key):
+            return ""
+        missing = f"{mention} does not exist"
+        if cache is not None:
+            return missing
+        try:
+            if mention.gvk != SECRET:
+                await self._services.client.get(mention.gvk, mention.key.name, request.namespace)
+                return ""
+            data = await self._services.secrets.data(
+                SECRET, mention.key.namespace, mention.key.name, reason=""
+            )
+        except PenstockError as error:
+            absent = isinstance(error, NotFoundError) or isinstance(error.__cause__, NotFoundError)
+            return missing if absent else ""
+        return await asyncio.to_thread(_shape, checks, mention, obj, data.values)
+
+    async def _may_get(
+        self, request: Request, plural: str, gvk: GroupVersionKind, key: ObjectKey
+    ) -> bool:
+        return await self._services.authorize.allowed(
+            request.user,
+            verb="get",
+            group=gvk.group,
+            resource=plural,
+            namespace=key.namespace,
+            name=key.name,
+        )
+
+
+class _Builds:
+    """Kustomizations by the digest of what their build is made of."""
+
+    def __init__(self, cache: Cache[Seen]) -> None:
+        self._known: defaultdict[bytes, set[ObjectKey]] = defaultdict(set)
+        cache.subscribe(self._saw)
+
+    def others(self, obj: Json) -> Iterator[ObjectKey]:
+        """Yield who builds the same as an object."""
+        build, own = circles.build(obj), key_of(obj)
+        if build:
+            yield from sorted(self._known.get(build, set()) - {own})[:_MOST]
+
+    def _saw(self, change: Change[Seen]) -> None:
+        if change.old is not None:
+            self._known[change.old.build].discard(change.key)
+            if not self._known[change.old.build]:
+                del self._known[change.old.build]
+        if change.new is not None and change.new.build:
+            self._known[change.new.build].add(change.key)
+
+
+def _exists(_: bytes) -> bool:
+    """Keep of an object that it is there."""
+    return True
+
+
+def _shape(checks: Checks[Any], mention: Mention, obj: Json, data: Mapping[str, bytes]) -> str:
+    try:
+        model = msgspec.convert(obj, checks.kind.model)
+    except msgspec.ValidationError:
+        return ""
+    why = shapes.problem(checks.kind.kind, mention.path, model, data)
+    return f"{mention} will not do: {why}" if why else ""
+
+
+def _short(line: str) -> str:
+    return line if len(line) <= LONGEST_WARNING else f"{line[: LONGEST_WARNING - 1]}…"
+
+
+NOT_APPLIED: Final = Condition(
+    name="not-applied",
+    expression=(
+        f"!has(request.userInfo.extra) || !('{impersonation.PREFIX}applier' in "
+        "request.userInfo.extra)"
+    ),
+)
+
+ROW: Final = Row(
+    name="hints",
+    rules=tuple(rule for rule in RULES if rule.scope == "Namespaced"),
+    make=Hints.make,
+    conditions=(CHANGED, NOT_APPLIED),
+    timeout=3,
+    fail_open=True,
+    permissions=(
+        rbac.Rule(
+            groups=("",),
+            resources=("secrets", "configmaps", "serviceaccounts"),
+            verbs=("get",),
+        ),
+        *(
+            rbac.Rule(groups=(gvk.group,), resources=(plural,), verbs=("get", "list", "watch"))
+            for gvk, plural in mentions.OURS.values()
+        ),
+    ),
+)

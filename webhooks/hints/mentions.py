@@ -1,0 +1,61 @@
+"""The objects that an object names, as far as it can be told whether they exist. Pure."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Any, Final
+
+from crds import KINDS
+from toolkit.kube.secrets import CONFIG_MAP, SECRET
+from toolkit.objects import GroupVersionKind, Json, ObjectKey, key_of
+from webhooks.validation.rule import Checks, at
+
+_SERVICE_ACCOUNT: Final = GroupVersionKind("", "v1", "ServiceAccount")
+
+CORE: Final[Mapping[str, tuple[GroupVersionKind, str]]] = MappingProxyType(
+    {
+        "Secret": (SECRET, "secrets"),
+        "ConfigMap": (CONFIG_MAP, "configmaps"),
+        "ServiceAccount": (_SERVICE_ACCOUNT, "serviceaccounts"),
+    }
+)
+"""Kinds of the cluster that fields name, with their plurals."""
+OURS: Final[Mapping[str, tuple[GroupVersionKind, str]]] = MappingProxyType(
+    {
+        kind.kind: (GroupVersionKind(*kind.gvk), kind.plural)
+        for kind in KINDS
+        if kind.group != "policy.penstock.dev"
+    }
+)
+"""Kinds of ours that fields name."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Mention:
+    """One object that a field names; ``path`` is the field's in general, ``field`` exactly."""
+
+    path: str
+    field: str
+    gvk: GroupVersionKind
+    plural: str
+    key: ObjectKey
+
+    def __str__(self) -> str:
+        return f"{self.gvk.kind} '{self.key}'"
+
+
+def mentions(checks: Checks[Any], obj: Json) -> Iterator[Mention]:
+    """Yield what a spec names; what may be missing is left out, and so are foreign kinds."""
+    own = key_of(obj).namespace
+    if not own:
+        return
+    for named in checks.names:
+        for field, value in at(obj, named.path):
+            reference = value if isinstance(value, dict) else {"name": value}
+            kind = named.kind or str(reference.get("kind") or "")
+            known = CORE.get(kind) or OURS.get(kind)
+            name = str(reference.get("name") or "")
+            if known is None or not name or reference.get("optional"):
+                continue
+            key = ObjectKey(str(reference.get("namespace") or own), name)
+            yield Mention(path=named.path, field=field, gvk=known[0], plural=known[1], key=key)

@@ -1,0 +1,152 @@
+"""Whether a Secret holds what the field that names it needs, read as the reconciler reads it.
+
+Pure. The messages name keys, never values: whoever sees them may read the Secret anyway.
+"""
+
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
+from typing import Any, Final
+
+from crds.kustomize import Kustomization
+from crds.source import GitRepository
+from crds.source_bucket import Bucket
+from crds.source_helm import HelmRepository
+from crds.source_oci import OCIRepository
+from toolkit.decrypt.keyring import KeyRing
+from toolkit.errors import PenstockError, TransientError
+from toolkit.kube import config, remote
+from toolkit.remote import dockerconfig, objectstoresecret, proxy, tls
+from toolkit.remote.git import GitAuth
+from toolkit.remote.github import GitHubApp
+from toolkit.remote.giturl import GitUrl
+from toolkit.remote.httprules import Endpoint
+from toolkit.remote.oci import Repository
+from toolkit.remote.proxy import Proxy
+from toolkit.render import substitute
+from toolkit.verify import cosign, notation
+from webhooks.validation.signing import Signed
+
+Data = Mapping[str, bytes]
+Read = Callable[[Any, Data], object]
+"""Reads a Secret's data for an object, and raises ``PenstockError`` if it will not do."""
+
+
+def problem(kind: str, path: str, obj: object, data: Data) -> str:
+    """Return what is wrong with a Secret for the field at ``path``; nothing if nothing is."""
+    read = READERS.get((kind, path))
+    if read is None:
+        return ""
+    try:
+        read(obj, data)
+    except PenstockError as exc:
+        return str(exc)
+    return ""
+
+
+def _git(obj: GitRepository, data: Data) -> None:
+    provider = obj.spec.provider
+    if provider == "github":
+        GitHubApp.from_secret(data)
+    elif provider == "generic":
+        if "githubAppID" in data:
+            raise TransientError("it holds a GitHub App, which needs spec.provider 'github'")
+        GitAuth.from_secret(data, scheme=GitUrl.parse(obj.spec.url).scheme)
+
+
+def _proxy(_: object, data: Data) -> None:
+    Proxy.from_secret(data)
+
+
+def _certificates(_: object, data: Data) -> None:
+    tls.certified(Endpoint(), data, "")
+
+
+def _keys(_: object, data: Data) -> None:
+    if not data:
+        raise TransientError("it holds no keys")
+
+
+def _login(repository: Repository, data: Data) -> None:
+    if "username" in data and dockerconfig.CONFIG_JSON not in data:
+        _pair(data)
+    else:
+        dockerconfig.login([data], repository)
+
+
+def _pair(data: Data) -> None:
+    given = [name for name in ("username", "password") if proxy.text(data, name)]
+    if len(given) == 1:
+        raise TransientError(f"it has '{given[0]}' alone: both of username and password are needed")
+
+
+def _registry(obj: OCIRepository, data: Data) -> None:
+    _login(Repository.parse(obj.spec.url), data)
+
+
+def _helm(obj: HelmRepository, data: Data) -> None:
+    if obj.spec.type == "oci":
+        _login(Repository.parse(f"{obj.spec.url.rstrip('/')}/chart"), data)
+    else:
+        _pair(data)
+
+
+def _bucket(obj: Bucket, data: Data) -> None:
+    objectstoresecret.credentials(obj.spec.provider, data)
+
+
+def _directory(obj: Bucket, data: Data) -> None:
+    endpoint = obj.spec.sts.endpoint if obj.spec.sts else ""
+    objectstoresecret.ldap(endpoint, data, objectstoresecret.Trust())
+
+
+def _signers(obj: Signed, data: Data) -> None:
+    if obj.spec.verify and obj.spec.verify.provider == "notation":
+        notation.Policy.from_secret(data)
+    else:
+        cosign.Policy.from_secret(data)
+
+
+def _root(_: object, data: Data) -> None:
+    cosign.Policy.keyless([("^x$", "^x$")], data)
+
+
+def _decryption(_: object, data: Data) -> None:
+    KeyRing.from_secret(data)
+
+
+def _kubeconfig(obj: Kustomization, data: Data) -> None:
+    named = obj.spec.kube_config.secret_ref if obj.spec.kube_config else None
+    text = remote.kubeconfig(data, named.key if named else "", named.name if named else "")
+    config.from_untrusted_kubeconfig(text.decode(errors="replace"), allow_insecure_tls=True)
+
+
+def _variables(_: object, data: Data) -> None:
+    for name in data:
+        substitute.require_name(name)
+
+
+READERS: Final[Mapping[tuple[str, str], Read]] = MappingProxyType(
+    {
+        ("GitRepository", "spec.secretRef"): _git,
+        ("GitRepository", "spec.proxySecretRef"): _proxy,
+        ("GitRepository", "spec.verify.secretRef"): _keys,
+        ("OCIRepository", "spec.secretRef"): _registry,
+        ("OCIRepository", "spec.certSecretRef"): _certificates,
+        ("OCIRepository", "spec.proxySecretRef"): _proxy,
+        ("OCIRepository", "spec.verify.secretRef"): _signers,
+        ("OCIRepository", "spec.verify.trustedRootSecretRef"): _root,
+        ("Bucket", "spec.secretRef"): _bucket,
+        ("Bucket", "spec.certSecretRef"): _certificates,
+        ("Bucket", "spec.proxySecretRef"): _proxy,
+        ("Bucket", "spec.sts.secretRef"): _directory,
+        ("Bucket", "spec.sts.certSecretRef"): _certificates,
+        ("HelmRepository", "spec.secretRef"): _helm,
+        ("HelmRepository", "spec.certSecretRef"): _certificates,
+        ("HelmChart", "spec.verify.secretRef"): _signers,
+        ("HelmChart", "spec.verify.trustedRootSecretRef"): _root,
+        ("Kustomization", "spec.decryption.secretRef"): _decryption,
+        ("Kustomization", "spec.kubeConfig.secretRef"): _kubeconfig,
+        ("Kustomization", "spec.postBuild.substituteFrom[]"): _variables,
+    }
+)
+"""By kind and path of the field that names the Secret (``Named.path``)."""

@@ -1,0 +1,300 @@
+"""Whether images are signed as the policies of a namespace demand; for both phases of admission.
+
+1. Which policies hold: those that select the namespace and name the repository.
+2. A tag is resolved once. What is verified is the digest that it led to then, and the same digest
+   is what the object gets (CVE-2022-47633 came of asking twice).
+3. Every policy must be satisfied; within one, as many verifiers as it demands. A proof that a
+   trust policy merely tolerates is none.
+4. What cannot be found out is a violation as well, and tells that it may pass.
+
+Images of one request are looked at side by side, each text once. All of it ends a moment before the
+request's deadline, so that what was found until then can be told.
+"""
+
+import asyncio
+from collections import OrderedDict
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+import msgspec
+
+from crds import IMAGE_VERIFICATION_POLICY
+from crds.policy_image import ImageVerificationPolicy
+from toolkit.errors import PenstockError, StalledError, TransientError, WaitingError
+from toolkit.objects import GroupVersionKind
+from toolkit.policy import imagepolicies, imagereference, images
+from toolkit.policy.imagepolicies import Violation
+from toolkit.policy.imagereference import ImageReference, ImageReferenceError
+from toolkit.policy.images import Image
+from toolkit.remote.oci import Descriptor
+from toolkit.verify.signature import Proof, VerificationError
+from toolkit.verify.subject import Subject
+from webhooks.imageregistries import Registries, Visitor
+from webhooks.imagetrust import Rules, Trust
+from webhooks.namespaces import Namespaces
+from webhooks.plugin import Cause, DeniedError
+from webhooks.request import Request
+from webhooks.services import Cache, Services
+
+Policies = tuple[ImageVerificationPolicy, ...]
+POLICY: Final = GroupVersionKind(*IMAGE_VERIFICATION_POLICY.gvk)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Verified:
+    """An image that satisfies a policy, and by whom it is signed."""
+
+    image: Image
+    policy: str
+    digest: str
+    signers: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Task:
+    """An image as it is read, and the policies that it needs to satisfy."""
+
+    image: Image
+    reference: ImageReference
+    policies: Policies
+
+
+class Checks:
+    """Checks images; to be made in ``Row.make``."""
+
+    def __init__(self, services: Services) -> None:
+        self._installed = services.namespace
+        self._policies: Cache[ImageVerificationPolicy] = services.watch(POLICY, decode=decode)
+        self._namespaces = Namespaces(services)
+        self._trust = Trust(services.secrets, services.namespace)
+        self._registries = Registries(services.client, services.http)
+        self._verifications = services.verifications()
+        self._provers: OrderedDict[tuple[str, str, str], frozenset[str]] = OrderedDict()
+
+    async def policies(self, namespace: str) -> Policies:
+        """Return the policies that select a namespace (step 1)."""
+        known = self._policies.items()
+        if not known:
+            return ()
+        return imagepolicies.applicable(
+            known.values(),
+            namespace=namespace,
+            labels=await self._namespaces.labels(namespace),
+            installed=self._installed,
+        )
+
+    async def resolve(self, request: Request, task: Task) -> str:
+        """Return the digest of an image: its own, or what its tag leads to (step 2).
+
+        Raises:
+            PenstockError: it cannot be found out.
+        """
+        if task.reference.digest:
+            return task.reference.digest
+        # The one that tells how its registry is reached, if there is any.
+        policy = next((each for each in task.policies if each.spec.registry), task.policies[0])
+        return await self._registries.digest(await self._visitor(request, policy), task.reference)
+
+    async def verify(self, request: Request, task: Task, digest: str) -> list[Verified | Violation]:
+        """Return what became of each policy for this digest (step 3)."""
+        return [await self._judge(request, task, policy, digest) for policy in task.policies]
+
+    async def _judge(
+        self, request: Request, task: Task, policy: ImageVerificationPolicy, digest: str
+    ) -> Verified | Violation:
+        try:
+            signers = await self._prove(request, task, policy, digest)
+        except PenstockError as exc:
+            return violation(task.image, policy, exc)
+        name = policy.metadata.name
+        return Verified(image=task.image, policy=name, digest=digest, signers=signers)
+
+    async def _prove(
+        self, request: Request, task: Task, policy: ImageVerificationPolicy, digest: str
+    ) -> tuple[str, ...]:
+        """Return who signed, one for each verifier that was needed."""
+        visitor = await self._visitor(request, policy)
+        subject = Subject(
+            store=self._registries.store(visitor),
+            repository=task.reference.repository,
+            descriptor=Descriptor(media_type="", digest=digest, size=0),
+        )
+        place = (policy.metadata.name, str(subject.repository), digest)
+        wanted, signers, failed = imagepolicies.required(policy), dict[str, str](), list[_Failure]()
+        for name, rules in self._likeliest(place, visitor.trusted.verifiers):
+            if len(signers) == wanted:
+                break
+            try:
+                proof = await self._verifications.verify(subject, rules, scope=request.namespace)
+                signers[name] = _signer(proof)
+            except PenstockError as exc:
+                failed.append(_Failure(name, exc))
+        if len(signers) < wanted:
+            raise _worst(failed)
+        self._note_provers(place, frozenset(signers))
+        return tuple(signers.values())
+
+    def _likeliest(
+        self, place: tuple[str, str, str], verifiers: Mapping[str, Rules]
+    ) -> list[tuple[str, Rules]]:
+        """Return the verifiers, first those who found their signature before.
+
+        Their proofs are kept for long and the refusals of others for seconds, so that an image that
+        any of several may sign costs its registry no requests either.
+        """
+        known = self._provers.get(place, frozenset())
+        return sorted(verifiers.items(), key=lambda each: each[0] not in known)
+
+    def _note_provers(self, place: tuple[str, str, str], names: frozenset[str]) -> None:
+        self._provers[place] = names
+        self._provers.move_to_end(place)
+        while len(self._provers) > _KEPT:
+            self._provers.popitem(last=False)
+
+    async def _visitor(self, request: Request, policy: ImageVerificationPolicy) -> Visitor:
+        return Visitor(
+            namespace=request.namespace,
+            pulls=images.pull_access(request.object or {}),
+            policy=policy.metadata.name,
+            trusted=await self._trust.of(policy),
+            deadline=request.deadline - _MARGIN,
+        )
+
+
+@dataclass(slots=True, kw_only=True)
+class Tasks:
+    """What is to be looked at, and what cannot be read at all."""
+
+    tasks: list[Task]
+    violations: list[Violation]
+
+
+def tasks(found: Iterable[Image], policies: Policies) -> Tasks:
+    """Pair images with the policies that name them; one of each text is enough (step 1).
+
+    What cannot be read as an image violates all policies: no one can tell which name it.
+    """
+    sorted_out = Tasks(tasks=[], violations=[])
+    for image in {image.text: image for image in reversed(tuple(found))}.values():
+        try:
+            reference = imagereference.parse(image.text)
+        except ImageReferenceError as exc:
+            sorted_out.violations += [violation(image, policy, exc) for policy in policies]
+            continue
+        bound = tuple(policy for policy in policies if imagepolicies.binds(policy, reference))
+        if bound:
+            sorted_out.tasks.append(Task(image=image, reference=reference, policies=bound))
+    return sorted_out
+
+
+async def side_by_side(
+    request: Request,
+    todo: Sequence[Task],
+    work: Callable[[Task], Awaitable[list[Verified | Violation]]],
+) -> list[Verified | Violation]:
+    """Do the work for every image in time; what is not done then is a violation (step 4)."""
+    places = asyncio.Semaphore(_AT_ONCE)
+
+    async def one(task: Task) -> list[Verified | Violation]:
+        late: PenstockError
+        try:
+            async with asyncio.timeout_at(request.deadline - _LAST), places:
+                return await work(task)
+        except TimeoutError:
+            late = TransientError(f"'{task.reference.registry}' did not answer in time")
+        except PenstockError as exc:
+            late = exc
+        return [violation(task.image, policy, late) for policy in task.policies]
+
+    return [each for found in await asyncio.gather(*map(one, todo)) for each in found]
+
+
+def violation(image: Image, policy: ImageVerificationPolicy, error: PenstockError) -> Violation:
+    """Return what an error means for an image."""
+    passing = isinstance(error, (TransientError, WaitingError)) and not isinstance(
+        error, VerificationError
+    )
+    return Violation(
+        image=image,
+        policy=policy.metadata.name,
+        mode=policy.spec.mode,
+        why=f"{error}{_REMEDY_LATER if passing else ''}",
+        passing=passing,
+    )
+
+
+def decode(data: bytes) -> ImageVerificationPolicy:
+    """Read a policy."""
+    return _DECODER.decode(data)
+
+
+_DECODER: Final = msgspec.json.Decoder(ImageVerificationPolicy)
+_AT_ONCE: Final = 16
+_KEPT: Final = 4096
+_MARGIN: Final = 0.6
+"""Seconds before the request's deadline at which a registry must have answered,"""
+_LAST: Final = 0.3
+"""and at which every answer is given."""
+_REMEDY_LATER: Final = "; whether it is signed could not be found out: try again"
+
+
+def _signer(proof: Proof) -> str:
+    if proof.tolerated:
+        raise VerificationError(
+            f"{proof.message}: the trust policy lets it pass and proves nothing; demand more of it,"
+            " or set the mode of the policy to Warn"
+        )
+    return str(proof.signer)
+
+
+@dataclass(frozen=True, slots=True)
+class _Failure:
+    """What a verifier met."""
+
+    verifier: str
+    error: PenstockError
+
+
+def _worst(failed: Sequence[_Failure]) -> PenstockError:
+    """Return what to tell: first what may pass, because it may be the signature that is missing."""
+    first = next((x for x in failed if not isinstance(x.error, VerificationError)), failed[0])
+    told = f"verifier '{first.verifier}': {first.error}"
+    if isinstance(first.error, VerificationError):
+        return VerificationError(told, reason=first.error.reason)
+    if isinstance(first.error, StalledError):
+        return StalledError(told)
+    return TransientError(told)
+
+
+def audit(found: Iterable[Verified | Violation]) -> Mapping[str, str]:
+    """Return what the audit log gets of it: what was proved by whom, and what was not."""
+    proved, let = list[str](), list[str]()
+    for each in found:
+        if isinstance(each, Verified):
+            by = ", ".join(each.signers)
+            proved.append(f"{each.image.owner} {each.digest} by {by} ({each.policy})")
+        else:
+            let.append(str(each))
+    told = {"verified": proved, "violations": let}
+    return {key: "; ".join(value[:_SHOWN])[:_LONGEST] for key, value in told.items() if value}
+
+
+def denial(violations: Sequence[Violation], found: Iterable[Verified | Violation]) -> DeniedError:
+    """Return the denial that tells of violations: 503 if all of them may pass, otherwise 403."""
+    shown = "; ".join(map(str, violations[:_SHOWN_VIOLATIONS]))
+    more = len(violations) - _SHOWN_VIOLATIONS
+    return DeniedError(
+        shown + (f"; and {more} more" if more > 0 else ""),
+        code=503 if all(each.passing for each in violations) else 403,
+        causes=tuple(
+            Cause(field=each.image.field, message=str(each), reason="FieldValueForbidden")
+            for each in violations[:_SHOWN]
+        ),
+        audit=audit(found),
+    )
+
+
+_LONGEST: Final = 4096
+_SHOWN: Final = 10
+_SHOWN_VIOLATIONS: Final = 3

@@ -1,0 +1,77 @@
+"""Admit only images that are signed as policies demand (``ImageVerificationPolicy``).
+
+Looks at the object as it will be stored, whoever changed it last: each new image that an enforced
+policy names must carry a digest, and that digest must be signed. Of what ``imagepinning`` verified
+a moment ago the proof is still there. Policies that only warn or audit let a tag pass, and tell
+what it leads to now.
+"""
+
+from dataclasses import dataclass, replace
+from typing import Final, Self
+
+from toolkit.errors import StalledError
+from toolkit.policy import imagepolicies
+from toolkit.policy.imagepolicies import Violation
+from webhooks import imagechecks, imagepinning
+from webhooks.imagechecks import Checks, Task, Verified
+from webhooks.plugin import Answer, Row
+from webhooks.request import Request
+from webhooks.services import Services
+
+
+@dataclass(frozen=True, slots=True)
+class ImageVerification:
+    """The validating phase."""
+
+    checks: Checks
+
+    @classmethod
+    def make(cls, services: Services) -> Self:
+        """Return the plugin."""
+        return cls(Checks(services))
+
+    async def review(self, request: Request) -> Answer:
+        """Let pass what is signed; tell of what policies that do not enforce would refuse."""
+        new = imagepolicies.changed(request.object or {}, request.old)
+        policies = await self.checks.policies(request.namespace) if new else ()
+        if not policies:
+            return Answer()
+        todo = imagechecks.tasks(new, policies)
+        found = todo.violations + await imagechecks.side_by_side(
+            request, todo.tasks, lambda task: self._verified(request, task)
+        )
+        violations = [each for each in found if isinstance(each, Violation)]
+        if enforced := [each for each in violations if each.mode == "Enforce"]:
+            raise imagechecks.denial(enforced, found)
+        warnings = tuple(str(each) for each in violations if each.mode == "Warn")
+        return Answer(warnings=warnings[:_WARNINGS], audit=imagechecks.audit(found))
+
+    async def _verified(self, request: Request, task: Task) -> list[Verified | Violation]:
+        if task.reference.digest:
+            return await self.checks.verify(request, task, task.reference.digest)
+        enforced = [policy for policy in task.policies if policy.spec.mode == "Enforce"]
+        found: list[Verified | Violation] = [
+            imagechecks.violation(task.image, policy, _NO_DIGEST) for policy in enforced
+        ]
+        others = tuple(policy for policy in task.policies if policy.spec.mode != "Enforce")
+        if others:
+            told = replace(task, policies=others)
+            digest = await self.checks.resolve(request, told)
+            found += await self.checks.verify(request, told, digest)
+        return found
+
+
+_WARNINGS: Final = 8
+_NO_DIGEST: Final = StalledError(
+    "it is named by a tag, which may lead elsewhere when a node pulls it: write it with the digest,"
+    " or let the policy pin it (spec.mutateDigest)"
+)
+
+ROW: Final = Row(
+    name="imageverification",
+    rules=imagepinning.RULES,
+    make=ImageVerification.make,
+    timeout=imagepinning.SECONDS,
+    needed=imagepinning.NEEDED,
+    permissions=imagepinning.PERMISSIONS,
+)

@@ -1,0 +1,384 @@
+"""Objects of protected namespaces come from a repository, or not at all (``ProvenancePolicy``).
+
+The API server asks about namespaces with the label ``policy.penstock.dev/provenance`` alone, about
+every kind there, and about every subresource that can change what an object means. In steps:
+
+1. Which policies are about this? None: yes.
+2. A write that claims a provenance must be what it claims, whatever it does (``claims``), and come
+   from where the policies say.
+3. One that claims none is the cluster's own machinery at work (``machinery``), or violates them.
+4. Whoever may ``bypass`` every policy that refuses is let in while the glass of the namespace is
+   broken, and the audit log says so.
+
+Nothing depends on labels or annotations of the object itself. Dry-runs are treated alike.
+"""
+
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
+from typing import Final
+
+import msgspec
+
+from crds import PROVENANCE_POLICY
+from crds.policy_provenance import ProvenancePolicy
+from toolkit.kube import rbac
+from toolkit.kube.errors import NotFoundError
+from toolkit.objects import GroupVersionKind, Json, ObjectRef, dig, key_of
+from toolkit.policy import claims, machinery, provenance
+from toolkit.policy.attempts import Attempt, controller_of
+from toolkit.policy.claims import Standing
+from toolkit.policy.provenance import Violation
+from webhooks.namespaces import NAMESPACE, Namespaces
+from webhooks.plugin import Answer, Condition, DeniedError, Row, Rule
+from webhooks.request import Request
+from webhooks.services import Services
+from webhooks.standings import PERMISSIONS, Standings
+
+BYPASS: Final = "bypass"
+"""The verb on ProvenancePolicies that lets its holder in where the glass is broken."""
+_POLICY: Final = GroupVersionKind(*PROVENANCE_POLICY.gvk)
+_decode: Final = msgspec.json.Decoder(ProvenancePolicy).decode
+_HOPS: Final = 3
+"""From a Pod over its ReplicaSet to the Deployment that a repository holds."""
+
+Policies = Sequence[ProvenancePolicy]
+
+
+class Provenance:
+    """Reviews what is written in protected namespaces."""
+
+    def __init__(self, services: Services) -> None:
+        self._services = services
+        self._client = services.client
+        self._policies = services.watch(_POLICY, decode=_decode)
+        self._namespaces = Namespaces(services)
+        self._standings = Standings(services)
+
+    async def review(self, request: Request) -> Answer:
+        """Admit what came from a repository, and what must pass without one."""
+        attempt = _attempt(request)
+        # 1.
+        policies = provenance.about(await self._holding(request.namespace), attempt)
+        if not policies:
+            return Answer()
+        # 2., 3.
+        violations = await self._violations(request, attempt, policies)
+        if not violations:
+            return Answer()
+        forbidding = provenance.enforced(violations)
+        if not forbidding:
+            return _tolerated(attempt, violations)
+        # 4.
+        glass = await self._glass(request, forbidding)
+        if glass is not None:
+            return glass
+        home = await self._home(attempt)
+        raise DeniedError(provenance.refusal(attempt, forbidding, home), audit=_noted(violations))
+
+    async def _holding(self, namespace: str) -> Policies:
+        known = self._policies.items()
+        if not known:
+            return ()
+        labels = await self._namespaces.labels(namespace)
+        if provenance.LABEL not in labels:
+            # the API server has seen the label, so the cache is behind
+            live = await self._client.get(NAMESPACE, namespace)
+            labels = dig(live, "metadata", "labels", default={})
+        return provenance.holding(known.values(), labels)
+
+    async def _violations(
+        self, request: Request, attempt: Attempt, policies: Policies
+    ) -> tuple[Violation, ...]:
+        """Return what a write violates."""
+        try:
+            made = claims.parse(request.user.extra)
+            if made is not None:
+                standing = await self._authenticated(made, request.user.name)
+                return provenance.judge(policies, attempt, made, standing)
+        except claims.UntrustedError as exc:
+            return provenance.unproven(policies, f"its provenance is not true: {exc}")
+        row = machinery.exemption(attempt, installed=self._services.namespace)
+        if row is None:
+            return provenance.unproven(policies, "only what comes from a repository is admitted")
+        return await self._orphaned(attempt, policies) if row.admitted else ()
+
+    async def _authenticated(self, made: claims.Claims, user: str) -> Standing:
+        """Return what stands behind the claims; a cache that contradicts them may be behind."""
+        standing = await self._standings.of(made.applier)
+        try:
+            claims.authenticate(made, user=user, standing=standing)
+        except claims.UntrustedError:
+            standing = await self._standings.of(made.applier, fresh=True)
+            claims.authenticate(made, user=user, standing=standing)
+        if standing is None:
+            raise claims.UntrustedError(f"{made.applier} does not exist")
+        return standing
+
+    async def _orphaned(self, attempt: Attempt, policies: Policies) -> tuple[Violation, ...]:
+        """Return what speaks against an object that a controller makes for another one."""
+        named = controller_of(attempt.object) or {}
+        owner = await self._owner(attempt.ref.namespace, named)
+        kind, name = named.get("kind"), named.get("name")
+        if owner is None:
+            return provenance.unproven(policies, f"its controller {kind}/{name} does not exist")
+        plural, gvk = machinery.OWNERS[_group_kind(named)]
+        open_ones = [each for each in policies if not provenance.selects(each, gvk.group, plural)]
+        return provenance.unproven(
+            open_ones, f"its controller is a {kind}, of which the policy knows nothing"
+        )
+
+    async def _owner(self, namespace: str, named: Json) -> Json | None:
+        """Return the very object that an owner reference means, if it is of a known kind."""
+        if _group_kind(named) not in machinery.OWNERS:
+            return None
+        _, gvk = machinery.OWNERS[_group_kind(named)]
+        try:
+            found = await self._client.get(gvk, str(named.get("name")), namespace)
+        except NotFoundError:
+            return None
+        return found if dig(found, "metadata", "uid") == named.get("uid") else None
+
+    async def _glass(self, request: Request, forbidding: Sequence[Violation]) -> Answer | None:
+        """Return the answer that lets the requester in, if that is for them to be let in."""
+        live = await self._client.get(NAMESPACE, request.namespace)
+        notes: Mapping[str, str] = dig(live, "metadata", "annotations", default={})
+        try:
+            glass = provenance.broken(notes, now=datetime.now(UTC))
+        except ValueError:
+            return None  # it was refused, or put there before anybody looked
+        if glass is None:
+            return None
+        names = sorted({each.policy for each in forbidding})
+        if not await may_bypass(self._services, request, names):
+            return None
+        return Answer(
+            warnings=(f"no repository holds this; the glass is broken until {glass.until}",),
+            audit={"break-glass": glass.reason, "policies": ", ".join(names)},
+        )
+
+    async def _home(self, attempt: Attempt) -> provenance.Home | None:
+        """Return where to change an object that is there; only its present labels count."""
+        obj = attempt.old
+        if attempt.subresource:
+            obj = await self._whole(attempt) or obj
+        for _ in range(_HOPS):
+            owner = provenance.owner_of(obj)
+            if owner is not None:
+                standing = await self._standings.of(owner)
+                return provenance.home(standing) if standing else None
+            named = controller_of(obj)
+            if named is None:
+                return None
+            obj = await self._owner(attempt.ref.namespace, named)
+        return None
+
+    async def _whole(self, attempt: Attempt) -> Json | None:
+        """Return the object whose subresource is written, if it is of a known kind."""
+        for plural, gvk in machinery.OWNERS.values():
+            if plural == attempt.resource:
+                try:
+                    return await self._client.get(gvk, attempt.ref.name, attempt.ref.namespace)
+                except NotFoundError:
+                    return None
+        return None
+
+
+class ProvenanceNamespaces:
+    """Reviews changes of Namespaces by which policies would cease to hold, or the glass breaks."""
+
+    def __init__(self, services: Services) -> None:
+        self._services = services
+        self._policies = services.watch(_POLICY, decode=_decode)
+
+    async def review(self, request: Request) -> Answer:
+        """Leave the namespace as protected as it is, but for those who may ``bypass``."""
+        held = self._held(request.old)
+        kept = {each.metadata.name for each in self._held(request.object)}
+        breaks = _glass_of(request.object) != _glass_of(request.old) and _glass_of(request.object)
+        lost = held if breaks else [each for each in held if each.metadata.name not in kept]
+        if not lost:
+            return Answer()
+        if breaks:
+            _require_sound(request)
+        names = [each.metadata.name for each in lost]
+        if await may_bypass(self._services, request, names):
+            note = {"break-glass": breaks} if breaks else {}
+            return Answer(audit={**note, "policies": ", ".join(names)})
+        what = "break the glass of" if breaks else "take the protection from"
+        raise DeniedError(
+            f"Namespace '{request.name}': '{request.user.name}' may not {what} it; that needs the"
+            f" verb '{BYPASS}' on provenancepolicies: {', '.join(names)}"
+        )
+
+    def _held(self, namespace: Json | None) -> Policies:
+        labels = dig(namespace or {}, "metadata", "labels", default={})
+        return provenance.holding(self._policies.items().values(), labels)
+
+
+async def may_bypass(services: Services, request: Request, policies: Sequence[str]) -> bool:
+    """Tell whether the requester may bypass all of these policies."""
+    for name in policies:
+        if not await services.authorize.allowed(
+            request.user,
+            verb=BYPASS,
+            group=PROVENANCE_POLICY.group,
+            resource=PROVENANCE_POLICY.plural,
+            namespace="",
+            name=name,
+        ):
+            return False
+    return True
+
+
+def _attempt(request: Request) -> Attempt:
+    present = request.object if request.object is not None else request.old
+    name = request.name or key_of(present or {}).name  # a collection is deleted one by one
+    ref = ObjectRef(request.gvk, request.namespace, name)
+    if request.subresource:
+        kind = request.resource if request.gvk.kind == "Scale" else request.gvk.kind
+        ref = ObjectRef(GroupVersionKind("", "", kind), request.namespace, name)
+    return Attempt(
+        operation=request.operation,
+        group=None if request.subresource else request.gvk.group,
+        resource=request.resource,
+        subresource=request.subresource,
+        ref=ref,
+        user=request.user.name,
+        groups=request.user.groups,
+        object=request.object,
+        old=request.old,
+    )
+
+
+def _tolerated(attempt: Attempt, violations: Sequence[Violation]) -> Answer:
+    """Return what is told of violations that do not forbid."""
+    told = [each for each in violations if each.mode == "Warn"]
+    warnings = (provenance.refusal(attempt, told, None),) if told else ()
+    return Answer(warnings=warnings, audit=_noted(violations))
+
+
+def _noted(violations: Sequence[Violation]) -> Mapping[str, str]:
+    return {"violations": "; ".join(map(str, violations))}
+
+
+def _group_kind(named: Json) -> tuple[str, str]:
+    gvk = GroupVersionKind.parse(str(named.get("apiVersion") or ""), str(named.get("kind") or ""))
+    return gvk.group_kind
+
+
+def _glass_of(namespace: Json | None) -> str:
+    notes = dig(namespace or {}, "metadata", "annotations", default={})
+    return str(notes.get(provenance.BREAK_GLASS) or "")
+
+
+def _require_sound(request: Request) -> None:
+    """Refuse an annotation that would not break the glass.
+
+    Raises:
+        DeniedError: it is malformed, or lasts too long.
+    """
+    notes = dig(request.object or {}, "metadata", "annotations", default={})
+    try:
+        provenance.broken(notes, now=datetime.now(UTC))
+    except ValueError as exc:
+        raise DeniedError(f"Namespace '{request.name}': {exc}", code=422) from exc
+
+
+def _condition(name: str, expression: str) -> Condition:
+    return Condition(name=name, expression=" ".join(expression.split()))
+
+
+_DESCRIPTION: Final = ("labels", "annotations", "finalizers", "ownerReferences")
+_DESCRIBED: Final = " || ".join(
+    f"(has(object.metadata.{name}) != has(oldObject.metadata.{name}) ||"
+    f" (has(object.metadata.{name}) && object.metadata.{name} != oldObject.metadata.{name}))"
+    for name in _DESCRIPTION
+)
+_READ_POLICIES: Final = rbac.Rule(
+    groups=(PROVENANCE_POLICY.group,),
+    resources=(PROVENANCE_POLICY.plural,),
+    verbs=("get", "list", "watch"),
+)
+_OWNER_RULES: Final = tuple(
+    rbac.Rule(
+        groups=(group,),
+        resources=tuple(
+            sorted(plural for plural, gvk in machinery.OWNERS.values() if gvk.group == group)
+        ),
+        verbs=("get",),
+    )
+    for group in sorted({gvk.group for _, gvk in machinery.OWNERS.values()})
+)
+_LABELLED: Final = f"'{provenance.LABEL}' in oldObject.metadata.labels"
+_UNPACKED: Final = f"'{provenance.BREAK_GLASS}'"
+
+ROW: Final = Row(
+    name="provenance",
+    rules=(
+        Rule(
+            groups=("*",),
+            resources=("*/*",),
+            operations=("CREATE", "UPDATE", "DELETE"),
+            scope="Namespaced",
+        ),
+    ),
+    make=Provenance,
+    namespace_selector={
+        "matchExpressions": [{"key": provenance.LABEL, "operator": "Exists"}],
+    },
+    conditions=(
+        # Which node a Pod gets, that Pods go, and tokens, are nobody's to commit.
+        _condition(
+            "not-running",
+            f"""!(has(request.subResource) && request.subResource in ['eviction', 'token', 'log'])
+            && !(request.resource.resource in ['endpoints', 'endpointslices'])
+            && !(request.userInfo.username == '{machinery.SCHEDULER}'
+            && (request.resource.resource == 'bindings'
+            || (has(request.subResource) && request.subResource == 'binding')))""",
+        ),
+        # A status tells what is, unless somebody slips metadata in with it.
+        _condition(
+            "not-a-status",
+            f"""!(has(request.subResource) && request.subResource == 'status')
+            || object == null || oldObject == null || {_DESCRIBED}""",
+        ),
+        # What is on its way out may go at once.
+        _condition(
+            "not-terminating",
+            """request.operation != 'DELETE' || oldObject == null
+            || !has(oldObject.metadata.deletionTimestamp)""",
+        ),
+    ),
+    permissions=(_READ_POLICIES, *PERMISSIONS, *_OWNER_RULES),
+)
+NAMESPACES_ROW: Final = Row(
+    name="provenancenamespaces",
+    rules=(
+        Rule(
+            groups=("",),
+            versions=("v1",),
+            # labels can be changed by way of each of them
+            resources=("namespaces", "namespaces/status", "namespaces/finalize"),
+            operations=("UPDATE",),
+            scope="Cluster",
+        ),
+    ),
+    make=ProvenanceNamespaces,
+    conditions=(
+        # Labels by which policies choose, and the annotation that opens; the rest is not ours.
+        _condition(
+            "was-protected",
+            f"has(oldObject.metadata.labels) && {_LABELLED}",
+        ),
+        _condition(
+            "protection-changes",
+            f"""!has(object.metadata.labels) || object.metadata.labels != oldObject.metadata.labels
+            || (has(object.metadata.annotations) && {_UNPACKED} in object.metadata.annotations
+            && (!has(oldObject.metadata.annotations)
+            || !({_UNPACKED} in oldObject.metadata.annotations)
+            || object.metadata.annotations[{_UNPACKED}]
+            != oldObject.metadata.annotations[{_UNPACKED}]))""",
+        ),
+    ),
+    permissions=(_READ_POLICIES,),
+)

@@ -1,0 +1,59 @@
+"""One admission request as plugins see it: decoded, typed, without the wire around it.
+
+Pure values. ``review`` makes them from an ``AdmissionReview``; nothing here does IO.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import Final, Literal
+
+from toolkit.objects import GroupVersionKind, Json, ObjectRef
+
+Operation = Literal["CREATE", "UPDATE", "DELETE", "CONNECT"]
+
+_NOTHING: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType({})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class User:
+    """Who asks, as the API server authenticated them (``authentication.k8s.io/v1 UserInfo``).
+
+    After impersonation this is the impersonated user, ``extra`` included.
+    """
+
+    name: str
+    uid: str = ""
+    groups: tuple[str, ...] = ()
+    extra: Mapping[str, tuple[str, ...]] = field(default_factory=lambda: _NOTHING, repr=False)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Request:
+    """One ``admission.k8s.io/v1 AdmissionRequest``.
+
+    ``object`` is None on DELETE and ``old`` on CREATE; neither may be changed in place. ``gvk`` is
+    the version that the objects are in, which is one that the plugin's rule names; ``asked`` is the
+    version that the user wrote. ``deadline`` is in seconds of the running event loop's clock.
+    The bodies stay out of ``repr``, because they may be Secrets.
+    """
+
+    uid: str
+    operation: Operation
+    gvk: GroupVersionKind
+    asked: GroupVersionKind
+    resource: str
+    subresource: str = ""
+    namespace: str = ""
+    name: str = ""
+    user: User
+    object: Json | None = field(default=None, repr=False)
+    old: Json | None = field(default=None, repr=False)
+    dry_run: bool = False
+    options: Json = field(default_factory=dict, repr=False)
+    deadline: float = float("inf")
+
+    @property
+    def ref(self) -> ObjectRef:
+        """Return what is written; the name is empty for ``generateName``."""
+        return ObjectRef(self.gvk, self.namespace, self.name)

@@ -1,0 +1,292 @@
+"""Answer the API server: ``POST /admit/<plugin>`` over TLS.
+
+1. The caller is nobody in particular: API servers present no client certificate unless they are
+   configured to. So an answer tells nothing that the request does not prove, and whatever comes is
+   bounded: its size, the bytes that are read at once, the places of each plugin, the time.
+2. The deadline is the API server's own (``?timeout=``) less a margin, so that our message is what
+   the user reads, not "context deadline exceeded".
+3. Whatever goes wrong denies. Only a plugin that returns an answer lets a request pass.
+4. Bodies and values never reach a log: who denied what kind, where, and why.
+"""
+
+import asyncio
+import contextlib
+import logging
+import traceback
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from dataclasses import dataclass
+from typing import Final, Protocol
+
+from aiohttp import web
+
+from crds.meta import parse_duration
+from toolkit.errors import PenstockError
+from webhooks import metrics, review
+from webhooks.plugin import Answer, DeniedError, Plugin, Row
+from webhooks.request import Request
+from webhooks.turns import Turns
+
+logger = logging.getLogger(__name__)
+
+MAX_BODY: Final = 7 << 20
+"""Bytes: the object and the one before, of at most 3 MiB each, and who asks."""
+MAX_CONVERSION: Final = 64 << 20
+"""Bytes; a whole list is converted in one call."""
+MAX_READING: Final = 96 << 20
+"""Bytes of all bodies that are read or reviewed at a time."""
+_MARGIN: Final = 0.5
+_LONGEST: Final = 30.0
+_JSON: Final = "application/json"
+
+Convert = Callable[[bytes], Awaitable[bytes]]
+
+
+class Complete(Protocol):
+    """A cache, of which only one thing matters here."""
+
+    async def wait_synced(self) -> None:
+        """Wait until it is complete."""
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """A plugin at work."""
+
+    row: Row
+    plugin: Plugin
+    turns: Turns
+    caches: tuple[Complete, ...] = ()
+    """What the plugin reads; until all are complete, its requests wait."""
+
+
+class Reviews:
+    """Decides about requests that were read: the plugin's answer, or why there is none."""
+
+    def __init__(self, entries: Mapping[str, Entry]) -> None:
+        self.entries = entries
+
+    async def decide(self, entry: Entry, body: bytes, *, deadline: float) -> bytes:
+        """Return the ``AdmissionReview`` to answer with.
+
+        Raises:
+            MalformedError: the body is none.
+        """
+        request = review.decode(body, deadline=deadline)
+        began = _now()
+        try:
+            answer = await self._ask(entry, request)
+            reply = review.allowed(request, answer, mutating=entry.row.mutating)
+            decision = "allowed" if answer.object is None else "changed"
+        except PenstockError as exc:
+            denial = review.understood(exc)
+            reply = review.denied(request.uid, denial)
+            decision = _DECISIONS.get(denial.code, "denied")
+            _report(entry, request, denial)
+        metrics.REVIEWS.labels(entry.row.name, request.operation, decision).observe(_now() - began)
+        return reply
+
+    async def _ask(self, entry: Entry, request: Request) -> Answer:
+        try:
+            async with asyncio.timeout_at(request.deadline):
+                for cache in entry.caches:
+                    await cache.wait_synced()
+                async with _place(entry, request.namespace):
+                    return await entry.plugin.review(request)
+        except TimeoutError as exc:
+            raise DeniedError(
+                f"{entry.row.name} came to no decision in time; try again", code=504
+            ) from exc
+        except (PenstockError, asyncio.CancelledError):
+            raise
+        except Exception as exc:  # noqa: BLE001 - the one place
+            # Its message may quote the object, so only the places are told.
+            logger.error(  # noqa: TRY400 - see above
+                "plugin failed",
+                extra={
+                    "plugin": entry.row.name,
+                    "uid": request.uid,
+                    "type": type(exc).__name__,
+                    "at": traceback.format_tb(exc.__traceback__)[-5:],
+                },
+            )
+            raise DeniedError(
+                f"{entry.row.name} failed, which is a bug in Penstock; its log says where"
+                f" (request {request.uid})",
+                code=500,
+            ) from None
+
+
+class Endpoint:
+    """The HTTP side: reads bodies within bounds, and hands them on."""
+
+    def __init__(self, reviews: Reviews, *, convert: Convert | None = None) -> None:
+        self._reviews = reviews
+        self._convert = convert
+        self._reading = 0
+        self._in_flight = 0
+        self._idle = asyncio.Event()
+        self._idle.set()
+        self._draining = False
+
+    def application(self) -> web.Application:
+        """Return what to serve."""
+        app = web.Application()
+        app.router.add_post("/admit/{plugin}", self._admit)
+        if self._convert:
+            app.router.add_post("/convert", self._converted)
+        app.router.add_get("/readyz", self._readyz)
+        return app
+
+    async def drain(self, *, linger: float, grace: float) -> None:
+        """Answer for ``linger`` seconds more, and wait ``grace`` for what is under review."""
+        self._draining = True
+        await asyncio.sleep(linger)
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(grace):
+                await self._idle.wait()
+
+    async def _admit(self, request: web.Request) -> web.Response:
+        entry = self._reviews.entries.get(request.match_info["plugin"])
+        if entry is None:
+            return _refused(404, "no such plugin")
+        deadline = _now() + _seconds(request, entry.row.timeout)
+        async with self._counted():
+            try:
+                async with asyncio.timeout_at(deadline), self._read(request, MAX_BODY) as body:
+                    reply = await self._reviews.decide(entry, body, deadline=deadline - _LAST)
+            except TimeoutError:
+                return _refused(504, "the request was not read in time")
+            except review.MalformedError as exc:
+                return _refused(400, str(exc))
+            except DeniedError as exc:
+                return _refused(exc.code, str(exc))
+        return self._replied(reply)
+
+    async def _converted(self, request: web.Request) -> web.Response:
+        if self._convert is None:
+            return _refused(404, "nothing is converted here")
+        deadline = _now() + _seconds(request, _LONGEST)
+        async with self._counted():
+            try:
+                async with (
+                    asyncio.timeout_at(deadline),
+                    self._read(request, MAX_CONVERSION) as body,
+                ):
+                    reply = await self._convert(body)
+            except TimeoutError:
+                return _refused(504, "not converted in time")
+            except DeniedError as exc:
+                return _refused(exc.code, str(exc))
+            except PenstockError as exc:
+                return _refused(400, str(exc))
+        return self._replied(reply)
+
+    def _replied(self, body: bytes) -> web.Response:
+        response = web.Response(body=body, content_type=_JSON)
+        if self._draining:
+            # The API server then opens its next connection to another replica.
+            response.force_close()
+        return response
+
+    async def _readyz(self, _: web.Request) -> web.Response:
+        if self._draining:
+            return web.Response(status=503, text="draining")
+        return web.Response(text="ok")
+
+    @contextlib.asynccontextmanager
+    async def _read(self, request: web.Request, limit: int) -> AsyncIterator[bytes]:
+        """Read the body, within the bounds; its bytes count as long as it is reviewed.
+
+        Raises:
+            DeniedError: it is no JSON, it is too big, or too much is read already.
+        """
+        if request.content_type != _JSON:
+            raise DeniedError("not application/json", code=415)
+        size = limit if request.content_length is None else request.content_length
+        if size > limit:
+            raise DeniedError(f"more than {limit >> 20} MiB", code=413)
+        if self._reading + size > MAX_READING:
+            raise DeniedError("too many bytes are being reviewed; try again later", code=429)
+        self._reading += size
+        try:
+            yield await _bounded(request, limit)
+        finally:
+            self._reading -= size
+
+    @contextlib.asynccontextmanager
+    async def _counted(self) -> AsyncIterator[None]:
+        self._in_flight += 1
+        self._idle.clear()
+        try:
+            yield
+        finally:
+            self._in_flight -= 1
+            if not self._in_flight:
+                self._idle.set()
+
+
+_DECISIONS: Final = {429: "overloaded", 500: "failed", 503: "unavailable", 504: "timeout"}
+_LAST: Final = 0.05
+"""Seconds to write the answer in."""
+
+
+@contextlib.asynccontextmanager
+async def _place(entry: Entry, namespace: str) -> AsyncIterator[None]:
+    name = entry.row.name
+    try:
+        async with entry.turns.turn(namespace):
+            _gauge(name, entry.turns)
+            yield
+    finally:
+        _gauge(name, entry.turns)
+
+
+async def _bounded(request: web.Request, limit: int) -> bytes:
+    parts, size = [], 0
+    async for part in request.content.iter_any():
+        size += len(part)
+        if size > limit:
+            raise DeniedError(f"more than {limit >> 20} MiB", code=413)
+        parts.append(part)
+    return b"".join(parts)
+
+
+def _gauge(name: str, turns: Turns) -> None:
+    metrics.IN_FLIGHT.labels(name).set(turns.running)
+    metrics.WAITING.labels(name).set(turns.waiting)
+
+
+def _report(entry: Entry, request: Request, denial: DeniedError) -> None:
+    metrics.DENIALS.labels(entry.row.name, str(denial.code)).inc()
+    logger.info(
+        "denied",
+        extra={
+            "plugin": entry.row.name,
+            "uid": request.uid,
+            "operation": request.operation,
+            "object": str(request.ref),
+            "user": request.user.name,
+            "dryRun": request.dry_run,
+            "code": denial.code,
+            "reason": str(denial),
+        },
+    )
+
+
+def _refused(status: int, reason: str) -> web.Response:
+    metrics.REFUSED.labels(str(status)).inc()
+    return web.Response(status=status, text=reason)
+
+
+def _seconds(request: web.Request, usual: float) -> float:
+    """Return how long the answer may take: what the API server says, less a margin."""
+    try:
+        told = parse_duration(request.query.get("timeout", ""))
+    except ValueError:
+        told = usual
+    told = min(max(told, 0.0), _LONGEST)
+    return told - min(_MARGIN, told / 4)
+
+
+def _now() -> float:
+    return asyncio.get_running_loop().time()

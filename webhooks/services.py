@@ -1,0 +1,173 @@
+"""What plugins share: the cluster, caches of it, the way to strangers, proofs, permissions.
+
+Made once for the process and closed with it. A cache is shared by all plugins that ask for the
+same; it is filled before the process arms itself, and kept current by a watch.
+"""
+
+import asyncio
+import functools
+import tempfile
+from collections.abc import Awaitable, Callable, Mapping
+from contextlib import AsyncExitStack
+from dataclasses import dataclass
+from datetime import timedelta
+from pathlib import Path
+from typing import Any, Protocol, TypeVar
+
+from toolkit.kube.client import Client
+from toolkit.kube.informer import Change, Informer
+from toolkit.kube.manager import Manager
+from toolkit.kube.options import Options
+from toolkit.kube.secrets import Secrets
+from toolkit.native import calls, cores
+from toolkit.objects import GroupVersionKind, ObjectKey
+from toolkit.remote.cloud.cache import TokenCache
+from toolkit.remote.cloud.cloud import Cloud
+from toolkit.remote.http import Http
+from toolkit.verify.notationrevocation import Responders
+from toolkit.verify.publicroot import PublicRoot
+from toolkit.verify.verifications import Means, Verifications
+from webhooks.authorizer import Authorizer, SubjectAccessReviews
+
+T = TypeVar("T")
+T_co = TypeVar("T_co", covariant=True)
+
+
+class Cache(Protocol[T_co]):
+    """A cache of one kind (``toolkit.kube.informer.Informer``)."""
+
+    @property
+    def synced(self) -> bool:
+        """Tell whether the cache has been complete once."""
+
+    async def wait_synced(self) -> None:
+        """Wait until the cache is complete."""
+
+    def get(self, key: ObjectKey) -> T_co | None:
+        """Return the object as last seen."""
+
+    def items(self) -> Mapping[ObjectKey, T_co]:
+        """Return a live, read-only view."""
+
+    def subscribe(self, handler: Callable[[Change[T_co]], None]) -> None:
+        """Call ``handler`` for every change, and at once for all that is here."""
+
+
+class Watch(Protocol):
+    """Makes caches."""
+
+    def __call__(
+        self,
+        gvk: GroupVersionKind,
+        *,
+        decode: Callable[[bytes], T],
+        namespace: str = "",
+        label_selector: str = "",
+        metadata_only: bool = False,
+    ) -> Cache[T]:
+        """Return the cache of these objects; the same for the same arguments."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Services:
+    """Given to ``Row.make``.
+
+    ``client`` acts as the process itself: never do for a user what the user may not. Reviews begin
+    only when every cache that was asked for in ``make`` is complete.
+    """
+
+    client: Client
+    options: Options
+    namespace: str
+    """Where Penstock is installed."""
+    watch: Watch
+    authorize: Authorizer
+    secrets: Secrets
+    http: Http
+    cloud: Cloud
+    verifications: Callable[[], Verifications]
+    """Starts the engine's workers with the first call, which must come from ``make``."""
+    run: Callable[[Callable[[], Awaitable[None]]], None]
+    """Run something until the process ends; to be called from ``make``."""
+
+
+class Caches:
+    """The caches of the process: one for the same arguments, whoever asks."""
+
+    def __init__(self, client: Client) -> None:
+        self._client = client
+        self._known: dict[tuple[object, ...], Informer[Any]] = {}
+
+    def watching(self, asked: list[Cache[Any]]) -> Watch:
+        """Return a ``Watch`` that notes in ``asked`` which caches were asked for."""
+
+        def watch(
+            gvk: GroupVersionKind,
+            *,
+            decode: Callable[[bytes], T],
+            namespace: str = "",
+            label_selector: str = "",
+            metadata_only: bool = False,
+        ) -> Cache[T]:
+            key = (gvk, decode, namespace, label_selector, metadata_only)
+            if key not in self._known:
+                self._known[key] = Informer(
+                    self._client,
+                    gvk,
+                    decode=decode,
+                    namespace=namespace,
+                    label_selector=label_selector,
+                    metadata_only=metadata_only,
+                )
+            asked.append(self._known[key])
+            return self._known[key]
+
+        return watch
+
+    @property
+    def informers(self) -> tuple[Informer[Any], ...]:
+        """Return what must run."""
+        return tuple(self._known.values())
+
+
+async def start(manager: Manager, options: Options) -> Services:
+    """Make the services; they are closed when the manager ends."""
+    open_until_end = AsyncExitStack()
+    http = await open_until_end.enter_async_context(Http())
+    scratch = Path(open_until_end.enter_context(tempfile.TemporaryDirectory(prefix="penstock-")))
+    manager.add_service(_closing(open_until_end.aclose))
+    credentials = TokenCache(
+        size=options.token_cache_max_size,
+        longest=timedelta(seconds=options.token_cache_max_duration),
+    )
+    return Services(
+        client=manager.client,
+        options=options,
+        namespace=manager.namespace,
+        watch=Caches(manager.client).watching([]),
+        authorize=SubjectAccessReviews(manager.client),
+        secrets=Secrets(manager.client),
+        http=http,
+        cloud=Cloud(http, cache=credentials),
+        verifications=functools.cache(functools.partial(_verifications, manager, http, scratch)),
+        run=manager.add_service,
+    )
+
+
+def _verifications(manager: Manager, http: Http, scratch: Path) -> Verifications:
+    engine = calls.start(size=cores.available())
+    manager.add_service(_closing(engine.close))
+    responders = Responders(http, allow_private=manager.options.allow_private_revocation_servers)
+    return Verifications(
+        Means(public_root=PublicRoot(cache=scratch), pool=engine, revocations=responders)
+    )
+
+
+def _closing(close: Callable[[], Awaitable[None]]) -> Callable[[], Awaitable[None]]:
+    async def run() -> None:
+        try:
+            await asyncio.Event().wait()
+        finally:
+            await close()
+
+    return run

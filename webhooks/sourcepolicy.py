@@ -1,0 +1,164 @@
+"""Sources, refused at once where a SourcePolicy forbids them.
+
+The reconcilers ask the same functions before they fetch, keep and use anything. Here only what a
+write makes worse is denied: a source that was wrong before can still be suspended, labelled, and
+lose its finalizer.
+
+Consumers believe what a source's status says of its artifact. So where a policy is enforced, the
+artifact in a status is written by the source controller, or by who holds the verb ``attest`` on the
+source; third parties write those of ExternalArtifacts, where the kind is allowed.
+"""
+
+from collections.abc import Iterable
+from typing import Final
+
+import msgspec
+
+from crds import EXTERNAL_ARTIFACT, KINDS, SOURCE_POLICY
+from crds.policy_source import SourcePolicy
+from toolkit.kube.rbac import Rule as Permission
+from toolkit.objects import GroupVersionKind, Json, dig
+from toolkit.policy import sources
+from toolkit.policy.sources import Violation
+from webhooks.authorizer import Authorizer
+from webhooks.namespaces import Namespaces
+from webhooks.plugin import Answer, Cause, Condition, DeniedError, Row, Rule
+from webhooks.request import Request
+from webhooks.services import Cache, Services
+
+CONTROLLER: Final = "source-controller"
+"""The service account, in the install namespace, that writes the status of sources."""
+_KIND: Final = GroupVersionKind(*SOURCE_POLICY.gvk)
+_PLURALS: Final = tuple(
+    kind.plural for kind in KINDS if kind.group == sources.GROUP and kind.kind in sources.KINDS
+)
+
+
+class SourcePolicyCheck:
+    """Asks the same function as the reconcilers."""
+
+    def __init__(
+        self,
+        *,
+        authorize: Authorizer,
+        namespaces: Namespaces,
+        policies: Cache[SourcePolicy],
+        installed: str,
+    ) -> None:
+        self._authorize = authorize
+        self._namespaces = namespaces
+        self._policies = policies
+        self._installed = installed
+
+    async def review(self, request: Request) -> Answer:
+        """Let the source pass, perhaps with a warning, or deny."""
+        obj = request.object
+        everywhere = self._policies.items().values()
+        if obj is None or not everywhere:
+            return Answer()
+        policies = sources.applicable(
+            everywhere,
+            namespace=request.namespace,
+            labels=await self._namespaces.labels(request.namespace),
+            installed=self._installed,
+        )
+        if request.subresource == "status":
+            return await self._attested(request, obj, policies)
+        before = sources.judge(request.old, policies) if request.old else ()
+        return _answer(sources.fresh(sources.judge(obj, policies), before))
+
+    async def _attested(
+        self, request: Request, obj: Json, policies: Iterable[SourcePolicy]
+    ) -> Answer:
+        """Deny a status whose artifact was written by somebody who may not vouch for it."""
+        if _artifact(obj) in (None, _artifact(request.old or {})):
+            return Answer()
+        if not any(policy.spec.mode == "Enforce" for policy in policies):
+            return Answer()
+        if request.user.name == f"system:serviceaccount:{self._installed}:{CONTROLLER}":
+            return Answer()
+        if request.gvk.kind == EXTERNAL_ARTIFACT.kind:
+            return _answer(sources.judge(obj, policies))
+        if await self._authorize.allowed(
+            request.user,
+            verb="attest",
+            group=sources.GROUP,
+            resource=request.resource,
+            namespace=request.namespace,
+            name=request.name,
+        ):
+            return Answer()
+        raise DeniedError(
+            f"status.artifact: only the source controller vouches for artifacts here, and who "
+            f"holds the verb 'attest' on {request.resource}.{sources.GROUP}",
+            causes=(
+                Cause(
+                    reason="FieldValueForbidden", field="status.artifact", message="it is protected"
+                ),
+            ),
+        )
+
+
+def _artifact(obj: Json) -> object:
+    found: object = dig(obj, "status", "artifact")
+    return found
+
+
+def _answer(found: Iterable[Violation]) -> Answer:
+    """Turn violations into a denial, warnings and audit annotations, as their policies say."""
+    violations = tuple(found)
+    forbidding = sources.enforced(violations)
+    if forbidding:
+        raise DeniedError(
+            "; ".join(map(str, forbidding)),
+            causes=tuple(
+                Cause(reason="FieldValueForbidden", field=each.field, message=each.why)
+                for each in forbidding
+            ),
+        )
+    audit = {"violations": "; ".join(map(str, violations))} if violations else {}
+    warnings = tuple(str(each) for each in violations if each.mode == "Warn")
+    return Answer(warnings=warnings, audit=audit)
+
+
+def make(services: Services) -> SourcePolicyCheck:
+    """Take what is needed of the process."""
+    return SourcePolicyCheck(
+        authorize=services.authorize,
+        namespaces=Namespaces(services),
+        policies=services.watch(_KIND, decode=msgspec.json.Decoder(SourcePolicy).decode),
+        installed=services.namespace,
+    )
+
+
+ROW: Final = Row(
+    name="source-policy",
+    rules=(
+        Rule(groups=(sources.GROUP,), resources=_PLURALS),
+        Rule(
+            groups=(sources.GROUP,),
+            resources=tuple(f"{plural}/status" for plural in _PLURALS),
+            operations=("UPDATE",),
+        ),
+    ),
+    make=make,
+    conditions=(
+        # Our own status writes, the most frequent of all, are let through without a question; in
+        # another namespace than the usual one the plugin knows them.
+        Condition(
+            name="not-by-the-source-controller",
+            expression=(
+                "!(has(request.subResource) && request.subResource == 'status')"
+                " || request.userInfo.username != "
+                f"'system:serviceaccount:penstock-system:{CONTROLLER}'"
+            ),
+        ),
+    ),
+    permissions=(
+        Permission(
+            groups=(SOURCE_POLICY.group,),
+            resources=(SOURCE_POLICY.plural,),
+            verbs=("get", "list", "watch"),
+        ),
+    ),
+)

@@ -1,0 +1,190 @@
+"""What stands behind claims of provenance: appliers, their accounts, sources, artifacts.
+
+Read from caches; ``fresh`` reads the same from the API server, because a cache may lag behind the
+controller that has just acted on something. The other way round, an apply that began a moment ago
+goes on with the artifact that it began with: the last ones of each source count for some minutes
+after they were replaced, unless they were withdrawn.
+"""
+
+import asyncio
+from collections import deque
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+import msgspec
+
+from crds import BUCKET, EXTERNAL_ARTIFACT, GIT_REPOSITORY, KUSTOMIZATION, OCI_REPOSITORY
+from crds.kustomize import MountedSourceReference, SourceReference
+from crds.meta import Artifact, ObjectMeta
+from toolkit.kube import rbac
+from toolkit.kube.errors import NotFoundError
+from toolkit.kube.informer import Change
+from toolkit.objects import GroupVersionKind, Json, ObjectKey, ObjectRef
+from toolkit.policy import claims, sources
+from toolkit.policy.claims import Part, Standing
+from webhooks.services import Cache, Services
+
+LATE_SECONDS: Final = 600.0
+"""How long an artifact counts after it was replaced; an apply hardly takes longer."""
+_LATE: Final = 8
+_APPLIER: Final = GroupVersionKind(*KUSTOMIZATION.gvk)
+_SOURCES: Final = {
+    kind.kind: GroupVersionKind(*kind.gvk)
+    for kind in (GIT_REPOSITORY, OCI_REPOSITORY, BUCKET, EXTERNAL_ARTIFACT)
+}
+PERMISSIONS: Final = (
+    rbac.Rule(
+        groups=(KUSTOMIZATION.group,),
+        resources=(KUSTOMIZATION.plural,),
+        verbs=("get", "list", "watch"),
+    ),
+    rbac.Rule(
+        groups=(GIT_REPOSITORY.group,),
+        resources=tuple(
+            kind.plural for kind in (GIT_REPOSITORY, OCI_REPOSITORY, BUCKET, EXTERNAL_ARTIFACT)
+        ),
+        verbs=("get", "list", "watch"),
+    ),
+)
+
+
+class _Spec(msgspec.Struct, frozen=True, rename="camel"):
+    service_account_name: str = ""
+    kube_config: Any = None
+    path: str = ""
+    source_ref: SourceReference | None = None
+    source_refs: list[MountedSourceReference] = []
+
+
+class _Applier(msgspec.Struct, frozen=True):
+    metadata: ObjectMeta
+    spec: _Spec
+
+    @property
+    def mounts(self) -> Mapping[str, SourceReference]:
+        """Return the sources by mount point, in the order of the spec (``KustomizationSpec``)."""
+        root = {"": self.spec.source_ref} if self.spec.source_ref else {}
+        return root | {ref.path: ref.source for ref in self.spec.source_refs}
+
+
+class _Status(msgspec.Struct, frozen=True):
+    artifact: Artifact | None = None
+
+
+class _Source(msgspec.Struct, frozen=True):
+    metadata: ObjectMeta
+    spec: dict[str, Any] = {}
+    status: _Status = _Status()
+
+
+_decode_applier: Final = msgspec.json.Decoder(_Applier).decode
+_decode_source: Final = msgspec.json.Decoder(_Source).decode
+
+
+class Standings:
+    """Looks up what stands behind an applier; to be made in ``Row.make``."""
+
+    def __init__(self, services: Services) -> None:
+        self._client = services.client
+        self._installed = services.namespace
+        self._account = services.options.default_service_account
+        self._appliers: Cache[_Applier] = services.watch(_APPLIER, decode=_decode_applier)
+        self._sources: dict[str, _Sources] = {
+            kind: _Sources(services.watch(gvk, decode=_decode_source))
+            for kind, gvk in _SOURCES.items()
+        }
+
+    async def of(self, applier: ObjectRef, *, fresh: bool = False) -> Standing | None:
+        """Return what is known of an applier; None if it does not exist.
+
+        Raises:
+            ApiError: it cannot be read afresh.
+        """
+        found = self._appliers.get(applier.key)
+        if fresh:
+            found = await self._read(_APPLIER, applier.key, _Applier)
+        if found is None:
+            return None
+        own = found.metadata.namespace
+        parts = [
+            await self._part(path, ref.kind, ObjectKey(ref.namespace or own, ref.name), fresh=fresh)
+            for path, ref in found.mounts.items()
+        ]
+        return Standing(
+            applier=applier,
+            account=claims.account(
+                own,
+                found.spec.service_account_name,
+                default=self._account,
+                installed=self._installed,
+            ),
+            remote=found.spec.kube_config is not None,
+            directory=found.spec.path,
+            parts=tuple(parts),
+        )
+
+    async def _part(self, path: str, kind: str, key: ObjectKey, *, fresh: bool) -> Part:
+        known = self._sources[kind]
+        source = known.cache.get(key)
+        artifacts = known.artifacts(key)
+        if fresh:
+            source = await self._read(_SOURCES[kind], key, _Source)
+            present = source.status.artifact if source else None
+            artifacts = (present, *artifacts) if present else ()
+        return Part(
+            path=path,
+            source=ObjectRef(_SOURCES[kind], key.namespace, key.name),
+            url=sources.url_of({"kind": kind, "spec": source.spec}) if source else "",
+            artifacts=artifacts,
+        )
+
+    async def _read(
+        self, gvk: GroupVersionKind, key: ObjectKey, view: Callable[..., Any]
+    ) -> Any | None:
+        try:
+            found: Json = await self._client.get(gvk, key.name, key.namespace)
+        except NotFoundError:
+            return None
+        return msgspec.convert(found, view)
+
+
+@dataclass(frozen=True, slots=True)
+class _Replaced:
+    artifact: Artifact
+    until: float
+
+
+class _Sources:
+    """The sources of one kind, and the artifacts that they had until lately."""
+
+    def __init__(self, cache: Cache[_Source]) -> None:
+        self.cache = cache
+        self._late: dict[ObjectKey, deque[_Replaced]] = {}
+        cache.subscribe(self._saw)
+
+    def artifacts(self, key: ObjectKey) -> tuple[Artifact, ...]:
+        """Return the present artifact and late ones; none if the present one was withdrawn."""
+        source = self.cache.get(key)
+        if source is None or source.status.artifact is None:
+            return ()
+        late = (each for each in self._late.get(key, ()) if each.until > _now())
+        return (source.status.artifact, *(each.artifact for each in late))
+
+    def _saw(self, change: Change[_Source]) -> None:
+        before, after = (
+            each.status.artifact if each else None for each in (change.old, change.new)
+        )
+        if after is None:
+            self._late.pop(change.key, None)
+        elif before is not None and _content(before) != _content(after):
+            late = self._late.setdefault(change.key, deque(maxlen=_LATE))
+            late.append(_Replaced(before, _now() + LATE_SECONDS))
+
+
+def _content(artifact: Artifact) -> tuple[object, ...]:
+    return artifact.revision, artifact.digest, artifact.metadata
+
+
+def _now() -> float:
+    return asyncio.get_running_loop().time()

@@ -1,0 +1,178 @@
+"""Nobody gets more power through an object than they hold, nor out of what their namespace demands.
+
+``TENANCY``: who writes a Kustomization must be allowed to lend it the account that it acts as, the
+kubeconfig and the keys that it uses: the verbs ``impersonate`` or ``use`` on the service account
+(``get`` or ``use`` on a Secret, ``decrypt`` for keys). The account itself may always lend itself,
+so that one Kustomization can apply others. The same holds for the cloud accounts of sources.
+
+``LABELS``: labels of namespaces that begin with ``policy.penstock.dev/`` are changed only by who
+may ``update`` the resource ``namespaces`` of the group ``policy.penstock.dev``, through whichever
+subresource: tenants may often label their namespaces, and policies go by these.
+"""
+
+from typing import Final
+
+from crds import BUCKET, GIT_REPOSITORY, KUSTOMIZATION, OCI_REPOSITORY
+from crds.policy_parts import GROUP
+from toolkit.errors import AccessDeniedError
+from toolkit.objects import Json, dig
+from toolkit.policy import tenancy
+from toolkit.policy.tenancy import PROTECTED, Installation, Power
+from webhooks.authorizer import Authorizer
+from webhooks.namespaces import Namespaces
+from webhooks.plugin import Answer, Cause, Condition, DeniedError, Row, Rule
+from webhooks.request import Request, User
+from webhooks.services import Services
+
+
+class Tenancy:
+    """Asks the API server about the requester, for everything that an object borrows."""
+
+    def __init__(
+        self, *, authorize: Authorizer, namespaces: Namespaces, installation: Installation
+    ) -> None:
+        self._authorize = authorize
+        self._namespaces = namespaces
+        self._installation = installation
+
+    async def review(self, request: Request) -> Answer:
+        """Let the requester lend what they hold, or deny."""
+        obj = request.object
+        if obj is None or not tenancy.lends(obj, request.old):
+            return Answer()
+        if request.gvk.kind == KUSTOMIZATION.kind:
+            await self._require_account(request, obj)
+        refusals = [
+            (power.field, power.refusal(request.user.name))
+            for power in tenancy.powers(obj, request.namespace, self._installation)
+            if not await self._holds(request.user, power)
+        ]
+        if refusals:
+            raise _denied(refusals)
+        return Answer()
+
+    async def _require_account(self, request: Request, obj: Json) -> None:
+        named = str(dig(obj, "spec", "serviceAccountName", default=""))
+        try:
+            tenancy.require_account(
+                await self._namespaces.labels(request.namespace),
+                account=named or self._installation.default_service_account,
+                remote=bool(dig(obj, "spec", "kubeConfig")),
+            )
+        except AccessDeniedError as error:
+            raise _denied([("spec.serviceAccountName", error)]) from error
+
+    async def _holds(self, user: User, power: Power) -> bool:
+        if user.name == power.user:
+            return True
+        for verb in power.verbs:
+            if await self._authorize.allowed(
+                user,
+                verb=verb,
+                group="",
+                resource=power.resource,
+                namespace=power.namespace,
+                name=power.name,
+            ):
+                return True
+        return False
+
+
+class NamespaceLabels:
+    """Keeps the labels that policies go by."""
+
+    def __init__(self, authorize: Authorizer) -> None:
+        self._authorize = authorize
+
+    async def review(self, request: Request) -> Answer:
+        """Let protected labels be as they are, or be changed by who may; deny otherwise."""
+        changed = tenancy.protected(request.object or {}, request.old) if request.object else ()
+        if not changed:
+            return Answer()
+        if await self._authorize.allowed(
+            request.user,
+            verb="update",
+            group=GROUP,
+            resource="namespaces",
+            namespace="",
+            name=request.name,
+        ):
+            return Answer()
+        named = ", ".join(sorted(changed))
+        raise DeniedError(
+            f"metadata.labels: policies go by {named}, which user '{request.user.name}' may not "
+            f"change: ask for the verb 'update' on namespaces.{GROUP} '{request.name}'",
+            causes=tuple(
+                Cause(
+                    reason="FieldValueForbidden",
+                    field=f"metadata.labels[{label}]",
+                    message="it is protected",
+                )
+                for label in sorted(changed)
+            ),
+        )
+
+
+def _denied(refusals: list[tuple[str, AccessDeniedError]]) -> DeniedError:
+    return DeniedError(
+        "; ".join(str(error) for _, error in refusals),
+        causes=tuple(
+            Cause(reason="FieldValueForbidden", field=field, message=str(error))
+            for field, error in refusals
+        ),
+    )
+
+
+def make(services: Services) -> Tenancy:
+    """Take what is needed of the process."""
+    options = services.options
+    return Tenancy(
+        authorize=services.authorize,
+        namespaces=Namespaces(services),
+        installation=Installation(
+            namespace=services.namespace,
+            default_service_account=options.default_service_account,
+            default_decryption_service_account=options.default_decryption_service_account,
+        ),
+    )
+
+
+def make_labels(services: Services) -> NamespaceLabels:
+    """Take what is needed of the process."""
+    return NamespaceLabels(services.authorize)
+
+
+_NEW: Final = "(has(object.metadata.labels) ? object.metadata.labels : {})"
+_OLD: Final = (
+    "(oldObject != null && has(oldObject.metadata.labels) ? oldObject.metadata.labels : {})"
+)
+_CHANGED: Final = (
+    f"{_NEW}.exists(k, k.startsWith('{PROTECTED}') && (!(k in {_OLD}) || {_OLD}[k] != {_NEW}[k]))"
+    f" || {_OLD}.exists(k, k.startsWith('{PROTECTED}') && !(k in {_NEW}))"
+)
+
+TENANCY: Final = Row(
+    name="tenancy",
+    rules=(
+        Rule(groups=(KUSTOMIZATION.group,), resources=(KUSTOMIZATION.plural,)),
+        Rule(
+            groups=(GIT_REPOSITORY.group,),
+            resources=(GIT_REPOSITORY.plural, OCI_REPOSITORY.plural, BUCKET.plural),
+        ),
+    ),
+    make=make,
+)
+LABELS: Final = Row(
+    name="namespace-labels",
+    rules=(
+        Rule(
+            groups=("",),
+            versions=("v1",),
+            resources=("namespaces", "namespaces/status", "namespaces/finalize"),
+            scope="Cluster",
+        ),
+    ),
+    make=make_labels,
+    # All other writes to namespaces, and their deletion, need nobody here.
+    conditions=(Condition(name="changes-protected-labels", expression=_CHANGED),),
+)

@@ -1,0 +1,33 @@
+"""Whether objects of our kinds can be carried out at all, beyond what their schemas say.
+
+A kind brings its rules in a module of its own, and a row here.
+"""
+
+from typing import Any, Final
+
+from webhooks.validation import (
+    artifactgenerator,
+    bucket,
+    gitrepository,
+    helmchart,
+    helmrepository,
+    kustomization,
+    ocirepository,
+    policies,
+)
+from webhooks.validation.rule import Checks
+
+CHECKS: Final[tuple[Checks[Any], ...]] = (
+    gitrepository.CHECKS,  # in the order of crds.KINDS
+    ocirepository.CHECKS,
+    bucket.CHECKS,
+    helmrepository.CHECKS,
+    helmchart.CHECKS,
+    artifactgenerator.EXTERNAL,
+    artifactgenerator.CHECKS,
+    kustomization.CHECKS,
+    policies.GRANT,
+    policies.SOURCE,
+    policies.PROVENANCE,
+    policies.IMAGE,
+)

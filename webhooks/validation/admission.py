@@ -1,0 +1,120 @@
+"""The plugin that refuses what could never work. It asks nobody: caches and the object suffice.
+
+Only changes of the spec are looked at, so that an object that was let in before a rule existed, or
+while no replica answered, can always be labelled, finalized and deleted.
+"""
+
+import asyncio
+from dataclasses import replace
+from typing import Any, Final, Self
+
+import msgspec
+
+from toolkit.kube import impersonation, rbac
+from toolkit.objects import GroupVersionKind, Json
+from webhooks.plugin import Answer, Condition, Row, Rule
+from webhooks.request import Request
+from webhooks.services import Cache, Services
+from webhooks.validation import CHECKS, circles, expressions, verdict
+from webhooks.validation.circles import Seen
+from webhooks.validation.rule import Checks
+from webhooks.validation.verdict import Finding
+
+_SMALL: Final = 8 << 10
+"""Bytes of an object that is checked on the event loop; a larger one takes milliseconds."""
+
+_BY_KIND: Final = {checks.kind.gvk[::2]: checks for checks in CHECKS}
+
+
+class Validation:
+    """Judges objects of our kinds by ``CHECKS``."""
+
+    def __init__(self, waiting: dict[tuple[str, str], Cache[Seen]]) -> None:
+        self._waiting = waiting
+
+    @classmethod
+    def make(cls, services: Services) -> Self:
+        """Watch who waits for whom; load what compiles expressions."""
+        expressions.warm()
+        return cls(
+            {
+                kind: services.watch(GroupVersionKind(*checks.kind.gvk), decode=circles.decode)
+                for kind, checks in _BY_KIND.items()
+                if checks.circle
+            }
+        )
+
+    async def review(self, request: Request) -> Answer:
+        """Refuse what cannot work, all reasons at once; warn of what is hardly meant."""
+        checks, obj, old = _BY_KIND.get(request.gvk.group_kind), request.object, request.old
+        if checks is None or obj is None or not concerned(request):
+            return Answer()
+        found = await self._find(checks, obj, request)
+        before: list[Finding] = []
+        if old is not None and any(finding.rule.refuses for finding in found):
+            before = await self._find(checks, old, request)
+        return verdict.judge(obj, found, before)
+
+    async def _find(self, checks: Checks[Any], obj: Json, request: Request) -> list[Finding]:
+        if len(msgspec.json.encode(obj.get("spec"))) > _SMALL:
+            return await asyncio.to_thread(self._found, checks, obj, request)
+        return self._found(checks, obj, request)
+
+    def _found(self, checks: Checks[Any], obj: Json, request: Request) -> list[Finding]:
+        return [*verdict.findings(checks, obj), *self._circles(checks, obj, request)]
+
+    def _circles(self, checks: Checks[Any], obj: Json, request: Request) -> list[Finding]:
+        if checks.circle is None:
+            return []
+        cache = self._waiting[checks.kind.gvk[::2]]
+        faults = circles.find(obj, cache.get)
+        # What one Kustomization applies, it applies whole: the rest may take the circle apart.
+        rule = replace(checks.circle, refuses=False) if applied(request) else checks.circle
+        return [Finding(rule, fault) for fault in faults]
+
+
+def concerned(request: Request) -> bool:
+    """Tell whether a request writes a spec that stays: not a status, nor an object on its way."""
+    obj, old = request.object or {}, request.old
+    if request.subresource or (obj.get("metadata") or {}).get("deletionTimestamp"):
+        return False
+    return old is None or obj.get("spec") != old.get("spec")
+
+
+def applied(request: Request) -> bool:
+    """Tell whether an applier sends the request, or somebody who says so; it opens nothing."""
+    return f"{impersonation.PREFIX}applier" in request.user.extra
+
+
+CHANGED: Final = Condition(
+    name="spec-changed",
+    expression=(
+        "request.operation != 'UPDATE' || !has(oldObject.spec) || !has(object.spec)"
+        " || object.spec != oldObject.spec"
+    ),
+)
+RULES: Final = tuple(
+    Rule(
+        groups=(checks.kind.group,),
+        versions=(checks.kind.version,),
+        resources=(checks.kind.plural,),
+        scope="Namespaced" if checks.kind.namespaced else "Cluster",
+    )
+    for checks in CHECKS
+)
+
+ROW: Final = Row(
+    name="validation",
+    rules=RULES,
+    make=Validation.make,
+    conditions=(CHANGED,),
+    permissions=tuple(
+        rbac.Rule(
+            groups=(checks.kind.group,),
+            resources=(checks.kind.plural,),
+            verbs=("get", "list", "watch"),
+        )
+        for checks in CHECKS
+        if checks.circle
+    ),
+)

@@ -1,0 +1,107 @@
+"""Objects that would wait for themselves: over what the cluster holds, and the one to come.
+
+What waits is a Kustomization for those of ``dependsOn``, a GitRepository for those that it
+includes. The way is told without what lies in namespaces that its author did not name.
+"""
+
+import hashlib
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any, Final
+
+import msgspec
+
+from toolkit.objects import Json, ObjectKey, key_of
+from toolkit.policy import cycles
+from webhooks.validation.rule import Fault, Rule, at
+
+WAITS: Final = ("spec.dependsOn[]", "spec.include[].repository")
+_BUILT_FROM: Final = (
+    *("sourceRef", "sourceRefs", "path", "targetNamespace", "namePrefix", "nameSuffix"),
+    *("components", "patches", "patchesStrategicMerge", "patchesJson6902", "postBuild"),
+    "kubeConfig",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """What is kept of an object: whom it waits for, and a digest of what its build is made of."""
+
+    waits_for: tuple[ObjectKey, ...]
+    build: bytes
+
+
+class _Metadata(msgspec.Struct):
+    name: str = ""
+    namespace: str = ""
+
+
+class _Object(msgspec.Struct):
+    metadata: _Metadata
+    spec: dict[str, Any] = {}
+
+
+_DECODER: Final = msgspec.json.Decoder(_Object)
+
+
+def rule(field: str) -> Rule[Json]:
+    """Return the rule for a kind whose objects wait for those that ``field`` names."""
+    return Rule(
+        name="waits-for-itself",
+        fields=(field,),
+        demands="no object waits for itself, over however many others",
+        remedy="remove one of these references; if they are to be turned round, begin with the "
+        "other",
+        find=lambda _: iter(()),
+    )
+
+
+def decode(body: bytes) -> Seen:
+    """Read an object from the API server."""
+    found = _DECODER.decode(body)
+    metadata = {"name": found.metadata.name, "namespace": found.metadata.namespace}
+    return seen({"metadata": metadata, "spec": found.spec})
+
+
+def seen(obj: Json) -> Seen:
+    """Return what would be kept of an object."""
+    return Seen(tuple(key for _, key in _named(obj)), build(obj))
+
+
+def build(obj: Json) -> bytes:
+    """Return a digest of what a build is made of; empty for what builds nothing."""
+    spec = obj.get("spec") or {}
+    parts = {name: spec.get(name) for name in _BUILT_FROM if spec.get(name)}
+    if not parts.keys() & {"sourceRef", "sourceRefs"}:
+        return b""
+    namespace = key_of(obj).namespace
+    if source := parts.get("sourceRef"):
+        parts["sourceRef"] = {"namespace": namespace, **source}
+    path = str(parts.pop("path", "")).strip("./")
+    text = msgspec.json.encode([namespace, path, parts], order="deterministic")
+    return hashlib.blake2b(text, digest_size=16).digest()
+
+
+def find(obj: Json, lookup: Callable[[ObjectKey], Seen | None]) -> Iterator[Fault]:
+    """Yield a fault if the object would wait for itself."""
+    own = key_of(obj)
+    first = {key: field for field, key in reversed(list(_named(obj)))}
+
+    def waits_for(key: ObjectKey) -> tuple[ObjectKey, ...]:
+        if key == own:
+            # that it names itself is another rule's to tell
+            return tuple(each for each in first if each != own)
+        known = lookup(key)
+        return known.waits_for if known else ()
+
+    if way := cycles.cycle(own, waits_for):
+        shown = [str(k) if k.namespace == own.namespace or k in first else "…" for k in way]
+        yield Fault(first[way[1]], f"it would wait for itself: {', '.join(shown)}")
+
+
+def _named(obj: Json) -> Iterator[tuple[str, ObjectKey]]:
+    namespace = key_of(obj).namespace
+    for path in WAITS:
+        for place, reference in at(obj, path):
+            name = str(reference.get("name") or "")
+            yield place, ObjectKey(str(reference.get("namespace") or namespace), name)

@@ -1,0 +1,83 @@
+"""CEL of Kustomizations: health checks and ``readyExpr``, compiled once for all who repeat them.
+
+To compile takes up to three milliseconds for each thousand characters, so what is compiled for one
+object is bounded; beyond that the reconciler tells.
+"""
+
+import functools
+from collections.abc import Iterator
+from typing import Final
+
+from crds.kustomize import Kustomization
+from toolkit.apply import expressions
+from toolkit.errors import StalledError
+from webhooks.validation.rule import Fault, Rule, when
+
+MOST: Final = 64 << 10
+"""Characters that are compiled for one object."""
+
+
+def warm() -> None:
+    """Load the engine, which takes a second."""
+    problem("true")
+
+
+@functools.lru_cache(maxsize=1024)
+def problem(text: str) -> str:
+    """Return why an expression cannot be used, nothing if it can."""
+    try:
+        expressions.Expression(text)
+    except StalledError as exc:
+        return str(exc)
+    return ""
+
+
+def _texts(obj: Kustomization) -> Iterator[tuple[str, str]]:
+    for number, check in enumerate(obj.spec.health_check_exprs):
+        field = f"spec.healthCheckExprs[{number}]"
+        yield f"{field}.current", check.current
+        yield f"{field}.failed", check.failed
+        yield f"{field}.inProgress", check.in_progress
+    for number, dependency in enumerate(obj.spec.depends_on):
+        yield f"spec.dependsOn[{number}].readyExpr", dependency.ready_expr
+
+
+def _invalid(obj: Kustomization) -> Iterator[Fault]:
+    left = MOST
+    for field, text in _texts(obj):
+        left -= len(text)
+        if left < 0:
+            return
+        required = field.endswith(".current")
+        if (text or required) and (why := problem(text)):
+            yield Fault(field, why, text)
+
+
+def _many(obj: Kustomization) -> Iterator[Fault]:
+    total = sum(len(text) for _, text in _texts(obj))
+    why = f"of all expressions only the first {MOST} characters were checked"
+    yield from when(total > MOST, "spec.healthCheckExprs", why)
+
+
+RULES: Final[tuple[Rule[Kustomization], ...]] = (
+    Rule(
+        name="cel-expression",
+        fields=(
+            "spec.healthCheckExprs[].current",
+            "spec.healthCheckExprs[].failed",
+            "spec.healthCheckExprs[].inProgress",
+            "spec.dependsOn[].readyExpr",
+        ),
+        demands="it compiles as CEL, has at most 4096 characters and calls only what exists",
+        remedy="see docs/kustomizations.md",
+        find=_invalid,
+    ),
+    Rule(
+        name="cel-many",
+        fields=("spec.healthCheckExprs[]", "spec.dependsOn[].readyExpr"),
+        demands="there are few enough to be checked when the object is written",
+        remedy="use fewer",
+        find=_many,
+        refuses=False,
+    ),
+)

@@ -1,0 +1,109 @@
+"""What kinds that fetch have in common: ignore rules, plain HTTP, credentials on the way."""
+
+from collections.abc import Iterator
+from typing import Final, Protocol
+from urllib.parse import urlsplit
+
+from crds.meta import LocalObjectReference
+from toolkit.artifact.ignore import Ignore
+from webhooks.validation.rule import Fault, Rule, read, when
+
+
+class _IgnoringSpec(Protocol):
+    @property
+    def ignore(self) -> str: ...
+
+
+class _Ignoring(Protocol):
+    @property
+    def spec(self) -> _IgnoringSpec: ...
+
+
+class _AddressedSpec(Protocol):
+    @property
+    def url(self) -> str: ...
+    @property
+    def secret_ref(self) -> LocalObjectReference | None: ...
+
+
+class _Addressed(Protocol):
+    @property
+    def spec(self) -> _AddressedSpec: ...
+
+
+class _InsecureSpec(Protocol):
+    @property
+    def insecure(self) -> bool: ...
+    @property
+    def secret_ref(self) -> LocalObjectReference | None: ...
+
+
+class _Insecure(Protocol):
+    @property
+    def spec(self) -> _InsecureSpec: ...
+
+
+def host(url: str) -> str:
+    """Return the host of a URL; empty if it has none or is malformed."""
+    try:
+        parts = urlsplit(url)
+        _ = parts.port
+    except ValueError:
+        return ""
+    return parts.hostname or ""
+
+
+def _ignore(obj: _Ignoring) -> Iterator[Fault]:
+    yield from read("spec.ignore", obj.spec.ignore, Ignore.from_rules, shown="")
+
+
+def _in_url(obj: _Addressed) -> Iterator[Fault]:
+    authority = obj.spec.url.partition("://")[2].partition("/")[0]
+    password = ":" in authority.rpartition("@")[0]
+    # the value stays out, because it holds the password
+    yield from when(password, "spec.url", "it holds a password, which whoever may read it sees")
+
+
+def _clear(obj: _Addressed) -> Iterator[Fault]:
+    sent = obj.spec.url.startswith("http://") and obj.spec.secret_ref is not None
+    yield from when(sent, "spec.url", "the credentials of spec.secretRef are sent in the clear")
+
+
+def _insecure(obj: _Insecure) -> Iterator[Fault]:
+    sent = obj.spec.insecure and obj.spec.secret_ref is not None
+    yield from when(
+        sent, "spec.insecure", "the credentials of spec.secretRef are sent in the clear"
+    )
+
+
+IGNORE: Final[Rule[_Ignoring]] = Rule(
+    name="ignore-rules",
+    fields=("spec.ignore",),
+    demands="each line is a rule of .gitignore, and there are at most 2000",
+    remedy="see gitignore(5): close brackets, and escape a backslash by another one",
+    find=_ignore,
+)
+PASSWORD: Final[Rule[_Addressed]] = Rule(
+    name="url-password",
+    fields=("spec.url",),
+    demands="it holds no password",
+    remedy="put it into a Secret, and name that in spec.secretRef",
+    find=_in_url,
+    refuses=False,
+)
+CLEAR: Final[Rule[_Addressed]] = Rule(
+    name="credentials-in-clear",
+    fields=("spec.url", "spec.secretRef"),
+    demands="credentials are sent over TLS",
+    remedy="use https://",
+    find=_clear,
+    refuses=False,
+)
+INSECURE: Final[Rule[_Insecure]] = Rule(
+    name="credentials-in-clear",
+    fields=("spec.insecure", "spec.secretRef"),
+    demands="credentials are sent over TLS",
+    remedy="remove spec.insecure, or the credentials",
+    find=_insecure,
+    refuses=False,
+)

@@ -1,0 +1,195 @@
+"""What is checked of a GitRepository."""
+
+import posixpath
+from collections.abc import Iterator
+from typing import Final
+
+from crds import GIT_REPOSITORY
+from crds.source import GitRepository
+from toolkit.errors import PenstockError
+from toolkit.remote import gitrefs, semver
+from toolkit.remote.gitrefs import GitReference
+from toolkit.remote.gittree import Sparse
+from toolkit.remote.giturl import GitUrl
+from webhooks.validation import circles, fetching, schedule
+from webhooks.validation.rule import Checks, Fault, Named, Rule, read, when
+
+
+def _scheme(obj: GitRepository) -> str:
+    return obj.spec.url.partition("://")[0]
+
+
+def _url(obj: GitRepository) -> Iterator[Fault]:
+    yield from read("spec.url", obj.spec.url, GitUrl.parse, shown="")
+
+
+def _reference(obj: GitRepository) -> Iterator[Fault]:
+    ref = obj.spec.ref
+    if ref is None:
+        return
+    yield from read("spec.ref.commit", ref.commit, _commit)
+    for name in ("branch", "tag", "name"):
+        text = getattr(ref, name)
+        impossible = text and not gitrefs.possible(text)
+        yield from when(impossible, f"spec.ref.{name}", "Git allows no such name", text)
+
+
+def _commit(text: str) -> object:
+    return gitrefs.choose(GitReference(commit=text), {})
+
+
+def _range(obj: GitRepository) -> Iterator[Fault]:
+    if obj.spec.ref:
+        yield from read("spec.ref.semver", obj.spec.ref.semver, semver.Range.parse)
+
+
+_ORDER: Final = ("commit", "name", "semver", "tag", "branch")
+
+
+def _overruled(obj: GitRepository) -> Iterator[Fault]:
+    ref = obj.spec.ref
+    given = [name for name in _ORDER if ref and getattr(ref, name)]
+    # a branch beside a commit narrows what is fetched
+    kept = 2 if given[:1] == ["commit"] and given[-1] == "branch" else 1
+    for name in [each for each in given[1:] if kept == 1 or each != "branch"]:
+        yield Fault(f"spec.ref.{name}", f"it has no effect beside spec.ref.{given[0]}")
+
+
+def _sparse(obj: GitRepository) -> Iterator[Fault]:
+    for number, directory in enumerate(obj.spec.sparse_checkout):
+        yield from read(f"spec.sparseCheckout[{number}]", directory, lambda text: Sparse([text]))
+
+
+def _includes(obj: GitRepository) -> Iterator[Fault]:
+    for number, include in enumerate(obj.spec.include):
+        for field, path in (("fromPath", include.from_path), ("toPath", include.target)):
+            yield from when(
+                leads_out(path),
+                f"spec.include[{number}].{field}",
+                "it leads out of the repository",
+                path,
+            )
+
+
+def leads_out(path: str) -> bool:
+    """Tell whether a path leads out of the directory that it is relative to."""
+    return path.startswith("/") or posixpath.normpath(path).split("/")[0] == ".."
+
+
+def _tag(obj: GitRepository) -> Iterator[Fault]:
+    spec, ref = obj.spec, obj.spec.ref
+    if spec.verify is None or not spec.verify.mode.startswith("Tag"):
+        return
+    try:
+        names = gitrefs.prefixes(
+            GitReference(commit=ref.commit, name=ref.name, semver=ref.semver, tag=ref.tag)
+            if ref
+            else GitReference()
+        )
+    except PenstockError:
+        return
+    tagged = any(name.startswith(gitrefs.TAGS) for name in names)
+    yield from when(not tagged, "spec.verify.mode", "spec.ref names no tag", spec.verify.mode)
+
+
+def _login(obj: GitRepository) -> Iterator[Fault]:
+    spec = obj.spec
+    if spec.secret_ref is not None:
+        return
+    missing = "a private key and known_hosts" if _scheme(obj) == "ssh" else ""
+    if spec.provider == "github":
+        missing = "a GitHub App"
+    elif spec.provider in {"aws", "azure"}:
+        missing = ""
+    yield from when(missing, "spec.secretRef", f"a Secret with {missing} is needed")
+
+
+def _unused(obj: GitRepository) -> Iterator[Fault]:
+    unused = _scheme(obj) == "ssh" and obj.spec.proxy_secret_ref
+    yield from when(unused, "spec.proxySecretRef", "it has no effect over SSH")
+
+
+RULES: Final[tuple[Rule[GitRepository], ...]] = (
+    Rule(
+        name="git-url",
+        fields=("spec.url",),
+        demands="it names a host, over HTTP, HTTPS or SSH",
+        remedy="write it as https://<host>/<path> or ssh://git@<host>/<path>",
+        find=_url,
+    ),
+    fetching.PASSWORD,
+    fetching.CLEAR,
+    Rule(
+        name="git-reference",
+        fields=("spec.ref.branch", "spec.ref.tag", "spec.ref.name", "spec.ref.commit"),
+        demands="it is a name that Git allows, or a commit in full",
+        remedy="see git-check-ref-format(1); a commit has 40 lower-case hexadecimal digits",
+        find=_reference,
+    ),
+    Rule(
+        name="semver-range",
+        fields=("spec.ref.semver",),
+        demands="it is a range of versions",
+        remedy="write it as '>=1.2.0 <2.0.0', '1.x' or '~1.4'",
+        find=_range,
+    ),
+    Rule(
+        name="reference-unused",
+        fields=tuple(f"spec.ref.{name}" for name in _ORDER[1:]),
+        demands="no other field of spec.ref wins over it",
+        remedy="remove all but one",
+        find=_overruled,
+        refuses=False,
+    ),
+    Rule(
+        name="sparse-path",
+        fields=("spec.sparseCheckout[]",),
+        demands="it is a directory of the repository",
+        remedy="write it relative to the root, without '..'",
+        find=_sparse,
+    ),
+    Rule(
+        name="include-path",
+        fields=("spec.include[].fromPath", "spec.include[].toPath"),
+        demands="it is a directory of the repository",
+        remedy="write it relative to the root, without '..'",
+        find=_includes,
+    ),
+    Rule(
+        name="verify-tag",
+        fields=("spec.verify.mode", "spec.ref"),
+        demands="the modes Tag and TagAndHEAD have a tag to verify",
+        remedy="set spec.ref.tag, semver, or a name below refs/tags/, or use mode HEAD",
+        find=_tag,
+    ),
+    Rule(
+        name="git-login",
+        fields=("spec.secretRef", "spec.provider", "spec.url"),
+        demands="SSH and the provider github get their keys",
+        remedy="name a Secret in spec.secretRef",
+        find=_login,
+    ),
+    Rule(
+        name="proxy-unused",
+        fields=("spec.proxySecretRef", "spec.url"),
+        demands="the repository is asked over HTTP or HTTPS",
+        remedy="remove it",
+        find=_unused,
+        refuses=False,
+    ),
+    fetching.IGNORE,
+    *schedule.rules("interval", "timeout"),
+)
+
+CHECKS: Final = Checks(
+    kind=GIT_REPOSITORY,
+    circle=circles.rule("spec.include[].repository"),
+    rules=RULES,
+    names=(
+        Named(path="spec.secretRef", kind="Secret"),
+        Named(path="spec.proxySecretRef", kind="Secret"),
+        Named(path="spec.verify.secretRef", kind="Secret"),
+        Named(path="spec.serviceAccountName", kind="ServiceAccount"),
+        Named(path="spec.include[].repository", kind="GitRepository"),
+    ),
+)

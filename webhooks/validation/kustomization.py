@@ -1,0 +1,262 @@
+"""What is checked of a Kustomization; expressions, patches and images have modules of their own."""
+
+import functools
+import posixpath
+from collections.abc import Iterator
+from typing import Final
+
+from crds import KUSTOMIZATION
+from crds import meta as fields
+from crds.kustomize import Kustomization
+from toolkit.apply import ignore, selector
+from toolkit.errors import PenstockError
+from toolkit.render import substitute
+from webhooks.validation import circles, expressions, naming, patches, schedule
+from webhooks.validation.rule import Checks, Fault, Named, Rule, read, when
+
+_MOST_RULES: Final = 500
+
+
+def _path(obj: Kustomization) -> Iterator[Fault]:
+    path = obj.spec.path
+    above = posixpath.normpath(path.lstrip("/") or ".").split("/")[0] == ".."
+    yield from when(above, "spec.path", "it leads above the root, where it stops", path)
+
+
+def _namespace(obj: Kustomization) -> Iterator[Fault]:
+    text = obj.spec.target_namespace
+    # ${…} is substituted after the build
+    if text and "$" not in text and (why := naming.namespace_name(text)):
+        yield Fault("spec.targetNamespace", why, text)
+
+
+def _itself(obj: Kustomization) -> Iterator[Fault]:
+    own = (obj.metadata.namespace, obj.metadata.name)
+    for number, other in enumerate(obj.spec.depends_on):
+        same = (other.namespace or own[0], other.name) == own
+        yield from when(same, f"spec.dependsOn[{number}]", "it names this object itself")
+
+
+def _repeated(obj: Kustomization) -> Iterator[Fault]:
+    seen = set()
+    for number, other in enumerate(obj.spec.depends_on):
+        key = (other.namespace or obj.metadata.namespace, other.name, other.ready_expr)
+        yield from when(key in seen, f"spec.dependsOn[{number}]", "it occurs twice", other.name)
+        seen.add(key)
+
+
+def _variables(obj: Kustomization) -> Iterator[Fault]:
+    for name in obj.spec.post_build.substitute if obj.spec.post_build else ():
+        try:
+            substitute.require_name(name)
+        except PenstockError:
+            yield Fault("spec.postBuild.substitute", "no variable can have this name", name)
+
+
+def _metadata(obj: Kustomization) -> Iterator[Fault]:
+    common = obj.spec.common_metadata
+    if common:
+        yield from naming.labels("spec.commonMetadata.labels", common.labels)
+        yield from naming.annotations("spec.commonMetadata.annotations", common.annotations)
+
+
+def _ignored(obj: Kustomization) -> Iterator[Fault]:
+    for number, rule in enumerate(obj.spec.ignore[:_MOST_RULES]):
+        field = f"spec.ignore[{number}]"
+        for place, pointer in enumerate(rule.paths):
+            yield from read(f"{field}.paths[{place}]", pointer or " ", ignore.parse_pointer)
+        if rule.target:
+            target = rule.target
+            chosen = selector.Selector(
+                group=target.group,
+                version=target.version,
+                kind=target.kind,
+                namespace=target.namespace,
+                name=target.name,
+                label_selector=target.label_selector,
+                annotation_selector=target.annotation_selector,
+            )
+            if why := _unselectable(chosen):
+                yield Fault(f"{field}.target", why)
+
+
+@functools.lru_cache(maxsize=1024)
+def _unselectable(chosen: selector.Selector) -> str:
+    """Return why a selector cannot be used, nothing if it can; a pattern takes a millisecond."""
+    try:
+        chosen.check()
+    except PenstockError as exc:
+        return str(exc)
+    return ""
+
+
+def _unused(obj: Kustomization) -> Iterator[Fault]:
+    spec = obj.spec
+    both = spec.wait and spec.health_checks
+    yield from when(both, "spec.healthChecks", "it has no effect beside spec.wait")
+    unasked = spec.health_check_exprs and not (spec.wait or spec.health_checks)
+    why = "it has no effect without spec.wait or spec.healthChecks"
+    yield from when(unasked, "spec.healthCheckExprs", why)
+
+
+def _timeout(obj: Kustomization) -> Iterator[Fault]:
+    text = obj.spec.timeout
+    try:
+        short = 0 < fields.parse_duration(text) < 30 if text else False
+    except ValueError:
+        return
+    yield from when(short, "spec.timeout", "it counts as 30 s", text)
+
+
+def _deletion(obj: Kustomization) -> Iterator[Fault]:
+    spec = obj.spec
+    deletes = spec.deletion_policy in {"Delete", "WaitForTermination"} and not spec.prune
+    why = "what spec.prune=false keeps is deleted with this object"
+    yield from when(deletes, "spec.deletionPolicy", why, spec.deletion_policy)
+
+
+def _keys(obj: Kustomization) -> Iterator[Fault]:
+    decryption = obj.spec.decryption
+    none = decryption and not decryption.secret_ref and not decryption.service_account_name
+    why = "it names no keys, so the controller's own identity is used"
+    yield from when(none, "spec.decryption", why)
+
+
+def _deprecated(obj: Kustomization) -> Iterator[Fault]:
+    spec = obj.spec
+    merged = spec.patches_strategic_merge
+    yield from when(merged, "spec.patchesStrategicMerge", "it is deprecated")
+    yield from when(spec.patches_json6902, "spec.patchesJson6902", "it is deprecated")
+
+
+def _validation(obj: Kustomization) -> Iterator[Fault]:
+    given = obj.spec.validation is not None
+    yield from when(given, "spec.validation", "it is deprecated and has no effect")
+
+
+RULES: Final[tuple[Rule[Kustomization], ...]] = (
+    Rule(
+        name="path-above-root",
+        fields=("spec.path",),
+        demands="it stays below the root of the build tree",
+        remedy="write it relative to the root, without '..'",
+        find=_path,
+        refuses=False,
+    ),
+    Rule(
+        name="target-namespace",
+        fields=("spec.targetNamespace",),
+        demands="it is a name that a namespace can have",
+        remedy="write at most 63 lower case letters, digits and '-'",
+        find=_namespace,
+    ),
+    Rule(
+        name="depends-on-itself",
+        fields=("spec.dependsOn[]",),
+        demands="it names another Kustomization",
+        remedy="remove it",
+        find=_itself,
+    ),
+    Rule(
+        name="depends-on-twice",
+        fields=("spec.dependsOn[]",),
+        demands="each Kustomization is named once",
+        remedy="remove one of them",
+        find=_repeated,
+        refuses=False,
+    ),
+    *expressions.RULES,
+    *patches.RULES,
+    Rule(
+        name="variable-name",
+        fields=("spec.postBuild.substitute",),
+        demands="keys are names of variables",
+        remedy="write letters, digits and '_', and begin with no digit",
+        find=_variables,
+    ),
+    Rule(
+        name="common-metadata",
+        fields=("spec.commonMetadata.labels", "spec.commonMetadata.annotations"),
+        demands="they are labels and annotations that objects can have",
+        remedy="a key is [<domain>/]<name>, a label's value at most 63 letters, digits, '-_.'",
+        find=_metadata,
+    ),
+    Rule(
+        name="ignore-pointer",
+        fields=("spec.ignore[].paths[]", "spec.ignore[].target"),
+        demands="it is a JSON pointer to a field that does not identify the object",
+        remedy="write it as /spec/replicas; ~1 stands for a slash, ~0 for a tilde",
+        find=_ignored,
+    ),
+    Rule(
+        name="field-unused",
+        fields=("spec.healthChecks", "spec.healthCheckExprs"),
+        demands="it is looked at",
+        remedy="remove it, or set spec.wait as you mean it",
+        find=_unused,
+        refuses=False,
+    ),
+    Rule(
+        name="timeout-short",
+        fields=("spec.timeout",),
+        demands="it is 30 s or more",
+        remedy="write 30s or more",
+        find=_timeout,
+        refuses=False,
+    ),
+    Rule(
+        name="deletes-all",
+        fields=("spec.deletionPolicy", "spec.prune"),
+        demands="what is never pruned is not deleted with the Kustomization either",
+        remedy="use deletionPolicy Orphan, or set spec.prune",
+        find=_deletion,
+        refuses=False,
+    ),
+    Rule(
+        name="decryption-keys",
+        fields=("spec.decryption.secretRef", "spec.decryption.serviceAccountName"),
+        demands="it names keys",
+        remedy="name a Secret with keys, or an account that may use a key service",
+        find=_keys,
+        refuses=False,
+    ),
+    Rule(
+        name="deprecated-patches",
+        fields=("spec.patchesStrategicMerge", "spec.patchesJson6902"),
+        demands="it is not deprecated",
+        remedy="use spec.patches",
+        find=_deprecated,
+        refuses=False,
+    ),
+    Rule(
+        name="deprecated-validation",
+        fields=("spec.validation",),
+        demands="it is not deprecated",
+        remedy="remove it: every apply is validated by the API server",
+        find=_validation,
+        refuses=False,
+    ),
+    *schedule.rules("interval", "timeout", "retryInterval"),
+)
+
+CHECKS: Final = Checks(
+    kind=KUSTOMIZATION,
+    circle=circles.rule("spec.dependsOn[]"),
+    rules=RULES,
+    names=(
+        Named(path="spec.sourceRef"),
+        Named(path="spec.sourceRefs[]"),
+        Named(path="spec.dependsOn[]", kind="Kustomization"),
+        Named(path="spec.serviceAccountName", kind="ServiceAccount"),
+        Named(path="spec.decryption.secretRef", kind="Secret"),
+        Named(path="spec.decryption.serviceAccountName", kind="ServiceAccount"),
+        Named(path="spec.kubeConfig.secretRef", kind="Secret"),
+        Named(path="spec.kubeConfig.configMapRef", kind="ConfigMap"),
+        Named(path="spec.postBuild.substituteFrom[]"),
+    ),
+    namespaces=(
+        "spec.sourceRef.namespace",
+        "spec.sourceRefs[].namespace",
+        "spec.dependsOn[].namespace",
+    ),
+)

@@ -1,0 +1,53 @@
+"""Names that objects, namespaces and labels can have (``k8s.io/apimachinery`` validation)."""
+
+import re
+from collections.abc import Iterator, Mapping
+from typing import Final
+
+from webhooks.validation.rule import Fault
+
+_LABEL: Final = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?")
+_SUBDOMAIN: Final = re.compile(rf"{_LABEL.pattern}(\.{_LABEL.pattern})*")
+_QUALIFIED: Final = re.compile(r"[A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?")
+
+
+def object_name(text: str) -> str:
+    """Return why no object can be called this, nothing if one can (RFC 1123 subdomain)."""
+    if len(text) <= 253 and _SUBDOMAIN.fullmatch(text):
+        return ""
+    return "no object can have this name" if text else "the name is empty"
+
+
+def namespace_name(text: str) -> str:
+    """Return why no namespace can be called this, nothing if one can (RFC 1123 label)."""
+    fits = len(text) <= 63 and _LABEL.fullmatch(text)
+    return "" if fits else "no namespace can have this name"
+
+
+def label_key(text: str) -> str:
+    """Return why this is no key of a label or an annotation, nothing if it is."""
+    prefix, slash, name = text.rpartition("/")
+    valid = (not slash or not object_name(prefix)) and len(name) <= 63
+    return "" if valid and _QUALIFIED.fullmatch(name) else "it is no key of a label or annotation"
+
+
+def label_value(text: str) -> str:
+    """Return why this is no value of a label, nothing if it is."""
+    fits = len(text) <= 63 and (not text or _QUALIFIED.fullmatch(text))
+    return "" if fits else "it is no value of a label"
+
+
+def labels(field: str, given: Mapping[str, str]) -> Iterator[Fault]:
+    """Yield what of these cannot be labels."""
+    for key, value in given.items():
+        if why := label_key(key):
+            yield Fault(field, why, key)
+        elif why := label_value(value):
+            yield Fault(f"{field}[{key}]", why, value)
+
+
+def annotations(field: str, given: Mapping[str, str]) -> Iterator[Fault]:
+    """Yield what of these cannot be annotations."""
+    for key in given:
+        if why := label_key(key):
+            yield Fault(field, why, key)

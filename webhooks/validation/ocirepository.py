@@ -1,0 +1,138 @@
+"""What is checked of an OCIRepository."""
+
+from collections.abc import Iterator
+from typing import Final
+
+from crds import OCI_REPOSITORY
+from crds.source_oci import OCIRepository
+from toolkit.remote import oci, semver, tagfilter
+from toolkit.remote.oci import Repository
+from webhooks.validation import fetching, schedule, signing
+from webhooks.validation.rule import Checks, Fault, Named, Rule, read, when
+
+
+def _url(obj: OCIRepository) -> Iterator[Fault]:
+    # the message quotes the URL, which may hold a password
+    held = "@" in obj.spec.url
+    why = "it holds user information, a tag or a digest"
+    if held:
+        yield Fault("spec.url", why)
+    else:
+        yield from read("spec.url", obj.spec.url, Repository.parse)
+
+
+def _reference(obj: OCIRepository) -> Iterator[Fault]:
+    ref = obj.spec.ref
+    if ref is None:
+        return
+    wrong = ref.digest and not oci.is_digest(ref.digest)
+    yield from when(wrong, "spec.ref.digest", "it is no digest", ref.digest)
+    wrong = ref.tag and not oci.is_tag(ref.tag)
+    yield from when(wrong, "spec.ref.tag", "it cannot be a tag", ref.tag)
+
+
+def _range(obj: OCIRepository) -> Iterator[Fault]:
+    if obj.spec.ref:
+        yield from read("spec.ref.semver", obj.spec.ref.semver, semver.Range.parse)
+
+
+def _filter(obj: OCIRepository) -> Iterator[Fault]:
+    if obj.spec.ref:
+        yield from read("spec.ref.semverFilter", obj.spec.ref.semver_filter, tagfilter.compiled)
+
+
+def _overruled(obj: OCIRepository) -> Iterator[Fault]:
+    ref = obj.spec.ref
+    given = [name for name in ("digest", "semver", "tag") if ref and getattr(ref, name)]
+    for name in given[1:]:
+        yield Fault(f"spec.ref.{name}", f"it has no effect beside spec.ref.{given[0]}")
+    unused = ref and ref.semver_filter and given[:1] != ["semver"]
+    yield from when(unused, "spec.ref.semverFilter", "it has no effect without spec.ref.semver")
+
+
+def _insecure(obj: OCIRepository) -> Iterator[Fault]:
+    spec = obj.spec
+    lent = spec.insecure and spec.provider != "generic" and spec.secret_ref is None
+    why = f"the credentials of '{spec.provider}' would be sent in the clear"
+    yield from when(lent, "spec.insecure", why)
+
+
+def _unused(obj: OCIRepository) -> Iterator[Fault]:
+    spec = obj.spec
+    why = "it has no effect beside spec.secretRef"
+    lent = spec.provider != "generic" and spec.secret_ref is not None
+    yield from when(lent, "spec.provider", why, spec.provider)
+    kept = spec.layer_selector and spec.layer_selector.operation == "copy" and spec.ignore
+    yield from when(kept, "spec.ignore", "it has no effect with layerSelector.operation 'copy'")
+
+
+RULES: Final[tuple[Rule[OCIRepository], ...]] = (
+    Rule(
+        name="oci-url",
+        fields=("spec.url",),
+        demands="it names a repository in a registry, without tag, digest or user",
+        remedy="write it as oci://<host>/<name>, in lower case; tag and digest go to spec.ref",
+        find=_url,
+    ),
+    Rule(
+        name="oci-reference",
+        fields=("spec.ref.tag", "spec.ref.digest"),
+        demands="it is a tag or a digest that a registry can have",
+        remedy="a tag has at most 128 letters, digits, '.', '_', '-'; a digest is sha256:<hex>",
+        find=_reference,
+    ),
+    Rule(
+        name="semver-range",
+        fields=("spec.ref.semver",),
+        demands="it is a range of versions",
+        remedy="write it as '>=1.2.0 <2.0.0', '1.x' or '~1.4'",
+        find=_range,
+    ),
+    Rule(
+        name="semver-filter",
+        fields=("spec.ref.semverFilter",),
+        demands="it is a regular expression of RE2",
+        remedy="see github.com/google/re2/wiki/Syntax: lookaround and backreferences do not exist",
+        find=_filter,
+    ),
+    Rule(
+        name="reference-unused",
+        fields=("spec.ref.tag", "spec.ref.semver", "spec.ref.semverFilter"),
+        demands="no other field of spec.ref wins over it",
+        remedy="remove all but one",
+        find=_overruled,
+        refuses=False,
+    ),
+    Rule(
+        name="insecure-provider",
+        fields=("spec.insecure", "spec.provider"),
+        demands="what a cloud lends is sent over TLS",
+        remedy="remove spec.insecure, or use the provider generic",
+        find=_insecure,
+    ),
+    fetching.INSECURE,
+    Rule(
+        name="field-unused",
+        fields=("spec.provider", "spec.ignore"),
+        demands="it is looked at",
+        remedy="remove it, or what keeps it from being looked at",
+        find=_unused,
+        refuses=False,
+    ),
+    *signing.RULES,
+    fetching.IGNORE,
+    *schedule.rules("interval", "timeout"),
+)
+
+CHECKS: Final = Checks(
+    kind=OCI_REPOSITORY,
+    rules=RULES,
+    names=(
+        Named(path="spec.secretRef", kind="Secret"),
+        Named(path="spec.certSecretRef", kind="Secret"),
+        Named(path="spec.proxySecretRef", kind="Secret"),
+        Named(path="spec.verify.secretRef", kind="Secret"),
+        Named(path="spec.verify.trustedRootSecretRef", kind="Secret"),
+        Named(path="spec.serviceAccountName", kind="ServiceAccount"),
+    ),
+)

@@ -1,0 +1,127 @@
+"""What is checked of the kinds of ``policy.penstock.dev``: that they can match something."""
+
+from collections.abc import Iterator
+from typing import Final
+
+from crds import (
+    IMAGE_VERIFICATION_POLICY,
+    PROVENANCE_POLICY,
+    REFERENCE_GRANT,
+    SOURCE_POLICY,
+)
+from crds.policy_image import ImageVerificationPolicy
+from crds.policy_provenance import ProvenancePolicy
+from crds.policy_referencegrant import ReferenceGrant
+from crds.policy_source import SourcePolicy
+from toolkit.policy import references, urls
+from webhooks.validation.rule import Checks, Fault, Named, Rule, when
+
+_HOLDERS: Final = frozenset(field.holder for field in references.REFERENCES)
+_GROUPS: Final = frozenset(field.group for field in references.REFERENCES)
+
+
+def _useless(obj: ReferenceGrant) -> Iterator[Fault]:
+    for number, holder in enumerate(obj.spec.from_):
+        field = f"spec.from[{number}]"
+        kind = (holder.group, holder.kind)
+        why = "no reference of this kind leaves its namespace"
+        yield from when(kind not in _HOLDERS, f"{field}.kind", why, holder.kind)
+        own = holder.namespace == obj.metadata.namespace
+        why = "the grant's own namespace needs none"
+        yield from when(own, f"{field}.namespace", why, holder.namespace)
+    for number, target in enumerate(obj.spec.to):
+        why = "nothing refers to objects of this group across namespaces"
+        unknown = target.group not in _GROUPS
+        yield from when(unknown, f"spec.to[{number}].group", why, target.group)
+
+
+def _unmatched(field: str, given: list[str]) -> Iterator[Fault]:
+    for number, pattern in enumerate(given):
+        # what stands for a scheme is not taken apart
+        if "*" in pattern.partition("://")[0]:
+            continue
+        try:
+            canonical = urls.canonical(pattern)
+        except urls.UnclearURLError as exc:
+            yield Fault(f"{field}[{number}]", f"no URL matches it: {exc}")
+            continue
+        different = canonical != pattern.rstrip("/")
+        why = f"no URL matches it: they are compared in the form of '{canonical}'"
+        yield from when(different, f"{field}[{number}]", why)
+
+
+def _allowed(obj: SourcePolicy) -> Iterator[Fault]:
+    for number, source in enumerate(obj.spec.sources):
+        yield from _unmatched(f"spec.sources[{number}].urls", source.urls)
+
+
+def _origins(obj: ProvenancePolicy) -> Iterator[Fault]:
+    for number, origin in enumerate(obj.spec.origins):
+        if origin.source:
+            yield from _unmatched(f"spec.origins[{number}].source.urls", origin.source.urls)
+
+
+_URLS: Final = "write it with a lower-case host, and without user, default port, '..' or query"
+
+GRANT: Final[Checks[ReferenceGrant]] = Checks(
+    kind=REFERENCE_GRANT,
+    rules=(
+        Rule(
+            name="grant-without-use",
+            fields=("spec.from[]", "spec.to[]"),
+            demands="there are references that it could allow",
+            remedy="see docs/tenancy.md for the references that exist",
+            find=_useless,
+            refuses=False,
+        ),
+    ),
+)
+SOURCE: Final[Checks[SourcePolicy]] = Checks(
+    kind=SOURCE_POLICY,
+    rules=(
+        Rule(
+            name="url-pattern",
+            fields=("spec.sources[].urls[]",),
+            demands="URLs in their canonical form can match it",
+            remedy=_URLS,
+            find=_allowed,
+            refuses=False,
+        ),
+    ),
+    patterns=(
+        "spec.sources[].verify.cosign.identities[].issuer",
+        "spec.sources[].verify.cosign.identities[].subject",
+    ),
+    selectors=("spec.namespaceSelector",),
+)
+PROVENANCE: Final[Checks[ProvenancePolicy]] = Checks(
+    kind=PROVENANCE_POLICY,
+    rules=(
+        Rule(
+            name="url-pattern",
+            fields=("spec.origins[].source.urls[]",),
+            demands="URLs in their canonical form can match it",
+            remedy=_URLS,
+            find=_origins,
+            refuses=False,
+        ),
+    ),
+    patterns=("spec.origins[].revision", "spec.origins[].verifiedBy"),
+    selectors=("spec.namespaceSelector",),
+)
+IMAGE: Final[Checks[ImageVerificationPolicy]] = Checks(
+    kind=IMAGE_VERIFICATION_POLICY,
+    rules=(),
+    names=(
+        Named(path="spec.verifiers[].cosign.secretRef"),
+        Named(path="spec.verifiers[].cosign.trustedRootSecretRef"),
+        Named(path="spec.verifiers[].notation.secretRef"),
+        Named(path="spec.registry.secretRef"),
+        Named(path="spec.registry.certSecretRef"),
+    ),
+    patterns=(
+        "spec.verifiers[].cosign.identities[].issuer",
+        "spec.verifiers[].cosign.identities[].subject",
+    ),
+    selectors=("spec.namespaceSelector",),
+)

@@ -1,0 +1,126 @@
+"""What a rule is: what it demands of which fields, and how to find where that does not hold.
+
+A rule refuses only what no reconciler could ever carry out, whatever else changes; what works but
+is hardly meant gets a warning. Rules are pure, quick, and read fields with the parsers that
+reconcilers read them with.
+"""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any, Final, Generic, TypeVar
+
+from msgspec import Struct
+
+from crds.kind import Kind
+from toolkit.errors import PenstockError
+from toolkit.objects import Json
+
+T = TypeVar("T")
+T_contra = TypeVar("T_contra", contravariant=True)
+
+LONGEST_VALUE: Final = 100
+
+
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """One place where a rule does not hold; ``value`` stays out where it could be secret."""
+
+    field: str
+    why: str
+    value: str = ""
+
+    @property
+    def shown(self) -> str:
+        """Return the field, its value in bounds unless the reason quotes it, and the reason."""
+        value = ascii(self.value[:LONGEST_VALUE])[1:-1]
+        dots = "…" if len(self.value) > LONGEST_VALUE else ""
+        quoted = f" '{value}{dots}'" if value and value not in self.why else ""
+        return f"{self.field}{quoted}: {self.why}"
+
+
+Find = Callable[[T_contra], Iterator[Fault]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rule(Generic[T_contra]):
+    """One row of ``docs/validation.md``.
+
+    ``demands`` completes "it must hold that", ``remedy`` is told with every fault. ``fields`` are
+    paths with ``[]`` for entries of lists. With ``refuses`` false a fault is a warning.
+    """
+
+    name: str
+    fields: tuple[str, ...]
+    demands: str
+    remedy: str
+    find: Find[T_contra]
+    refuses: bool = True
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Named:
+    """A field with the name of an object.
+
+    ``path`` leads to a string, or to an object with a ``name`` and perhaps a ``kind`` and a
+    ``namespace``. ``kind`` is that of the named object; empty where the field tells it, or nobody.
+    """
+
+    path: str
+    kind: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Checks(Generic[T]):
+    """All that is checked of a kind, in its stored version.
+
+    The fields of the last four hold what has the same shape in every kind (``shapes``): names of
+    objects and of namespaces, regular expressions, label selectors. ``circle`` tells that objects
+    of the kind wait for each other, which no two may.
+    """
+
+    kind: Kind[Struct]
+    rules: tuple[Rule[T], ...]
+    names: tuple[Named, ...] = ()
+    namespaces: tuple[str, ...] = ()
+    patterns: tuple[str, ...] = ()
+    selectors: tuple[str, ...] = ()
+    circle: Rule[Json] | None = None
+
+
+def read(
+    field: str, value: str, parse: Callable[[str], object], *, shown: str | None = None
+) -> Iterator[Fault]:
+    """Yield a fault if a field that is set cannot be read; ``shown`` replaces the value."""
+    if not value:
+        return
+    try:
+        parse(value)
+    except (ValueError, PenstockError) as exc:
+        yield Fault(field, str(exc), value if shown is None else shown)
+
+
+def when(condition: object, field: str, why: str, value: str = "") -> Iterator[Fault]:
+    """Yield a fault if the condition is true."""
+    if condition:
+        yield Fault(field, why, value)
+
+
+def at(obj: Any, path: str) -> Iterator[tuple[str, Any]]:
+    """Yield what stands at a path of an object, with where exactly; nothing where it is not set."""
+    found: list[tuple[str, Any]] = [("", obj)]
+    for part in path.split("."):
+        name = part.removesuffix("[]")
+        held = [
+            (f"{place}.{name}".lstrip("."), node[name])
+            for place, node in found
+            if isinstance(node, dict) and node.get(name) is not None
+        ]
+        if part.endswith("[]"):
+            held = [
+                (f"{place}[{number}]", entry)
+                for place, node in held
+                if isinstance(node, list)
+                for number, entry in enumerate(node)
+            ]
+        found = held
+    yield from found

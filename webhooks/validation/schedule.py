@@ -1,0 +1,100 @@
+"""Durations that make sense, alone and together."""
+
+from collections.abc import Iterator
+from typing import Final, Protocol
+
+from crds import meta
+from webhooks.validation.rule import Fault, Rule, when
+
+SHORT_SECONDS: Final = 10.0
+_LONGEST_SECONDS: Final = 2**63 / 1e9
+"""Go counts durations in nanoseconds, in 64 bits; Flux's own tools could not read a longer one."""
+
+_DEFAULT_TIMEOUT: Final = 60.0
+"""What the API server writes into sources; whoever did not choose it need not hear of it."""
+
+
+class _Timed(Protocol):
+    @property
+    def interval(self) -> str: ...
+
+
+class _Scheduled(Protocol):
+    @property
+    def spec(self) -> _Timed: ...
+
+
+_FIELDS: Final = ("interval", "timeout", "retryInterval")
+_ATTRIBUTES: Final = ("interval", "timeout", "retry_interval")
+
+
+def _given(obj: _Scheduled) -> dict[str, float]:
+    """Return the seconds of the fields that are set and can be read."""
+    found = {}
+    for field, attribute in zip(_FIELDS, _ATTRIBUTES, strict=True):
+        try:
+            found[field] = meta.parse_duration(getattr(obj.spec, attribute, ""))
+        except ValueError:
+            continue
+    return found
+
+
+def _long(obj: _Scheduled) -> Iterator[Fault]:
+    for field, seconds in _given(obj).items():
+        yield from when(seconds >= _LONGEST_SECONDS, f"spec.{field}", "it is longer than 292 years")
+
+
+def _short(obj: _Scheduled) -> Iterator[Fault]:
+    seconds = _given(obj).get("interval", SHORT_SECONDS)
+    short = seconds < SHORT_SECONDS
+    yield from when(short, "spec.interval", "less than 10 s is work without end", obj.spec.interval)
+
+
+def _zero(obj: _Scheduled) -> Iterator[Fault]:
+    yield from when(_given(obj).get("timeout") == 0, "spec.timeout", "nothing is done in no time")
+
+
+def _exceeds(obj: _Scheduled) -> Iterator[Fault]:
+    given = _given(obj)
+    timeout, interval = given.get("timeout", 0), given.get("interval", 0)
+    chosen = timeout != _DEFAULT_TIMEOUT
+    yield from when(
+        chosen and 0 < interval < timeout, "spec.timeout", "it is longer than spec.interval"
+    )
+
+
+_SHORT: Final = Rule(
+    name="interval-short",
+    fields=("spec.interval",),
+    demands="it is 10 s or more",
+    remedy="write a minute or more",
+    find=_short,
+    refuses=False,
+)
+_ZERO: Final = Rule(
+    name="timeout-zero",
+    fields=("spec.timeout",),
+    demands="it is more than nothing",
+    remedy="leave it out, or write some seconds",
+    find=_zero,
+)
+_EXCEEDS: Final = Rule(
+    name="timeout-over-interval",
+    fields=("spec.timeout", "spec.interval"),
+    demands="an attempt ends before the next one is due",
+    remedy="write a timeout below the interval",
+    find=_exceeds,
+    refuses=False,
+)
+
+
+def rules(*fields: str) -> tuple[Rule[_Scheduled], ...]:
+    """Return the rules for a kind that has these durations in its spec."""
+    long = Rule(
+        name="duration-range",
+        fields=tuple(f"spec.{field}" for field in fields),
+        demands="it is a duration that Go programs can hold",
+        remedy="write at most 2562047h",
+        find=_long,
+    )
+    return (long, _SHORT, _ZERO, _EXCEEDS) if "timeout" in fields else (long, _SHORT)

@@ -1,0 +1,112 @@
+"""``spec.verify`` of what lies in registries: somebody is trusted, and only who is meant."""
+
+from collections.abc import Iterator
+from typing import Final, Protocol
+
+from crds.source_parts import OCIVerification
+from toolkit.verify import cosign
+from toolkit.verify.signature import VerificationError
+from webhooks.validation.rule import Fault, Rule, when
+
+MAX_IDENTITIES: Final = 256
+_FIELD: Final = "spec.verify"
+_IDENTITIES: Final = f"{_FIELD}.matchOIDCIdentity"
+
+
+class _Spec(Protocol):
+    @property
+    def verify(self) -> OCIVerification | None: ...
+
+
+class Signed(Protocol):
+    """A kind with ``spec.verify``."""
+
+    @property
+    def spec(self) -> _Spec:
+        """Return the spec."""
+
+
+def _nobody(obj: Signed) -> Iterator[Fault]:
+    verify = obj.spec.verify
+    if verify is None or verify.secret_ref is not None:
+        return
+    if verify.provider == "notation":
+        yield Fault(f"{_FIELD}.secretRef", "notation needs a trust policy and certificates")
+    elif not verify.match_oidc_identity:
+        yield Fault(_FIELD, "it trusts nobody")
+
+
+def _patterns(obj: Signed) -> Iterator[Fault]:
+    verify = obj.spec.verify
+    identities = verify.match_oidc_identity if verify else []
+    if len(identities) > MAX_IDENTITIES:
+        yield Fault(_IDENTITIES, f"there are more than {MAX_IDENTITIES} entries")
+        return
+    for number, identity in enumerate(identities):
+        try:
+            cosign.Policy.keyless([(identity.issuer, identity.subject)])
+        except VerificationError as exc:
+            why = exc.finding.removeprefix(f"{_IDENTITIES}: ").removeprefix(f"{_IDENTITIES} ")
+            yield Fault(f"{_IDENTITIES}[{number}]", why)
+
+
+def _unanchored(obj: Signed) -> Iterator[Fault]:
+    verify = obj.spec.verify
+    for number, each in enumerate(verify.match_oidc_identity[:MAX_IDENTITIES] if verify else ()):
+        for name, identity in (
+            ("issuer", cosign.Identity(issuer=each.issuer, subject="^x$")),
+            ("subject", cosign.Identity(issuer="^x$", subject=each.subject)),
+        ):
+            yield from when(
+                cosign.unanchored(identity),
+                f"{_IDENTITIES}[{number}].{name}",
+                "it matches within longer texts, too",
+            )
+
+
+def _unused(obj: Signed) -> Iterator[Fault]:
+    verify = obj.spec.verify
+    if verify is None:
+        return
+    why = "with notation" if verify.provider == "notation" else "with keys in spec.verify.secretRef"
+    if verify.provider == "notation" or verify.secret_ref is not None:
+        yield from when(verify.match_oidc_identity, _IDENTITIES, f"it has no effect {why}")
+        yield from when(
+            verify.trusted_root_secret_ref,
+            f"{_FIELD}.trustedRootSecretRef",
+            f"it has no effect {why}",
+        )
+
+
+RULES: Final[tuple[Rule[Signed], ...]] = (
+    Rule(
+        name="verify-nobody",
+        fields=("spec.verify",),
+        demands="it names keys or identities that are trusted",
+        remedy="name a Secret in secretRef, or for cosign identities in matchOIDCIdentity",
+        find=_nobody,
+    ),
+    Rule(
+        name="verify-identity",
+        fields=(f"{_IDENTITIES}[].issuer", f"{_IDENTITIES}[].subject"),
+        demands="it is a regular expression of RE2, of at most 4096 characters",
+        remedy="see github.com/google/re2/wiki/Syntax: lookaround and backreferences do not exist",
+        find=_patterns,
+    ),
+    Rule(
+        name="verify-unanchored",
+        fields=(f"{_IDENTITIES}[].issuer", f"{_IDENTITIES}[].subject"),
+        demands="it begins with ^ and ends with $",
+        remedy="put it between ^ and $",
+        find=_unanchored,
+        refuses=False,
+    ),
+    Rule(
+        name="verify-unused",
+        fields=(_IDENTITIES, "spec.verify.trustedRootSecretRef"),
+        demands="it is looked at",
+        remedy="remove it, or what keeps it from being looked at",
+        find=_unused,
+        refuses=False,
+    ),
+)
