@@ -24,6 +24,8 @@ class Component:
     cluster_permissions: tuple[Rule, ...]
     namespace_permissions: tuple[Rule, ...]
     start: Callable[[Manager, Options], Awaitable[None]]
+    workload_identity: tuple[Rule, ...] = ()
+    """What it needs for ``serviceAccountName`` at clouds, granted only on demand."""
 
 
 COMPONENTS: Final = (
@@ -34,6 +36,7 @@ COMPONENTS: Final = (
         cluster_permissions=source_component.CLUSTER_PERMISSIONS,
         namespace_permissions=source_component.NAMESPACE_PERMISSIONS,
         start=source_component.start,
+        workload_identity=source_component.WORKLOAD_IDENTITY_PERMISSIONS,
     ),
     # Builds, applies and keeps what the artifacts describe.
     Component(

@@ -12,16 +12,17 @@ from typing import Final
 import yaml
 
 from controllers import components
-from toolkit.kube.rbac import Rule
+from toolkit.kube import rbac
 from toolkit.objects import Json
 
-NAMESPACE: Final = "penstock-system"
-DIRECTORY: Final = Path(__file__).parent.parent / "deploy" / "base" / "rbac"
+DIRECTORY: Final = Path(__file__).parent.parent / "deploy"
+BASE: Final = "base/rbac"
+ON_DEMAND: Final = "components/workload-identity/rbac.yaml"
 HEADER: Final = "# Generated from the components' PERMISSIONS by `make generate`; do not edit.\n"
 
 
 def render() -> dict[str, str]:
-    """Return file name and content of everything generated."""
+    """Return path below ``deploy/`` and content of everything generated."""
     files = {
         f"{component.account}.yaml": _document(_component(component))
         for component in components.COMPONENTS
@@ -29,21 +30,25 @@ def render() -> dict[str, str]:
     files["kustomize-applier.yaml"] = _document(_applier())
     resources = {"apiVersion": "kustomize.config.k8s.io/v1beta1", "kind": "Kustomization"}
     files["kustomization.yaml"] = _document([resources | {"resources": sorted(files)}])
-    return files
+    base = {f"{BASE}/{name}": text for name, text in files.items()}
+    return base | {ON_DEMAND: _document(list(_workload_identity()))}
 
 
 def _component(component: components.Component) -> Iterator[Json]:
     account = component.account
-    yield _object("v1", "ServiceAccount", account, namespaced=True)
-    yield from _granted("ClusterRole", account, component.cluster_permissions)
-    yield from _granted("Role", account, component.namespace_permissions)
+    yield rbac.service_account(account)
+    yield from rbac.granted("ClusterRole", account, component.cluster_permissions)
+    yield from rbac.granted("Role", account, component.namespace_permissions)
 
 
-def _granted(kind: str, account: str, rules: Sequence[Rule]) -> Iterator[Json]:
-    name = f"penstock-{account}" if kind == "ClusterRole" else account
-    role = _object("rbac.authorization.k8s.io/v1", kind, name, namespaced=kind == "Role")
-    yield role | {"rules": [_rule(rule) for rule in rules]}
-    yield _binding(kind, name, account)
+def _workload_identity() -> Iterator[Json]:
+    """Yield what lets objects act as service accounts at clouds; the base does not grant it."""
+    for component in components.COMPONENTS:
+        if component.workload_identity:
+            account = component.account
+            name = f"penstock-{account}-workload-identity"
+            yield rbac.role("ClusterRole", name, component.workload_identity)
+            yield rbac.binding("ClusterRole", name, account)
 
 
 def _applier() -> Iterator[Json]:
@@ -53,38 +58,10 @@ def _applier() -> Iterator[Json]:
     The controller can only act as it by impersonation; removing the binding locks the cluster down
     to Kustomizations that name a service account.
     """
-    yield _object("v1", "ServiceAccount", "kustomize-applier", namespaced=True)
-    binding = _binding("ClusterRole", "cluster-admin", "kustomize-applier")
+    yield rbac.service_account("kustomize-applier")
+    binding = rbac.binding("ClusterRole", "cluster-admin", "kustomize-applier")
     binding["metadata"]["name"] = "penstock-kustomize-applier"
     yield binding
-
-
-def _binding(kind: str, role: str, account: str) -> Json:
-    binding = _object(
-        "rbac.authorization.k8s.io/v1", f"{kind}Binding", role, namespaced=kind == "Role"
-    )
-    subject = {"kind": "ServiceAccount", "name": account, "namespace": NAMESPACE}
-    ref = {"apiGroup": "rbac.authorization.k8s.io", "kind": kind, "name": role}
-    return binding | {"roleRef": ref, "subjects": [subject]}
-
-
-def _object(api_version: str, kind: str, name: str, *, namespaced: bool) -> Json:
-    labels = {"app.kubernetes.io/part-of": "flux", "app.kubernetes.io/instance": NAMESPACE}
-    metadata: Json = {"name": name, "labels": labels}
-    if namespaced:
-        metadata["namespace"] = NAMESPACE
-    return {"apiVersion": api_version, "kind": kind, "metadata": metadata}
-
-
-def _rule(rule: Rule) -> Json:
-    body: Json = {
-        "apiGroups": list(rule.groups),
-        "resources": list(rule.resources),
-        "verbs": list(rule.verbs),
-    }
-    if rule.names:
-        body["resourceNames"] = list(rule.names)
-    return body
 
 
 def _document(objects: Iterator[Json] | Sequence[Json]) -> str:
@@ -95,12 +72,13 @@ def main(argv: Sequence[str]) -> int:
     """Write the files, or tell which differ."""
     files = render()
     if argv == ["generate"]:
-        DIRECTORY.mkdir(parents=True, exist_ok=True)
         for name, text in files.items():
+            (DIRECTORY / name).parent.mkdir(parents=True, exist_ok=True)
             (DIRECTORY / name).write_text(text)
         return 0
     if argv == ["check"]:
-        on_disk = {path.name: path.read_text() for path in DIRECTORY.glob("*.yaml")}
+        found = [*(DIRECTORY / BASE).glob("*.yaml"), *DIRECTORY.glob(ON_DEMAND)]
+        on_disk = {str(path.relative_to(DIRECTORY)): path.read_text() for path in found}
         stale = sorted(name for name in files | on_disk if files.get(name) != on_disk.get(name))
         for name in stale:
             print(f"{DIRECTORY / name} is not what `make generate` writes", file=sys.stderr)  # noqa: T201 - a command prints

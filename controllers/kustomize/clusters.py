@@ -107,6 +107,7 @@ class Clusters:
         cluster.forget(key)
         if not cluster.users and cluster is not self._local:
             del self._open[cluster.client]
+            self._remotes.release(cluster.client)
             if cluster.task is not None:
                 cluster.task.cancel()
 
@@ -128,6 +129,8 @@ class Clusters:
             number=next(self._numbers), client=client, live=live, waits=waits, clock=ServerClock()
         )
         self._open[client] = cluster
+        if client is not self._own:
+            self._remotes.hold(client)
         self._start(cluster)
         return cluster
 

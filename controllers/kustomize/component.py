@@ -1,5 +1,6 @@
 """The kustomize component: wires the Kustomization controller, its watches and its workers."""
 
+import functools
 import os
 import tempfile
 from collections.abc import Callable, Mapping
@@ -8,8 +9,11 @@ from typing import Final, cast
 
 import msgspec
 
-from controllers import services
+from controllers import caches, grants, services
+from controllers.index import Index
 from controllers.kustomize import dependencies
+from controllers.kustomize.accounts import Accounts
+from controllers.kustomize.admission import Admission
 from controllers.kustomize.clusters import Clusters
 from controllers.kustomize.deleting import KustomizationFinalizer
 from controllers.kustomize.identity import Identities
@@ -18,8 +22,10 @@ from controllers.kustomize.memory import Memory
 from controllers.kustomize.rendering import Renderer
 from controllers.kustomize.settings import Settings
 from controllers.kustomize.sources import SourceReader, SourceView
-from controllers.kustomize.triggers import Index, Triggers
-from crds import KINDS, KUSTOMIZATION
+from controllers.kustomize.triggers import Triggers
+from controllers.outside import connect
+from controllers.sourcepolicies import SourcePolicies
+from crds import BUCKET, EXTERNAL_ARTIFACT, GIT_REPOSITORY, KUSTOMIZATION, OCI_REPOSITORY
 from crds.kind import Kind
 from crds.kustomize import Kustomization
 from toolkit.apply.options import MANAGER
@@ -35,10 +41,12 @@ from toolkit.kube.remote import RemoteClients
 from toolkit.kube.secrets import CONFIG_MAP, SECRET, Secrets
 from toolkit.native import calls, cores
 from toolkit.objects import GroupVersionKind, Json, ObjectKey
+from toolkit.policy.grants import Grants
+from toolkit.policy.references import References
 
 ACCOUNT: Final = "kustomize-controller"
 _GROUP: Final = "kustomize.toolkit.fluxcd.io"
-_SOURCES: Final = tuple(kind for kind in KINDS if "fluxcd-sources" in kind.categories)
+_SOURCES: Final = (GIT_REPOSITORY, OCI_REPOSITORY, BUCKET, EXTERNAL_ARTIFACT)
 
 CLUSTER_PERMISSIONS: Final = (
     # The Kustomizations themselves; patch puts the finalizer and the status.
@@ -73,10 +81,16 @@ async def start(manager: Manager, options: Options) -> None:
         kind.kind: (GroupVersionKind(*kind.gvk), _source_informer(manager, options, kind))
         for kind in _SOURCES
     }
-    reader = SourceReader(sources, cross_namespace=not options.no_cross_namespace_refs)
+    granted = grants.follow(manager, options)
+    policy = References(grants=granted, cross_namespace=not options.no_cross_namespace_refs)
+    policies = SourcePolicies.follow(manager)
+    reader = SourceReader(sources, policy=policy, sources=policies)
     recorder = Recorder(manager.client, controller=ACCOUNT, address=options.events_addr)
+    outside = await connect(manager, options)
     remotes = RemoteClients(
         manager.client,
+        cloud=outside.cloud,
+        tokens=outside.tokens,
         allow_insecure_tls=options.insecure_kubeconfig_tls,
         default_service_account=options.default_kubeconfig_service_account,
     )
@@ -88,7 +102,11 @@ async def start(manager: Manager, options: Options) -> None:
         return controller.informer.get(key)
 
     clusters = Clusters(manager.client, remotes, enqueue)
-    reconciler, finalizer = _passes(manager, options, reader, clusters, remotes, lookup)
+    admission = Admission(manager.client)
+    manager.add_informer(admission.informer)
+    reconciler, finalizer = _passes(
+        manager, options, reader, clusters, remotes, lookup, policy, granted, policies, admission
+    )
     controller = Controller(
         kind=KUSTOMIZATION,
         client=manager.client,
@@ -99,7 +117,10 @@ async def start(manager: Manager, options: Options) -> None:
         field_manager=f"gotk-{MANAGER}",  # as Flux, apart from what is applied
         retry_interval=lambda obj: obj.spec.retry_seconds,
     )
-    _subscribe(manager, options, controller, reader, sources)
+    triggers = _subscribe(manager, options, controller, reader, sources)
+    granted.subscribe(triggers.grant)
+    policies.subscribe(triggers.policy)
+    admission.wake(controller.informer.items().values, controller.enqueue)
     controller.informer.subscribe(_forget_gone(reconciler))
     manager.add_service(recorder.run)
     manager.add_service(services.closing(remotes.close))
@@ -114,6 +135,10 @@ def _passes(  # noqa: PLR0913, PLR0917 - what the passes are made of
     clusters: Clusters,
     remotes: RemoteClients,
     lookup: dependencies.Lookup,
+    policy: References,
+    granted: Grants,
+    policies: SourcePolicies,
+    admission: Admission,
 ) -> tuple[KustomizationReconciler, KustomizationFinalizer]:
     """Return what reconciles and what finalizes, with the workers and caches that they use."""
     pool = calls.start(size=cores.available())
@@ -131,16 +156,18 @@ def _passes(  # noqa: PLR0913, PLR0917 - what the passes are made of
         namespace=manager.namespace,
         default_service_account=options.default_service_account,
     )
-    cross_namespace = not options.no_cross_namespace_refs
     reconciler = KustomizationReconciler(
         settings=settings,
         sources=reader,
-        gate=dependencies.Gate(lookup=lookup, sources=reader, cross_namespace=cross_namespace),
+        gate=dependencies.Gate(lookup=lookup, sources=reader, policy=policy),
         secrets=Secrets(manager.client),
+        admission=admission,
         renderer=Renderer(pool=pool, fetcher=fetcher, strict=settings.strict_substitution),
         clusters=clusters,
         identities=identities,
         memory=memory,
+        accounts=Accounts(labels=policies.labels, default=options.default_service_account),
+        known=functools.partial(caches.complete, granted, policies),
     )
     finalizer = KustomizationFinalizer(
         settings=settings, clusters=clusters, identities=identities, memory=memory
@@ -154,7 +181,7 @@ def _subscribe(
     controller: Controller[Kustomization],
     reader: SourceReader,
     sources: Mapping[str, tuple[GroupVersionKind, Informer[SourceView]]],
-) -> None:
+) -> Triggers:
     """Have sources, dependencies and labelled ConfigMaps and Secrets wake their users."""
     triggers = Triggers(controller.gvk, reader, controller.enqueue, Index())
     controller.informer.subscribe(triggers.kustomization)
@@ -171,6 +198,7 @@ def _subscribe(
         )
         configs.subscribe(triggers.config(gvk))
         manager.add_informer(configs)
+    return triggers
 
 
 def _forget_gone(reconciler: KustomizationReconciler) -> Callable[[Change[Kustomization]], None]:

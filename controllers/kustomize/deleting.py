@@ -1,7 +1,8 @@
 """What a deleted Kustomization takes with it (``spec.deletionPolicy``).
 
-Whatever happens, deletion ends: where the account to delete with is gone, the objects stay and an
-event says so (Flux does the same), because a namespace must not hang on an account that went first.
+Whatever happens, deletion ends: where the account to delete with is gone, or a kubeConfig stays
+unusable, the objects stay and an event says so (Flux does the former), because a namespace must not
+hang on what went first.
 """
 
 from collections.abc import Sequence
@@ -15,10 +16,10 @@ from controllers.kustomize.memory import Memory
 from controllers.kustomize.settings import Settings
 from crds.kustomize import Kustomization
 from toolkit.apply import prune
-from toolkit.errors import TransientError, WaitingError
+from toolkit.errors import PenstockError, StalledError, TransientError, WaitingError
 from toolkit.kube.client import Client
 from toolkit.kube.controller import Reconciliation
-from toolkit.kube.errors import NotFoundError
+from toolkit.kube.errors import KubeConfigError, NotFoundError
 from toolkit.objects import GroupVersionKind, ObjectRef
 
 Pass = Reconciliation[Kustomization]
@@ -70,20 +71,28 @@ class KustomizationFinalizer:
             await self._require_gone(rec, client, going)
 
     async def _client(self, rec: Pass) -> Client | None:
-        """Return the client to delete with; None if its account or cluster is gone for good."""
+        """Return the client to delete with; None if its account or cluster is gone for good.
+
+        A kubeConfig that can never be used is waited for as long as the spec allows for a pass:
+        somebody may correct it.
+        """
         try:
             cluster = await self.clusters.of(rec.obj)
             account = self.identities.account(rec.obj)
             if cluster is self.clusters.local:
                 await cluster.client.get(_SERVICE_ACCOUNT, account.name, account.namespace)
+        except (KubeConfigError, StalledError) as error:
+            if _seconds_since(rec.obj.metadata.deletion_timestamp) <= rec.obj.spec.timeout_seconds:
+                raise TransientError(
+                    f"{error}; correct it within spec.timeout, or the applied objects stay",
+                    reason=error.reason,
+                ) from error
+            _leave(rec, error)
+            return None
         except TransientError as error:
             if not isinstance(error.__cause__ or error, NotFoundError):
                 raise
-            rec.event(
-                "error",
-                "PruneFailed",
-                f"the applied objects stay: {error}; delete them by hand if they should go",
-            )
+            _leave(rec, error)
             return None
         return self.identities.impersonated(cluster.client, rec.obj, None)
 
@@ -100,6 +109,14 @@ class KustomizationFinalizer:
             reason="Progressing",
             retry_after=_LOOK_AGAIN_SECONDS,
         )
+
+
+def _leave(rec: Pass, error: PenstockError) -> None:
+    rec.event(
+        "error",
+        "PruneFailed",
+        f"the applied objects stay: {error}; delete them by hand if they should go",
+    )
 
 
 def _named(refs: Sequence[ObjectRef]) -> str:

@@ -5,12 +5,13 @@ from dataclasses import dataclass
 
 import msgspec
 
-from controllers.kustomize.sources import SourceReader, Sources
+from controllers.kustomize.sources import SourceReader, Sources, ref_to
 from crds.kustomize import Kustomization
 from crds.kustomize_parts import DependencyReference
 from toolkit.apply import expressions
-from toolkit.errors import AccessDeniedError, WaitingError
-from toolkit.objects import ObjectKey
+from toolkit.errors import WaitingError
+from toolkit.objects import ObjectKey, ObjectRef
+from toolkit.policy.references import References
 
 Lookup = Callable[[ObjectKey], Kustomization | None]
 
@@ -42,7 +43,7 @@ class Gate:
 
     lookup: Lookup
     sources: SourceReader
-    cross_namespace: bool
+    policy: References
 
     def require_ready(self, obj: Kustomization, built_from: Sources) -> None:
         """Return when every dependency is ready.
@@ -51,12 +52,10 @@ class Gate:
             WaitingError: a dependency is missing or not ready.
             AccessDeniedError: one lies in another namespace and may not.
         """
+        holder = ref_to(obj)
         for dependency in obj.spec.depends_on:
             key = _key(obj, dependency)
-            if not self.cross_namespace and key.namespace != obj.metadata.namespace:
-                raise AccessDeniedError(
-                    f"can't access dependency '{key}', cross-namespace references have been blocked"
-                )
+            self.policy.require(holder, ObjectRef(holder.gvk, key.namespace, key.name))
             other = self.lookup(key)
             if other is None:
                 raise WaitingError(f"dependency '{key}' not found")

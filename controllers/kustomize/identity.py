@@ -6,7 +6,6 @@ controllers may set them, so admission can rely on them.
 """
 
 from dataclasses import dataclass
-from typing import Final
 
 from controllers.kustomize.sources import Sources
 from crds.kustomize import Kustomization
@@ -14,9 +13,7 @@ from toolkit.kube import impersonation
 from toolkit.kube.client import Client
 from toolkit.kube.remote import RemoteClients
 from toolkit.objects import ObjectKey
-
-APPLIER: Final = "kustomize-applier"
-"""The service account of the install namespace that applies where no account is named."""
+from toolkit.policy import claims
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,10 +30,12 @@ class Identities:
 
     def account(self, obj: Kustomization) -> ObjectKey:
         """Return the service account that the Kustomization acts as."""
-        name = obj.spec.service_account_name or self.default_service_account
-        if name:
-            return ObjectKey(obj.metadata.namespace, name)
-        return ObjectKey(self.namespace, APPLIER)
+        return claims.account(
+            obj.metadata.namespace,
+            obj.spec.service_account_name,
+            default=self.default_service_account,
+            installed=self.namespace,
+        )
 
     async def cluster(self, obj: Kustomization) -> Client:
         """Return the un-impersonated client of the cluster that ``spec.kubeConfig`` names."""
@@ -45,27 +44,31 @@ class Identities:
         return await self.remotes.client(obj.metadata.namespace, obj.spec.kube_config)
 
     def impersonated(self, cluster: Client, obj: Kustomization, sources: Sources | None) -> Client:
-        """Return the client that applies, with provenance extras when there is a source.
+        """Return the client that applies, with provenance extras.
 
+        Without sources, as when a deleted Kustomization takes its objects along, they name it only.
         A remote cluster is entered with the kubeconfig's own identity unless the spec names an
         account (Flux: ``serviceAccountName`` is impersonated there too).
         """
         explicit = obj.spec.service_account_name or self.default_service_account
         if cluster is not self.own and not explicit:
             return cluster
-        extra = _provenance(obj, sources) if sources and cluster is self.own else {}
+        extra = _provenance(obj, sources) if cluster is self.own else {}
         account = self.account(obj)
         return cluster.impersonating(
             impersonation.service_account(account.namespace, account.name), extra=extra
         )
 
 
-def _provenance(obj: Kustomization, sources: Sources) -> dict[str, str]:
+def _provenance(obj: Kustomization, sources: Sources | None) -> dict[str, str]:
+    applier = f"Kustomization/{obj.metadata.namespace}/{obj.metadata.name}"
+    if sources is None:
+        return impersonation.provenance(applier=applier)
     primary = sources.primary
     # one part that nobody vouches for may shape any object of a composed build
     vouched = all(mount.verified for mount in sources.mounts)
     return impersonation.provenance(
-        applier=f"Kustomization/{obj.metadata.namespace}/{obj.metadata.name}",
+        applier=applier,
         source=str(primary.ref),
         revision=sources.revision,
         digest=primary.artifact.digest,

@@ -5,7 +5,7 @@ reconcile can tell without a build that nothing changed. A Kustomization that na
 costs no request.
 """
 
-from collections.abc import Iterator
+from collections.abc import Awaitable, Callable, Iterator
 from dataclasses import dataclass, field
 
 from crds.kustomize import Kustomization
@@ -16,16 +16,36 @@ from toolkit.kube.secrets import CONFIG_MAP, SECRET, Secrets
 from toolkit.objects import ObjectRef
 
 
+class Keys:
+    """The keys that ``spec.decryption`` names, read when they are needed, and only once."""
+
+    def __init__(self, read: Callable[[], Awaitable[KeyRing]]) -> None:
+        self._read = read
+        self._ring: KeyRing | None = None
+
+    async def ring(self) -> KeyRing:
+        """Return them.
+
+        Raises:
+            TransientError: the Secret is missing or holds no usable key.
+        """
+        if self._ring is None:
+            self._ring = await self._read()
+        return self._ring
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Inputs:
     """Variables by name, keys to decrypt with, and the versions of the objects they came from.
 
-    ``secrets`` are the values that came from Secrets: no message may show them.
+    ``admission`` tells that encrypted Secrets may be sent as they are. ``secrets`` are the values
+    that came from Secrets: no message may show them.
     """
 
     variables: dict[str, str] = field(repr=False)
-    keys: KeyRing | None
+    keys: Keys | None
     versions: tuple[str, ...]
+    admission: bool = False
     secrets: frozenset[str] = field(default=frozenset(), repr=False)
 
 
@@ -42,10 +62,11 @@ def references(obj: Kustomization) -> Iterator[ObjectRef]:
         yield ObjectRef(SECRET, namespace, obj.spec.kube_config.secret_ref.name)
 
 
-async def gather(obj: Kustomization, secrets: Secrets) -> Inputs:
+async def gather(obj: Kustomization, secrets: Secrets, *, admission: bool = False) -> Inputs:
     """Read the variables and keys that the spec names.
 
     Later ``substituteFrom`` entries win over earlier ones, and ``substitute`` over all of them.
+    With ``admission`` the keys are not read until something turns up that needs them here.
 
     Raises:
         TransientError: one that is not optional is missing, or its content is unusable.
@@ -70,15 +91,27 @@ async def gather(obj: Kustomization, secrets: Secrets) -> Inputs:
     variables.update(post_build.substitute if post_build else {})
     keys = None
     if obj.spec.decryption:
-        keys = KeyRing.from_secret({})
-        if obj.spec.decryption.secret_ref:
-            name = obj.spec.decryption.secret_ref.name
-            data = await secrets.data(SECRET, namespace, name, reason="BuildFailed")
-            versions.append(data.version)
-            keys = KeyRing.from_secret(data.values)
+        # without a Secret, the webhook knows no keys
+        admission = admission and obj.spec.decryption.secret_ref is not None
+        keys = Keys(lambda: _ring(obj, secrets, versions))
+        if not admission:
+            await keys.ring()
     return Inputs(
-        variables=variables, keys=keys, versions=tuple(versions), secrets=frozenset(hidden)
+        variables=variables,
+        keys=keys,
+        versions=(*versions, "admission") if admission and keys else tuple(versions),
+        admission=admission,
+        secrets=frozenset(hidden),
     )
+
+
+async def _ring(obj: Kustomization, secrets: Secrets, versions: list[str]) -> KeyRing:
+    if obj.spec.decryption is None or obj.spec.decryption.secret_ref is None:
+        return KeyRing.from_secret({})
+    name = obj.spec.decryption.secret_ref.name
+    data = await secrets.data(SECRET, obj.metadata.namespace, name, reason="BuildFailed")
+    versions.append(data.version)
+    return KeyRing.from_secret(data.values)
 
 
 def _text(value: bytes) -> str:

@@ -10,13 +10,15 @@ that dies half-way leaves nothing that nobody remembers.
 """
 
 import time
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
 import msgspec
 
 from controllers.kustomize import dependencies, inputs, memory, reporting, settling
+from controllers.kustomize.accounts import Accounts
+from controllers.kustomize.admission import Admission
 from controllers.kustomize.clusters import Cluster, Clusters
 from controllers.kustomize.identity import Identities
 from controllers.kustomize.memory import Applied, Memory
@@ -41,27 +43,36 @@ _BUILD_SECONDS: Final = 120.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KustomizationReconciler:
-    """The stages of a pass, wired by ``component``."""
+    """The stages of a pass, wired by ``component``.
+
+    ``known`` waits for what decisions rest on, which a process that starts does not know yet.
+    """
 
     settings: Settings
     sources: SourceReader
     gate: dependencies.Gate
     secrets: Secrets
+    admission: Admission
     renderer: Renderer
     clusters: Clusters
     identities: Identities
     memory: Memory
+    accounts: Accounts
+    known: Callable[[], Awaitable[None]]
 
     async def reconcile(self, rec: Pass) -> Outcome:
         """Bring the cluster to the sources' revision, or tell why that cannot be."""
         obj = rec.obj
+        await self.known()
+        self.accounts.require(obj)
         rules = health.compile_rules(msgspec.to_builtins(obj.spec.health_check_exprs))
         dependencies.compile_expressions(obj)
         sources = self.sources.resolve(obj)
         rec.revision = sources.revision
         self.gate.require_ready(obj, sources)
         rec.status({"lastAttemptedRevision": sources.revision})
-        given = await inputs.gather(obj, self.secrets)
+        admission = self.admission.decrypts(obj)
+        given = await inputs.gather(obj, self.secrets, admission=admission)
         cluster = await self.clusters.of(obj)
         cluster.live.set_rules(rec.key, rules)
         applied = self.memory.get(rec.key)

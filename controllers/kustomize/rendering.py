@@ -2,20 +2,22 @@
 
 Values in, values out: nothing here talks to a cluster. Files are decrypted only if the build reads
 them: the first build reports which encrypted files it met, the second one sees their plaintext in
-memory. Plaintext never touches the disk.
+memory, or only the carriers of Secrets that are decrypted at admission (``carriers``). Plaintext
+never touches the disk.
 """
 
 import asyncio
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from types import MappingProxyType
 from typing import Final
 
 import msgspec
 
-from controllers.kustomize import redaction
-from controllers.kustomize.inputs import Inputs
+from controllers.kustomize import carriers, redaction
+from controllers.kustomize.inputs import Inputs, Keys
 from controllers.kustomize.redaction import Redaction
 from controllers.kustomize.sources import Sources
 from crds.kustomize import Kustomization
@@ -45,6 +47,9 @@ TRANSFORMATIONS: Final = (
 )
 """The spec fields that are injected into the kustomization of the path."""
 
+_Files = Mapping[str, bytes]
+_NO_FILES: Final[_Files] = MappingProxyType({})
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rendered:
@@ -72,10 +77,10 @@ class Renderer:
         async with AsyncExitStack() as stack:
             mounts: dict[str, Extracted] = {}
             for mount in sources.mounts:
-                context = self.fetcher.extracted(mount.artifact)
+                context = self.fetcher.extracted(mount.artifact, mount.owner)
                 mounts[mount.path] = await stack.enter_async_context(context)
             built = await self._build(obj, mounts, inputs, seconds=seconds)
-        clear = await asyncio.to_thread(_decrypt_objects, built.objects, inputs.keys)
+        clear = await _decrypt_objects(built.objects, inputs)
         hidden = replace(built.redaction, values=inputs.secrets)
         clear = await self._substitute(obj, clear, inputs, hidden, seconds=seconds)
         owner = ownership.Owner(namespace=obj.metadata.namespace, name=obj.metadata.name)
@@ -138,18 +143,74 @@ class Renderer:
             before, encrypted = rendered.objects, rendered.encrypted
             if not encrypted or inputs.keys is None:
                 return Rendered(objects=before, redaction=Redaction())
-        files = await asyncio.to_thread(_decrypt_files, encrypted, mounts, inputs.keys)
-        clear = replace(
-            build, files={path: file.clear for path, file in files.items()}, suspects=frozenset()
+        work = _Work(
+            build=replace(build, suspects=frozenset()),
+            files=await asyncio.to_thread(_read_files, encrypted, mounts),
+            before=before,
+            seconds=seconds,
         )
+        built = await self._build_encrypted(obj, work, inputs) if inputs.admission else None
+        return built or await self._build_clear(work, inputs.keys, paths=encrypted)
+
+    async def _build_encrypted(
+        self, obj: Kustomization, work: "_Work", inputs: Inputs
+    ) -> Rendered | None:
+        """Build with as many files encrypted as possible; None if all have to be in clear."""
+        assert inputs.keys is not None  # noqa: S101 -- the caller has looked
+        substitutes = obj.spec.post_build is not None
+        carried = await asyncio.to_thread(carriers.carry, work.encrypted, substitutes=substitutes)
+        clear: frozenset[str] = frozenset()
+        while True:
+            laid = carried.keys() | clear
+            raw = {p: file for p, file in work.encrypted.items() if p not in laid}
+            try:
+                built = await self._build_clear(work, inputs.keys, paths=clear, carried=carried)
+            except TransientError:
+                # A patch or a generator needs plaintext, or it fails in clear too and says so.
+                needed = frozenset(raw)
+            else:
+                found = await asyncio.to_thread(carriers.sort, built.objects, raw, carried)
+                if found is None:
+                    return None
+                if not found.left:
+                    return replace(built, objects=found.objects)
+                needed = found.left
+            if clear or not needed or needed == work.encrypted.keys():
+                return None
+            clear = needed
+
+    async def _build_clear(
+        self, work: "_Work", keys: Keys, *, paths: Collection[str], carried: _Files = _NO_FILES
+    ) -> Rendered:
+        """Build with the files at ``paths`` in clear."""
+        chosen = {path: work.files[path] for path in paths}
+        ring = await keys.ring() if chosen else None
+        files = {} if ring is None else await asyncio.to_thread(_decrypt_files, chosen, ring)
+        laid = {**carried, **{path: file.clear for path, file in files.items()}}
+        build = replace(work.build, files=laid)
         try:
-            objects = (await kustomize.build(self.pool, clear, timeout=seconds)).objects
+            objects = (await kustomize.build(self.pool, build, timeout=work.seconds)).objects
         except kustomize.BuildError as error:
             secret = redaction.words(
                 (file.clear for file in files.values()), (file.raw for file in files.values())
             )
             raise TransientError(redaction.hide(str(error), secret), reason=error.reason) from None
-        return Rendered(objects=objects, redaction=Redaction(clear=objects, encrypted=before))
+        return Rendered(objects=objects, redaction=Redaction(clear=objects, encrypted=work.before))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Work:
+    """A build that met encrypted files; ``before`` are its objects, as far as it came."""
+
+    build: kustomize.Build
+    files: Mapping[str, bytes]
+    before: tuple[Json, ...]
+    seconds: float
+
+    @property
+    def encrypted(self) -> dict[str, bytes]:
+        """Return the files that are documents; others only speak of ciphertext."""
+        return {path: file for path, file in self.files.items() if sops.is_encrypted(file)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,14 +235,15 @@ async def _suspects(mounts: Mapping[str, Extracted]) -> frozenset[str]:
     return frozenset(found)
 
 
-def _decrypt_files(
-    paths: Iterable[str], mounts: Mapping[str, Extracted], keys: KeyRing
-) -> dict[str, _Decrypted]:
-    return {path: _decrypt_file(path, _locate(path, mounts), keys) for path in paths}
+def _read_files(paths: Iterable[str], mounts: Mapping[str, Extracted]) -> dict[str, bytes]:
+    return {path: _locate(path, mounts).read_bytes() for path in paths}
 
 
-def _decrypt_file(path: str, file: Path, keys: KeyRing) -> _Decrypted:
-    raw = file.read_bytes()
+def _decrypt_files(files: Mapping[str, bytes], keys: KeyRing) -> dict[str, _Decrypted]:
+    return {path: _decrypt_file(path, raw, keys) for path, raw in files.items()}
+
+
+def _decrypt_file(path: str, raw: bytes, keys: KeyRing) -> _Decrypted:
     if not sops.is_encrypted(raw):  # it only speaks of ciphertext
         return _Decrypted(raw, raw)
     try:
@@ -197,13 +259,31 @@ def _locate(path: str, mounts: Mapping[str, Extracted]) -> Path:
     return mounts[mount].path / path[len(mount) :].lstrip("/")
 
 
-def _decrypt_objects(objects: tuple[Json, ...], keys: KeyRing | None) -> tuple[Json, ...]:
-    """Decrypt what is still ciphertext after the build; refuse what stays so."""
-    clear = objects if keys is None else tuple(_decrypt_object(obj, keys) for obj in objects)
+async def _decrypt_objects(objects: tuple[Json, ...], inputs: Inputs) -> tuple[Json, ...]:
+    """Decrypt what is still ciphertext after the build; refuse what stays so.
+
+    What is decrypted at admission is left alone.
+    """
+    here = [obj for obj in objects if not (inputs.admission and carriers.opted(obj))]
+    keys = None
+    if inputs.keys is not None:
+        needed = not inputs.admission or await asyncio.to_thread(_any_ciphertext, here)
+        keys = await inputs.keys.ring() if needed else None
+    clear = await asyncio.to_thread(_all_clear, here, keys, configured=inputs.keys is not None)
+    left, waiting = iter(clear), {id(obj) for obj in here}
+    return tuple(next(left) if id(obj) in waiting else obj for obj in objects)
+
+
+def _any_ciphertext(objects: Sequence[Json]) -> bool:
+    return any(encrypted_objects.find_ciphertext(obj) for obj in objects)
+
+
+def _all_clear(objects: Sequence[Json], keys: KeyRing | None, *, configured: bool) -> list[Json]:
+    clear = [obj if keys is None else _decrypt_object(obj, keys) for obj in objects]
     for obj in clear:
         field = encrypted_objects.find_ciphertext(obj)
         if field is not None:
-            remedy = "configure spec.decryption" if keys is None else "encrypt it as a whole file"
+            remedy = "encrypt it as a whole file" if configured else "configure spec.decryption"
             raise TransientError(
                 f"{ref_of(obj)} is SOPS encrypted at {field}; {remedy} to apply it",
                 reason="BuildFailed",

@@ -11,6 +11,7 @@ from toolkit.apply.options import ApplyOptions
 from toolkit.apply.order import GroupKind
 from toolkit.apply.ownership import Owner
 from toolkit.apply.selector import Selector
+from toolkit.decrypt import envelope
 from toolkit.kube.options import Options
 
 
@@ -49,6 +50,7 @@ class Settings:
             overridden=self.overridden,
             custom_stage_kinds=self.custom_stage_kinds,
             concurrency=self.concurrent_ssa,
+            consumed=frozenset({envelope.CARRIER}),
         )
 
 

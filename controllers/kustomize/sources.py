@@ -6,14 +6,18 @@ revision of a composed build names every part, so a change of any part is a new 
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Final, Protocol
 
+from crds import EXTERNAL_ARTIFACT, KUSTOMIZATION
 from crds.kustomize import Kustomization
 from crds.meta import VERIFIED, Artifact, ObjectMeta
+from toolkit.artifact.store import Owner
 from toolkit.errors import StalledError, WaitingError
 from toolkit.kube.informer import Informer
 from toolkit.objects import GroupVersionKind, ObjectKey, ObjectRef
-from toolkit.policy.references import require_reference
+from toolkit.policy.references import References
+
+_KIND: Final = GroupVersionKind(*KUSTOMIZATION.gvk)
 
 
 class _Status(Protocol):
@@ -33,6 +37,16 @@ class SourceView(Protocol):
         """Return what was stored last."""
 
 
+class SourcePolicy(Protocol):
+    """Which sources may be used (``controllers.sourcepolicies``)."""
+
+    def check(self, obj: SourceView) -> object:
+        """Let a source be used, or raise ``AccessDeniedError``."""
+
+    def check_signer(self, obj: SourceView, metadata: Mapping[str, str]) -> object:
+        """Let an artifact with these metadata be used, or raise ``AccessDeniedError``."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Mount:
     """One artifact and the directory of the build tree where it appears; ``""`` is the root."""
@@ -42,11 +56,19 @@ class Mount:
     artifact: Artifact
 
     @property
+    def owner(self) -> Owner:
+        """Return whose artifact it must be."""
+        return Owner(kind=self.ref.gvk.kind, namespace=self.ref.namespace, name=self.ref.name)
+
+    @property
     def verified(self) -> str:
         """Return who signed this artifact, in words; empty if nobody had to.
 
-        The condition SourceVerified tells of the latest revision, which need not be this one.
+        The condition SourceVerified tells of the latest revision, which need not be this one. The
+        status of an ExternalArtifact is written by third parties, who prove nothing to us.
         """
+        if self.ref.gvk.kind == EXTERNAL_ARTIFACT.kind:
+            return ""
         return (self.artifact.metadata or {}).get(VERIFIED, "")
 
 
@@ -90,18 +112,21 @@ class SourceReader:
         self,
         informers: Mapping[str, tuple[GroupVersionKind, Informer[SourceView]]],
         *,
-        cross_namespace: bool,
+        policy: References,
+        sources: SourcePolicy,
     ) -> None:
         self._informers = informers
-        self._cross_namespace = cross_namespace
+        self._policy = policy
+        self._sources = sources
 
     def resolve(self, obj: Kustomization) -> Sources:
         """Return the artifacts to build from.
 
         Raises:
             StalledError: a source kind is not served.
-            AccessDeniedError: a reference crosses namespaces and may not.
-            WaitingError: a source does not exist or has no artifact yet.
+            AccessDeniedError: a reference crosses namespaces and may not, or a policy forbids the
+                source, which may be suspended or made by a third party.
+            WaitingError: a source does not exist or has no artifact yet, or policies are not known.
         """
         mounts = tuple(
             Mount(path=path, ref=ref, artifact=self._artifact(obj, ref))
@@ -125,12 +150,7 @@ class SourceReader:
         return ObjectRef(self._informers[kind][0], namespace, name)
 
     def _artifact(self, obj: Kustomization, ref: ObjectRef) -> Artifact:
-        holder = ObjectRef(
-            GroupVersionKind("kustomize.toolkit.fluxcd.io", "v1", "Kustomization"),
-            obj.metadata.namespace,
-            obj.metadata.name,
-        )
-        require_reference(holder, ref, cross_namespace=self._cross_namespace)
+        self._policy.require(ref_to(obj), ref)
         source = self._informers[ref.gvk.kind][1].get(ObjectKey(ref.namespace, ref.name))
         if source is None:
             raise WaitingError(
@@ -142,4 +162,11 @@ class SourceReader:
             raise WaitingError(
                 "Source is not ready, artifact not found, retrying in 30s", reason="ArtifactFailed"
             )
+        self._sources.check(source)
+        self._sources.check_signer(source, source.status.artifact.metadata)
         return source.status.artifact
+
+
+def ref_to(obj: Kustomization) -> ObjectRef:
+    """Return the reference to a Kustomization."""
+    return ObjectRef(_KIND, obj.metadata.namespace, obj.metadata.name)

@@ -1,12 +1,14 @@
-"""Who wakes a Kustomization: its sources, its dependencies, the ConfigMaps and Secrets it names.
+"""Who wakes a Kustomization: sources, dependencies, ConfigMaps and Secrets, grants that it needs.
 
 An index maps each of these to the Kustomizations that use it, kept from informer events, so one
 change costs what it concerns and not a scan of everything.
 """
 
-from collections import defaultdict
-from collections.abc import Callable, Iterable
+import contextlib
+from collections.abc import Callable
 
+from controllers import grants
+from controllers.index import Index
 from controllers.kustomize import dependencies, inputs
 from controllers.kustomize.sources import SourceReader, SourceView
 from crds.kustomize import Kustomization
@@ -16,32 +18,6 @@ from toolkit.kube.informer import Change
 from toolkit.objects import GroupVersionKind, Json, ObjectKey, ObjectRef
 
 Enqueue = Callable[[ObjectKey, str], None]
-
-
-class Index:
-    """What each Kustomization uses, both ways."""
-
-    def __init__(self) -> None:
-        self._users: defaultdict[ObjectRef, set[ObjectKey]] = defaultdict(set)
-        self._uses: dict[ObjectKey, frozenset[ObjectRef]] = {}
-
-    def users(self, ref: ObjectRef) -> frozenset[ObjectKey]:
-        """Return the Kustomizations that use the object."""
-        return frozenset(self._users.get(ref, ()))
-
-    def put(self, key: ObjectKey, used: Iterable[ObjectRef]) -> None:
-        """Replace what ``key`` uses; nothing means: forget it."""
-        new = frozenset(used)
-        for gone in self._uses.get(key, frozenset()) - new:
-            self._users[gone].discard(key)
-            if not self._users[gone]:
-                del self._users[gone]
-        for ref in new:
-            self._users[ref].add(key)
-        if new:
-            self._uses[key] = new
-        else:
-            self._uses.pop(key, None)
 
 
 class Triggers:
@@ -80,6 +56,20 @@ class Triggers:
 
         return handle
 
+    def grant(self, namespace: str) -> None:
+        """Wake who refers into a namespace whose grants have changed."""
+        grants.wake(namespace, self._enqueue, self._index)
+
+    def policy(self, namespace: str) -> None:
+        """Wake who may use other sources, or act as another account, than before.
+
+        That is who lives in the namespace or refers into it; everybody, if it is empty.
+        """
+        for key in self._index.everybody():
+            if namespace in {"", key.namespace}:
+                self._enqueue(key, "policy")
+        self.grant(namespace)
+
     def _wake(self, ref: ObjectRef, trigger: str) -> None:
         for key in self._index.users(ref):
             self._enqueue(key, trigger)
@@ -87,11 +77,9 @@ class Triggers:
     def _used(self, obj: Kustomization) -> list[ObjectRef]:
         used = list(inputs.references(obj))
         used += [ObjectRef(self._kind, key.namespace, key.name) for key in dependencies.keys(obj)]
-        try:
+        with contextlib.suppress(StalledError):  # an unserved kind is reported by the reconcile
             used += [ref for _, ref in self._reader.references(obj)]
-        except StalledError:
-            return used  # an unserved source kind is reported by the reconcile
-        return used
+        return [*used, *grants.needed(obj.metadata.namespace, used)]
 
 
 def _content(artifact: Artifact) -> tuple[str, str]:

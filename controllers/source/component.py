@@ -1,37 +1,39 @@
 """The source component: reconciles every kind of ``SOURCES`` and serves the artifacts.
 
-The artifact server listens only on the elected replica, because the local store is its own disk.
+With the local store only the elected replica serves, because the files are on its own disk; with a
+bucket all do.
 """
 
 import asyncio
 import shutil
 from collections.abc import Callable
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
-from controllers import services
-from controllers.source import includes
-from controllers.source.gitrepository import GitRepositorySource
+from controllers import services, sourcepolicies
+from controllers.index import Index
+from controllers.outside import connect
+from controllers.source import artifactgenerator, externalartifact, includes
+from controllers.source import services as source_services
 from controllers.source.reconciler import SourceReconciler
-from crds import GIT_REPOSITORY
-from crds.source import GitRepository
-from toolkit.artifact import server
-from toolkit.artifact.storage import Storage
+from controllers.source.source import SourceObject
+from controllers.source.sources import SOURCES, Row
+from controllers.sourcepolicies import SourcePolicies
+from crds import EXTERNAL_ARTIFACT
+from toolkit.artifact import backend, server
+from toolkit.artifact.access import Access
+from toolkit.artifact.uploads import Uploads
 from toolkit.events import Recorder
 from toolkit.kube.controller import Controller
 from toolkit.kube.informer import Change
 from toolkit.kube.manager import Manager
 from toolkit.kube.options import Options
 from toolkit.kube.rbac import Rule
-from toolkit.kube.secrets import Secrets
-from toolkit.native.pool import WorkerPool
-from toolkit.objects import ObjectKey
-from toolkit.remote.git import GitClient
-from toolkit.remote.github import GitHubTokens
+from toolkit.objects import GroupVersionKind, ObjectKey, ObjectRef
 
 ACCOUNT: Final = "source-controller"
 _GROUP: Final = "source.toolkit.fluxcd.io"
-_KINDS: Final = ("gitrepositories",)
+_KINDS: Final = tuple(row.kind.plural for row in SOURCES)
 
 CLUSTER_PERMISSIONS: Final = (
     # The sources themselves; patch puts the finalizer and the status.
@@ -41,68 +43,117 @@ CLUSTER_PERMISSIONS: Final = (
         resources=tuple(f"{kind}/status" for kind in _KINDS),
         verbs=("get", "patch"),
     ),
-    # Credentials are read when a source names them, never listed.
-    Rule(groups=("",), resources=("secrets",), verbs=("get",)),
+    # Credentials, and accounts with their pull secrets, are read when named, never listed.
+    Rule(groups=("",), resources=("secrets", "serviceaccounts"), verbs=("get",)),
+    # Who uploads an artifact is asked for, and whether they may.
+    Rule(groups=("authentication.k8s.io",), resources=("tokenreviews",), verbs=("create",)),
+    Rule(groups=("authorization.k8s.io",), resources=("subjectaccessreviews",), verbs=("create",)),
+    *sourcepolicies.PERMISSIONS,
+    *externalartifact.PERMISSIONS,
+    *artifactgenerator.PERMISSIONS,
     Rule(groups=("",), resources=("events",), verbs=("create", "patch")),
 )
+WORKLOAD_IDENTITY_PERMISSIONS: Final = (
+    # With --feature-gates=ObjectLevelWorkloadIdentity=true objects act as accounts at clouds.
+    Rule(groups=("",), resources=("serviceaccounts/token",), verbs=("create",)),
+)
+"""Granted by the component ``workload-identity`` alone: who has them can be any account."""
 NAMESPACE_PERMISSIONS: Final = (
     Rule(groups=("coordination.k8s.io",), resources=("leases",), verbs=("get", "create", "update")),
 )
 _SCRATCH: Final = ".scratch-"
 _CONCURRENT: Final = 2
-_WORKER_MEMORY: Final = 256 << 20
-"""As ``toolkit.remote.gitworker`` wants it, which to import would load a Git library here."""
 
 
 async def start(manager: Manager, options: Options) -> None:
     """Wire the source reconcilers, their workers and the artifact server into the manager."""
     root = Path(options.storage_path or "/data")
-    storage = Storage(
-        root,
-        advertised=options.storage_adv_addr or f"{ACCOUNT}.{manager.namespace}.svc",
-        retention_ttl=options.artifact_retention_ttl,
-        retention_records=options.artifact_retention_records,
+    outside = await connect(manager, options, default_account=options.default_service_account)
+    opened = await backend.open_store(
+        options.storage_backend,
+        backend.Settings(
+            root=root,
+            advertised=options.storage_adv_addr or f"{ACCOUNT}.{manager.namespace}.svc",
+            retention_ttl=options.artifact_retention_ttl,
+            retention_records=options.artifact_retention_records,
+        ),
+        cloud=outside.cloud,
     )
-    pool = WorkerPool(
-        "toolkit.remote.gitworker",
-        size=(options.concurrent or _CONCURRENT) + 1,  # as many as passes run at once
-        memory_limit=_WORKER_MEMORY,
-    )
-    recorder = Recorder(manager.client, controller=ACCOUNT, address=options.events_addr)
-    secrets = Secrets(manager.client)
+    manager.add_service(services.closing(opened.close))
+    store = opened.store
     # a name of its own: the leader may be at work on the same volume
     scratch = root / f"{_SCRATCH}{manager.identity.rpartition('_')[2]}"
+    controllers: dict[str, Controller[Any]] = {}
 
-    def lookup(key: ObjectKey) -> GitRepository | None:
-        return controller.informer.get(key)
+    def lookup(kind: str, key: ObjectKey) -> SourceObject | None:
+        return controllers[kind].informer.get(key) if kind in controllers else None
 
-    git = GitRepositorySource(
-        kind=GIT_REPOSITORY,
-        git=GitClient(pool),
-        tokens=GitHubTokens(),
-        secrets=secrets,
-        storage=storage,
+    def listing(kind: str, namespace: str) -> list[SourceObject]:
+        items = controllers[kind].informer.items().items()
+        return [obj for key, obj in items if key.namespace == namespace]
+
+    shared = source_services.start(
+        manager,
+        options,
+        outside=outside,
+        store=store,
+        scratch=scratch,
+        passes=(options.concurrent or _CONCURRENT) + 1,
         lookup=lookup,
-        plain_http=options.insecure_allow_http,
+        listing=listing,
     )
-    reconciler = SourceReconciler(git, storage, scratch=scratch)
-    controller = Controller(
-        kind=GIT_REPOSITORY,
-        client=manager.client,
-        reconcile=reconciler.reconcile,
-        finalize=reconciler.finalize,
-        options=options.controller(concurrent=_CONCURRENT, namespace=manager.namespace),
-        recorder=recorder,
-        field_manager=f"gotk-{ACCOUNT}",
-    )
-    controller.informer.subscribe(_wake_including(controller))
+    recorder = Recorder(manager.client, controller=ACCOUNT, address=options.events_addr)
+    policies = SourcePolicies.follow(manager)
+    for row in SOURCES:
+        reconciler = SourceReconciler(
+            row.make(shared),
+            store,
+            scratch=scratch,
+            policy=policies,
+            parents=_parents(row, lookup),
+        )
+        controllers[row.kind.kind] = Controller(
+            kind=row.kind,
+            client=manager.client,
+            reconcile=reconciler.reconcile,
+            finalize=reconciler.finalize,
+            options=options.controller(concurrent=_CONCURRENT, namespace=manager.namespace),
+            recorder=recorder,
+            field_manager=f"gotk-{ACCOUNT}",
+            static=row.static,
+        )
+    _wake_children(controllers)
+    policies.subscribe(_rejudging(controllers))
     manager.add_service(recorder.run)
-    manager.add_service(services.closing(pool.close))
-    manager.add_controller(controller, lease=ACCOUNT)
+    for controller in controllers.values():
+        manager.add_controller(controller, lease=ACCOUNT)
     manager.add_elected(lambda: _clean(root, keep=scratch), lease=ACCOUNT)
-    manager.add_elected(
-        services.serving(server.application(storage), options.storage_addr), lease=ACCOUNT
+    external = externalartifact.start(manager, options, store=store, lease=ACCOUNT)
+    informers = {kind: controller.informer for kind, controller in controllers.items()}
+    artifactgenerator.start(
+        manager,
+        options,
+        store=store,
+        recorder=recorder,
+        informers={**informers, EXTERNAL_ARTIFACT.kind: external},
+        policies=policies,
+        scratch=scratch,
+        lease=ACCOUNT,
     )
+    _serve(manager, options, opened, scratch)
+
+
+def _serve(manager: Manager, options: Options, opened: backend.Opened, scratch: Path) -> None:
+    """Serve the artifacts, and take those that others upload."""
+    uploads = Uploads(
+        opened.store, access=Access(manager.client), objects=manager.client, scratch=scratch
+    )
+    application = server.application(opened.store, uploads=uploads)
+    serve = services.serving(application, options.storage_addr)
+    if opened.shared:
+        manager.add_service(serve)
+    else:
+        manager.add_elected(serve, lease=ACCOUNT)
 
 
 async def _clean(root: Path, *, keep: Path) -> None:
@@ -112,20 +163,67 @@ async def _clean(root: Path, *, keep: Path) -> None:
             await asyncio.to_thread(shutil.rmtree, leftover, ignore_errors=True)
 
 
-def _wake_including(
-    controller: Controller[GitRepository],
-) -> Callable[[Change[GitRepository]], None]:
-    """Reconcile who includes a repository when that has a new artifact."""
+def _parents(
+    row: Row, lookup: Callable[[str, ObjectKey], SourceObject | None]
+) -> Callable[[Any], list[SourceObject]]:
+    """Return what finds the sources that one is made from."""
 
-    def handle(change: Change[GitRepository]) -> None:
+    def parents(obj: Any) -> list[SourceObject]:
+        found = [
+            lookup(kind, ObjectKey(obj.metadata.namespace, name)) for kind, name in row.parents(obj)
+        ]
+        return [each for each in found if each is not None]
+
+    return parents
+
+
+def _rejudging(controllers: dict[str, Controller[Any]]) -> Callable[[str], None]:
+    """Return the handler that has sources of a namespace, or all, held against new policies."""
+
+    def handle(namespace: str) -> None:
+        for controller in controllers.values():
+            for key in list(controller.informer.items()):
+                if namespace in {"", key.namespace}:
+                    controller.enqueue(key, "policy")
+
+    return handle
+
+
+def _wake_children(controllers: dict[str, Controller[Any]]) -> None:
+    """Reconcile who is made from a source when that has a new artifact."""
+    for row in SOURCES:
+        child, index = controllers[row.kind.kind], Index()
+        child.informer.subscribe(_indexing(row, controllers, index))
+        for parent in controllers.values():
+            parent.informer.subscribe(_waking(parent.gvk, child, index))
+
+
+def _indexing(
+    row: Row, controllers: dict[str, Controller[Any]], index: Index
+) -> Callable[[Change[Any]], None]:
+    def handle(change: Change[Any]) -> None:
+        parents = row.parents(change.new) if change.new else ()
+        index.put(
+            change.key,
+            (
+                ObjectRef(controllers[kind].gvk, change.key.namespace, name)
+                for kind, name in parents
+                if kind in controllers
+            ),
+        )
+
+    return handle
+
+
+def _waking(
+    gvk: GroupVersionKind, child: Controller[Any], index: Index
+) -> Callable[[Change[Any]], None]:
+    def handle(change: Change[Any]) -> None:
         before = change.old.status.artifact if change.old else None
         after = change.new.status.artifact if change.new else None
         if after is None or (before and includes.same(before, after)):
             return
-        for key, other in controller.informer.items().items():
-            if key.namespace != change.key.namespace:
-                continue
-            if any(include.repository.name == change.key.name for include in other.spec.include):
-                controller.enqueue(key, "source")
+        for key in index.users(ObjectRef(gvk, change.key.namespace, change.key.name)):
+            child.enqueue(key, "source")
 
     return handle

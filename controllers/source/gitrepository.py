@@ -11,24 +11,22 @@ import asyncio
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Final, Literal
 
 import msgspec
 
 from controllers.source import includes
-from controllers.source.reconciler import Fetched, Upstream
+from controllers.source.gitaccess import GitAccess, Grant
+from controllers.source.source import SUCCEEDED, Fetched, Scratch, Tree, Upstream
 from crds.kind import Kind
 from crds.meta import VERIFIED, Artifact
 from crds.source import GitRepository
 from toolkit.artifact.ignore import Ignore
-from toolkit.artifact.storage import Storage
-from toolkit.errors import StalledError, TransientError
+from toolkit.artifact.store import Store
 from toolkit.kube.secrets import SECRET, Data, Secrets
-from toolkit.remote.git import Checkout, GitAuth, GitClient, GitReference, Proxy, Resolved
-from toolkit.remote.github import GitHubApp, GitHubTokens
+from toolkit.remote.git import Checkout, GitAuth, GitClient, GitReference, Resolved
+from toolkit.remote.giterrors import GitAuthError
 from toolkit.verify import git as verification
-
-GENERIC_PROVIDERS: Final = frozenset({"", "generic", "github"})
+from toolkit.verify.signature import Proof
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,29 +41,20 @@ class GitUpstream(Upstream):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GitRepositorySource:
-    """``Source`` for GitRepository; ``plain_http`` is whether servers without TLS are asked."""
+    """``Source`` for GitRepository."""
 
     kind: Kind[GitRepository]
     git: GitClient
-    tokens: GitHubTokens
+    access: GitAccess
     secrets: Secrets
-    storage: Storage
+    store: Store
     lookup: includes.Lookup
-    plain_http: bool = True
 
-    async def resolve(self, obj: GitRepository) -> GitUpstream:
+    async def resolve(self, obj: GitRepository, _scratch: Scratch) -> GitUpstream:
         """Ask the server where the reference points; nothing is fetched."""
-        if _scheme(obj.spec.url) == "http" and not self.plain_http:
-            raise StalledError(
-                "spec.url is plain HTTP, which --insecure-allow-http=false forbids",
-                reason="InsecureConnectionsDisallowed",
-            )
-        auth = await self._auth(obj)
         keys = await self._keys(obj)
-        resolved = await self.git.resolve(
-            obj.spec.url, reference(obj), auth, timeout=obj.spec.timeout_seconds
-        )
-        included = await includes.find(obj, self.lookup, self.storage)
+        resolved, auth = await self._resolve(obj)
+        included = await includes.find(obj, self.lookup, self.store)
         return GitUpstream(
             revision=resolved.revision,
             resolved=resolved,
@@ -88,46 +77,40 @@ class GitRepositorySource:
             sparse=tuple(spec.sparse_checkout),
             timeout=spec.timeout_seconds,
         )
-        verified = await self._verify(obj, checkout, upstream.keys)
+        proof = await self._verify(obj, checkout, upstream.keys)
         for include, artifact in zip(spec.include, upstream.included, strict=True):
-            await asyncio.to_thread(includes.copy, self.storage, artifact, include, into)
+            await includes.copy(self.store, artifact, include, into)
         return Fetched(
             filename=f"{checkout.commit}.tar.gz",
             summary=f"stored artifact for commit '{checkout.subject}'",
-            ignore=Ignore.from_rules(spec.ignore or None),
-            verified=verified,
+            content=Tree(ignore=Ignore.from_rules(spec.ignore or None)),
+            proof=proof,
             vouched=all(VERIFIED in artifact.metadata for artifact in upstream.included),
         )
 
-    async def _auth(self, obj: GitRepository) -> GitAuth:
-        spec, namespace = obj.spec, obj.metadata.namespace
-        if spec.provider not in GENERIC_PROVIDERS:
-            raise StalledError(
-                f"spec.provider '{spec.provider}' is not supported for Git; use 'generic' with "
-                "spec.secretRef, or 'github' with a GitHub App",
-                reason="InvalidProviderConfiguration",
-            )
-        data: Mapping[str, bytes] = {}
-        if spec.secret_ref:
-            data = await self.secrets.read(
-                namespace, spec.secret_ref.name, reason="AuthenticationFailed"
-            )
-        proxy = None
-        if spec.proxy_secret_ref:
-            address = await self.secrets.read(
-                namespace, spec.proxy_secret_ref.name, reason="AuthenticationFailed"
-            )
-            proxy = Proxy.from_secret(address)
-        if spec.provider == "github":
-            app = GitHubApp.from_secret(data)
-            return await self.tokens.auth(app, proxy=proxy, timeout=spec.timeout_seconds)
-        if "githubAppID" in data:
-            raise TransientError(
-                "the secret holds a GitHub App: set spec.provider to 'github' to use it",
-                reason="InvalidProviderConfiguration",
-            )
-        auth = GitAuth.from_secret(data, scheme=_scheme(spec.url))
-        return auth.through(proxy) if proxy else auth
+    def message(self, _obj: GitRepository, artifact: Artifact) -> str:
+        """Return the Ready message for a stored artifact."""
+        return f"stored artifact for revision '{artifact.revision}'"
+
+    def reason(self, artifact: Artifact) -> str:  # noqa: ARG002  # one for all
+        """Return the reason beside the message."""
+        return SUCCEEDED
+
+    async def _resolve(self, obj: GitRepository) -> tuple[Resolved, GitAuth]:
+        """Ask the server; once more if it refused credentials that were only lent."""
+        grant = await self.access.grant(obj)
+        try:
+            return await self._ask(obj, grant), grant.auth
+        except GitAuthError:
+            if not self.access.refused(grant):
+                raise
+        grant = await self.access.grant(obj)
+        return await self._ask(obj, grant), grant.auth
+
+    async def _ask(self, obj: GitRepository, grant: Grant) -> Resolved:
+        return await self.git.resolve(
+            obj.spec.url, reference(obj), grant.auth, timeout=obj.spec.timeout_seconds
+        )
 
     async def _keys(self, obj: GitRepository) -> Data | None:
         if obj.spec.verify is None:
@@ -139,11 +122,10 @@ class GitRepositorySource:
 
     async def _verify(
         self, obj: GitRepository, checkout: Checkout, keys: Mapping[str, bytes]
-    ) -> str:
+    ) -> Proof | None:
         if obj.spec.verify is None:
-            return ""
-        proof = await asyncio.to_thread(verification.verify, checkout, mode=_mode(obj), keys=keys)
-        return proof.message
+            return None
+        return await asyncio.to_thread(verification.verify, checkout, mode=_mode(obj), keys=keys)
 
 
 def reference(obj: GitRepository) -> GitReference:
@@ -158,11 +140,6 @@ def reference(obj: GitRepository) -> GitReference:
 
 def _mode(obj: GitRepository) -> str:
     return obj.spec.verify.mode if obj.spec.verify else ""
-
-
-def _scheme(url: str) -> Literal["http", "https", "ssh"]:
-    scheme = url.partition("://")[0]
-    return "ssh" if scheme == "ssh" else "http" if scheme == "http" else "https"
 
 
 def _observed(obj: GitRepository, included: tuple[Artifact, ...]) -> dict[str, object]:

@@ -4,24 +4,36 @@ An included artifact is read from the store, not over HTTP, and only while it ha
 are the user's and trees are strangers': nothing is read or written outside of them.
 """
 
+import asyncio
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import cast
 
+from controllers.source.source import SourceObject, offered
 from crds.meta import Artifact
 from crds.source import GitRepository, GitRepositoryInclude
 from toolkit.artifact import archive
-from toolkit.artifact.storage import Storage
+from toolkit.artifact.store import Store
 from toolkit.errors import StalledError, TransientError
 from toolkit.objects import ObjectKey
+from toolkit.policy import cycles
 
 REASON = "IncludeUnavailable"
 
-Lookup = Callable[[ObjectKey], GitRepository | None]
-"""Returns a GitRepository as the informer last saw it."""
+KIND = "GitRepository"
+
+Lookup = Callable[[str, ObjectKey], SourceObject | None]
+"""Returns a source, by kind and key, as the informer last saw it."""
 
 
-async def find(obj: GitRepository, lookup: Lookup, storage: Storage) -> tuple[Artifact, ...]:
+def parents(obj: GitRepository) -> Iterator[tuple[str, str]]:
+    """Yield kind and name of what is included."""
+    for name in _names(obj):
+        yield KIND, name
+
+
+async def find(obj: GitRepository, lookup: Lookup, store: Store) -> tuple[Artifact, ...]:
     """Return the artifacts of ``spec.include``, in its order.
 
     Raises:
@@ -31,9 +43,9 @@ async def find(obj: GitRepository, lookup: Lookup, storage: Storage) -> tuple[Ar
     found = []
     for include in obj.spec.include:
         key = ObjectKey(obj.metadata.namespace, include.repository.name)
-        other = lookup(key)
-        artifact = other.status.artifact if other else None
-        if artifact is None or not await storage.intact(artifact):
+        other = lookup(KIND, key)
+        artifact = offered(other, KIND) if other else None
+        if artifact is None or not await store.intact(artifact):
             raise _unavailable(f"GitRepository '{key}' has no artifact yet")
         found.append(artifact)
     return tuple(found)
@@ -48,17 +60,27 @@ def same(one: Artifact, other: Artifact) -> bool:
     )
 
 
-def copy(storage: Storage, artifact: Artifact, include: GitRepositoryInclude, tree: Path) -> None:
-    """Copy ``fromPath`` of an artifact to ``toPath`` of the tree; blocks.
+async def copy(store: Store, artifact: Artifact, include: GitRepositoryInclude, tree: Path) -> None:
+    """Copy ``fromPath`` of an artifact to ``toPath`` of the tree.
 
     Raises:
         StalledError: a path leads out of its root.
         TransientError: ``fromPath`` is no directory, or ``toPath`` is taken by a file.
     """
+    try:
+        async with store.local(artifact) as packed:
+            await asyncio.to_thread(_copy, packed, include, tree)
+    except TransientError as error:
+        if error.reason == REASON:
+            raise
+        raise _unavailable(f"cannot copy to '{include.target}': {error}") from error
+
+
+def _copy(packed: Path, include: GitRepositoryInclude, tree: Path) -> None:
     destination = _inside(tree, include.target, field="toPath")
     staging = tree.parent / f"{tree.name}.include"
     try:
-        archive.unpack(storage.path(artifact), staging)
+        archive.unpack(packed, staging)
         origin = _inside(staging, include.from_path or ".", field="fromPath")
         if not origin.is_dir():
             raise _unavailable(
@@ -76,16 +98,15 @@ def copy(storage: Storage, artifact: Artifact, include: GitRepositoryInclude, tr
 def _refuse_circle(obj: GitRepository, lookup: Lookup) -> None:
     """Raise if the object includes itself: every new artifact would ask for the next one."""
     start = obj.metadata.name
-    seen = set()
-    waiting: list[tuple[str, ...]] = [(start, name) for name in _names(obj)]
-    while waiting:
-        *path, name = chain = waiting.pop()
+
+    def included(name: str) -> list[str]:
         if name == start:
-            raise _unavailable(f"'{start}' includes itself: {', '.join(chain)}")
-        other = None if name in seen else lookup(ObjectKey(obj.metadata.namespace, name))
-        seen.add(name)
-        if other is not None:
-            waiting += [(*path, name, inner) for inner in _names(other)]
+            return _names(obj)
+        other = lookup(KIND, ObjectKey(obj.metadata.namespace, name))
+        return _names(cast("GitRepository", other)) if other is not None else []
+
+    if way := cycles.cycle(start, included):
+        raise _unavailable(f"'{start}' includes itself: {', '.join(way)}")
 
 
 def _names(obj: GitRepository) -> list[str]:

@@ -1,186 +1,188 @@
 """Turn any source into an artifact: resolve upstream, fetch when it changed, store, report.
 
-There is one reconciler for all source kinds. A kind brings the two functions of ``Source``: where
-upstream is now, and how its files get into a directory. Everything a user sees around that
-(conditions, events, retention, what counts as unchanged) is decided here, once.
+There is one reconciler for all source kinds. A kind brings what ``controllers.source.source`` asks
+of it; everything a user sees around that (conditions, events, retention, what counts as unchanged)
+is decided here, once.
 
 It does not write status: ``toolkit.kube.controller`` does.
 """
 
-import asyncio
-import shutil
-import tempfile
-from collections.abc import AsyncIterator, Iterator, Mapping
-from contextlib import asynccontextmanager, contextmanager
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from types import MappingProxyType
-from typing import Final, Generic, Literal, Protocol, TypeVar
+from typing import Any, Final, Generic, Literal, TypeVar
 
 import msgspec
 
-from crds.kind import Kind
-from crds.meta import VERIFIED, Artifact, ObjectMeta
-from toolkit.artifact.ignore import Ignore
-from toolkit.artifact.storage import Owner, Storage
-from toolkit.errors import PenstockError
+from controllers import caches
+from controllers.source.source import (
+    SUCCEEDED,
+    Fetched,
+    File,
+    Policy,
+    Scratch,
+    Source,
+    SourceObject,
+    Tree,
+    Upstream,
+    offered,
+)
+from crds.meta import VERIFIED, Artifact
+from toolkit.artifact.store import Owner, Store
+from toolkit.errors import AccessDeniedError, PenstockError
 from toolkit.kube.controller import Outcome, Reconciliation
-from toolkit.objects import Json
-from toolkit.verify.signature import VerificationError
+from toolkit.verify.signature import Proof, VerificationError
 
 TRUST: Final = "source.penstock.dev/trust"
 """Artifact metadata: the mode and the version of the keys that it was verified with."""
 
+RECIPE: Final = "source.penstock.dev/recipe"
+"""Artifact metadata: what it was made of and how, apart from its revision."""
 
-class _Spec(Protocol):
-    @property
-    def suspend(self) -> bool: ...
-    @property
-    def interval_seconds(self) -> float: ...
-
-
-class _Status(Protocol):
-    @property
-    def artifact(self) -> Artifact | None: ...
-
-
-class SourceObject(Protocol):
-    """What every source kind has."""
-
-    @property
-    def metadata(self) -> ObjectMeta:
-        """Return namespace, name and the like."""
-
-    @property
-    def spec(self) -> _Spec:
-        """Return what the user asks for."""
-
-    @property
-    def status(self) -> _Status:
-        """Return what was stored last."""
-
+Parents = Callable[[Any], Iterable[SourceObject]]
+"""Returns the sources that one is made from, as far as they exist."""
 
 T = TypeVar("T", bound=SourceObject)
-T_contra = TypeVar("T_contra", bound=SourceObject, contravariant=True)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Upstream:
-    """Where a source is now, found without fetching its content.
-
-    ``observed`` holds the status fields beside the revision that decide whether the stored
-    artifact still answers the spec; a difference to the object's status means: fetch again.
-    ``trust`` names the mode and the version of the keys that a signature is checked against, and
-    is empty if none is demanded; the artifact keeps it, and a difference means the same.
-    """
-
-    revision: str
-    observed: Json = field(default_factory=dict)
-    trust: str = ""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Fetched:
-    """What a fetch brought: where the files lie is the caller's business.
-
-    ``summary`` is the event's text; ``verified`` names who signed, in words, or is empty. It goes
-    on to consumers if it is ``vouched`` to hold for everything that was brought.
-    """
-
-    filename: str
-    summary: str
-    ignore: Ignore
-    verified: str = ""
-    vouched: bool = True
-    metadata: Mapping[str, str] = field(default_factory=dict)
-
-
 U = TypeVar("U", bound=Upstream)
-
-
-class Source(Protocol[T_contra, U]):
-    """One kind of source: the only code a new kind adds."""
-
-    @property
-    def kind(self) -> Kind[msgspec.Struct]:
-        """Return the row of ``crds.KINDS``."""
-
-    async def resolve(self, obj: T_contra) -> U:
-        """Return where upstream is now. Raises a typed error when it cannot be told."""
-        ...
-
-    async def fetch(self, obj: T_contra, upstream: U, into: Path) -> Fetched:
-        """Bring the files of ``upstream`` into the empty directory ``into`` and verify them."""
-        ...
 
 
 class SourceReconciler(Generic[T, U]):
     """The pass over one source object, whatever its kind."""
 
-    def __init__(self, source: Source[T, U], storage: Storage, *, scratch: Path) -> None:
+    def __init__(
+        self, source: Source[T, U], store: Store, *, scratch: Path, policy: Policy, parents: Parents
+    ) -> None:
         self._source = source
-        self._storage = storage
+        self._store = store
         self._scratch = scratch
+        self._policy = policy
+        self._parents = parents
 
     async def reconcile(self, rec: Reconciliation[T]) -> Outcome:
         """Make the stored artifact match upstream."""
-        obj, interval = rec.obj, rec.obj.spec.interval_seconds
+        async with Scratch(self._scratch) as scratch:
+            return await self._advance(rec, scratch)
+
+    async def _advance(self, rec: Reconciliation[T], scratch: Scratch) -> Outcome:
+        obj = rec.obj
         stored = await self._stored(rec)
-        with _failing(rec, "FetchFailed"):
-            upstream = await self._source.resolve(obj)
+        stored = await self._permitted(rec, stored)
+        upstream = await self._resolve(rec, stored, scratch)
         rec.revision = upstream.revision
+        rec.status(upstream.status)
         if stored and _answers(stored, obj, upstream):
-            rec.unmark("ArtifactOutdated")
-            rec.mark("ArtifactInStorage", "True", "Succeeded", _stored_message(stored))
-            await self._collect(rec, stored)
-            return Outcome(message=_stored_message(stored), requeue_after=interval)
+            return await self._settled(rec, stored)
         await rec.progress(f"building artifact: new upstream revision '{upstream.revision}'")
         try:
-            artifact, fetched = await self._build(rec, upstream)
+            artifact, fetched = await self._build(rec, upstream, scratch)
         except VerificationError:
             if stored and stored.metadata.get(TRUST, "") != upstream.trust:
-                await self._withdraw(rec, stored)
+                why = "which was not verified with the present mode and keys"
+                await self._withdraw(rec, stored, why)
             raise
-        rec.status({**upstream.observed, "artifact": msgspec.to_builtins(artifact)})
+        built = {"artifact": msgspec.to_builtins(artifact)}
+        for violation in self._policy.check(obj):
+            rec.event("error", "SourcePolicyViolated", str(violation))
+        rec.status({**upstream.observed, **fetched.status, **built})
+        reason = self._source.reason(artifact)
+        told = "NewArtifact" if reason == SUCCEEDED else reason
+        rec.event("info", told, fetched.summary, {"digest": artifact.digest})
+        return await self._settled(rec, artifact)
+
+    async def _resolve(
+        self, rec: Reconciliation[T], stored: Artifact | None, scratch: Scratch
+    ) -> U:
+        try:
+            with _failing(rec, "FetchFailed"):
+                return await self._source.resolve(rec.obj, scratch)
+        except VerificationError:
+            # Nobody can be trusted now: who was before must not go on being.
+            if stored:
+                await self._withdraw(rec, stored, "which nothing that is trusted now vouches for")
+            raise
+
+    async def _settled(self, rec: Reconciliation[T], artifact: Artifact) -> Outcome:
+        """Tell that the store holds what the spec asks for, and drop what is too old."""
+        message, reason = self._source.message(rec.obj, artifact), self._source.reason(artifact)
         rec.unmark("ArtifactOutdated")
-        rec.mark("ArtifactInStorage", "True", "Succeeded", _stored_message(artifact))
-        rec.event("info", "NewArtifact", fetched.summary, {"digest": artifact.digest})
+        rec.mark("ArtifactInStorage", "True", reason, message)
         await self._collect(rec, artifact)
-        return Outcome(message=_stored_message(artifact), requeue_after=interval)
+        return Outcome(message=message, reason=reason, requeue_after=rec.obj.spec.interval_seconds)
 
     async def finalize(self, rec: Reconciliation[T]) -> None:
         """Delete everything stored for the object."""
-        await self._storage.remove(self._owner(rec))
+        await self._store.remove(self._owner(rec))
+        rec.status({"artifact": None})
 
-    async def _build(self, rec: Reconciliation[T], upstream: U) -> tuple[Artifact, Fetched]:
-        async with scratch_directory(self._scratch) as tree:
-            with _failing(rec, "FetchFailed"):
-                fetched = await self._source.fetch(rec.obj, upstream, tree)
-            if fetched.verified:
-                rec.mark("SourceVerified", "True", "Succeeded", fetched.verified)
-            else:
-                rec.unmark("SourceVerified")
-            with _failing(rec, "StorageOperationFailed"):
-                artifact = await self._storage.store(
+    async def _build(
+        self, rec: Reconciliation[T], upstream: U, scratch: Scratch
+    ) -> tuple[Artifact, Fetched]:
+        into = await scratch.directory()
+        with _failing(rec, "FetchFailed"):
+            fetched = await self._source.fetch(rec.obj, upstream, into)
+        _report(rec, fetched.proof)
+        with _failing(rec, "StorageOperationFailed"):
+            return await self._keep(rec, upstream, fetched, into), fetched
+
+    async def _keep(
+        self, rec: Reconciliation[T], upstream: U, fetched: Fetched, tree: Path
+    ) -> Artifact:
+        recipe = {RECIPE: upstream.recipe} if upstream.recipe else {}
+        metadata = {**fetched.metadata, **recipe, **_proven(fetched, upstream)}
+        _require_signer(self._policy, rec.obj, metadata)
+        match fetched.content:
+            case Tree(ignore=ignore):
+                return await self._store.store(
                     self._owner(rec),
                     revision=upstream.revision,
                     filename=fetched.filename,
                     tree=tree,
-                    ignore=fetched.ignore,
-                    metadata={**fetched.metadata, **_proof(fetched, upstream)},
+                    ignore=ignore,
+                    metadata=metadata,
                 )
-        return artifact, fetched
+            case File(path=path):
+                return await self._store.store_file(
+                    self._owner(rec),
+                    revision=upstream.revision,
+                    filename=fetched.filename,
+                    file=path,
+                    metadata=metadata,
+                )
 
-    async def _withdraw(self, rec: Reconciliation[T], stored: Artifact) -> None:
+    async def _permitted(self, rec: Reconciliation[T], stored: Artifact | None) -> Artifact | None:
+        """Return the stored artifact unless a policy has come to forbid it; raise for the object.
+
+        What a source is made from counts as well: a registry is asked for charts without a pass of
+        its own, and a suspended neighbour has none.
+        """
+        await caches.complete(self._policy)
+        try:
+            self._policy.check(rec.obj)
+            for parent in self._parents(rec.obj):
+                self._policy.check(parent)
+        except AccessDeniedError:
+            rec.unmark("FetchFailed", "SourceVerified")
+            if stored:
+                await self._withdraw(rec, stored, "which a SourcePolicy forbids")
+            raise
+        if stored:
+            try:
+                self._policy.check_signer(rec.obj, stored.metadata)
+            except AccessDeniedError as error:
+                await self._withdraw(rec, stored, f"which a SourcePolicy forbids: {error}")
+                return None
+        return stored
+
+    async def _withdraw(self, rec: Reconciliation[T], stored: Artifact, why: str) -> None:
         """Offer an artifact no longer that was not checked as is now demanded."""
-        await self._storage.remove(self._owner(rec))
+        await self._store.remove(self._owner(rec))
         rec.status({"artifact": None})
         rec.unmark("ArtifactInStorage")
         rec.event(
             "error",
             "ArtifactWithdrawn",
-            f"withdrew the artifact of revision '{stored.revision}', "
-            "which was not verified with the present mode and keys",
+            f"withdrew the artifact of revision '{stored.revision}', {why}",
         )
 
     async def _stored(self, rec: Reconciliation[T]) -> Artifact | None:
@@ -188,11 +190,11 @@ class SourceReconciler(Generic[T, U]):
 
         Its address follows ``--storage-adv-addr``, whatever that was when it was stored.
         """
-        artifact = rec.obj.status.artifact
-        if artifact is None:
+        if rec.obj.status.artifact is None:
             return None
-        if await self._storage.intact(artifact):
-            artifact = msgspec.structs.replace(artifact, url=self._storage.url(artifact.path))
+        artifact = offered(rec.obj, self._source.kind.kind)
+        if artifact and await self._store.intact(artifact):
+            artifact = msgspec.structs.replace(artifact, url=self._store.url(artifact.path))
             rec.status({"artifact": artifact})
             return artifact
         rec.status({"artifact": None})
@@ -202,7 +204,7 @@ class SourceReconciler(Generic[T, U]):
         return None
 
     async def _collect(self, rec: Reconciliation[T], current: Artifact) -> None:
-        removed = await self._storage.collect(self._owner(rec), current=current)
+        removed = await self._store.collect(self._owner(rec), current=current)
         if removed:
             rec.event(
                 "trace", "GarbageCollectionSucceeded", f"garbage collected {len(removed)} artifacts"
@@ -218,10 +220,18 @@ _VERIFICATION: Final = (
     "InvalidGitObject",
     "InvalidTagSignature",
     "InvalidCommitSignature",
+    "ChartVerificationError",
+)
+_BUILDING: Final = (
+    "ChartPackageError",
+    "DependencyBuildError",
+    "MetadataPatchError",
+    "ValuesFilesError",
 )
 _TELLING: Final[Mapping[str, tuple[str, Literal["True", "False"]]]] = MappingProxyType(
     {
         "IncludeUnavailable": ("IncludeUnavailable", "True"),
+        **dict.fromkeys(_BUILDING, ("BuildFailed", "True")),
         **dict.fromkeys(_VERIFICATION, ("SourceVerified", "False")),
     }
 )
@@ -231,29 +241,33 @@ _TELLING: Final[Mapping[str, tuple[str, Literal["True", "False"]]]] = MappingPro
 @contextmanager
 def _failing(rec: Reconciliation[T], condition: str) -> Iterator[None]:
     """Mark ``condition``, or one that tells more, when the block fails; else remove it."""
+    failures = (condition, "IncludeUnavailable", "BuildFailed")
     try:
         yield
     except PenstockError as error:
-        rec.unmark(condition, "IncludeUnavailable")
+        rec.unmark(*failures)
         kind, status = _TELLING.get(error.reason, (condition, "True"))
         rec.mark(kind, status, error.reason, str(error))
         raise
-    rec.unmark(condition, "IncludeUnavailable")
+    rec.unmark(*failures)
 
 
-@asynccontextmanager
-async def scratch_directory(parent: Path) -> AsyncIterator[Path]:
-    """Give an empty directory below ``parent`` and remove it afterwards, off the event loop."""
-    directory = await asyncio.to_thread(_make_directory, parent)
+def _require_signer(policy: Policy, obj: SourceObject, metadata: Mapping[str, str]) -> None:
+    """Refuse content that somebody else signed than a policy demands; the next may be right."""
     try:
-        yield directory
-    finally:
-        await asyncio.shield(asyncio.to_thread(shutil.rmtree, directory, ignore_errors=True))
+        policy.check_signer(obj, metadata)
+    except AccessDeniedError as exc:
+        raise VerificationError(str(exc)) from exc
 
 
-def _make_directory(parent: Path) -> Path:
-    parent.mkdir(parents=True, exist_ok=True)
-    return Path(tempfile.mkdtemp(dir=parent))
+def _report(rec: Reconciliation[T], proof: Proof | None) -> None:
+    """Tell who signed; what a policy let pass in spite of its signature is not verified."""
+    if proof is None:
+        rec.unmark("SourceVerified")
+    elif proof.tolerated:
+        rec.mark("SourceVerified", "Unknown", "Ignored", proof.message)
+    else:
+        rec.mark("SourceVerified", "True", "Succeeded", proof.message)
 
 
 def _answers(stored: Artifact, obj: SourceObject, upstream: Upstream) -> bool:
@@ -262,16 +276,16 @@ def _answers(stored: Artifact, obj: SourceObject, upstream: Upstream) -> bool:
     return (
         stored.revision == upstream.revision
         and stored.metadata.get(TRUST, "") == upstream.trust
+        and stored.metadata.get(RECIPE, "") == upstream.recipe
         and all(status.get(name) == value for name, value in upstream.observed.items())
     )
 
 
-def _proof(fetched: Fetched, upstream: Upstream) -> dict[str, str]:
-    """Return the metadata that say how an artifact was verified."""
+def _proven(fetched: Fetched, upstream: Upstream) -> dict[str, str]:
+    """Return the metadata that say how an artifact was verified, and by whom it was signed."""
     if not upstream.trust:
         return {}
-    return {TRUST: upstream.trust} | ({VERIFIED: fetched.verified} if fetched.vouched else {})
-
-
-def _stored_message(artifact: Artifact) -> str:
-    return f"stored artifact for revision '{artifact.revision}'"
+    proof = fetched.proof
+    if proof is None or proof.tolerated or not fetched.vouched:
+        return {TRUST: upstream.trust}
+    return {TRUST: upstream.trust, VERIFIED: proof.message, **proof.facts}

@@ -22,6 +22,7 @@ from toolkit.objects import GroupVersionKind, Json, dig
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 
+EXTERNAL_ARTIFACT = GroupVersionKind("source.toolkit.fluxcd.io", "v1", "ExternalArtifact")
 _RBAC = "rbac.authorization.k8s.io"
 _CRD = "apiextensions.k8s.io/v1"
 _NOTE = GroupVersionKind("attack.example", "v1", "Note")
@@ -70,6 +71,7 @@ async def tenant(space: Space) -> None:
     await space.world.apply(account, binding)
 
 
+@pytest.mark.ungated
 async def test_a_path_for_a_name_reads_no_other_namespace(space: Space, victim: Json) -> None:
     name = f"../../{victim['metadata']['namespace']}/secrets/key"
     files = {"loot.yaml": config_map("loot", stolen="${value}")}
@@ -188,3 +190,34 @@ def _crd() -> Json:
             ],
         },
     }
+
+
+async def test_a_status_that_names_a_neighbours_artifact_does_not_give_it(space: Space) -> None:
+    """Whoever may write the status of an ExternalArtifact reads no other tenant's repository."""
+    neighbour = Space(world=space.world, namespace=f"{space.namespace}-b")
+    space.world.plane.kubectl("create", "namespace", neighbour.namespace)
+    repository = space.repository()
+    repository.commit({"a.yaml": config_map("private", secret="1")})
+    await space.world.apply(space.source(repository))
+    stored = (await space.ready(GIT_REPOSITORY))["status"]["artifact"]
+    external = {
+        "apiVersion": EXTERNAL_ARTIFACT.api_version,
+        "kind": EXTERNAL_ARTIFACT.kind,
+        "metadata": {"name": "stolen", "namespace": neighbour.namespace},
+        "spec": {"sourceRef": {"kind": "Thief", "name": "thief"}},
+    }
+    await space.world.apply(external)
+    await space.world.api.patch(
+        EXTERNAL_ARTIFACT,
+        "stolen",
+        neighbour.namespace,
+        {"status": {"artifact": stored}},
+        strategy="merge",
+        subresource="status",
+    )
+
+    stolen = {"kind": EXTERNAL_ARTIFACT.kind, "name": "stolen"}
+    await space.world.apply(neighbour.kustomization(sourceRef=stolen))
+
+    await neighbour.refused(saying="of another object")
+    assert not await space.world.exists(CONFIG_MAP, neighbour.namespace, "private")

@@ -147,21 +147,6 @@ async def test_missing_source_is_named_and_its_artifact_awaited(space: Space) ->
     )
 
 
-async def test_source_of_another_namespace_may_be_used(space: Space) -> None:
-    theirs = f"{space.namespace}-theirs"
-    repository = space.repository()
-    commit = repository.commit({"a.yaml": config_map("a")})
-    await space.world.api.create(yaml.safe_load(manifest("v1", "Namespace", theirs)))
-    source = space.source(repository)
-    source["metadata"]["namespace"] = theirs
-    ref = {"kind": "GitRepository", "name": "app", "namespace": theirs}
-
-    await space.world.apply(source, space.kustomization(sourceRef=ref))
-    await space.ready(revision=commit)
-
-    await space.world.api.delete(NAMESPACE, theirs)
-
-
 async def test_dependency_must_be_ready_at_the_same_revision(space: Space) -> None:
     files = {"base/a.yaml": config_map("base", v="1"), "app/b.yaml": config_map("app", v="1")}
     repository = space.repository()
@@ -191,6 +176,7 @@ async def test_dependency_must_be_ready_at_the_same_revision(space: Space) -> No
     assert (await space.get(CONFIG_MAP, "app"))["data"] == {"v": "1"}
 
 
+@pytest.mark.ungated
 async def test_cycle_of_dependencies_says_what_it_waits_for(space: Space) -> None:
     repository = space.repository()
     repository.commit({"a.yaml": config_map("a")})
@@ -250,6 +236,7 @@ async def test_kustomization_applies_kustomizations_and_sources(space: Space) ->
     await space.world.gone(DEPLOYMENT, space.namespace, "web")
 
 
+@pytest.mark.ungated
 async def test_stalled_child_fails_the_parents_wait(space: Space) -> None:
     nested = space.kustomization(
         "child", healthCheckExprs=[{"apiVersion": "v1", "kind": "ConfigMap", "current": "data."}]

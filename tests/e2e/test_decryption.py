@@ -24,7 +24,12 @@ from tests.e2e.conftest import (
     config_map,
 )
 from tests.unit.toolkit.decrypt.reference import Reference
-from toolkit.objects import Json
+from toolkit.decrypt import envelope
+from toolkit.objects import GroupVersionKind, Json
+
+REGISTRATION = GroupVersionKind(
+    "admissionregistration.k8s.io", "v1", "MutatingWebhookConfiguration"
+)
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 
@@ -59,6 +64,16 @@ async def give_keys(space: Space, keys: Mapping[str, bytes]) -> None:
     data = {name: base64.b64encode(key).decode() for name, key in keys.items()}
     await space.world.apply(
         {"apiVersion": "v1", "kind": "Secret", "metadata": metadata, "data": data}
+    )
+
+
+async def armed(space: Space) -> None:
+    """Wait until this cluster decrypts at admission."""
+    await space.world.until(
+        REGISTRATION,
+        "",
+        "penstock",
+        lambda obj: envelope.WEBHOOK in [each["name"] for each in obj["webhooks"]],
     )
 
 
@@ -279,27 +294,30 @@ async def test_ciphertext_is_applied_where_an_object_asks_for_it(
 async def test_wrong_key_is_told_and_the_right_one_found_by_itself(
     space: Space, sops: Reference, word: str
 ) -> None:
+    await armed(space)
     files = {"deep/s.yaml": encrypted(sops, secret("s", word=word))}
     await start(space, files, retryInterval="500ms")
-    absent = await space.refused(saying="Secret")
+    absent = await space.refused(saying="sops' not found")
     await give_keys(space, golden_key("third.agekey"))
     wrong = await space.refused(saying="no key opens")
     await give_keys(space, sops.secret)
     await space.ready()
 
-    assert condition(absent, "Ready")["message"] == f"Secret '{space.namespace}/sops' not found"
+    missing = f"Secret '{space.namespace}/sops' not found"
+    assert condition(absent, "Ready")["message"].endswith(missing)
     message = condition(wrong, "Ready")["message"]
-    assert message.startswith("cannot decrypt 'deep/s.yaml': no key opens the data key")
+    assert f"cannot decrypt Secret/{space.namespace}/s: no key opens the data key" in message
     assert f"age {sops.identity.to_public()}" in message
     await assert_unseen(space, word)
 
 
 async def test_tampered_file_is_refused(space: Space, sops: Reference, word: str) -> None:
+    await armed(space)
     await give_keys(space, sops.secret)
     tampered = encrypted(sops, secret("s", word=word)).replace(b"name: s", b"name: t")
 
     await start(space, {"s.yaml": tampered})
-    obj = await space.refused(saying="s.yaml")
+    obj = await space.refused(saying=f"cannot decrypt Secret/{space.namespace}/t")
 
     assert "MAC" in condition(obj, "Ready")["message"]
     assert not await space.world.exists(SECRET, space.namespace, "t")

@@ -315,4 +315,4 @@ async def test_return_to_the_old_revision_after_a_broken_apply_is_applied(space:
 
     await space.ready(revision=old)
     assert (await space.get(CONFIG_MAP, "first"))["data"] == {"v": "1"}
-    assert not await space.world.exists(CRD, "", "widgets.pipes.example.org")
+    await space.world.gone(CRD, "", "widgets.pipes.example.org")

@@ -447,6 +447,7 @@ async def test_number_in_a_variable_becomes_a_number(space: Space) -> None:
     assert (await space.get(DEPLOYMENT, "web"))["spec"]["replicas"] == 2
 
 
+@pytest.mark.ungated
 async def test_missing_variable_and_missing_object_are_named(space: Space) -> None:
     repository = space.repository()
     repository.commit({"a.yaml": config_map("a", v="${undefined}")})

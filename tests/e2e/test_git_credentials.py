@@ -74,12 +74,12 @@ async def test_missing_secret_is_named_and_awaited(space: Space, tmp_path: Path)
     assert f"{space.namespace}/no-proxy" in condition(sources["proxied"], "Ready")["message"]
 
 
-async def test_cloud_that_is_not_supported_is_said_so(space: Space) -> None:
+async def test_credentials_of_a_cloud_are_for_its_own_hosts_only(space: Space) -> None:
     repository = space.repository()
     repository.commit({"a": "1"})
 
     await space.world.apply(space.source(repository, provider="azure"))
-    source = await space.refused(GIT_REPOSITORY, saying="'azure' is not supported")
+    source = await space.refused(GIT_REPOSITORY, saying="which provider azure is for")
 
     assert condition(source, "Ready")["reason"] == "InvalidProviderConfiguration"
     assert condition(source, "Stalled")["status"] == "True"

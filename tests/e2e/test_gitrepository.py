@@ -105,6 +105,7 @@ async def test_new_tag_in_the_range_is_a_new_revision(space: Space) -> None:
     assert revision_of(source) == f"v1.2.0@sha1:{commit}"
 
 
+@pytest.mark.ungated
 async def test_what_the_repository_lacks_is_named(space: Space) -> None:
     repository = space.repository()
     repository.commit({"a": "1"})
@@ -219,6 +220,7 @@ async def test_missing_include_is_named_and_awaited(space: Space) -> None:
     assert not condition(healed, "IncludeUnavailable")
 
 
+@pytest.mark.ungated
 async def test_includes_cannot_leave_their_repositories(space: Space) -> None:
     base, app = space.repository("base"), space.repository("app")
     base.commit({"b": "1", "file": "1"})
@@ -248,6 +250,7 @@ async def test_includes_cannot_leave_their_repositories(space: Space) -> None:
         assert "artifact" not in source["status"]
 
 
+@pytest.mark.ungated
 async def test_includes_in_a_circle_are_refused(space: Space) -> None:
     repository = space.repository()
     repository.commit({"a": "1"})

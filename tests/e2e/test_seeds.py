@@ -1,15 +1,17 @@
 """Manifests from published guides, field for field, reconcile as they are.
 
-Their Git hosts are answered by a server on loopback: the processes are given an ``HTTPS_PROXY``
-that leads every connection there, and the credentials' Secret carries its CA. Nothing in the
-manifests is changed.
+Their hosts are answered by servers on loopback: the processes are given an ``HTTPS_PROXY`` that
+leads each host to its own, and trust the CA of their certificates. Nothing in the manifests is
+changed.
 """
 
 import asyncio
 import ssl
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager, suppress
+from collections.abc import AsyncIterator, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any, Self
 
 import pytest
 import pytest_asyncio
@@ -29,12 +31,32 @@ from tests.e2e.conftest import (
     config_map,
     deployment,
 )
+from tests.fakes import objectservers
+from tests.fakes.chartrepository import ChartRepository
 from tests.fakes.gitserver import GitServer
+from tests.fakes.objectservers import S3Server
+from tests.fakes.registry import FakeRegistry, tarball
+from tests.tools import programs
 from toolkit.objects import GroupVersionKind, Json
+from toolkit.remote.objectstore import ObjectStore
+from toolkit.remote.objectstoredialect import Ask
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 
 SEEDS = Path(__file__).parent.parent / "testdata" / "seeds"
+LOGIN = ("team", "token")
+PLAIN = (
+    "charts.bitnami.com",
+    "prometheus-community.github.io",
+    "ghcr.io",
+    "s3.us-east-1.amazonaws.com",
+    "s3.amazonaws.com",
+)
+"""Hosts whose servers here speak no TLS themselves."""
+
+BUCKET = GroupVersionKind("source.toolkit.fluxcd.io", "v1", "Bucket")
+HELM_REPOSITORY = GroupVersionKind("source.toolkit.fluxcd.io", "v1", "HelmRepository")
+OCI_REPOSITORY = GroupVersionKind("source.toolkit.fluxcd.io", "v1", "OCIRepository")
 INGRESS = GroupVersionKind("networking.k8s.io", "v1", "Ingress")
 
 
@@ -42,68 +64,154 @@ def seed(name: str) -> list[Json]:
     return [doc for doc in yaml.safe_load_all((SEEDS / f"{name}.yaml").read_text()) if doc]
 
 
-@asynccontextmanager
-async def leading_to(port: int) -> AsyncIterator[str]:
-    """Run a CONNECT proxy that leads to one port of this machine, whatever is asked for."""
-    pumps: set[asyncio.Task[None]] = set()
+class Pipes:
+    """Connections that are passed on, until the end of the block."""
 
-    async def pump(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        with suppress(ConnectionError):
-            while data := await reader.read(1 << 16):
-                writer.write(data)
-                await writer.drain()
-        writer.close()
+    def __init__(self) -> None:
+        self._servers: list[asyncio.Server] = []
+        self._tasks: set[asyncio.Task[None]] = set()
 
-    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        await reader.readuntil(b"\r\n\r\n")
-        upstream_reader, upstream_writer = await asyncio.open_connection("127.0.0.1", port)
-        writer.write(b"HTTP/1.1 200 Connection established\r\n\r\n")
-        pumps.add(asyncio.create_task(pump(reader, upstream_writer)))
-        pumps.add(asyncio.create_task(pump(upstream_reader, writer)))
+    async def __aenter__(self) -> Self:
+        return self
 
-    server = await asyncio.start_server(serve, "127.0.0.1", 0)
-    try:
-        yield f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"
-    finally:
-        server.close()
-        for task in pumps:
+    async def __aexit__(self, *_: object) -> None:
+        for server in self._servers:
+            server.close()
+        for task in self._tasks:
             task.cancel()
-        await asyncio.gather(*pumps, return_exceptions=True)
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+
+    async def proxy(self, ports: Mapping[str, int]) -> str:
+        """Run a CONNECT proxy that leads each host to a port of this machine."""
+
+        async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+            head = await reader.readuntil(b"\r\n\r\n")
+            host = head.split(b" ")[1].rpartition(b":")[0].decode()
+            if host not in ports:
+                writer.close()
+                return
+            writer.write(b"HTTP/1.1 200 Connection established\r\n\r\n")
+            await self._connect(reader, writer, ports[host])
+
+        return f"http://127.0.0.1:{await self._listen(serve)}"
+
+    async def terminate(self, port: int, context: ssl.SSLContext) -> int:
+        """Speak TLS in front of a server that does not; return where."""
+
+        async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+            await self._connect(reader, writer, port)
+
+        return await self._listen(serve, context)
+
+    async def _listen(self, serve: Any, context: ssl.SSLContext | None = None) -> int:
+        server = await asyncio.start_server(serve, "127.0.0.1", 0, ssl=context)
+        self._servers.append(server)
+        return int(server.sockets[0].getsockname()[1])
+
+    async def _connect(
+        self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, port: int
+    ) -> None:
+        upstream_reader, upstream_writer = await asyncio.open_connection("127.0.0.1", port)
+        self._tasks.add(asyncio.create_task(_pump(reader, upstream_writer)))
+        self._tasks.add(asyncio.create_task(_pump(upstream_reader, writer)))
+
+
+async def _pump(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    with suppress(ConnectionError, ssl.SSLError):
+        while data := await reader.read(1 << 16):
+            writer.write(data)
+            await writer.drain()
+    writer.close()
+
+
+@dataclass(kw_only=True)
+class Internet:
+    """The servers that the manifests name."""
+
+    authority: trustme.CA
+    github: GitServer
+    charts: ChartRepository
+    registry: FakeRegistry
+    bucket: S3Server
+
+
+@pytest.fixture(scope="session")
+def versitygw_program() -> Path:
+    return programs.path("versitygw")
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="session")
-async def github(
-    tmp_path_factory: pytest.TempPathFactory,
-) -> AsyncIterator[tuple[GitServer, bytes]]:
-    """Serve repositories as github.com does, with credentials; yields the CA as well."""
+async def internet(
+    tmp_path_factory: pytest.TempPathFactory, versitygw_program: Path
+) -> AsyncIterator[Internet]:
+    """Run the servers: Git and the registry with credentials, S3 with keys, charts for all."""
     authority = trustme.CA()
+    root = tmp_path_factory.mktemp("internet")
+    (root / "s3").mkdir()
+    async with (
+        GitServer(
+            root, tls=_certified(authority, "github.com"), basic=LOGIN, host="github.com"
+        ) as github,
+        ChartRepository() as charts,
+        FakeRegistry(basic=LOGIN) as registry,
+        objectservers.s3(versitygw_program, root / "s3") as bucket,
+    ):
+        yield Internet(
+            authority=authority, github=github, charts=charts, registry=registry, bucket=bucket
+        )
+
+
+def _certified(authority: trustme.CA, *hosts: str) -> ssl.SSLContext:
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    authority.issue_cert("github.com").configure_cert(context)
-    root = tmp_path_factory.mktemp("github")
-    async with GitServer(root, tls=context, basic=("team", "token"), host="github.com") as server:
-        yield server, authority.cert_pem.bytes()
+    authority.issue_cert(*hosts).configure_cert(context)
+    return context
+
+
+@pytest.fixture(scope="module")
+def github(internet: Internet) -> GitServer:
+    return internet.github
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="session")
 async def world(
-    github: tuple[GitServer, bytes], tmp_path_factory: pytest.TempPathFactory
+    internet: Internet, tmp_path_factory: pytest.TempPathFactory
 ) -> AsyncIterator[World]:
     """Run a world of our own, because the manifests name their namespaces."""
-    server, authority = github
+    directory = tmp_path_factory.mktemp("seeds")
+    authority = internet.authority.cert_pem.bytes()
+    trusted = directory / "ca.pem"
+    trusted.write_bytes(authority)
     with planes.start("pytest-seeds", alternatives=8) as plane:
         for namespace in ("flux-system", "production", "payments-production"):
             plane.kubectl("create", "namespace", namespace)
-        async with leading_to(int(server.base.rpartition(":")[2])) as proxy:
-            env = {"HTTPS_PROXY": proxy, "NO_PROXY": "127.0.0.1,localhost"}
-            directory = tmp_path_factory.mktemp("seeds")
+        async with Pipes() as pipes:
+            context = _certified(internet.authority, *PLAIN)
+            ports = {"github.com": _port(internet.github.base)}
+            for host, address in (
+                ("charts.bitnami.com", internet.charts.origin),
+                ("prometheus-community.github.io", internet.charts.origin),
+                ("ghcr.io", internet.registry.base),
+                ("s3.us-east-1.amazonaws.com", internet.bucket.endpoint),
+                ("s3.amazonaws.com", internet.bucket.endpoint),
+            ):
+                ports[host] = await pipes.terminate(_port(address), context)
+            env = {
+                "HTTPS_PROXY": await pipes.proxy(ports),
+                "NO_PROXY": "127.0.0.1,localhost",
+                "SSL_CERT_FILE": str(trusted),
+            }
             async with build_world(plane, directory, env=env) as built:
                 await built.apply(*credentials("flux-system", "git-credentials", ca=authority))
                 yield built
 
 
+def _port(address: str) -> int:
+    return int(address.rpartition(":")[2])
+
+
 def credentials(*names: str, ca: bytes) -> list[Json]:
     """Return the Secrets that the manifests name."""
-    data = {"username": "team", "password": "token", "ca.crt": ca.decode()}
+    data = {"username": LOGIN[0], "password": LOGIN[1], "ca.crt": ca.decode()}
     return [
         {
             "apiVersion": "v1",
@@ -121,7 +229,7 @@ def space(world: World) -> Space:
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="session")
-async def fleet(world: World, github: tuple[GitServer, bytes]) -> str:
+async def fleet(world: World, github: GitServer) -> str:
     """Commit what the guide's repository holds and apply its GitRepository."""
     service = yaml.safe_dump(
         {
@@ -131,7 +239,7 @@ async def fleet(world: World, github: tuple[GitServer, bytes]) -> str:
             "spec": {"selector": {"app": "payments-api"}, "ports": [{"port": 80}]},
         }
     )
-    repository = github[0].repository("my-org/fleet-infra")
+    repository = github.repository("my-org/fleet-infra")
     repository.path.rename(repository.path.with_suffix(""))
     repository.path = repository.path.with_suffix("")
     commit = repository.commit(
@@ -211,19 +319,77 @@ async def test_guide_fragments_work_once_completed(space: Space, fleet: str) -> 
 
 
 async def test_toolkit_kustomization_with_validation_is_reconciled(
-    space: Space, github: tuple[GitServer, bytes]
+    space: Space, github: GitServer
 ) -> None:
-    repository = github[0].repository("your-org/kubernetes-manifests")
+    repository = github.repository("your-org/kubernetes-manifests")
     repository.path.rename(repository.path.with_suffix(""))
     repository.path = repository.path.with_suffix("")
     manifest = yaml.safe_load(deployment("web-app"))
     manifest["metadata"]["namespace"] = "default"
     commit = repository.commit({"apps/web-app/deployment.yaml": yaml.safe_dump(manifest)})
     source = seed("toolkit-gitrepository-v1beta2")[0]
-    source["apiVersion"] = "source.toolkit.fluxcd.io/v1"  # v1beta2 is not served yet
 
     await space.world.apply(source, *seed("toolkit-kustomization"))
 
     await space.ready(KUSTOMIZATION, "web-app", revision=commit)
     web = await space.world.api.get(DEPLOYMENT, "web-app", "default")
     assert web["status"]["availableReplicas"] == 1
+
+
+async def test_chart_repositories_are_indexed(space: Space, internet: Internet) -> None:
+    internet.charts.add("nginx", "13.2.20", urls=["nginx-13.2.20.tgz"])
+    for path in ("/bitnami/index.yaml", "/helm-charts/index.yaml"):
+        internet.charts.files[path] = internet.charts.index
+
+    await space.world.apply(*seed("toolkit-helmrepository-v1beta2"), *seed("guide-helmrepository"))
+
+    for name in ("bitnami", "prometheus-community"):
+        source = await space.ready(HELM_REPOSITORY, name)
+        assert condition(source, "Ready")["message"].startswith("stored artifact: revision 'sha")
+
+
+async def test_chart_repository_in_a_registry_is_left_alone(space: Space) -> None:
+    await space.world.apply(*seed("guide-helmrepository-oci"))
+    await space.world.apply(*seed("guide-helmrepository"))
+
+    await space.ready(HELM_REPOSITORY, "prometheus-community")
+    source = await space.get(HELM_REPOSITORY, "karpenter")
+    assert "conditions" not in source["status"]
+    assert "finalizers" not in source["metadata"]
+
+
+async def test_bucket_is_stored(space: Space, internet: Internet) -> None:
+    place = await internet.bucket.place()
+    named = replace(place, bucket="my-manifests-bucket")
+    async with ObjectStore(named) as store:
+        await store._ask(Ask(method="PUT", path=f"/{named.bucket}"), store._subject("make it"))
+        await store.write_bytes("app.yaml", config_map("app", from_="a bucket").encode())
+    keys = {
+        "accesskey": objectservers.ACCESS_KEY,
+        "secretkey": objectservers.SECRET_KEY,
+    }
+
+    await space.world.apply(_secret("s3-credentials", keys), *seed("toolkit-bucket-v1beta2"))
+
+    source = await space.ready(BUCKET, "manifests")
+    assert condition(source, "Ready")["message"].startswith("stored artifact: revision 'sha256:")
+
+
+async def test_artifact_of_a_registry_is_stored(space: Space, internet: Internet) -> None:
+    files = {"app.yaml": config_map("app", from_="a registry")}
+    pushed = internet.registry.push("your-org/manifests", "latest", [tarball(files)])
+    login = internet.registry.dockerconfig(*LOGIN).decode()
+    config = {".dockerconfigjson": login.replace(internet.registry.host, "ghcr.io")}
+    secret = _secret("oci-credentials", config) | {"type": "kubernetes.io/dockerconfigjson"}
+
+    await space.world.apply(secret, *seed("toolkit-ocirepository-v1beta2"))
+
+    source = await space.ready(OCI_REPOSITORY, "oci-artifacts")
+    assert condition(source, "Ready")["message"] == (
+        f"stored artifact for digest 'latest@{pushed['digest']}'"
+    )
+
+
+def _secret(name: str, data: Mapping[str, str]) -> Json:
+    metadata = {"name": name, "namespace": "flux-system"}
+    return {"apiVersion": "v1", "kind": "Secret", "metadata": metadata, "stringData": dict(data)}

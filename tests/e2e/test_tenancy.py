@@ -252,11 +252,26 @@ async def test_default_account_applies_where_none_is_named(locked: Locked) -> No
 @pytest.mark.parametrize("field", ["sourceRef", "sourceRefs", "dependsOn"])
 async def test_other_namespaces_are_out_of_bounds(locked: Locked, field: str) -> None:
     await give(locked, "tenant", CONFIG_MAPS)
-    ref = {"kind": "GitRepository", "name": "secret-source", "namespace": "elsewhere"}
+    elsewhere = f"elsewhere-{locked.namespace}"
+    await locked.world.api.create(
+        {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": elsewhere}}
+    )
+    # what is granted gets through admission, which has not the flag here, and no further
+    source = {"group": GIT_REPOSITORY.group, "kind": "GitRepository"}
+    applier = {"group": KUSTOMIZATION.group, "kind": "Kustomization"}
+    await locked.world.apply(
+        {
+            "apiVersion": "policy.penstock.dev/v1alpha1",
+            "kind": "ReferenceGrant",
+            "metadata": {"name": "all", "namespace": elsewhere},
+            "spec": {"from": [{**applier, "namespace": "*"}], "to": [source, applier]},
+        }
+    )
+    ref = {"kind": "GitRepository", "name": "secret-source", "namespace": elsewhere}
     spec: dict[str, Any] = {
         "sourceRef": ref,
         "sourceRefs": [{**ref, "path": "theirs"}],
-        "dependsOn": [{"name": "infra", "namespace": "elsewhere"}],
+        "dependsOn": [{"name": "infra", "namespace": elsewhere}],
     }
 
     await start(locked, {"a.yaml": config_map("a")}, **{field: spec[field]})
@@ -264,7 +279,7 @@ async def test_other_namespaces_are_out_of_bounds(locked: Locked, field: str) ->
 
     assert condition(obj, "Ready")["reason"] == "AccessDenied"
     assert condition(obj, "Stalled")["status"] == "True"
-    assert "elsewhere/" in condition(obj, "Ready")["message"]
+    assert f"{elsewhere}/" in condition(obj, "Ready")["message"]
     assert not await locked.world.exists(CONFIG_MAP, locked.namespace, "a")
 
 

@@ -102,6 +102,7 @@ async def test_signer_is_named_in_every_mode(space: Space, author: Author) -> No
     assert {source["status"]["sourceVerificationMode"] for source in sources.values()} == set(MODES)
 
 
+@pytest.mark.ungated
 async def test_what_is_not_signed_by_a_trusted_key_is_refused(
     space: Space, author: Author, authors: dict[str, Author]
 ) -> None:

@@ -306,6 +306,7 @@ async def test_health_is_forgotten_when_nobody_asks_for_it(space: Space) -> None
     assert not condition(obj, "Healthy")
 
 
+@pytest.mark.ungated
 @pytest.mark.parametrize("field", ["healthCheckExprs", "dependsOn"])
 async def test_broken_expression_stalls_until_it_is_edited(space: Space, field: str) -> None:
     spec: dict[str, Any] = {

@@ -114,9 +114,13 @@ def test_a_locked_down_controller_refuses_references_to_other_namespaces(
 ) -> None:
     deployments = of_kind(build(control_plane, "overlays/lockdown"), "Deployment")
 
-    container = deployments["kustomize-controller"]["spec"]["template"]["spec"]["containers"][0]
-    assert "--no-cross-namespace-refs=true" in container["args"]
-    assert "--default-service-account=default" in container["args"]
+    args = {
+        name: each["spec"]["template"]["spec"]["containers"][0]["args"]
+        for name, each in deployments.items()
+    }
+    assert all("--no-cross-namespace-refs=true" in each for each in args.values())
+    for decides in ("kustomize-controller", "webhook"):
+        assert "--default-service-account=default" in args[decides]
 
 
 def test_high_availability_runs_two_replicas_that_elect_one(control_plane: ControlPlane) -> None:
@@ -125,6 +129,7 @@ def test_high_availability_runs_two_replicas_that_elect_one(control_plane: Contr
     assert {name: each["spec"]["replicas"] for name, each in deployments.items()} == {
         "source-controller": 2,
         "kustomize-controller": 2,
+        "webhook": 2,
     }
     for each in deployments.values():
         container = each["spec"]["template"]["spec"]["containers"][0]

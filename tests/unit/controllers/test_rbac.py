@@ -7,7 +7,7 @@ from toolkit.objects import Json
 
 
 def objects(account: str) -> list[Json]:
-    return list(yaml.safe_load_all(rbac.render()[f"{account}.yaml"]))
+    return list(yaml.safe_load_all(rbac.render()[f"{rbac.BASE}/{account}.yaml"]))
 
 
 def rules(account: str) -> list[Json]:
@@ -49,7 +49,14 @@ def test_source_controller_may_not_impersonate_or_list_secrets() -> None:
 
 
 def test_kustomization_lists_every_file() -> None:
-    files = rbac.render()
+    base = [name for name in rbac.render() if name.startswith(rbac.BASE)]
 
-    listed = yaml.safe_load(files["kustomization.yaml"])["resources"]
-    assert sorted(listed) == sorted(set(files) - {"kustomization.yaml"})
+    listed = yaml.safe_load(rbac.render()[f"{rbac.BASE}/kustomization.yaml"])["resources"]
+    assert sorted(f"{rbac.BASE}/{name}" for name in [*listed, "kustomization.yaml"]) == sorted(base)
+
+
+def test_tokens_of_accounts_are_made_only_where_that_is_asked_for() -> None:
+    made = [rule for rule in rules("source-controller") if "serviceaccounts/token" in str(rule)]
+
+    assert made == []
+    assert "serviceaccounts/token" in rbac.render()[rbac.ON_DEMAND]

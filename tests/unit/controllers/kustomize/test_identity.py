@@ -35,18 +35,19 @@ def mount(path: str, *, verified: bool) -> Mount:
     return Mount(path=path, ref=ref, artifact=artifact)
 
 
-def claimed(*mounts: Mount) -> str | None:
-    """Return the claim of verification that a request carries."""
+def claimed(*mounts: Mount, claim: str = "verified") -> str | None:
+    """Return a claim that a request carries."""
 
     async def main() -> str | None:
         server = FakeApiServer()
         server.put("configmaps", "a")
         async with server.running() as own, RemoteClients(own) as remotes:
             identities = Identities(own=own, remotes=remotes, namespace="system")
-            client = identities.impersonated(own, OBJ, Sources(mounts=mounts))
+            sources = Sources(mounts=mounts) if mounts else None
+            client = identities.impersonated(own, OBJ, sources)
             found: Json = await client.get(CONFIG_MAP, "a", "default")
             assert found["metadata"]["name"] == "a"
-        return server.headers[-1].get("Impersonate-Extra-provenance.penstock.dev%2Fverified")
+        return server.headers[-1].get(f"Impersonate-Extra-provenance.penstock.dev%2F{claim}")
 
     return asyncio.run(main())
 
@@ -57,3 +58,8 @@ def test_a_verified_source_is_claimed() -> None:
 
 def test_one_unverified_part_of_a_composed_build_voids_the_claim() -> None:
     assert claimed(mount("", verified=True), mount("apps", verified=False)) is None
+
+
+def test_what_ends_names_itself_and_no_source() -> None:
+    assert claimed(claim="applier") == "Kustomization/default/app"
+    assert claimed(claim="source") is None

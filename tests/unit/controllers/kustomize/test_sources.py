@@ -1,13 +1,18 @@
 """Which artifacts a Kustomization is built from, and how their revision reads."""
 
+from typing import Any
+
 import msgspec
 import pytest
 
-from controllers.kustomize.sources import SourceReader
+from controllers.kustomize.sources import Mount, SourceReader
 from crds.kustomize import Kustomization
+from crds.meta import VERIFIED
+from crds.policy_referencegrant import ReferenceGrant
 from crds.source import GitRepository
+from tests.fakes.granting import KUSTOMIZE, SOURCE, AnySource, allowing, grant
 from toolkit.errors import AccessDeniedError, StalledError, WaitingError
-from toolkit.objects import GroupVersionKind, Json, ObjectKey
+from toolkit.objects import GroupVersionKind, Json, ObjectKey, ObjectRef
 
 GIT = GroupVersionKind("source.toolkit.fluxcd.io", "v1", "GitRepository")
 
@@ -55,8 +60,9 @@ def ref(name: str, **more: str) -> Json:
     return {"kind": "GitRepository", "name": name, **more}
 
 
-def reader(cache: Cache, *, cross_namespace: bool = True) -> SourceReader:
-    return SourceReader({"GitRepository": (GIT, cache)}, cross_namespace=cross_namespace)  # type: ignore[dict-item]  # only get() is used
+def reader(cache: Cache, *grants: ReferenceGrant, refusing: str = "") -> SourceReader:
+    informers: Any = {"GitRepository": (GIT, cache)}  # only get() is used
+    return SourceReader(informers, policy=allowing(*grants), sources=AnySource(refusing))
 
 
 def test_one_source_gives_its_own_revision() -> None:
@@ -97,7 +103,36 @@ def test_denial_across_namespaces_is_the_same_whether_the_target_exists() -> Non
     for name in ("app", "nothing"):
         obj = kustomization(sourceRef=ref(name, namespace="other"))
         with pytest.raises(AccessDeniedError) as caught:
-            reader(Cache(app="main@sha1:1"), cross_namespace=False).resolve(obj)
+            reader(Cache(app="main@sha1:1")).resolve(obj)
         denials.append(str(caught.value).replace(name, "X"))
 
     assert denials[0] == denials[1]
+
+
+def test_granted_source_of_another_namespace_is_looked_up() -> None:
+    given = grant(
+        "other",
+        of={"group": KUSTOMIZE, "kind": "Kustomization", "namespace": "team"},
+        to={"group": SOURCE, "kind": "GitRepository"},
+    )
+    obj = kustomization(sourceRef=ref("app", namespace="other"))
+
+    with pytest.raises(WaitingError, match="'other/app' not found"):
+        reader(Cache(), given).resolve(obj)
+
+
+@pytest.mark.parametrize(("kind", "verified"), [("GitRepository", "me"), ("ExternalArtifact", "")])
+def test_third_parties_cannot_claim_that_somebody_signed(kind: str, verified: str) -> None:
+    artifact = repository("app", "main@sha1:1").status.artifact
+    assert artifact is not None
+    claimed = msgspec.structs.replace(artifact, metadata={VERIFIED: "me"})
+    ref = ObjectRef(GroupVersionKind(GIT.group, "v1", kind), "team", "app")
+
+    assert Mount(path="", ref=ref, artifact=claimed).verified == verified
+
+
+def test_source_that_a_policy_forbids_is_not_used_although_it_has_an_artifact() -> None:
+    cache = Cache(app="main@sha1:1")
+
+    with pytest.raises(AccessDeniedError, match="'app' is forbidden"):
+        reader(cache, refusing="app").resolve(kustomization(sourceRef=ref("app")))

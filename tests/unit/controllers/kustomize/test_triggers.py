@@ -1,12 +1,16 @@
 """A change wakes exactly those Kustomizations that use what changed."""
 
+from typing import Any
+
 import msgspec
 import pytest
 
+from controllers.index import Index
 from controllers.kustomize.sources import SourceReader
-from controllers.kustomize.triggers import Index, Triggers
+from controllers.kustomize.triggers import Triggers
 from crds.kustomize import Kustomization
 from crds.source import GitRepository
+from tests.fakes.granting import AnySource, allowing
 from toolkit.kube.informer import Change
 from toolkit.kube.secrets import CONFIG_MAP
 from toolkit.objects import GroupVersionKind, Json, ObjectKey, ObjectRef
@@ -36,7 +40,8 @@ def woken() -> Woken:
 
 @pytest.fixture
 def triggers(woken: Woken) -> Triggers:
-    reader = SourceReader({"GitRepository": (GIT, Nothing())}, cross_namespace=True)  # type: ignore[dict-item]  # only get() is used
+    informers: Any = {"GitRepository": (GIT, Nothing())}  # only get() is used
+    reader = SourceReader(informers, policy=allowing(), sources=AnySource())
     return Triggers(KUSTOMIZATION, reader, woken, Index())
 
 
@@ -125,6 +130,33 @@ def test_labelled_config_wakes_who_substitutes_from_it(triggers: Triggers, woken
     triggers.config(CONFIG_MAP)(Change("MODIFIED", ObjectKey("other", "vars"), {}, {}))
 
     assert woken == [("user", "config")]
+
+
+def test_grant_wakes_who_refers_into_its_namespace(triggers: Triggers, woken: Woken) -> None:
+    theirs = {"kind": "GitRepository", "name": "app", "namespace": "platform"}
+    triggers.kustomization(added(kustomization("guest", sourceRef=theirs)))
+    needs = [{"name": "infra", "namespace": "platform"}]
+    triggers.kustomization(added(kustomization("dependent", dependsOn=needs)))
+    triggers.kustomization(added(kustomization("at-home")))
+    woken.clear()
+
+    triggers.grant("platform")
+    triggers.grant("team")
+
+    assert sorted(woken) == [("dependent", "grant"), ("guest", "grant")]
+
+
+def test_policy_wakes_whom_it_may_concern(triggers: Triggers, woken: Woken) -> None:
+    theirs = {"kind": "GitRepository", "name": "app", "namespace": "platform"}
+    triggers.kustomization(added(kustomization("guest", sourceRef=theirs)))
+    triggers.kustomization(added(kustomization("at-home")))
+    told = []
+    for namespace in ("platform", "team", "elsewhere", ""):
+        woken.clear()
+        triggers.policy(namespace)
+        told.append({name for name, _ in woken})
+
+    assert told == [{"guest"}, {"guest", "at-home"}, set(), {"guest", "at-home"}]
 
 
 def test_index_forgets_what_is_used_no_more() -> None:

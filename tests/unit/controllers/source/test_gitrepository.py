@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from controllers.source.gitaccess import GitAccess
 from controllers.source.gitrepository import GitRepositorySource
 from crds import GIT_REPOSITORY
 from crds.meta import LocalObjectReference
@@ -16,6 +17,9 @@ from toolkit.objects import GroupVersionKind
 
 class Untouched:
     """Stands for what must not be used."""
+
+
+UNUSED: Any = Untouched()
 
 
 class Given:
@@ -39,11 +43,16 @@ def source(*, plain_http: bool = True, **data: bytes) -> GitRepositorySource:
     return GitRepositorySource(
         kind=GIT_REPOSITORY,
         git=nothing,
-        tokens=nothing,
+        access=GitAccess(
+            secrets=secrets,
+            github=nothing,
+            cloud=nothing,
+            identity=nothing,
+            plain_http=plain_http,
+        ),
         secrets=secrets,
-        storage=nothing,
-        lookup=lambda _: None,
-        plain_http=plain_http,
+        store=nothing,
+        lookup=lambda *_: None,
     )
 
 
@@ -53,7 +62,7 @@ def repository(**spec: Any) -> GitRepository:
 
 async def test_plain_http_can_be_forbidden() -> None:
     with pytest.raises(StalledError, match="insecure-allow-http") as caught:
-        await source(plain_http=False).resolve(repository(url="http://git.test/app"))
+        await source(plain_http=False).resolve(repository(url="http://git.test/app"), UNUSED)
 
     assert caught.value.reason == "InsecureConnectionsDisallowed"
 
@@ -62,7 +71,7 @@ async def test_app_in_a_secret_needs_the_provider_that_uses_it() -> None:
     obj = repository(url="https://git.test/app", secret_ref=LocalObjectReference(name="app"))
 
     with pytest.raises(TransientError, match=r"spec\.provider to 'github'") as caught:
-        await source(githubAppID=b"7").resolve(obj)
+        await source(githubAppID=b"7").resolve(obj, UNUSED)
 
     assert caught.value.reason == "InvalidProviderConfiguration"
 
@@ -71,6 +80,6 @@ async def test_keys_are_read_before_the_server_is_asked() -> None:
     verify = GitRepositoryVerification(secret_ref=LocalObjectReference(name="trusted"))
 
     with pytest.raises(TransientError, match="no Secret trusted") as caught:
-        await source().resolve(repository(url="https://git.test/app", verify=verify))
+        await source().resolve(repository(url="https://git.test/app", verify=verify), UNUSED)
 
     assert caught.value.reason == "VerificationError"

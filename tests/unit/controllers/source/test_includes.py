@@ -32,7 +32,7 @@ class Neighbours:
                 ignore=Ignore(),
             )
 
-    def __call__(self, key: ObjectKey) -> GitRepository | None:
+    def __call__(self, _kind: str, key: ObjectKey) -> GitRepository | None:
         return self.get(key.name) if key.name in self._included else None
 
     def get(self, name: str) -> GitRepository:
@@ -130,7 +130,7 @@ async def test_path_through_a_link_does_not_leave_the_tree(
     (target / "away").symlink_to(tmp_path)
 
     with pytest.raises(StalledError, match="'away/x' leads out of the repository"):
-        includes.copy(storage, artifact, include_of("one", to_path="away/x"), target)
+        await includes.copy(storage, artifact, include_of("one", to_path="away/x"), target)
     assert not (tmp_path / "x").exists()
 
 
@@ -144,4 +144,4 @@ async def test_artifact_that_is_gone_meanwhile_is_an_error_of_the_include(
     gone = msgspec.structs.replace(artifact, path=artifact.path.replace("1.tar", "2.tar"))
 
     with pytest.raises(TransientError, match="cannot copy to 'one'"):
-        includes.copy(storage, gone, include_of("one"), tmp_path / "target")
+        await includes.copy(storage, gone, include_of("one"), tmp_path / "target")

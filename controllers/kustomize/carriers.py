@@ -1,0 +1,100 @@
+"""Which encrypted files of a build may stay encrypted until the API server admits their Secrets.
+
+A file that is one encrypted Secret is replaced by its carrier before the build, so that kustomize
+may rename, move and label it. Other encrypted files stay as they are; those that end up whole as a
+value of a Secret (``secretGenerator``) are decrypted at admission too. After the build it shows
+whether that was all: ciphertext anywhere else, or a patch of what is inside a carrier, needs the
+plaintext. Then the build is repeated with files in clear, as if there were no webhook.
+
+Pure functions over bytes and objects.
+"""
+
+import base64
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from toolkit.decrypt import envelope, objects
+from toolkit.decrypt.errors import DecryptionError
+from toolkit.objects import Json, dig
+
+_SUBSTITUTE: str = "kustomize.toolkit.fluxcd.io/substitute"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sorted:
+    """A build that kept files encrypted.
+
+    ``objects`` are marked for decryption at admission where they need it; ``left`` are the files
+    that have to be decrypted after all.
+    """
+
+    objects: tuple[Json, ...]
+    left: frozenset[str]
+
+
+def carry(files: Mapping[str, bytes], *, substitutes: bool) -> dict[str, bytes]:
+    """Return the carriers of those files that can have one, as they are laid over the tree.
+
+    With ``substitutes``, variables will be replaced in ``stringData``, which only works in clear.
+    """
+    found = {}
+    for path, raw in files.items():
+        try:
+            made = envelope.make(raw)
+        except DecryptionError:
+            continue
+        if not (substitutes and _has_variables(raw, made)):
+            found[path] = json.dumps(made).encode()
+    return found
+
+
+def sort(
+    built: Iterable[Json], raw: Mapping[str, bytes], carried: Mapping[str, bytes]
+) -> Sorted | None:
+    """Look at what became of the encrypted files; ``raw`` are those that were built as they are.
+
+    None means that nothing can stay encrypted.
+    """
+    documents = {base64.b64encode(raw_of(file)).decode() for file in carried.values()}
+    values: set[bytes] = set()
+    marked: list[Json] = []
+    for obj in built:
+        if obj.get("kind") == "Secret" and envelope.opted_in(obj):
+            if not _untouched(obj, documents):
+                return None
+        elif obj.get("kind") == "Secret" and not objects.opted_out(obj):
+            found = {content for _, content in objects.documents(obj)}
+            values |= found
+            if found:
+                marked.append(envelope.mark(obj))
+                continue
+        marked.append(obj)
+    left = frozenset(path for path, content in raw.items() if content not in values)
+    if not left and any(not opted(obj) and objects.find_ciphertext(obj) for obj in marked):
+        return None
+    return Sorted(objects=tuple(marked), left=left)
+
+
+def opted(obj: Json) -> bool:
+    """Tell whether the object is a Secret that is decrypted at admission."""
+    return obj.get("kind") == "Secret" and envelope.opted_in(obj) and envelope.carries(obj)
+
+
+def raw_of(carrier: bytes) -> bytes:
+    """Return the document in a carrier that ``carry`` made."""
+    return base64.b64decode(json.loads(carrier)["data"][envelope.CARRIER])
+
+
+def _untouched(secret: Json, documents: set[str]) -> bool:
+    """Tell whether a carrier holds its document and nothing that somebody put beside it."""
+    data = secret.get("data") or {}
+    if set(data) != {envelope.CARRIER} or secret.get("stringData"):
+        return False
+    # kustomize breaks long values into lines
+    return "".join(str(data[envelope.CARRIER]).split()) in documents
+
+
+def _has_variables(raw: bytes, carrier: Json) -> bool:
+    disabled = dig(carrier, "metadata", "annotations", _SUBSTITUTE, default="")
+    return str(disabled).lower() != "disabled" and b"stringData" in raw

@@ -1,0 +1,273 @@
+"""The ArtifactGenerator reconciler: artifacts made from other artifacts, offered by their own kind.
+
+Validate, look the sources up, and if nothing has changed since, that is all. Otherwise fetch,
+build, store, write the ExternalArtifacts, delete those that are not made any more.
+"""
+
+import functools
+import os
+import tempfile
+from collections.abc import Awaitable, Callable, Mapping
+from pathlib import Path
+from typing import Any, Final
+
+from controllers import caches, grants, services
+from controllers.index import Index
+from controllers.source.generating import builder, inputs
+from controllers.source.generating.builder import Builder
+from controllers.source.generating.inputs import Informers, Input, InputReader
+from controllers.source.generating.outputs import Outputs
+from controllers.source.source import Scratch
+from controllers.sourcepolicies import SourcePolicies
+from crds import ARTIFACT_GENERATOR, EXTERNAL_ARTIFACT
+from crds.extensions import ArtifactGenerator
+from crds.meta import Artifact
+from crds.source_external import ExternalArtifact
+from toolkit.artifact.composition.validation import require_valid
+from toolkit.artifact.fetch import Fetcher
+from toolkit.artifact.store import Store
+from toolkit.errors import StalledError
+from toolkit.kube.controller import Controller
+from toolkit.kube.informer import Change
+from toolkit.kube.manager import Manager
+from toolkit.kube.options import Options
+from toolkit.kube.rbac import Rule
+from toolkit.kube.reconciliation import EventSink, Outcome, Reconciliation
+from toolkit.native import cores
+from toolkit.objects import GroupVersionKind, ObjectKey, ObjectRef
+from toolkit.policy.references import References
+
+SWITCH: Final = "source.extensions.fluxcd.io/reconcile"
+"""Annotation that switches a generator off."""
+
+PERMISSIONS: Final = (
+    # The generators themselves; patch puts the finalizer and the status.
+    Rule(
+        groups=(ARTIFACT_GENERATOR.group,),
+        resources=(ARTIFACT_GENERATOR.plural,),
+        verbs=("get", "list", "watch", "patch"),
+    ),
+    Rule(
+        groups=(ARTIFACT_GENERATOR.group,),
+        resources=(f"{ARTIFACT_GENERATOR.plural}/status",),
+        verbs=("get", "patch"),
+    ),
+    # What they make.
+    Rule(
+        groups=(EXTERNAL_ARTIFACT.group,),
+        resources=(EXTERNAL_ARTIFACT.plural,),
+        verbs=("get", "list", "watch", "create", "patch", "delete"),
+    ),
+    Rule(
+        groups=(EXTERNAL_ARTIFACT.group,),
+        resources=(f"{EXTERNAL_ARTIFACT.plural}/status",),
+        verbs=("get", "patch"),
+    ),
+    *grants.PERMISSIONS,
+)
+
+_CONCURRENT: Final = 4
+_SETTLE_SECONDS: Final = 1.0
+"""How long changes of the artifacts made are awaited together; most are our own."""
+
+
+class ArtifactGeneratorReconciler:
+    """One pass over one generator."""
+
+    def __init__(
+        self,
+        reader: InputReader,
+        builder: Builder,
+        outputs: Outputs,
+        *,
+        scratch: Path,
+        known: Callable[[], Awaitable[None]],
+    ) -> None:
+        self._reader = reader
+        self._builder = builder
+        self._outputs = outputs
+        self._scratch = scratch
+        self._known = known
+
+    async def reconcile(self, rec: Reconciliation[ArtifactGenerator]) -> Outcome:
+        """Make what the spec asks for from what the sources have now."""
+        obj = rec.obj
+        if obj.metadata.annotations.get(SWITCH, "").lower() == "disabled":
+            message = f"Reconciliation is disabled by the annotation {SWITCH}"
+            rec.event("trace", "ReconciliationDisabled", message)
+            return Outcome(message=message, untouched=True)
+        require_valid(obj.spec)
+        await self._known()
+        found = self._reader.resolve(obj)
+        state = inputs.digest(found.values())
+        if "requested" not in rec.triggers and await self._is_current(obj, state):
+            count = len(obj.status.inventory)
+            rec.event(
+                "trace", "ArtifactUpToDate", f"No drift detected, {_counted(count)} up to date"
+            )
+            return _done(obj, count, quiet=True)
+        await rec.progress(f"building artifacts from {len(found)} source(s)")
+        count, changed = await self._make(rec, found)
+        rec.status({"observedSourcesDigest": state})
+        outcome = _done(obj, count)
+        if changed:
+            rec.event("info", outcome.reason, outcome.message, {"digest": state})
+        return outcome
+
+    async def _make(
+        self, rec: Reconciliation[ArtifactGenerator], found: Mapping[str, Input]
+    ) -> tuple[int, bool]:
+        """Return how many artifacts there are now, and whether that is any different.
+
+        Whatever happens, the inventory holds all that was made and not deleted.
+        """
+        obj = rec.obj
+        made = {each.name: each for each in obj.status.inventory}
+        try:
+            async with Scratch(self._scratch) as scratch:
+                built = await self._builder.build(obj.spec, found, await scratch.directory())
+                changed = await self._outputs.write(obj, built.artifacts, found, made)
+            stale = made.keys() - {each.name for each in built.artifacts}
+            await self._outputs.delete(obj, sorted(stale))
+            for name in stale:
+                del made[name]
+        finally:
+            rec.status({"inventory": [made[name] for name in sorted(made)]})
+        return len(made), bool(changed or stale)
+
+    async def finalize(self, rec: Reconciliation[ArtifactGenerator]) -> None:
+        """Delete everything that was made; the artifacts go with their objects."""
+        made = {each.name for each in rec.obj.status.inventory} | self._outputs.owned(rec.obj)
+        await self._outputs.delete(rec.obj, sorted(made))
+
+    async def _is_current(self, obj: ArtifactGenerator, state: str) -> bool:
+        status = obj.status
+        return (
+            status.observed_sources_digest == state
+            and status.observed_generation == obj.metadata.generation
+            and await self._outputs.intact(obj)
+        )
+
+
+def start(  # noqa: PLR0913 - what a component gives
+    manager: Manager,
+    options: Options,
+    *,
+    store: Store,
+    recorder: EventSink,
+    informers: Informers,
+    policies: SourcePolicies,
+    scratch: Path,
+    lease: str,
+) -> Controller[ArtifactGenerator]:
+    """Wire the controller into the manager.
+
+    ``informers`` are those of the sources that are served, by kind; ExternalArtifact must be one.
+    """
+    external = informers[EXTERNAL_ARTIFACT.kind]
+
+    def generator(key: ObjectKey) -> ArtifactGenerator | None:
+        return controller.informer.get(key)
+
+    pool = builder.start(size=cores.available())
+    fetcher = Fetcher(
+        Path(tempfile.mkdtemp(prefix="penstock-generators-")),
+        host_override=os.environ.get("SOURCE_CONTROLLER_LOCALHOST", ""),
+        retries=options.http_retry,
+    )
+    granted = grants.follow(manager, options)
+    policy = References(grants=granted, cross_namespace=not options.no_cross_namespace_refs)
+    reader = InputReader(informers, generator, policy=policy, sources=policies)
+    reconciler = ArtifactGeneratorReconciler(
+        reader,
+        Builder(pool, fetcher),
+        Outputs(manager.client, store, external),
+        scratch=scratch,
+        known=functools.partial(caches.complete, granted, policies),
+    )
+    controller = Controller(
+        kind=ARTIFACT_GENERATOR,
+        client=manager.client,
+        reconcile=reconciler.reconcile,
+        finalize=reconciler.finalize,
+        options=options.controller(concurrent=_CONCURRENT, namespace=manager.namespace),
+        recorder=recorder,
+        field_manager="gotk-source-watcher",
+    )
+    index = Index()
+    controller.informer.subscribe(_indexing(reader, index))
+    for informer in informers.values():
+        informer.subscribe(_waking(informer.gvk, controller, index))
+    external.subscribe(_guarding(controller))
+    granted.subscribe(lambda namespace: grants.wake(namespace, controller.enqueue, index))
+    policies.subscribe(_rejudging(controller))
+    manager.add_service(services.closing(pool.close))
+    manager.add_service(services.within(fetcher))
+    manager.add_controller(controller, lease=lease)
+    return controller
+
+
+def _indexing(reader: InputReader, index: Index) -> Callable[[Change[ArtifactGenerator]], None]:
+    """Note which sources a generator uses, and whose grants it needs."""
+
+    def handle(change: Change[ArtifactGenerator]) -> None:
+        try:
+            used = [ref for _, ref in reader.references(change.new)] if change.new else []
+        except StalledError:
+            used = []  # the pass tells it
+        index.put(change.key, [*used, *grants.needed(change.key.namespace, used)])
+
+    return handle
+
+
+def _waking(
+    gvk: GroupVersionKind, controller: Controller[ArtifactGenerator], index: Index
+) -> Callable[[Change[Any]], None]:
+    """Have a source with a new artifact wake the generators that use it."""
+
+    def handle(change: Change[Any]) -> None:
+        before = _content(change.old.status.artifact) if change.old else None
+        after = _content(change.new.status.artifact) if change.new else None
+        if after is not None and after != before:
+            for key in index.users(ObjectRef(gvk, change.key.namespace, change.key.name)):
+                controller.enqueue(key, "source")
+
+    return handle
+
+
+def _rejudging(controller: Controller[ArtifactGenerator]) -> Callable[[str], None]:
+    """Have generators look at their sources again when policies change, wherever those are."""
+
+    def handle(_: str) -> None:
+        for key in list(controller.informer.items()):
+            controller.enqueue(key, "policy")
+
+    return handle
+
+
+def _guarding(controller: Controller[ArtifactGenerator]) -> Callable[[Change[Any]], None]:
+    """Have a generator look at what it made when that was changed or deleted."""
+
+    def handle(change: Change[ExternalArtifact]) -> None:
+        obj = change.old or change.new
+        maker = inputs.maker_of(obj) if obj and change.type != "ADDED" else None
+        if maker is not None:
+            controller.enqueue(maker, "drift", after=_SETTLE_SECONDS)
+
+    return handle
+
+
+def _content(artifact: Artifact | None) -> tuple[object, ...] | None:
+    return (artifact.revision, artifact.digest, artifact.metadata) if artifact else None
+
+
+def _done(obj: ArtifactGenerator, count: int, *, quiet: bool = False) -> Outcome:
+    return Outcome(
+        message=f"reconciliation succeeded, generated {_counted(count)}",
+        requeue_after=obj.spec.interval_seconds,
+        quiet=quiet,
+    )
+
+
+def _counted(count: int) -> str:
+    return f"{count} artifact(s)"

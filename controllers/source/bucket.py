@@ -1,0 +1,168 @@
+"""Bucket: the objects of a bucket, as files, by their keys.
+
+Nothing is fetched when a listing shows the revision that is already stored. The revision stands for
+exactly what is in the artifact: an object that is another one by the time it is fetched fails the
+pass, and the next one lists again.
+"""
+
+import asyncio
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Final
+
+from controllers.source.bucketindex import Collector, Index, Sieve
+from controllers.source.bucketplace import Found, Places
+from controllers.source.source import SUCCEEDED, Fetched, Scratch, Tree, Upstream
+from crds.kind import Kind
+from crds.meta import Artifact
+from crds.source_bucket import Bucket, BucketSpec
+from toolkit.artifact import ignore, limits, threads
+from toolkit.artifact.ignore import Ignore
+from toolkit.artifact.limits import Limits
+from toolkit.errors import TransientError
+from toolkit.remote.objectstore import (
+    Object,
+    ObjectNotFoundError,
+    ObjectStore,
+    ObjectStoreError,
+)
+
+PARALLEL: Final = 100
+"""Objects that one pass fetches at a time (as in Flux)."""
+
+_EVERYTHING: Final = Ignore.from_rules("!*")
+"""What is ignored was not fetched; nothing more is left out when the artifact is packed."""
+
+_BATCH: Final = 1000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BucketUpstream(Upstream):
+    """The objects that are there now, and how to get them."""
+
+    found: Found
+    index: Index
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BucketSource:
+    """``Source`` for Bucket."""
+
+    kind: Kind[Bucket]
+    places: Places
+    parallel: int = PARALLEL
+    bounds: Limits = limits.DEFAULT
+
+    async def resolve(self, obj: Bucket, scratch: Scratch) -> BucketUpstream:
+        """List the bucket; only its ``.sourceignore`` is read."""
+        found = await self.places.find(obj)
+        async with self._open(found, obj.spec, "list") as store:
+            sieve = await _rules(store, obj.spec, await scratch.directory())
+            index = await self._index(store, obj.spec, sieve)
+        return BucketUpstream(
+            revision=index.revision,
+            observed={"observedIgnore": obj.spec.ignore or None},
+            found=found,
+            index=index,
+        )
+
+    async def fetch(self, obj: Bucket, upstream: BucketUpstream, into: Path) -> Fetched:
+        """Fetch the objects that were listed, some at a time."""
+        objects = upstream.index.objects
+        directories = upstream.index.directories
+        await asyncio.to_thread(_make, into, directories)
+        async with self._open(upstream.found, obj.spec, "fetch") as store:
+            await self._download(store, objects, into)
+        bucket = obj.spec.bucket_name
+        return Fetched(
+            filename=f"{upstream.revision.removeprefix('sha256:')}.tar.gz",
+            summary=f"stored artifact with {len(objects)} fetched files from '{bucket}' bucket",
+            content=Tree(ignore=_EVERYTHING),
+        )
+
+    def message(self, _obj: Bucket, artifact: Artifact) -> str:
+        """Return the Ready message for a stored artifact."""
+        return f"stored artifact: revision '{artifact.revision}'"
+
+    def reason(self, artifact: Artifact) -> str:  # noqa: ARG002  # one for all
+        """Return the reason beside the message."""
+        return SUCCEEDED
+
+    @asynccontextmanager
+    async def _open(
+        self, found: Found, spec: BucketSpec, action: str
+    ) -> AsyncIterator[ObjectStore]:
+        """Open the bucket for as long as ``spec.timeout``."""
+        try:
+            async with (
+                ObjectStore(found.place, timeout=spec.timeout_seconds) as store,
+                asyncio.timeout(spec.timeout_seconds),
+            ):
+                yield store
+        except TimeoutError as exc:
+            raise ObjectStoreError(
+                f"cannot {action} bucket '{spec.bucket_name}' within spec.timeout of {spec.timeout}"
+            ) from exc
+        except ObjectStoreError as exc:
+            if exc.status in (401, 403) and found.lent:
+                self.places.cloud.drop(found.lent)
+            raise
+
+    async def _index(self, store: ObjectStore, spec: BucketSpec, sieve: Sieve) -> Index:
+        collector = Collector(spec.bucket_name, bounds=self.bounds)
+        async for batch in _batches(store.list(spec.prefix)):
+            collector.count(len(batch))
+            # Without rules a thread would cost more than it spares.
+            taken = await threads.run(partial(sieve.take, batch)) if sieve else sieve.take(batch)
+            collector.add(taken)
+        return collector.index()
+
+    async def _download(self, store: ObjectStore, objects: tuple[Object, ...], into: Path) -> None:
+        pending = iter(objects)
+        try:
+            async with asyncio.TaskGroup() as group:
+                for _ in range(min(self.parallel, len(objects))):
+                    group.create_task(_drain(store, pending, into))
+        except* TransientError as failed:
+            raise _first(failed) from failed
+
+
+async def _drain(store: ObjectStore, pending: Iterator[Object], into: Path) -> None:
+    """Fetch one object after the other, of those that nobody else has taken."""
+    for found in pending:
+        await store.read(found.key, into / found.key, limit=found.size, expect=found)
+
+
+async def _rules(store: ObjectStore, spec: BucketSpec, scratch: Path) -> Sieve:
+    """Return the rules of the spec, and of the ``.sourceignore`` at the bucket's root."""
+    path = scratch / "sourceignore"
+    try:
+        await store.read(ignore.FILE, path, limit=ignore.MAX_FILE)
+    except ObjectNotFoundError:
+        text = ""
+    else:
+        text = await asyncio.to_thread(path.read_text, "utf-8", "surrogateescape")
+    return Sieve.of(text, spec.ignore)
+
+
+async def _batches(objects: AsyncIterator[Object]) -> AsyncIterator[list[Object]]:
+    batch: list[Object] = []
+    async for found in objects:
+        batch.append(found)
+        if len(batch) == _BATCH:
+            yield batch
+            batch = []
+    yield batch
+
+
+def _make(into: Path, directories: list[str]) -> None:
+    for directory in directories:
+        (into / directory).mkdir(mode=0o700, exist_ok=True)
+
+
+def _first(failed: BaseExceptionGroup[TransientError]) -> TransientError:
+    error = failed.exceptions[0]
+    return _first(error) if isinstance(error, BaseExceptionGroup) else error

@@ -1,0 +1,225 @@
+"""Which objects of a bucket make its artifact, and the revision that follows from them.
+
+Pure, but for reading the rules: keys come from whoever may write to the bucket, so each is judged
+before it becomes a path. The revision is the digest of all keys and entity tags, in Flux's form
+(source-controller ``internal/index``), so it does not depend on the order of the listing.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from hashlib import sha256
+from typing import Final
+from unicodedata import category
+
+from toolkit.artifact import glob, limits, threads
+from toolkit.artifact.glob import Pattern, PatternError
+from toolkit.artifact.ignore import FILE, MAX_RULES, REASON
+from toolkit.artifact.limits import Limits
+from toolkit.artifact.threads import Checkpoint
+from toolkit.errors import PenstockError, StalledError, TransientError
+from toolkit.remote.objectstore import Object
+
+MAX_LISTED: Final = 1_000_000
+"""Objects that are looked at, those included that are ignored."""
+
+_REMEMBERED: Final = 10_000
+_DEEPEST: Final = 2 * limits.DEFAULT.depth
+
+_UNWRITABLE: Final = frozenset({"Cc", "Cs", "Zl", "Zp"})
+"""Control characters, halves of characters, and what some take for the end of a line."""
+
+_LONGEST_NAME: Final = 255
+"""Bytes of a path's segment that a file system takes."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Index:
+    """The objects that are taken, sorted by key."""
+
+    objects: tuple[Object, ...]
+
+    @property
+    def revision(self) -> str:
+        """Return ``sha256:<hex>`` of one line an object: key, space, entity tag."""
+        digest = sha256()
+        for found in self.objects:
+            digest.update(f"{found.key} {found.etag}\n".encode())
+        return f"sha256:{digest.hexdigest()}"
+
+    @property
+    def directories(self) -> list[str]:
+        """Return the directories that the objects lie in, a directory before its content."""
+        return sorted({above for found in self.objects for above in _above(found.key)})
+
+
+class Sieve:
+    """Tells which keys the rules of ``.sourceignore`` and of ``spec.ignore`` leave out.
+
+    The last rule that matches a key, or a directory above it, wins. No rules are built in, as what
+    lies in a bucket was put there on purpose (as in Flux); only ``.git`` is never part of a source.
+    """
+
+    def __init__(self, patterns: Sequence[Pattern]) -> None:
+        self._patterns = patterns[::-1]
+        self._known: dict[tuple[str, ...], int] = {}
+
+    @classmethod
+    def of(cls, file: str, spec: str) -> "Sieve":
+        """Compile the rules; those of the spec come last.
+
+        Raises:
+            TransientError: a rule of the file cannot be understood (reason SourceIgnoreError).
+            StalledError: one of the spec cannot.
+        """
+        return cls([*_compiled(file, FILE, TransientError), *_compiled(spec, "spec.ignore")])
+
+    def take(
+        self, objects: Iterable[Object], checkpoint: Checkpoint = threads.go_on
+    ) -> list[Object]:
+        """Return the objects that are not left out; "folders" and the rules' own file always are.
+
+        Costs time by objects and rules: call it in a thread if there are rules.
+        """
+        taken = []
+        for found in objects:
+            checkpoint()
+            if not _is_no_file(found.key) and not self._excludes(found.key):
+                taken.append(found)
+        return taken
+
+    def __bool__(self) -> bool:
+        return bool(self._patterns)
+
+    def _excludes(self, key: str) -> bool:
+        if not self._patterns:
+            return False
+        if len(self._known) > _REMEMBERED:
+            self._known.clear()
+        # Deeper than that nothing is taken anyway.
+        parts = tuple(key.split("/", _DEEPEST)[:_DEEPEST])
+        best = self._rule(parts, is_directory=False)
+        for end in range(1, len(parts)):
+            above = parts[:end]
+            if above not in self._known:
+                self._known[above] = self._rule(above, is_directory=True)
+            best = min(best, self._known[above])
+        return best < len(self._patterns) and not self._patterns[best].negated
+
+    def _rule(self, parts: tuple[str, ...], *, is_directory: bool) -> int:
+        """Return the place of the first rule that matches, of those that win over the others."""
+        for place, pattern in enumerate(self._patterns):
+            if pattern.matches(parts, is_directory=is_directory):
+                return place
+        return len(self._patterns)
+
+
+class Collector:
+    """Gathers what a listing brings, within bounds, and makes the index of it."""
+
+    def __init__(self, bucket: str, *, bounds: Limits = limits.DEFAULT) -> None:
+        self._bucket = bucket
+        self._bounds = bounds
+        self._listed = 0
+        self._bytes = 0
+        self._taken: dict[str, Object] = {}
+
+    def count(self, listed: int) -> None:
+        """Count what was listed.
+
+        Raises:
+            TransientError: it is too much.
+        """
+        self._listed += listed
+        if self._listed > MAX_LISTED:
+            raise self._wrong(f"lists more than {MAX_LISTED} objects: set spec.prefix")
+
+    def add(self, objects: Iterable[Object]) -> None:
+        """Take objects.
+
+        Raises:
+            TransientError: a key is no path below a directory, or the bounds are exceeded.
+        """
+        for found in objects:
+            _check(found.key, self._bounds)
+            if not found.etag or not found.etag.isprintable() or found.size < 0:
+                raise self._wrong(f"lists '{shown(found.key)}' without entity tag or size")
+            if found.key in self._taken:
+                raise self._wrong(f"lists '{shown(found.key)}' twice")
+            self._taken[found.key] = found
+            self._bytes += found.size
+            if found.size > self._bounds.file_bytes:
+                size = self._bounds.file_bytes >> 20
+                raise self._wrong(f"has '{shown(found.key)}', which is larger than {size} MiB")
+            if self._bytes > self._bounds.total_bytes:
+                size = self._bounds.total_bytes >> 20
+                raise self._wrong(f"has objects of more than {size} MiB together")
+            if len(self._taken) > self._bounds.entries:
+                raise self._wrong(f"has more than {self._bounds.entries} objects")
+
+    def index(self) -> Index:
+        """Return the index.
+
+        Raises:
+            TransientError: one object's key is a directory of another's.
+        """
+        for key in self._taken:
+            for above in _above(key):
+                if above in self._taken:
+                    message = f"has '{shown(above)}' as a file and as the directory of another"
+                    raise self._wrong(message)
+        return Index(objects=tuple(self._taken[key] for key in sorted(self._taken)))
+
+    def _wrong(self, what: str) -> TransientError:
+        return TransientError(
+            f"bucket '{self._bucket}' {what}; spec.ignore can leave objects out",
+            reason="BucketOperationFailed",
+        )
+
+
+def _is_no_file(key: str) -> bool:
+    return key.endswith("/") or key == FILE or "/.git/" in f"/{key}"
+
+
+def shown(key: str) -> str:
+    """Shorten a key for a message, and keep control characters out of it."""
+    return ascii(key[:200])[1:-1]
+
+
+def _check(key: str, bounds: Limits) -> None:
+    """Refuse a key that is not a path below a directory, spelled out, that a disk can hold."""
+    segments = key.split("/")
+    # 1. It leads nowhere else, and there is one way to write it.
+    bad = any(segment in ("", ".", "..") for segment in segments)
+    # 2. It can be written into a line, a message and a tar header.
+    bad = bad or not (key.isprintable() or _UNWRITABLE.isdisjoint(map(category, key)))
+    # 3. A file system takes it.
+    bad = bad or any(len(segment.encode()) > _LONGEST_NAME for segment in segments)
+    if bad or len(segments) > bounds.depth:
+        raise TransientError(
+            f"the object '{shown(key)}' cannot be a file: its key is not a plain path; "
+            "spec.ignore can leave it out",
+            reason="BucketOperationFailed",
+        )
+
+
+def _above(key: str) -> Iterator[str]:
+    """Yield the directories above a key, the nearest first."""
+    while "/" in key:
+        key = key.rpartition("/")[0]
+        yield key
+
+
+def _compiled(
+    text: str, place: str, error: type[PenstockError] = StalledError
+) -> Iterator[Pattern]:
+    lines = text.removeprefix("\ufeff").splitlines()
+    if len(lines) > MAX_RULES:
+        raise error(f"'{place}' has more than {MAX_RULES} lines", reason=REASON)
+    for number, line in enumerate(lines, start=1):
+        try:
+            pattern = glob.compile_line(line)
+        except PatternError as exc:
+            message = f"the rule in line {number} of '{place}' cannot be understood: {exc}"
+            raise error(message, reason=REASON) from exc
+        if pattern is not None:
+            yield pattern

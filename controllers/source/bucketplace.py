@@ -1,0 +1,180 @@
+"""Where a Bucket lies and with which credentials it is asked, from its spec and its Secrets.
+
+No identity of this process is ever used by itself: a Bucket gets the credentials of its Secret, of
+its provider's identity if it names a provider, or none.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final, Protocol
+
+from crds.meta import LocalObjectReference
+from crds.source_bucket import Bucket, BucketSpec
+from toolkit.errors import StalledError
+from toolkit.kube.secrets import Secrets
+from toolkit.remote import objectstoresecret
+from toolkit.remote.cloud.cache import Expiring
+from toolkit.remote.cloud.identity import Bearer, Identity, SessionKeys
+from toolkit.remote.objectstore import Anonymous, BearerToken, Credentials, Place, S3Keys
+from toolkit.remote.objectstoreplace import split
+from toolkit.remote.objectstoresecret import Trust
+from toolkit.remote.proxy import Proxy
+
+_REASON: Final = "AuthenticationFailed"
+
+
+class Cloud(Protocol):
+    """Gives credentials for buckets of a provider (``toolkit.remote.cloud.cloud``)."""
+
+    async def bucket(  # noqa: PLR0913  # which bucket, and who asks
+        self,
+        provider: str,
+        endpoint: str,
+        who: Identity | None = None,
+        *,
+        region: str = "",
+        sts: str = "",
+        proxy: Proxy | None = None,
+        own_ca: bool = False,
+        plain_http: bool = False,
+    ) -> SessionKeys | Bearer:
+        """Return keys for S3, else a token; ``who`` is None for this process."""
+        ...
+
+    def drop(self, credential: Expiring) -> bool:
+        """Forget a credential that was refused; tell whether another one may help."""
+
+
+class Accounts(Protocol):
+    """Tells who an object is at a cloud (``toolkit.kube.tokens``)."""
+
+    async def identity(self, namespace: str, account: str) -> Identity | None:
+        """Return the account's identity; None is this process, where no account is named."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Found:
+    """A place, and the credential that a cloud lent for it, to give back if it is refused."""
+
+    place: Place
+    lent: SessionKeys | Bearer | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Places:
+    """Finds the place of a Bucket; ``plain_http`` is whether servers without TLS are asked."""
+
+    secrets: Secrets
+    cloud: Cloud
+    accounts: Accounts
+    plain_http: bool = True
+
+    async def find(self, obj: Bucket) -> Found:
+        """Return the place, with everything that is referred to read anew.
+
+        Raises:
+            StalledError: fields contradict each other, or name what is not permitted.
+            TransientError: a Secret is missing or malformed, or a cloud gives no credentials.
+        """
+        spec = obj.spec
+        _check(spec)
+        if spec.insecure and not self.plain_http:
+            raise StalledError(
+                "spec.insecure asks for plain HTTP, which --insecure-allow-http=false forbids",
+                reason="InsecureConnectionsDisallowed",
+            )
+        namespace = obj.metadata.namespace
+        trust = await self._trust(namespace, spec.cert_secret_ref)
+        proxy = None
+        if spec.proxy_secret_ref:
+            proxy = Proxy.from_secret(await self._read(namespace, spec.proxy_secret_ref))
+        credentials, lent = await self._credentials(obj, proxy, trust)
+        place = Place(
+            provider=spec.provider,
+            endpoint=spec.endpoint,
+            bucket=spec.bucket_name,
+            region=spec.region,
+            credentials=credentials,
+            plain_http=spec.insecure,
+            ca=trust.ca,
+            client_cert=trust.client_cert,
+            client_key=trust.client_key,
+            proxy=proxy,
+        )
+        return Found(place=place, lent=lent)
+
+    async def _credentials(
+        self, obj: Bucket, proxy: Proxy | None, trust: Trust
+    ) -> tuple[Credentials, SessionKeys | Bearer | None]:
+        spec, namespace = obj.spec, obj.metadata.namespace
+        if spec.secret_ref:
+            data = await self._read(namespace, spec.secret_ref)
+            return objectstoresecret.credentials(spec.provider, data), None
+        if spec.provider == "generic":
+            return await self._generic(obj), None
+        who = await self.accounts.identity(namespace, spec.service_account_name)
+        lent = await self.cloud.bucket(
+            spec.provider,
+            spec.endpoint,
+            who,
+            region=spec.region,
+            sts=spec.sts.endpoint if spec.sts else "",
+            proxy=proxy,
+            own_ca=trust.ca is not None,
+            plain_http=spec.insecure,
+        )
+        return _usable(lent), lent
+
+    async def _generic(self, obj: Bucket) -> Credentials:
+        sts, namespace = obj.spec.sts, obj.metadata.namespace
+        if sts is None:
+            return Anonymous()
+        if sts.secret_ref is None:
+            raise StalledError(
+                "spec.sts.secretRef is needed: it holds the directory user's name and password",
+                reason="InvalidSTSConfiguration",
+            )
+        split(sts.endpoint, default="https")
+        data = await self._read(namespace, sts.secret_ref)
+        trust = await self._trust(namespace, sts.cert_secret_ref)
+        return objectstoresecret.ldap(sts.endpoint, data, trust)
+
+    async def _trust(self, namespace: str, ref: LocalObjectReference | None) -> Trust:
+        if ref is None:
+            return Trust()
+        return objectstoresecret.trust(await self._read(namespace, ref))
+
+    async def _read(self, namespace: str, ref: LocalObjectReference) -> Mapping[str, bytes]:
+        return await self.secrets.read(namespace, ref.name, reason=_REASON)
+
+
+def _usable(lent: SessionKeys | Bearer) -> Credentials:
+    match lent:
+        case Bearer(token=token):
+            return BearerToken(token=token)
+        case SessionKeys():
+            return S3Keys(
+                access_key=lent.access_key,
+                secret_key=lent.secret_key,
+                session_token=lent.session_token,
+            )
+
+
+def _check(spec: BucketSpec) -> None:
+    """Repeat the rules of the definition, for objects that were stored without them."""
+    provider, sts = spec.provider, spec.sts
+    if sts and {"aws": "aws", "generic": "ldap"}.get(provider) != sts.provider:
+        raise StalledError(
+            f"STS provider '{sts.provider}' is not supported for '{provider}' bucket provider",
+            reason="InvalidSTSConfiguration",
+        )
+    if sts and sts.provider == "aws" and (sts.secret_ref or sts.cert_secret_ref):
+        raise StalledError(
+            "spec.sts.secretRef and spec.sts.certSecretRef have no use with the 'aws' STS provider",
+            reason="InvalidSTSConfiguration",
+        )
+    if spec.service_account_name and (provider == "generic" or spec.secret_ref):
+        raise StalledError(
+            "spec.serviceAccountName needs spec.provider aws, azure or gcp and no spec.secretRef",
+            reason="InvalidProviderConfiguration",
+        )

@@ -1,0 +1,235 @@
+"""Where the chart of a HelmChart comes from: one class a kind of place, all used alike.
+
+``find`` tells the chart's name and version as cheaply as that kind of place allows; ``fetch``
+brings the chart itself, and only when it is wanted.
+"""
+
+from collections import OrderedDict
+from collections.abc import Callable, Iterable
+from contextlib import AbstractAsyncContextManager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final, Protocol
+
+from controllers.source.chartaccess import ChartAccess
+from controllers.source.registries import in_time
+from controllers.source.source import Scratch, SourceObject, offered
+from crds.meta import Artifact
+from crds.source_helm import HelmRepository
+from toolkit.artifact import archive, threads
+from toolkit.artifact.store import Store
+from toolkit.chart import registry as charts_in_registry
+from toolkit.chart import repository as charts_in_repository
+from toolkit.chart.charts import Charts, Found, Inspected
+from toolkit.errors import WaitingError
+from toolkit.objects import ObjectKey
+from toolkit.remote.http import Http
+from toolkit.remote.oci import Repository
+from toolkit.remote.ociregistry import Registry
+
+Lookup = Callable[[str, ObjectKey], SourceObject | None]
+"""Returns a source, by kind and key, as the informer last saw it."""
+
+Listing = Callable[[str, str], Iterable[SourceObject]]
+"""Returns the sources of a kind in a namespace, as the informer last saw them."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Services:
+    """What charts are fetched with."""
+
+    http: Http
+    charts: Charts
+    store: Store
+    access: ChartAccess
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Located:
+    """A chart in one version, found but not fetched; ``source`` is the revision of what holds it.
+
+    ``content`` changes whenever the chart is another one although its version is the same.
+    ``tree`` is where the source's files lie already, if it took them to find the chart.
+    """
+
+    name: str
+    version: str
+    source: str = ""
+    content: str = ""
+    tree: Path | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Chart:
+    """A chart on this disk: ``path`` below ``root``, a directory or a package."""
+
+    root: Path
+    path: str
+    values_in_chart: bool
+
+
+class Place(Protocol):
+    """Somewhere that holds a chart."""
+
+    async def find(self, scratch: Scratch) -> Located:
+        """Return the chart's name and version. Raises a typed error when there is none."""
+        ...
+
+    async def fetch(self, located: Located, into: Path) -> Chart:
+        """Bring the chart to the empty directory ``into``."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class InRepository:
+    """A chart that the index of an HTTP repository names."""
+
+    services: Services
+    repository: HelmRepository
+    chart: str
+    version: str
+
+    async def find(self, scratch: Scratch) -> Located:  # noqa: ARG002  # a Place's
+        """Look the version up in the stored index; no request is made."""
+        artifact = stored(self.repository, "HelmRepository")
+        found = await self._entry(artifact)
+        return Located(name=found.name, version=found.version, source=artifact.revision)
+
+    async def fetch(self, located: Located, into: Path) -> Chart:  # noqa: ARG002  # a Place's
+        """Download the package, and check its digest."""
+        found = await self._entry(stored(self.repository, "HelmRepository"))
+        await charts_in_repository.download_chart(
+            self.services.http,
+            self.repository.spec.url,
+            found,
+            await self.services.access.http(self.repository),
+            into / PACKAGE,
+            timeout=self.repository.spec.timeout_seconds,
+        )
+        return Chart(root=into, path=PACKAGE, values_in_chart=True)
+
+    async def _entry(self, artifact: Artifact) -> Found:
+        charts = self.services.charts
+        known = charts.known(artifact.digest, self.chart, self.version)
+        if known is not None:
+            return known
+        async with self.services.store.local(artifact) as index:
+            return await charts.find(index, artifact.digest, self.chart, self.version)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class InRegistry:
+    """A chart that is a tag in a registry.
+
+    ``pinned`` is whether the tag's digest is wanted in any case, because signatures are.
+    """
+
+    services: Services
+    settings: HelmRepository
+    chart: str
+    version: str
+    pinned: bool = False
+
+    @property
+    def repository(self) -> Repository:
+        """Return the chart's own repository.
+
+        Raises:
+            RepositoryURLError: URL and name make none.
+        """
+        return Repository.parse(f"{self.settings.spec.url.rstrip('/')}/{self.chart.strip('/')}")
+
+    async def find(self, scratch: Scratch) -> Located:  # noqa: ARG002  # a Place's
+        """Ask for the tag's digest, or for a range list the tags: one request either way."""
+        repository, digest = self.repository, ""
+        async with self.open() as registry:
+            number = await charts_in_registry.choose(registry, repository, self.version)
+            if self.pinned or number == self.version:
+                found = await charts_in_registry.resolve(registry, repository, number)
+                digest = found.digest
+        name = repository.name.rpartition("/")[2]
+        return Located(name=name, version=number, source=digest, content=digest)
+
+    async def fetch(self, located: Located, into: Path) -> Chart:
+        """Pull the package by the digest that was found."""
+        repository, digest = self.repository, located.content
+        async with self.open() as registry, in_time(self.settings.spec.timeout_seconds, "it"):
+            if not digest:
+                found = await charts_in_registry.resolve(registry, repository, located.version)
+                digest = found.digest
+            await charts_in_registry.pull(registry, repository, digest, into / PACKAGE)
+        return Chart(root=into, path=PACKAGE, values_in_chart=True)
+
+    def open(self) -> AbstractAsyncContextManager[Registry]:
+        """Give the registry, as the repository's settings say that it is asked."""
+        return self.services.access.registry(self.settings, self.repository)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class InArtifact:
+    """A chart among the files of a GitRepository or Bucket."""
+
+    services: Services
+    source: SourceObject
+    kind: str
+    chart: str
+    seen: "Seen"
+
+    async def find(self, scratch: Scratch) -> Located:
+        """Look into the artifact; an artifact that was looked into before is not unpacked again."""
+        artifact, tree = stored(self.source, self.kind), None
+        inspected = self.seen.get(artifact.digest, self.chart)
+        if inspected is None:
+            tree = await scratch.directory()
+            await self._unpack(artifact, tree)
+            inspected = await self.services.charts.inspect(tree, self.chart)
+            self.seen.put(artifact.digest, self.chart, inspected)
+        return Located(
+            name=inspected.name, version=inspected.version, source=artifact.revision, tree=tree
+        )
+
+    async def fetch(self, located: Located, into: Path) -> Chart:
+        """Unpack the artifact, unless that was done to find the chart."""
+        if located.tree is None:
+            await self._unpack(stored(self.source, self.kind), into)
+        return Chart(root=located.tree or into, path=self.chart, values_in_chart=False)
+
+    async def _unpack(self, artifact: Artifact, tree: Path) -> None:
+        async with self.services.store.local(artifact) as file:
+            await threads.run(lambda checkpoint: archive.unpack(file, tree, checkpoint=checkpoint))
+
+
+class Seen:
+    """Which chart lies where in an artifact, of the artifacts that were looked into last."""
+
+    def __init__(self, capacity: int = 4096) -> None:
+        self._capacity = capacity
+        self._found: OrderedDict[tuple[str, str], Inspected] = OrderedDict()
+
+    def get(self, digest: str, chart: str) -> Inspected | None:
+        """Return what was put."""
+        return self._found.get((digest, chart))
+
+    def put(self, digest: str, chart: str, inspected: Inspected) -> None:
+        """Remember it; the oldest is forgotten."""
+        self._found[digest, chart] = inspected
+        while len(self._found) > self._capacity:
+            self._found.popitem(last=False)
+
+
+PACKAGE: Final = "chart.tgz"
+
+
+def stored(source: SourceObject, kind: str) -> Artifact:
+    """Return a source's artifact.
+
+    Raises:
+        WaitingError: it has none yet.
+    """
+    artifact = offered(source, kind)
+    if artifact is None:
+        raise WaitingError(
+            f"no artifact available for {kind} source '{source.metadata.name}'",
+            reason="NoSourceArtifact",
+        )
+    return artifact

@@ -1,0 +1,112 @@
+"""Fetch a generator's sources and have its artifacts built from them."""
+
+import asyncio
+from collections.abc import Mapping
+from contextlib import AbstractAsyncContextManager, AsyncExitStack
+from pathlib import Path
+from typing import Final, Protocol
+
+import msgspec
+
+from controllers.source.generating.inputs import Input
+from controllers.source.generating.wire import BuildRequest, BuildResult
+from crds.extensions import ArtifactGeneratorSpec
+from crds.meta import Artifact
+from toolkit.artifact.composition import limits
+from toolkit.artifact.composition.validation import alias_of
+from toolkit.artifact.fetch import Extracted
+from toolkit.artifact.store import Owner
+from toolkit.errors import TransientError, WaitingError
+from toolkit.native import pool as pools
+
+MODULE: Final = "controllers.source.generating.worker"
+
+
+class Workers(Protocol):
+    """The part of ``WorkerPool`` that is used."""
+
+    async def call(self, op: str, payload: bytes, *, timeout: float) -> bytes:  # noqa: ASYNC109  # the pool's signature
+        """Run one operation in a worker."""
+        ...
+
+
+class Copies(Protocol):
+    """The part of ``Fetcher`` that is used."""
+
+    def extracted(self, artifact: Artifact, owner: Owner) -> AbstractAsyncContextManager[Extracted]:
+        """Give the unpacked artifact, which has to be its owner's."""
+        ...
+
+
+class Builder:
+    """Builds in workers, from copies of the sources that all generators share."""
+
+    def __init__(self, pool: Workers, fetcher: Copies) -> None:
+        self._pool = pool
+        self._fetcher = fetcher
+
+    async def build(
+        self, spec: ArtifactGeneratorSpec, inputs: Mapping[str, Input], into: Path
+    ) -> BuildResult:
+        """Build every artifact into a directory below ``into``, which is empty.
+
+        Raises:
+            StalledError: what a path pattern captured makes no artifact (ValidationFailed).
+            WaitingError: a source's artifact is gone; a new one is on its way (SourceFetchFailed).
+            TransientError: it cannot be fetched (SourceFetchFailed), or not built (BuildFailed).
+        """
+        async with AsyncExitStack() as stack:
+            sources = {}
+            size = 0
+            for alias in sorted(_used(spec)):
+                try:
+                    each = inputs[alias]
+                    copy = await stack.enter_async_context(
+                        self._fetcher.extracted(each.artifact, each.owner)
+                    )
+                except WaitingError as exc:
+                    raise WaitingError(
+                        _unfetched(inputs[alias], exc),
+                        reason="SourceFetchFailed",
+                        retry_after=exc.retry_after,
+                    ) from exc
+                except TransientError as exc:
+                    message = _unfetched(inputs[alias], exc)
+                    raise TransientError(message, reason="SourceFetchFailed") from exc
+                sources[alias] = str(copy.path)
+                size += copy.size
+                if size > limits.TOTAL_BYTES:
+                    most = f"{limits.TOTAL_BYTES >> 20} MiB"
+                    raise TransientError(
+                        f"all sources together are larger than {most}", reason="BuildFailed"
+                    )
+            request = BuildRequest(
+                artifacts=spec.artifacts,
+                path_pattern=spec.path_pattern,
+                sources=sources,
+                into=str(into),
+            )
+            return await self._ask(request)
+
+    async def _ask(self, request: BuildRequest) -> BuildResult:
+        payload = await asyncio.to_thread(msgspec.msgpack.encode, request)
+        try:
+            answer = await self._pool.call("build", payload, timeout=limits.SECONDS)
+        except (pools.WorkerTimeoutError, pools.WorkerDiedError, pools.OperationError) as exc:
+            raise TransientError(str(exc), reason="BuildFailed") from exc
+        return msgspec.msgpack.decode(answer, type=BuildResult)
+
+
+def start(*, size: int) -> pools.WorkerPool:
+    """Return a pool of workers that build artifacts."""
+    return pools.WorkerPool(MODULE, size=size, memory_limit=limits.MEMORY)
+
+
+def _used(spec: ArtifactGeneratorSpec) -> set[str]:
+    """Return the aliases whose files are needed; others may only lend their revision."""
+    texts = [copy.from_ for output in spec.artifacts for copy in output.copy]
+    return {alias_of(text)[0] for text in (*texts, spec.path_pattern) if text}
+
+
+def _unfetched(each: Input, exc: Exception) -> str:
+    return f"{each.ref.gvk.kind} '{each.ref.key}': {exc}"

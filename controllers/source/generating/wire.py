@@ -1,0 +1,36 @@
+"""What goes to a build worker and comes back."""
+
+from msgspec import Struct, field
+
+from crds.extensions import OutputArtifact
+
+
+class BuildRequest(Struct, frozen=True, kw_only=True):
+    """Artifacts to build. ``sources`` are directories by alias, ``into`` one that is empty."""
+
+    artifacts: list[OutputArtifact]
+    path_pattern: str
+    sources: dict[str, str]
+    into: str
+
+
+class BuiltArtifact(Struct, frozen=True, kw_only=True):
+    """One artifact that was built.
+
+    ``directory`` holds its files, ``digest`` is over their names and content in hexadecimal,
+    ``revision`` and ``origin`` are aliases or empty.
+    """
+
+    name: str
+    directory: str
+    digest: str
+    files: int
+    revision: str = ""
+    origin: str = ""
+    labels: dict[str, str] = field(default_factory=dict)
+
+
+class BuildResult(Struct, frozen=True, kw_only=True):
+    """Everything that was built."""
+
+    artifacts: list[BuiltArtifact]

@@ -1,0 +1,130 @@
+"""How a GitRepository signs in: with its Secret, as a GitHub App, or with its cloud's credentials.
+
+What a cloud or GitHub lent and the server then refuses is given back, so that the next attempt gets
+another; a login of a Secret is the user's to change.
+"""
+
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, replace
+from typing import Final, Protocol, TypeVar
+
+from crds.source import GitRepository, GitRepositorySpec
+from toolkit.errors import StalledError, TransientError
+from toolkit.kube.secrets import Secrets
+from toolkit.remote.cloud.cache import Expiring
+from toolkit.remote.cloud.identity import Bearer, Identity, Login
+from toolkit.remote.git import GitAuth, Proxy
+from toolkit.remote.giterrors import GitAuthError
+from toolkit.remote.github import GitHubApp, GitHubTokens
+from toolkit.remote.giturl import GitUrl
+
+_REASON: Final = "AuthenticationFailed"
+_CLOUDS: Final = ("aws", "azure")
+
+T = TypeVar("T")
+
+
+class Cloud(Protocol):
+    """Gives credentials for repositories of cloud providers."""
+
+    async def git(
+        self,
+        provider: str,
+        url: str,
+        who: Identity | None = None,
+        *,
+        proxy: Proxy | None = None,
+        own_ca: bool = False,
+    ) -> Login | Bearer:
+        """Return credentials for a repository, or raise a typed error."""
+        ...
+
+    def drop(self, credential: Expiring) -> bool:
+        """Forget a credential that was refused; tell whether another one may help."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Grant:
+    """Credentials, and what a cloud lent for them."""
+
+    auth: GitAuth
+    lent: Login | Bearer | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GitAccess:
+    """Signs in for GitRepositories; ``plain_http`` is whether servers without TLS are asked."""
+
+    secrets: Secrets
+    github: GitHubTokens
+    cloud: Cloud
+    identity: Callable[[str, str], Awaitable[Identity | None]]
+    plain_http: bool = True
+
+    async def grant(self, obj: GitRepository) -> Grant:
+        """Return how to sign in, with everything that is referred to read anew.
+
+        Raises:
+            StalledError: fields contradict each other, or ask for what is not allowed.
+            TransientError: a Secret is missing or malformed, or nobody gives credentials.
+        """
+        spec = obj.spec
+        if GitUrl.parse(spec.url).scheme == "http" and not self.plain_http:
+            raise StalledError(
+                "spec.url is plain HTTP, which --insecure-allow-http=false forbids",
+                reason="InsecureConnectionsDisallowed",
+            )
+        data = await self._read(obj, spec.secret_ref.name if spec.secret_ref else "")
+        address = await self._read(obj, spec.proxy_secret_ref.name if spec.proxy_secret_ref else "")
+        proxy = Proxy.from_secret(address) if spec.proxy_secret_ref else None
+        if spec.provider in _CLOUDS:
+            return await self._lent(obj, data, proxy)
+        if spec.provider == "github":
+            app = _named(spec, lambda: GitHubApp.from_secret(data))
+            auth = await self.github.auth(app, proxy=proxy, timeout=spec.timeout_seconds)
+            return Grant(auth=auth)
+        if "githubAppID" in data:
+            raise TransientError(
+                f"{_secret(spec)} holds a GitHub App: set spec.provider to 'github' to use it",
+                reason="InvalidProviderConfiguration",
+            )
+        scheme = GitUrl.parse(spec.url).scheme
+        auth = _named(spec, lambda: GitAuth.from_secret(data, scheme=scheme))
+        return Grant(auth=auth.through(proxy) if proxy else auth)
+
+    def refused(self, grant: Grant) -> bool:
+        """Give back what a server refused; tell whether another one may help at once."""
+        if grant.lent is not None:
+            return self.cloud.drop(grant.lent)
+        return self.github.drop(grant.auth)
+
+    async def _lent(
+        self, obj: GitRepository, data: Mapping[str, bytes], proxy: Proxy | None
+    ) -> Grant:
+        spec = obj.spec
+        who = await self.identity(obj.metadata.namespace, spec.service_account_name)
+        lent = await self.cloud.git(
+            spec.provider, spec.url, who, proxy=proxy, own_ca=bool(data.get("ca.crt"))
+        )
+        auth = GitAuth(ca=data.get("ca.crt") or None, proxy=proxy)
+        if isinstance(lent, Bearer):
+            return Grant(auth=replace(auth, bearer_token=lent.token), lent=lent)
+        return Grant(auth=replace(auth, username=lent.username, password=lent.password), lent=lent)
+
+    async def _read(self, obj: GitRepository, name: str) -> Mapping[str, bytes]:
+        if not name:
+            return {}
+        return await self.secrets.read(obj.metadata.namespace, name, reason=_REASON)
+
+
+def _named(spec: GitRepositorySpec, read: Callable[[], T]) -> T:
+    """Read a Secret; say which one when it is not what it should be."""
+    try:
+        return read()
+    except GitAuthError as exc:
+        raise GitAuthError(f"{_secret(spec)}: {exc}") from exc
+
+
+def _secret(spec: GitRepositorySpec) -> str:
+    return f"Secret '{spec.secret_ref.name}'" if spec.secret_ref else "spec.secretRef"

@@ -1,0 +1,281 @@
+"""HelmChart: one version of a chart, with its values files and dependencies, ready to be installed.
+
+Nothing is fetched while the version that the spec stands for is the one that is stored. To know
+that costs no request for a chart of an HTTP repository, whose index is an artifact; one for a chart
+in a registry; and for a chart in another source's artifact none.
+
+What the artifact was made for is kept with it (its recipe): another chart, or other values files,
+make a new artifact even if the version is the same. As in Flux, another content under the same
+version does not, unless ``reconcileStrategy: Revision`` puts the revision into the version.
+"""
+
+import asyncio
+import hashlib
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final
+
+import msgspec
+
+from controllers.source import signatures
+from controllers.source.chartdependencies import Dependencies
+from controllers.source.charts import (
+    InArtifact,
+    InRegistry,
+    InRepository,
+    Located,
+    Lookup,
+    Place,
+    Seen,
+    Services,
+)
+from controllers.source.registries import in_time
+from controllers.source.signatures import Policy, Verify
+from controllers.source.source import Fetched, File, Scratch, Upstream
+from crds.kind import Kind
+from crds.meta import Artifact
+from crds.source_helm import HelmChart, HelmRepository
+from toolkit.artifact import layout
+from toolkit.artifact.store import Owner
+from toolkit.chart import values, version
+from toolkit.chart.charts import Built, PackageRequest
+from toolkit.chart.errors import ChartPullError, MetadataPatchError
+from toolkit.errors import StalledError, TransientError
+from toolkit.kube.secrets import Secrets
+from toolkit.objects import ObjectKey
+from toolkit.remote.oci import Descriptor
+from toolkit.verify.signature import Proof, VerificationError
+from toolkit.verify.subject import Subject
+
+SUMMARY: Final = "source.penstock.dev/summary"
+"""Artifact metadata: the Ready message."""
+
+_PACKAGED: Final = "packaged"
+
+KINDS: Final = ("HelmRepository", "GitRepository", "Bucket")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HelmChartUpstream(Upstream):
+    """The chart that the spec stands for now, and where to get it."""
+
+    place: Place
+    located: Located
+    policy: Policy | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HelmChartSource:
+    """``Source`` for HelmChart."""
+
+    kind: Kind[HelmChart]
+    services: Services
+    dependencies: Dependencies
+    secrets: Secrets
+    verify: Verify
+    lookup: Lookup
+    seen: Seen = field(default_factory=Seen)
+
+    async def resolve(self, obj: HelmChart, scratch: Scratch) -> HelmChartUpstream:
+        """Find the chart; see the classes of ``controllers.source.charts`` for what that costs."""
+        place = self._place(obj)
+        policy, trust = await self._policy(obj, place)
+        located = await place.find(scratch)
+        return HelmChartUpstream(
+            revision=_version(obj, located),
+            trust=trust,
+            place=place,
+            located=located,
+            recipe=_recipe(obj, located),
+            policy=policy,
+            status={"observedSourceArtifactRevision": located.source},
+        )
+
+    async def fetch(self, obj: HelmChart, upstream: HelmChartUpstream, into: Path) -> Fetched:
+        """Verify the chart where that is demanded, fetch it, and package it."""
+        located, place = upstream.located, upstream.place
+        proof = await self._prove(upstream, scope=obj.metadata.namespace)
+        origin, fetched, out = (into / name for name in ("origin", "dependencies", "out.tgz"))
+        await asyncio.to_thread(origin.mkdir)
+        await asyncio.to_thread(fetched.mkdir)
+        chart = await place.fetch(located, origin)
+        inspected = await self.services.charts.inspect(chart.root, chart.path)
+        dependencies = await self.dependencies.fetch(
+            obj.metadata.namespace, inspected.missing, fetched
+        )
+        built = await self.services.charts.package(
+            PackageRequest(
+                root=str(chart.root),
+                path=chart.path,
+                out=str(out),
+                metadata=_metadata(obj, located),
+                values_files=obj.spec.all_values_files,
+                values_in_chart=chart.values_in_chart,
+                ignore_missing_values_files=obj.spec.ignore_missing_values_files,
+                fetched=dependencies,
+            )
+        )
+        _require_same(located, built)
+        return self._described(obj, built, out, proof)
+
+    def message(self, obj: HelmChart, artifact: Artifact) -> str:
+        """Return the Ready message for a stored chart."""
+        usual = f"pulled '{obj.spec.chart}' chart with version '{artifact.revision}'"
+        return artifact.metadata.get(SUMMARY, usual)
+
+    def reason(self, artifact: Artifact) -> str:
+        """Tell a chart that was packaged here from one that is as it came."""
+        packaged = artifact.metadata.get(SUMMARY, "").startswith(_PACKAGED)
+        return "ChartPackageSucceeded" if packaged else "ChartPullSucceeded"
+
+    def _place(self, obj: HelmChart) -> Place:
+        reference = obj.spec.source_ref
+        if reference.kind not in KINDS:
+            raise StalledError(
+                f"spec.sourceRef.kind '{reference.kind}' holds no charts: it must be one of "
+                f"{', '.join(KINDS)}",
+                reason="UnsupportedSourceKind",
+            )
+        source = self.lookup(reference.kind, ObjectKey(obj.metadata.namespace, reference.name))
+        if source is None:
+            raise TransientError(
+                f"{reference.kind} '{obj.metadata.namespace}/{reference.name}' not found",
+                reason="SourceUnavailable",
+            )
+        if not isinstance(source, HelmRepository):
+            return InArtifact(
+                services=self.services,
+                source=source,
+                kind=reference.kind,
+                chart=obj.spec.chart,
+                seen=self.seen,
+            )
+        wanted = obj.spec.version or "*"
+        if source.spec.type == "oci":
+            return InRegistry(
+                services=self.services,
+                settings=source,
+                chart=obj.spec.chart,
+                version=wanted,
+                pinned=obj.spec.verify is not None,
+            )
+        return InRepository(
+            services=self.services, repository=source, chart=obj.spec.chart, version=wanted
+        )
+
+    async def _policy(self, obj: HelmChart, place: Place) -> tuple[Policy | None, str]:
+        """Return whose signature is needed, and what that is remembered by."""
+        if obj.spec.verify is None:
+            return None, ""
+        if not isinstance(place, InRegistry):
+            raise StalledError(
+                "spec.verify is only possible for charts in a registry: the HelmRepository "
+                "must be of type 'oci'",
+                reason="ChartVerificationError",
+            )
+        try:
+            found = await signatures.policy(self.secrets, obj.metadata.namespace, obj.spec.verify)
+        except VerificationError as exc:
+            raise _unverified(exc) from exc
+        return found, signatures.trust(found, place.repository)
+
+    async def _prove(self, upstream: HelmChartUpstream, *, scope: str) -> Proof | None:
+        """Have the digest verified that will be pulled."""
+        place = upstream.place
+        if upstream.policy is None or not isinstance(place, InRegistry):
+            return None
+        signed = Descriptor(media_type="", digest=upstream.located.content, size=0)
+        seconds = place.settings.spec.timeout_seconds
+        async with place.open() as registry, in_time(seconds, "a proof of its signature"):
+            subject = Subject(store=registry, repository=place.repository, descriptor=signed)
+            try:
+                return await self.verify(subject, upstream.policy, scope=scope)
+            except VerificationError as exc:
+                raise _unverified(exc) from exc
+
+    def _described(
+        self,
+        obj: HelmChart,
+        built: Built,
+        out: Path,
+        proof: Proof | None,
+    ) -> Fetched:
+        filename = f"{built.name}-{built.version}.tgz"
+        owner = Owner(kind=self.kind.kind, namespace=obj.metadata.namespace, name=obj.metadata.name)
+        summary = _summary(built)
+        return Fetched(
+            filename=filename,
+            summary=summary,
+            content=File(path=out),
+            proof=proof,
+            vouched=not built.dependencies,
+            metadata={SUMMARY: summary},
+            status={
+                "observedChartName": built.name,
+                "observedValuesFiles": list(built.values_files) or None,
+                "url": self.services.store.url(f"{owner.path}/{layout.latest(filename)}"),
+            },
+        )
+
+
+def parents(obj: HelmChart) -> Iterator[tuple[str, str]]:
+    """Yield kind and name of the source that holds the chart."""
+    yield obj.spec.source_ref.kind, obj.spec.source_ref.name
+
+
+def _metadata(obj: HelmChart, located: Located) -> str:
+    """Return what becomes the build metadata of the version, or nothing (Flux: VersionMetadata)."""
+    parts = []
+    source = obj.spec.source_ref.kind
+    if source != "HelmRepository" and obj.spec.reconcile_strategy == "Revision":
+        # A version is put into labels, which take 63 characters.
+        parts.append(located.source.rpartition(":")[2][:12])
+    if values.chosen(obj.spec.all_values_files):
+        # So that whoever installs the chart sees that the values may be others.
+        parts.append(str(obj.metadata.generation))
+    return ".".join(parts)
+
+
+def _version(obj: HelmChart, located: Located) -> str:
+    metadata = _metadata(obj, located)
+    if not metadata:
+        return located.version
+    try:
+        return version.with_metadata(located.version, metadata)
+    except ValueError as exc:
+        raise MetadataPatchError(f"the version of the chart '{located.name}': {exc}") from exc
+
+
+def _recipe(obj: HelmChart, located: Located) -> str:
+    spec = obj.spec
+    reference = spec.source_ref
+    parts = [
+        *(reference.kind, reference.name, spec.chart, spec.reconcile_strategy, located.content),
+        *("ignore missing" if spec.ignore_missing_values_files else "", *spec.all_values_files),
+    ]
+    return hashlib.sha256(msgspec.json.encode(parts)).hexdigest()
+
+
+def _require_same(located: Located, built: Built) -> None:
+    """Refuse a package that is another chart than the one that was found."""
+    same = version.shown(version.parse(built.original_version)) == version.shown(
+        version.parse(located.version)
+    )
+    if built.name != located.name or not same:
+        raise ChartPullError(
+            f"instead of the chart '{located.name}' in version '{located.version}' there is "
+            f"'{built.name}' in version '{built.original_version}'"
+        )
+
+
+def _summary(built: Built) -> str:
+    done = _PACKAGED if built.packaged else "pulled"
+    merged = f" and merged values files [{' '.join(built.values_files)}]"
+    text = f"{done} '{built.name}' chart with version '{built.version}'"
+    return text + (merged if built.values_files else "")
+
+
+def _unverified(error: VerificationError) -> VerificationError:
+    """Return the same failure with the reason that it has for charts."""
+    return VerificationError(error.finding, reason="ChartVerificationError", step=error.step)

@@ -1,0 +1,155 @@
+"""HelmRepository: the index of a chart repository, kept as compact JSON for who looks charts up.
+
+A server that knows ETag or Last-Modified is asked with them, so an unchanged index costs a request
+without a body. What it said is remembered in this process only; after a restart the index is
+fetched once. Repositories of type ``oci`` have no index: they are settings that HelmCharts read,
+and are never reconciled.
+"""
+
+import asyncio
+from collections import OrderedDict
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final
+
+from controllers.source.chartaccess import ChartAccess
+from controllers.source.source import SUCCEEDED, Fetched, File, Scratch, Upstream
+from crds.kind import Kind
+from crds.meta import Artifact
+from crds.source_helm import HelmRepository
+from toolkit.artifact import layout
+from toolkit.artifact.store import Owner, Store
+from toolkit.chart import repository
+from toolkit.chart.charts import Charts
+from toolkit.chart.repository import Validators
+from toolkit.errors import TransientError
+from toolkit.remote.http import Endpoint, Http
+
+
+def static(obj: HelmRepository) -> bool:
+    """Tell whether the object is only looked up: a registry has nothing to fetch beforehand."""
+    return obj.spec.type == "oci"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Index:
+    """An index that was fetched and read; ``size`` is that of its YAML, in bytes."""
+
+    path: Path
+    size: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HelmRepositoryUpstream(Upstream):
+    """The digest of the index, and the index itself unless the server said that it is the same."""
+
+    endpoint: Endpoint = field(repr=False)
+    index: Index | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HelmRepositorySource:
+    """``Source`` for HelmRepository with an index."""
+
+    kind: Kind[HelmRepository]
+    http: Http
+    charts: Charts
+    access: ChartAccess
+    store: Store
+    remembered: "OrderedDict[tuple[str, str], _Remembered]" = field(default_factory=OrderedDict)
+
+    async def resolve(self, obj: HelmRepository, scratch: Scratch) -> HelmRepositoryUpstream:
+        """Fetch the index, unless the server says that the stored one is the newest."""
+        endpoint = await self.access.http(obj)
+        known = self._known(obj)
+        index, revision = await self._look(
+            obj, endpoint, await scratch.directory(), known.validators if known else None
+        )
+        if index is None and known is not None:
+            revision = known.revision
+        return HelmRepositoryUpstream(revision=revision, endpoint=endpoint, index=index)
+
+    async def fetch(
+        self, obj: HelmRepository, upstream: HelmRepositoryUpstream, into: Path
+    ) -> Fetched:
+        """Offer the index. It is fetched only if the stored one was lost after it was resolved."""
+        index = upstream.index
+        if index is None:
+            index, revision = await self._look(obj, upstream.endpoint, into, None)
+            if index is None or revision != upstream.revision:
+                raise TransientError("the index changed while it was fetched")
+        filename = f"index-{upstream.revision.removeprefix('sha256:')}.yaml"
+        owner = Owner(kind=self.kind.kind, namespace=obj.metadata.namespace, name=obj.metadata.name)
+        return Fetched(
+            filename=filename,
+            summary=f"stored fetched index of size {human_size(index.size)} from '{obj.spec.url}'",
+            content=File(path=index.path),
+            status={"url": self.store.url(f"{owner.path}/{layout.latest(filename)}")},
+        )
+
+    def message(self, obj: HelmRepository, artifact: Artifact) -> str:  # noqa: ARG002  # Source's
+        """Return the Ready message for a stored index."""
+        return f"stored artifact: revision '{artifact.revision}'"
+
+    def reason(self, artifact: Artifact) -> str:  # noqa: ARG002  # one for all
+        """Return the reason beside the message."""
+        return SUCCEEDED
+
+    async def _look(
+        self, obj: HelmRepository, endpoint: Endpoint, directory: Path, known: Validators | None
+    ) -> tuple[Index | None, str]:
+        """Return the index and its revision; nothing if it is as ``known``."""
+        written, read = directory / "index.yaml", directory / "index.json"
+        told = await repository.download_index(
+            self.http,
+            obj.spec.url,
+            endpoint,
+            written,
+            known=known,
+            timeout=obj.spec.timeout_seconds,
+        )
+        if told is None:
+            return None, ""
+        summary = await self.charts.normalize(written, read)
+        self._remember(obj, _Remembered(told, summary.digest))
+        size = (await asyncio.to_thread(written.stat)).st_size
+        return Index(path=read, size=size), summary.digest
+
+    def _known(self, obj: HelmRepository) -> "_Remembered | None":
+        """Return what the server said of the index that is stored, if it said something."""
+        known = self.remembered.get(_key(obj))
+        stored = obj.status.artifact
+        if known is None or stored is None or stored.revision != known.revision:
+            return None
+        return known if known.validators.headers else None
+
+    def _remember(self, obj: HelmRepository, what: "_Remembered") -> None:
+        self.remembered[_key(obj)] = what
+        self.remembered.move_to_end(_key(obj))
+        while len(self.remembered) > _REMEMBERED:
+            self.remembered.popitem(last=False)
+
+
+@dataclass(frozen=True, slots=True)
+class _Remembered:
+    """What the server told with an index, and the revision that the index has here."""
+
+    validators: Validators
+    revision: str
+
+
+_REMEMBERED: Final = 4096
+
+
+def _key(obj: HelmRepository) -> tuple[str, str]:
+    return f"{obj.metadata.namespace}/{obj.metadata.name}", obj.spec.url
+
+
+def human_size(size: float) -> str:
+    """Return a size in bytes as Flux prints it: four digits and a decimal unit, ``30.5kB``."""
+    units = ("B", "kB", "MB", "GB")
+    place = 0
+    while size >= 1000 and place < len(units) - 1:
+        size /= 1000
+        place += 1
+    return f"{size:.4g}{units[place]}"

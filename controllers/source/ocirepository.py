@@ -1,0 +1,302 @@
+"""OCIRepository: an artifact in a registry, resolved to a digest, verified at it, pulled by it.
+
+Nothing is pulled when a HEAD shows the digest that is already stored. A tag is looked at once in a
+pass: what is verified and what is pulled have the digest that it led to then.
+
+Of an index of several platforms the entry is taken that Flux takes: the first for linux/amd64 or
+for no platform. The signature is demanded of what the tag names, the index itself, and the digest
+of the index is the revision.
+"""
+
+import asyncio
+from collections.abc import Mapping
+from contextlib import AbstractAsyncContextManager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final
+
+import msgspec
+
+from controllers.source import signatures
+from controllers.source.registries import Access, Registries, in_time
+from controllers.source.signatures import Policy, Verify
+from controllers.source.source import SUCCEEDED, Fetched, File, Scratch, Tree, Upstream
+from crds.kind import Kind
+from crds.meta import Artifact, LocalObjectReference
+from crds.source_oci import OCIRepository
+from toolkit.artifact import archive, limits, threads
+from toolkit.artifact.ignore import Ignore
+from toolkit.errors import PenstockError, StalledError, TransientError
+from toolkit.kube.secrets import Secrets
+from toolkit.remote import oci, semver, tagfilter
+from toolkit.remote.oci import Descriptor, Manifest, Repository
+from toolkit.remote.ociregistry import Registry
+from toolkit.verify.cosignevidence import shown
+from toolkit.verify.signature import Proof
+from toolkit.verify.subject import Subject
+
+MAX_LAYER: Final = 1 << 30
+"""Bytes of a packed layer, as ``toolkit.artifact.fetch`` takes from a store."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OCIUpstream(Upstream):
+    """What the reference led to, and whose signature it needs."""
+
+    repository: Repository
+    descriptor: Descriptor
+    policy: Policy | None = field(default=None, repr=False)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OCIRepositorySource:
+    """``Source`` for OCIRepository."""
+
+    kind: Kind[OCIRepository]
+    registries: Registries
+    secrets: Secrets
+    verify: Verify
+
+    async def resolve(self, obj: OCIRepository, scratch: Scratch) -> OCIUpstream:  # noqa: ARG002  # nothing is downloaded
+        """Ask the registry which digest the reference means."""
+        repository = Repository.parse(obj.spec.url)
+        policy = None
+        if obj.spec.verify:
+            policy = await signatures.policy(self.secrets, obj.metadata.namespace, obj.spec.verify)
+        async with self._registry(obj, repository) as registry:
+            tag = await _reference(obj, registry, repository)
+            descriptor = await registry.resolve(repository, tag)
+        digest = descriptor.digest
+        return OCIUpstream(
+            revision=digest if oci.is_digest(tag) else f"{tag}@{digest}",
+            observed=_observed(obj),
+            trust=signatures.trust(policy, repository) if policy else "",
+            repository=repository,
+            descriptor=descriptor,
+            policy=policy,
+        )
+
+    async def fetch(self, obj: OCIRepository, upstream: OCIUpstream, into: Path) -> Fetched:
+        """Verify who signed the digest, then pull the layer that the spec selects."""
+        async with (
+            in_time(obj.spec.timeout_seconds, "the artifact"),
+            self._registry(obj, upstream.repository) as registry,
+        ):
+            proof = await self._proof(obj, registry, upstream)
+            manifest, found = await _manifest(registry, upstream)
+            content = await _pull(obj, registry, upstream.repository, manifest, into)
+        metadata = annotations(found)
+        return Fetched(
+            filename=f"{upstream.descriptor.digest}.tar.gz",
+            summary=_summary(obj, upstream, metadata),
+            content=content,
+            proof=proof,
+            metadata=metadata,
+        )
+
+    def message(self, obj: OCIRepository, artifact: Artifact) -> str:  # noqa: ARG002  # one wording for all
+        """Return the Ready message."""
+        return f"stored artifact for digest '{artifact.revision}'"
+
+    def reason(self, artifact: Artifact) -> str:  # noqa: ARG002  # one for all
+        """Return the reason beside the message."""
+        return SUCCEEDED
+
+    def _registry(
+        self, obj: OCIRepository, repository: Repository
+    ) -> AbstractAsyncContextManager[Registry]:
+        spec = obj.spec
+        access = Access(
+            namespace=obj.metadata.namespace,
+            provider=spec.provider,
+            secret=_name(spec.secret_ref),
+            service_account=spec.service_account_name,
+            cert_secret=_name(spec.cert_secret_ref),
+            proxy_secret=_name(spec.proxy_secret_ref),
+            insecure=spec.insecure,
+        )
+        return self.registries.open(access, repository, timeout=spec.timeout_seconds)
+
+    async def _proof(
+        self, obj: OCIRepository, registry: Registry, upstream: OCIUpstream
+    ) -> Proof | None:
+        if upstream.policy is None:
+            return None
+        subject = Subject(
+            store=registry, repository=upstream.repository, descriptor=upstream.descriptor
+        )
+        return await self.verify(subject, upstream.policy, scope=obj.metadata.namespace)
+
+
+REASON: Final = "OCIArtifactLayerOperationFailed"
+_OWN: Final = "penstock.dev"
+_MAX_ANNOTATIONS: Final = 64
+_MAX_ANNOTATION: Final = 4096
+_MAX_METADATA: Final = 16 << 10
+"""Characters of all annotations: every status that is watched holds them."""
+_SOURCE: Final = "org.opencontainers.image.source"
+_REVISION: Final = "org.opencontainers.image.revision"
+
+
+def annotations(given: Mapping[str, str]) -> dict[str, str]:
+    """Return what of a manifest's annotations becomes metadata of the artifact.
+
+    What is ours says who signed, and no stranger may say that; the rest is bounded, because it is
+    kept in the object's status.
+    """
+    kept: dict[str, str] = {}
+    left = _MAX_METADATA
+    # The shortest first, so that a long one pushes out nothing but longer ones.
+    for key, value in sorted(given.items(), key=lambda item: (len(item[0] + item[1]), item[0])):
+        size = len(key) + len(value)
+        domain = key.partition("/")[0].lower()
+        if domain == _OWN or domain.endswith(f".{_OWN}") or size > min(left, _MAX_ANNOTATION):
+            continue
+        if len(kept) < _MAX_ANNOTATIONS:
+            kept[key] = value
+            left -= size
+    return dict(sorted(kept.items()))
+
+
+async def _reference(obj: OCIRepository, registry: Registry, repository: Repository) -> str:
+    """Return the tag or digest that ``spec.ref`` means: digest before semver before tag."""
+    ref = obj.spec.ref
+    if ref is None:
+        return "latest"
+    if ref.digest:
+        if not oci.is_digest(ref.digest):
+            raise StalledError(
+                "spec.ref.digest is not a digest: write it as 'sha256:<hex>'", reason="URLInvalid"
+            )
+        return ref.digest
+    if not ref.semver:
+        tag = ref.tag or "latest"
+        if not oci.is_tag(tag):
+            raise StalledError("spec.ref.tag cannot be a tag", reason="URLInvalid")
+        return tag
+    within, pattern = _range(ref.semver), _pattern(ref.semver_filter)
+    tags = await registry.tags(repository)
+    found = await asyncio.to_thread(
+        lambda: semver.highest((tag for tag in tags if pattern.search(tag)), within)
+    )
+    if found is None:
+        filtered = f" and spec.ref.semverFilter '{ref.semver_filter}'" if ref.semver_filter else ""
+        raise TransientError(
+            f"no tag of '{repository}' matches spec.ref.semver '{ref.semver}'{filtered}",
+            reason="ReadOperationFailed",
+        )
+    return found
+
+
+def _range(text: str) -> semver.Range:
+    try:
+        return semver.Range.parse(text)
+    except ValueError as exc:
+        raise StalledError(f"spec.ref.semver: {exc}", reason="ReadOperationFailed") from exc
+
+
+def _pattern(text: str) -> Any:
+    try:
+        return tagfilter.compiled(text)
+    except ValueError as exc:
+        raise StalledError(f"spec.ref.semverFilter is {exc}", reason="ReadOperationFailed") from exc
+
+
+async def _manifest(registry: Registry, upstream: OCIUpstream) -> tuple[Manifest, dict[str, str]]:
+    """Return the manifest with the layers, and the annotations of all that led to it."""
+    manifest = await registry.manifest(upstream.repository, upstream.descriptor.digest)
+    if not manifest.is_index:
+        return manifest, dict(manifest.annotations)
+    entry = next((one for one in manifest.manifests if _fits(one)), None)
+    if entry is None:
+        raise TransientError(
+            f"the index {upstream.descriptor.digest} of '{upstream.repository}' has no manifest "
+            "for linux/amd64 or for no platform",
+            reason=REASON,
+        )
+    inner = await registry.manifest(upstream.repository, entry.digest)
+    if inner.is_index:
+        raise TransientError(
+            f"the index {upstream.descriptor.digest} of '{upstream.repository}' holds another one",
+            reason=REASON,
+        )
+    return inner, {**manifest.annotations, **inner.annotations}
+
+
+def _fits(entry: Descriptor) -> bool:
+    platform = entry.platform
+    return platform is None or (platform.os, platform.architecture) == ("linux", "amd64")
+
+
+async def _pull(
+    obj: OCIRepository,
+    registry: Registry,
+    repository: Repository,
+    manifest: Manifest,
+    into: Path,
+) -> Tree | File:
+    """Fetch the layer, and unpack it unless it is to be kept as it is."""
+    ignore = Ignore.from_rules(obj.spec.ignore or None)
+    layer, selector = _layer(obj, manifest, repository), obj.spec.layer_selector
+    if selector and selector.operation == "copy":
+        await registry.blob(repository, layer, into / "layer", limit=MAX_LAYER)
+        return File(path=into / "layer")
+    packed = into.with_name(f"{into.name}.layer")
+    try:
+        await registry.blob(repository, layer, packed, limit=MAX_LAYER)
+        await threads.run(
+            lambda checkpoint: archive.unpack(packed, into, limits.DEFAULT, checkpoint=checkpoint)
+        )
+    except PenstockError as exc:
+        if exc.reason != archive.REASON:
+            raise
+        raise TransientError(
+            f"cannot unpack the layer {layer.digest} of '{repository}': {exc}", reason=REASON
+        ) from exc
+    except OSError as exc:
+        raise TransientError(
+            f"cannot keep the layer {layer.digest} of '{repository}': {exc.strerror}",
+            reason=REASON,
+        ) from exc
+    finally:
+        await asyncio.shield(asyncio.to_thread(packed.unlink, missing_ok=True))
+    return Tree(ignore=ignore)
+
+
+def _layer(obj: OCIRepository, manifest: Manifest, repository: Repository) -> Descriptor:
+    """Return the layer that the spec selects: the first, or the first of a media type."""
+    wanted = obj.spec.layer_selector.media_type if obj.spec.layer_selector else ""
+    found = next((one for one in manifest.layers if wanted in ("", one.media_type)), None)
+    if found is None:
+        having = ", ".join(
+            sorted({f"'{ascii(one.media_type[:100])[1:-1]}'" for one in manifest.layers})[:10]
+        )
+        what = f"layer of the type '{wanted}'" if wanted else "layer"
+        raise TransientError(
+            f"the artifact {manifest.descriptor.digest} of '{repository}' has no {what}"
+            + (f", but {having}" if having else ""),
+            reason=REASON,
+        )
+    return found
+
+
+def _observed(obj: OCIRepository) -> dict[str, object]:
+    """Return the inputs beside the revision that shape the artifact, as status fields."""
+    selector = obj.spec.layer_selector
+    return {
+        "observedIgnore": obj.spec.ignore or None,
+        "observedLayerSelector": (msgspec.to_builtins(selector) or None) if selector else None,
+    }
+
+
+def _summary(obj: OCIRepository, upstream: OCIUpstream, metadata: Mapping[str, str]) -> str:
+    """Return the event's text, with where the artifact was made of if it says so."""
+    text = f"stored artifact with revision '{upstream.revision}' from '{obj.spec.url}'"
+    source, revision = metadata.get(_SOURCE), metadata.get(_REVISION)
+    if source and revision:
+        text += f", origin source '{shown(source)}', origin revision '{shown(revision)}'"
+    return text
+
+
+def _name(reference: LocalObjectReference | None) -> str:
+    return reference.name if reference else ""

@@ -1,0 +1,82 @@
+"""What the source reconcilers share, made from the flags and closed with the process."""
+
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import Final
+
+from controllers import services
+from controllers.outside import Outside
+from controllers.source.accounts import Accounts
+from controllers.source.registries import Registries
+from controllers.source.source import SourceObject
+from controllers.source.sources import Services
+from toolkit.artifact.store import Store
+from toolkit.chart import charts
+from toolkit.chart.charts import Charts
+from toolkit.kube.manager import Manager
+from toolkit.kube.options import Options
+from toolkit.kube.secrets import Secrets
+from toolkit.native import calls, cores
+from toolkit.native.pool import WorkerPool
+from toolkit.objects import ObjectKey
+from toolkit.remote.git import GitClient
+from toolkit.remote.github import GitHubTokens
+from toolkit.remote.ocitokens import Tokens
+from toolkit.verify.notationrevocation import Responders
+from toolkit.verify.publicroot import PublicRoot
+from toolkit.verify.verifications import Means, Verifications
+
+_GIT_MEMORY: Final = 256 << 20
+"""As ``toolkit.remote.gitworker`` wants it, which to import would load a Git library here."""
+
+
+def start(  # noqa: PLR0913 - the parts that the caller has
+    manager: Manager,
+    options: Options,
+    *,
+    outside: Outside,
+    store: Store,
+    scratch: Path,
+    passes: int,
+    lookup: Callable[[str, ObjectKey], SourceObject | None],
+    listing: Callable[[str, str], Iterable[SourceObject]],
+) -> Services:
+    """Return the services; ``passes`` of each kind run at once."""
+    git = WorkerPool("toolkit.remote.gitworker", size=passes, memory_limit=_GIT_MEMORY)
+    # HelmRepositories and HelmCharts have so many passes each.
+    charting = charts.start(size=2 * passes)
+    engine = calls.start(size=cores.available())
+    for pool in (git, charting, engine):
+        manager.add_service(services.closing(pool.close))
+    means = Means(
+        public_root=PublicRoot(cache=scratch / "sigstore"),
+        pool=engine,
+        revocations=Responders(
+            outside.http, allow_private=options.allow_private_revocation_servers
+        ),
+    )
+    secrets = Secrets(manager.client)
+    accounts = Accounts(client=manager.client, tokens=outside.tokens)
+    return Services(
+        plain_http=options.insecure_allow_http,
+        secrets=secrets,
+        accounts=accounts,
+        cloud=outside.cloud,
+        store=store,
+        lookup=lookup,
+        listing=listing,
+        http=outside.http,
+        registries=Registries(
+            http=outside.http,
+            tokens=Tokens(),
+            secrets=secrets,
+            pull_secrets=accounts.pull_secrets,
+            identity=accounts.identity,
+            cloud=outside.cloud,
+            plain_http=options.insecure_allow_http,
+        ),
+        verifications=Verifications(means),
+        git=GitClient(git),
+        github=GitHubTokens(),
+        charts=Charts(charting),
+    )

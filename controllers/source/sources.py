@@ -1,0 +1,149 @@
+"""The kinds of sources: adding one is a module and a row here."""
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Any, Final
+
+from controllers.source import charts, helmchart, helmrepository, includes
+from controllers.source.accounts import Accounts
+from controllers.source.bucket import BucketSource
+from controllers.source.bucketplace import Places
+from controllers.source.chartaccess import ChartAccess
+from controllers.source.chartdependencies import Dependencies
+from controllers.source.gitaccess import GitAccess
+from controllers.source.gitrepository import GitRepositorySource
+from controllers.source.helmchart import HelmChartSource
+from controllers.source.helmrepository import HelmRepositorySource
+from controllers.source.ocirepository import OCIRepositorySource
+from controllers.source.registries import Registries
+from controllers.source.source import Source, SourceObject
+from crds import BUCKET, GIT_REPOSITORY, HELM_CHART, HELM_REPOSITORY, OCI_REPOSITORY
+from crds.kind import Kind
+from toolkit.artifact.store import Store
+from toolkit.chart.charts import Charts
+from toolkit.kube.secrets import Secrets
+from toolkit.objects import ObjectKey
+from toolkit.remote.cloud.cloud import Cloud
+from toolkit.remote.git import GitClient
+from toolkit.remote.github import GitHubTokens
+from toolkit.remote.http import Http
+from toolkit.verify.verifications import Verifications
+
+Parents = Iterable[tuple[str, str]]
+"""Kind and name of sources in the same namespace whose artifacts another one is made from."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Services:
+    """What sources are made of; one set serves all kinds.
+
+    ``plain_http`` is whether any server without TLS is asked (``--insecure-allow-http``).
+    """
+
+    plain_http: bool
+    secrets: Secrets
+    accounts: Accounts
+    cloud: Cloud
+    store: Store
+    lookup: Callable[[str, ObjectKey], SourceObject | None]
+    listing: Callable[[str, str], Iterable[SourceObject]]
+    http: Http
+    registries: Registries
+    verifications: Verifications
+    git: GitClient
+    github: GitHubTokens
+    charts: Charts
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Row:
+    """One kind. ``static`` tells which of its objects are only looked up, never reconciled."""
+
+    kind: Kind[Any]
+    make: Callable[[Services], Source[Any, Any]]
+    parents: Callable[[Any], Parents] = lambda _: ()
+    static: Callable[[Any], bool] = lambda _: False
+
+
+def _git(services: Services) -> GitRepositorySource:
+    access = GitAccess(
+        secrets=services.secrets,
+        github=services.github,
+        cloud=services.cloud,
+        identity=services.accounts.identity,
+        plain_http=services.plain_http,
+    )
+    return GitRepositorySource(
+        kind=GIT_REPOSITORY,
+        git=services.git,
+        access=access,
+        secrets=services.secrets,
+        store=services.store,
+        lookup=services.lookup,
+    )
+
+
+def _oci(services: Services) -> OCIRepositorySource:
+    return OCIRepositorySource(
+        kind=OCI_REPOSITORY,
+        registries=services.registries,
+        secrets=services.secrets,
+        verify=services.verifications.verify,
+    )
+
+
+def _bucket(services: Services) -> BucketSource:
+    places = Places(
+        secrets=services.secrets,
+        cloud=services.cloud,
+        accounts=services.accounts,
+        plain_http=services.plain_http,
+    )
+    return BucketSource(kind=BUCKET, places=places)
+
+
+def _helm_repository(services: Services) -> HelmRepositorySource:
+    return HelmRepositorySource(
+        kind=HELM_REPOSITORY,
+        http=services.http,
+        charts=services.charts,
+        access=_chart_access(services),
+        store=services.store,
+    )
+
+
+def _helm_chart(services: Services) -> HelmChartSource:
+    shared = charts.Services(
+        http=services.http,
+        charts=services.charts,
+        store=services.store,
+        access=_chart_access(services),
+    )
+    return HelmChartSource(
+        kind=HELM_CHART,
+        services=shared,
+        dependencies=Dependencies(services=shared, listing=services.listing),
+        secrets=services.secrets,
+        verify=services.verifications.verify,
+        lookup=services.lookup,
+    )
+
+
+def _chart_access(services: Services) -> ChartAccess:
+    return ChartAccess(
+        secrets=services.secrets, registries=services.registries, plain_http=services.plain_http
+    )
+
+
+SOURCES: Final = (
+    # A reference of a Git repository.
+    Row(kind=GIT_REPOSITORY, make=_git, parents=includes.parents),
+    # An artifact in a registry.
+    Row(kind=OCI_REPOSITORY, make=_oci),
+    # The objects of a bucket.
+    Row(kind=BUCKET, make=_bucket),
+    # The index of a chart repository.
+    Row(kind=HELM_REPOSITORY, make=_helm_repository, static=helmrepository.static),
+    # One chart, out of any of these but a registry's own artifacts.
+    Row(kind=HELM_CHART, make=_helm_chart, parents=helmchart.parents),
+)

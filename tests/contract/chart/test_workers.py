@@ -1,0 +1,91 @@
+"""The worker processes: hostile input costs a worker, never the process that asks."""
+
+import json
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from tests.fakes.charts import chart, entry, write
+from toolkit.chart import charts
+from toolkit.chart.charts import Charts, PackageRequest
+from toolkit.chart.errors import ChartReferenceError, IndexationError, ValuesFilesError
+from toolkit.native.pool import WorkerPool
+
+
+@pytest.fixture
+async def pool() -> AsyncIterator[WorkerPool]:
+    running = charts.start(size=1)
+    yield running
+    await running.close()
+
+
+async def test_index_is_read_and_looked_into_by_a_worker(pool: WorkerPool, tmp_path: Path) -> None:
+    reader = Charts(pool)
+    entries = {"app": [entry("app", "1.0.0"), entry("app", "1.1.0")]}
+    (tmp_path / "raw").write_text(json.dumps({"apiVersion": "v1", "entries": entries}))
+
+    summary = await reader.normalize(tmp_path / "raw", tmp_path / "index")
+    found = await reader.find(tmp_path / "index", summary.digest, "app", "1.0.x")
+
+    assert (summary.charts, summary.versions) == (1, 2)
+    assert found.version == "1.0.0"
+    assert reader.known(summary.digest, "app", "1.0.x") == found
+
+
+async def test_errors_keep_their_kind_on_the_way(pool: WorkerPool, tmp_path: Path) -> None:
+    (tmp_path / "raw").write_text("nothing: here")
+
+    with pytest.raises(IndexationError, match="no apiVersion"):
+        await Charts(pool).normalize(tmp_path / "raw", tmp_path / "index")
+    with pytest.raises(ChartReferenceError, match="there is no chart at 'gone'"):
+        await Charts(pool).inspect(tmp_path, "gone")
+
+
+async def test_chart_is_packaged_by_a_worker(pool: WorkerPool, tmp_path: Path) -> None:
+    write(tmp_path / "root/app", chart())
+    request = PackageRequest(root=str(tmp_path / "root"), path="app", out=str(tmp_path / "out"))
+
+    inspected = await Charts(pool).inspect(tmp_path / "root", "app")
+    built = await Charts(pool).package(request)
+
+    assert (inspected.name, inspected.version) == (built.name, built.version)
+    assert (tmp_path / "out").stat().st_size > 0
+
+
+async def test_values_that_are_a_bomb_are_refused(pool: WorkerPool, tmp_path: Path) -> None:
+    lines = ["a0: &a0 [x,x,x,x,x,x,x,x,x,x]"]
+    lines += [f"a{n}: &a{n} [{','.join([f'*a{n - 1}'] * 10)}]" for n in range(1, 20)]
+    write(tmp_path / "app", chart() | {"bomb.yaml": "\n".join(lines)})
+
+    with pytest.raises(ValuesFilesError, match="nodes"):
+        await Charts(pool).package(
+            PackageRequest(
+                root=str(tmp_path),
+                path="app",
+                out=str(tmp_path / "out"),
+                values_files=("app/bomb.yaml",),
+            )
+        )
+
+
+async def test_worker_without_memory_is_a_failure_of_the_index(tmp_path: Path) -> None:
+    # A single scalar has to be held in memory, whatever it is part of.
+    with (tmp_path / "raw").open("wb") as file:
+        file.write(b"apiVersion: v1\nentries:\n  a:\n  - description: '")
+        file.write(b"x" * (48 << 20))
+        file.write(b"'\n")
+    small = WorkerPool(charts.MODULE, size=1, memory_limit=64 << 20)
+    try:
+        with pytest.raises(IndexationError, match="needed more memory than allowed"):
+            await Charts(small).normalize(tmp_path / "raw", tmp_path / "index")
+    finally:
+        await small.close()
+
+
+async def test_time_is_bounded(pool: WorkerPool, tmp_path: Path) -> None:
+    reader = Charts(pool, seconds=0.001)
+    (tmp_path / "raw").write_text("apiVersion: v1\n" + "a: {}\n" * 100)
+
+    with pytest.raises(IndexationError, match="did not end within"):
+        await reader.normalize(tmp_path / "raw", tmp_path / "index")
