@@ -7,6 +7,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 N ?= 200
+PART ?= kustomizations
 KEEP ?=
 PYTEST_ARGS ?=
 
@@ -34,8 +35,8 @@ conformance: dev engine ## Run the golden cases
 e2e: dev engine controlplane ## Run the whole product through the seeds' manifests and failures
 	@$(BIN)/python -m pytest tests/e2e $(PYTEST_ARGS)
 
-bench: dev engine controlplane ## Measure N Kustomizations (make bench N=200)
-	@$(BIN)/python -m bench --n $(N)
+bench: dev engine controlplane ## Measure N objects (make bench N=200 PART=sources)
+	@$(BIN)/python -m bench --part $(PART) --n $(N)
 
 up: dev engine controlplane ## Run Penstock on the embedded control plane until Ctrl-C
 	@$(BIN)/python -m cli up
@@ -47,14 +48,16 @@ check: dev ## Lint, types, import contracts, generated files
 	@$(BIN)/lint-imports
 	@$(BIN)/python -m crds check
 	@$(BIN)/python -m controllers.rbac check
+	@$(BIN)/python -m webhooks check
 	@$(BIN)/python -m cli.reference check
 	@go="$$($(BIN)/python -m controlplane.gotool)"; cd engine; \
-	  test -z "$$("$$(dirname "$$go")/gofmt" -l .)" || { echo 'gofmt: engine/ is not formatted' >&2; exit 1; }; \
+	  test -z "$$("$$(dirname "$$go")/gofmt" -l . ../tests/tools)" || { echo "gofmt: Go files are not formatted" >&2; exit 1; }; \
 	  GOTOOLCHAIN=local "$$go" vet ./...
 
 generate: dev ## Rewrite every generated file
 	@$(BIN)/python -m crds generate
 	@$(BIN)/python -m controllers.rbac generate
+	@$(BIN)/python -m webhooks generate
 	@$(BIN)/python -m cli.reference generate
 
 dev: $(VENV)/.locked ## Make the virtual environment from the lock

@@ -15,22 +15,22 @@ from typing import Any
 
 import click
 
-from bench import measure, phases, processes, report, target
+from bench import measure, parts, processes, report, target, work
 from cli import age, errors, progress
-from cli.demo import gitserver, repository
 from cli.stack import up
 from toolkit.errors import PenstockError
 from toolkit.kube import client, config
 
-NAMES = tuple(phase.__name__ for phase in phases.PHASES)
-
 
 @click.command("bench", context_settings={"show_default": True})
-@click.option("--n", "count", default=200, help="Kustomizations.")
+@click.option(
+    "--part", type=click.Choice(tuple(parts.PARTS)), default="kustomizations", help="What of."
+)
+@click.option("--n", "count", default=200, help="Objects of each kind.")
 @click.option("--heals", default=50, help="Objects to edit by hand.")
 @click.option("--interval", type=age.DURATION, default="30s", help="Of the interval no-op.")
 @click.option("--kustomize", is_flag=True, help="Give each directory a kustomization.yaml.")
-@click.option("--only", multiple=True, type=click.Choice(NAMES), help="Phases after `create`.")
+@click.option("--only", multiple=True, metavar="PHASE", help="Phases after `create`.")
 @click.option("--label", multiple=True, metavar="KEY=VALUE", help="Label of the objects created.")
 @click.option("--patience", type=age.DURATION, default="15m", help="For one phase.")
 @click.option("--kubeconfig", type=click.Path(path_type=Path), help="Measure this cluster.")
@@ -39,7 +39,7 @@ NAMES = tuple(phase.__name__ for phase in phases.PHASES)
 @click.option("--metrics", multiple=True, metavar="URL", help="Metrics of a controller.")
 @click.option("-o", "--output", type=click.Choice(("table", "json")), default="table")
 def main(**arguments: Any) -> None:
-    """Measure N Kustomizations of four objects each through their whole life."""
+    """Measure N objects of a kind through their whole life."""
     try:
         with errors.ungrouped():
             interrupted = asyncio.run(up.interruptible(_run(**arguments)))
@@ -50,7 +50,7 @@ def main(**arguments: Any) -> None:
 
 
 async def _run(
-    *, kubeconfig: Path | None, only: tuple[str, ...], output: str, **settings: Any
+    *, kubeconfig: Path | None, part: str, only: tuple[str, ...], output: str, **settings: Any
 ) -> None:
     watched = measure.Watched(
         controllers=settings.pop("pid"),
@@ -58,38 +58,36 @@ async def _run(
         metrics=settings.pop("metrics"),
     )
     labels = dict(pair.split("=", 1) for pair in settings.pop("label"))
-    plan = phases.Plan(labels=labels, **settings)
-    chosen = [p for p in phases.PHASES if not only or p.__name__ in ("create", *only)]
+    plan = work.Plan(labels=labels, **settings)
+    chosen = parts.PARTS[part]
     done: list[measure.Phase] = []
     try:
-        async with _bench(kubeconfig, watched, plan) as bench:
-            for phase in chosen:
+        async with _bench(kubeconfig, watched, plan, chosen) as bench:
+            for phase in chosen.phases(only):
                 progress.action(phase.__name__)
-                done.append(await phase(bench))
+                measured = await phase(bench)
+                done += [measured] if isinstance(measured, measure.Phase) else measured
     finally:
+        title = chosen.title.format(count=plan.count)
         if output == "json":
             click.echo(json.dumps(report.document(done, count=plan.count), indent=2))
         else:
-            click.echo(report.render(done, count=plan.count), nl=False)
+            click.echo(report.render(done, title=title), nl=False)
 
 
 @asynccontextmanager
 async def _bench(
-    kubeconfig: Path | None, watched: measure.Watched, plan: phases.Plan
-) -> AsyncIterator[phases.Bench]:
+    kubeconfig: Path | None, watched: measure.Watched, plan: work.Plan, part: parts.Part
+) -> AsyncIterator[Any]:
     with tempfile.TemporaryDirectory(prefix="penstock-bench-") as scratch:
         root = Path(scratch)
-        repo = await repository.Repository.create(root, "bench")
         async with (
-            gitserver.serve(root / "served") as server,
             target.running(kubeconfig, watched, root) as (cluster, chosen),
             client.Client.open(config.from_environment(str(cluster))) as api,
             processes.Peak.watch(chosen.controllers) as peak,
+            part.prepared(api, plan, measure.Meter(api, chosen, peak), root) as bench,
         ):
-            meter = measure.Meter(api, chosen, peak)
-            url = server.url("bench.git")
-            async with phases.prepared(api, plan, meter, repo, url) as bench:
-                yield bench
+            yield bench
 
 
 if __name__ == "__main__":

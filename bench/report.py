@@ -28,11 +28,10 @@ def quantile(values: Sequence[float], share: float) -> float:
     return ordered[max(0, math.ceil(share * len(ordered)) - 1)] if ordered else math.nan
 
 
-def render(phases: Sequence[Phase], *, count: int) -> str:
+def render(phases: Sequence[Phase], *, title: str) -> str:
     """Return the table; ``REQ EACH`` is per object, of the controllers where that is known."""
     rows = [_row(phase) for phase in phases]
-    title = f"{count} Kustomizations of 4 objects, wait: true\n\n"
-    return title + table.render(COLUMNS, rows, show_header=True)
+    return f"{title}\n\n" + table.render(COLUMNS, rows, show_header=True)
 
 
 def document(phases: Sequence[Phase], *, count: int) -> dict[str, Any]:

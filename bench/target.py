@@ -23,7 +23,7 @@ async def running(
     if kubeconfig is not None:
         yield kubeconfig, watched
         return
-    options = stack.Options(report=progress.waiting)
+    options = stack.Options(components=stack.EVERYTHING, report=progress.waiting)
     async with (
         cluster.embedded(
             f"bench-{root.name.rpartition('-')[2].replace('_', '0').lower()}",

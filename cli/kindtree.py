@@ -11,10 +11,12 @@ from typing import Any, Final
 import click
 
 from cli import errors, status
-from crds import KINDS
+from crds import KINDS as ALL
 from crds.kind import Kind
 
 AnyKind = Kind[Any]
+KINDS: Final = tuple(kind for kind in ALL if "fluxcd" in kind.categories)
+"""The kinds that are reconciled: policies have no status to show and nothing to suspend."""
 APPLIERS: Final = "fluxcd-appliers"
 """Category of the kinds that keep an inventory."""
 

@@ -77,9 +77,12 @@ def shorten(text: str) -> str:
 
 
 def observed(obj: Json) -> bool:
-    """Tell whether the controller has seen the present generation."""
-    seen = dig(obj, "status", "observedGeneration", default=-1)
-    return bool(seen == dig(obj, "metadata", "generation", default=0))
+    """Tell whether the controller has seen the present generation.
+
+    Kinds that nobody reconciles, such as ExternalArtifact, do not say; all others begin with -1.
+    """
+    seen = dig(obj, "status", "observedGeneration", default=None)
+    return seen is None or bool(seen == dig(obj, "metadata", "generation", default=0))
 
 
 def settled(obj: Json, *, requested: str = "") -> bool:

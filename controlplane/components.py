@@ -25,8 +25,13 @@ class Component:
     flags: tuple[str, ...]
 
     def arguments(self, *, port: int, extra: tuple[str, ...] = ()) -> tuple[str, ...]:
-        """Return the flags of one start; ``extra`` come last, so they win."""
-        return (*(flag.replace("{port}", str(port)) for flag in self.flags), *extra)
+        """Return the flags of one start; ``extra`` take the place of those of the same name.
+
+        It is not enough that they come last: some flags, the issuer of tokens for one, make lists.
+        """
+        given = {flag.partition("=")[0] for flag in extra}
+        usual = (flag for flag in self.flags if flag.partition("=")[0] not in given)
+        return (*(flag.replace("{port}", str(port)) for flag in usual), *extra)
 
 
 COMPONENTS: Final = (

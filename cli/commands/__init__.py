@@ -2,7 +2,20 @@
 
 from typing import Final
 
-from cli.commands import build, events, get, logs, reconcile, suspend, trace, tree, up
+from cli.commands import (
+    apply,
+    build,
+    events,
+    get,
+    logs,
+    reconcile,
+    seal,
+    secrets,
+    suspend,
+    trace,
+    tree,
+    up,
+)
 
 COMMANDS: Final = (
     # what is there
@@ -14,6 +27,10 @@ COMMANDS: Final = (
     # what would be there
     build.build,
     build.diff,
+    # encrypted Secrets, without a Kustomization
+    seal.seal,
+    apply.apply,
+    secrets.secrets,
     # what to do now
     reconcile.reconcile,
     suspend.suspend,

@@ -9,7 +9,6 @@ from typing import Any, Final
 import click
 
 from cli import errors, kindtree, output, progress, selectors, session, status, table, watching
-from crds import KINDS
 from toolkit.kube import errors as kube_errors
 from toolkit.objects import GroupVersionKind, Json, key_of
 
@@ -192,6 +191,10 @@ def _of_kind(kind: kindtree.AnyKind, word: str) -> click.Command:
 
 _sources = kindtree.attach(get, _of_kind, plural=True)
 _sources.add_command(
-    _command([k for k in KINDS if status.is_source(k)], "all", "Show the sources of every kind.")
+    _command(
+        [kind for kind in kindtree.KINDS if status.is_source(kind)],
+        "all",
+        "Show the sources of every kind.",
+    )
 )
-get.add_command(_command(KINDS, "all", "Show the objects of every kind."))
+get.add_command(_command(kindtree.KINDS, "all", "Show the objects of every kind."))

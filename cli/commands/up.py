@@ -37,6 +37,12 @@ _STATE = click.option(
     metavar="COMPONENT=--FLAG=VALUE",
     help="Extra flag of a component, such as kustomize=--concurrent=20.",
 )
+@click.option(
+    "--gate/--no-gate",
+    default=None,
+    help="Run the admission webhooks too. Without --kubeconfig they do; with one, its API server "
+    "must reach the loopback address of this machine.",
+)
 @click.option("--detach", is_flag=True, help="Return once it runs; `penstock down` stops it.")
 @_STATE
 def up(  # noqa: PLR0913 -- one parameter per option
@@ -48,10 +54,12 @@ def up(  # noqa: PLR0913 -- one parameter per option
     replicas: int,
     name: str,
     flags: tuple[str, ...],
+    gate: bool | None,
     detach: bool,
 ) -> None:
     """Run Penstock here, each component as a process under a service account of its own."""
     home = directory or state.default_directory()
+    gate = kubeconfig is None if gate is None else gate
     settings = running.Settings(
         directory=home.absolute(),
         kubeconfig=kubeconfig.absolute() if kubeconfig else None,
@@ -60,6 +68,7 @@ def up(  # noqa: PLR0913 -- one parameter per option
         options=stack.Options(
             namespace=namespace,
             replicas=replicas,
+            components=stack.EVERYTHING if gate else stack.CONTROLLERS,
             flags=component_flags(flags),
             report=progress.waiting,
         ),
@@ -126,6 +135,7 @@ def command_line(settings: running.Settings) -> list[str]:
     words += [f"--replicas={options.replicas}", f"--name={settings.name}"]
     words += [f"--kubeconfig={settings.kubeconfig}"] if settings.kubeconfig else []
     words += [f"--context={settings.context}"] if settings.context else []
+    words += ["--gate" if options.components == stack.EVERYTHING else "--no-gate"]
     return words + [
         f"--flag={name}={flag}" for name, flags in options.flags.items() for flag in flags
     ]

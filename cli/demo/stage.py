@@ -84,7 +84,7 @@ async def build(directory: Path, *, name: str) -> AsyncIterator[Stage]:
             plane = await exits.enter_async_context(
                 cluster.chosen(None, context="", name=name, report=said.append)
             )
-        options = stack.Options(report=said.append)
+        options = stack.Options(components=stack.EVERYTHING, report=said.append)
         with narration.step("Penstock: CRDs, RBAC, source and kustomize components ready"):
             penstock = await exits.enter_async_context(
                 stack.start(plane.kubeconfig, state=directory, options=options)

@@ -27,4 +27,8 @@ COMPONENTS: Final = (
     ),
     # Kustomization: builds, applies, waits, prunes
     Component(name="kustomize", module="controllers", service_account="kustomize-controller"),
+    # what may enter: validation, policies, decryption, conversion
+    Component(
+        name="webhooks", module="webhooks", service_account="webhook", asked_by_api_server=True
+    ),
 )

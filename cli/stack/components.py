@@ -17,16 +17,21 @@ class Ports:
     metrics: int
     health: int
     storage: int
+    webhook: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Component:
-    """One kind of process of the stack."""
+    """One kind of process of the stack.
+
+    What is ``asked_by_api_server`` can only run where that reaches this machine's loopback.
+    """
 
     name: str
     module: str
     service_account: str
     stores_artifacts: bool = False
+    asked_by_api_server: bool = False
 
     def command(
         self, *, ports: Ports, storage: Path, replicas: int, flags: Sequence[str]
@@ -46,6 +51,11 @@ class Component:
                 f"--storage-path={storage}",
                 f"--storage-addr=127.0.0.1:{ports.storage}",
                 f"--storage-adv-addr=127.0.0.1:{ports.storage}",
+            ]
+        if self.asked_by_api_server:
+            argv += [
+                f"--webhook-addr=127.0.0.1:{ports.webhook}",
+                f"--webhook-url=https://127.0.0.1:{ports.webhook}",
             ]
         return (*argv, *flags)
 

@@ -1,7 +1,7 @@
-"""The one step that needs an administrator: CRDs, namespace, service accounts, RBAC.
+"""The one step that needs an administrator: CRDs, namespace, service accounts, RBAC, policies.
 
 Everything is applied server-side, so it may run again over an older installation. What is applied
-is generated (``crds/yaml``, ``deploy/base/rbac``); here it is only read, put into the namespace
+is in ``crds/yaml`` and ``deploy/base``; here it is only read, put into the namespace
 that was asked for, and sent.
 """
 
@@ -14,6 +14,7 @@ import yaml
 
 from cli import errors, session, watching
 from toolkit.kube import client
+from toolkit.kube.errors import NotFoundError
 from toolkit.objects import GroupVersionKind, Json, ObjectRef, dig
 
 MANAGER: Final = "penstock"
@@ -23,8 +24,11 @@ KEEPER: Final = "penstock-tokens"
 ROOT: Final = Path(__file__).resolve().parents[2]
 CRDS: Final = ROOT / "crds" / "yaml"
 RBAC: Final = ROOT / "deploy" / "base" / "rbac"
+GATE: Final = ROOT / "deploy" / "base" / "webhooks" / "rbac.yaml"
+POLICY: Final = ROOT / "deploy" / "base" / "policy"
 ESTABLISHED_WITHIN: Final = 30.0
 _CRD: Final = GroupVersionKind("apiextensions.k8s.io", "v1", "CustomResourceDefinition")
+_NAMESPACE: Final = GroupVersionKind("", "v1", "Namespace")
 _PARALLEL: Final = 8
 
 
@@ -35,14 +39,27 @@ async def install(api: client.Client, *, namespace: str, accounts: Iterable[str]
         UsageError: the generated manifests are not there.
         DeadlineError: a CRD was not established in time.
     """
-    definitions, rbac = manifests(CRDS), manifests(RBAC)
+    definitions, rbac = manifests(CRDS), [*manifests(RBAC), *_documents(GATE)]
     rights = [in_namespace(obj, namespace) for obj in rbac]
+    fresh = not await _exists(api, namespace)
     with errors.ungrouped():
         await _apply_all(api, [*definitions, _namespace(namespace)])
         await _apply_all(api, [*rights, *_keeper(namespace, accounts)])
     await _established(api, [str(dig(crd, "metadata", "name")) for crd in definitions])
     api.mapper.invalidate()
+    if fresh:  # what somebody has deleted since stays deleted
+        policies = [in_namespace(obj, namespace) for obj in manifests(POLICY)]
+        with errors.ungrouped():
+            await _apply_all(api, policies)
     return f"{len(definitions)} kinds, namespace {namespace}, {len(rights)} RBAC objects"
+
+
+async def _exists(api: client.Client, namespace: str) -> bool:
+    try:
+        await api.get(_NAMESPACE, namespace)
+    except NotFoundError:
+        return False
+    return True
 
 
 def manifests(folder: Path) -> list[Json]:
@@ -50,8 +67,11 @@ def manifests(folder: Path) -> list[Json]:
     files = sorted(f for f in folder.glob("*.yaml") if f.name != "kustomization.yaml")
     if not files:
         raise errors.UsageError(f"no manifests in {folder}; make them with `make generate`")
-    documents = (doc for file in files for doc in yaml.safe_load_all(file.read_text()))
-    return [doc for doc in documents if doc]
+    return [doc for file in files for doc in _documents(file)]
+
+
+def _documents(file: Path) -> list[Json]:
+    return [doc for doc in yaml.safe_load_all(file.read_text()) if doc]
 
 
 def in_namespace(obj: Json, namespace: str) -> Json:

@@ -6,7 +6,7 @@ replica, each under its own service account. What a component is stands in ``cli
 ::
 
     start(kubeconfig, *, state, options=Options()) -> async context manager of a Stack
-    Options(namespace="penstock-system", replicas=1, components=("source", "kustomize"),
+    Options(namespace="penstock-system", replicas=1, components=CONTROLLERS or EVERYTHING,
             flags={component: [argument, ...]}, env={}, context="", report=print)
 
     stack.storage_address            host:port of the (first) artifact server
@@ -37,9 +37,16 @@ from cli import errors
 from cli.stack import COMPONENTS, install, kubeconfigs, processes, tokens
 from cli.stack.components import Component, Ports
 from toolkit.kube import client, config
+from webhooks import configuration, plugins
 
 READY_WITHIN: Final = 60.0
+CONTROLLERS: Final = tuple(c.name for c in COMPONENTS if not c.asked_by_api_server)
+"""What runs against any cluster."""
+EVERYTHING: Final = tuple(c.name for c in COMPONENTS)
+"""What runs beside an API server on this machine."""
 NAMESPACE: Final = "penstock-system"
+_LOOK: Final = 0.05
+_ANYWHERE: Final = configuration.Target(namespace=NAMESPACE)
 _KEEPER_LIFETIME: Final = 30 * 24 * 3600
 
 
@@ -52,7 +59,7 @@ class Options:
 
     namespace: str = NAMESPACE
     replicas: int = 1
-    components: tuple[str, ...] = tuple(c.name for c in COMPONENTS)
+    components: tuple[str, ...] = CONTROLLERS
     flags: Mapping[str, Sequence[str]] = field(default_factory=dict)
     env: Mapping[str, str] = field(default_factory=dict)
     context: str = ""
@@ -220,6 +227,31 @@ class Stack:
                 f"{processes.last_lines(log)}"
             )
 
+    async def wait_armed(self, component: str, *, within: float = READY_WITHIN) -> None:
+        """Return once the API server has been told to ask this component.
+
+        Raises:
+            DeadlineError: it was not within so many seconds; the message ends with its log.
+        """
+        wanted = [
+            f'penstock_admission_armed{{configuration="{obj["kind"]}"}} 1.0'
+            for obj in configuration.configurations(plugins.PLUGINS, _ANYWHERE)
+        ]
+        try:
+            async with asyncio.timeout(within):
+                while True:
+                    async with self._session.get(self.metrics(component)) as response:
+                        lines = (await response.text()).splitlines()
+                    if all(line in lines for line in wanted):
+                        return
+                    await asyncio.sleep(_LOOK)
+        except TimeoutError as exc:
+            log = self.log(component)
+            raise errors.DeadlineError(
+                f"{component} was not armed within {within:.0f}s; the end of {log}:\n"
+                f"{processes.last_lines(log)}"
+            ) from exc
+
     def launch(self, component: Component, number: int) -> None:
         """Start one replica, on its old ports if it ran before."""
         previous = self._running.get((component.name, number))
@@ -282,11 +314,16 @@ async def start(
 
 
 async def _launch_all(stack: Stack) -> None:
-    for number in range(stack.options.replicas):
-        for name in stack.options.components:
-            stack.launch(_component(name), number)
+    for name in stack.options.components:
+        component = _component(name)
+        # The API server is told one address on this machine.
+        replicas = 1 if component.asked_by_api_server else stack.options.replicas
+        for number in range(replicas):
+            stack.launch(component, number)
     for name in stack.options.components:
         await stack.wait_ready(name)
+        if _component(name).asked_by_api_server:
+            await stack.wait_armed(name)
         stack.options.report(f"{name} ready")
 
 
@@ -324,16 +361,16 @@ def _component(name: str) -> Component:
 
 
 def _free_ports() -> Ports:
-    """Let the kernel choose three ports, all held until each is known."""
-    sockets = [socket.socket() for _ in range(3)]
+    """Let the kernel choose the ports, all held until each is known."""
+    sockets = [socket.socket() for _ in range(4)]
     try:
         for one in sockets:
             one.bind(("127.0.0.1", 0))
-        metrics, health, storage = (one.getsockname()[1] for one in sockets)
+        metrics, health, storage, webhook = (one.getsockname()[1] for one in sockets)
     finally:
         for one in sockets:
             one.close()
-    return Ports(metrics=metrics, health=health, storage=storage)
+    return Ports(metrics=metrics, health=health, storage=storage, webhook=webhook)
 
 
 def forget(state: Path) -> None:

@@ -66,7 +66,8 @@ def home(
 ) -> Iterator[Path]:
     """Run ``penstock up --detach`` for the tests that only look."""
     state = tmp_path_factory.mktemp("up")
-    up = penstock(state, "up", "--detach", f"--kubeconfig={second_control_plane.kubeconfig}")
+    plane = f"--kubeconfig={second_control_plane.kubeconfig}"
+    up = penstock(state, "up", "--detach", "--gate", plane)
     assert up.returncode == 0, up.stderr
     assert f"export KUBECONFIG={second_control_plane.kubeconfig}" in up.stdout
     yield state

@@ -14,7 +14,7 @@ def test_quantile_is_the_value_of_nearest_rank(share: float, value: float) -> No
 
 
 def test_what_was_not_measured_is_a_dash() -> None:
-    row = report.render([Phase(name="create", count=2, wall=1.5)], count=2).splitlines()[-1]
+    row = report.render([Phase(name="create", count=2, wall=1.5)], title="N").splitlines()[-1]
 
     assert row.split() == ["create", "1.5", "s", "-", "-", "-", "-", "-", "0.0", "0"]
 

@@ -5,7 +5,7 @@ import pytest
 
 from cli import errors, kindtree
 from cli.commands import get
-from crds import KINDS
+from cli.kindtree import KINDS
 
 
 @pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.kind)

@@ -101,3 +101,13 @@ def test_every_kind_is_either_a_source_or_not() -> None:
 
     assert "GitRepository" in sources
     assert "Kustomization" not in sources
+
+
+def test_a_kind_that_nobody_reconciles_is_observed_as_it_is() -> None:
+    obj = {
+        "metadata": {"generation": 3},
+        "status": {"conditions": [{"type": "Ready", "status": "True"}]},
+    }
+
+    assert status.settled(obj)
+    assert not status.settled(obj | {"status": {**obj["status"], "observedGeneration": -1}})

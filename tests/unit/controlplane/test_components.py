@@ -7,12 +7,12 @@ import pytest
 from controlplane.components import COMPONENTS, Component
 
 
-def test_port_and_further_flags_are_put_in() -> None:
+def test_port_is_put_in_and_further_flags_replace_the_usual_ones() -> None:
     component = Component(name="x", flags=("--port={port}", "--v=1"))
 
     arguments = component.arguments(port=4711, extra=("--v=9",))
 
-    assert arguments == ("--port=4711", "--v=1", "--v=9")
+    assert arguments == ("--port=4711", "--v=9")
 
 
 @pytest.mark.parametrize("component", COMPONENTS, ids=lambda component: component.name)

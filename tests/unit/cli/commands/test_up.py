@@ -47,5 +47,6 @@ def test_detached_process_gets_all_that_was_asked_for(tmp_path: Path) -> None:
         "--name=two",
         "--kubeconfig=/kc",
         "--context=kind",
+        "--no-gate",
         "--flag=source=--log-level=debug",
     }

@@ -7,7 +7,7 @@ import pytest
 from cli.stack import COMPONENTS
 from cli.stack.components import Component, Ports
 
-PORTS = Ports(metrics=1001, health=1002, storage=1003)
+PORTS = Ports(metrics=1001, health=1002, storage=1003, webhook=1004)
 SOURCE = next(c for c in COMPONENTS if c.name == "source")
 KUSTOMIZE = next(c for c in COMPONENTS if c.name == "kustomize")
 
@@ -50,3 +50,15 @@ def test_process_sees_no_cluster_but_the_one_of_its_kubeconfig() -> None:
     assert env["KUBECONFIG"] == "/state/source.yaml"
     assert env["RUNTIME_NAMESPACE"] == "ns"
     assert env["PYTHONPATH"] == "/root:/mine"
+
+
+def test_only_what_the_api_server_asks_listens_for_it() -> None:
+    for component in COMPONENTS:
+        words = component.command(ports=PORTS, storage=Path("/s"), replicas=1, flags=())
+
+        told = [word for word in words if word.startswith("--webhook-")]
+        assert told == (
+            ["--webhook-addr=127.0.0.1:1004", "--webhook-url=https://127.0.0.1:1004"]
+            if component.asked_by_api_server
+            else []
+        )

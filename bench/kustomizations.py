@@ -1,38 +1,26 @@
 """The life of N Kustomizations, phase by phase; each measured, none knowing who reconciles."""
 
 import asyncio
-import contextlib
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from pathlib import Path
 from typing import Final
 
-from bench import load
+from bench import load, work
 from bench.collection import Collection
 from bench.measure import Meter, Phase
+from bench.work import Plan
 from cli import errors, status
+from cli.demo import gitserver
 from cli.demo.repository import Repository
-from toolkit.errors import PenstockError
 from toolkit.kube import client
 from toolkit.objects import Json, dig
 
-WRITERS: Final = 16
 HEAL_WITHIN: Final = 5.0
 SOURCE_WITHIN: Final = 120.0
 QUIET_BEFORE: Final = 3.0
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Plan:
-    """How much, how often, and how long to be patient; times in seconds."""
-
-    count: int
-    heals: int = 50
-    interval: float = 30.0
-    kustomize: bool = False
-    labels: Mapping[str, str] = field(default_factory=dict)
-    patience: float = 900.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,7 +31,6 @@ class Bench:
     plan: Plan
     meter: Meter
     repository: Repository
-    url: str
     kustomizations: Collection
     config_maps: Collection
     deployments: Collection
@@ -56,16 +43,14 @@ class Bench:
 
 @asynccontextmanager
 async def prepared(
-    api: client.Client, plan: Plan, meter: Meter, repository: Repository, url: str
+    api: client.Client, plan: Plan, meter: Meter, root: Path
 ) -> AsyncIterator[Bench]:
     """Make the namespace, the monorepo and the source, and wait until that is fetched."""
-    names = load.names(plan.count)
     await api.apply(load.namespace(), manager="bench")
-    files: dict[str, str] = {}
-    for name in names:
-        files |= load.files(name, message="first", kustomize=plan.kustomize)
-    await repository.commit("Add the apps", write=files)
     async with AsyncExitStack() as stack:
+        repository = await _monorepo(root, plan)
+        server = await stack.enter_async_context(gitserver.serve(root / "served"))
+        url = server.url("bench.git")
         sources, kustomizations, config_maps, deployments = [
             await stack.enter_async_context(Collection.watch(api, gvk, load.NAMESPACE))
             for gvk in (
@@ -76,13 +61,12 @@ async def prepared(
             )
         ]
         await api.apply(load.git_repository(url, plan.labels), manager="bench")
-        await sources.all([load.SOURCE], _ready, seconds=SOURCE_WITHIN, what="the source")
+        await sources.all([load.SOURCE], work.ready, seconds=SOURCE_WITHIN, what="the source")
         made = Bench(
             api=api,
             plan=plan,
             meter=meter,
             repository=repository,
-            url=url,
             kustomizations=kustomizations,
             config_maps=config_maps,
             deployments=deployments,
@@ -90,19 +74,30 @@ async def prepared(
         try:
             yield made
         finally:
-            await _clean_up(api)
+            await work.clean_up(
+                api, (load.GIT_REPOSITORY, load.SOURCE, load.NAMESPACE), namespace=load.NAMESPACE
+            )
+
+
+async def _monorepo(root: Path, plan: Plan) -> Repository:
+    repository = await Repository.create(root, "bench")
+    files: dict[str, str] = {}
+    for name in load.names(plan.count):
+        files |= load.files(name, message="first", kustomize=plan.kustomize)
+    await repository.commit("Add the apps", write=files)
+    return repository
 
 
 async def create(bench: Bench) -> Phase:
     """Create all; done when all are Ready, which with ``wait`` means that all objects are."""
     async with bench.meter.phase("create -> Ready", bench.plan.count) as phase:
         began = time.perf_counter()
-        await _parallel(
+        await work.parallel(
             bench.names,
             lambda name: bench.api.create(load.kustomization(name, bench.plan.labels)),
         )
-        reached = await _all(bench, _ready, "Kustomizations not Ready")
-        _time(phase, began, reached)
+        reached = await _all(bench, work.ready, "Kustomizations not Ready")
+        work.timed(phase, began, reached)
     return phase
 
 
@@ -113,9 +108,11 @@ async def requested(bench: Bench) -> Phase:
         began = time.perf_counter()
         await _annotate_all(bench, token)
         reached = await _all(
-            bench, lambda obj: _ready(obj) and _handled(obj) == token, "requests not handled"
+            bench,
+            lambda obj: work.ready(obj) and work.handled(obj) == token,
+            "requests not handled",
         )
-        _time(phase, began, reached)
+        work.timed(phase, began, reached)
     return phase
 
 
@@ -143,7 +140,7 @@ async def change(bench: Bench) -> Phase:
             load.GIT_REPOSITORY,
             load.SOURCE,
             load.NAMESPACE,
-            _request(f"bench-{time.time_ns()}"),
+            work.request(f"bench-{time.time_ns()}"),
             strategy="merge",
         )
         changed = await bench.config_maps.all(
@@ -154,10 +151,10 @@ async def change(bench: Bench) -> Phase:
         )
         reached = await _all(
             bench,
-            lambda obj: _ready(obj) and status.revision(obj or {}).endswith(commit),
+            lambda obj: work.ready(obj) and status.revision(obj or {}).endswith(commit),
             "the revision has not arrived",
         )
-        _time(phase, began, reached)
+        work.timed(phase, began, reached)
     phase.note = f"the object after {changed[name] - began:.2f}s"
     return phase
 
@@ -185,17 +182,17 @@ async def delete(bench: Bench) -> Phase:
     """Delete all; done when all Kustomizations and their objects are gone."""
     async with bench.meter.phase("delete all", bench.plan.count) as phase:
         began = time.perf_counter()
-        await _parallel(
+        await work.parallel(
             bench.names,
             lambda name: bench.api.delete(load.KUSTOMIZATION, name, load.NAMESPACE),
         )
-        reached = dict(await _all(bench, _gone, "Kustomizations not deleted"))
+        reached = dict(await _all(bench, work.gone, "Kustomizations not deleted"))
         for collection in (bench.config_maps, bench.deployments):
             late = await collection.all(
-                bench.names, _gone, seconds=bench.plan.patience, what="objects not pruned"
+                bench.names, work.gone, seconds=bench.plan.patience, what="objects not pruned"
             )
             reached |= {name: max(reached[name], moment) for name, moment in late.items()}
-        _time(phase, began, reached)
+        work.timed(phase, began, reached)
     return phase
 
 
@@ -207,16 +204,6 @@ PHASES: Final = (
     heal,  # somebody edits by hand
     delete,  # finalizers, pruning
 )
-
-
-async def _clean_up(api: client.Client) -> None:
-    """Leave a cluster that is not ours as it was; what still runs there ends in its own time."""
-    for gvk, name, namespace in (
-        (load.GIT_REPOSITORY, load.SOURCE, load.NAMESPACE),
-        (load.NAMESPACES, load.NAMESPACE, ""),
-    ):
-        with contextlib.suppress(PenstockError):
-            await api.delete(gvk, name, namespace)
 
 
 async def _all(
@@ -254,7 +241,7 @@ async def _healed(bench: Bench, name: str) -> float:
 
 async def _set_interval(bench: Bench, text: str) -> None:
     body: Json = {"spec": {"interval": text}}
-    await _parallel(
+    await work.parallel(
         bench.names,
         lambda name: bench.api.patch(
             load.KUSTOMIZATION, name, load.NAMESPACE, body, strategy="merge"
@@ -262,52 +249,18 @@ async def _set_interval(bench: Bench, text: str) -> None:
     )
     await _all(
         bench,
-        lambda obj: _ready(obj) and dig(obj or {}, "spec", "interval") == text,
+        lambda obj: work.ready(obj) and dig(obj or {}, "spec", "interval") == text,
         "the new interval was not observed",
     )
 
 
 async def _annotate_all(bench: Bench, token: str) -> None:
-    await _parallel(
+    await work.parallel(
         bench.names,
         lambda name: bench.api.patch(
-            load.KUSTOMIZATION, name, load.NAMESPACE, _request(token), strategy="merge"
+            load.KUSTOMIZATION, name, load.NAMESPACE, work.request(token), strategy="merge"
         ),
     )
-
-
-async def _parallel(names: Iterable[str], write: Callable[[str], Awaitable[object]]) -> None:
-    todo = iter(names)
-
-    async def writer() -> None:
-        for name in todo:
-            await write(name)
-
-    with errors.ungrouped():
-        async with asyncio.TaskGroup() as group:
-            for _ in range(WRITERS):
-                group.create_task(writer())
-
-
-def _time(phase: Phase, began: float, reached: Mapping[str, float]) -> None:
-    phase.wall = max(reached.values()) - began
-    phase.latencies = tuple(moment - began for moment in reached.values())
-
-
-def _request(token: str) -> Json:
-    return {"metadata": {"annotations": {status.REQUESTED_AT: token}}}
-
-
-def _ready(obj: Json | None) -> bool:
-    return obj is not None and status.settled(obj)
-
-
-def _gone(obj: Json | None) -> bool:
-    return obj is None
-
-
-def _handled(obj: Json | None) -> str:
-    return str(dig(obj or {}, "status", "lastHandledReconcileAt", default=""))
 
 
 def _message(obj: Json | None) -> str:

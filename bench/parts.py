@@ -1,0 +1,63 @@
+"""The parts of the bench, by the name that ``--part`` takes."""
+
+from collections.abc import Awaitable, Callable, Sequence
+from contextlib import AbstractAsyncContextManager
+from dataclasses import dataclass
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any, Final
+
+from bench import admission, kustomizations, sources
+from bench.measure import Meter, Phase
+from bench.work import Plan
+from toolkit.errors import PenstockError
+from toolkit.kube import client
+
+Step = Callable[[Any], Awaitable[Phase | Sequence[Phase]]]
+"""Measures one phase, or several of the same sort."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Part:
+    """What is prepared, and the phases that are measured with it, the first of them always."""
+
+    title: str
+    prepared: Callable[[client.Client, Plan, Meter, Path], AbstractAsyncContextManager[Any]]
+    steps: Sequence[Step]
+
+    def phases(self, only: Sequence[str]) -> list[Step]:
+        """Return the first phase and those that are named; all if none is.
+
+        Raises:
+            PenstockError: there is no phase of that name.
+        """
+        names = [step.__name__ for step in self.steps]
+        for name in only:
+            if name not in names:
+                raise PenstockError(f"no phase '{name}'; there are {', '.join(names)}")
+        chosen = {names[0], *(only or names)}
+        return [step for step in self.steps if step.__name__ in chosen]
+
+
+PARTS: Final = MappingProxyType(
+    {
+        # One monorepo, N Kustomizations of one directory each.
+        "kustomizations": Part(
+            title="{count} Kustomizations of 4 objects, wait: true",
+            prepared=kustomizations.prepared,
+            steps=kustomizations.PHASES,
+        ),
+        # A registry, N OCIRepositories and N HelmCharts.
+        "sources": Part(
+            title="{count} OCIRepositories and {count} HelmCharts",
+            prepared=sources.prepared,
+            steps=sources.PHASES,
+        ),
+        # N dry-runs a phase, 200 a second, of what each plugin is asked about.
+        "admission": Part(
+            title=f"{{count}} dry-runs a phase, {admission.PACE} a second",
+            prepared=admission.prepared,
+            steps=admission.PHASES,
+        ),
+    }
+)

@@ -1,0 +1,251 @@
+"""The life of N OCIRepositories and N HelmCharts against a registry on loopback, phase by phase."""
+
+import asyncio
+import json
+import time
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+import yaml
+
+from bench import load, work
+from bench.collection import Collection
+from bench.measure import Meter, Phase
+from bench.work import Plan
+from cli import status
+from tests.fakes import registry
+from tests.fakes.registry import FakeRegistry
+from toolkit.kube import client
+from toolkit.objects import GroupVersionKind, Json
+
+NAMESPACE: Final = "bench-sources"
+VERSION: Final = "1.0.0"
+CHARTS: Final = "charts"
+
+OCI_REPOSITORY: Final = GroupVersionKind("source.toolkit.fluxcd.io", "v1", "OCIRepository")
+HELM_REPOSITORY: Final = GroupVersionKind("source.toolkit.fluxcd.io", "v1", "HelmRepository")
+HELM_CHART: Final = GroupVersionKind("source.toolkit.fluxcd.io", "v1", "HelmChart")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Bench:
+    """What all phases share; ``artifacts`` and ``charts`` are the objects as a watch shows them."""
+
+    api: client.Client
+    plan: Plan
+    meter: Meter
+    registry: FakeRegistry
+    artifacts: Collection
+    charts: Collection
+
+    @property
+    def names(self) -> list[str]:
+        """Return the names of the objects of each kind."""
+        return load.names(self.plan.count)
+
+    @property
+    def kinds(self) -> tuple[tuple[GroupVersionKind, Collection], ...]:
+        """Return both kinds and their objects."""
+        return (OCI_REPOSITORY, self.artifacts), (HELM_CHART, self.charts)
+
+
+@asynccontextmanager
+async def prepared(
+    api: client.Client,
+    plan: Plan,
+    meter: Meter,
+    root: Path,  # noqa: ARG001 - as every part is prepared
+) -> AsyncIterator[Bench]:
+    """Fill a registry, and make the namespace and the HelmRepository that names it."""
+    metadata = {"name": NAMESPACE}
+    await api.apply(
+        {"apiVersion": "v1", "kind": "Namespace", "metadata": metadata}, manager="bench"
+    )
+    async with AsyncExitStack() as stack:
+        served = await stack.enter_async_context(FakeRegistry())
+        for name in load.names(plan.count):
+            _push(served, name, "first")
+            _push_chart(served, name)
+        artifacts, charts = [
+            await stack.enter_async_context(Collection.watch(api, gvk, NAMESPACE))
+            for gvk in (OCI_REPOSITORY, HELM_CHART)
+        ]
+        await api.apply(_helm_repository(served, plan.labels), manager="bench")
+        try:
+            yield Bench(
+                api=api,
+                plan=plan,
+                meter=meter,
+                registry=served,
+                artifacts=artifacts,
+                charts=charts,
+            )
+        finally:
+            await work.clean_up(api, (HELM_REPOSITORY, CHARTS, NAMESPACE), namespace=NAMESPACE)
+
+
+async def create(bench: Bench) -> Phase:
+    """Create all; done when all are Ready, which for a source means that it is stored."""
+
+    async def both(name: str) -> None:
+        await bench.api.create(_oci_repository(bench.registry, name, bench.plan.labels))
+        await bench.api.create(_helm_chart(name, bench.plan.labels))
+
+    async with _measured(bench, "create -> Ready") as phase:
+        began = time.perf_counter()
+        await work.parallel(bench.names, both)
+        work.timed(phase, began, await _all(bench, work.ready, "sources not Ready"))
+    return phase
+
+
+async def requested(bench: Bench) -> Phase:
+    """Request a reconciliation of all, with nothing changed."""
+    token = f"bench-{time.time_ns()}"
+
+    async def both(name: str) -> None:
+        for gvk, _ in bench.kinds:
+            await bench.api.patch(gvk, name, NAMESPACE, work.request(token), strategy="merge")
+
+    async with _measured(bench, "requested no-op") as phase:
+        began = time.perf_counter()
+        await work.parallel(bench.names, both)
+        reached = await _all(
+            bench,
+            lambda obj: work.ready(obj) and work.handled(obj) == token,
+            "requests not handled",
+        )
+        work.timed(phase, began, reached)
+    return phase
+
+
+async def change(bench: Bench) -> Phase:
+    """Move every tag to another artifact; done when all OCIRepositories have it."""
+    moved = {name: _push(bench.registry, name, "second") for name in bench.names}
+    token = f"bench-{time.time_ns()}"
+
+    async def ask(name: str) -> None:
+        await bench.api.patch(
+            OCI_REPOSITORY, name, NAMESPACE, work.request(token), strategy="merge"
+        )
+
+    def arrived(obj: Json | None) -> bool:
+        name = (obj or {}).get("metadata", {}).get("name", "")
+        return work.ready(obj) and status.revision(obj or {}).endswith(moved.get(name, "?"))
+
+    async with _measured(bench, "every tag moved", kinds=1) as phase:
+        began = time.perf_counter()
+        await work.parallel(bench.names, ask)
+        reached = await bench.artifacts.all(
+            bench.names, arrived, seconds=bench.plan.patience, what="the artifact has not arrived"
+        )
+        work.timed(phase, began, reached)
+    return phase
+
+
+async def delete(bench: Bench) -> Phase:
+    """Delete all; done when all are gone, and with them what was stored."""
+
+    async def both(name: str) -> None:
+        for gvk, _ in bench.kinds:
+            await bench.api.delete(gvk, name, NAMESPACE)
+
+    async with _measured(bench, "delete all") as phase:
+        began = time.perf_counter()
+        await work.parallel(bench.names, both)
+        work.timed(phase, began, await _all(bench, work.gone, "sources not deleted"))
+    return phase
+
+
+PHASES: Final = (
+    create,  # resolve, pull, store
+    requested,  # ask the registry, nothing to do
+    change,  # a new artifact under every tag
+    delete,  # finalizers, the store
+)
+
+
+@asynccontextmanager
+async def _measured(bench: Bench, name: str, *, kinds: int = 2) -> AsyncIterator[Phase]:
+    """Measure a phase, and count what the registry was asked for each object."""
+    count = bench.plan.count * kinds
+    before = sum(bench.registry.counts.values())
+    async with bench.meter.phase(name, count) as phase:
+        yield phase
+    asked = sum(bench.registry.counts.values()) - before
+    phase.note = f"registry: {asked / count:.1f} requests each"
+
+
+async def _all(
+    bench: Bench, satisfied: Callable[[Json | None], bool], what: str
+) -> Mapping[str, float]:
+    done = await asyncio.gather(
+        *(
+            collection.all(bench.names, satisfied, seconds=bench.plan.patience, what=what)
+            for _, collection in bench.kinds
+        )
+    )
+    return {
+        f"{gvk.kind}/{name}": moment
+        for (gvk, _), moments in zip(bench.kinds, done, strict=True)
+        for name, moment in moments.items()
+    }
+
+
+def _push(served: FakeRegistry, name: str, message: str) -> str:
+    """Push what one directory of the Kustomizations' bench holds; return the digest."""
+    files = load.files(name, message=message, kustomize=False)
+    return str(served.push(f"manifests/{name}", "latest", [registry.tarball(files)])["digest"])
+
+
+def _push_chart(served: FakeRegistry, name: str) -> None:
+    metadata = {"apiVersion": "v2", "name": name, "version": VERSION}
+    files = {
+        f"{name}/Chart.yaml": yaml.safe_dump(metadata),
+        f"{name}/values.yaml": "replicas: 1\n",
+        f"{name}/templates/configmap.yaml": yaml.safe_dump(
+            {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}}
+        ),
+    }
+    served.push(
+        f"{CHARTS}/{name}",
+        VERSION,
+        [registry.tarball(files)],
+        registry.HELM_CONTENT,
+        json.dumps(metadata).encode(),
+        registry.HELM_CONFIG,
+    )
+
+
+def _oci_repository(served: FakeRegistry, name: str, labels: Mapping[str, str]) -> Json:
+    return _object(OCI_REPOSITORY, name, labels) | {
+        "spec": {
+            "interval": load.NO_INTERVAL,
+            "url": served.url(f"manifests/{name}"),
+            "insecure": True,
+        }
+    }
+
+
+def _helm_repository(served: FakeRegistry, labels: Mapping[str, str]) -> Json:
+    return _object(HELM_REPOSITORY, CHARTS, labels) | {
+        "spec": {"type": "oci", "url": served.url(CHARTS), "insecure": True}
+    }
+
+
+def _helm_chart(name: str, labels: Mapping[str, str]) -> Json:
+    return _object(HELM_CHART, name, labels) | {
+        "spec": {
+            "interval": load.NO_INTERVAL,
+            "chart": name,
+            "version": VERSION,
+            "sourceRef": {"kind": HELM_REPOSITORY.kind, "name": CHARTS},
+        }
+    }
+
+
+def _object(gvk: GroupVersionKind, name: str, labels: Mapping[str, str]) -> Json:
+    metadata = {"name": name, "namespace": NAMESPACE, "labels": dict(labels)}
+    return {"apiVersion": gvk.api_version, "kind": gvk.kind, "metadata": metadata}

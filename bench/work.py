@@ -1,0 +1,77 @@
+"""What the parts of the bench share: how much work, done in parallel, and when it is done."""
+
+import asyncio
+import contextlib
+from collections.abc import Awaitable, Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Final
+
+from bench import load
+from bench.measure import Phase
+from cli import errors, status
+from toolkit.errors import PenstockError
+from toolkit.kube import client
+from toolkit.objects import GroupVersionKind, Json, dig
+
+WRITERS: Final = 16
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Plan:
+    """How much, how often, and how long to be patient; times in seconds."""
+
+    count: int
+    heals: int = 50
+    interval: float = 30.0
+    kustomize: bool = False
+    labels: Mapping[str, str] = field(default_factory=dict)
+    patience: float = 900.0
+
+
+async def parallel(names: Iterable[str], write: Callable[[str], Awaitable[object]]) -> None:
+    """Do something for each name, `WRITERS` at a time."""
+    todo = iter(names)
+
+    async def writer() -> None:
+        for name in todo:
+            await write(name)
+
+    with errors.ungrouped():
+        async with asyncio.TaskGroup() as group:
+            for _ in range(WRITERS):
+                group.create_task(writer())
+
+
+def timed(phase: Phase, began: float, reached: Mapping[str, float]) -> None:
+    """Note when each object got there, and the last one."""
+    phase.wall = max(reached.values()) - began
+    phase.latencies = tuple(moment - began for moment in reached.values())
+
+
+def request(token: str) -> Json:
+    """Return the patch that asks for a reconcile."""
+    return {"metadata": {"annotations": {status.REQUESTED_AT: token}}}
+
+
+def ready(obj: Json | None) -> bool:
+    """Tell whether an object is Ready at its generation."""
+    return obj is not None and status.settled(obj)
+
+
+def gone(obj: Json | None) -> bool:
+    """Tell whether there is no object."""
+    return obj is None
+
+
+def handled(obj: Json | None) -> str:
+    """Return the request that was handled last."""
+    return str(dig(obj or {}, "status", "lastHandledReconcileAt", default=""))
+
+
+async def clean_up(
+    api: client.Client, *objects: tuple[GroupVersionKind, str, str], namespace: str
+) -> None:
+    """Leave a cluster that is not ours as it was; what still runs there ends in its own time."""
+    for gvk, name, where in (*objects, (load.NAMESPACES, namespace, "")):
+        with contextlib.suppress(PenstockError):
+            await api.delete(gvk, name, where)

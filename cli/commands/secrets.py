@@ -1,0 +1,79 @@
+"""``penstock secrets``: which Secrets were decrypted at admission, and for whom they are encrypted.
+
+Only metadata are asked for; no value comes here.
+"""
+
+import json
+from collections.abc import Iterator, Sequence
+from typing import Any, Final
+
+import click
+
+from cli import session, table
+from toolkit.decrypt import envelope
+from toolkit.kube.client import Client
+from toolkit.kube.secrets import SECRET
+from toolkit.objects import Json, dig, key_of
+
+_ACCEPT: Final = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"
+_PAGE: Final = 500
+
+
+@click.command("secrets")
+@click.option("-A", "--all-namespaces", is_flag=True, help="Secrets of all namespaces.")
+@click.option(
+    "--retired",
+    multiple=True,
+    metavar="RECIPIENT",
+    help="Only Secrets still encrypted for this recipient (age1…, a fingerprint, a key's address).",
+)
+@click.option("--no-header", is_flag=True, help="Print rows only.")
+@session.options
+def secrets(
+    *, all_namespaces: bool, retired: tuple[str, ...], no_header: bool, **arguments: Any
+) -> None:
+    """List Secrets that are decrypted at admission, and their recipients.
+
+    After a key was replaced and the documents were encrypted anew (`sops updatekeys`), --retired
+    tells what the old key must be kept for: remove it when nothing is listed any more.
+    """
+
+    async def work(opened: session.Session) -> list[Json]:
+        return await _decrypted(opened.api, "" if all_namespaces else opened.namespace)
+
+    found = session.run(session.connection(arguments), work)
+    rows = [row for secret in found for row in _rows(secret, retired)]
+    header = ("NAMESPACE", "NAME", "DOCUMENT", "RECIPIENTS")
+    click.echo(table.render(header, rows, show_header=not no_header), nl=False)
+    if not rows:
+        click.echo("no Secret is encrypted for them" if retired else "no Secrets found", err=True)
+
+
+def _rows(secret: Json, retired: Sequence[str]) -> Iterator[tuple[str, ...]]:
+    """Yield the row of a Secret, unless it has none of the retired recipients."""
+    names = envelope.recipients(secret)
+    if retired:
+        names = tuple(name for name in names if _is_one_of(name, retired))
+        if not names:
+            return
+    document = dig(secret, "metadata", "annotations", envelope.DOCUMENT, default="")
+    key = key_of(secret)
+    shown = str(document).removeprefix("sha256:")[:12] or "<none>"
+    yield key.namespace, key.name, shown, ", ".join(names) or "<unknown>"
+
+
+def _is_one_of(name: str, wanted: Sequence[str]) -> bool:
+    """Tell whether a recipient, ``kind:name``, is meant; the kind may be left out."""
+    return any(envelope.same_recipient(name, one) for one in wanted)
+
+
+async def _decrypted(api: Client, namespace: str) -> list[Json]:
+    path = (await api.mapper.resource(SECRET)).path(namespace=namespace)
+    query = {"labelSelector": f"{envelope.LABEL}={envelope.ENABLED}", "limit": str(_PAGE)}
+    found: list[Json] = []
+    while True:
+        page = json.loads(await api.read(path, query=query, accept=_ACCEPT))
+        found += page.get("items") or []
+        query["continue"] = dig(page, "metadata", "continue", default="")
+        if not query["continue"]:
+            return found
