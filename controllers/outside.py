@@ -10,7 +10,7 @@ from toolkit.kube.options import Options
 from toolkit.kube.tokens import GATE, ServiceAccountTokens
 from toolkit.remote.cloud.cache import TokenCache
 from toolkit.remote.cloud.cloud import Cloud
-from toolkit.remote.http import Http
+from toolkit.remote.http.http import Http
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

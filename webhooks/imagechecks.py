@@ -27,7 +27,7 @@ from toolkit.policy import imagepolicies, imagereference, images
 from toolkit.policy.imagepolicies import Violation
 from toolkit.policy.imagereference import ImageReference, ImageReferenceError
 from toolkit.policy.images import Image
-from toolkit.remote.oci import Descriptor
+from toolkit.remote.oci.oci import Descriptor
 from toolkit.verify.signature import Proof, VerificationError
 from toolkit.verify.subject import Subject
 from webhooks.imageregistries import Registries, Visitor

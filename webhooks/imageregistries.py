@@ -27,10 +27,10 @@ from toolkit.kube.secrets import Secrets
 from toolkit.objects import GroupVersionKind, dig
 from toolkit.policy.imagereference import ImageReference
 from toolkit.policy.images import PullAccess
-from toolkit.remote import dockerconfig
-from toolkit.remote.http import AuthError, Endpoint, Http
-from toolkit.remote.oci import Descriptor, Manifest, Repository
-from toolkit.remote.ociregistry import Registry, RegistryAuthError, RegistryError, Tokens
+from toolkit.remote.http.http import AuthError, Endpoint, Http
+from toolkit.remote.oci import dockerconfig
+from toolkit.remote.oci.oci import Descriptor, Manifest, Repository
+from toolkit.remote.oci.registry import Registry, RegistryAuthError, RegistryError, Tokens
 from webhooks.imagetrust import Trusted
 from webhooks.kept import Kept
 

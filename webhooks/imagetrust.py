@@ -10,9 +10,10 @@ from typing import Final, TypeAlias
 
 from crds.policy_image import CosignVerifier, ImageVerificationPolicy, ImageVerifier
 from toolkit.kube.secrets import Secrets
-from toolkit.remote.http import Endpoint
+from toolkit.remote.http.http import Endpoint
 from toolkit.remote.tls import certified
-from toolkit.verify import cosign, notation
+from toolkit.verify.cosign import cosign
+from toolkit.verify.notation import notation
 from webhooks.kept import Kept
 
 SECONDS: Final = 10.0

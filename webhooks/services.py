@@ -23,9 +23,9 @@ from toolkit.native import calls, cores
 from toolkit.objects import GroupVersionKind, ObjectKey
 from toolkit.remote.cloud.cache import TokenCache
 from toolkit.remote.cloud.cloud import Cloud
-from toolkit.remote.http import Http
-from toolkit.verify.notationrevocation import Responders
-from toolkit.verify.publicroot import PublicRoot
+from toolkit.remote.http.http import Http
+from toolkit.verify.cosign.publicroot import PublicRoot
+from toolkit.verify.notation.revocation import Responders
 from toolkit.verify.verifications import Means, Verifications
 from webhooks.authorizer import Authorizer, SubjectAccessReviews
 

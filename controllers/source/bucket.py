@@ -23,7 +23,7 @@ from toolkit.artifact import ignore, limits, threads
 from toolkit.artifact.ignore import Ignore
 from toolkit.artifact.limits import Limits
 from toolkit.errors import TransientError
-from toolkit.remote.objectstore import (
+from toolkit.remote.objectstore.objectstore import (
     Object,
     ObjectNotFoundError,
     ObjectStore,

@@ -17,7 +17,7 @@ from toolkit.artifact.ignore import FILE, MAX_RULES, REASON
 from toolkit.artifact.limits import Limits
 from toolkit.artifact.threads import Checkpoint
 from toolkit.errors import PenstockError, StalledError, TransientError
-from toolkit.remote.objectstore import Object
+from toolkit.remote.objectstore.objectstore import Object
 
 MAX_LISTED: Final = 1_000_000
 """Objects that are looked at, those included that are ignored."""

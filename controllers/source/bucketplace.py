@@ -12,12 +12,18 @@ from crds.meta import LocalObjectReference
 from crds.source_bucket import Bucket, BucketSpec
 from toolkit.errors import StalledError
 from toolkit.kube.secrets import Secrets
-from toolkit.remote import objectstoresecret
 from toolkit.remote.cloud.cache import Expiring
 from toolkit.remote.cloud.identity import Bearer, Identity, SessionKeys
-from toolkit.remote.objectstore import Anonymous, BearerToken, Credentials, Place, S3Keys
-from toolkit.remote.objectstoreplace import split
-from toolkit.remote.objectstoresecret import Trust
+from toolkit.remote.objectstore import secret
+from toolkit.remote.objectstore.objectstore import (
+    Anonymous,
+    BearerToken,
+    Credentials,
+    Place,
+    S3Keys,
+)
+from toolkit.remote.objectstore.place import split
+from toolkit.remote.objectstore.secret import Trust
 from toolkit.remote.proxy import Proxy
 
 _REASON: Final = "AuthenticationFailed"
@@ -109,7 +115,7 @@ class Places:
         spec, namespace = obj.spec, obj.metadata.namespace
         if spec.secret_ref:
             data = await self._read(namespace, spec.secret_ref)
-            return objectstoresecret.credentials(spec.provider, data), None
+            return secret.credentials(spec.provider, data), None
         if spec.provider == "generic":
             return await self._generic(obj), None
         who = await self.accounts.identity(namespace, spec.service_account_name)
@@ -137,12 +143,12 @@ class Places:
         split(sts.endpoint, default="https")
         data = await self._read(namespace, sts.secret_ref)
         trust = await self._trust(namespace, sts.cert_secret_ref)
-        return objectstoresecret.ldap(sts.endpoint, data, trust)
+        return secret.ldap(sts.endpoint, data, trust)
 
     async def _trust(self, namespace: str, ref: LocalObjectReference | None) -> Trust:
         if ref is None:
             return Trust()
-        return objectstoresecret.trust(await self._read(namespace, ref))
+        return secret.trust(await self._read(namespace, ref))
 
     async def _read(self, namespace: str, ref: LocalObjectReference) -> Mapping[str, bytes]:
         return await self.secrets.read(namespace, ref.name, reason=_REASON)

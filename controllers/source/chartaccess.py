@@ -14,9 +14,9 @@ from toolkit.chart import registry as charts_in_registry
 from toolkit.errors import StalledError
 from toolkit.kube.secrets import Secrets
 from toolkit.remote import proxy
-from toolkit.remote.http import AuthError, Endpoint
-from toolkit.remote.oci import Repository
-from toolkit.remote.ociregistry import Registry
+from toolkit.remote.http.http import AuthError, Endpoint
+from toolkit.remote.oci.oci import Repository
+from toolkit.remote.oci.registry import Registry
 from toolkit.remote.tls import certified
 
 

@@ -23,9 +23,9 @@ from toolkit.chart import repository as charts_in_repository
 from toolkit.chart.charts import Charts, Found, Inspected
 from toolkit.errors import WaitingError
 from toolkit.objects import ObjectKey
-from toolkit.remote.http import Http
-from toolkit.remote.oci import Repository
-from toolkit.remote.ociregistry import Registry
+from toolkit.remote.http.http import Http
+from toolkit.remote.oci.oci import Repository
+from toolkit.remote.oci.registry import Registry
 
 Lookup = Callable[[str, ObjectKey], SourceObject | None]
 """Returns a source, by kind and key, as the informer last saw it."""

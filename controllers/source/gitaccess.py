@@ -13,10 +13,10 @@ from toolkit.errors import StalledError, TransientError
 from toolkit.kube.secrets import Secrets
 from toolkit.remote.cloud.cache import Expiring
 from toolkit.remote.cloud.identity import Bearer, Identity, Login
-from toolkit.remote.git import GitAuth, Proxy
-from toolkit.remote.giterrors import GitAuthError
-from toolkit.remote.github import GitHubApp, GitHubTokens
-from toolkit.remote.giturl import GitUrl
+from toolkit.remote.git.errors import GitAuthError
+from toolkit.remote.git.git import GitAuth, Proxy
+from toolkit.remote.git.github import GitHubApp, GitHubTokens
+from toolkit.remote.git.url import GitUrl
 
 _REASON: Final = "AuthenticationFailed"
 _CLOUDS: Final = ("aws", "azure")

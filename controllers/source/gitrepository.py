@@ -23,8 +23,8 @@ from crds.source import GitRepository
 from toolkit.artifact.ignore import Ignore
 from toolkit.artifact.store import Store
 from toolkit.kube.secrets import SECRET, Data, Secrets
-from toolkit.remote.git import Checkout, GitAuth, GitClient, GitReference, Resolved
-from toolkit.remote.giterrors import GitAuthError
+from toolkit.remote.git.errors import GitAuthError
+from toolkit.remote.git.git import Checkout, GitAuth, GitClient, GitReference, Resolved
 from toolkit.verify import git as verification
 from toolkit.verify.signature import Proof
 

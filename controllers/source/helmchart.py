@@ -44,7 +44,7 @@ from toolkit.chart.errors import ChartPullError, MetadataPatchError
 from toolkit.errors import StalledError, TransientError
 from toolkit.kube.secrets import Secrets
 from toolkit.objects import ObjectKey
-from toolkit.remote.oci import Descriptor
+from toolkit.remote.oci.oci import Descriptor
 from toolkit.verify.signature import Proof, VerificationError
 from toolkit.verify.subject import Subject
 

@@ -23,7 +23,7 @@ from toolkit.chart import repository
 from toolkit.chart.charts import Charts
 from toolkit.chart.repository import Validators
 from toolkit.errors import TransientError
-from toolkit.remote.http import Endpoint, Http
+from toolkit.remote.http.http import Endpoint, Http
 
 
 def static(obj: HelmRepository) -> bool:

@@ -28,10 +28,11 @@ from toolkit.artifact import archive, limits, threads
 from toolkit.artifact.ignore import Ignore
 from toolkit.errors import PenstockError, StalledError, TransientError
 from toolkit.kube.secrets import Secrets
-from toolkit.remote import oci, semver, tagfilter
-from toolkit.remote.oci import Descriptor, Manifest, Repository
-from toolkit.remote.ociregistry import Registry
-from toolkit.verify.cosignevidence import shown
+from toolkit.remote import semver
+from toolkit.remote.oci import oci, tagfilter
+from toolkit.remote.oci.oci import Descriptor, Manifest, Repository
+from toolkit.remote.oci.registry import Registry
+from toolkit.verify.cosign.evidence import shown
 from toolkit.verify.signature import Proof
 from toolkit.verify.subject import Subject
 

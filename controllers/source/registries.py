@@ -17,11 +17,12 @@ from typing import Final, Protocol, TypeAlias
 
 from toolkit.errors import StalledError
 from toolkit.kube.secrets import Secrets
-from toolkit.remote import dockerconfig, proxy
+from toolkit.remote import proxy
 from toolkit.remote.cloud.identity import Identity, Login
-from toolkit.remote.http import AuthError, Endpoint, Http
-from toolkit.remote.oci import Repository
-from toolkit.remote.ociregistry import Registry, RegistryAuthError, RegistryError, Tokens
+from toolkit.remote.http.http import AuthError, Endpoint, Http
+from toolkit.remote.oci import dockerconfig
+from toolkit.remote.oci.oci import Repository
+from toolkit.remote.oci.registry import Registry, RegistryAuthError, RegistryError, Tokens
 from toolkit.remote.proxy import Proxy
 from toolkit.remote.tls import certified
 

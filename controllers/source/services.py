@@ -19,15 +19,15 @@ from toolkit.kube.secrets import Secrets
 from toolkit.native import calls, cores
 from toolkit.native.pool import WorkerPool
 from toolkit.objects import ObjectKey
-from toolkit.remote.git import GitClient
-from toolkit.remote.github import GitHubTokens
-from toolkit.remote.ocitokens import Tokens
-from toolkit.verify.notationrevocation import Responders
-from toolkit.verify.publicroot import PublicRoot
+from toolkit.remote.git.git import GitClient
+from toolkit.remote.git.github import GitHubTokens
+from toolkit.remote.oci.tokens import Tokens
+from toolkit.verify.cosign.publicroot import PublicRoot
+from toolkit.verify.notation.revocation import Responders
 from toolkit.verify.verifications import Means, Verifications
 
 _GIT_MEMORY: Final = 256 << 20
-"""As ``toolkit.remote.gitworker`` wants it, which to import would load a Git library here."""
+"""As ``toolkit.remote.git.worker`` wants it, which to import would load a Git library here."""
 
 
 def start(  # noqa: PLR0913 - the parts that the caller has
@@ -42,7 +42,7 @@ def start(  # noqa: PLR0913 - the parts that the caller has
     listing: Callable[[str, str], Iterable[SourceObject]],
 ) -> Services:
     """Return the services; ``passes`` of each kind run at once."""
-    git = WorkerPool("toolkit.remote.gitworker", size=passes, memory_limit=_GIT_MEMORY)
+    git = WorkerPool("toolkit.remote.git.worker", size=passes, memory_limit=_GIT_MEMORY)
     # HelmRepositories and HelmCharts have so many passes each.
     charting = charts.start(size=2 * passes)
     engine = calls.start(size=cores.available())

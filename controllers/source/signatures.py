@@ -8,8 +8,9 @@ from typing import Final, Protocol, TypeAlias
 
 from crds.source_parts import OCIVerification
 from toolkit.kube.secrets import Secrets
-from toolkit.remote.oci import Repository
-from toolkit.verify import cosign, notation
+from toolkit.remote.oci.oci import Repository
+from toolkit.verify.cosign import cosign
+from toolkit.verify.notation import notation
 from toolkit.verify.signature import Proof, VerificationError
 from toolkit.verify.subject import Subject
 

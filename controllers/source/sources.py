@@ -24,9 +24,9 @@ from toolkit.chart.charts import Charts
 from toolkit.kube.secrets import Secrets
 from toolkit.objects import ObjectKey
 from toolkit.remote.cloud.cloud import Cloud
-from toolkit.remote.git import GitClient
-from toolkit.remote.github import GitHubTokens
-from toolkit.remote.http import Http
+from toolkit.remote.git.git import GitClient
+from toolkit.remote.git.github import GitHubTokens
+from toolkit.remote.http.http import Http
 from toolkit.verify.verifications import Verifications
 
 Parents = Iterable[tuple[str, str]]

@@ -23,7 +23,7 @@ from tests.fakes.objectfake import FakeObjectServer, listing, saying
 from tests.fakes.objectservers import ACCESS_KEY, SECRET_KEY, S3Server
 from tests.tools import programs
 from toolkit.objects import GroupVersionKind, Json
-from toolkit.remote.objectstore import ObjectStore, Place
+from toolkit.remote.objectstore.objectstore import ObjectStore, Place
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 

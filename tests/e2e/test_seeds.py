@@ -38,8 +38,8 @@ from tests.fakes.objectservers import S3Server
 from tests.fakes.registry import FakeRegistry, tarball
 from tests.tools import programs
 from toolkit.objects import GroupVersionKind, Json
-from toolkit.remote.objectstore import ObjectStore
-from toolkit.remote.objectstoredialect import Ask
+from toolkit.remote.objectstore.dialect import Ask
+from toolkit.remote.objectstore.objectstore import ObjectStore
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 

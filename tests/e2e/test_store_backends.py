@@ -30,7 +30,7 @@ from tests.fakes import objectservers
 from tests.fakes.objectservers import ACCESS_KEY, SECRET_KEY
 from tests.tools import programs
 from toolkit.objects import GroupVersionKind, Json, dig
-from toolkit.remote.objectstore import ObjectStore, Place
+from toolkit.remote.objectstore.objectstore import ObjectStore, Place
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 

@@ -24,7 +24,7 @@ from toolkit.kube.secrets import Secrets
 from toolkit.objects import GroupVersionKind, Json, ObjectKey, gvk_of, key_of
 from toolkit.remote.cloud.cache import TokenCache
 from toolkit.remote.cloud.cloud import Cloud
-from toolkit.remote.http import Http
+from toolkit.remote.http.http import Http
 from toolkit.verify.verifications import Verifications
 from webhooks.authorizer import Authorizer
 from webhooks.plugin import Answer, Plugin

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
 
-from toolkit.remote.objectstore import (
+from toolkit.remote.objectstore.objectstore import (
     Object,
     ObjectChangedError,
     ObjectNotFoundError,

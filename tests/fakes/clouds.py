@@ -17,7 +17,7 @@ from aiohttp import web
 
 from tests.fakes import cloudaws, cloudazure, cloudgcp
 from tests.fakes.issuer import Issuer, Json, RefusedError, verify
-from toolkit.remote.http import Endpoint
+from toolkit.remote.http.http import Endpoint
 from toolkit.remote.proxy import Proxy
 
 Handler = Callable[[web.BaseRequest, bytes], Awaitable[web.Response]]

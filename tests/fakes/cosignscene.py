@@ -9,8 +9,8 @@ from cryptography.hazmat.primitives import serialization
 from tests.fakes.cosignsigner import BUNDLE, ISSUER
 from tests.fakes.signaturestore import SignatureStore
 from tests.fakes.sigstore import Json, SigningKey, Sigstore, canonical
-from toolkit.verify import cosign
-from toolkit.verify.publicroot import PublicRoot
+from toolkit.verify.cosign import cosign
+from toolkit.verify.cosign.publicroot import PublicRoot
 from toolkit.verify.signature import Proof, VerificationError
 
 ANYONE: Final = [("^" + ISSUER + "$", "^https://github.com/acme/app/.*$")]

@@ -29,9 +29,9 @@ from toolkit.errors import PenstockError
 from toolkit.native.pool import WorkerPool
 from toolkit.objects import Json
 from toolkit.policy import images
-from toolkit.remote.http import Http
-from toolkit.verify.notationjudge import Revocations
-from toolkit.verify.publicroot import PublicRoot
+from toolkit.remote.http.http import Http
+from toolkit.verify.cosign.publicroot import PublicRoot
+from toolkit.verify.notation.judge import Revocations
 from toolkit.verify.verifications import Means, Verifications
 from webhooks.imagepinning import ImagePinning
 from webhooks.imageverification import ImageVerification

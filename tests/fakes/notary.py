@@ -18,8 +18,8 @@ from cryptography.hazmat.primitives.asymmetric import ec, padding, utils
 from cryptography.hazmat.primitives.serialization import Encoding
 
 from tests.fakes.revocation import Authority, Certified
-from toolkit.remote.oci import Descriptor, Manifest, Repository, parse_manifest
-from toolkit.remote.ocierrors import RegistryError, RegistryNotFoundError
+from toolkit.remote.oci.errors import RegistryError, RegistryNotFoundError
+from toolkit.remote.oci.oci import Descriptor, Manifest, Repository, parse_manifest
 from toolkit.verify.subject import Subject
 
 JWS = "application/jose+json"

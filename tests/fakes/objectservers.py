@@ -12,7 +12,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, Protocol
 
-from toolkit.remote.objectstore import (
+from toolkit.remote.objectstore.dialect import Ask
+from toolkit.remote.objectstore.objectstore import (
     AzureKey,
     BearerToken,
     Credentials,
@@ -20,7 +21,6 @@ from toolkit.remote.objectstore import (
     Place,
     S3Keys,
 )
-from toolkit.remote.objectstoredialect import Ask
 
 ACCESS_KEY: Final = "penstock"
 SECRET_KEY: Final = "a secret of the tests"

@@ -20,7 +20,7 @@ from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption,
 from cryptography.x509 import ocsp
 from cryptography.x509.oid import AuthorityInformationAccessOID, ExtendedKeyUsageOID, NameOID
 
-from toolkit.verify.notationrevocation import Answer, Need
+from toolkit.verify.notation.revocation import Answer, Need
 
 Key = ec.EllipticCurvePrivateKey | rsa.RSAPrivateKey
 

@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from toolkit.remote.oci import Descriptor, Manifest, Repository, parse_manifest
-from toolkit.remote.ocierrors import RegistryError, RegistryNotFoundError
+from toolkit.remote.oci.errors import RegistryError, RegistryNotFoundError
+from toolkit.remote.oci.oci import Descriptor, Manifest, Repository, parse_manifest
 from toolkit.verify.subject import Subject
 
 REPOSITORY = Repository(registry="registry.test", name="acme/app")

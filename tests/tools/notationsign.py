@@ -17,7 +17,7 @@ from cryptography.x509.oid import ExtendedKeyUsageOID
 from tests.fakes import notary
 from tests.fakes.revocation import Authority, Certified
 from tests.tools import programs
-from toolkit.remote.oci import Descriptor
+from toolkit.remote.oci.oci import Descriptor
 
 GOLDEN: Final = Path(__file__).parents[1] / "conformance" / "notation" / "golden"
 KEYS: Final = ("P-256", "P-384", "P-521", "2048", "3072", "4096")

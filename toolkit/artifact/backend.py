@@ -32,8 +32,8 @@ from toolkit.artifact.store import Store
 from toolkit.errors import StalledError
 from toolkit.remote.cloud.cloud import Cloud
 from toolkit.remote.cloud.identity import Bearer, SessionKeys
-from toolkit.remote.objectstore import ObjectStore, ObjectStoreError, Place
-from toolkit.remote.objectstoreplace import Provider
+from toolkit.remote.objectstore.objectstore import ObjectStore, ObjectStoreError, Place
+from toolkit.remote.objectstore.place import Provider
 
 logger = logging.getLogger(__name__)
 

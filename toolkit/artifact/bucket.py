@@ -33,7 +33,7 @@ from toolkit.artifact.retention import Stored
 from toolkit.artifact.store import NO_METADATA, Owner, Readable
 from toolkit.artifact.threads import Checkpoint
 from toolkit.errors import StalledError, TransientError
-from toolkit.remote.objectstore import Object, ObjectChangedError, ObjectStoreError
+from toolkit.remote.objectstore.objectstore import Object, ObjectChangedError, ObjectStoreError
 
 logger = logging.getLogger(__name__)
 

@@ -12,9 +12,9 @@ from pathlib import Path
 from typing import Final, TypeAlias
 
 from toolkit.errors import StalledError
-from toolkit.remote import objectstoresecret
 from toolkit.remote.cloud.identity import Bearer, SessionKeys
-from toolkit.remote.objectstore import (
+from toolkit.remote.objectstore import secret as objectstoresecret
+from toolkit.remote.objectstore.objectstore import (
     AzureKey,
     AzureSas,
     BearerToken,
@@ -24,7 +24,7 @@ from toolkit.remote.objectstore import (
     Provided,
     S3Keys,
 )
-from toolkit.remote.objectstoreplace import Direct, Provider
+from toolkit.remote.objectstore.place import Direct, Provider
 
 logger = logging.getLogger(__name__)
 

@@ -25,7 +25,7 @@ from toolkit.artifact.digest import ALGORITHMS
 from toolkit.artifact.limits import Limits
 from toolkit.artifact.store import Owner
 from toolkit.errors import TransientError, WaitingError
-from toolkit.remote.httpreach import Known, Reach, Resolver, literal_within
+from toolkit.remote.http.reach import Known, Reach, Resolver, literal_within
 
 __all__ = ["Extracted", "Fetcher"]
 

@@ -20,13 +20,13 @@ import msgspec
 from toolkit.artifact import layout, spool
 from toolkit.artifact.digest import ALGORITHMS
 from toolkit.errors import StalledError
-from toolkit.remote.objectstore import Object, ObjectChangedError, ObjectNotFoundError
+from toolkit.remote.objectstore.objectstore import Object, ObjectChangedError, ObjectNotFoundError
 
 T = TypeVar("T")
 
 
 class Objects(Protocol):
-    """A bucket, as ``toolkit.remote.objectstore.ObjectStore`` reaches it."""
+    """A bucket, as ``toolkit.remote.objectstore.objectstore.ObjectStore`` reaches it."""
 
     def list(self, prefix: str = "") -> AsyncIterator[Object]:
         """Yield the objects whose key starts with ``prefix``."""

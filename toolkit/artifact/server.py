@@ -26,7 +26,7 @@ from toolkit.artifact import ranges
 from toolkit.artifact.ranges import Plan
 from toolkit.artifact.store import Readable
 from toolkit.errors import TransientError
-from toolkit.remote.http import USER_AGENT
+from toolkit.remote.http.http import USER_AGENT
 
 logger = logging.getLogger(__name__)
 

@@ -12,8 +12,8 @@ from typing import Final, Protocol
 from toolkit.chart import limits, version
 from toolkit.chart.errors import ChartPullError, ChartReferenceError
 from toolkit.remote import semver
-from toolkit.remote.oci import Descriptor, Manifest, Repository
-from toolkit.remote.ocierrors import RegistryAuthError, RegistryError
+from toolkit.remote.oci.errors import RegistryAuthError, RegistryError
+from toolkit.remote.oci.oci import Descriptor, Manifest, Repository
 from toolkit.remote.semver import Version
 
 CONFIG: Final = "application/vnd.cncf.helm.config.v1+json"
@@ -22,7 +22,7 @@ _CONTENTS: Final = (CONTENT, "application/tar+gzip")  # the second as Helm wrote
 
 
 class Registry(Protocol):
-    """The part of ``toolkit.remote.ociregistry.Registry`` that is used."""
+    """The part of ``toolkit.remote.oci.registry.Registry`` that is used."""
 
     async def resolve(self, repository: Repository, reference: str) -> Descriptor:
         """Return what a tag means now."""

@@ -20,7 +20,7 @@ import aiohttp
 from toolkit.chart import limits
 from toolkit.chart.errors import ChartPullError, IndexationError
 from toolkit.chart.wire import Found
-from toolkit.remote.http import Endpoint, Http, HttpError
+from toolkit.remote.http.http import Endpoint, Http, HttpError
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -16,8 +16,8 @@ from dataclasses import dataclass
 from typing import Final
 
 from toolkit.errors import StalledError
-from toolkit.remote import oci
-from toolkit.remote.oci import Repository
+from toolkit.remote.oci import oci
+from toolkit.remote.oci.oci import Repository
 
 HUB: Final = "docker.io"
 LATEST: Final = "latest"

@@ -6,8 +6,8 @@ import ssl
 from collections.abc import Mapping
 from dataclasses import replace
 
-from toolkit.remote.httperrors import AuthError
-from toolkit.remote.httprules import Endpoint
+from toolkit.remote.http.errors import AuthError
+from toolkit.remote.http.rules import Endpoint
 
 
 def client_context(

@@ -1,4 +1,4 @@
-"""Who made what was fetched: one kind of signature a module, and what each kind of source needs.
+"""Who made what was fetched: one kind of signature a module or package.
 
 Verification raises; it never returns a bool.
 """

@@ -15,8 +15,8 @@ from collections.abc import Iterable, Mapping
 from typing import Final
 
 from toolkit.errors import StalledError
-from toolkit.remote.gitobjects import Signed
-from toolkit.remote.gitwire import Checkout, TagObject
+from toolkit.remote.git.objects import Signed
+from toolkit.remote.git.wire import Checkout, TagObject
 from toolkit.verify import openpgp, ssh
 from toolkit.verify.signature import FACT, Proof, Signer, VerificationError
 

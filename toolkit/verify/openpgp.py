@@ -12,7 +12,7 @@ from datetime import UTC, datetime
 import pysequoia
 from pysequoia import packet
 
-from toolkit.remote.gitobjects import Signed
+from toolkit.remote.git.objects import Signed
 from toolkit.verify.signature import Signer, VerificationError
 
 

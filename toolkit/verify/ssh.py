@@ -25,7 +25,7 @@ from cryptography.exceptions import InvalidSignature
 from cryptography.hazmat.primitives import hashes
 from cryptography.hazmat.primitives.asymmetric import ec, ed25519, padding, rsa, utils
 
-from toolkit.remote.gitobjects import Signed
+from toolkit.remote.git.objects import Signed
 from toolkit.verify.signature import Signer, VerificationError
 
 NAMESPACE: Final = b"git"

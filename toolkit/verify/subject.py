@@ -7,7 +7,7 @@ digest is then fetched (CVE-2022-47633 came of asking the registry twice).
 from dataclasses import dataclass
 from typing import Protocol
 
-from toolkit.remote.oci import Descriptor, Manifest, Repository
+from toolkit.remote.oci.oci import Descriptor, Manifest, Repository
 
 
 class SignatureStore(Protocol):

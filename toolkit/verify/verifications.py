@@ -16,9 +16,10 @@ from typing import Any, Final, Protocol
 from weakref import WeakValueDictionary
 
 from toolkit.native.pool import WorkerPool
-from toolkit.verify import cosign, notation
-from toolkit.verify.notationjudge import Revocations
-from toolkit.verify.publicroot import PublicRoot
+from toolkit.verify.cosign import cosign
+from toolkit.verify.cosign.publicroot import PublicRoot
+from toolkit.verify.notation import notation
+from toolkit.verify.notation.judge import Revocations
 from toolkit.verify.signature import Proof, VerificationError
 from toolkit.verify.subject import Subject
 

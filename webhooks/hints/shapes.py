@@ -15,15 +15,18 @@ from crds.source_oci import OCIRepository
 from toolkit.decrypt.keyring import KeyRing
 from toolkit.errors import PenstockError, TransientError
 from toolkit.kube import config, remote
-from toolkit.remote import dockerconfig, objectstoresecret, proxy, tls
-from toolkit.remote.git import GitAuth
-from toolkit.remote.github import GitHubApp
-from toolkit.remote.giturl import GitUrl
-from toolkit.remote.httprules import Endpoint
-from toolkit.remote.oci import Repository
+from toolkit.remote import proxy, tls
+from toolkit.remote.git.git import GitAuth
+from toolkit.remote.git.github import GitHubApp
+from toolkit.remote.git.url import GitUrl
+from toolkit.remote.http.rules import Endpoint
+from toolkit.remote.objectstore import secret
+from toolkit.remote.oci import dockerconfig
+from toolkit.remote.oci.oci import Repository
 from toolkit.remote.proxy import Proxy
 from toolkit.render import substitute
-from toolkit.verify import cosign, notation
+from toolkit.verify.cosign import cosign
+from toolkit.verify.notation import notation
 from webhooks.validation.signing import Signed
 
 Data = Mapping[str, bytes]
@@ -91,12 +94,12 @@ def _helm(obj: HelmRepository, data: Data) -> None:
 
 
 def _bucket(obj: Bucket, data: Data) -> None:
-    objectstoresecret.credentials(obj.spec.provider, data)
+    secret.credentials(obj.spec.provider, data)
 
 
 def _directory(obj: Bucket, data: Data) -> None:
     endpoint = obj.spec.sts.endpoint if obj.spec.sts else ""
-    objectstoresecret.ldap(endpoint, data, objectstoresecret.Trust())
+    secret.ldap(endpoint, data, secret.Trust())
 
 
 def _signers(obj: Signed, data: Data) -> None:

@@ -5,8 +5,8 @@ from typing import Final
 
 from crds import BUCKET
 from crds.source_bucket import Bucket
-from toolkit.remote import objectstoreplace
-from toolkit.remote.objectstoreplace import Place
+from toolkit.remote.objectstore import place
+from toolkit.remote.objectstore.place import Place
 from webhooks.validation import fetching, schedule
 from webhooks.validation.rule import Checks, Fault, Named, Rule, read, when
 
@@ -44,7 +44,7 @@ def _base(
 
 
 def _split(text: str) -> object:
-    return objectstoreplace.split(text, default="https")
+    return place.split(text, default="https")
 
 
 def _sts(obj: Bucket) -> Iterator[Fault]:

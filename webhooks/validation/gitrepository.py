@@ -7,10 +7,11 @@ from typing import Final
 from crds import GIT_REPOSITORY
 from crds.source import GitRepository
 from toolkit.errors import PenstockError
-from toolkit.remote import gitrefs, semver
-from toolkit.remote.gitrefs import GitReference
-from toolkit.remote.gittree import Sparse
-from toolkit.remote.giturl import GitUrl
+from toolkit.remote import semver
+from toolkit.remote.git import refs as gitrefs
+from toolkit.remote.git.refs import GitReference
+from toolkit.remote.git.tree import Sparse
+from toolkit.remote.git.url import GitUrl
 from webhooks.validation import circles, fetching, schedule
 from webhooks.validation.rule import Checks, Fault, Named, Rule, read, when
 

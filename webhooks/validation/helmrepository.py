@@ -5,7 +5,7 @@ from typing import Final
 
 from crds import HELM_REPOSITORY
 from crds.source_helm import HelmRepository
-from toolkit.remote.oci import Repository
+from toolkit.remote.oci.oci import Repository
 from webhooks.validation import fetching, schedule
 from webhooks.validation.rule import Checks, Fault, Named, Rule, read, when
 

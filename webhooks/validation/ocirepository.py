@@ -5,8 +5,9 @@ from typing import Final
 
 from crds import OCI_REPOSITORY
 from crds.source_oci import OCIRepository
-from toolkit.remote import oci, semver, tagfilter
-from toolkit.remote.oci import Repository
+from toolkit.remote import semver
+from toolkit.remote.oci import oci, tagfilter
+from toolkit.remote.oci.oci import Repository
 from webhooks.validation import fetching, schedule, signing
 from webhooks.validation.rule import Checks, Fault, Named, Rule, read, when
 

@@ -13,7 +13,7 @@ from crds.kustomize import Kustomization
 from crds.kustomize_parts import Selector
 from toolkit.apply import selector
 from toolkit.errors import StalledError
-from toolkit.remote import oci
+from toolkit.remote.oci import oci
 from webhooks.validation import patterns
 from webhooks.validation.rule import Fault, Rule, when
 

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from typing import Final, Protocol
 
 from crds.source_parts import OCIVerification
-from toolkit.verify import cosign
+from toolkit.verify.cosign import cosign
 from toolkit.verify.signature import VerificationError
 from webhooks.validation.rule import Fault, Rule, when
 

@@ -10,7 +10,7 @@ import pytest
 
 from tests.fakes.chartrepository import ChartRepository
 from tests.tools import programs
-from toolkit.remote.http import Http
+from toolkit.remote.http.http import Http
 
 Helm = Callable[..., str]
 

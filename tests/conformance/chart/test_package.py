@@ -12,7 +12,7 @@ from tests.fakes.chartrepository import ChartRepository
 from tests.fakes.charts import chart, members, write
 from toolkit.chart import build, dependencies, directory, document, metadata, repository
 from toolkit.chart.wire import Found, InspectRequest, PackageRequest
-from toolkit.remote.http import Endpoint, Http
+from toolkit.remote.http.http import Endpoint, Http
 
 SHOW = "{{ .Values | toRawJson }}\n"
 

@@ -8,9 +8,9 @@ from tests.conformance.chart.conftest import Helm, beside
 from tests.fakes.charts import chart, write
 from tests.fakes.registry import FakeRegistry
 from toolkit.chart import registry as charts
-from toolkit.remote.http import Endpoint, Http
-from toolkit.remote.oci import Repository
-from toolkit.remote.ociregistry import Registry
+from toolkit.remote.http.http import Endpoint, Http
+from toolkit.remote.oci.oci import Repository
+from toolkit.remote.oci.registry import Registry
 
 
 @pytest.mark.parametrize(

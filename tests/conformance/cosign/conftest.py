@@ -9,7 +9,7 @@ from tests.fakes.sigstore import Sigstore
 from tests.fakes.sigstoreserver import SigstoreServer
 from tests.tools import cosigncases, programs, sign
 from tests.tools.cosigncases import Cosign
-from toolkit.remote.http import Http
+from toolkit.remote.http.http import Http
 
 
 @pytest.fixture(scope="session")

@@ -16,13 +16,13 @@ from tests.fakes.registry import FakeRegistry
 from tests.fakes.signaturestore import SignatureStore
 from tests.fakes.sigstore import Sigstore, canonical
 from tests.tools.cosigncases import CASES, TRUSTED_ROOT, Case, Cosign
-from toolkit.remote.http import Http
-from toolkit.remote.httprules import Endpoint
-from toolkit.remote.oci import Repository
-from toolkit.remote.ociregistry import Registry
-from toolkit.verify import cosign
-from toolkit.verify.cosignsteps import Step
-from toolkit.verify.publicroot import PublicRoot
+from toolkit.remote.http.http import Http
+from toolkit.remote.http.rules import Endpoint
+from toolkit.remote.oci.oci import Repository
+from toolkit.remote.oci.registry import Registry
+from toolkit.verify.cosign import cosign
+from toolkit.verify.cosign.publicroot import PublicRoot
+from toolkit.verify.cosign.steps import Step
 from toolkit.verify.signature import Proof, VerificationError
 from toolkit.verify.subject import Subject
 

@@ -10,8 +10,8 @@ from tests.fakes.cosignscene import ANYONE, ARTIFACT, attach, verify
 from tests.fakes.signaturestore import SignatureStore
 from tests.fakes.sigstore import Authority, Log, SigningKey, Sigstore
 from tests.tools.cosigncases import Cosign
-from toolkit.verify import cosign
-from toolkit.verify.cosignpolicy import TRUSTED_ROOT
+from toolkit.verify.cosign import cosign
+from toolkit.verify.cosign.policy import TRUSTED_ROOT
 
 SINCE = "start-time=2020-01-01T00:00:00Z"
 

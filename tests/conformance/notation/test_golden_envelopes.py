@@ -12,8 +12,8 @@ from tests.fakes.revocation import Revocations
 from tests.tools import notationsign
 from tests.tools.notationsign import FORMATS, GOLDEN
 from toolkit.native.pool import WorkerPool
-from toolkit.verify import notation
-from toolkit.verify.notation import Policy
+from toolkit.verify.notation import notation
+from toolkit.verify.notation.notation import Policy
 from toolkit.verify.signature import VerificationError
 
 

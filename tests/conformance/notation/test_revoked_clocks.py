@@ -9,8 +9,8 @@ from tests.fakes import notary
 from tests.fakes.revocation import Authority, Revocations
 from tests.tools import notationsign
 from toolkit.native.pool import WorkerPool
-from toolkit.verify import notation
-from toolkit.verify.notation import Policy, RevocationUnknownError
+from toolkit.verify.notation import notation
+from toolkit.verify.notation.notation import Policy, RevocationUnknownError
 from toolkit.verify.signature import Proof, VerificationError
 
 pytestmark = pytest.mark.usefixtures("notation_sign_program")

@@ -11,12 +11,12 @@ from tests.fakes.registry import FakeRegistry
 from tests.fakes.revocation import Authority, RevocationServer
 from tests.tools import notationsign
 from toolkit.native.pool import WorkerPool
-from toolkit.remote.http import Endpoint, Http
-from toolkit.remote.oci import Repository
-from toolkit.remote.ociregistry import Registry
-from toolkit.verify import notation
-from toolkit.verify.notation import Policy, RevocationUnknownError
-from toolkit.verify.notationrevocation import Responders
+from toolkit.remote.http.http import Endpoint, Http
+from toolkit.remote.oci.oci import Repository
+from toolkit.remote.oci.registry import Registry
+from toolkit.verify.notation import notation
+from toolkit.verify.notation.notation import Policy, RevocationUnknownError
+from toolkit.verify.notation.revocation import Responders
 from toolkit.verify.signature import Proof, VerificationError
 from toolkit.verify.subject import Subject
 

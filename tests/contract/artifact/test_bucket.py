@@ -31,7 +31,7 @@ from toolkit.artifact.ignore import Ignore
 from toolkit.artifact.uploads import Uploads
 from toolkit.errors import TransientError
 from toolkit.objects import GroupVersionKind
-from toolkit.remote.objectstore import ObjectStore, Place, S3Keys
+from toolkit.remote.objectstore.objectstore import ObjectStore, Place, S3Keys
 
 IGNORE = Ignore.from_rules(None)
 

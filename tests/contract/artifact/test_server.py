@@ -16,7 +16,7 @@ from tests.contract.artifact.conftest import Serve
 from toolkit.artifact import server
 from toolkit.artifact.server import Patience
 from toolkit.artifact.storage import Storage
-from toolkit.remote.http import AuthError, Endpoint, Http
+from toolkit.remote.http.http import AuthError, Endpoint, Http
 
 
 @pytest.fixture

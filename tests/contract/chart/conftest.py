@@ -34,8 +34,8 @@ from toolkit.artifact.store import Owner
 from toolkit.chart.charts import Charts
 from toolkit.errors import TransientError
 from toolkit.kube.reconciliation import Outcome
-from toolkit.remote.http import Http
-from toolkit.remote.ociregistry import Tokens
+from toolkit.remote.http.http import Http
+from toolkit.remote.oci.registry import Tokens
 from toolkit.verify.signature import Proof, Signer, VerificationError
 from toolkit.verify.subject import Subject
 

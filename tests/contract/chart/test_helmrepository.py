@@ -13,7 +13,7 @@ from tests.fakes.chartrepository import ChartRepository
 from tests.fakes.passes import condition
 from toolkit.chart.errors import IndexationError
 from toolkit.errors import StalledError, TransientError
-from toolkit.remote.http import HttpError
+from toolkit.remote.http.http import HttpError
 
 
 async def test_index_becomes_an_artifact(world: World, server: ChartRepository) -> None:

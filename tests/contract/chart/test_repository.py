@@ -11,7 +11,7 @@ from toolkit.chart import limits, repository
 from toolkit.chart.errors import ChartPullError, IndexationError
 from toolkit.chart.repository import Validators
 from toolkit.chart.wire import Found
-from toolkit.remote.http import AuthError, Endpoint, Http, HttpError
+from toolkit.remote.http.http import AuthError, Endpoint, Http, HttpError
 
 PLAIN = Endpoint(plain_http=True)
 LOGIN = Endpoint(plain_http=True, username="me", password="secret")

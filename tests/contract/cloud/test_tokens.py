@@ -18,7 +18,7 @@ from toolkit.remote.cloud.cache import TokenCache
 from toolkit.remote.cloud.cloud import Cloud
 from toolkit.remote.cloud.errors import CloudError
 from toolkit.remote.cloud.identity import Identity
-from toolkit.remote.http import Http
+from toolkit.remote.http.http import Http
 
 ROLE = "arn:aws:iam::111122223333:role/team"
 REGISTRY = "111122223333.dkr.ecr.eu-west-1.amazonaws.com"

@@ -9,8 +9,8 @@ import pytest
 import trustme
 
 from tests.fakes.gitserver import GitServer
-from toolkit.remote import gitworker
-from toolkit.remote.git import GitClient
+from toolkit.remote.git import worker
+from toolkit.remote.git.git import GitClient
 
 
 class InProcess:
@@ -18,8 +18,8 @@ class InProcess:
 
     async def call(self, op: str, payload: bytes, *, timeout: float) -> bytes:  # noqa: ASYNC109  # the pool's signature
         work: Callable[[bytes], bytes] = {
-            "resolve": gitworker.resolve,
-            "checkout": gitworker.checkout,
+            "resolve": worker.resolve,
+            "checkout": worker.checkout,
         }[op]
         async with asyncio.timeout(timeout):
             return await asyncio.to_thread(work, payload)

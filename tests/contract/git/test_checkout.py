@@ -7,7 +7,7 @@ import pytest
 from tests.fakes.gitrepository import executable, link, submodule
 from tests.fakes.gitserver import GitServer, Repository
 from toolkit.errors import PenstockError, StalledError
-from toolkit.remote.git import GitAuth, GitClient, GitReference, Resolved
+from toolkit.remote.git.git import GitAuth, GitClient, GitReference, Resolved
 
 ANYONE = GitAuth()
 MAIN = GitReference(branch="main")

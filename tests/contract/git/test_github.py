@@ -14,8 +14,8 @@ from cryptography.hazmat.primitives.asymmetric import ec, padding, rsa
 
 from tests.fakes import gitserver
 from toolkit.errors import PenstockError
-from toolkit.remote.gitauth import Proxy
-from toolkit.remote.github import GitHubApp, GitHubTokens
+from toolkit.remote.git.auth import Proxy
+from toolkit.remote.git.github import GitHubApp, GitHubTokens
 
 KEY = rsa.generate_private_key(public_exponent=65537, key_size=2048)
 OTHER = rsa.generate_private_key(public_exponent=65537, key_size=2048)

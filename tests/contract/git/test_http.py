@@ -9,7 +9,7 @@ import trustme
 
 from tests.fakes.gitserver import GitServer
 from toolkit.errors import PenstockError
-from toolkit.remote.git import GitAuth, GitClient, GitReference, Resolved
+from toolkit.remote.git.git import GitAuth, GitClient, GitReference, Resolved
 
 MAIN = GitReference(branch="main")
 ADA = GitAuth(username="ada", password="hunter2")

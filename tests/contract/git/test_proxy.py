@@ -13,8 +13,8 @@ from tests.fakes import gitserver
 from tests.fakes.gitserver import GitServer
 from tests.fakes.sshserver import SshServer
 from toolkit.errors import PenstockError
-from toolkit.remote import gitproxy
-from toolkit.remote.git import GitAuth, GitClient, GitReference, Proxy
+from toolkit.remote.git import proxy as gitproxy
+from toolkit.remote.git.git import GitAuth, GitClient, GitReference, Proxy
 
 MAIN = GitReference(branch="main")
 

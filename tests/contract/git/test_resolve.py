@@ -4,7 +4,7 @@ import pytest
 
 from tests.fakes.gitserver import GitServer, Repository
 from toolkit.errors import PenstockError, StalledError
-from toolkit.remote.git import GitAuth, GitClient, GitReference
+from toolkit.remote.git.git import GitAuth, GitClient, GitReference
 
 ANYONE = GitAuth()
 

@@ -9,7 +9,7 @@ import pytest
 
 from tests.fakes.sshserver import SshServer
 from toolkit.errors import PenstockError
-from toolkit.remote.git import GitAuth, GitClient, GitReference
+from toolkit.remote.git.git import GitAuth, GitClient, GitReference
 
 MAIN = GitReference(branch="main")
 

@@ -10,10 +10,10 @@ from tests.fakes.gitrepository import link
 from tests.fakes.gitserver import GitServer, Repository
 from toolkit.errors import PenstockError, StalledError
 from toolkit.native.pool import WorkerPool
-from toolkit.remote import gitworker
-from toolkit.remote.git import GitAuth, GitClient, GitReference, Limits
-from toolkit.remote.giterrors import EmptyRepositoryError, GitAuthError
-from toolkit.remote.gitlimits import MiB
+from toolkit.remote.git import worker
+from toolkit.remote.git.errors import EmptyRepositoryError, GitAuthError
+from toolkit.remote.git.git import GitAuth, GitClient, GitReference, Limits
+from toolkit.remote.git.limits import MiB
 
 MAIN = GitReference(branch="main")
 ANYONE = GitAuth()
@@ -23,7 +23,7 @@ SMALL = 72 * MiB
 
 @pytest.fixture
 async def pool() -> AsyncIterator[WorkerPool]:
-    running = WorkerPool(gitworker.MODULE, size=2, memory_limit=SMALL)
+    running = WorkerPool(worker.MODULE, size=2, memory_limit=SMALL)
     yield running
     await running.close()
 

@@ -13,7 +13,7 @@ from tests.fakes.registry import OCI_MANIFEST, FakeRegistry
 from tests.fakes.revocation import Authority, Revocations
 from tests.fakes.sigstore import Sigstore, canonical
 from toolkit.native import build, calls
-from toolkit.remote.oci import Descriptor
+from toolkit.remote.oci.oci import Descriptor
 
 ROOT = "root"
 WHOLE = {

@@ -10,7 +10,7 @@ from tests.fakes import objectservers
 from tests.fakes.objectservers import AzureServer, GcsServer, S3Server, Server
 from tests.tools import programs
 from tests.tools.azurite import install
-from toolkit.remote.objectstore import ObjectStore, Place
+from toolkit.remote.objectstore.objectstore import ObjectStore, Place
 
 
 @pytest.fixture(scope="session")

@@ -22,7 +22,7 @@ from tests.fakes.objectservers import S3Server, Server
 from toolkit.artifact.limits import Limits
 from toolkit.errors import PenstockError, TransientError
 from toolkit.remote.cloud.identity import Bearer
-from toolkit.remote.objectstore import (
+from toolkit.remote.objectstore.objectstore import (
     BucketNotFoundError,
     ObjectChangedError,
     ObjectStore,

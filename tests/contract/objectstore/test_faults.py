@@ -10,7 +10,7 @@ import pytest
 from aiohttp import web
 
 from tests.fakes.objectfake import FakeObjectServer, Handler, listing, saying
-from toolkit.remote.objectstore import (
+from toolkit.remote.objectstore.objectstore import (
     Object,
     ObjectChangedError,
     ObjectStore,

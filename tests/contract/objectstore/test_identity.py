@@ -23,7 +23,7 @@ from cryptography.hazmat.primitives.serialization import (
 
 from tests.fakes.objectfake import Asked, FakeObjectServer, listing, saying
 from tests.fakes.objectservers import ACCOUNT, ACCOUNT_KEY, AzureServer
-from toolkit.remote.objectstore import (
+from toolkit.remote.objectstore.objectstore import (
     AzureClient,
     AzureKey,
     AzureSas,

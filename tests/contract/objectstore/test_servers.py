@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.fakes.objectservers import AzureServer, S3Server
-from toolkit.remote.objectstore import (
+from toolkit.remote.objectstore.objectstore import (
     Anonymous,
     AzureKey,
     BucketNotFoundError,

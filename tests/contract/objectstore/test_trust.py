@@ -9,7 +9,7 @@ import pytest
 import trustme
 
 from tests.fakes.objectfake import FakeObjectServer, listing, saying
-from toolkit.remote.objectstore import (
+from toolkit.remote.objectstore.objectstore import (
     Anonymous,
     AzureKey,
     Credentials,

@@ -17,8 +17,8 @@ from crds.source_oci import OCIRepository
 from tests.fakes.registry import FakeRegistry, tarball
 from toolkit.errors import TransientError
 from toolkit.remote.cloud.identity import Identity, Login
-from toolkit.remote.http import Http, Proxy
-from toolkit.remote.ociregistry import Tokens
+from toolkit.remote.http.http import Http, Proxy
+from toolkit.remote.oci.registry import Tokens
 from toolkit.verify.signature import Proof, Signer, VerificationError
 from toolkit.verify.subject import Subject
 

@@ -9,9 +9,9 @@ import trustme
 
 from tests.contract.oci import bench as benches
 from tests.fakes.registry import FakeRegistry
-from toolkit.remote.http import Endpoint, Http
-from toolkit.remote.oci import Repository
-from toolkit.remote.ociregistry import Registry, Tokens
+from toolkit.remote.http.http import Endpoint, Http
+from toolkit.remote.oci.oci import Repository
+from toolkit.remote.oci.registry import Registry, Tokens
 
 PLAIN = Endpoint(plain_http=True)
 NAME = benches.NAME

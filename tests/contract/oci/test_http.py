@@ -14,7 +14,7 @@ from aiohttp import web
 
 from tests.contract.oci.conftest import PLAIN
 from tests.fakes import gitserver
-from toolkit.remote.http import AuthError, Endpoint, Http, HttpError, Proxy, read
+from toolkit.remote.http.http import AuthError, Endpoint, Http, HttpError, Proxy, read
 
 ADA = Endpoint(username="ada", password="hunter2", plain_http=True)
 

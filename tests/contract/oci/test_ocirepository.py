@@ -14,7 +14,7 @@ from crds.meta import Artifact
 from tests.contract.oci.bench import LAYER, LOGIN, NAME, Bench, make, obj
 from tests.fakes.registry import FakeRegistry, tarball
 from toolkit.errors import StalledError, TransientError
-from toolkit.remote.http import Http
+from toolkit.remote.http.http import Http
 
 
 @pytest.mark.parametrize(

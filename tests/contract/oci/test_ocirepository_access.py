@@ -15,8 +15,8 @@ from tests.contract.oci.conftest import NAME
 from tests.fakes.registry import FakeRegistry
 from toolkit.errors import PenstockError, StalledError
 from toolkit.remote.cloud.identity import Login
-from toolkit.remote.http import Http
-from toolkit.remote.ociregistry import RegistryAuthError
+from toolkit.remote.http.http import Http
+from toolkit.remote.oci.registry import RegistryAuthError
 from toolkit.verify.signature import VerificationError
 
 

@@ -14,9 +14,9 @@ from tests.contract.oci.conftest import NAME, PLAIN
 from tests.fakes import distribution
 from tests.fakes.registry import FLUX_CONTENT, tarball
 from tests.tools import programs
-from toolkit.remote.http import Endpoint, Http
-from toolkit.remote.oci import Repository
-from toolkit.remote.ociregistry import Registry, RegistryAuthError, RegistryNotFoundError, Tokens
+from toolkit.remote.http.http import Endpoint, Http
+from toolkit.remote.oci.oci import Repository
+from toolkit.remote.oci.registry import Registry, RegistryAuthError, RegistryNotFoundError, Tokens
 
 USER, PASSWORD = distribution.LOGIN
 ADA = replace(PLAIN, username=USER, password=PASSWORD)

@@ -9,10 +9,11 @@ from aiohttp import web
 
 from tests.contract.oci.conftest import NAME, PLAIN
 from tests.fakes.registry import OCI_INDEX, FakeRegistry
-from toolkit.remote import oci, ociregistry
-from toolkit.remote.http import Http
-from toolkit.remote.oci import Descriptor, Repository
-from toolkit.remote.ociregistry import Registry, RegistryError, RegistryNotFoundError
+from toolkit.remote.http.http import Http
+from toolkit.remote.oci import oci
+from toolkit.remote.oci import registry as ociregistry
+from toolkit.remote.oci.oci import Descriptor, Repository
+from toolkit.remote.oci.registry import Registry, RegistryError, RegistryNotFoundError
 
 LIMIT = 1 << 20
 

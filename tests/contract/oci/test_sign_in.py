@@ -13,9 +13,9 @@ from aiohttp import web
 from tests.contract.oci.conftest import NAME, PLAIN
 from tests.fakes import gitserver
 from tests.fakes.registry import FakeRegistry
-from toolkit.remote.http import Endpoint, Http, Proxy
-from toolkit.remote.oci import Descriptor, Repository
-from toolkit.remote.ociregistry import Registry, RegistryAuthError, RegistryError, Tokens
+from toolkit.remote.http.http import Endpoint, Http, Proxy
+from toolkit.remote.oci.oci import Descriptor, Repository
+from toolkit.remote.oci.registry import Registry, RegistryAuthError, RegistryError, Tokens
 
 LOGIN = ("ada", "hunter2")
 ADA = replace(PLAIN, username="ada", password="hunter2")

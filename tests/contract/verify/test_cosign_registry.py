@@ -10,14 +10,14 @@ from tests.fakes.cosignscene import trusting
 from tests.fakes.cosignsigner import BUNDLE
 from tests.fakes.registry import FakeRegistry
 from tests.fakes.sigstore import Sigstore, canonical
-from toolkit.remote.http import Http
-from toolkit.remote.httprules import Endpoint
-from toolkit.remote.oci import Repository
-from toolkit.remote.ocierrors import RegistryError
-from toolkit.remote.ociregistry import Registry
-from toolkit.verify import cosign
-from toolkit.verify.cosignsteps import Step
-from toolkit.verify.publicroot import PublicRoot
+from toolkit.remote.http.http import Http
+from toolkit.remote.http.rules import Endpoint
+from toolkit.remote.oci.errors import RegistryError
+from toolkit.remote.oci.oci import Repository
+from toolkit.remote.oci.registry import Registry
+from toolkit.verify.cosign import cosign
+from toolkit.verify.cosign.publicroot import PublicRoot
+from toolkit.verify.cosign.steps import Step
 from toolkit.verify.signature import VerificationError
 from toolkit.verify.subject import Subject
 

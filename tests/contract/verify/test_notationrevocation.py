@@ -10,8 +10,8 @@ from cryptography.hazmat.primitives.serialization import Encoding
 from cryptography.x509 import load_der_x509_crl, ocsp
 
 from tests.fakes.revocation import Authority, Certified, RevocationServer
-from toolkit.remote.http import Http
-from toolkit.verify.notationrevocation import Answer, Need, Responders
+from toolkit.remote.http.http import Http
+from toolkit.verify.notation.revocation import Answer, Need, Responders
 
 
 @pytest.fixture

@@ -21,7 +21,7 @@ from toolkit.remote.cloud.identity import (
 from toolkit.remote.cloud.provider import Provider
 from toolkit.remote.cloud.services import Services
 from toolkit.remote.cloud.web import Web
-from toolkit.remote.http import Endpoint, Http
+from toolkit.remote.http.http import Endpoint, Http
 from toolkit.remote.proxy import Proxy
 
 _ANYBODY: Final = Endpoint()

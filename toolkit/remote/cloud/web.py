@@ -12,9 +12,9 @@ from types import MappingProxyType
 from typing import Any, Final
 from urllib.parse import quote, urlencode
 
-from toolkit.remote import http
 from toolkit.remote.cloud.errors import CloudError
-from toolkit.remote.http import Endpoint, Http, HttpError
+from toolkit.remote.http import http
+from toolkit.remote.http.http import Endpoint, Http, HttpError
 from toolkit.remote.proxy import Proxy
 
 Json = dict[str, Any]

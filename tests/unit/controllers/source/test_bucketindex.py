@@ -12,7 +12,7 @@ from controllers.source import bucketindex
 from controllers.source.bucketindex import Collector, Index, Sieve
 from toolkit.artifact.limits import Limits
 from toolkit.errors import StalledError, TransientError
-from toolkit.remote.objectstore import Object
+from toolkit.remote.objectstore.objectstore import Object
 
 
 def objects(*keys: str, size: int = 1) -> list[Object]:

@@ -11,7 +11,7 @@ from crds.meta import LocalObjectReference, ObjectMeta
 from crds.source_bucket import Bucket, BucketSpec, BucketSTS
 from toolkit.errors import StalledError, TransientError
 from toolkit.remote.cloud.identity import Bearer, Identity, SessionKeys
-from toolkit.remote.objectstore import (
+from toolkit.remote.objectstore.objectstore import (
     Anonymous,
     AzureClient,
     AzureKey,

@@ -16,7 +16,7 @@ from crds.meta import LocalObjectReference, ObjectMeta
 from crds.source import GitRepository, GitRepositorySpec
 from crds.source_bucket import Bucket, BucketSpec
 from toolkit.remote.cloud.identity import Bearer, Login
-from toolkit.remote.oci import Repository
+from toolkit.remote.oci.oci import Repository
 
 END = datetime(2030, 1, 1, tzinfo=UTC)
 META = ObjectMeta(namespace="ns", name="app")

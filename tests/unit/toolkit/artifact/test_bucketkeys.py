@@ -9,7 +9,7 @@ import pytest
 from toolkit.artifact import bucketkeys
 from toolkit.errors import StalledError
 from toolkit.remote.cloud.identity import Bearer, SessionKeys
-from toolkit.remote.objectstore import (
+from toolkit.remote.objectstore.objectstore import (
     AzureKey,
     AzureSas,
     BearerToken,
@@ -18,7 +18,7 @@ from toolkit.remote.objectstore import (
     Provided,
     S3Keys,
 )
-from toolkit.remote.objectstoreplace import Provider
+from toolkit.remote.objectstore.place import Provider
 
 NEVER = datetime(2100, 1, 1, tzinfo=UTC)
 AWS = {"AWS_ACCESS_KEY_ID": "id", "AWS_SECRET_ACCESS_KEY": "key"}

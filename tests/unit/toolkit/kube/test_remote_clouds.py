@@ -15,7 +15,7 @@ from toolkit.kube.remote import RemoteClients
 from toolkit.kube.tokens import ServiceAccountTokens
 from toolkit.remote.cloud.cache import TokenCache
 from toolkit.remote.cloud.cloud import Cloud
-from toolkit.remote.http import Http
+from toolkit.remote.http.http import Http
 
 FAR = KubeConfigReference(config_map_ref=LocalObjectReference(name="far"))
 ROLE = "arn:aws:iam::111122223333:role/team"

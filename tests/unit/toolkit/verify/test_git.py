@@ -7,8 +7,8 @@ import pytest
 from tests.fakes.gitrepository import Repository
 from tests.testdata.signatures.generate import Author
 from toolkit.errors import StalledError
-from toolkit.remote import gitobjects
-from toolkit.remote.gitwire import Checkout, TagObject
+from toolkit.remote.git import objects
+from toolkit.remote.git.wire import Checkout, TagObject
 from toolkit.verify import git
 from toolkit.verify.signature import VerificationError
 
@@ -16,12 +16,12 @@ from toolkit.verify.signature import VerificationError
 def checkout_of(repository: Repository, tag: str = "") -> Checkout:
     """Read a commit and a tag as a fetch does, from objects that git wrote."""
     commit_id = repository.revision(f"{tag or 'main'}^{{commit}}")
-    commit = gitobjects.parse_commit(repository.git("cat-file", "commit", commit_id))
+    commit = objects.parse_commit(repository.git("cat-file", "commit", commit_id))
     found = None
     if tag:
         found = TagObject(name=tag)
         if repository.git("cat-file", "-t", tag).strip() == b"tag":
-            parsed = gitobjects.parse_tag(repository.git("cat-file", "tag", tag))
+            parsed = objects.parse_tag(repository.git("cat-file", "tag", tag))
             found = TagObject(name=tag, own_name=parsed.name, signature=parsed.signature)
     return Checkout(
         revision=f"main@sha1:{commit_id}",

@@ -8,7 +8,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from tests.testdata.signatures.generate import Author
-from toolkit.remote.gitobjects import Signed
+from toolkit.remote.git.objects import Signed
 from toolkit.verify import openpgp
 from toolkit.verify.signature import VerificationError
 
@@ -109,7 +109,7 @@ def test_damaged_signature_is_refused(authors: dict[str, Author], signature: byt
 def test_messages_hold_no_backtrace() -> None:
     code = (
         "import sys\n"
-        "from toolkit.remote.gitobjects import Signed\n"
+        "from toolkit.remote.git.objects import Signed\n"
         "from toolkit.verify import openpgp\n"
         "from toolkit.verify.signature import VerificationError\n"
         "try: openpgp.verify(Signed(payload=b'', signature=b'junk'), {})\n"

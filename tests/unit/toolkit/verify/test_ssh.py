@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.testdata.signatures.generate import Author
-from toolkit.remote.gitobjects import Signed
+from toolkit.remote.git.objects import Signed
 from toolkit.verify import ssh
 from toolkit.verify.signature import VerificationError
 

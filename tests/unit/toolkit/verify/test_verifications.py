@@ -9,7 +9,7 @@ import pytest
 
 from tests.fakes.signaturestore import SignatureStore
 from toolkit.errors import TransientError
-from toolkit.remote.oci import Repository
+from toolkit.remote.oci.oci import Repository
 from toolkit.verify import verifications
 from toolkit.verify.signature import Proof, Signer, VerificationError
 from toolkit.verify.subject import Subject

@@ -9,7 +9,7 @@ from tests.fakes.clouds import FakeClouds
 from tests.fakes.issuer import Issuer
 from toolkit.remote.cloud.cache import TokenCache
 from toolkit.remote.cloud.cloud import Cloud
-from toolkit.remote.http import Http
+from toolkit.remote.http.http import Http
 
 MakeCloud = Callable[..., Cloud]
 

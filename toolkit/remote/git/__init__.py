@@ -1,0 +1,1 @@
+"""Git without a git program: what a checkout needs, spoken by workers that can be killed."""

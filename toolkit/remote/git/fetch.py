@@ -1,0 +1,248 @@
+"""Ask a server for a reference, or for a commit's files: what runs inside a Git worker.
+
+A checkout takes one commit and nothing before it. What counts is its id: it was resolved earlier,
+it may have been verified, and a server that answers with anything else has no object of that id in
+its pack, because ids are computed here.
+"""
+
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final
+
+from dulwich.client import GitClient
+from dulwich.errors import GitProtocolError
+from dulwich.objects import ObjectID
+from dulwich.refs import Ref
+
+from toolkit.remote.git import objects, tree
+from toolkit.remote.git import pack as gitpack
+from toolkit.remote.git import refs as gitrefs
+from toolkit.remote.git import submodules as gitsubmodules
+from toolkit.remote.git.auth import GitAuth
+from toolkit.remote.git.errors import EmptyRepositoryError, GitError, RefNotFoundError
+from toolkit.remote.git.limits import Budget
+from toolkit.remote.git.objects import Commit
+from toolkit.remote.git.pack import Pack
+from toolkit.remote.git.refs import Resolved
+from toolkit.remote.git.tree import Item, Sparse
+from toolkit.remote.git.url import GitUrl
+from toolkit.remote.git.wire import Checkout, CheckoutRequest, ResolveRequest, TagObject
+
+_REFUSALS: Final = ("not our ref", "not valid", "unadvertised", "not advertised", "shallow")
+"""How servers say that they give out tips only, or no shallow history."""
+
+_MAX_TAGS: Final = 8
+_SHOWN_LINKS: Final = 20
+
+
+def resolve(request: ResolveRequest) -> Resolved:
+    """Ask which commit a reference means. No object is fetched.
+
+    Raises:
+        GitError: see ``toolkit.remote.git.errors``.
+
+    """
+    wanted = gitrefs.prefixes(request.reference)
+    if not wanted:
+        return gitrefs.choose(request.reference, {})
+    url = GitUrl.parse(request.url)
+    with _connected(url, request.auth, request.timeout) as client:
+        refs = _list_refs(client, url, wanted)
+        try:
+            return gitrefs.choose(request.reference, refs)
+        except RefNotFoundError as exc:
+            if not refs and not _list_refs(client, url, ("HEAD", "refs/")):
+                raise EmptyRepositoryError(f"repository '{url}' is empty") from exc
+            raise RefNotFoundError(f"{exc}: '{url}'") from exc
+
+
+def checkout(request: CheckoutRequest) -> Checkout:
+    """Fetch a commit and write its files.
+
+    Raises:
+        GitError: see ``toolkit.remote.git.errors``.
+
+    """
+    url = GitUrl.parse(request.url)
+    job = _Job(request, url, Budget(request.limits))
+    try:
+        Path(request.into).mkdir(exist_ok=True)
+        commit, tag = job.run(url, request.resolved, Path(request.into), Sparse(request.sparse))
+    except OSError as exc:
+        raise GitError(f"cannot store the files of '{url}': {exc.strerror or exc}") from exc
+    return Checkout(
+        revision=request.resolved.revision,
+        commit=request.resolved.commit,
+        subject=commit.subject,
+        author=commit.author,
+        commit_signature=commit.signature,
+        tag=tag,
+        left_out=tuple(job.left_out[:_SHOWN_LINKS]),
+    )
+
+
+@dataclass(slots=True)
+class _Job:
+    """One checkout with its submodules."""
+
+    request: CheckoutRequest
+    top: GitUrl
+    budget: Budget
+    left_out: list[str] = field(default_factory=list)
+    packs: int = 0
+
+    def run(
+        self, url: GitUrl, resolved: Resolved, into: Path, sparse: Sparse, depth: int = 0
+    ) -> tuple[Commit, TagObject | None]:
+        """Check out one repository, then its submodules into their directories."""
+        with self._fetch(url, resolved) as pack:
+            commit_id = resolved.commit.encode()
+            if commit_id not in pack:
+                raise GitError(f"'{url}' did not send commit {resolved.commit}")
+            commit = objects.parse_commit(pack.read(commit_id, gitpack.COMMIT))
+            tag = _tag(pack, resolved)
+            plan = tree.make_plan(pack, commit.tree, budget=self.budget, sparse=sparse)
+            self.left_out += tree.write(pack, plan, into)
+            submodules = []
+            if self.request.recurse_submodules:
+                submodules = gitsubmodules.find(pack, plan, url)
+        for item, address in submodules:
+            self._submodule(item, address, into, depth + 1)
+        return commit, tag
+
+    def _submodule(self, item: Item, url: GitUrl, into: Path, depth: int) -> None:
+        name = os.fsdecode(item.path)
+        self.budget.spend("submodules")
+        if depth > self.budget.limits.submodule_depth:
+            raise GitError(f"submodule '{name}' is nested too deep")
+        commit = item.oid.decode()
+        resolved = Resolved(revision=f"sha1:{commit}", commit=commit, ref="")
+        try:
+            self.run(url, resolved, into / name, Sparse(), depth)
+        except GitError as exc:
+            raise GitError(f"submodule '{name}': {exc}", reason=exc.reason) from exc
+
+    def _fetch(self, url: GitUrl, resolved: Resolved) -> Pack:
+        """Receive a pack with the commit: alone if the server lets us, else with its history."""
+        auth = self.request.auth.for_url(url, top=self.top)
+        with _connected(url, auth, self.request.timeout) as client:
+            try:
+                return self._receive(client, url, resolved, alone=True)
+            except GitError as exc:
+                if not any(text in str(exc).lower() for text in _REFUSALS):
+                    raise
+        # A server that has refused has also hung up.
+        with _connected(url, auth, self.request.timeout) as client:
+            return self._receive(client, url, resolved, alone=False)
+
+    def _receive(self, client: GitClient, url: GitUrl, resolved: Resolved, *, alone: bool) -> Pack:
+        self.packs += 1
+        path = Path(self.request.scratch) / f"{self.packs}.pack"
+        wants = [oid.encode() for oid in (resolved.commit, resolved.tag_object) if oid]
+
+        def choose(refs: Mapping[Ref, ObjectID], depth: int | None = None) -> list[ObjectID]:  # noqa: ARG001  # dulwich's signature
+            return [ObjectID(oid) for oid in wants] if alone else sorted(set(refs.values()))
+
+        with path.open("wb") as file:
+
+            def store(data: bytes) -> int:
+                self.budget.spend("bytes in packs", len(data))
+                return file.write(data)
+
+            prefixes = [resolved.ref or "HEAD"] if alone else [resolved.ref or "refs/"]
+            with _translated(client, url):
+                client.fetch_pack(
+                    url.path,
+                    choose,
+                    _NoHistory(),
+                    store,
+                    depth=1 if alone else None,
+                    ref_prefix=[prefix.encode() for prefix in prefixes],
+                )
+        try:
+            if not path.stat().st_size:
+                raise GitError(f"'{url}' did not send commit {resolved.commit}")
+            return Pack(path, limits=self.budget.limits)
+        finally:
+            path.unlink()
+
+
+class _NoHistory:
+    """Tells a server that we have nothing (dulwich's ``GraphWalker``)."""
+
+    shallow: frozenset[ObjectID] = frozenset()
+
+    def __next__(self) -> None:
+        return None
+
+    def ack(self, oid: ObjectID) -> None:
+        """Ignore that something is common: nothing is."""
+
+    def nak(self) -> None:
+        """Ignore that nothing is common."""
+
+
+@contextmanager
+def _connected(url: GitUrl, auth: GitAuth, timeout: float) -> Iterator[GitClient]:
+    with closing(_client(url, auth, timeout)) as client:
+        yield client
+
+
+def _client(url: GitUrl, auth: GitAuth, timeout: float) -> GitClient:
+    if url.scheme == "ssh":
+        # asyncssh takes half a second to load, and most repositories are fetched over HTTP.
+        from toolkit.remote.git.ssh import SshClient  # noqa: PLC0415
+
+        return SshClient(url, auth, timeout=timeout)
+    from toolkit.remote.git.http import HttpClient  # noqa: PLC0415  # as above
+
+    return HttpClient(url, auth, timeout=timeout)
+
+
+def _list_refs(client: GitClient, url: GitUrl, prefixes: Sequence[str]) -> dict[str, str]:
+    with _translated(client, url):
+        result = client.get_refs(
+            url.path.encode(), ref_prefix=[prefix.encode() for prefix in prefixes]
+        )
+    if result.object_format not in {None, "sha1"}:
+        raise GitError(f"'{url}' has object ids of the kind {result.object_format}: not supported")
+    return {
+        name.decode("utf-8", "replace"): oid.decode()
+        for name, oid in result.refs.items()
+        if oid is not None
+    }
+
+
+@contextmanager
+def _translated(client: GitClient, url: GitUrl) -> Iterator[None]:
+    """Turn what dulwich raises for a broken conversation into an error of ours."""
+    try:
+        yield
+    except GitProtocolError as exc:
+        said = str(exc)
+        complaint = getattr(client, "complaint", str)()
+        raise GitError(f"cannot fetch from '{url}': {complaint or said}") from exc
+    except (AssertionError, IndexError, KeyError, ValueError) as exc:
+        raise GitError(
+            f"'{url}' does not speak Git's protocol: {type(exc).__name__}: {exc}"
+        ) from exc
+
+
+def _tag(pack: Pack, resolved: Resolved) -> TagObject | None:
+    """Read the tag that was asked for, and see that it leads to the commit."""
+    if not resolved.ref.startswith(gitrefs.TAGS):
+        return None
+    name = resolved.ref.removeprefix(gitrefs.TAGS)
+    if not resolved.tag_object:
+        return TagObject(name=name)
+    outer = tag = objects.parse_tag(pack.read(resolved.tag_object.encode(), gitpack.TAG))
+    for _ in range(_MAX_TAGS):
+        if tag.target_type != "tag":
+            break
+        tag = objects.parse_tag(pack.read(tag.target, gitpack.TAG))
+    if tag.target_type != "commit" or tag.target.decode() != resolved.commit:
+        raise GitError(f"tag '{name}' does not point to commit {resolved.commit}")
+    return TagObject(name=name, own_name=outer.name, signature=outer.signature)

@@ -1,0 +1,123 @@
+"""Git repositories, as the rest of Penstock sees them: resolve a reference, check out a commit.
+
+All work is done by dulwich in worker processes (``toolkit.remote.git.worker``), because a
+fetch must be bounded in time and memory whatever the server does. This side holds no connection and
+no state; credentials go with each request over the pipe.
+
+Resolving asks for references only. Checking out takes exactly the commit that was resolved, so that
+what is verified and what is stored are the same even if the branch moves in between.
+"""
+
+import asyncio
+import shutil
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Protocol, TypeVar
+
+import msgspec
+
+from toolkit.native import pool as pools
+from toolkit.remote.git import wire
+from toolkit.remote.git.auth import GitAuth, Proxy
+from toolkit.remote.git.errors import GitError
+from toolkit.remote.git.limits import Limits
+from toolkit.remote.git.objects import Signed
+from toolkit.remote.git.refs import GitReference, Resolved
+from toolkit.remote.git.url import GitUrl
+from toolkit.remote.git.wire import Checkout, TagObject
+
+__all__ = ["Checkout", "GitAuth", "GitClient", "GitReference", "Limits", "Proxy"]
+__all__ += ["Resolved", "Signed", "TagObject"]
+
+_T = TypeVar("_T")
+
+
+class Workers(Protocol):
+    """The part of ``WorkerPool`` that is used."""
+
+    async def call(self, op: str, payload: bytes, *, timeout: float) -> bytes:  # noqa: ASYNC109  # the pool's signature
+        """Run one operation in a worker."""
+        ...
+
+
+class GitClient:
+    """Fetches from any number of repositories through a pool of Git workers."""
+
+    def __init__(self, pool: Workers, *, limits: Limits | None = None) -> None:
+        self._pool = pool
+        self._limits = limits or Limits()
+
+    async def resolve(
+        self,
+        url: str,
+        ref: GitReference,
+        auth: GitAuth,
+        *,
+        timeout: float,  # noqa: ASYNC109  # a worker is killed, not a task cancelled
+    ) -> Resolved:
+        """Return which commit a reference means now; ``timeout`` is in seconds.
+
+        Raises:
+            GitError: see ``toolkit.remote.git.errors``.
+            GitSpecError: URL or reference can never be fetched.
+
+        """
+        GitUrl.parse(url)
+        request = wire.ResolveRequest(url=url, reference=ref, auth=auth, timeout=timeout)
+        return await self._ask("resolve", url, request, Resolved, timeout)
+
+    async def checkout(  # noqa: PLR0913  # the parts of a GitRepository's spec that count
+        self,
+        url: str,
+        resolved: Resolved,
+        auth: GitAuth,
+        into: Path,
+        *,
+        recurse_submodules: bool = False,
+        sparse: Sequence[str] = (),
+        timeout: float,  # noqa: ASYNC109  # a worker is killed, not a task cancelled
+    ) -> Checkout:
+        """Write a commit's files into the empty directory ``into``; there is no ``.git``.
+
+        When it fails the directory may hold a part of them: it is the caller's to remove.
+
+        Raises:
+            GitError: see ``toolkit.remote.git.errors``.
+            GitSpecError: URL or reference can never be fetched.
+
+        """
+        scratch = Path(await asyncio.to_thread(tempfile.mkdtemp, prefix=".fetch-", dir=into.parent))
+        try:
+            request = wire.CheckoutRequest(
+                url=url,
+                resolved=resolved,
+                auth=auth,
+                into=str(into),
+                scratch=str(scratch),
+                recurse_submodules=recurse_submodules,
+                sparse=tuple(sparse),
+                limits=self._limits,
+                timeout=timeout,
+            )
+            return await self._ask("checkout", url, request, Checkout, timeout)
+        finally:
+            await asyncio.to_thread(shutil.rmtree, scratch, ignore_errors=True)
+
+    async def _ask(
+        self,
+        op: str,
+        url: str,
+        request: object,
+        answer: type[_T],
+        timeout: float,  # noqa: ASYNC109  # a worker is killed, not a task cancelled
+    ) -> _T:
+        payload = msgspec.msgpack.encode(request)
+        try:
+            return msgspec.msgpack.decode(
+                await self._pool.call(op, payload, timeout=timeout), type=answer
+            )
+        except pools.WorkerTimeoutError as exc:
+            raise GitError(f"fetching from '{GitUrl.parse(url)}' timed out: {exc}") from exc
+        except (pools.WorkerDiedError, pools.OperationError) as exc:
+            raise GitError(f"fetching from '{GitUrl.parse(url)}' failed: {exc}") from exc

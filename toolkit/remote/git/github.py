@@ -1,0 +1,254 @@
+"""Credentials of a GitHub App: a short-lived token for one of its installations.
+
+The App's key signs a JWT, which GitHub exchanges for an installation token (docs.github.com,
+"Authenticating as a GitHub App installation"). Tokens last an hour and are kept until shortly
+before their end, so that an interval reconcile costs no request.
+"""
+
+import asyncio
+import base64
+import hashlib
+import json
+import re
+from collections import OrderedDict
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from typing import Any, Final
+
+import aiohttp
+from cryptography.exceptions import UnsupportedAlgorithm
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import padding, rsa
+
+from toolkit.remote import tls
+from toolkit.remote.git.auth import GitAuth
+from toolkit.remote.git.errors import GitAuthError, GitError
+from toolkit.remote.proxy import Proxy
+
+DEFAULT_API: Final = "https://api.github.com"
+USER: Final = "x-access-token"
+"""What to log in as with an installation token."""
+
+_JWT_LIFE: Final = timedelta(minutes=9)
+_CLOCK_SKEW: Final = timedelta(minutes=1)
+_SPARE: Final = timedelta(minutes=5)
+_NEW: Final = timedelta(minutes=1)
+_MAX_TOKENS: Final = 1000
+_MAX_ANSWER: Final = 1 << 20
+_NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]*")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GitHubApp:
+    """An App and which installation of it to act as: by id, else by the owner's login."""
+
+    app_id: str
+    private_key: bytes = field(repr=False)
+    installation_id: str = ""
+    installation_owner: str = ""
+    api: str = DEFAULT_API
+    ca: bytes | None = field(default=None, repr=False)
+
+    @classmethod
+    def from_secret(cls, data: Mapping[str, bytes]) -> "GitHubApp":
+        """Read the ``githubApp…`` keys (Flux: ``spec.provider: github``).
+
+        Raises:
+            GitAuthError: one is missing or malformed.
+
+        """
+        app_id = _field(data, "githubAppID")
+        installation_id = _field(data, "githubAppInstallationID")
+        owner = _field(data, "githubAppInstallationOwner")
+        key = data.get("githubAppPrivateKey")
+        if not app_id or not key or not (installation_id or owner):
+            raise GitAuthError(
+                "provider github needs 'githubAppID', 'githubAppPrivateKey' and one of "
+                "'githubAppInstallationID' and 'githubAppInstallationOwner' in the secret"
+            )
+        return cls(
+            app_id=app_id,
+            private_key=key,
+            installation_id=installation_id,
+            installation_owner=owner,
+            api=_api(data.get("githubAppBaseURL")),
+            ca=data.get("ca.crt") or None,
+        )
+
+    @property
+    def identity(self) -> tuple[str, ...]:
+        """Return what a token was given for."""
+        key = hashlib.sha256(self.private_key).hexdigest()
+        return self.api, self.app_id, self.installation_id, self.installation_owner, key
+
+
+class GitHubTokens:
+    """Gets and keeps installation tokens; ``now`` is the clock."""
+
+    def __init__(self, now: Callable[[], datetime] = lambda: datetime.now(UTC)) -> None:
+        self._now = now
+        self._slots: OrderedDict[tuple[str, ...], _Slot] = OrderedDict()
+
+    async def auth(
+        self,
+        app: GitHubApp,
+        *,
+        proxy: Proxy | None = None,
+        timeout: float,  # noqa: ASYNC109  # applied where the request is made
+    ) -> GitAuth:
+        """Return credentials for repositories of the installation; ``timeout`` is in seconds.
+
+        Raises:
+            GitAuthError: GitHub does not accept the App, or does not know the installation.
+            GitError: GitHub cannot be reached.
+
+        """
+        slot = self._slots.setdefault(app.identity, _Slot())
+        while len(self._slots) > _MAX_TOKENS:
+            self._slots.popitem(last=False)
+        # One at a time: a hundred repositories of one App must not ask for a hundred tokens.
+        async with slot.lock:
+            if slot.end is None or slot.end - _SPARE <= self._now():
+                slot.token, slot.end = await self._fetch(app, proxy, timeout)
+                slot.begin = self._now()
+            return GitAuth(username=USER, password=slot.token, ca=app.ca, proxy=proxy)
+
+    def drop(self, auth: GitAuth) -> bool:
+        """Forget a token that a server refused; tell whether another one may help.
+
+        GitHub revokes tokens before their time, as when the installation's permissions change. One
+        that is new is kept: whoever is refused with it is refused for another reason, and must not
+        make everybody else ask again.
+        """
+        before = self._now() - _NEW
+        kept = [slot for slot in self._slots.values() if slot.end and slot.token == auth.password]
+        old = [slot for slot in kept if slot.begin <= before]
+        for slot in old:
+            slot.end = None
+        return bool(old)
+
+    async def _fetch(
+        self, app: GitHubApp, proxy: Proxy | None, seconds: float
+    ) -> tuple[str, datetime]:
+        if proxy is not None and proxy.endpoint[0] == "socks5":
+            raise GitError("the GitHub API cannot be reached through a SOCKS proxy")
+        connector = aiohttp.TCPConnector(ssl=tls.client_context(app.ca))
+        async with aiohttp.ClientSession(
+            connector=connector,
+            timeout=aiohttp.ClientTimeout(total=seconds),
+        ) as session:
+            api = _Api(session, app.api, proxy, _jwt(app, self._now()))
+            installation = app.installation_id or await api.installation(app.installation_owner)
+            answer = await api.ask("POST", f"/app/installations/{installation}/access_tokens")
+        try:
+            return str(answer["token"]), datetime.fromisoformat(answer["expires_at"])
+        except (KeyError, TypeError, ValueError) as exc:
+            raise GitError("GitHub answered without an installation token") from exc
+
+
+@dataclass(slots=True)
+class _Slot:
+    """A token that is kept, and whoever is fetching it."""
+
+    lock: asyncio.Lock = field(default_factory=asyncio.Lock)
+    token: str = field(default="", repr=False)
+    begin: datetime = datetime.min.replace(tzinfo=UTC)  # noqa: RUF009  # immutable
+    end: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class _Api:
+    """The two requests that are made."""
+
+    session: aiohttp.ClientSession
+    base: str
+    proxy: Proxy | None
+    jwt: str = field(repr=False)
+
+    async def installation(self, owner: str) -> str:
+        """Return the id of the App's installation at an organisation or a user."""
+        for kind in ("orgs", "users"):
+            answer = await self.ask("GET", f"/{kind}/{owner}/installation", missing_ok=True)
+            if "id" in answer:
+                return str(answer["id"])
+        raise GitAuthError(f"the GitHub App is not installed at '{owner}'")
+
+    async def ask(self, method: str, path: str, *, missing_ok: bool = False) -> dict[str, Any]:
+        """Send a request and return the JSON object of the answer."""
+        # Not the session's headers: aiohttp would show those to a proxy too.
+        headers = {
+            "Authorization": f"Bearer {self.jwt}",
+            "Accept": "application/vnd.github+json",
+            "X-GitHub-Api-Version": "2022-11-28",
+        }
+        options: dict[str, Any] = {"allow_redirects": False}
+        if self.proxy is not None:
+            options["proxy"] = self.proxy.address
+            if login := self.proxy.authorization:
+                # The former go with CONNECT only, the latter to a server of http as well.
+                kind = "proxy_headers" if self.base.startswith("https:") else "headers"
+                options[kind] = {"Proxy-Authorization": login}
+        options["headers"] = headers | options.get("headers", {})
+        try:
+            async with self.session.request(method, self.base + path, **options) as response:
+                body = await response.content.read(_MAX_ANSWER)
+                status = response.status
+        except (aiohttp.ClientError, TimeoutError, OSError) as exc:
+            cause = str(exc) or "no answer in time"
+            raise GitError(f"cannot reach the GitHub API at '{self.base}': {cause}") from exc
+        if status == 404 and missing_ok:
+            return {}
+        answer = _json_object(body)
+        if status not in {200, 201}:
+            said = str(answer.get("message", ""))[:200]
+            error = GitAuthError if status in {401, 403, 404, 422} else GitError
+            raise error(f"the GitHub API at '{self.base}' refused the App: HTTP {status} {said}")
+        return answer
+
+
+def _json_object(body: bytes) -> dict[str, Any]:
+    try:
+        answer = json.loads(body)
+    except ValueError:
+        return {}
+    return answer if isinstance(answer, dict) else {}
+
+
+def _jwt(app: GitHubApp, now: datetime) -> str:
+    """Sign the App's claim to be itself (RFC 7519, RS256)."""
+    try:
+        key = serialization.load_pem_private_key(app.private_key, password=None)
+    except (ValueError, TypeError, UnsupportedAlgorithm) as exc:
+        raise GitAuthError("'githubAppPrivateKey' in the secret is not a PEM private key") from exc
+    if not isinstance(key, rsa.RSAPrivateKey):
+        raise GitAuthError("'githubAppPrivateKey' in the secret is not an RSA key")
+    claims = {
+        "iat": int((now - _CLOCK_SKEW).timestamp()),
+        "exp": int((now + _JWT_LIFE).timestamp()),
+        "iss": app.app_id,
+    }
+    signed = b".".join(
+        _base64url(json.dumps(part).encode()) for part in ({"alg": "RS256", "typ": "JWT"}, claims)
+    )
+    signature = key.sign(signed, padding.PKCS1v15(), hashes.SHA256())
+    return (signed + b"." + _base64url(signature)).decode()
+
+
+def _base64url(data: bytes) -> bytes:
+    return base64.urlsafe_b64encode(data).rstrip(b"=")
+
+
+def _field(data: Mapping[str, bytes], key: str) -> str:
+    text = data.get(key, b"").decode("utf-8", "replace").strip()
+    # These go into a path.
+    if text and not _NAME.fullmatch(text):
+        raise GitAuthError(f"'{key}' in the secret is not a valid id or name")
+    return text
+
+
+def _api(given: bytes | None) -> str:
+    text = (given or b"").decode("utf-8", "replace").strip().rstrip("/")
+    if text and not re.fullmatch(r"https?://[^\s@?#]+", text):
+        raise GitAuthError("'githubAppBaseURL' in the secret is not a URL")
+    return text or DEFAULT_API

@@ -1,0 +1,298 @@
+"""Git over HTTP: dulwich's client on a connection pool of its own for every call.
+
+dulwich speaks the protocol; what is decided here is whom to trust and whom to tell:
+
+1. With a CA in the Secret only that CA counts, otherwise only the system's.
+2. Credentials go to the origin that they were given for, and nowhere else.
+3. Only the first request may be redirected (as ``http.followRedirects=initial``), a few times,
+   never from https to http, and never from a public address to a private one. Nothing leads to a
+   metadata service, neither a URL nor a proxy.
+4. A server cannot name another place to fetch packs from.
+5. Only the smart protocol is spoken.
+"""
+
+import io
+import socket
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from typing import Any, Final
+from urllib.parse import urljoin
+
+import urllib3
+from dulwich.client import AbstractHttpGitClient
+from urllib3.connection import HTTPConnection, HTTPSConnection
+
+from toolkit.remote import addresses, tls
+from toolkit.remote.addresses import Address
+from toolkit.remote.git import packets
+from toolkit.remote.git import proxy as gitproxy
+from toolkit.remote.git.auth import GitAuth
+from toolkit.remote.git.errors import GitAuthError, GitError
+from toolkit.remote.git.limits import MiB
+from toolkit.remote.git.url import GitUrl
+from toolkit.remote.proxy import Proxy
+
+USER_AGENT: Final = "penstock (git)"
+CONNECT_SECONDS: Final = 30.0
+MAX_REDIRECTS: Final = 5
+
+_SERVICE: Final = "info/refs?service=git-upload-pack"
+_MAX_REFERENCES: Final = 64 * MiB
+_ADVERTISEMENT: Final = "application/x-git-upload-pack-advertisement"
+
+
+class HttpClient(AbstractHttpGitClient):
+    """Talks to one repository; ``timeout`` bounds each wait for the server, in seconds."""
+
+    def __init__(self, url: GitUrl, auth: GitAuth, *, timeout: float) -> None:
+        super().__init__(str(url), thin_packs=False)
+        self._top = url
+        self._base = url
+        self._authorization = _authorization(url, auth)
+        self._pool = _pool(url, auth, timeout)
+
+    def close(self) -> None:
+        """Close all connections."""
+        self._pool.clear()
+
+    def _get_url(self, path: str | bytes) -> str:  # noqa: ARG002  # one client is one repository
+        return str(self._top).rstrip("/") + "/"
+
+    def _http_request(
+        self,
+        url: str,
+        headers: dict[str, str] | None = None,
+        data: bytes | Iterator[bytes] | None = None,
+        raise_for_status: bool = True,  # noqa: FBT001, FBT002, ARG002  # dulwich's signature
+    ) -> tuple[Any, Callable[[int], bytes]]:
+        """Send a request on behalf of dulwich, under the rules above."""
+        redirects = 0
+        while True:
+            response = self._send(url, headers or {}, data)
+            location = response.get_redirect_location()
+            if not location:
+                break
+            response.drain_conn()
+            if data is not None or redirects == MAX_REDIRECTS:
+                raise GitError(f"'{self._top}' redirects where it must not, or too often")
+            redirects += 1
+            url = self._follow(url, location)
+        try:
+            self._check(url, response)
+        except GitError:
+            response.close()
+            raise
+        read = self._reader(response)
+        if data is None:
+            # dulwich does not close this one, and the connection is wanted for the next request.
+            read = _whole(read, self._top)
+        answer = _Answer(response, url if redirects else "")
+        return answer, packets.watched(read, self._top)
+
+    def _send(self, url: str, headers: dict[str, str], data: bytes | Iterator[bytes] | None) -> Any:
+        target = GitUrl.parse(url)
+        literal = addresses.literal(target.host)
+        if literal is not None and addresses.is_metadata(literal):  # (3)
+            raise GitError(f"'{target.host}' is a metadata service's address")
+        # (4) dulwich would also fetch what a server calls a pack elsewhere.
+        if target.origin != self._base.origin:
+            raise GitError(f"'{self._top}' sends to another server for its objects")
+        sent = {**headers, "User-Agent": USER_AGENT, "Pragma": "no-cache"}
+        if self._authorization and target.origin == self._top.origin:  # (2)
+            sent["Authorization"] = self._authorization
+        try:
+            return self._pool.request(
+                "GET" if data is None else "POST",
+                url,
+                body=data,
+                headers=sent,
+                preload_content=False,
+                redirect=False,
+                retries=False,
+            )
+        except urllib3.exceptions.HTTPError as exc:
+            raise self._failed(exc) from exc
+
+    def _reader(self, response: Any) -> Callable[[int], bytes]:
+        def read(size: int) -> bytes:
+            try:
+                return bytes(response.read(size))
+            except urllib3.exceptions.HTTPError as exc:
+                raise self._failed(exc) from exc
+
+        return read
+
+    def _failed(self, error: urllib3.exceptions.HTTPError) -> GitError:
+        cause = _cause(error)
+        if "Tunnel connection failed: 407" in cause:
+            return GitAuthError("the proxy wants other credentials")
+        return GitError(f"cannot fetch from '{self._top}': {cause}")
+
+    def _follow(self, url: str, location: str) -> str:
+        """Return where a redirect may lead."""
+        target = GitUrl.parse(urljoin(url, location))
+        current = GitUrl.parse(url)
+        if target.scheme not in {"http", "https"} or not target.path.endswith(_SERVICE):
+            raise GitError(f"'{self._top}' redirects to something that is no repository")
+        if current.scheme == "https" and target.scheme == "http":
+            raise GitError(f"'{self._top}' redirects from https to http")
+        if target.host != current.host and _is_out_of_bounds(target, current):
+            raise GitError(f"'{self._top}' redirects to the private address '{target.host}'")
+        self._base = target
+        return str(target)
+
+    def _check(self, url: str, response: Any) -> None:
+        status = response.status
+        if status in {401, 403}:
+            refused = "refused the credentials" if self._authorization else "asks for credentials"
+            raise GitAuthError(f"'{self._top}' {refused} (HTTP {status})")
+        if status == 407:
+            raise GitAuthError("the proxy wants other credentials")
+        if status == 404:
+            raise GitError(f"repository '{self._top}' not found")
+        if status != 200:
+            raise GitError(f"'{self._top}' answered with HTTP {status}")
+        kind = response.headers.get("Content-Type", "")
+        if url.endswith(_SERVICE) and kind.split(";")[0] != _ADVERTISEMENT:
+            raise GitError(f"'{self._top}' is not a Git repository over smart HTTP")
+
+
+def _whole(read: Callable[[int], bytes], url: GitUrl) -> Callable[[int], bytes]:
+    """Read a list of references to its end."""
+    data = read(_MAX_REFERENCES)
+    if read(1):
+        raise GitError(f"'{url}' lists more references than can be read")
+    return io.BytesIO(data).read
+
+
+class _Answer:
+    """What dulwich looks at in a response; closing it keeps the connection for the next request."""
+
+    def __init__(self, response: urllib3.BaseHTTPResponse, redirect_location: str) -> None:
+        self._response = response
+        self.content_type = response.headers.get("Content-Type")
+        self.redirect_location = redirect_location
+
+    def close(self) -> None:
+        """Read the end of the body if nothing else is left, else hang up."""
+        with suppress(urllib3.exceptions.HTTPError):
+            if not self._response.read(1):
+                self._response.release_conn()
+                return
+        self._response.close()
+
+
+def _authorization(url: GitUrl, auth: GitAuth) -> str | None:
+    if auth.bearer_token is not None:
+        return f"Bearer {auth.bearer_token}"
+    if auth.username is not None:
+        return gitproxy.basic(auth.username, auth.password)
+    if url.username is not None:
+        return gitproxy.basic(url.username, url.password)
+    return None
+
+
+def _pool(url: GitUrl, auth: GitAuth, timeout: float) -> urllib3.PoolManager:
+    proxy = gitproxy.for_url(url, auth.proxy)
+    options: dict[str, Any] = {
+        "num_pools": 4,
+        # This is (1). A server of http may redirect to one of https.
+        "ssl_context": tls.client_context(auth.ca, auth.client_cert, auth.client_key),
+        "timeout": urllib3.Timeout(connect=min(timeout, CONNECT_SECONDS), read=timeout),
+    }
+    if proxy is not None and proxy.endpoint[0] == "socks5":
+        return _SocksManager(proxy, **options)
+    if proxy is None:
+        pool = urllib3.PoolManager(**options)
+    else:
+        login = proxy.authorization
+        pool = urllib3.ProxyManager(
+            proxy.address,
+            proxy_headers={"Proxy-Authorization": login} if login else None,
+            proxy_ssl_context=tls.client_context(auth.ca),
+            **options,
+        )
+    pool.pool_classes_by_scheme = {"http": _PlainPool, "https": _TlsPool}
+    return pool
+
+
+def _is_out_of_bounds(target: GitUrl, current: GitUrl) -> bool:
+    """Tell whether a redirect leads to where only we can reach, such as a metadata service."""
+    places = _addresses(target)
+    if any(addresses.is_metadata(place) for place in places):
+        return True
+    private = not all(addresses.is_public(place) for place in places)
+    return private and all(addresses.is_public(place) for place in _addresses(current))
+
+
+def _addresses(url: GitUrl) -> list[Address]:
+    try:
+        found = socket.getaddrinfo(url.host, url.port, type=socket.SOCK_STREAM)
+    except OSError as exc:
+        raise GitError(f"cannot resolve '{url.host}': {exc}") from exc
+    return [addresses.parsed(str(entry[4][0])) for entry in found]
+
+
+def _cause(error: BaseException) -> str:
+    """Return the innermost reason, without urllib3's wrapping and object addresses."""
+    while isinstance(error, urllib3.exceptions.MaxRetryError) and error.reason is not None:
+        error = error.reason
+    refused = isinstance(error, urllib3.exceptions.NewConnectionError)
+    if isinstance(error, urllib3.exceptions.TimeoutError) and not refused:
+        return "no answer in time"
+    if isinstance(error, urllib3.exceptions.ProxyError):
+        return f"the proxy did not connect: {error.original_error}"
+    inner = error.__cause__ or (error.args[-1] if error.args else None)
+    text = str(inner if isinstance(inner, BaseException) else error)
+    return text.rpartition("object at 0x")[2].partition(">: ")[2] or text
+
+
+def _reachable(connection: socket.socket) -> socket.socket:
+    """(3) Hang up on a metadata service."""
+    try:
+        addresses.require_peer(connection)
+    except OSError as exc:
+        connection.close()
+        raise GitError(f"cannot connect: {exc}") from exc
+    return connection
+
+
+class _PlainConnection(HTTPConnection):
+    def _new_conn(self) -> socket.socket:
+        return _reachable(super()._new_conn())
+
+
+class _TlsConnection(HTTPSConnection):
+    def _new_conn(self) -> socket.socket:
+        return _reachable(super()._new_conn())
+
+
+class _PlainPool(urllib3.HTTPConnectionPool):
+    ConnectionCls = _PlainConnection
+
+
+class _TlsPool(urllib3.HTTPSConnectionPool):
+    ConnectionCls = _TlsConnection
+
+
+class _SocksManager(urllib3.PoolManager):
+    """A pool whose connections go through a SOCKS proxy."""
+
+    def __init__(self, proxy: Proxy, **options: Any) -> None:
+        super().__init__(**options)
+
+        class PlainConnection(HTTPConnection):
+            def _new_conn(self) -> socket.socket:
+                return gitproxy.connect(proxy, self._dns_host, self.port, timeout=CONNECT_SECONDS)
+
+        class TlsConnection(HTTPSConnection):
+            def _new_conn(self) -> socket.socket:
+                return gitproxy.connect(proxy, self._dns_host, self.port, timeout=CONNECT_SECONDS)
+
+        class PlainPool(urllib3.HTTPConnectionPool):
+            ConnectionCls = PlainConnection
+
+        class TlsPool(urllib3.HTTPSConnectionPool):
+            ConnectionCls = TlsConnection
+
+        self.pool_classes_by_scheme = {"http": PlainPool, "https": TlsPool}

@@ -1,0 +1,154 @@
+"""Connections through a proxy: the handshakes of HTTP CONNECT and of SOCKS 5.
+
+urllib3 speaks HTTP proxies for HTTP servers by itself. This is for what it does not do without
+another library: SOCKS (RFC 1928, 1929), and any proxy in front of SSH. Host names are resolved by
+the proxy.
+"""
+
+import socket
+import time
+from typing import Final
+
+from toolkit.remote import addresses
+from toolkit.remote.addresses import OutOfReachError
+from toolkit.remote.git.errors import GitAuthError, GitError
+from toolkit.remote.git.url import GitUrl
+from toolkit.remote.proxy import Proxy, basic, from_environment
+
+__all__ = ["basic", "connect", "for_url"]
+
+_MAX_ANSWER: Final = 16 << 10
+_SOCKS_REFUSALS: Final = {
+    1: "general failure",
+    2: "not allowed by its rules",
+    3: "network unreachable",
+    4: "host unreachable",
+    5: "connection refused",
+}
+
+
+def for_url(url: GitUrl, given: Proxy | None) -> Proxy | None:
+    """Return the proxy to use: the given one, else over HTTP what the environment says.
+
+    ``HTTPS_PROXY``, ``HTTP_PROXY`` and ``NO_PROXY`` are the operator's setting for the process.
+    """
+    if given is not None or url.scheme == "ssh":
+        return given
+    return from_environment(url.scheme, url.host, url.port)
+
+
+def connect(proxy: Proxy, host: str, port: int, *, timeout: float) -> socket.socket:
+    """Open a connection to ``host`` through the proxy, all within ``timeout`` seconds.
+
+    What is returned has that timeout for each step.
+
+    Raises:
+        GitError: the proxy cannot be reached or does not connect.
+        GitAuthError: it wants other credentials.
+
+    """
+    scheme, address = proxy.endpoint
+    shake = {"http": _connect_http, "socks5": _connect_socks}.get(scheme)
+    if shake is None:
+        raise GitError(f"a proxy of kind '{scheme}' is not possible here: use http or socks5")
+    end = time.monotonic() + timeout
+    try:
+        connection = _dialled(address, end)
+    except OSError as exc:
+        raise GitError(f"cannot connect to the proxy {address[0]}:{address[1]}: {exc}") from exc
+    try:
+        shake(_Talk(connection, end), proxy, host, port)
+        connection.settimeout(timeout)
+    except OSError as exc:
+        connection.close()
+        raise GitError(f"the proxy did not connect to {host}:{port}: {exc}") from exc
+    except BaseException:
+        connection.close()
+        raise
+    return connection
+
+
+def _dialled(address: tuple[str, int], end: float) -> socket.socket:
+    """Connect to the first of a proxy's addresses that answers; a name may have a great many."""
+    failure: OSError = TimeoutError("timed out")
+    for *_, place in socket.getaddrinfo(*address, type=socket.SOCK_STREAM):
+        left = end - time.monotonic()
+        if left <= 0:
+            break
+        host = str(place[0])
+        if addresses.is_metadata(addresses.parsed(host)):
+            raise OutOfReachError(f"'{host}' is a metadata service's address")
+        try:
+            return socket.create_connection((host, int(place[1])), left)
+        except OSError as exc:
+            failure = exc
+    raise failure
+
+
+class _Talk:
+    """Bytes to and from a proxy until ``end``, however slowly they come."""
+
+    def __init__(self, connection: socket.socket, end: float) -> None:
+        self._connection = connection
+        self._end = end
+
+    def send(self, data: bytes) -> None:
+        self._hurry()
+        self._connection.sendall(data)
+
+    def receive(self, size: int) -> bytes:
+        data = b""
+        while len(data) < size:
+            self._hurry()
+            piece = self._connection.recv(size - len(data))
+            if not piece:
+                raise GitError("the proxy closed the connection")
+            data += piece
+        return data
+
+    def _hurry(self) -> None:
+        left = self._end - time.monotonic()
+        if left <= 0:
+            raise TimeoutError("timed out")
+        self._connection.settimeout(left)
+
+
+def _connect_http(talk: _Talk, proxy: Proxy, host: str, port: int) -> None:
+    target = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+    lines = [f"CONNECT {target} HTTP/1.1", f"Host: {target}"]
+    if proxy.authorization is not None:
+        lines.append(f"Proxy-Authorization: {proxy.authorization}")
+    talk.send(("\r\n".join(lines) + "\r\n\r\n").encode())
+    answer = b""
+    while b"\r\n\r\n" not in answer:
+        # A byte at a time: what follows the answer already belongs to the server.
+        answer += talk.receive(1)
+        if len(answer) > _MAX_ANSWER:
+            raise GitError(f"the proxy did not answer the request for {host}:{port}")
+    status = answer.split(b" ", 2)[1:2]
+    if status == [b"407"]:
+        raise GitAuthError("the proxy wants other credentials")
+    if status != [b"200"]:
+        shown = answer.split(b"\r\n")[0][:100].decode("ascii", "replace")
+        raise GitError(f"the proxy did not connect to {host}:{port}: {shown}")
+
+
+def _connect_socks(talk: _Talk, proxy: Proxy, host: str, port: int) -> None:
+    methods = b"\x00" if proxy.username is None else b"\x00\x02"
+    talk.send(bytes([5, len(methods)]) + methods)
+    version, method = talk.receive(2)
+    if version != 5 or method not in methods:
+        raise GitAuthError("the proxy wants other credentials")
+    if method == 2:
+        fields = (proxy.username or "").encode(), (proxy.password or "").encode()
+        talk.send(b"\x01" + b"".join(bytes([len(f)]) + f for f in fields))
+        if talk.receive(2)[1] != 0:
+            raise GitAuthError("the proxy wants other credentials")
+    name = host.encode("idna")
+    talk.send(b"\x05\x01\x00\x03" + bytes([len(name)]) + name + port.to_bytes(2))
+    _, refusal, _, kind = talk.receive(4)
+    if refusal:
+        why = _SOCKS_REFUSALS.get(refusal, f"error {refusal}")
+        raise GitError(f"the proxy did not connect to {host}:{port}: {why}")
+    bound = {1: 4, 4: 16}.get(kind) or talk.receive(1)[0]
+    talk.receive(bound + 2)

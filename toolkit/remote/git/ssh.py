@@ -1,0 +1,210 @@
+"""Git over SSH: asyncssh carries what dulwich says to ``git-upload-pack`` on the other side.
+
+Keys and host keys come from the Secret and stay in memory; neither the user's SSH configuration
+nor an agent is looked at. A host that ``known_hosts`` does not name is refused.
+
+dulwich waits for bytes, asyncssh lives on an event loop: the loop runs in a thread of the worker,
+and each read or write is handed over to it.
+"""
+
+import asyncio
+import io
+import shlex
+import threading
+from collections.abc import Callable, Coroutine
+from contextlib import suppress
+from typing import Any, Final, TypeVar
+
+import asyncssh
+from dulwich.client import TraditionalGitClient
+from dulwich.protocol import Protocol
+
+from toolkit.remote.git import packets
+from toolkit.remote.git import proxy as gitproxy
+from toolkit.remote.git.auth import GitAuth
+from toolkit.remote.git.errors import GitAuthError, GitError
+from toolkit.remote.git.url import GitUrl
+
+DEFAULT_USER: Final = "git"
+CONNECT_SECONDS: Final = 30.0
+_CHUNK: Final = 64 << 10
+_MAX_COMPLAINT: Final = 2000
+
+_T = TypeVar("_T")
+
+
+class SshClient(TraditionalGitClient):
+    """Talks to one repository; ``timeout`` bounds each wait for the server, in seconds."""
+
+    def __init__(self, url: GitUrl, auth: GitAuth, *, timeout: float) -> None:
+        super().__init__(thin_packs=False)
+        self._url = url
+        self._auth = auth
+        self._timeout = timeout
+        self._loop = asyncio.new_event_loop()
+        self._thread = threading.Thread(target=self._loop.run_forever, daemon=True)
+        self._connection: asyncssh.SSHClientConnection | None = None
+        self._protocol: Protocol | None = None
+        self._process: asyncssh.SSHClientProcess[bytes] | None = None
+
+    def close(self) -> None:
+        """Hang up and end the thread."""
+        if self._protocol is not None:
+            self._protocol.close()
+        if self._thread.is_alive():
+            with suppress(GitError):
+                self._wait(self._hang_up())
+            self._loop.call_soon_threadsafe(self._loop.stop)
+            self._thread.join()
+        self._loop.close()
+
+    def complaint(self) -> str:
+        """Return what the server printed beside the protocol, to explain why it hung up."""
+        if self._process is None:
+            return ""
+        with suppress(GitError):
+            said = self._wait(self._process.stderr.read(_MAX_COMPLAINT))
+            return " ".join(said.decode("utf-8", "replace").split())
+        return ""
+
+    def _connect(
+        self,
+        cmd: bytes,
+        path: str | bytes,
+        protocol_version: int | None = None,  # noqa: ARG002  # dulwich's signature
+    ) -> tuple[Protocol, Callable[[], bool], None]:
+        """Start ``git-upload-pack`` over there (gitprotocol-pack(5), "SSH Transport")."""
+        command = (
+            f"git-{cmd.decode()} {shlex.quote(path if isinstance(path, str) else path.decode())}"
+        )
+        if not self._thread.is_alive():
+            self._thread.start()
+        process = self._process = self._wait(self._open(command))
+        reader = io.BufferedReader(
+            _Stdout(lambda size: self._wait(process.stdout.read(size))), _CHUNK
+        )
+
+        def write(data: bytes) -> int:
+            self._wait(_write(process, data))
+            return len(data)
+
+        def close() -> None:
+            self._loop.call_soon_threadsafe(process.close)
+
+        # dulwich does not close it when the server hangs up at once.
+        self._protocol = Protocol(packets.watched(reader.read, self._url), write, close=close)
+        return self._protocol, lambda: False, None
+
+    async def _open(self, command: str) -> asyncssh.SSHClientProcess[bytes]:
+        if self._connection is None:
+            self._connection = await self._log_in()
+        return await self._connection.create_process(
+            command, encoding=None, env={"GIT_PROTOCOL": "version=2"}
+        )
+
+    async def _log_in(self) -> asyncssh.SSHClientConnection:
+        key, known_hosts = _private_key(self._auth), _known_hosts(self._auth)
+        seconds = min(self._timeout, CONNECT_SECONDS)
+        return await asyncssh.connect(
+            self._url.host,
+            self._url.port,
+            username=self._url.username or DEFAULT_USER,
+            client_keys=[key],
+            known_hosts=known_hosts,
+            tunnel=_Tunnel(self._auth, seconds) if self._auth.proxy else (),
+            preferred_auth="publickey",
+            agent_path=None,
+            config=None,
+            x509_trusted_certs=None,
+            gss_host=None,
+            connect_timeout=seconds,
+            login_timeout=seconds,
+        )
+
+    async def _hang_up(self) -> None:
+        if self._connection is not None:
+            self._connection.abort()
+            await self._connection.wait_closed()
+        rest = asyncio.all_tasks() - {asyncio.current_task()}
+        for task in rest:
+            task.cancel()
+        await asyncio.gather(*rest, return_exceptions=True)
+
+    def _wait(self, work: Coroutine[Any, Any, _T]) -> _T:
+        """Run ``work`` on the loop's thread and translate what it raises."""
+        try:
+            return asyncio.run_coroutine_threadsafe(work, self._loop).result(self._timeout)
+        except asyncssh.HostKeyNotVerifiable as exc:
+            raise GitAuthError(
+                f"host key verification failed for '{self._url}': "
+                "the key that the server shows is not in 'known_hosts'"
+            ) from exc
+        except asyncssh.PermissionDenied as exc:
+            raise GitAuthError(f"'{self._url}' does not accept the key in 'identity'") from exc
+        except TimeoutError as exc:
+            raise GitError(f"cannot fetch from '{self._url}': no answer in time") from exc
+        except (OSError, asyncssh.Error) as exc:
+            raise GitError(f"cannot fetch from '{self._url}': {exc}") from exc
+
+
+class _Stdout(io.RawIOBase):
+    """What the server sends, as a stream that blocks."""
+
+    def __init__(self, read: Callable[[int], bytes]) -> None:
+        self._read = read
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        data = self._read(len(buffer))
+        buffer[: len(data)] = data
+        return len(data)
+
+
+class _Tunnel:
+    """Opens asyncssh's connection through the proxy."""
+
+    def __init__(self, auth: GitAuth, timeout: float) -> None:
+        self._auth = auth
+        self._timeout = timeout
+
+    async def create_connection(
+        self, factory: Callable[[], asyncio.Protocol], host: str, port: int
+    ) -> tuple[asyncio.Transport, asyncio.Protocol]:
+        """Do as ``loop.create_connection`` does."""
+        proxy = self._auth.proxy
+        assert proxy is not None  # noqa: S101  # a tunnel is only made where there is one
+        connection = await asyncio.to_thread(
+            gitproxy.connect, proxy, host, port, timeout=self._timeout
+        )
+        connection.setblocking(False)  # noqa: FBT003  # the socket module's signature
+        return await asyncio.get_running_loop().create_connection(factory, sock=connection)
+
+
+async def _write(process: asyncssh.SSHClientProcess[bytes], data: bytes) -> None:
+    process.stdin.write(data)
+    await process.stdin.drain()
+
+
+def _private_key(auth: GitAuth) -> asyncssh.SSHKey:
+    if not auth.identity:
+        raise GitAuthError("a repository over ssh needs 'identity' in the secret")
+    try:
+        return asyncssh.import_private_key(auth.identity, auth.passphrase)
+    except asyncssh.KeyEncryptionError as exc:
+        raise GitAuthError("the passphrase in 'password' does not open 'identity'") from exc
+    except asyncssh.KeyImportError as exc:
+        raise GitAuthError(
+            "'identity' in the secret is no private key that can be read; "
+            "an encrypted one needs its passphrase in 'password'"
+        ) from exc
+
+
+def _known_hosts(auth: GitAuth) -> asyncssh.SSHKnownHosts:
+    if not auth.known_hosts:
+        raise GitAuthError("a repository over ssh needs 'known_hosts' in the secret")
+    try:
+        return asyncssh.import_known_hosts(auth.known_hosts.decode())
+    except ValueError as exc:
+        raise GitAuthError(f"'known_hosts' in the secret cannot be read: {exc}") from exc

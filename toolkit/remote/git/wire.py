@@ -1,0 +1,65 @@
+"""What a Git worker is asked, and what it answers; sent as MessagePack."""
+
+from dataclasses import dataclass, field
+
+from toolkit.remote.git.auth import GitAuth
+from toolkit.remote.git.limits import Limits
+from toolkit.remote.git.objects import Signed
+from toolkit.remote.git.refs import GitReference, Resolved
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ResolveRequest:
+    """Which commit does ``reference`` mean now? ``timeout`` is in seconds."""
+
+    url: str
+    reference: GitReference
+    auth: GitAuth
+    timeout: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CheckoutRequest:
+    """Write the files of ``resolved`` into the empty directory ``into``.
+
+    ``scratch`` is a directory on the same disk for packs; the caller removes it.
+    """
+
+    url: str
+    resolved: Resolved
+    auth: GitAuth
+    into: str
+    scratch: str
+    recurse_submodules: bool = False
+    sparse: tuple[str, ...] = ()
+    limits: Limits = field(default_factory=Limits)
+    timeout: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TagObject:
+    """The tag that was checked out by.
+
+    ``own_name`` is what an annotated tag calls itself, which its reference need not agree with;
+    empty for a lightweight tag, which cannot be signed.
+    """
+
+    name: str
+    own_name: str = ""
+    signature: Signed | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Checkout:
+    """What was written, and what a verifier needs to know about it.
+
+    ``left_out`` names the symbolic links that were not written because they lead elsewhere.
+    """
+
+    revision: str
+    commit: str
+    subject: str
+    author: str
+    commit_signature: Signed | None
+    tag: TagObject | None
+    left_out: tuple[str, ...] = ()

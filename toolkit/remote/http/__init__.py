@@ -1,0 +1,1 @@
+"""HTTP to strangers: who may be asked, who is told what, and how long we wait."""

@@ -1,0 +1,366 @@
+"""HTTP towards strangers: registries, chart repositories, token services.
+
+1. With a CA in the ``Endpoint`` only that CA counts, otherwise only the system's.
+2. Credentials, client certificates included, go to the origin that they were given for. With
+   ``pass_credentials`` they follow redirects.
+3. Nobody leads to a metadata service, be it by a URL, a redirect or a proxy of their own.
+   Redirects are followed for reading only, a few times, never from https to http, and never from a
+   public address to a private one.
+4. What comes is neither decompressed nor cached, and no cookie is kept.
+5. A server that asks for patience gets it: a short while within the deadline, else at once an
+   error for everybody who asks with the same credentials, until the time has come.
+
+Connections are shared by all who trust the same. A proxy resolves names itself: through one, only
+literal addresses are looked at for (3), and its own address if a user chose it.
+"""
+
+import asyncio
+import ssl
+from collections import OrderedDict
+from collections.abc import AsyncIterator, Iterator, Mapping
+from contextlib import asynccontextmanager, contextmanager, suppress
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Any, Final, Self
+
+import aiohttp
+import msgspec
+from yarl import URL
+
+from toolkit.remote.http import patience, rules
+from toolkit.remote.http import reach as httpreach
+from toolkit.remote.http.errors import AuthError, HttpError
+from toolkit.remote.http.patience import Deadline, Pauses
+from toolkit.remote.http.reach import OutOfReachError, Reach
+from toolkit.remote.http.rules import Endpoint, Hop, Route, shown
+from toolkit.remote.http.socks import SocksConnector
+from toolkit.remote.proxy import Proxy
+from toolkit.remote.tls import client_context
+
+__all__ = ["USER_AGENT", "AuthError", "Endpoint", "Http", "HttpError", "Proxy", "read", "shown"]
+
+USER_AGENT: Final = "penstock"
+"""Begins what all who ask strangers say of themselves, so that our own servers know them."""
+
+
+class Http:
+    """Every HTTP connection of this process to strangers; open it with ``async with``.
+
+    ``pools`` is how many different trusts keep their connections.
+    """
+
+    def __init__(self, *, pools: int = 64) -> None:
+        self._bound = pools
+        self._pools: OrderedDict[_Trust, _Pool] = OrderedDict()
+        self._known = httpreach.Known()
+        self._pauses: Pauses | None = None
+
+    async def __aenter__(self) -> Self:
+        self._pauses = Pauses()
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        self._pauses = None
+        while self._pools:
+            await self._pools.popitem()[1].session.close()
+
+    @asynccontextmanager
+    async def request(  # noqa: PLR0913  # the parts of a request
+        self,
+        method: str,
+        url: str,
+        *,
+        endpoint: Endpoint,
+        headers: Mapping[str, str] = MappingProxyType({}),
+        body: bytes | None = None,
+        timeout: float,  # noqa: ASYNC109  # one deadline over all hops and waits
+        named_by: str = "",
+    ) -> AsyncIterator[aiohttp.ClientResponse]:
+        """Send a request and give the answer; ``timeout`` (seconds) includes reading its body.
+
+        Statuses below 400 are answers, 304 too. ``named_by`` is the URL whose server named this
+        one: it may lead as far as a redirect, but the endpoint's credentials are sent.
+
+        Raises:
+            HttpError: no answer in time, an answer of 400 or more, or one that breaks the rules.
+            AuthError: 401 and 403, or the certificate or the proxy's login is wrong.
+        """
+        sending = _Sending(method, headers, body, Deadline(timeout))
+        hop = Hop(url=rules.parsed(url), endpoint=endpoint)
+        reach = Reach.ANYWHERE if endpoint.node else _within(hop.url.host, Reach.NOT_METADATA)
+        if named_by:
+            reach = self._reach(rules.parsed(named_by), hop.url)
+        for _ in range(_MAX_REDIRECTS + 1):
+            async with self._exchange(sending, hop, reach) as response:
+                if response.status not in _REDIRECTS or method not in _READING:
+                    yield response
+                    return
+                following = rules.follow(hop, response.headers.get("Location", ""))
+            reach = max(reach, self._reach(hop.url, following.url))
+            hop = following
+        raise HttpError(f"'{shown(url)}' redirects too often")
+
+    def _reach(self, origin: URL, target: URL) -> Reach:
+        """Return how far ``origin`` may lead us (rule 3)."""
+        far = origin.host != target.host and self._known.is_public(origin.host or "")
+        return _within(target.host, Reach.PUBLIC if far else Reach.NOT_METADATA)
+
+    @asynccontextmanager
+    async def _exchange(
+        self, sending: "_Sending", hop: Hop, reach: Reach
+    ) -> AsyncIterator[aiohttp.ClientResponse]:
+        """Ask one server, again if it wants a little patience (rule 5)."""
+        if self._pauses is None:
+            raise RuntimeError("the HTTP client is not open")
+        key = (hop.url.origin(), hop.endpoint)
+        for attempt in range(_ATTEMPTS):
+            if left := self._pauses.left(key):
+                raise _asked_for_patience(hop.url, left)
+            async with self._sent(sending, hop, reach) as response:
+                if response.status < 400:
+                    yield response
+                    return
+                error = await _refusal(hop, response)
+            wait = error.retry_after
+            if wait is None:
+                raise error
+            if wait > _PATIENCE or attempt + 1 == _ATTEMPTS or wait >= sending.deadline.left:
+                self._pauses.remember(key, wait)
+                raise error
+            await asyncio.sleep(wait)
+
+    @asynccontextmanager
+    async def _sent(
+        self, sending: "_Sending", hop: Hop, reach: Reach
+    ) -> AsyncIterator[aiohttp.ClientResponse]:
+        route = rules.route(hop)
+        headers = {**_HEADERS, **sending.headers, **route.headers}
+        # Not the session's headers: aiohttp would show those to a proxy too.
+        if authorization := hop.endpoint.authorization:
+            headers["Authorization"] = authorization
+        timeout = aiohttp.ClientTimeout(total=sending.deadline.left, sock_connect=CONNECT_SECONDS)
+        pool = await self._pool(_Trust.of(hop.endpoint, route, reach))
+        try:
+            with _translated(hop.url), _sendable(hop.url):
+                response = await pool.session.request(
+                    sending.method,
+                    hop.url,
+                    headers=headers,
+                    data=sending.body,
+                    allow_redirects=False,
+                    proxy=route.proxy,
+                    proxy_headers=route.proxy_headers,
+                    timeout=timeout,
+                )
+            async with response:
+                with _translated(hop.url):
+                    yield response
+        finally:
+            pool.users -= 1
+
+    async def _pool(self, trust: "_Trust") -> "_Pool":
+        """Return the connections of a trust (rule 1), in use, making room for them."""
+        pool = self._pools.get(trust)
+        if pool is None:
+            pool = self._pools[trust] = _Pool(session=_session(trust, self._known))
+        pool.users += 1
+        self._pools.move_to_end(trust)
+        idle = [old for old, other in self._pools.items() if not other.users]
+        for old in idle[: max(0, len(self._pools) - self._bound)]:
+            await self._pools.pop(old).session.close()
+        return pool
+
+
+async def read(response: aiohttp.ClientResponse, *, limit: int) -> bytes:
+    """Return the whole body.
+
+    Raises:
+        HttpError: it is longer than ``limit`` bytes.
+    """
+    too_long = HttpError(f"'{shown(response.url)}' answers with more than {limit} bytes")
+    if (response.content_length or 0) > limit:
+        raise too_long
+    body = bytearray()
+    async for chunk in response.content.iter_any():
+        body += chunk
+        if len(body) > limit:
+            raise too_long
+    return bytes(body)
+
+
+CONNECT_SECONDS: Final = 15.0
+_HEADERS: Final = MappingProxyType({"User-Agent": USER_AGENT, "Accept-Encoding": "identity"})
+_MAX_REDIRECTS: Final = 5
+_REDIRECTS: Final = frozenset({301, 302, 303, 307, 308})
+_READING: Final = frozenset({"GET", "HEAD"})
+_ATTEMPTS: Final = 4
+_PATIENCE: Final = 10.0
+"""Seconds that a request waits because a server asked for it; a worker is held meanwhile."""
+_PER_HOST: Final = 32
+_CHUNK: Final = 256 << 10
+_MAX_COMPLAINT: Final = 8 << 10
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Trust:
+    """What requests must have in common to use the same connections."""
+
+    ca: bytes | None
+    client_cert: bytes | None
+    client_key: bytes | None
+    socks: Proxy | None
+    reach: Reach
+
+    @classmethod
+    def of(cls, endpoint: Endpoint, route: Route, reach: Reach) -> "_Trust":
+        """Return the trust of a request; through a proxy, reach is about the proxy's address."""
+        if endpoint.proxy is not None:
+            reach = _within(endpoint.proxy.endpoint[1][0], Reach.NOT_METADATA)
+        elif route.proxy or route.socks:
+            reach = Reach.ANYWHERE  # The operator's.
+        return cls(
+            ca=endpoint.ca,
+            client_cert=endpoint.client_cert,
+            client_key=endpoint.client_key,
+            socks=route.socks,
+            reach=reach,
+        )
+
+
+@dataclass(slots=True)
+class _Pool:
+    """A session and how many requests use it now."""
+
+    session: aiohttp.ClientSession
+    users: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class _Sending:
+    """What stays the same over all hops."""
+
+    method: str
+    headers: Mapping[str, str]
+    body: bytes | None
+    deadline: Deadline
+
+
+def _session(trust: _Trust, known: httpreach.Known) -> aiohttp.ClientSession:
+    context = client_context(trust.ca, trust.client_cert, trust.client_key)
+    options: dict[str, Any] = {"ssl": context, "limit_per_host": _PER_HOST}
+    if trust.socks is None:
+        resolver = httpreach.Resolver(trust.reach, known)
+        connector = aiohttp.TCPConnector(resolver=resolver, **options)
+    else:
+        connector = SocksConnector(trust.socks, seconds=CONNECT_SECONDS, **options)
+    return aiohttp.ClientSession(
+        connector=connector,
+        auto_decompress=False,
+        cookie_jar=aiohttp.DummyCookieJar(),
+        read_bufsize=_CHUNK,
+    )
+
+
+async def _refusal(hop: Hop, response: aiohttp.ClientResponse) -> HttpError:
+    """Return the error that a status stands for."""
+    status, place, code = response.status, shown(hop.url), await _code(response)
+    said = f"HTTP {status} {code}".rstrip()
+    if status == 407:
+        return AuthError("the proxy wants other credentials", status=status)
+    if status in {401, 403}:
+        given = "refused the credentials" if hop.endpoint.authorization else "asks for credentials"
+        return AuthError(
+            f"'{place}' {given} ({said})",
+            status=status,
+            challenges=tuple(response.headers.getall("WWW-Authenticate", ())),
+            origin=str(hop.url.origin()),
+            code=code,
+        )
+    wait = None
+    if status in {429, 503}:
+        wait = patience.retry_after(response.headers.get("Retry-After", ""))
+    return HttpError(f"'{place}' answered with {said}", status=status, retry_after=wait, code=code)
+
+
+async def _code(response: aiohttp.ClientResponse) -> str:
+    """Return a registry's word for the error; its sentences may repeat what we sent as a secret."""
+    with suppress(aiohttp.ClientError, TimeoutError, msgspec.MsgspecError):
+        body = await response.content.read(_MAX_COMPLAINT)
+        errors = msgspec.json.decode(body, type=_Complaint).errors
+        code = errors[0].code if errors else ""
+        if code.isascii() and code.replace("_", "").isalpha() and len(code) <= 40:
+            return code
+    return ""
+
+
+class _Error(msgspec.Struct):
+    code: str = ""
+
+
+class _Complaint(msgspec.Struct):
+    """The error body of the distribution API."""
+
+    errors: list[_Error] = []
+
+
+def _asked_for_patience(url: URL, left: float) -> HttpError:
+    return HttpError(
+        f"'{shown(url.origin())}' asked to be left alone for {left:.0f} more seconds",
+        status=429,
+        retry_after=left,
+    )
+
+
+def _within(host: str | None, reach: Reach) -> Reach:
+    """Return the reach, in which the host is if it is an address; names are resolved later."""
+    if not httpreach.literal_within(host or "", reach):
+        raise _out_of_reach(host, reach)
+    return reach
+
+
+def _out_of_reach(host: str | None, reach: Reach) -> HttpError:
+    if reach is Reach.PUBLIC:
+        return HttpError(f"a redirect to the private address '{host}' is not followed")
+    return HttpError(f"'{host}' is the address of a metadata service, which is not asked")
+
+
+@contextmanager
+def _translated(url: URL) -> Iterator[None]:
+    """Turn what aiohttp raises into our errors."""
+    try:
+        yield
+    except TimeoutError as exc:
+        raise HttpError(f"'{shown(url)}' did not answer in time") from exc
+    except aiohttp.ClientHttpProxyError as exc:
+        if exc.status == 407:
+            raise AuthError("the proxy wants other credentials", status=407) from exc
+        raise HttpError(f"the proxy did not connect: HTTP {exc.status}") from exc
+    except aiohttp.ClientProxyConnectionError as exc:
+        raise HttpError(f"cannot connect to the proxy: {_cause(exc)}") from exc
+    except (aiohttp.ClientConnectorCertificateError, aiohttp.ClientConnectorSSLError) as exc:
+        raise AuthError(f"'{shown(url)}' could not prove who it is: {_cause(exc)}") from exc
+    except aiohttp.ClientError as exc:
+        if isinstance(cause := getattr(exc, "os_error", None), OutOfReachError):
+            raise HttpError(f"'{shown(url)}' is not asked: {cause}") from exc
+        raise HttpError(f"cannot ask '{shown(url)}': {_cause(exc)}") from exc
+
+
+@contextmanager
+def _sendable(url: URL) -> Iterator[None]:
+    """Refuse what cannot be sent: a host that is no name, a header with line ends."""
+    try:
+        yield
+    except ValueError as exc:
+        if isinstance(exc, aiohttp.ClientError):
+            raise
+        raise HttpError(f"'{shown(url)}' cannot be asked: {type(exc).__name__}") from exc
+
+
+def _cause(error: aiohttp.ClientError) -> str:
+    """Return the innermost reason in few words."""
+    inner = getattr(error, "os_error", None) or getattr(error, "certificate_error", None) or error
+    if isinstance(inner, ssl.SSLError):
+        return str(getattr(inner, "verify_message", "") or inner.reason or inner)
+    if isinstance(inner, OSError):
+        return inner.strerror or str(inner) or type(inner).__name__
+    return str(inner)[:200] or type(inner).__name__

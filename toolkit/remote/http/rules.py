@@ -1,0 +1,152 @@
+"""Decisions about one hop of a request: what a URL must be, who is told what, where to go next.
+
+Nothing here does IO; ``http`` acts on it. The rules carry their numbers from there.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Final
+
+from yarl import URL
+
+from toolkit.remote.http.errors import AuthError, HttpError
+from toolkit.remote.proxy import Proxy, basic, from_environment
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Endpoint:
+    """How to prove who we are, and to know whom we talk to. Keys and certificates are PEM.
+
+    ``identity_token`` is what a registry's token service exchanges for tokens. ``plain_http`` is
+    whether a server without TLS may be asked at all. ``node`` is for the metadata service of the
+    node alone, which is nobody else's to name: it is asked directly.
+    """
+
+    username: str | None = None
+    password: str | None = field(default=None, repr=False)
+    bearer_token: str | None = field(default=None, repr=False)
+    identity_token: str | None = field(default=None, repr=False)
+    ca: bytes | None = field(default=None, repr=False)
+    client_cert: bytes | None = field(default=None, repr=False)
+    client_key: bytes | None = field(default=None, repr=False)
+    proxy: Proxy | None = None
+    pass_credentials: bool = False
+    plain_http: bool = False
+    node: bool = False
+
+    @property
+    def authorization(self) -> str | None:
+        """Return the value of the ``Authorization`` header.
+
+        Raises:
+            AuthError: the token cannot stand in a header.
+        """
+        if self.bearer_token is not None:
+            if not self.bearer_token.isascii() or not self.bearer_token.isprintable():
+                raise AuthError("the bearer token has characters that no header can carry")
+            return f"Bearer {self.bearer_token}"
+        return None if self.username is None else basic(self.username, self.password)
+
+    def anonymous(self) -> "Endpoint":
+        """Return what remains towards another server: whom to trust, and the proxy."""
+        return Endpoint(ca=self.ca, proxy=self.proxy, plain_http=self.plain_http)
+
+    def without_login(self) -> "Endpoint":
+        """Return the same without name, password and tokens."""
+        return replace(self, username=None, password=None, bearer_token=None, identity_token=None)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Hop:
+    """One server on the way, and what it is told."""
+
+    url: URL
+    endpoint: Endpoint
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Route:
+    """How to get there; ``headers`` are for the request itself, ``proxy_headers`` for CONNECT.
+
+    ``socks`` is a proxy that is spoken to before any HTTP.
+    """
+
+    proxy: str | None = None
+    socks: Proxy | None = None
+    proxy_headers: Mapping[str, str] | None = None
+    headers: Mapping[str, str] = field(default_factory=dict)
+
+
+_LONGEST_URL: Final = 8192
+
+
+def shown(url: URL | str) -> str:
+    """Return a URL without what may be secret in it."""
+    try:
+        return str(URL(url).with_user(None).with_query(None).with_fragment(None))
+    except ValueError:
+        return ascii(str(url).partition("?")[0].rpartition("@")[2][:200])[1:-1]
+
+
+def parsed(url: str) -> URL:
+    """Return a URL as it is written: one that is signed must not be quoted anew.
+
+    Raises:
+        HttpError: it is no HTTP URL, or carries credentials.
+    """
+    if not (url.isascii() and url.isprintable()) or " " in url or len(url) > _LONGEST_URL:
+        raise HttpError(f"the URL '{shown(url)}' is too long, or has what does not belong there")
+    try:
+        found = URL(url, encoded=True)
+        port = found.port
+    except ValueError as exc:
+        raise HttpError(f"'{shown(url)}' is not a URL") from exc
+    if found.scheme not in {"http", "https"} or not found.host or not port:
+        raise HttpError(f"'{shown(url)}' is not an HTTP URL")
+    if found.user is not None or found.password is not None:
+        raise HttpError(f"the URL '{shown(url)}' holds credentials: put them into a Secret")
+    return found
+
+
+def route(hop: Hop) -> Route:
+    """Return how to reach a server: through the endpoint's proxy, or the environment's.
+
+    Raises:
+        HttpError: it is plain HTTP where TLS is demanded.
+    """
+    url = hop.url
+    if url.scheme == "http" and not hop.endpoint.plain_http:
+        raise HttpError(f"'{shown(url)}' is plain HTTP, which is not allowed here")
+    proxy = hop.endpoint.proxy
+    if proxy is None and not hop.endpoint.node:
+        proxy = from_environment(url.scheme, url.host or "", url.port or 0)
+    if proxy is None:
+        return Route()
+    if proxy.endpoint[0] == "socks5":
+        return Route(socks=proxy)
+    login = {"Proxy-Authorization": proxy.authorization} if proxy.authorization else {}
+    if url.scheme == "https":
+        # With CONNECT only, and not on to the server.
+        return Route(proxy=proxy.address, proxy_headers=login or None)
+    return Route(proxy=proxy.address, headers=login)
+
+
+def follow(hop: Hop, location: str) -> Hop:
+    """Return where a redirect leads, and with which credentials.
+
+    Raises:
+        HttpError: it leads to no URL, or from https to http.
+    """
+    if not location:
+        raise HttpError(f"'{shown(hop.url)}' redirects to nowhere")
+    try:
+        target = parsed(str(hop.url.join(URL(location, encoded=True))))
+    except ValueError as exc:
+        raise HttpError(f"'{shown(hop.url)}' redirects to something that is no URL") from exc
+    # Rule 3.
+    if hop.url.scheme == "https" and target.scheme != "https":
+        raise HttpError(f"'{shown(hop.url)}' redirects from https to http")
+    # Rule 2.
+    if target.origin() == hop.url.origin() or hop.endpoint.pass_credentials:
+        return Hop(url=target, endpoint=hop.endpoint)
+    return Hop(url=target, endpoint=hop.endpoint.anonymous())

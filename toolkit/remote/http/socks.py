@@ -1,0 +1,91 @@
+"""Connections through a SOCKS 5 proxy, for aiohttp, which speaks HTTP proxies alone.
+
+The handshake is ``gitproxy``'s, in a thread that waits for strangers. The proxy resolves names, so
+nothing is resolved here. It stands on a method that aiohttp keeps to itself: its version is locked,
+and a test goes this way.
+"""
+
+import asyncio
+import socket
+import ssl
+from typing import TYPE_CHECKING, Any
+
+import aiohttp
+from aiohttp.abc import AbstractResolver, ResolveResult
+
+from toolkit.remote.git import proxy as gitproxy
+from toolkit.remote.git.errors import GitAuthError, GitError
+from toolkit.remote.http import reach
+from toolkit.remote.http.errors import AuthError, HttpError
+from toolkit.remote.proxy import Proxy
+
+if TYPE_CHECKING:
+    from concurrent.futures import Future
+
+
+class SocksConnector(aiohttp.TCPConnector):
+    """A pool whose connections go through one proxy; ``seconds`` bound a handshake."""
+
+    def __init__(self, proxy: Proxy, *, seconds: float, **options: Any) -> None:
+        super().__init__(resolver=_Unresolved(), **options)
+        self._socks = proxy
+        self._seconds = seconds
+
+    async def _wrap_create_connection(
+        self,
+        *args: Any,
+        addr_infos: Any,  # noqa: ARG002  # those of `_Unresolved`
+        req: aiohttp.ClientRequest,
+        timeout: aiohttp.ClientTimeout,  # noqa: ARG002, ASYNC109  # aiohttp's signature
+        client_error: type[Exception] = aiohttp.ClientConnectorError,
+        **kwargs: Any,
+    ) -> tuple[asyncio.Transport, Any]:
+        host, port = req.url.raw_host or "", req.url.port or 0
+        connecting = reach.threads().submit(self._connected, host, port)
+        try:
+            connection = await asyncio.wrap_future(connecting)
+        except asyncio.CancelledError:
+            connecting.add_done_callback(_drop)
+            raise
+        try:
+            return await self._loop.create_connection(*args, **kwargs, sock=connection)
+        except ssl.CertificateError as exc:
+            connection.close()
+            raise aiohttp.ClientConnectorCertificateError(req.connection_key, exc) from exc
+        except OSError as exc:
+            connection.close()
+            raise client_error(req.connection_key, exc) from exc
+        except BaseException:
+            connection.close()
+            raise
+
+    def _connected(self, host: str, port: int) -> socket.socket:
+        try:
+            connection = gitproxy.connect(self._socks, host, port, timeout=self._seconds)
+        except GitAuthError as exc:
+            raise AuthError(str(exc)) from exc
+        except GitError as exc:
+            raise HttpError(str(exc)) from exc
+        connection.settimeout(0)
+        return connection
+
+
+def _drop(connecting: "Future[socket.socket]") -> None:
+    """Close what nobody waits for any more."""
+    if not connecting.cancelled() and connecting.exception() is None:
+        connecting.result().close()
+
+
+class _Unresolved(AbstractResolver):
+    """Leaves names to the proxy; aiohttp wants to see an address in any case."""
+
+    async def resolve(
+        self, host: str, port: int = 0, family: socket.AddressFamily = socket.AF_INET
+    ) -> list[ResolveResult]:
+        nowhere = "0.0.0.0"  # noqa: S104  # never dialled
+        return [
+            ResolveResult(hostname=host, host=nowhere, port=port, family=family, proto=0, flags=0)
+        ]
+
+    async def close(self) -> None:
+        pass

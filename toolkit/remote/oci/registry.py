@@ -1,0 +1,404 @@
+"""A registry, asked over the distribution API: nothing is believed that has not its digest.
+
+1. A tag is resolved once, to a digest; everything after that goes by digest.
+2. What is asked for by digest must have it, whatever the registry says in its headers.
+3. A blob goes to the disk as it comes, is cut off where its descriptor says it ends, and is there
+   under its name only when size and digest are right.
+4. Lists end: after so many pages, entries and bytes, and pages lie on the registry itself.
+5. A challenge counts only if the registry itself made it, not where it redirected us to.
+"""
+
+import asyncio
+import hashlib
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack, asynccontextmanager
+from pathlib import Path
+from typing import IO, Final, TypeVar
+from urllib.parse import quote, urljoin
+
+import aiohttp
+import msgspec
+from yarl import URL
+
+from toolkit.remote.http import http
+from toolkit.remote.http.http import AuthError, Endpoint, Http, HttpError
+from toolkit.remote.oci import oci
+from toolkit.remote.oci.errors import (
+    RegistryAuthError,
+    RegistryError,
+    RegistryNotFoundError,
+    RepositoryURLError,
+)
+from toolkit.remote.oci.oci import Descriptor, Manifest, Repository
+from toolkit.remote.oci.tokens import Tokens
+
+__all__ = [
+    "Descriptor",
+    "Manifest",
+    "Registry",
+    "RegistryAuthError",
+    "RegistryError",
+    "RegistryNotFoundError",
+    "Repository",
+    "RepositoryURLError",
+    "Tokens",
+]
+
+
+class Registry:
+    """Registries as one identity sees them.
+
+    ``tokens`` are shared by all of a process, so that signing in is learnt once. ``timeout`` is in
+    seconds, for each call as a whole.
+    """
+
+    def __init__(
+        self,
+        client: Http,
+        endpoint: Endpoint,
+        *,
+        tokens: Tokens | None = None,
+        timeout: float = 60.0,
+    ) -> None:
+        self._http = client
+        self._endpoint = endpoint
+        self._tokens = tokens or Tokens()
+        self._timeout = timeout
+
+    async def resolve(self, repository: Repository, reference: str) -> Descriptor:
+        """Return what a tag or a digest means now; one HEAD, or a GET if that tells no digest.
+
+        ``size`` and ``media_type`` are the registry's word: the manifest itself knows better.
+
+        Raises:
+            RegistryError: see ``toolkit.remote.oci.errors``.
+        """
+        async with self._working(f"'{reference}' of '{repository}'"):
+            found = await self._head(repository, _reference(reference))
+            if found is None:
+                return (await self._manifest(repository, reference)).descriptor
+        # Rule 2.
+        if oci.is_digest(reference) and found.digest != reference:
+            raise RegistryError(f"'{repository}' answers with {found.digest} to {reference}")
+        return found
+
+    async def manifest(self, repository: Repository, digest: str) -> Manifest:
+        """Return the manifest or index with this digest.
+
+        Raises:
+            RegistryError: it has another digest, is larger than ``oci.MAX_MANIFEST``, or cannot be
+                understood.
+        """
+        async with self._working(f"the manifest {_digest(digest)} of '{repository}'"):
+            return await self._manifest(repository, digest)
+
+    async def tags(self, repository: Repository) -> tuple[str, ...]:
+        """Return all tags, in the registry's order.
+
+        Raises:
+            RegistryError: there are more than ``MAX_TAGS``, or they cannot be listed.
+        """
+        found: list[str] = []
+        async with self._working(f"the tags of '{repository}'"):
+            async for page, _ in self._pages(repository, f"tags/list?n={_PAGE}"):
+                tags = _decode(page, _Tags).tags or ()
+                if len(found) + len(tags) > MAX_TAGS:
+                    raise RegistryError(f"'{repository}' has more than {MAX_TAGS} tags")
+                found += filter(oci.is_tag, tags)
+        return tuple(found)
+
+    async def referrers(
+        self, repository: Repository, digest: str, *, artifact_type: str = ""
+    ) -> tuple[Descriptor, ...]:
+        """Return what refers to a digest: signatures and the like, of one type or all.
+
+        A registry without the referrers API has them in an index tagged ``sha256-<hex>``.
+
+        Raises:
+            RegistryError: there are more than ``oci.MAX_PARTS``, or they cannot be listed.
+        """
+        async with self._working(f"the referrers of {_digest(digest)} in '{repository}'"):
+            found = await self._referrers(repository, digest, artifact_type)
+            if found is None:
+                found = list(await self._tagged_referrers(repository, digest))
+        return tuple(one for one in found if artifact_type in ("", one.artifact_type))
+
+    async def read_blob(
+        self, repository: Repository, descriptor: Descriptor, *, limit: int
+    ) -> bytes:
+        """Return a blob of at most ``limit`` bytes.
+
+        Raises:
+            RegistryError: it has another size or digest than the descriptor, or is too large.
+        """
+        check, parts = _Check(descriptor, limit), []
+        async with self._working(f"the blob {descriptor.digest} of '{repository}'"):
+            async with self._ask("GET", repository, f"blobs/{descriptor.digest}") as answer:
+                async for chunk in answer.content.iter_any():
+                    check.update(chunk)
+                    parts.append(chunk)
+            check.finish()
+        return b"".join(parts)
+
+    async def blob(
+        self, repository: Repository, descriptor: Descriptor, into: Path, *, limit: int
+    ) -> None:
+        """Write a blob of at most ``limit`` bytes to the file ``into``, which must not exist.
+
+        Raises:
+            RegistryError: it has another size or digest than the descriptor, or is too large; then
+                there is no file.
+            OSError: the disk failed or is full.
+        """
+        check = _Check(descriptor, limit)
+        try:
+            with await asyncio.to_thread(into.open, "xb") as file:
+                async with self._working(f"the blob {descriptor.digest} of '{repository}'"):
+                    async with self._ask("GET", repository, f"blobs/{descriptor.digest}") as answer:
+                        await _receive(answer.content, check, file)
+                    check.finish()
+        except FileExistsError:
+            raise
+        except BaseException:
+            await asyncio.shield(asyncio.to_thread(into.unlink, missing_ok=True))
+            raise
+
+    async def _head(self, repository: Repository, reference: str) -> Descriptor | None:
+        """Return what the registry says of a manifest, or nothing if that is no answer."""
+        try:
+            path = f"manifests/{reference}"
+            async with self._ask("HEAD", repository, path, accept=_ACCEPT) as answer:
+                digest = answer.headers.get("Docker-Content-Digest", "").strip()
+                size = answer.content_length or 0
+                kind = answer.headers.get("Content-Type", "").partition(";")[0].strip()
+        except HttpError as exc:
+            if exc.status in _NO_HEAD:
+                return None
+            raise
+        if not oci.is_digest(digest):
+            return None
+        return Descriptor(media_type=kind, digest=digest, size=size)
+
+    async def _manifest(self, repository: Repository, reference: str) -> Manifest:
+        path = f"manifests/{reference}"
+        async with self._ask("GET", repository, path, accept=_ACCEPT) as answer:
+            raw = await http.read(answer, limit=oci.MAX_MANIFEST)
+            kind = answer.headers.get("Content-Type", "")
+        if not oci.is_digest(reference):
+            return oci.parse_manifest(raw, media_type=kind)
+        # Rule 2.
+        algorithm, _, expected = reference.partition(":")
+        actual = hashlib.new(algorithm, raw).hexdigest()
+        if actual != expected:
+            raise RegistryError(f"it has the digest {algorithm}:{actual}")
+        return oci.parse_manifest(raw, media_type=kind, digest=reference)
+
+    async def _referrers(
+        self, repository: Repository, digest: str, artifact_type: str
+    ) -> list[Descriptor] | None:
+        """Return what the referrers API tells, or nothing if the registry has none."""
+        query = f"?artifactType={quote(artifact_type, safe='')}" if artifact_type else ""
+        found: list[Descriptor] = []
+        try:
+            async for page, kind in self._pages(repository, f"referrers/{digest}{query}"):
+                if kind not in oci.INDEXES:
+                    return None  # Something that answers everything with a page of its own.
+                found += oci.parse_manifest(page, media_type=kind).manifests
+                if len(found) > oci.MAX_PARTS:
+                    raise RegistryError(f"there are more than {oci.MAX_PARTS}")
+        except HttpError as exc:
+            if exc.status in _NO_REFERRERS:
+                return None
+            raise
+        return found
+
+    async def _tagged_referrers(
+        self, repository: Repository, digest: str
+    ) -> tuple[Descriptor, ...]:
+        try:
+            return (await self._manifest(repository, digest.replace(":", "-"))).manifests
+        except HttpError as exc:
+            if exc.status == 404:
+                return ()
+            raise
+
+    async def _pages(self, repository: Repository, path: str) -> AsyncIterator[tuple[bytes, str]]:
+        """Yield the pages of a list and their media types (rule 4)."""
+        start = url = self._url(repository, path)
+        left = _MAX_LIST
+        for _ in range(_MAX_PAGES):
+            async with self._ask("GET", repository, url, accept=oci.OCI_INDEX) as answer:
+                page = await http.read(answer, limit=min(left, _MAX_PAGE))
+                left -= len(page)
+                kind = answer.headers.get("Content-Type", "").partition(";")[0].strip()
+                following = _next(url, answer)
+            yield page, kind
+            if not following:
+                return
+            if URL(following).origin() != URL(start).origin() or following == url:
+                raise RegistryError("the next page of the list lies elsewhere")
+            url = following
+        raise RegistryError(f"the list has more than {_MAX_PAGES} pages")
+
+    @asynccontextmanager
+    async def _ask(
+        self, method: str, repository: Repository, path: str, *, accept: str = "*/*"
+    ) -> AsyncIterator[aiohttp.ClientResponse]:
+        """Send a request, signing in where that is demanded."""
+        base, url = self._base(repository), self._url(repository, path)
+        for _ in range(_SIGN_INS):
+            used = await self._tokens.endpoint(
+                self._http, base, repository, self._endpoint, seconds=self._timeout
+            )
+            async with AsyncExitStack() as stack:
+                request = self._http.request(
+                    method, url, endpoint=used, headers={"Accept": accept}, timeout=self._timeout
+                )
+                try:
+                    answer = await stack.enter_async_context(request)
+                except AuthError as exc:
+                    if not await self._challenged(repository, used, exc):
+                        raise
+                    continue
+                self._tokens.accepted(base, repository, self._endpoint)
+                yield answer
+                return
+        raise AuthError(f"'{base}' refuses every token that it is shown")
+
+    async def _challenged(self, repository: Repository, used: Endpoint, error: AuthError) -> bool:
+        """Tell whether to ask again with what a challenge asks for (rule 5)."""
+        base = self._base(repository)
+        if error.status != 401 or error.origin != str(URL(base).origin()):
+            return False
+        return await self._tokens.challenged(
+            base, repository, self._endpoint, used=used, challenges=error.challenges
+        )
+
+    def _base(self, repository: Repository) -> str:
+        return f"{'http' if self._endpoint.plain_http else 'https'}://{repository.host}"
+
+    def _url(self, repository: Repository, path: str) -> str:
+        """Return the URL of something in a repository; one that is complete stays as it is."""
+        if path.startswith(("https://", "http://")):
+            return path
+        return f"{self._base(repository)}/v2/{repository.name}/{path}"
+
+    @asynccontextmanager
+    async def _working(self, what: str) -> AsyncIterator[None]:
+        """Bound a call in time, and tell what it was about when it fails."""
+        try:
+            async with asyncio.timeout(self._timeout):
+                yield
+        except TimeoutError as exc:
+            raise RegistryError(f"cannot get {what}: no answer in time") from exc
+        except AuthError as exc:
+            raise RegistryAuthError(f"cannot get {what}: {exc}", status=exc.status) from exc
+        except HttpError as exc:
+            if exc.status == 404:
+                raise RegistryNotFoundError(f"{what} not found", status=404) from exc
+            raise RegistryError(f"cannot get {what}: {exc}", status=exc.status) from exc
+        except RegistryError as exc:
+            raise RegistryError(f"cannot get {what}: {exc}", status=exc.status) from exc
+
+
+MAX_TAGS: Final = 200_000
+"""Tags of a repository."""
+_ACCEPT: Final = ", ".join((*oci.MANIFESTS, *oci.INDEXES))
+_NO_HEAD: Final = frozenset({400, 405, 406, 501})
+_NO_REFERRERS: Final = frozenset({400, 404, 405, 406, 501})
+_PAGE: Final = 1000
+_MAX_PAGES: Final = 500
+_MAX_PAGE: Final = 8 << 20
+_MAX_LIST: Final = 32 << 20
+"""Bytes of all pages of a list: as many tags as may be, each as long as may be."""
+_SIGN_INS: Final = 3
+_CHUNK: Final = 1 << 20
+
+_T = TypeVar("_T")
+
+
+class _Tags(msgspec.Struct):
+    tags: list[str] | None = None
+
+
+class _Check:
+    """Compares what comes with its descriptor (rule 3)."""
+
+    def __init__(self, descriptor: Descriptor, limit: int) -> None:
+        algorithm, _, self._expected = _digest(descriptor.digest).partition(":")
+        if descriptor.size > limit:
+            raise RegistryError(
+                f"the blob {descriptor.digest} has {descriptor.size} bytes, more than {limit}"
+            )
+        self._hash = hashlib.new(algorithm)
+        self._size = descriptor.size
+        self._seen = 0
+
+    def expect(self, count: int) -> None:
+        """Count bytes that have come, before anything is done with them."""
+        self._seen += count
+        if self._seen > self._size:
+            raise RegistryError(f"it is longer than the {self._size} bytes of its descriptor")
+
+    def digest(self, data: bytes) -> None:
+        """Digest bytes that were expected."""
+        self._hash.update(data)
+
+    def update(self, data: bytes) -> None:
+        """Count and digest bytes."""
+        self.expect(len(data))
+        self.digest(data)
+
+    def finish(self) -> None:
+        """Require that everything has come."""
+        if self._seen != self._size:
+            raise RegistryError(f"it ends after {self._seen} of {self._size} bytes")
+        actual = self._hash.hexdigest()
+        if actual != self._expected:
+            raise RegistryError(f"it has the digest {self._hash.name}:{actual}")
+
+
+async def _receive(content: aiohttp.StreamReader, check: _Check, file: IO[bytes]) -> None:
+    """Write a body to a file, a piece at a time and off the event loop."""
+
+    def keep(piece: bytes) -> None:
+        check.digest(piece)
+        file.write(piece)
+
+    pending = bytearray()
+    async for chunk in content.iter_any():
+        check.expect(len(chunk))
+        pending += chunk
+        if len(pending) >= _CHUNK:
+            await asyncio.to_thread(keep, bytes(pending))
+            pending.clear()
+    await asyncio.to_thread(keep, bytes(pending))
+
+
+def _next(url: str, answer: aiohttp.ClientResponse) -> str:
+    """Return the URL of the next page (RFC 8288), or nothing on the last."""
+    try:
+        link = answer.links.get("next")
+        following = urljoin(url, str(link["url"])) if link else ""
+        return following if not following or URL(following).host else url
+    except ValueError as exc:
+        raise RegistryError("the next page of the list has no readable address") from exc
+
+
+def _reference(text: str) -> str:
+    if not oci.is_tag(text) and not oci.is_digest(text):
+        raise RegistryError(f"'{ascii(text[:200])[1:-1]}' is neither a tag nor a digest")
+    return text
+
+
+def _digest(text: str) -> str:
+    if not oci.is_digest(text):
+        raise RegistryError(f"'{ascii(text[:200])[1:-1]}' is not a digest")
+    return text
+
+
+def _decode(data: bytes, kind: type[_T]) -> _T:
+    try:
+        return msgspec.json.decode(data, type=kind)
+    except (msgspec.MsgspecError, RecursionError, UnicodeDecodeError) as exc:
+        raise RegistryError(f"the answer cannot be read: {str(exc)[:200]}") from exc

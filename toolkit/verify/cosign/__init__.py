@@ -1,0 +1,1 @@
+"""Signatures as cosign makes them: keys, Fulcio's certificates, logs and time stamps."""

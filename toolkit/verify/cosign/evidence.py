@@ -1,0 +1,386 @@
+"""What came with an artifact as a signature, taken apart: bundles, and signatures of the old form.
+
+A bundle (protobuf-specs, sigstore_bundle.proto) holds a DSSE envelope around an in-toto statement,
+or a plain signature over the manifest. The old form is a layer with the signed payload ("simple
+signing"), and annotations for the rest. Both become `Evidence`, in which nothing is proved but what
+is signed (steps 2 to 4). Keys that come along are not even read: who trusts keys has them.
+"""
+
+import binascii
+from base64 import b64decode
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Annotated, Final, TypeVar
+
+import msgspec
+from cryptography import x509
+
+from toolkit.verify import certificates
+from toolkit.verify.cosign.steps import Step
+from toolkit.verify.signature import VerificationError
+
+MAX_BYTES: Final = 1 << 20
+"""A larger bundle or payload is no signature."""
+BUNDLE: Final = "application/vnd.dev.sigstore.bundle"
+SIMPLE_SIGNING: Final = "application/vnd.dev.cosign.simplesigning.v1+json"
+SIGN_PREDICATE: Final = "https://sigstore.dev/cosign/sign/v1"
+
+_ANNOTATION: Final = "dev.cosignproject.cosign/signature"
+_CERTIFICATE: Final = "dev.sigstore.cosign/certificate"
+_LOG_ENTRY: Final = "dev.sigstore.cosign/bundle"
+_TIMESTAMP: Final = "dev.sigstore.cosign/rfc3161timestamp"
+_BUNDLES: Final = (
+    f"{BUNDLE}+json;version=0.1",
+    f"{BUNDLE}+json;version=0.2",
+    f"{BUNDLE}+json;version=0.3",
+    f"{BUNDLE}.v0.3+json",
+)
+_IN_TOTO: Final = "application/vnd.in-toto+json"
+_STATEMENTS: Final = ("https://in-toto.io/Statement/v0.1", "https://in-toto.io/Statement/v1")
+_SIMPLE_TYPE: Final = "cosign container image signature"
+_MAX_ENTRIES: Final = 8
+_MAX_TIMESTAMPS: Final = 8
+_MAX_SUBJECTS: Final = 64
+_MAX_HASHES: Final = 64
+
+
+class _Message(msgspec.Struct, rename="camel"):
+    """A protobuf message in its JSON form: bytes are base64, 64-bit numbers may be strings."""
+
+
+_Natural = Annotated[int, msgspec.Meta(ge=0, le=2**63 - 1)]
+
+
+class LogId(_Message):
+    """Which log it is."""
+
+    key_id: bytes
+
+
+class KindVersion(_Message):
+    """How the body of an entry is to be read."""
+
+    kind: str = ""
+    version: str = ""
+
+
+class InclusionPromise(_Message):
+    """What a log signs when it takes an entry in."""
+
+    signed_entry_timestamp: bytes = b""
+
+
+class Checkpoint(_Message):
+    """A log's signed state, as a signed note (C2SP)."""
+
+    envelope: str = ""
+
+
+class InclusionProof(_Message):
+    """How an entry hangs together with the state of the log."""
+
+    tree_size: _Natural
+    root_hash: bytes
+    log_index: _Natural = 0
+    hashes: Annotated[tuple[bytes, ...], msgspec.Meta(max_length=_MAX_HASHES)] = ()
+    checkpoint: Checkpoint | None = None
+
+
+class LogEntry(_Message):
+    """An entry of a transparency log, and what proves that it is there."""
+
+    log_id: LogId
+    canonicalized_body: bytes
+    log_index: _Natural = 0
+    kind_version: KindVersion | None = None
+    integrated_time: _Natural = 0
+    inclusion_promise: InclusionPromise | None = None
+    inclusion_proof: InclusionProof | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Evidence:
+    """A signature and all that came with it; nothing in here is to be believed.
+
+    ``message`` are the bytes that are signed; ``payload`` is what they wrap in a DSSE envelope.
+    """
+
+    message: bytes
+    signature: bytes
+    payload: bytes | None
+    certificate: x509.Certificate | None
+    entries: tuple[LogEntry, ...]
+    timestamps: tuple[bytes, ...]
+
+
+def from_bundle(data: bytes, *, digest: str, manifest: bytes | None) -> Evidence:
+    """Read a bundle that should sign the artifact with this digest.
+
+    ``manifest`` are the artifact's bytes, needed where they are what is signed.
+
+    Raises:
+        VerificationError: it is no signature, or not of this artifact (steps 2 to 4).
+
+    """
+    bundle = _decoded(_BUNDLE, data, "the bundle")
+    if bundle.media_type not in _BUNDLES:
+        raise _unreadable(f"bundles of type '{shown(bundle.media_type)}' are not known")
+    material = bundle.verification_material
+    payload = None
+    if bundle.dsse_envelope is not None:
+        envelope = bundle.dsse_envelope
+        signature, payload = _signature(envelope), envelope.payload
+        _check_statement(envelope, digest)
+        message = _pre_authentication(envelope.payload_type, envelope.payload)
+    elif bundle.message_signature is not None and manifest is not None:
+        signature, message = bundle.message_signature.signature, manifest
+        _check_digest(bundle.message_signature, digest)
+    else:
+        raise _unreadable("the bundle holds no signature")
+    return Evidence(
+        message=message,
+        signature=signature,
+        payload=payload,
+        certificate=_certificate(material),
+        entries=material.tlog_entries,
+        timestamps=tuple(
+            timestamp.signed_timestamp
+            for timestamp in (
+                material.timestamp_verification_data.rfc3161_timestamps
+                if material.timestamp_verification_data
+                else ()
+            )
+        ),
+    )
+
+
+def from_simple_signing(payload: bytes, annotations: Mapping[str, str], *, digest: str) -> Evidence:
+    """Read a layer of the old form that should sign the artifact with this digest.
+
+    Raises:
+        VerificationError: it is no signature, or not of this artifact (steps 2 to 4).
+
+    """
+    critical = _decoded(_SIMPLE, payload, "the signed payload").critical
+    if critical.type != _SIMPLE_TYPE:  # (3)
+        raise VerificationError(
+            f"it says '{shown(critical.type)}' and not that it signs an image",
+            step=Step.SIGNATURE,
+        )
+    _check_artifact([critical.image.docker_manifest_digest], digest)
+    try:
+        signature = b64decode(annotations.get(_ANNOTATION, ""), validate=True)
+        pem = annotations.get(_CERTIFICATE)
+        certificate = certificates.from_pem(pem.encode()) if pem else None
+    except (binascii.Error, ValueError) as exc:
+        raise _unreadable("the annotations of the signature cannot be read") from exc
+    if not signature:
+        raise _unreadable(f"the annotation '{_ANNOTATION}' is missing")
+    entry, timestamp = annotations.get(_LOG_ENTRY), annotations.get(_TIMESTAMP)
+    return Evidence(
+        message=payload,
+        signature=signature,
+        payload=None,
+        certificate=certificate,
+        entries=(_old_entry(entry.encode()),) if entry else (),
+        timestamps=(
+            (_decoded(_OLD_STAMP, timestamp.encode(), "the timestamp").signed,) if timestamp else ()
+        ),
+    )
+
+
+def shown(text: str) -> str:
+    """Return text that someone else made up so that it can stand in a message."""
+    text = "".join(character if character.isprintable() else "?" for character in text[:201])
+    return text if len(text) <= 200 else text[:200] + "…"
+
+
+class _Raw(_Message):
+    raw_bytes: bytes
+
+
+class _Chain(_Message):
+    certificates: tuple[_Raw, ...] = ()
+
+
+class _Timestamp(_Message):
+    signed_timestamp: bytes
+
+
+class _Timestamps(_Message):
+    rfc3161_timestamps: Annotated[
+        tuple[_Timestamp, ...], msgspec.Meta(max_length=_MAX_TIMESTAMPS)
+    ] = ()
+
+
+class _Material(_Message):
+    certificate: _Raw | None = None
+    x509_certificate_chain: _Chain | None = None
+    tlog_entries: Annotated[tuple[LogEntry, ...], msgspec.Meta(max_length=_MAX_ENTRIES)] = ()
+    timestamp_verification_data: _Timestamps | None = None
+
+
+class _Hash(_Message):
+    digest: bytes = b""
+    algorithm: str = ""
+
+
+class _MessageSignature(_Message):
+    signature: bytes
+    message_digest: _Hash | None = None
+
+
+class _EnvelopeSignature(_Message):
+    sig: bytes
+
+
+class _Envelope(_Message):
+    payload: bytes
+    payload_type: str
+    signatures: tuple[_EnvelopeSignature, ...]
+
+
+class _Bundle(_Message):
+    media_type: str
+    verification_material: _Material
+    message_signature: _MessageSignature | None = None
+    dsse_envelope: _Envelope | None = None
+
+
+class _Subject(_Message):
+    digest: dict[str, str] = {}
+
+
+class _Statement(msgspec.Struct, rename={"type": "_type", "predicate_type": "predicateType"}):
+    type: str
+    predicate_type: str
+    subject: Annotated[tuple[_Subject, ...], msgspec.Meta(max_length=_MAX_SUBJECTS)]
+
+
+class _Image(msgspec.Struct, rename="kebab"):
+    docker_manifest_digest: str
+
+
+class _Critical(msgspec.Struct):
+    type: str
+    image: _Image
+
+
+class _Simple(msgspec.Struct):
+    critical: _Critical
+
+
+class _OldPayload(msgspec.Struct, rename={"integrated_time": "integratedTime"}):
+    body: bytes
+    integrated_time: _Natural
+    index: _Natural = msgspec.field(name="logIndex")
+    log: str = msgspec.field(name="logID")
+
+
+class _OldEntry(msgspec.Struct):
+    promise: bytes = msgspec.field(name="SignedEntryTimestamp")
+    payload: _OldPayload = msgspec.field(name="Payload")
+
+
+class _OldTimestamp(msgspec.Struct):
+    signed: bytes = msgspec.field(name="SignedRFC3161Timestamp")
+
+
+_BUNDLE: Final = msgspec.json.Decoder(_Bundle, strict=False)
+_STATEMENT: Final = msgspec.json.Decoder(_Statement)
+_SIMPLE: Final = msgspec.json.Decoder(_Simple)
+_OLD_ENTRY: Final = msgspec.json.Decoder(_OldEntry)
+_OLD_STAMP: Final = msgspec.json.Decoder(_OldTimestamp)
+
+
+_T = TypeVar("_T")
+
+
+def _decoded(decoder: "msgspec.json.Decoder[_T]", data: bytes, what: str) -> _T:
+    """(2) Decode what is small enough and well-formed."""
+    if len(data) > MAX_BYTES:
+        raise _unreadable(f"{what} has more than {MAX_BYTES} bytes")
+    try:
+        return decoder.decode(data)
+    except (msgspec.MsgspecError, ValueError, RecursionError) as exc:
+        raise _unreadable(f"{what} is damaged: {shown(str(exc))}") from exc
+
+
+def _unreadable(message: str) -> VerificationError:
+    return VerificationError(message, step=Step.READABLE)
+
+
+def _signature(envelope: _Envelope) -> bytes:
+    if len(envelope.signatures) != 1:
+        raise _unreadable(f"the envelope has {len(envelope.signatures)} signatures instead of one")
+    return envelope.signatures[0].sig
+
+
+def _check_statement(envelope: _Envelope, digest: str) -> None:
+    if envelope.payload_type != _IN_TOTO:  # (3)
+        raise VerificationError(
+            f"it signs '{shown(envelope.payload_type)}' and no statement about an artifact",
+            step=Step.SIGNATURE,
+        )
+    statement = _decoded(_STATEMENT, envelope.payload, "the signed statement")
+    if statement.type not in _STATEMENTS or statement.predicate_type != SIGN_PREDICATE:  # (3)
+        raise VerificationError(
+            f"it is an attestation of '{shown(statement.predicate_type)}' and no signature",
+            step=Step.SIGNATURE,
+        )
+    _check_artifact(
+        [
+            f"{algorithm}:{value}"
+            for subject in statement.subject
+            for algorithm, value in subject.digest.items()
+        ],
+        digest,
+    )
+
+
+def _check_digest(signature: _MessageSignature, digest: str) -> None:
+    stated = signature.message_digest
+    if stated is not None and stated.algorithm == "SHA2_256" and digest.startswith("sha256:"):
+        _check_artifact([f"sha256:{stated.digest.hex()}"], digest)
+
+
+def _check_artifact(signed: list[str], digest: str) -> None:
+    """(4) Compare what is signed with what was resolved."""
+    if digest not in signed:
+        raise VerificationError(
+            f"it signs another artifact, {shown(', '.join(signed[:3]) or 'none')}",
+            step=Step.ARTIFACT,
+        )
+
+
+def _pre_authentication(payload_type: str, payload: bytes) -> bytes:
+    """Return what a DSSE signature covers (DSSE protocol, PAE)."""
+    kind = payload_type.encode()
+    return b"DSSEv1 %d %b %d %b" % (len(kind), kind, len(payload), payload)
+
+
+def _certificate(material: _Material) -> x509.Certificate | None:
+    # A chain's first certificate is the one that signed; the others are the trusted root's matter.
+    chain = material.x509_certificate_chain
+    raw = material.certificate or (chain.certificates[0] if chain and chain.certificates else None)
+    if raw is None:
+        return None
+    try:
+        return certificates.from_der(raw.raw_bytes)
+    except ValueError as exc:
+        raise _unreadable("the certificate in the bundle cannot be read") from exc
+
+
+def _old_entry(data: bytes) -> LogEntry:
+    old = _decoded(_OLD_ENTRY, data, "the log entry")
+    try:
+        key_id = bytes.fromhex(old.payload.log)
+    except ValueError as exc:
+        raise _unreadable("the log entry names no log") from exc
+    return LogEntry(
+        log_id=LogId(key_id=key_id),
+        canonicalized_body=old.payload.body,
+        log_index=old.payload.index,
+        integrated_time=old.payload.integrated_time,
+        inclusion_promise=InclusionPromise(signed_entry_timestamp=old.promise),
+    )

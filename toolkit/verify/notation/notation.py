@@ -1,0 +1,277 @@
+"""Whether an artifact carries a Notary Project signature that its trust policy demands.
+
+The steps are numbered in ``notationsteps``; those on one envelope are made by ``notationjudge``.
+
+A signature that a policy merely lets pass proves nothing, and neither does level ``skip``: the
+proof is ``tolerated``, and a better signature is looked for. The one exception is a revocation that
+nobody could tell, where the policy logs that.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING, Any, ClassVar, Final
+
+from toolkit.errors import TransientError
+from toolkit.native.pool import WorkerDiedError, WorkerPool, WorkerTimeoutError
+from toolkit.remote.oci.errors import RegistryError, RegistryNotFoundError
+from toolkit.verify.notation import judge as notationjudge
+from toolkit.verify.notation.document import Statement
+from toolkit.verify.notation.judge import Failure, Judge, Result, Revocations, Status, Validation
+from toolkit.verify.notation.policy import Policy
+from toolkit.verify.notation.steps import Step
+from toolkit.verify.signature import FACT, Proof, Signer, VerificationError
+from toolkit.verify.subject import Subject
+
+if TYPE_CHECKING:
+    from toolkit.remote.oci.oci import Descriptor, Manifest
+
+__all__ = ["Policy", "RevocationUnknownError", "verify"]
+
+SIGNATURE: Final = "application/vnd.cncf.notary.signature"
+ENVELOPES: Final = ("application/jose+json", "application/cose")
+MAX_SIGNATURES: Final = 10
+"""How many signatures of an artifact are looked at; a good one must be among them."""
+MAX_ENVELOPE: Final = 1 << 20
+"""Bytes; one with a chain and a timestamp has about ten thousand."""
+
+_UNTOLD_FRESHNESS: Final = timedelta(minutes=10)
+_LONGEST: Final = 400
+_SHOWN: Final = 3
+_TIMESTAMP: Final = "authenticTimestamp"
+
+
+class RevocationUnknownError(TransientError):
+    """Nothing was refuted, but whether a certificate is revoked could not be found out."""
+
+    default_reason: ClassVar[str] = "VerificationError"
+
+
+async def verify(
+    subject: Subject, policy: Policy, *, pool: WorkerPool, revocations: Revocations
+) -> Proof:
+    """Return who signed the subject; ``pool`` is one of ``calls.start``.
+
+    The deadline is the caller's.
+
+    Raises:
+        VerificationError: no signature satisfies the policy; it has the step that failed.
+        RevocationUnknownError: one would, if a revocation server had answered.
+        RegistryError: the registry could not be read.
+
+    """
+    statement, name = policy.applicable(str(subject.repository))  # (1)
+    if statement.skips:
+        return _skipped(subject, statement)
+    found = await subject.store.referrers(  # (2)
+        subject.repository, subject.digest, artifact_type=SIGNATURE
+    )
+    if not found:
+        raise VerificationError("the artifact is not signed", step=Step.FOUND)
+    question = {
+        "policy": policy.for_engine(),
+        "certificates": dict(policy.stores),
+        "reference": f"{name}@{subject.digest}",
+        "descriptor": await _described(subject),
+    }
+    judge = Judge(pool=pool, revocations=revocations, question=question)
+    verdicts = _Verdicts(total=len(found))
+    for signature in found[:MAX_SIGNATURES]:
+        try:
+            media_type, envelope = await _envelope(subject, signature)  # (3)
+            result = await judge.judge(media_type, envelope)  # (4 to 9)
+            proof = _proof(result, statement, subject)
+        except VerificationError as exc:
+            if exc.step == Step.POLICY:
+                raise
+            verdicts.refused.append((signature.digest, exc))
+            continue
+        except (RegistryError, RevocationUnknownError, WorkerTimeoutError, WorkerDiedError) as exc:
+            verdicts.undecided.append(exc)
+            continue
+        if not proof.tolerated:
+            return proof
+        verdicts.tolerated = verdicts.tolerated or proof
+    return verdicts.conclude()
+
+
+@dataclass(slots=True, kw_only=True)
+class _Verdicts:
+    """What was said about signatures of which none is good."""
+
+    total: int
+    refused: list[tuple[str, VerificationError]] = field(default_factory=list)
+    undecided: list[TransientError] = field(default_factory=list)
+    tolerated: Proof | None = None
+
+    def conclude(self) -> Proof:
+        """Return a proof that is one by the policy's leave, or raise what speaks for all."""
+        if self.tolerated is not None:
+            return self.tolerated
+        if self.undecided:
+            raise self.undecided[0]
+        step = max(error.step for _, error in self.refused)
+        if self.total == 1:
+            finding = self.refused[0][1].finding
+            raise VerificationError(f"the signature is refused: {finding}", step=step)
+        told = "; ".join(
+            f"{digest[:19]}…: {error.finding}" for digest, error in self.refused[:_SHOWN]
+        )
+        seen = len(self.refused)
+        looked_at = f", of which {seen} were looked at" if self.total > seen else ""
+        raise VerificationError(
+            f"none of {self.total} signatures counts{looked_at}: {told}", step=step
+        )
+
+
+async def _described(subject: Subject) -> dict[str, Any]:
+    """Return the descriptor that must have been signed; the manifest knows its size and type."""
+    manifest = await subject.store.manifest(subject.repository, subject.digest)
+    return {
+        "mediaType": manifest.media_type,
+        "digest": subject.digest,
+        "size": manifest.descriptor.size,
+    }
+
+
+async def _envelope(subject: Subject, signature: "Descriptor") -> tuple[str, bytes]:
+    """(3) Return media type and bytes of the one envelope of a signature."""
+    try:
+        manifest = await subject.store.manifest(subject.repository, signature.digest)
+        layer = _layer(manifest, subject)
+        content = await subject.store.read_blob(subject.repository, layer, limit=MAX_ENVELOPE)
+    except RegistryNotFoundError as exc:
+        raise VerificationError(f"it is gone: {exc}", step=Step.READABLE) from exc
+    return layer.media_type, content
+
+
+def _layer(manifest: "Manifest", subject: Subject) -> "Descriptor":
+    config = manifest.config.media_type if manifest.config else ""
+    if SIGNATURE not in {manifest.artifact_type, config}:
+        raise _unreadable("it is no signature of the Notary Project")
+    if manifest.subject is None or manifest.subject.digest != subject.digest:
+        other = manifest.subject.digest if manifest.subject else "nothing"
+        raise _unreadable(f"it refers to {other[:_LONGEST]}")
+    if len(manifest.layers) != 1:
+        raise _unreadable(f"it has {len(manifest.layers)} envelopes instead of one")
+    layer = manifest.layers[0]
+    if layer.media_type not in ENVELOPES:
+        raise _unreadable(f"envelopes of type '{layer.media_type[:_LONGEST]}' are not known")
+    if layer.size > MAX_ENVELOPE:
+        raise _unreadable(f"its envelope is larger than {MAX_ENVELOPE >> 20} MiB")
+    return layer
+
+
+def _unreadable(message: str) -> VerificationError:
+    return VerificationError(message, step=Step.READABLE)
+
+
+_STEPS: Final[Mapping[str, Step]] = {
+    # what the engine calls a failure: the step that it belongs to
+    "integrity": Step.INTEGRITY,
+    "attributes": Step.INTEGRITY,
+    "plugin": Step.INTEGRITY,
+    "authenticity": Step.AUTHENTICITY,
+    "expiry": Step.EXPIRY,
+    "authenticTimestamp": Step.TIMESTAMP,
+    "revocation": Step.REVOCATION,
+    "payload": Step.ARTIFACT,
+}
+
+
+def _proof(result: Result, statement: Statement, subject: Subject) -> Proof:
+    """Return what a result proves."""
+    if result.failure is not None:
+        raise _refusal(result, result.failure)
+    if result.signer is None or not result.validations:
+        raise VerificationError("the engine proved nothing", step=Step.INTEGRITY)
+    failed = result.tolerated()
+    unknown = [one for one in failed if one.type == "revocation" and result.is_unknown()]
+    fingerprint = f"SHA256:{result.signer.fingerprint}"
+    signer = Signer(identity=result.signer.subject, fingerprint=fingerprint)
+    note = _told(result.revocation) if unknown else ""
+    if len(failed) > len(unknown):
+        return Proof(
+            signer=signer,
+            message=_ignored(subject, statement, failed),
+            facts=_facts(result.signer, statement, failed),
+            tolerated=True,
+            fresh_until=_fresh_until(result, soon=bool(unknown)),
+        )
+    return Proof(
+        signer=signer,
+        message=f"verified signature of {subject} by {signer}" + (f"; {note}" if note else ""),
+        facts=_facts(result.signer, statement, failed),
+        fresh_until=_fresh_until(result, soon=bool(unknown)),
+    )
+
+
+def _refusal(result: Result, failure: Failure) -> VerificationError | RevocationUnknownError:
+    step = _STEPS.get(failure.step, Step.INTEGRITY)
+    message = _short(failure.message)
+    if step in {Step.TIMESTAMP, Step.REVOCATION}:
+        message = "; ".join(filter(None, (message, _told(result.revocation))))
+        if result.is_unknown():
+            return RevocationUnknownError(f"step {step}: {message}")
+    return VerificationError(message, step=step)
+
+
+def _skipped(subject: Subject, statement: Statement) -> Proof:
+    return Proof(
+        signer=Signer(identity="", fingerprint=""),
+        message=f"the signature of {subject} is not verified: statement '{statement.name}' of the "
+        "trust policy has level 'skip'",
+        facts={
+            f"{FACT}method": "notation",
+            f"{FACT}policy": statement.name,
+            f"{FACT}level": "skip",
+        },
+        tolerated=True,
+    )
+
+
+def _ignored(subject: Subject, statement: Statement, failed: Iterable[Validation]) -> str:
+    what = "; ".join(f"{one.type}: {_short(one.error)}" for one in failed)
+    return (
+        f"the signature of {subject} proves nothing, and statement '{statement.name}' of the "
+        f"trust policy, level {statement.strictness()}, lets that pass: {what}"
+    )
+
+
+def _told(statuses: Iterable[Status]) -> str:
+    """Return what speaks against certificates, and which servers did not answer."""
+    told = [
+        f"{one.subject} is {one.status}"
+        + "".join(f", {_short(error)}" for error in one.errors[:_SHOWN])
+        for one in statuses
+        if one.status in {"unknown", "revoked"}
+    ]
+    return "revocation: " + "; ".join(told) if told else ""
+
+
+def _facts(
+    signer: notationjudge.Signer, statement: Statement, failed: Iterable[Validation]
+) -> dict[str, str]:
+    proven = statement.demands_timestamp and all(one.type != _TIMESTAMP for one in failed)
+    signed_at = signer.timestamp if signer.timestamp and proven else signer.signing_time
+    facts = {
+        "method": "notation",
+        "identity": signer.subject,
+        "issuer": signer.issuer,
+        "fingerprint": f"SHA256:{signer.fingerprint}",
+        "signed-at": signed_at.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
+        "policy": statement.name,
+        "level": statement.level,
+    }
+    return {FACT + name: value for name, value in facts.items()}
+
+
+def _fresh_until(result: Result, *, soon: bool) -> datetime | None:
+    if not soon:
+        return result.fresh_until
+    again = datetime.now(UTC) + _UNTOLD_FRESHNESS
+    return min(again, result.fresh_until) if result.fresh_until else again
+
+
+def _short(text: str) -> str:
+    return text if len(text) <= _LONGEST else text[:_LONGEST] + "…"
