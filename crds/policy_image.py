@@ -10,7 +10,6 @@ from msgspec import Meta, Struct, field
 
 from crds import meta
 from crds import policy_parts as parts
-from crds.policy_source import RequiredIdentity
 from crds.rules import Rule
 
 GROUP: Final = parts.GROUP
@@ -47,7 +46,9 @@ class CosignVerifier(meta.ApiStruct, frozen=True, kw_only=True):
     secret_ref: meta.LocalObjectReference | None = None
     """Secret in the namespace that Penstock is installed in, whose `*.pub` are public keys. Any of
     them may have signed."""
-    identities: Annotated[list[RequiredIdentity], Meta(max_length=64)] = field(default_factory=list)
+    identities: Annotated[list[parts.RequiredIdentity], Meta(max_length=64)] = field(
+        default_factory=list
+    )
     """Identities that may have signed without a key."""
     trusted_root_secret_ref: meta.LocalObjectReference | None = None
     """Secret in the namespace that Penstock is installed in, whose `trusted_root.json` is the root

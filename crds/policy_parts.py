@@ -41,3 +41,14 @@ class LabelSelector(meta.ApiStruct, frozen=True, kw_only=True):
         default_factory=list
     )
     """Conditions that must hold too."""
+
+
+class RequiredIdentity(meta.ApiStruct, frozen=True, kw_only=True):
+    """Who must have signed without a key."""
+
+    issuer: Annotated[str, Meta(min_length=1, max_length=1024)]
+    """Regular expression (RE2) that must match the whole issuer of the identity token, e.g.
+    `https://token\\.actions\\.githubusercontent\\.com`."""
+    subject: Annotated[str, Meta(min_length=1, max_length=1024)]
+    """Regular expression (RE2) that must match the whole identity, e.g.
+    `https://github\\.com/acme/.*`."""

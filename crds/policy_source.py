@@ -34,24 +34,15 @@ class RequiredGitSignature(meta.ApiStruct, frozen=True, kw_only=True):
     of an OpenPGP key. With none, any key that the source trusts."""
 
 
-class RequiredIdentity(meta.ApiStruct, frozen=True, kw_only=True):
-    """Who must have signed without a key."""
-
-    issuer: Annotated[str, Meta(min_length=1, max_length=1024)]
-    """Regular expression (RE2) that must match the whole issuer of the identity token, e.g.
-    `https://token\\.actions\\.githubusercontent\\.com`."""
-    subject: Annotated[str, Meta(min_length=1, max_length=1024)]
-    """Regular expression (RE2) that must match the whole identity, e.g.
-    `https://github\\.com/acme/.*`."""
-
-
 class RequiredCosignSignature(meta.ApiStruct, frozen=True, kw_only=True):
     """A signature by cosign, of one of these keys or identities."""
 
     keys: Annotated[list[_Fingerprint], Meta(max_length=256)] = field(default_factory=list)
     """Fingerprints of the public keys that may sign: `SHA256:` and the digest of the key (DER) in
     hexadecimal."""
-    identities: Annotated[list[RequiredIdentity], Meta(max_length=64)] = field(default_factory=list)
+    identities: Annotated[list[parts.RequiredIdentity], Meta(max_length=64)] = field(
+        default_factory=list
+    )
     """Identities that may sign without a key. They hold for the public Sigstore."""
     own_trusted_root: Annotated[Literal["Deny", "Allow"], Meta(extra_json_schema=meta.IMPLIED)] = (
         "Deny"

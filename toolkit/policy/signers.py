@@ -13,10 +13,10 @@ from typing import Any, Final
 
 import re2
 
+from crds.policy_parts import RequiredIdentity
 from crds.policy_source import (
     RequiredCosignSignature,
     RequiredGitSignature,
-    RequiredIdentity,
     RequiredNotationSignature,
     RequiredVerification,
 )
