@@ -16,7 +16,7 @@ from toolkit.kube.informer import Change, Informer
 from toolkit.kube.manager import Manager
 from toolkit.kube.rbac import Rule
 from toolkit.objects import GroupVersionKind, Json, ObjectKey, dig
-from toolkit.policy import sources
+from toolkit.policy import selectors, sources
 from toolkit.policy.sources import Violation
 
 NAMESPACE: Final = GroupVersionKind("", "v1", "Namespace")
@@ -110,7 +110,7 @@ class SourcePolicies:
         if not policies:
             return ()
         namespace = obj.metadata.namespace
-        return sources.applicable(
+        return selectors.applicable(
             policies.values(),
             namespace=namespace,
             labels=self.labels(namespace),

@@ -23,7 +23,7 @@ from crds import IMAGE_VERIFICATION_POLICY
 from crds.policy_image import ImageVerificationPolicy
 from toolkit.errors import PenstockError, StalledError, TransientError, WaitingError
 from toolkit.objects import GroupVersionKind
-from toolkit.policy import imagepolicies, imagereference, images
+from toolkit.policy import imagepolicies, imagereference, images, selectors
 from toolkit.policy.imagepolicies import Violation
 from toolkit.policy.imagereference import ImageReference, ImageReferenceError
 from toolkit.policy.images import Image
@@ -77,7 +77,7 @@ class Checks:
         known = self._policies.items()
         if not known:
             return ()
-        return imagepolicies.applicable(
+        return selectors.applicable(
             known.values(),
             namespace=namespace,
             labels=await self._namespaces.labels(namespace),

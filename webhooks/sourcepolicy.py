@@ -18,7 +18,7 @@ from crds import EXTERNAL_ARTIFACT, KINDS, SOURCE_POLICY
 from crds.policy_source import SourcePolicy
 from toolkit.kube.rbac import Rule as Permission
 from toolkit.objects import GroupVersionKind, Json, dig
-from toolkit.policy import sources
+from toolkit.policy import selectors, sources
 from toolkit.policy.sources import Violation
 from webhooks.authorizer import Authorizer
 from webhooks.namespaces import Namespaces
@@ -56,7 +56,7 @@ class SourcePolicyCheck:
         everywhere = self._policies.items().values()
         if obj is None or not everywhere:
             return Answer()
-        policies = sources.applicable(
+        policies = selectors.applicable(
             everywhere,
             namespace=request.namespace,
             labels=await self._namespaces.labels(request.namespace),

@@ -6,7 +6,7 @@ from typing import Any
 
 from crds.policy_image import ImageVerificationPolicy
 from crds.policy_parts import Mode
-from toolkit.policy import imagereference, images, selectors, urls
+from toolkit.policy import imagereference, images, urls
 from toolkit.policy.imagereference import ImageReference
 from toolkit.policy.images import Image
 
@@ -30,29 +30,6 @@ class Violation:
             f"{self.image.owner}: image '{text}': {self.why} "
             f"(ImageVerificationPolicy '{self.policy}')"
         )
-
-
-def applicable(
-    policies: Iterable[ImageVerificationPolicy],
-    *,
-    namespace: str,
-    labels: Mapping[str, str],
-    installed: str,
-) -> tuple[ImageVerificationPolicy, ...]:
-    """Return the policies that hold for a namespace, by name.
-
-    One without a selector holds for all but ``installed``, the namespace of Penstock itself.
-    """
-    chosen = [
-        policy
-        for policy in policies
-        if (
-            namespace != installed
-            if policy.spec.namespace_selector is None
-            else selectors.matches(policy.spec.namespace_selector, labels)
-        )
-    ]
-    return tuple(sorted(chosen, key=lambda policy: policy.metadata.name))
 
 
 def binds(policy: ImageVerificationPolicy, reference: ImageReference) -> bool:

@@ -103,13 +103,7 @@ def holding(
     """Return the policies that hold in a namespace with these labels, by name."""
     if LABEL not in labels:
         return ()
-    chosen = (
-        policy
-        for policy in policies
-        if policy.spec.namespace_selector is None
-        or selectors.matches(policy.spec.namespace_selector, labels)
-    )
-    return tuple(sorted(chosen, key=lambda policy: policy.metadata.name))
+    return selectors.selecting(policies, labels, otherwise=True)
 
 
 def about(policies: Iterable[ProvenancePolicy], attempt: Attempt) -> tuple[ProvenancePolicy, ...]:

@@ -1,11 +1,65 @@
-"""Tell whether a label selector of a policy means an object (apimachinery ``labels``).
+"""Choose policies by the labels of a namespace (apimachinery ``labels``). Pure.
 
 ``In`` needs the label, ``NotIn`` and ``DoesNotExist`` hold where it is missing.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from typing import Protocol, TypeVar
 
+from crds.meta import ObjectMeta
 from crds.policy_parts import LabelSelector, LabelSelectorRequirement
+
+
+class Selecting(Protocol):
+    """The spec of a policy that holds in some namespaces."""
+
+    @property
+    def namespace_selector(self) -> LabelSelector | None:
+        """Return which; None leaves it to the kind."""
+
+
+class Policy(Protocol):
+    """A policy of any kind that selects namespaces."""
+
+    @property
+    def metadata(self) -> ObjectMeta:
+        """Return how it is called."""
+
+    @property
+    def spec(self) -> Selecting:
+        """Return where it holds."""
+
+
+P = TypeVar("P", bound=Policy)
+
+
+def applicable(
+    policies: Iterable[P], *, namespace: str, labels: Mapping[str, str], installed: str
+) -> tuple[P, ...]:
+    """Return the policies that hold for a namespace, by name.
+
+    One without a selector holds for all but ``installed``, the namespace of Penstock itself.
+    """
+    return selecting(policies, labels, otherwise=namespace != installed)
+
+
+def selecting(
+    policies: Iterable[P], labels: Mapping[str, str], *, otherwise: bool
+) -> tuple[P, ...]:
+    """Return the policies that select these labels, by name.
+
+    Those without a selector are among them if ``otherwise``.
+    """
+    chosen = (
+        policy
+        for policy in policies
+        if (
+            otherwise
+            if policy.spec.namespace_selector is None
+            else matches(policy.spec.namespace_selector, labels)
+        )
+    )
+    return tuple(sorted(chosen, key=lambda policy: policy.metadata.name))
 
 
 def matches(selector: LabelSelector, labels: Mapping[str, str]) -> bool:

@@ -17,7 +17,7 @@ from crds.meta import VERIFIED
 from crds.policy_parts import Mode
 from crds.policy_source import AllowedSource, SourcePolicy
 from toolkit.objects import Json, dig
-from toolkit.policy import selectors, signers, urls
+from toolkit.policy import signers, urls
 from toolkit.policy.signers import Finding, Signed
 
 GROUP: Final = "source.toolkit.fluxcd.io"
@@ -39,25 +39,6 @@ class Violation:
 
     def __str__(self) -> str:
         return f"{self.field}: {self.why} (SourcePolicy '{self.policy}')"
-
-
-def applicable(
-    policies: Iterable[SourcePolicy], *, namespace: str, labels: Mapping[str, str], installed: str
-) -> tuple[SourcePolicy, ...]:
-    """Return the policies that hold for a namespace, by name.
-
-    One without a selector holds for all but ``installed``, the namespace of Penstock itself.
-    """
-    chosen = [
-        policy
-        for policy in policies
-        if (
-            namespace != installed
-            if policy.spec.namespace_selector is None
-            else selectors.matches(policy.spec.namespace_selector, labels)
-        )
-    ]
-    return tuple(sorted(chosen, key=lambda policy: policy.metadata.name))
 
 
 def judge(obj: Json, policies: Iterable[SourcePolicy]) -> tuple[Violation, ...]:

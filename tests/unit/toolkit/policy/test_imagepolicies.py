@@ -70,24 +70,6 @@ def test_excluded_image_is_not_named() -> None:
     assert not imagepolicies.binds(chosen, imagereference.parse("ghcr.io/acme/tools/lint"))
 
 
-def test_policies_of_a_namespace_are_those_that_select_it_by_name() -> None:
-    everywhere, selected = (
-        policy(name="b"),
-        policy(name="a", namespaceSelector={"matchLabels": {"tier": "prod"}}),
-    )
-
-    def names(namespace: str, **labels: str) -> list[str]:
-        found = imagepolicies.applicable(
-            [everywhere, selected], namespace=namespace, labels=labels, installed="penstock-system"
-        )
-        return [each.metadata.name for each in found]
-
-    assert names("apps", tier="prod") == ["a", "b"]
-    assert names("apps") == ["b"]
-    assert names("penstock-system") == []
-    assert names("penstock-system", tier="prod") == ["a"]
-
-
 def test_all_verifiers_are_required_unless_fewer_are() -> None:
     two = [{"name": name, "notation": {"secretRef": {"name": name}}} for name in ("a", "b")]
 

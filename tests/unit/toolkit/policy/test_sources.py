@@ -300,28 +300,6 @@ def test_notation_signer_must_have_all_attributes(identity: str, *, allowed: boo
     assert (not violations) is allowed
 
 
-def test_policy_without_selector_spares_the_install_namespace_only() -> None:
-    given = [policy(GIT)]
-
-    def applies(namespace: str) -> bool:
-        labels = {"kubernetes.io/metadata.name": namespace}
-        found = sources.applicable(given, namespace=namespace, labels=labels, installed="system")
-        return bool(found)
-
-    assert [applies(name) for name in ("team", "system")] == [True, False]
-
-
-def test_selector_reads_labels() -> None:
-    selector = {"matchLabels": {"policy.penstock.dev/trust": "low"}}
-    given = [policy(GIT, namespaceSelector=selector)]
-
-    def applies(**labels: str) -> bool:
-        named = {f"policy.penstock.dev/{key}": value for key, value in labels.items()}
-        return bool(sources.applicable(given, namespace="t", labels=named, installed="system"))
-
-    assert [applies(trust="low"), applies(trust="high"), applies()] == [True, False, False]
-
-
 def test_what_was_wrong_before_does_not_block_a_change() -> None:
     rules = [policy(GIT)]
     before = sources.judge(git("https://gitlab.com/a"), rules)
