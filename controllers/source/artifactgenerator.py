@@ -11,7 +11,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from pathlib import Path
 from typing import Any, Final
 
-from controllers import caches, grants, services
+from controllers import caches, grants, services, waking
 from controllers.index import Index
 from controllers.source.generating import builder, inputs
 from controllers.source.generating.builder import Builder
@@ -21,7 +21,6 @@ from controllers.source.source import Scratch
 from controllers.sourcepolicies import SourcePolicies
 from crds import ARTIFACT_GENERATOR, EXTERNAL_ARTIFACT
 from crds.extensions import ArtifactGenerator
-from crds.meta import Artifact
 from crds.source_external import ExternalArtifact
 from toolkit.artifact.composition.validation import require_valid
 from toolkit.artifact.fetch import Fetcher
@@ -34,7 +33,7 @@ from toolkit.kube.options import Options
 from toolkit.kube.rbac import Rule
 from toolkit.kube.reconciliation import EventSink, Outcome, Reconciliation
 from toolkit.native import cores
-from toolkit.objects import GroupVersionKind, ObjectKey, ObjectRef
+from toolkit.objects import ObjectKey
 from toolkit.policy.references import References
 
 SWITCH: Final = "source.extensions.fluxcd.io/reconcile"
@@ -197,10 +196,11 @@ def start(  # noqa: PLR0913 - what a component gives
     index = Index()
     controller.informer.subscribe(_indexing(reader, index))
     for informer in informers.values():
-        informer.subscribe(_waking(informer.gvk, controller, index))
+        informer.subscribe(waking.by_artifact(informer.gvk, controller.enqueue, index))
     external.subscribe(_guarding(controller))
     granted.subscribe(lambda namespace: grants.wake(namespace, controller.enqueue, index))
-    policies.subscribe(_rejudging(controller))
+    # their sources may be in other namespaces
+    policies.subscribe(waking.by_policy([controller], everywhere=True))
     manager.add_service(services.closing(pool.close))
     manager.add_service(services.within(fetcher))
     manager.add_controller(controller, lease=lease)
@@ -220,31 +220,6 @@ def _indexing(reader: InputReader, index: Index) -> Callable[[Change[ArtifactGen
     return handle
 
 
-def _waking(
-    gvk: GroupVersionKind, controller: Controller[ArtifactGenerator], index: Index
-) -> Callable[[Change[Any]], None]:
-    """Have a source with a new artifact wake the generators that use it."""
-
-    def handle(change: Change[Any]) -> None:
-        before = _content(change.old.status.artifact) if change.old else None
-        after = _content(change.new.status.artifact) if change.new else None
-        if after is not None and after != before:
-            for key in index.users(ObjectRef(gvk, change.key.namespace, change.key.name)):
-                controller.enqueue(key, "source")
-
-    return handle
-
-
-def _rejudging(controller: Controller[ArtifactGenerator]) -> Callable[[str], None]:
-    """Have generators look at their sources again when policies change, wherever those are."""
-
-    def handle(_: str) -> None:
-        for key in list(controller.informer.items()):
-            controller.enqueue(key, "policy")
-
-    return handle
-
-
 def _guarding(controller: Controller[ArtifactGenerator]) -> Callable[[Change[Any]], None]:
     """Have a generator look at what it made when that was changed or deleted."""
 
@@ -255,10 +230,6 @@ def _guarding(controller: Controller[ArtifactGenerator]) -> Callable[[Change[Any
             controller.enqueue(maker, "drift", after=_SETTLE_SECONDS)
 
     return handle
-
-
-def _content(artifact: Artifact | None) -> tuple[object, ...] | None:
-    return (artifact.revision, artifact.digest, artifact.metadata) if artifact else None
 
 
 def _done(obj: ArtifactGenerator, count: int, *, quiet: bool = False) -> Outcome:

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final, Protocol
 
+from controllers.source import plainhttp
 from crds.meta import LocalObjectReference
 from crds.source_bucket import Bucket, BucketSpec
 from toolkit.errors import StalledError
@@ -85,10 +86,7 @@ class Places:
         spec = obj.spec
         _check(spec)
         if spec.insecure and not self.plain_http:
-            raise StalledError(
-                "spec.insecure asks for plain HTTP, which --insecure-allow-http=false forbids",
-                reason="InsecureConnectionsDisallowed",
-            )
+            raise plainhttp.refusal("spec.insecure asks for")
         namespace = obj.metadata.namespace
         trust = await self._trust(namespace, spec.cert_secret_ref)
         proxy = None

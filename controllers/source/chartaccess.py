@@ -8,6 +8,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from typing import Final
 
+from controllers.source import plainhttp
 from controllers.source.registries import REASON, Access, Registries
 from crds.source_helm import HelmRepository
 from toolkit.chart import registry as charts_in_registry
@@ -38,7 +39,7 @@ class ChartAccess:
             StalledError: the URL is not one for HTTP, or without TLS and that is not allowed.
             TransientError: a Secret is missing or is not what it should be.
         """
-        scheme = obj.spec.url.partition("://")[0]
+        scheme = plainhttp.scheme(obj.spec.url)
         if scheme not in ("http", "https"):
             raise StalledError(
                 f"spec.url is of scheme '{scheme}', which is for registries: set spec.type to "
@@ -46,10 +47,7 @@ class ChartAccess:
                 reason="URLInvalid",
             )
         if scheme == "http" and not self.plain_http:
-            raise StalledError(
-                "spec.url is plain HTTP, which --insecure-allow-http=false forbids",
-                reason="InsecureConnectionsDisallowed",
-            )
+            raise plainhttp.refusal("spec.url is")
         data: Mapping[str, bytes] = {}
         if obj.spec.secret_ref is not None:
             data = await self._read(obj, obj.spec.secret_ref.name)

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+from controllers.source import plainhttp
 from controllers.source.charts import PACKAGE, InRegistry, InRepository, Listing, Located, Services
 from crds.source_helm import HelmRepository, HelmRepositorySpec
 from toolkit.chart import registry as charts_in_registry
@@ -78,7 +79,7 @@ class Dependencies:
     ) -> Path:
         repository = self._repository(namespace, dependency.repository)
         url = repository.spec.url if repository else dependency.repository
-        if url.startswith("oci://"):
+        if plainhttp.scheme(url) == "oci":
             return await self._pull(repository, url, dependency, into)
         if repository is not None and repository.status.artifact is not None:
             chart = InRepository(

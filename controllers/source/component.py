@@ -6,17 +6,15 @@ bucket all do.
 
 import asyncio
 import shutil
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Final
 
-from controllers import services, sourcepolicies
-from controllers.index import Index
-from controllers.outside import connect
-from controllers.source import artifactgenerator, externalartifact, includes
+from controllers import services, sourcepolicies, waking
+from controllers.outside import Outside, connect
+from controllers.source import artifactgenerator, externalartifact
 from controllers.source import services as source_services
+from controllers.source.family import Family
 from controllers.source.reconciler import SourceReconciler
-from controllers.source.source import SourceObject
 from controllers.source.sources import SOURCES, Row
 from controllers.sourcepolicies import SourcePolicies
 from crds import EXTERNAL_ARTIFACT
@@ -25,11 +23,9 @@ from toolkit.artifact.access import Access
 from toolkit.artifact.uploads import Uploads
 from toolkit.events import Recorder
 from toolkit.kube.controller import Controller
-from toolkit.kube.informer import Change
 from toolkit.kube.manager import Manager
 from toolkit.kube.options import Options
 from toolkit.kube.rbac import Rule
-from toolkit.objects import GroupVersionKind, ObjectKey, ObjectRef
 
 ACCOUNT: Final = "source-controller"
 _GROUP: Final = "source.toolkit.fluxcd.io"
@@ -69,6 +65,56 @@ async def start(manager: Manager, options: Options) -> None:
     """Wire the source reconcilers, their workers and the artifact server into the manager."""
     root = Path(options.storage_path or "/data")
     outside = await connect(manager, options, default_account=options.default_service_account)
+    opened = await _open_store(manager, options, outside, root)
+    # a name of its own: the leader may be at work on the same volume
+    scratch = root / f"{_SCRATCH}{manager.identity.rpartition('_')[2]}"
+    recorder = Recorder(manager.client, controller=ACCOUNT, address=options.events_addr)
+    policies = SourcePolicies.follow(manager)
+    family = Family()
+    shared = source_services.start(
+        manager,
+        options,
+        outside=outside,
+        store=opened.store,
+        scratch=scratch,
+        passes=(options.concurrent or _CONCURRENT) + 1,
+        lookup=family.lookup,
+        listing=family.listing,
+    )
+    for row in SOURCES:
+        reconciler = SourceReconciler(
+            row.make(shared),
+            opened.store,
+            scratch=scratch,
+            policy=policies,
+            parents=family.parents(row),
+        )
+        family.members[row.kind.kind] = _controller(manager, options, row, reconciler, recorder)
+    family.wake_children()
+    policies.subscribe(waking.by_policy(family.members.values()))
+    manager.add_service(recorder.run)
+    for controller in family.members.values():
+        manager.add_controller(controller, lease=ACCOUNT)
+    manager.add_elected(lambda: _clean(root, keep=scratch), lease=ACCOUNT)
+    external = externalartifact.start(manager, options, store=opened.store, lease=ACCOUNT)
+    informers = {kind: controller.informer for kind, controller in family.members.items()}
+    artifactgenerator.start(
+        manager,
+        options,
+        store=opened.store,
+        recorder=recorder,
+        informers={**informers, EXTERNAL_ARTIFACT.kind: external},
+        policies=policies,
+        scratch=scratch,
+        lease=ACCOUNT,
+    )
+    _serve(manager, options, opened, scratch)
+
+
+async def _open_store(
+    manager: Manager, options: Options, outside: Outside, root: Path
+) -> backend.Opened:
+    """Open the store that the flags name; it is closed with the process."""
     opened = await backend.open_store(
         options.storage_backend,
         backend.Settings(
@@ -80,67 +126,26 @@ async def start(manager: Manager, options: Options) -> None:
         cloud=outside.cloud,
     )
     manager.add_service(services.closing(opened.close))
-    store = opened.store
-    # a name of its own: the leader may be at work on the same volume
-    scratch = root / f"{_SCRATCH}{manager.identity.rpartition('_')[2]}"
-    controllers: dict[str, Controller[Any]] = {}
+    return opened
 
-    def lookup(kind: str, key: ObjectKey) -> SourceObject | None:
-        return controllers[kind].informer.get(key) if kind in controllers else None
 
-    def listing(kind: str, namespace: str) -> list[SourceObject]:
-        items = controllers[kind].informer.items().items()
-        return [obj for key, obj in items if key.namespace == namespace]
-
-    shared = source_services.start(
-        manager,
-        options,
-        outside=outside,
-        store=store,
-        scratch=scratch,
-        passes=(options.concurrent or _CONCURRENT) + 1,
-        lookup=lookup,
-        listing=listing,
-    )
-    recorder = Recorder(manager.client, controller=ACCOUNT, address=options.events_addr)
-    policies = SourcePolicies.follow(manager)
-    for row in SOURCES:
-        reconciler = SourceReconciler(
-            row.make(shared),
-            store,
-            scratch=scratch,
-            policy=policies,
-            parents=_parents(row, lookup),
-        )
-        controllers[row.kind.kind] = Controller(
-            kind=row.kind,
-            client=manager.client,
-            reconcile=reconciler.reconcile,
-            finalize=reconciler.finalize,
-            options=options.controller(concurrent=_CONCURRENT, namespace=manager.namespace),
-            recorder=recorder,
-            field_manager=f"gotk-{ACCOUNT}",
-            static=row.static,
-        )
-    _wake_children(controllers)
-    policies.subscribe(_rejudging(controllers))
-    manager.add_service(recorder.run)
-    for controller in controllers.values():
-        manager.add_controller(controller, lease=ACCOUNT)
-    manager.add_elected(lambda: _clean(root, keep=scratch), lease=ACCOUNT)
-    external = externalartifact.start(manager, options, store=store, lease=ACCOUNT)
-    informers = {kind: controller.informer for kind, controller in controllers.items()}
-    artifactgenerator.start(
-        manager,
-        options,
-        store=store,
+def _controller(
+    manager: Manager,
+    options: Options,
+    row: Row,
+    reconciler: SourceReconciler[Any, Any],
+    recorder: Recorder,
+) -> Controller[Any]:
+    return Controller(
+        kind=row.kind,
+        client=manager.client,
+        reconcile=reconciler.reconcile,
+        finalize=reconciler.finalize,
+        options=options.controller(concurrent=_CONCURRENT, namespace=manager.namespace),
         recorder=recorder,
-        informers={**informers, EXTERNAL_ARTIFACT.kind: external},
-        policies=policies,
-        scratch=scratch,
-        lease=ACCOUNT,
+        field_manager=f"gotk-{ACCOUNT}",
+        static=row.static,
     )
-    _serve(manager, options, opened, scratch)
 
 
 def _serve(manager: Manager, options: Options, opened: backend.Opened, scratch: Path) -> None:
@@ -161,69 +166,3 @@ async def _clean(root: Path, *, keep: Path) -> None:
     for leftover in await asyncio.to_thread(lambda: list(root.glob(f"{_SCRATCH}*"))):
         if leftover != keep:
             await asyncio.to_thread(shutil.rmtree, leftover, ignore_errors=True)
-
-
-def _parents(
-    row: Row, lookup: Callable[[str, ObjectKey], SourceObject | None]
-) -> Callable[[Any], list[SourceObject]]:
-    """Return what finds the sources that one is made from."""
-
-    def parents(obj: Any) -> list[SourceObject]:
-        found = [
-            lookup(kind, ObjectKey(obj.metadata.namespace, name)) for kind, name in row.parents(obj)
-        ]
-        return [each for each in found if each is not None]
-
-    return parents
-
-
-def _rejudging(controllers: dict[str, Controller[Any]]) -> Callable[[str], None]:
-    """Return the handler that has sources of a namespace, or all, held against new policies."""
-
-    def handle(namespace: str) -> None:
-        for controller in controllers.values():
-            for key in list(controller.informer.items()):
-                if namespace in {"", key.namespace}:
-                    controller.enqueue(key, "policy")
-
-    return handle
-
-
-def _wake_children(controllers: dict[str, Controller[Any]]) -> None:
-    """Reconcile who is made from a source when that has a new artifact."""
-    for row in SOURCES:
-        child, index = controllers[row.kind.kind], Index()
-        child.informer.subscribe(_indexing(row, controllers, index))
-        for parent in controllers.values():
-            parent.informer.subscribe(_waking(parent.gvk, child, index))
-
-
-def _indexing(
-    row: Row, controllers: dict[str, Controller[Any]], index: Index
-) -> Callable[[Change[Any]], None]:
-    def handle(change: Change[Any]) -> None:
-        parents = row.parents(change.new) if change.new else ()
-        index.put(
-            change.key,
-            (
-                ObjectRef(controllers[kind].gvk, change.key.namespace, name)
-                for kind, name in parents
-                if kind in controllers
-            ),
-        )
-
-    return handle
-
-
-def _waking(
-    gvk: GroupVersionKind, child: Controller[Any], index: Index
-) -> Callable[[Change[Any]], None]:
-    def handle(change: Change[Any]) -> None:
-        before = change.old.status.artifact if change.old else None
-        after = change.new.status.artifact if change.new else None
-        if after is None or (before and includes.same(before, after)):
-            return
-        for key in index.users(ObjectRef(gvk, change.key.namespace, change.key.name)):
-            child.enqueue(key, "source")
-
-    return handle

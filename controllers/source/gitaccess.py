@@ -8,8 +8,9 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Final, Protocol, TypeVar
 
+from controllers.source import plainhttp
 from crds.source import GitRepository, GitRepositorySpec
-from toolkit.errors import StalledError, TransientError
+from toolkit.errors import TransientError
 from toolkit.kube.secrets import Secrets
 from toolkit.remote.cloud.cache import Expiring
 from toolkit.remote.cloud.identity import Bearer, Identity, Login
@@ -70,11 +71,9 @@ class GitAccess:
             TransientError: a Secret is missing or malformed, or nobody gives credentials.
         """
         spec = obj.spec
-        if GitUrl.parse(spec.url).scheme == "http" and not self.plain_http:
-            raise StalledError(
-                "spec.url is plain HTTP, which --insecure-allow-http=false forbids",
-                reason="InsecureConnectionsDisallowed",
-            )
+        scheme = GitUrl.parse(spec.url).scheme
+        if scheme == "http" and not self.plain_http:
+            raise plainhttp.refusal("spec.url is")
         data = await self._read(obj, spec.secret_ref.name if spec.secret_ref else "")
         address = await self._read(obj, spec.proxy_secret_ref.name if spec.proxy_secret_ref else "")
         proxy = Proxy.from_secret(address) if spec.proxy_secret_ref else None
@@ -89,7 +88,6 @@ class GitAccess:
                 f"{_secret(spec)} holds a GitHub App: set spec.provider to 'github' to use it",
                 reason="InvalidProviderConfiguration",
             )
-        scheme = GitUrl.parse(spec.url).scheme
         auth = _named(spec, lambda: GitAuth.from_secret(data, scheme=scheme))
         return Grant(auth=auth.through(proxy) if proxy else auth)
 

@@ -20,6 +20,7 @@ from controllers.source.source import SUCCEEDED, Fetched, Scratch, Tree, Upstrea
 from crds.kind import Kind
 from crds.meta import VERIFIED, Artifact
 from crds.source import GitRepository
+from toolkit.artifact import store
 from toolkit.artifact.ignore import Ignore
 from toolkit.artifact.store import Store
 from toolkit.kube.secrets import SECRET, Data, Secrets
@@ -159,6 +160,6 @@ def _kept(obj: GitRepository, included: tuple[Artifact, ...]) -> list[Artifact]:
     """Return what is included, as status has it where only the address or the time differs."""
     known = dict(enumerate(obj.status.included_artifacts))
     return [
-        known[place] if place in known and includes.same(known[place], artifact) else artifact
+        known[place] if place in known and store.same(known[place], artifact) else artifact
         for place, artifact in enumerate(included)
     ]

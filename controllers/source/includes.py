@@ -51,15 +51,6 @@ async def find(obj: GitRepository, lookup: Lookup, store: Store) -> tuple[Artifa
     return tuple(found)
 
 
-def same(one: Artifact, other: Artifact) -> bool:
-    """Tell whether two artifacts hold the same, verified the same way, wherever they are served."""
-    return (one.revision, one.digest, one.metadata) == (
-        other.revision,
-        other.digest,
-        other.metadata,
-    )
-
-
 async def copy(store: Store, artifact: Artifact, include: GitRepositoryInclude, tree: Path) -> None:
     """Copy ``fromPath`` of an artifact to ``toPath`` of the tree.
 

@@ -15,6 +15,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from typing import Final, Protocol, TypeAlias
 
+from controllers.source import plainhttp
 from toolkit.errors import StalledError
 from toolkit.kube.secrets import Secrets
 from toolkit.remote import proxy
@@ -112,10 +113,7 @@ class Registries:
     async def _endpoint(self, access: Access) -> Endpoint:
         """Return whom to trust, and the way there."""
         if access.insecure and not self.plain_http:
-            raise StalledError(
-                "spec.insecure asks for plain HTTP, which --insecure-allow-http=false forbids",
-                reason="InsecureConnectionsDisallowed",
-            )
+            raise plainhttp.refusal("spec.insecure asks for")
         endpoint = Endpoint(plain_http=access.insecure)
         if access.cert_secret:
             data = await self._read(access, access.cert_secret)

@@ -133,6 +133,15 @@ class Store(Protocol):
         ...
 
 
+def same(one: Artifact, other: Artifact) -> bool:
+    """Tell whether two artifacts hold the same, verified the same way, wherever they are served."""
+    return (one.revision, one.digest, one.metadata) == (
+        other.revision,
+        other.digest,
+        other.metadata,
+    )
+
+
 def described(  # noqa: PLR0913  # what an artifact is
     packed: Packed,
     *,

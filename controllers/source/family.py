@@ -1,0 +1,67 @@
+"""The controllers of all kinds of sources: they look one another up, and wake one another.
+
+A GitRepository includes others, a HelmChart is made from another source. Who makes a controller is
+not told here: it is put in, and all that it needs of its siblings it may ask for before they exist.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+from controllers import waking
+from controllers.index import Index
+from controllers.source.source import SourceObject
+from controllers.source.sources import SOURCES, Row
+from toolkit.kube.controller import Controller
+from toolkit.kube.informer import Change
+from toolkit.objects import ObjectKey, ObjectRef
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Family:
+    """The controllers by kind."""
+
+    members: dict[str, Controller[Any]] = field(default_factory=dict)
+
+    def lookup(self, kind: str, key: ObjectKey) -> SourceObject | None:
+        """Return a source as the informer of its kind last saw it."""
+        return self.members[kind].informer.get(key) if kind in self.members else None
+
+    def listing(self, kind: str, namespace: str) -> list[SourceObject]:
+        """Return the sources of a kind in a namespace."""
+        items = self.members[kind].informer.items().items()
+        return [obj for key, obj in items if key.namespace == namespace]
+
+    def parents(self, row: Row) -> Callable[[Any], list[SourceObject]]:
+        """Return what finds the sources that one of this kind is made from."""
+
+        def find(obj: Any) -> list[SourceObject]:
+            found = [
+                self.lookup(kind, ObjectKey(obj.metadata.namespace, name))
+                for kind, name in row.parents(obj)
+            ]
+            return [each for each in found if each is not None]
+
+        return find
+
+    def wake_children(self) -> None:
+        """Reconcile who is made from a source when that has a new artifact."""
+        for row in SOURCES:
+            child, index = self.members[row.kind.kind], Index()
+            child.informer.subscribe(self._indexing(row, index))
+            for parent in self.members.values():
+                parent.informer.subscribe(waking.by_artifact(parent.gvk, child.enqueue, index))
+
+    def _indexing(self, row: Row, index: Index) -> Callable[[Change[Any]], None]:
+        def handle(change: Change[Any]) -> None:
+            parents = row.parents(change.new) if change.new else ()
+            index.put(
+                change.key,
+                (
+                    ObjectRef(self.members[kind].gvk, change.key.namespace, name)
+                    for kind, name in parents
+                    if kind in self.members
+                ),
+            )
+
+        return handle
