@@ -53,11 +53,5 @@ def remove(conditions: Iterable[Json], *types: str) -> list[Json]:
     return [entry for entry in conditions if entry.get("type") not in types]
 
 
-def summarise(conditions: Iterable[Json]) -> tuple[str, str]:
-    """Return status and message of ``Ready``; ``("Unknown", "")`` where there is none."""
-    ready = find(conditions, READY) or {}
-    return str(ready.get("status") or "Unknown"), str(ready.get("message") or "")
-
-
 def _order(entry: Json) -> tuple[bool, str]:
     return entry["type"] != READY, entry["type"]

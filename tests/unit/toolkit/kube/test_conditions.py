@@ -64,10 +64,3 @@ def test_a_message_is_cut_to_what_the_schema_takes() -> None:
 
     assert len(message) == 32_768
     assert message.endswith("...")
-
-
-def test_the_summary_is_that_of_ready() -> None:
-    entries = [conditions.make("Ready", "False", "Failed", "broken")]
-
-    assert conditions.summarise(entries) == ("False", "broken")
-    assert conditions.summarise([]) == ("Unknown", "")
