@@ -28,17 +28,15 @@ from toolkit.objects import GroupVersionKind, Json, dig, gvk_of
 from webhooks import configuration, metrics
 from webhooks.configuration import CLUSTER_ROLE, CONFIGURATION, NAME, Target
 from webhooks.plugin import Row
+from webhooks.settling import Settling
 
 logger = logging.getLogger(__name__)
 
 MANAGER: Final = "penstock-webhook"
-_NAMESPACE: Final = GroupVersionKind("", "v1", "Namespace")
 _ROLE: Final = GroupVersionKind("rbac.authorization.k8s.io", "v1", "ClusterRole")
 _SLICE: Final = GroupVersionKind("discovery.k8s.io", "v1", "EndpointSlice")
 _KINDS: Final = (injection.MUTATING, injection.VALIDATING)
 _PAUSE: Final = 0.5
-_MAX_PAUSE: Final = 30.0
-_PACE: Final = 0.2
 
 
 class Arming:
@@ -58,43 +56,21 @@ class Arming:
         self._target = target
         self._bundle = bundle
         self._ready = ready
-        self._dirty = asyncio.Event()
         self._applied: dict[GroupVersionKind, str] = {}
         self._deleted: set[GroupVersionKind] = set()
-        self._leaving = False
+        self._settling = Settling(client, namespace=target.namespace, failure="not armed")
         self._policies = {row.needed: self._policy(row.needed) for row in rows if row.needed}
 
     async def run(self) -> None:
         """Arm, and keep armed until cancelled."""
         await self._ready()
-        async with asyncio.TaskGroup() as group:
-            for informer in (*self._watched(), *self._policies.values()):
-                group.create_task(informer.run())
-                # What exists counts before anything is written.
-                await informer.wait_synced()
-            self._dirty.set()
-            await self._keep()
-
-    async def _keep(self) -> None:
-        pause = _PAUSE
-        while True:
-            await self._dirty.wait()
-            self._dirty.clear()
-            try:
-                await self._settle()
-                pause = _PAUSE
-                # Whoever keeps changing it back does not make a hot loop of it.
-                await asyncio.sleep(_PACE)
-            except ApiError as exc:
-                logger.error("not armed", extra={"error": str(exc)})  # noqa: TRY400 - one line
-                self._dirty.set()
-                await asyncio.sleep(pause)
-                pause = min(2 * pause, _MAX_PAUSE)
+        await self._settling.run(
+            (*self._watched(), *self._policies.values()),
+            settle=self._settle,
+            leave=lambda: disarm(self._client),
+        )
 
     async def _settle(self) -> None:
-        if self._leaving:
-            await disarm(self._client)
-            return
         bundle = base64.b64encode(self._bundle()).decode()
         rows = [row for row in self._rows if self._has_a_say(row)]
         wanted = configuration.configurations(rows, self._target, bundle=bundle)
@@ -122,7 +98,7 @@ class Arming:
 
         def handle(change: Change[Json]) -> None:
             if (change.old is None) != (change.new is None):  # the first one, or the last
-                self._dirty.set()
+                self._settling.wake()
 
         informer.subscribe(handle)
         return informer
@@ -145,30 +121,24 @@ class Arming:
         ]
 
     def _watched(self) -> list[Informer[Json]]:
-        names = {
-            injection.MUTATING: CONFIGURATION,
-            injection.VALIDATING: CONFIGURATION,
-            _NAMESPACE: self._target.namespace,
-        }
         informers = [
             Informer(
                 self._client,
                 gvk,
                 decode=msgspec.json.decode,
-                field_selector=f"metadata.name={name}",
+                field_selector=f"metadata.name={CONFIGURATION}",
                 metadata_only=True,
             )
-            for gvk, name in names.items()
+            for gvk in _KINDS
         ]
-        for informer in informers[:-1]:
+        for informer in informers:
             informer.subscribe(self._watching(informer.gvk))
-        informers[-1].subscribe(self._namespace_changed)
         return informers
 
     def _watching(self, gvk: GroupVersionKind) -> Callable[[Change[Json]], None]:
         def handle(change: Change[Json]) -> None:
             if change.new is None:
-                if gvk in self._applied and not self._leaving:
+                if gvk in self._applied and not self._settling.leaving:
                     self._deleted.add(gvk)
                     metrics.ARMED.labels(gvk.kind).set(0)
                     logger.error(
@@ -177,14 +147,9 @@ class Arming:
                     )
                 return
             if change.new["metadata"]["resourceVersion"] != self._applied.get(gvk):
-                self._dirty.set()
+                self._settling.wake()
 
         return handle
-
-    def _namespace_changed(self, change: Change[Json]) -> None:
-        if change.new is None or dig(change.new, "metadata", "deletionTimestamp"):
-            self._leaving = True
-            self._dirty.set()
 
 
 async def reachable(client: Client, target: Target) -> None:

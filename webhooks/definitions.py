@@ -10,7 +10,6 @@ process. Objects in the stored version never do: the API server reads and writes
 Penstock's namespace is deleted the API server is told to relabel again, before the pods go.
 """
 
-import asyncio
 import base64
 import logging
 from collections.abc import Awaitable, Callable, Sequence
@@ -23,20 +22,17 @@ from certs import injection
 from crds import manifest
 from crds.kind import Kind
 from toolkit.kube.client import Client
-from toolkit.kube.errors import ApiError, NotFoundError
+from toolkit.kube.errors import NotFoundError
 from toolkit.kube.informer import Change, Informer
-from toolkit.objects import GroupVersionKind, Json, dig
+from toolkit.objects import Json
 from webhooks.configuration import NAME, Target
+from webhooks.settling import Settling
 
 logger = logging.getLogger(__name__)
 
 PATH: Final = "/convert"
 MANAGER: Final = "penstock-webhook"
 _SELECTOR: Final = "app.kubernetes.io/part-of=flux"
-_NAMESPACE: Final = GroupVersionKind("", "v1", "Namespace")
-_PAUSE: Final = 0.5
-_MAX_PAUSE: Final = 30.0
-_PACE: Final = 0.2
 
 
 class Definitions:
@@ -57,16 +53,9 @@ class Definitions:
         self._target = target
         self._bundle = bundle
         self._ready = ready
-        self._dirty = asyncio.Event()
-        self._leaving = False
-        self._namespace = Informer(
-            client,
-            _NAMESPACE,
-            decode=msgspec.json.decode,
-            field_selector=f"metadata.name={target.namespace}",
-            metadata_only=True,
+        self._settling = Settling(
+            client, namespace=target.namespace, failure="conversion not armed"
         )
-        self._namespace.subscribe(self._namespace_changed)
         self._definitions = Informer(
             client,
             injection.DEFINITION,
@@ -78,34 +67,13 @@ class Definitions:
     async def run(self) -> None:
         """Arm, and keep armed until cancelled."""
         await self._ready()
-        async with asyncio.TaskGroup() as group:
-            group.create_task(self._definitions.run())
-            group.create_task(self._namespace.run())
-            await self._definitions.wait_synced()
-            await self._namespace.wait_synced()
-            self._dirty.set()
-            await self._keep()
-
-    async def _keep(self) -> None:
-        pause = _PAUSE
-        while True:
-            await self._dirty.wait()
-            self._dirty.clear()
-            try:
-                await self._settle()
-                pause = _PAUSE
-                # Whoever keeps changing it back does not make a hot loop of it.
-                await asyncio.sleep(_PACE)
-            except ApiError as exc:
-                logger.error("conversion not armed", extra={"error": str(exc)})  # noqa: TRY400 - one line
-                self._dirty.set()
-                await asyncio.sleep(pause)
-                pause = min(2 * pause, _MAX_PAUSE)
+        await self._settling.run(
+            (self._definitions,),
+            settle=self._settle,
+            leave=lambda: disarm(self._client, self._kinds),
+        )
 
     async def _settle(self) -> None:
-        if self._leaving:
-            await disarm(self._client, self._kinds)
-            return
         for key, found in list(self._definitions.items().items()):
             if key.name in self._names and not self._asked(found):
                 await self._arm(key.name)
@@ -137,13 +105,8 @@ class Definitions:
         logger.info("conversion armed", extra={"definition": name})
 
     def _changed(self, change: "Change[_Definition]") -> None:
-        if change.new is not None and not self._leaving and not self._asked(change.new):
-            self._dirty.set()
-
-    def _namespace_changed(self, change: Change[Json]) -> None:
-        if change.new is None or dig(change.new, "metadata", "deletionTimestamp"):
-            self._leaving = True
-            self._dirty.set()
+        if change.new is not None and not self._settling.leaving and not self._asked(change.new):
+            self._settling.wake()
 
 
 async def disarm(client: Client, kinds: Sequence[Kind[Struct]]) -> None:
