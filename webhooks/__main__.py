@@ -2,7 +2,7 @@
 
 - ``generate`` writes ``deploy/base/webhooks``, ``check`` tells what differs;
 - ``disarm [flags]`` deletes the configurations, and has the API server relabel old versions: it
-  then asks nobody. A process that runs arms conversion again.
+  then asks nobody, until another replica takes over or the one that leads starts again.
 """
 
 import asyncio

@@ -3,7 +3,11 @@
 A CRD says who converts between its versions (``spec.conversion``), and as applied says nobody: then
 the API server relabels objects, which is right for all versions but a few (``crds.manifest``). One
 replica at a time sets it, with the authority to trust; ``certs.injection`` keeps that current. What
-somebody changes in it is put right; applying the CRDs again leaves it alone.
+somebody changes in it is put right; applying the CRDs again leaves it alone. A CRD that was put
+back as shipped (``kubectl replace``) looks the same as one that somebody had enough of, and must
+be armed again, or objects would be relabelled that need converting. So whoever means it says so by
+an annotation, as ``disarm`` does: such a CRD is left alone until another replica takes over or
+this one starts again.
 
 Only kinds whose versions need it are touched, so that for all others no old version depends on this
 process. Objects in the stored version never do: the API server reads and writes them unasked. When
@@ -25,12 +29,15 @@ from toolkit.kube.client import Client
 from toolkit.kube.errors import NotFoundError
 from toolkit.kube.informer import Change, Informer
 from toolkit.objects import Json
+from webhooks import metrics
 from webhooks.configuration import NAME, Target
 from webhooks.settling import Settling
 
 logger = logging.getLogger(__name__)
 
 PATH: Final = "/convert"
+DISARMED: Final = "webhooks.penstock.dev/disarmed"
+"""Annotation of a CRD: it is not armed again by the replica that leads when it appears."""
 MANAGER: Final = "penstock-webhook"
 _SELECTOR: Final = "app.kubernetes.io/part-of=flux"
 
@@ -53,6 +60,7 @@ class Definitions:
         self._target = target
         self._bundle = bundle
         self._ready = ready
+        self._disarmed: set[str] = set()
         self._settling = Settling(
             client, namespace=target.namespace, failure="conversion not armed"
         )
@@ -75,8 +83,10 @@ class Definitions:
 
     async def _settle(self) -> None:
         for key, found in list(self._definitions.items().items()):
-            if key.name in self._names and not self._asked(found):
+            wanted = key.name in self._names - self._disarmed
+            if wanted and not self._asked(found):
                 await self._arm(key.name)
+        metrics.ARMED.labels(injection.DEFINITION.kind).set(0 if self._disarmed else 1)
 
     def _asked(self, found: "_Definition") -> bool:
         """Tell whether the API server asks us; which authority it trusts is the injector's."""
@@ -95,7 +105,10 @@ class Definitions:
         bundle = base64.b64encode(self._bundle()).decode()
         config = {"service": None, "url": None} | self._target.client_config(PATH, bundle)
         body = {
-            "metadata": {"labels": {injection.LABEL: NAME}},
+            "metadata": {
+                "labels": {injection.LABEL: NAME},
+                "annotations": {DISARMED: None},
+            },
             "spec": {"conversion": manifest.conversion(config)},
         }
         try:
@@ -105,7 +118,18 @@ class Definitions:
         logger.info("conversion armed", extra={"definition": name})
 
     def _changed(self, change: "Change[_Definition]") -> None:
-        if change.new is not None and not self._settling.leaving and not self._asked(change.new):
+        if change.new is None or self._settling.leaving or change.key.name not in self._names:
+            return
+        # Whoever disarmed one before we led may have meant the leader of that time.
+        if change.new.disarmed and change.old is not None and not change.old.disarmed:
+            self._disarmed.add(change.key.name)
+            logger.error(
+                "conversion disarmed: somebody annotated the definition; restart to arm again",
+                extra={"definition": change.key.name, "annotation": DISARMED},
+            )
+        elif not change.new.disarmed:
+            self._disarmed.discard(change.key.name)
+        if not self._asked(change.new):
             self._settling.wake()
 
 
@@ -122,10 +146,11 @@ async def disarm(client: Client, kinds: Sequence[Kind[Struct]]) -> None:
             except NotFoundError:
                 continue
             logger.info("conversion disarmed", extra={"definition": kind.crd_name})
+    metrics.ARMED.labels(injection.DEFINITION.kind).set(0)
 
 
 _NOBODY: Final[Json] = {
-    "metadata": {"labels": {injection.LABEL: None}},
+    "metadata": {"labels": {injection.LABEL: None}, "annotations": {DISARMED: "true"}},
     "spec": {"conversion": {"strategy": "None", "webhook": None}},
 }
 
@@ -136,6 +161,7 @@ async def _patch(client: Client, name: str, body: Json) -> None:
 
 class _Meta(Struct):
     labels: dict[str, str] = {}
+    annotations: dict[str, str] = {}
 
 
 class _Webhook(Struct, rename="camel"):
@@ -154,6 +180,10 @@ class _Spec(Struct):
 class _Definition(Struct):
     metadata: _Meta
     spec: _Spec
+
+    @property
+    def disarmed(self) -> bool:
+        return DISARMED in self.metadata.annotations
 
 
 _DECODER: Final = msgspec.json.Decoder(_Definition)

@@ -27,9 +27,10 @@ REFUSED: Final = prom.Counter(
 )
 ARMED: Final = prom.Gauge(
     "penstock_admission_armed",
-    "Whether a webhook configuration is in place (1) or was deleted (0).",
+    "Whether the API server is told to ask (1), or somebody has taken that back (0).",
     ("configuration",),
 )
+"""``configuration`` is the kind of what tells it."""
 CONVERSIONS: Final = prom.Histogram(
     "penstock_conversion_duration_seconds",
     "How long a conversion review took, all its objects together.",

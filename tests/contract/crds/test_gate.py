@@ -133,6 +133,57 @@ async def test_nobody_is_asked_any_more_when_the_namespace_goes(
         await until(disarmed)
 
 
+async def test_what_is_disarmed_by_command_stays_so_until_another_replica_takes_over(
+    client: Client, server: ConversionServer, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def told() -> bool:
+        found = [each for each in caplog.records if "somebody annotated" in each.message]
+        return {each.__dict__["definition"] for each in found} == {k.crd_name for k in CONVERTED}
+
+    async with arming(client, server):
+        await until(lambda: _holds(client))
+
+        await definitions.disarm(client, crds.KINDS)
+
+        await until(told)
+        # Something else is put right meanwhile, so the replica had its chance.
+        (first, *_) = CONVERTED
+        label = {"metadata": {"labels": {"example.com/touched": "true"}}}
+        await client.patch(DEFINITION, first.crd_name, "", label, strategy="merge")
+        await asyncio.sleep(1)
+        assert await strategies(client) == expected(armed=False)
+
+    async with arming(client, server):
+        await until(lambda: _holds(client))
+        crd = await client.get(DEFINITION, first.crd_name)
+        assert definitions.DISARMED not in crd["metadata"].get("annotations", {})
+    label["metadata"]["labels"]["example.com/touched"] = None  # type: ignore[assignment]
+    await client.patch(DEFINITION, first.crd_name, "", label, strategy="merge")
+
+
+async def test_one_definition_that_was_annotated_is_left_alone_and_the_others_are_not(
+    client: Client, server: ConversionServer
+) -> None:
+    (first, second, *_) = CONVERTED
+    off: Json = {
+        "metadata": {"annotations": {definitions.DISARMED: "true"}},
+        "spec": {"conversion": {"strategy": "None", "webhook": None}},
+    }
+
+    async def only_one() -> bool:
+        return await strategies(client) == {**expected(armed=True), first.crd_name: "None"}
+
+    async with arming(client, server):
+        await until(lambda: _holds(client))
+        await client.patch(DEFINITION, first.crd_name, "", off, strategy="merge")
+        await client.patch(DEFINITION, second.crd_name, "", {"spec": off["spec"]}, strategy="merge")
+        await until(only_one)
+
+        back = {"metadata": {"annotations": {definitions.DISARMED: None}}}
+        await client.patch(DEFINITION, first.crd_name, "", back, strategy="merge")
+        await until(lambda: _holds(client))
+
+
 async def _holds(client: Client) -> bool:
     return await strategies(client) == expected(armed=True)
 
