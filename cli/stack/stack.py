@@ -36,8 +36,10 @@ import aiohttp
 from cli import errors
 from cli.stack import COMPONENTS, install, kubeconfigs, processes, tokens
 from cli.stack.components import Component, Ports
+from crds import KINDS
 from toolkit.kube import client, config
-from webhooks import configuration, plugins
+from toolkit.kube.errors import ApiError
+from webhooks import arming, configuration, definitions, plugins
 
 READY_WITHIN: Final = 60.0
 CONTROLLERS: Final = tuple(c.name for c in COMPONENTS if not c.asked_by_api_server)
@@ -47,6 +49,8 @@ EVERYTHING: Final = tuple(c.name for c in COMPONENTS)
 NAMESPACE: Final = "penstock-system"
 _LOOK: Final = 0.05
 _ANYWHERE: Final = configuration.Target(namespace=NAMESPACE)
+_FAREWELL: Final = 20.0
+"""Seconds that an API server has to forget us; it may be gone itself."""
 _KEEPER_LIFETIME: Final = 30 * 24 * 3600
 
 
@@ -291,7 +295,7 @@ class Stack:
 async def start(
     kubeconfig: Path, *, state: Path, options: Options | None = None
 ) -> AsyncIterator[Stack]:
-    """Install with ``kubeconfig``'s credentials, run the components, stop them on exit."""
+    """Install with ``kubeconfig``'s credentials, run the components; stop and disarm on exit."""
     options = options or Options()
     layout = Layout.prepare(state)
     await _install(kubeconfig, layout, options)
@@ -310,6 +314,7 @@ async def start(
                 yield stack
             finally:
                 await asyncio.shield(stack.stop_all())
+                await asyncio.shield(_disarm(layout, options))
                 renewal.cancel()
 
 
@@ -325,6 +330,25 @@ async def _launch_all(stack: Stack) -> None:
         if _component(name).asked_by_api_server:
             await stack.wait_armed(name)
         stack.options.report(f"{name} ready")
+
+
+async def _disarm(layout: Layout, options: Options) -> None:
+    """Leave no API server behind that asks processes which are gone.
+
+    Each component takes back what it registered, under its own account. One that was killed, with
+    us, leaves its registration: it fails closed until it runs again.
+    """
+    for name in options.components:
+        component = _component(name)
+        if not component.asked_by_api_server:
+            continue
+        account = config.from_environment(str(layout.kubeconfig(component.service_account)))
+        try:
+            async with asyncio.timeout(_FAREWELL), client.Client.open(account) as api:
+                await arming.disarm(api)
+                await definitions.disarm(api, KINDS)
+        except (ApiError, TimeoutError) as exc:
+            options.report(f"{name} not disarmed: {exc or 'the API server does not answer'}")
 
 
 async def _install(kubeconfig: Path, layout: Layout, options: Options) -> None:

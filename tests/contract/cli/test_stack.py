@@ -60,6 +60,18 @@ def penstock(home: Path, *arguments: str) -> "subprocess.CompletedProcess[str]":
     )
 
 
+def registered(plane: ControlPlane) -> list[str]:
+    """Return the kinds of objects by which the API server asks a webhook of ours."""
+    hooks = ("get", "validatingwebhookconfigurations,mutatingwebhookconfigurations", "-o", "json")
+    found = [obj["kind"] for obj in json.loads(plane.kubectl(*hooks))["items"]]
+    definitions = json.loads(plane.kubectl("get", "crds", "-o", "json"))["items"]
+    converted = [d["spec"].get("conversion", {}).get("strategy") for d in definitions]
+    return [
+        *found,
+        *("CustomResourceDefinition" for strategy in converted if strategy == "Webhook"),
+    ]
+
+
 @pytest.fixture(scope="module")
 def home(
     second_control_plane: ControlPlane, tmp_path_factory: pytest.TempPathFactory
@@ -176,16 +188,20 @@ async def test_component_that_cannot_run_is_told_with_its_log(
             pass
 
 
-def test_down_leaves_no_process_and_no_token(plane: ControlPlane, tmp_path: Path) -> None:
-    up = penstock(tmp_path, "up", "--detach", f"--kubeconfig={plane.kubeconfig}")
+def test_down_leaves_no_process_no_token_and_no_gate(plane: ControlPlane, tmp_path: Path) -> None:
+    up = penstock(tmp_path, "up", "--detach", "--gate", f"--kubeconfig={plane.kubeconfig}")
     assert up.returncode == 0, up.stderr
     record = json.loads((tmp_path / "up.json").read_text())
+    asked = registered(plane)
 
     down = penstock(tmp_path, "down")
 
     assert down.returncode == 0
     assert not any(alive(pid) for pid in (record["pid"], *record["processes"].values()))
     assert not (tmp_path / "tokens").exists()
+    assert {"ValidatingWebhookConfiguration", "MutatingWebhookConfiguration"} < set(asked)
+    assert "CustomResourceDefinition" in asked
+    assert registered(plane) == []
 
 
 async def test_processes_end_with_a_killed_supervisor(plane: ControlPlane, tmp_path: Path) -> None:
