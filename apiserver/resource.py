@@ -1,0 +1,63 @@
+"""What a served resource is made of: its names, what can be shown and selected, and where it lives.
+
+A resource is a row: discovery, OpenAPI, tables, selectors and routes are all read from it.
+"""
+
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Literal
+
+import msgspec
+from aiohttp import web
+
+from apiserver.call import Call
+from toolkit.objects import Json
+
+if TYPE_CHECKING:
+    from apiserver.view import View
+
+Verb = Literal["get", "list", "watch", "create"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Column:
+    """One column of ``kubectl get``; those of a priority above 0 are for ``-o wide``."""
+
+    name: str
+    cell: Callable[[Json], str | int]
+    type: Literal["string", "integer"] = "string"
+    format: Literal["", "name"] = ""
+    """``name`` marks the primary identifier."""
+    priority: int = 0
+    description: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Subresource:
+    """Something below an object, such as ``inventories/tree``."""
+
+    name: str
+    kind: str
+    """What it answers with, for discovery; its schema is ``model``, or none if it is bytes."""
+    verbs: tuple[Verb, ...]
+    handle: Callable[[Call], Awaitable[web.StreamResponse]]
+    model: type[msgspec.Struct] | None = None
+    description: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Resource:
+    """One kind of object that is served; ``fields`` are what field selectors may name."""
+
+    kind: str
+    plural: str
+    singular: str
+    short_names: tuple[str, ...]
+    categories: tuple[str, ...] = ("penstock",)
+    model: type[msgspec.Struct]
+    columns: tuple[Column, ...]
+    fields: Mapping[str, Callable[[Json], str]] = field(default_factory=dict)
+    """Beside ``metadata.name`` and ``metadata.namespace``, which every resource has."""
+    view: "View"
+    subresources: tuple[Subresource, ...] = ()
+    verbs: tuple[Verb, ...] = ("get", "list", "watch")
