@@ -158,9 +158,8 @@ def _verifications(manager: Manager, http: Http, scratch: Path) -> Verifications
     engine = calls.start(size=cores.available())
     manager.add_service(_closing(engine.close))
     responders = Responders(http, allow_private=manager.options.allow_private_revocation_servers)
-    return Verifications(
-        Means(public_root=PublicRoot(cache=scratch), pool=engine, revocations=responders)
-    )
+    root = PublicRoot(cache=scratch, offline=manager.options.sigstore_offline)
+    return Verifications(Means(public_root=root, pool=engine, revocations=responders))
 
 
 def _closing(close: Callable[[], Awaitable[None]]) -> Callable[[], Awaitable[None]]:

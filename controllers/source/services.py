@@ -49,7 +49,7 @@ def start(  # noqa: PLR0913 - the parts that the caller has
     for pool in (git, charting, engine):
         manager.add_service(services.closing(pool.close))
     means = Means(
-        public_root=PublicRoot(cache=scratch / "sigstore"),
+        public_root=PublicRoot(cache=scratch / "sigstore", offline=options.sigstore_offline),
         pool=engine,
         revocations=Responders(
             outside.http, allow_private=options.allow_private_revocation_servers

@@ -44,6 +44,7 @@ class Options:
     insecure_kubeconfig_tls: bool = False
     insecure_allow_http: bool = True
     allow_private_revocation_servers: bool = False
+    sigstore_offline: bool = False
     no_remote_bases: bool = False
     concurrent_ssa: int = 4
     override_manager: tuple[str, ...] = ()
@@ -190,8 +191,20 @@ FLAGS: Final = (
     ),
     # Tenancy.
     Flag("no-cross-namespace-refs", _bool, "false", "refuse references to other namespaces"),
-    Flag("default-service-account", str, "", "account to apply as where none is named", _APPLY),
-    Flag("default-decryption-service-account", str, "", "account to decrypt as", _APPLY),
+    # The webhooks judge by these what the controllers will do.
+    Flag(
+        "default-service-account",
+        str,
+        "",
+        "account to apply as, and to be at a cloud, where none is named",
+    ),
+    Flag(
+        "default-decryption-service-account",
+        str,
+        "",
+        "account to decrypt as",
+        (*_APPLY, *_WEBHOOK),
+    ),
     Flag("default-kubeconfig-service-account", str, "", "account for spec.kubeConfig", _APPLY),
     Flag(
         "insecure-kubeconfig-exec", _bool, "false", "not supported: programs are never run", _APPLY
@@ -206,6 +219,13 @@ FLAGS: Final = (
         "false",
         "let certificates of Notary signatures name OCSP and CRL servers at private addresses",
         _SOURCE,
+    ),
+    Flag(
+        "sigstore-offline",
+        _bool,
+        "false",
+        "verify by the public Sigstore root that is shipped, and never refresh it",
+        (*_SOURCE, *_WEBHOOK),
     ),
     Flag(
         "no-remote-bases",
