@@ -12,7 +12,7 @@ subresource: tenants may often label their namespaces, and policies go by these.
 
 from typing import Final
 
-from crds import BUCKET, GIT_REPOSITORY, KUSTOMIZATION, OCI_REPOSITORY
+from crds import BUCKET, GIT_REPOSITORY, HELM_REPOSITORY, KUSTOMIZATION, OCI_REPOSITORY
 from crds.policy_parts import GROUP
 from toolkit.errors import AccessDeniedError
 from toolkit.objects import Json, dig
@@ -157,7 +157,12 @@ TENANCY: Final = Row(
         Rule(groups=(KUSTOMIZATION.group,), resources=(KUSTOMIZATION.plural,)),
         Rule(
             groups=(GIT_REPOSITORY.group,),
-            resources=(GIT_REPOSITORY.plural, OCI_REPOSITORY.plural, BUCKET.plural),
+            resources=(
+                GIT_REPOSITORY.plural,
+                OCI_REPOSITORY.plural,
+                BUCKET.plural,
+                HELM_REPOSITORY.plural,
+            ),
         ),
     ),
     make=make,

@@ -11,6 +11,7 @@ controllers' own writes and the removal of finalizers are never in question.
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Any, Final
 
 from toolkit.errors import AccessDeniedError
@@ -38,6 +39,17 @@ ACCOUNTS: Final[tuple[tuple[GroupKind, str], ...]] = (
     ((_SOURCE, "Bucket"), "spec.serviceAccountName"),
 )
 """Every field that names a service account. All are accounts of the object's own namespace."""
+
+_SIGNING_IN: Final = MappingProxyType(
+    {
+        "GitRepository": ("serviceAccountName",),
+        "OCIRepository": ("serviceAccountName", "secretRef"),
+        "Bucket": ("serviceAccountName", "secretRef"),
+        "HelmRepository": ("secretRef",),
+    }
+)
+"""Sources that may sign in at a cloud, with the fields that keep them from the default account."""
+_CLOUDS: Final = frozenset({"aws", "azure", "gcp"})
 
 PACE: Final = frozenset({"interval", "retryInterval", "timeout", "suspend"})
 """Fields of a spec that change when something is done, and not what."""
@@ -104,7 +116,7 @@ def powers(obj: Json, namespace: str, installation: Installation) -> tuple[Power
     """Return everything that an object of ``namespace`` borrows."""
     if gvk_of(obj).group_kind == _KUSTOMIZATION:
         return tuple(_of_kustomization(obj, namespace, installation))
-    return tuple(_named(obj, namespace))
+    return (*_named(obj, namespace), *_signing_in(obj, namespace, installation))
 
 
 def require_account(labels: Mapping[str, str], *, account: str, remote: bool) -> None:
@@ -193,6 +205,19 @@ def _named(obj: Json, namespace: str) -> Iterator[Power]:
         name = dig(obj, *path.split(".")) if holder == kind else ""
         if name:
             yield _account(path, namespace, str(name))
+
+
+def _signing_in(obj: Json, namespace: str, installation: Installation) -> Iterator[Power]:
+    """Yield the account that a source gets that asks a cloud and names neither account nor Secret.
+
+    Without the flag it is the controller itself, which is the cloud's to limit.
+    """
+    group, kind = gvk_of(obj).group_kind
+    spec, default = dig(obj, "spec", default={}), installation.default_service_account
+    fields = _SIGNING_IN.get(kind, ()) if group == _SOURCE else ()
+    asks = bool(fields) and spec.get("provider") in _CLOUDS
+    if asks and default and not any(spec.get(field) for field in fields):
+        yield _account(f"spec.{fields[0]}", namespace, default, implied=True)
 
 
 def _account(field: str, namespace: str, name: str, *, implied: bool = False) -> Power:

@@ -109,7 +109,7 @@ def test_a_locked_down_installation_binds_no_administrator(control_plane: Contro
     assert locked
 
 
-def test_a_locked_down_controller_refuses_references_to_other_namespaces(
+def test_a_locked_down_installation_tells_all_processes_the_same(
     control_plane: ControlPlane,
 ) -> None:
     deployments = of_kind(build(control_plane, "overlays/lockdown"), "Deployment")
@@ -119,8 +119,7 @@ def test_a_locked_down_controller_refuses_references_to_other_namespaces(
         for name, each in deployments.items()
     }
     assert all("--no-cross-namespace-refs=true" in each for each in args.values())
-    for decides in ("kustomize-controller", "webhook"):
-        assert "--default-service-account=default" in args[decides]
+    assert all("--default-service-account=default" in each for each in args.values())
 
 
 def test_high_availability_runs_two_replicas_that_elect_one(control_plane: ControlPlane) -> None:

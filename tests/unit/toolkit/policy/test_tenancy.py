@@ -100,6 +100,33 @@ def test_keys_and_variables_are_borrowed() -> None:
     ]
 
 
+@pytest.mark.parametrize(
+    ("kind", "field", "spared"),
+    [
+        ("GitRepository", "serviceAccountName", False),
+        ("OCIRepository", "serviceAccountName", True),
+        ("Bucket", "serviceAccountName", True),
+        ("HelmRepository", "secretRef", True),
+    ],
+)
+def test_source_that_names_nobody_at_a_cloud_borrows_the_default_account(
+    kind: str, field: str, *, spared: bool
+) -> None:
+    def source(**spec: Any) -> Json:
+        return {"apiVersion": "source.toolkit.fluxcd.io/v1", "kind": kind, "spec": spec}
+
+    at_a_cloud = source(provider="azure")
+    default = f"spec.{field}: impersonate|use serviceaccounts team/default"
+
+    assert borrowed(at_a_cloud, LOCKED) == [default]
+    assert borrowed(at_a_cloud) == []
+    for elsewhere in ({"provider": "generic"}, {"provider": "github"}, {}):
+        assert borrowed(source(**elsewhere), LOCKED) == []
+    # Git takes an authority from the Secret, and signs in as the account all the same.
+    secret = source(provider="azure", secretRef={"name": "login"})
+    assert borrowed(secret, LOCKED) == ([] if spared else [default])
+
+
 def test_default_decryption_account_is_borrowed() -> None:
     installation = Installation(namespace="system", default_decryption_service_account="kms")
 
