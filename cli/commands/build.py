@@ -11,6 +11,7 @@ from msgspec import structs
 from cli import errors, kindtree, output, progress, session
 from cli.local import build as local_build
 from cli.local import diff as local_diff
+from cli.local import encrypted
 from cli.local import kustomization as source
 from cli.local.workspace import Workspace
 from controllers.kustomize import inputs
@@ -84,7 +85,8 @@ def build_kustomization(*, dry_run: bool, **arguments: Any) -> None:
             return built
 
         objects = session.run(connection, work)
-    click.echo("---\n".join(output.to_yaml(obj) for obj in objects), nl=False)
+    shown = (output.to_yaml(encrypted.stand_in(obj)) for obj in objects)
+    click.echo("---\n".join(shown), nl=False)
 
 
 @click.command(KUSTOMIZATION.singular)

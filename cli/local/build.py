@@ -1,18 +1,18 @@
 """Build as the controller does, from local files: kustomize, substitution, labels.
 
-Nothing is decrypted, because the keys are none of this machine's business: SOPS documents keep
-their shape, and their values become a mask.
+Nothing is decrypted, because the keys are none of this machine's business: Secrets that may stay
+encrypted until admission are what the controller would send (``cli.local.encrypted``), and of other
+SOPS documents the shape is kept, with a mask for their values.
 """
 
-import base64
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Final
 
 import msgspec
 
 from cli import errors
+from cli.local import encrypted
 from cli.local.workspace import Workspace
 from controllers.kustomize import rendering
 from crds.kustomize import Kustomization
@@ -22,8 +22,6 @@ from toolkit.native import calls
 from toolkit.native.pool import WorkerPool
 from toolkit.objects import Json
 from toolkit.render import kustomize, substitute
-
-SOPS_MASK: Final = "**SOPS**"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,23 +38,26 @@ class Inputs:
 
 
 async def build(obj: Kustomization, inputs: Inputs) -> tuple[Json, ...]:
-    """Return the objects as they would be applied.
+    """Return the objects as they would be applied, as far as no key is needed for that.
 
     Raises:
         PenstockError: the build fails, as it would in the cluster.
     """
     pool = calls.start(size=1)
     try:
-        rendered = await kustomize.build(
-            pool,
-            kustomize.Build(
-                mounts=_mounts(obj, inputs),
-                path=inputs.workspace.path,
-                transformations=_transformations(obj),
-            ),
-            timeout=inputs.seconds,
+        plan = kustomize.Build(
+            mounts=_mounts(obj, inputs),
+            path=inputs.workspace.path,
+            transformations=_transformations(obj),
         )
-        objects = tuple(mask_encrypted(item) for item in rendered.objects)
+        built = None
+        if encrypted.admissible(obj):
+            built = await encrypted.build(
+                pool, plan, substitutes=obj.spec.post_build is not None, seconds=inputs.seconds
+            )
+        if built is None:
+            built = (await kustomize.build(pool, plan, timeout=inputs.seconds)).objects
+        objects = tuple(encrypted.mask(item) for item in built)
         if obj.spec.post_build is not None:
             objects = await _substituted(pool, obj, objects, inputs)
     finally:
@@ -102,21 +103,3 @@ def _mounts(obj: Kustomization, inputs: Inputs) -> dict[str, Path]:
             f"spec.sourceRefs mounts {', '.join(missing)}; say --mount {missing[0]}=DIRECTORY"
         )
     return {"": inputs.workspace.root, **inputs.mounts}
-
-
-def mask_encrypted(obj: Json) -> Json:
-    """Return a SOPS document without its metadata and with masks for its values."""
-    if "sops" not in obj:
-        return obj
-    clear = {key: value for key, value in obj.items() if key != "sops"}
-    encoded = base64.b64encode(SOPS_MASK.encode()).decode()
-    for part, mask in (("data", encoded), ("stringData", SOPS_MASK)):
-        if isinstance(clear.get(part), dict):
-            clear[part] = dict.fromkeys(clear[part], mask)
-    return clear
-
-
-def is_masked(obj: Json) -> bool:
-    """Tell whether ``mask_encrypted`` has put masks into the object."""
-    encoded = base64.b64encode(SOPS_MASK.encode()).decode()
-    return encoded in (obj.get("data") or {}).values()

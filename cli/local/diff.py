@@ -1,7 +1,8 @@
 """What applying a local build would change in the cluster, asked of the server by dry-run.
 
 Nothing is written. Each object goes through the same examination as in the controller
-(``toolkit.apply.check``), so skip marks and ``spec.ignore`` count here too.
+(``toolkit.apply.check``), so skip marks and ``spec.ignore`` count here too. Encrypted Secrets are
+sent as stand-ins (``cli.local.encrypted``).
 """
 
 import asyncio
@@ -9,7 +10,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Final, Literal
 
-from cli.local import build, comparison
+from cli.local import comparison, encrypted
 from controllers.kustomize.settings import Settings
 from crds.kustomize import Kustomization
 from toolkit import inventory
@@ -95,7 +96,7 @@ async def _examine(
     ref = ref_of(obj)
     try:
         live = await _live(api, ref)
-        checked = await examiner.check(_unmasked(obj, live))
+        checked = await examiner.check(encrypted.stand_in(obj, live))
     except errors.ApiError as exc:
         if coming.explains(obj, exc):
             return Finding(ref=ref, fate="created")
@@ -105,20 +106,11 @@ async def _examine(
     if live is None:
         return Finding(ref=ref, fate="created")
     if checked.verdict == "recreate":
-        return Finding(
-            ref=ref, fate="recreated", differences=comparison.compare(live, checked.payload)
-        )
-    differences = comparison.compare(live, checked.answer or live)
+        made = encrypted.admitted(checked.payload, obj, live)
+        return Finding(ref=ref, fate="recreated", differences=comparison.compare(live, made))
+    answer = encrypted.admitted(checked.answer or live, obj, live)
+    differences = comparison.compare(live, answer)
     return Finding(ref=ref, fate="drifted", differences=differences) if differences else None
-
-
-def _unmasked(obj: Json, live: Json | None) -> Json:
-    """Give the masked values of an encrypted Secret the live ones, so that only keys differ."""
-    if live is None or not build.is_masked(obj):
-        return obj
-    known = live.get("data") or {}
-    data = {key: known.get(key, value) for key, value in obj["data"].items()}
-    return {**obj, "data": data}
 
 
 async def _deletions(

@@ -4,6 +4,7 @@ It only tells which files to look at twice. A document that merely mentions ciph
 an encrypted one of whatever format is never missed, as every encrypted value begins the same way.
 """
 
+import os
 from io import FileIO
 from pathlib import Path
 from typing import Final
@@ -14,19 +15,25 @@ from toolkit.artifact.threads import Checkpoint
 MARKER: Final = b"ENC[AES256_GCM"
 
 
-async def suspects(tree: Path) -> frozenset[str]:
-    """Return the paths below ``tree`` of files that contain ciphertext."""
-    return await threads.run(lambda checkpoint: _scan(tree, checkpoint))
+async def suspects(tree: Path, *, omitted: str = "") -> frozenset[str]:
+    """Return the paths below ``tree`` of files that contain ciphertext.
+
+    Directories with the name ``omitted`` are passed over.
+    """
+    return await threads.run(lambda checkpoint: _scan(tree, omitted, checkpoint))
 
 
-def _scan(tree: Path, checkpoint: Checkpoint) -> frozenset[str]:
+def _scan(tree: Path, omitted: str, checkpoint: Checkpoint) -> frozenset[str]:
     found = set()
-    for path in tree.rglob("*"):
-        checkpoint()
-        if path.is_file() and not path.is_symlink():
-            with path.open("rb", buffering=0) as file:
-                if _contains(file, checkpoint):
-                    found.add(path.relative_to(tree).as_posix())
+    for parent, directories, names in os.walk(tree):
+        directories[:] = [name for name in directories if name != omitted]
+        for name in names:
+            checkpoint()
+            path = Path(parent, name)
+            if path.is_file() and not path.is_symlink():
+                with path.open("rb", buffering=0) as file:
+                    if _contains(file, checkpoint):
+                        found.add(path.relative_to(tree).as_posix())
     return frozenset(found)
 
 

@@ -71,6 +71,18 @@ class Opened:
     annotations: Mapping[str, str]
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sealed:
+    """What can be told of an encrypted Secret without keys.
+
+    ``names`` are the data keys whose values only the keys tell, ``annotations`` those that it will
+    have once it is decrypted.
+    """
+
+    names: frozenset[str]
+    annotations: Mapping[str, str]
+
+
 def opted_in(secret: Json | None) -> bool:
     """Tell whether the Secret asks to be decrypted at admission."""
     return bool(dig(secret or {}, "metadata", "labels", LABEL) == ENABLED)
@@ -163,6 +175,24 @@ def open_values(secret: Json, keys: DataKeys) -> Opened:
     described = [(raw, _metadata(name, raw)) for name, raw in found]
     data = objects.decrypt_object(secret, keys)["data"]
     return Opened(data=data, annotations=_annotations(described))
+
+
+def sealed(secret: Json) -> Sealed:
+    """Tell what a Secret with documents will be decrypted to, as far as no key is needed.
+
+    Raises:
+        DecryptionError: a document cannot be read.
+    """
+    data = secret.get("data") or {}
+    if CARRIER not in data:
+        found = dict(objects.documents(secret))
+        described = [(raw, _metadata(name, raw)) for name, raw in found.items()]
+        return Sealed(names=frozenset(found), annotations=_annotations(described))
+    document = _decoded(CARRIER, data[CARRIER])
+    manifest = _only_secret(_load(document))
+    names = {name for part in ("data", "stringData") for name, _ in _entries(manifest, part)}
+    notes = _annotations([(document, _metadata(CARRIER, document))])
+    return Sealed(names=frozenset(names), annotations=notes)
 
 
 def filled(secret: Json, opened: Opened) -> Json:
