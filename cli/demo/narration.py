@@ -1,6 +1,7 @@
 """How the story is told: chapters, and steps with the time that each took."""
 
 import sys
+import textwrap
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -41,6 +42,11 @@ def tell(text: str) -> None:
     """Print something worth knowing, below the step that it belongs to."""
     for line in text.splitlines():
         click.echo(f"    {line}")
+
+
+def quote(text: str) -> str:
+    """Fold a long message as the terminal would, for ``note`` and ``tell``."""
+    return textwrap.fill(text, _WIDTH - 4, break_long_words=False, break_on_hyphens=False)
 
 
 @contextmanager

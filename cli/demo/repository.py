@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Final
 
 from cli import errors
+from cli.demo.signing import Author
 
 BRANCH: Final = "main"
 _ENVIRONMENT: Final = {
@@ -38,14 +39,32 @@ class Repository:
         return made
 
     async def commit(
-        self, subject: str, *, write: Mapping[str, str] | None = None, remove: tuple[str, ...] = ()
+        self,
+        subject: str,
+        *,
+        write: Mapping[str, str] | None = None,
+        remove: tuple[str, ...] = (),
+        author: Author | None = None,
     ) -> str:
-        """Write and remove files, commit, push; return the commit's hash."""
+        """Write and remove files, commit (signed, with an author), push; return the hash."""
         await asyncio.to_thread(self._change, write or {}, remove)
         await _git(self.tree, "add", "--all")
         await _git(self.tree, "commit", "--quiet", "--message", subject)
+        if author is not None:
+            await self._sign(author)
         await _git(self.tree, "push", "--quiet", str(self.bare), BRANCH)
         return await _git(self.tree, "rev-parse", "HEAD")
+
+    async def _sign(self, author: Author) -> None:
+        """Replace the last commit by the same with a signature, as ``git commit -S`` does."""
+        commit = await _output(self.tree, "cat-file", "commit", "HEAD")
+        # The signature is of the whole commit, and stands as the last of its headers
+        # (gitformat-signature(5)); continued lines begin with a space.
+        headers, _, message = commit.partition(b"\n\n")
+        signature = author.sign(commit).strip().replace("\n", "\n ").encode()
+        signed = b"%b\ngpgsig %b\n\n%b" % (headers, signature, message)
+        made = await _git(self.tree, "hash-object", "-t", "commit", "-w", "--stdin", stdin=signed)
+        await _git(self.tree, "update-ref", f"refs/heads/{BRANCH}", made)
 
     def _change(self, write: Mapping[str, str], remove: tuple[str, ...]) -> None:
         for name, text in write.items():
@@ -56,16 +75,20 @@ class Repository:
             (self.tree / name).unlink()
 
 
-async def _git(where: Path, *arguments: str) -> str:
+async def _git(where: Path, *arguments: str, stdin: bytes = b"") -> str:
+    return (await _output(where, *arguments, stdin=stdin)).decode().strip()
+
+
+async def _output(where: Path, *arguments: str, stdin: bytes = b"") -> bytes:
     process = await asyncio.create_subprocess_exec(
         *("git", "-C", str(where)),
         *arguments,
         env={**os.environ, **_ENVIRONMENT},
-        stdin=asyncio.subprocess.DEVNULL,
+        stdin=asyncio.subprocess.PIPE,
         stdout=asyncio.subprocess.PIPE,
         stderr=asyncio.subprocess.PIPE,
     )
-    out, complaint = await process.communicate()
+    out, complaint = await process.communicate(stdin)
     if process.returncode != 0:
         raise errors.FailedError(f"git {arguments[0]} failed: {complaint.decode().strip()}")
-    return out.decode().strip()
+    return out

@@ -56,8 +56,8 @@ def objects(url: str) -> list[Json]:
     """Return what a user applies: where the manifests are, and what to do with them."""
     return [
         {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}},
-        _custom(GIT_REPOSITORY, {"interval": "1m", "url": url, "ref": {"branch": "main"}}),
-        _custom(
+        custom(GIT_REPOSITORY, {"interval": "1m", "url": url, "ref": {"branch": "main"}}),
+        custom(
             KUSTOMIZATION,
             {
                 "interval": "10m",
@@ -71,7 +71,8 @@ def objects(url: str) -> list[Json]:
     ]
 
 
-def _custom(ref: ObjectRef, spec: Json) -> Json:
+def custom(ref: ObjectRef, spec: Json) -> Json:
+    """Return an object with a spec."""
     return {
         "apiVersion": ref.gvk.api_version,
         "kind": ref.gvk.kind,

@@ -1,6 +1,5 @@
 """What the story needs around it: cluster, Penstock, Git server, kubectl, a client that watches."""
 
-import asyncio
 from collections.abc import AsyncIterator, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
@@ -8,11 +7,11 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final
 
-import yaml
-
-from cli import errors, session, status, watching
+from cli import session, status, watching
 from cli.demo import gitserver, narration, sample
+from cli.demo.kubectl import Kubectl
 from cli.demo.repository import Repository
+from cli.demo.signing import Author
 from cli.stack import cluster, stack
 from toolkit.kube import client, config
 from toolkit.objects import Json, ObjectRef
@@ -27,27 +26,11 @@ class Stage:
 
     cluster: cluster.Cluster
     penstock: stack.Stack
+    kubectl: Kubectl
     repository: Repository
+    author: Author
     url: str
     session: session.Session
-
-    async def kubectl(self, *arguments: str, manifest: list[Json] | None = None) -> str:
-        """Run the real kubectl as the user would.
-
-        Raises:
-            FailedError: it failed; the message is its own.
-        """
-        process = await asyncio.create_subprocess_exec(
-            *(self.cluster.kubectl, f"--kubeconfig={self.cluster.kubeconfig}", *arguments),
-            stdin=asyncio.subprocess.PIPE,
-            stdout=asyncio.subprocess.PIPE,
-            stderr=asyncio.subprocess.PIPE,
-        )
-        document = yaml.safe_dump_all(manifest or []).encode()
-        out, complaint = await process.communicate(document)
-        if process.returncode != 0:
-            raise errors.FailedError(f"kubectl {arguments[0]} failed: {complaint.decode().strip()}")
-        return out.decode()
 
     async def until(
         self, ref: ObjectRef, verdict: Callable[[Json | None], bool], what: str
@@ -85,7 +68,7 @@ async def build(directory: Path, *, name: str) -> AsyncIterator[Stage]:
                 cluster.chosen(None, context="", name=name, report=said.append)
             )
         options = stack.Options(components=stack.EVERYTHING, report=said.append)
-        with narration.step("Penstock: CRDs, RBAC, source and kustomize components ready"):
+        with narration.step("Penstock: CRDs, RBAC, controllers ready, gate armed"):
             penstock = await exits.enter_async_context(
                 stack.start(plane.kubeconfig, state=directory, options=options)
             )
@@ -99,7 +82,9 @@ async def build(directory: Path, *, name: str) -> AsyncIterator[Stage]:
         yield Stage(
             cluster=plane,
             penstock=penstock,
+            kubectl=Kubectl(program=plane.kubectl, kubeconfig=plane.kubeconfig, patience=PATIENCE),
             repository=repository,
+            author=Author(name="ada@example.com"),
             url=server.url("shop.git"),
             session=session.Session(api=api, namespace=sample.NAMESPACE, timeout=PATIENCE),
         )

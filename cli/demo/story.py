@@ -4,7 +4,7 @@ import asyncio
 from typing import Final
 
 from cli import errors, status
-from cli.demo import narration, sample
+from cli.demo import gate, narration, sample
 from cli.demo.stage import Stage
 from toolkit.objects import Json, ObjectRef, dig
 
@@ -18,7 +18,7 @@ async def commit_to_ready(stage: Stage) -> None:
     with narration.step("kubectl apply of GitRepository and Kustomization, until Ready") as clock:
         commit = await stage.repository.commit("Open the shop", write=sample.first())
         clock.start()
-        await stage.kubectl("apply", "-f", "-", manifest=sample.objects(stage.url))
+        await stage.kubectl.apply(*sample.objects(stage.url))
         obj = await stage.applied(commit)
         clock.stop()
         clock.note = status.shorten(status.readiness(obj).message)
@@ -113,7 +113,18 @@ async def tables(stage: Stage) -> None:
     print(await stage.kubectl("get", "gitrepositories,kustomizations", "-A"), end="")
 
 
-CHAPTERS: Final = (commit_to_ready, roll_out, heal, prune, refuse, suspend, tables)
+CHAPTERS: Final = (
+    commit_to_ready,
+    roll_out,
+    heal,
+    prune,
+    refuse,
+    suspend,
+    gate.demand_signatures,
+    gate.grant_references,
+    gate.decrypt,
+    tables,
+)
 
 
 async def _edit_and_heal(stage: Stage, clock: narration.Clock, ref: ObjectRef, *edit: str) -> None:

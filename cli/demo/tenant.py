@@ -1,0 +1,123 @@
+"""What the gate is shown with: a tenant's namespace, what holds there, and an encrypted Secret."""
+
+import datetime as dt
+from typing import Final
+
+import pyrage
+import yaml
+
+from cli.demo import sample
+from cli.demo.signing import Author
+from toolkit.decrypt import seal
+from toolkit.objects import GroupVersionKind, Json, ObjectRef
+
+NAMESPACE: Final = "team-a"
+_POLICY: Final = "policy.penstock.dev"
+_TRUSTED: Final = "authors"
+_KEYS: Final = "sops-age"
+
+SOURCE_POLICY: Final = ObjectRef(
+    GroupVersionKind(_POLICY, "v1alpha1", "SourcePolicy"), "", "tenants"
+)
+GRANT: Final = ObjectRef(
+    GroupVersionKind(_POLICY, "v1alpha1", "ReferenceGrant"), sample.NAMESPACE, "team-a"
+)
+SIGNED: Final = ObjectRef(sample.GIT_REPOSITORY.gvk, NAMESPACE, "signed")
+MENU: Final = ObjectRef(sample.KUSTOMIZATION.gvk, NAMESPACE, "menu")
+DECRYPTED: Final = f"spec: {{decryption: {{provider: sops, secretRef: {{name: {_KEYS}}}}}}}"
+"""The patch that has the Kustomization decrypted."""
+DATABASE: Final = ObjectRef(GroupVersionKind("", "v1", "Secret"), sample.SHOP, "database")
+
+
+def signatures_demanded(url: str, author: Author) -> list[Json]:
+    """Return the namespace, the policy that holds there, and the key to verify with."""
+    root = url.rpartition("/")[0]
+    entry = {
+        "kind": "GitRepository",
+        "urls": [f"{root}/**"],
+        "verify": {"git": {"mode": "HEAD", "keys": [author.fingerprint]}},
+    }
+    selector = {"matchLabels": {"kubernetes.io/metadata.name": NAMESPACE}}
+    policy = sample.custom(SOURCE_POLICY, {"namespaceSelector": selector, "sources": [entry]})
+    del policy["metadata"]["namespace"]
+    return [
+        {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}},
+        policy,
+        _secret(NAMESPACE, _TRUSTED, {"ada.sshpub": author.public}),
+    ]
+
+
+def source(url: str, *, verified: bool) -> Json:
+    """Return a GitRepository of the tenant, which may leave out whose signature it wants."""
+    spec: Json = {"interval": "1m", "url": url, "ref": {"branch": "main"}}
+    if verified:
+        spec["verify"] = {"mode": "HEAD", "secretRef": {"name": _TRUSTED}}
+    return sample.custom(SIGNED, spec)
+
+
+def menu() -> dict[str, str]:
+    """Return what the tenant wants of the other team's repository."""
+    metadata = {"name": "menu"}
+    data = {"soup": "tomato"}
+    obj = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": data}
+    return {"menu/menu.yaml": yaml.safe_dump(obj, sort_keys=False)}
+
+
+def borrower() -> Json:
+    """Return a Kustomization of the tenant whose source is the other team's."""
+    source = sample.GIT_REPOSITORY
+    return sample.custom(
+        MENU,
+        {
+            "interval": "10m",
+            "sourceRef": {
+                "kind": source.gvk.kind,
+                "name": source.name,
+                "namespace": source.namespace,
+            },
+            "path": "./menu",
+            "targetNamespace": NAMESPACE,
+            "prune": True,
+        },
+    )
+
+
+def grant() -> Json:
+    """Return the other team's consent."""
+    holder = {"group": MENU.gvk.group, "kind": MENU.gvk.kind, "namespace": NAMESPACE}
+    source = sample.GIT_REPOSITORY
+    target = {"group": source.gvk.group, "kind": source.gvk.kind, "name": source.name}
+    return sample.custom(GRANT, {"from": [holder], "to": [target]})
+
+
+class Vault:
+    """An age key: the public half encrypts, the private one is in a Secret of the cluster."""
+
+    def __init__(self) -> None:
+        self._identity = pyrage.x25519.Identity.generate()
+
+    def sealed(self, password: str) -> dict[str, str]:
+        """Return the file of the encrypted Secret, as ``penstock seal`` writes it."""
+        obj = {
+            "apiVersion": "v1",
+            "kind": "Secret",
+            "metadata": {"name": DATABASE.name, "namespace": DATABASE.namespace},
+            "stringData": {"password": password},
+        }
+        plain = yaml.safe_dump(obj, sort_keys=False).encode()
+        recipients = (str(self._identity.to_public()),)
+        document = seal.seal(plain, recipients, now=dt.datetime.now(dt.UTC))
+        return {"deploy/database.yaml": document.decode()}
+
+    def keys(self) -> Json:
+        """Return the Secret with the private half."""
+        return _secret(sample.NAMESPACE, _KEYS, {"shop.agekey": str(self._identity)})
+
+
+def _secret(namespace: str, name: str, values: dict[str, str]) -> Json:
+    return {
+        "apiVersion": "v1",
+        "kind": "Secret",
+        "metadata": {"name": name, "namespace": namespace},
+        "stringData": values,
+    }

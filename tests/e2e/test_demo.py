@@ -1,0 +1,54 @@
+"""``make demo``, as the reader of the README runs it."""
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).parents[2]
+SECONDS = 300.0
+"""After which a demo hangs; never a measure of speed."""
+
+
+def test_demo_tells_the_whole_story_and_leaves_nothing_behind(
+    tmp_path: Path, control_plane_programs: Path
+) -> None:
+    assert control_plane_programs.is_dir()
+
+    told = subprocess.run(
+        [sys.executable, "-m", "cli.demo"],
+        cwd=ROOT,
+        # What it starts inherits this, by which it is found below.
+        env=os.environ | {"TMPDIR": str(tmp_path), "KEEP": ""},
+        capture_output=True,
+        text=True,
+        timeout=SECONDS,
+        check=False,
+    )
+
+    assert told.returncode == 0, f"{told.stdout}\n{told.stderr}"
+    assert "✗" not in told.stdout
+    chapters = re.findall(r"^(\d)\. ", told.stdout, re.MULTILINE)
+    assert chapters == [str(number) for number in range(1, 10)]
+    words = " ".join(told.stdout.split())
+    assert "denied the request: spec.verify: a signature must be demanded" in words
+    assert "by ada@example.com (SHA256:" in words
+    assert "no ReferenceGrant in namespace 'flux-system'" in words
+    assert 'in Git: password: "ENC[AES256_GCM' in words
+    assert "sent: data[penstock.sops.yaml]" in words
+    assert survivors(tmp_path) == []
+    assert list(tmp_path.glob("penstock-demo-*")) == []
+
+
+def survivors(directory: Path) -> list[str]:
+    """Return the command lines of processes that were given this directory for temporary files."""
+    marked = f"TMPDIR={directory}".encode()
+    found = []
+    for process in Path("/proc").iterdir():
+        try:
+            if process.name.isdigit() and marked in (process / "environ").read_bytes().split(b"\0"):
+                found.append((process / "cmdline").read_bytes().replace(b"\0", b" ").decode())
+        except OSError:  # it is another user's, or has ended
+            continue
+    return found
