@@ -18,7 +18,7 @@ from toolkit.errors import (
     TransientError,
     WaitingError,
 )
-from toolkit.objects import GroupVersionKind, Json
+from toolkit.objects import GroupVersionKind, Json, key_of
 from webhooks import jsonpatch
 from webhooks.plugin import Answer, Cause, DeniedError
 from webhooks.request import Request, User
@@ -31,6 +31,7 @@ _MAX_MESSAGE: Final = 4096
 _MAX_CAUSES: Final = 32
 _MAX_NOTES: Final = 32
 _MAX_NOTE: Final = 1024
+_INVALID: Final = "Invalid"
 _UNDERSTOOD: Final = MappingProxyType(
     {AccessDeniedError: 403, StalledError: 422, WaitingError: 503, TransientError: 503}
 )
@@ -136,8 +137,8 @@ def allowed(request: Request, answer: Answer, *, mutating: bool) -> bytes:
     return _review(response, answer.warnings, answer.audit)
 
 
-def denied(uid: str, denial: DeniedError) -> bytes:
-    """Write the answer that denies the request."""
+def denied(request: Request, denial: DeniedError) -> bytes:
+    """Write the answer that denies the request; its ``details`` name the object."""
     message = _cut(str(denial), _MAX_MESSAGE)
     status: Json = {
         "status": "Failure",
@@ -145,9 +146,10 @@ def denied(uid: str, denial: DeniedError) -> bytes:
         "reason": denial.reason,
         "code": denial.code,
     }
-    if denial.causes:
-        status["details"] = {"causes": _causes(denial.causes)}
-    return _review({"uid": uid, "allowed": False, "status": status}, (), denial.audit)
+    details = _details(request, denial)
+    if details:
+        status["details"] = details
+    return _review({"uid": request.uid, "allowed": False, "status": status}, (), denial.audit)
 
 
 def understood(error: PenstockError) -> DeniedError:
@@ -167,6 +169,22 @@ def _review(response: Json, warnings: Iterable[str], notes: Mapping[str, str]) -
         response["auditAnnotations"] = {key: _cut(value, _MAX_NOTE) for key, value in kept}
     review = {"apiVersion": _API_VERSION, "kind": "AdmissionReview", "response": response}
     return msgspec.json.encode(review)
+
+
+def _details(request: Request, denial: DeniedError) -> Json:
+    """Return ``meta/v1.StatusDetails``; an object that gets its name later has none."""
+    causes = _causes(denial.causes)
+    if denial.reason == _INVALID and not causes:
+        # Where an invalid object is named, kubectl tells the causes instead of the message.
+        return {}
+    present = request.object if request.object is not None else request.old
+    details: Json = {
+        "group": request.gvk.group,
+        "kind": request.gvk.kind,
+        "name": request.name or key_of(present or {}).name,
+        "causes": causes,
+    }
+    return {key: value for key, value in details.items() if value}
 
 
 def _causes(causes: Iterable[Cause]) -> list[Json]:

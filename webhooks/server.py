@@ -79,7 +79,7 @@ class Reviews:
             decision = "allowed" if answer.object is None else "changed"
         except PenstockError as exc:
             denial = review.understood(exc)
-            reply = review.denied(request.uid, denial)
+            reply = review.denied(request, denial)
             decision = _DECISIONS.get(denial.code, "denied")
             _report(entry, request, denial)
         metrics.REVIEWS.labels(entry.row.name, request.operation, decision).observe(_now() - began)

@@ -93,7 +93,8 @@ async def test_causes_of_an_invalid_object_are_printed(gate: Gate) -> None:
     with pytest.raises(InvalidError) as caught:
         await gate.write(gate.config_map("house"))
 
-    assert "'x' is no number" in said
+    # Who reads the answer as JSON, and kubectl, know by the details which object was refused.
+    assert "The ConfigMap \"house\" is invalid: data.a: 'x' is no number" in said
     assert caught.value.causes[0].field == "data.a"
 
 

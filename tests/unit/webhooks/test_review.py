@@ -112,18 +112,50 @@ async def test_warnings_and_notes_are_bounded() -> None:
     assert max(map(len, answer["auditAnnotations"].values())) == 1024
 
 
-def test_a_denial_carries_code_reason_and_causes() -> None:
+async def test_a_denial_carries_code_reason_and_causes() -> None:
     cause = Cause(reason="FieldValueInvalid", field="spec.url", message="no URL")
     denial = DeniedError("not valid", code=422, causes=(cause,) * 99, audit={"why": "url"})
 
-    answer = decoded(review.denied("u-1", denial))
+    answer = decoded(review.denied(admission.request(POD), denial))
 
     status = answer["status"]
-    assert answer["allowed"] is False
+    assert (answer["uid"], answer["allowed"]) == (admission.request(POD).uid, False)
+    assert status["message"] == "not valid"
     assert (status["code"], status["reason"]) == (422, "Invalid")
     assert status["details"]["causes"][0]["field"] == "spec.url"
     assert len(status["details"]["causes"]) == 32
     assert answer["auditAnnotations"] == {"why": "url"}
+
+
+DEPLOYMENT: Json = {
+    "apiVersion": "apps/v1",
+    "kind": "Deployment",
+    "metadata": {"name": "web", "namespace": "apps"},
+}
+UNNAMED: Json = {**DEPLOYMENT, "metadata": {"generateName": "web-", "namespace": "apps"}}
+WEB = {"group": "apps", "kind": "Deployment", "name": "web"}
+
+
+@pytest.mark.parametrize(
+    ("obj", "old", "code", "details"),
+    [
+        (DEPLOYMENT, None, 403, WEB),
+        (DEPLOYMENT, DEPLOYMENT, 503, WEB),
+        (None, DEPLOYMENT, 403, WEB),
+        (UNNAMED, None, 403, {"group": "apps", "kind": "Deployment"}),
+        (POD, None, 409, {"kind": "Pod", "name": "web"}),
+        # kubectl would print nothing but the name.
+        (DEPLOYMENT, None, 422, None),
+    ],
+)
+async def test_a_denial_names_the_object(
+    obj: Json | None, old: Json | None, code: int, details: Json | None
+) -> None:
+    request = admission.request(obj, old=old)
+
+    answer = decoded(review.denied(request, DeniedError("no", code=code)))
+
+    assert answer["status"].get("details") == details
 
 
 @pytest.mark.parametrize(
