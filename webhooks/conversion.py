@@ -2,12 +2,16 @@
 
 It is in the path of every read and write in an old version, so it does no IO and knows only the
 request. A review is answered whole or not at all, because the API server takes no half of a list;
-the failure names the objects and fields that are at fault.
+the failure names the objects and fields that are at fault. So does the log, once for each object:
+one that is stored fails again with every list. Neither tells values.
 """
 
 import asyncio
+import logging
 import time
+from collections import OrderedDict
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from typing import Any, Final
 
 import msgspec
@@ -16,7 +20,10 @@ from msgspec import Struct
 from crds.conversion import ConversionError, Converter
 from crds.kind import Kind
 from toolkit.errors import StalledError
+from toolkit.objects import key_of
 from webhooks import metrics
+
+logger = logging.getLogger(__name__)
 
 _API_VERSION: Final = "apiextensions.k8s.io/v1"
 _NAMED: Final = 5
@@ -25,6 +32,9 @@ _AT_ONCE: Final = 256 << 10
 """Bytes that are converted without leaving the event loop: a few milliseconds."""
 _THREADS: Final = 2
 _MAX_MESSAGE: Final = 2048
+_REMEMBERED: Final = 1024
+"""Failures that are not logged again."""
+_MAX_FIELD: Final = 253
 
 
 class MalformedReviewError(StalledError):
@@ -45,11 +55,25 @@ class _Review(Struct, rename="camel"):
     request: _Request
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Failure:
+    """One object that could not be converted; ``why`` names it, and the field."""
+
+    kind: str
+    namespace: str
+    object: str
+    version: str
+    wanted: str
+    why: str
+
+
 class Conversions:
     """Converts the objects of all kinds that have more than one version."""
 
     def __init__(self, kinds: Sequence[Kind[Struct]]) -> None:
         self._converter = Converter(kinds)
+        self._kinds = frozenset(kind.kind for kind in kinds)
+        self._told: OrderedDict[Failure, None] = OrderedDict()
         self._threads = asyncio.Semaphore(_THREADS)
 
     async def convert(self, body: bytes) -> bytes:
@@ -59,33 +83,76 @@ class Conversions:
             MalformedReviewError: the body is none.
         """
         if len(body) <= _AT_ONCE:
-            return self.answer(body)
-        async with self._threads:
-            return await asyncio.to_thread(self.answer, body)
+            answer, failures = self.answer(body)
+        else:
+            async with self._threads:
+                answer, failures = await asyncio.to_thread(self.answer, body)
+        self._tell(failures)
+        return answer
 
-    def answer(self, body: bytes) -> bytes:
-        """Do the same here and now."""
+    def answer(self, body: bytes) -> tuple[bytes, list[Failure]]:
+        """Do the same here and now, and return what failed beside it."""
         began = time.monotonic()
         request = _decoded(body)
-        failures: list[str] = []
+        failures: list[Failure] = []
         converted = list(self._converted(request, failures))
         outcome = "failed" if failures else "converted"
         metrics.CONVERSIONS.labels(outcome).observe(time.monotonic() - began)
         response = _failed(failures) if failures else _succeeded(converted)
-        return msgspec.json.encode(
-            {
-                "apiVersion": _API_VERSION,
-                "kind": "ConversionReview",
-                "response": {"uid": request.uid, **response},
-            }
-        )
+        review = {
+            "apiVersion": _API_VERSION,
+            "kind": "ConversionReview",
+            "response": {"uid": request.uid, **response},
+        }
+        return msgspec.json.encode(review), failures
 
-    def _converted(self, request: _Request, failures: list[str]) -> Iterator[Any]:
+    def _tell(self, failures: Sequence[Failure]) -> None:
+        for each in failures:
+            kind = each.kind if each.kind in self._kinds else "unknown"
+            metrics.UNCONVERTED.labels(kind).inc()
+        for each in failures[:_NAMED]:
+            if each not in self._told:
+                logger.error(
+                    "object not converted",
+                    extra={
+                        "kind": each.kind,
+                        "namespace": each.namespace,
+                        "object": each.object,
+                        "from": each.version,
+                        "to": each.wanted,
+                        "error": each.why,
+                    },
+                )
+            self._told[each] = None
+            self._told.move_to_end(each)
+        while len(self._told) > _REMEMBERED:
+            self._told.popitem(last=False)
+
+    def _converted(self, request: _Request, failures: list[Failure]) -> Iterator[Any]:
         for obj in request.objects:
             try:
                 yield self._converter.convert(obj, request.desired_api_version)
             except ConversionError as exc:
-                failures.append(str(exc))
+                failures.append(_failure(obj, request.desired_api_version, str(exc)))
+
+
+def _failure(obj: Any, wanted: str, why: str) -> Failure:
+    """Return what is told of an object, of which nothing is sure, not even that it is one."""
+    body = obj if isinstance(obj, dict) else {}
+    metadata = body.get("metadata")
+    key = key_of({"metadata": metadata if isinstance(metadata, dict) else {}})
+    return Failure(
+        kind=_cut(body.get("kind")),
+        namespace=_cut(key.namespace),
+        object=_cut(key.name),
+        version=_cut(body.get("apiVersion")),
+        wanted=_cut(wanted),
+        why=why[:_MAX_MESSAGE],
+    )
+
+
+def _cut(value: Any) -> str:
+    return value[:_MAX_FIELD] if isinstance(value, str) else ""
 
 
 def _decoded(body: bytes) -> _Request:
@@ -102,9 +169,9 @@ def _succeeded(converted: list[Any]) -> dict[str, Any]:
     return {"result": {"status": "Success"}, "convertedObjects": converted}
 
 
-def _failed(failures: list[str]) -> dict[str, Any]:
+def _failed(failures: Sequence[Failure]) -> dict[str, Any]:
     more = len(failures) - _NAMED
-    told = [*failures[:_NAMED], *([f"and {more} more"] if more > 0 else [])]
+    told = [*(each.why for each in failures[:_NAMED]), *([f"and {more} more"] if more > 0 else [])]
     message = "; ".join(told).encode(errors="backslashreplace").decode()
     return {
         "result": {"status": "Failure", "reason": "Invalid", "message": message[:_MAX_MESSAGE]},

@@ -38,3 +38,7 @@ CONVERSIONS: Final = prom.Histogram(
     buckets=_BUCKETS,
 )
 """``outcome`` is converted or failed."""
+UNCONVERTED: Final = prom.Counter(
+    "penstock_conversion_failures", "Objects that could not be converted.", ("kind",)
+)
+"""``kind`` is one of ours, or ``unknown``: whoever reaches the port may send anything."""

@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from prometheus_client import REGISTRY
 
 import crds
 from toolkit.errors import PenstockError
@@ -81,6 +82,48 @@ async def test_of_many_failures_the_first_are_named(conversions: Conversions) ->
     assert answer["result"]["message"].endswith("and 495 more")
 
 
+async def test_a_failure_is_logged_once_and_counted_each_time(
+    conversions: Conversions, caplog: pytest.LogCaptureFixture
+) -> None:
+    before = _counted("GitRepository")
+    bad = repository("bad", spec=["s3cr3t"])
+    bad["metadata"]["labels"] = "s3cr3t"
+
+    for _ in range(3):
+        await ask(conversions, review(repository("good"), bad))
+    await ask(conversions, review(bad, to=f"{GROUP}/v1beta2"))
+
+    once, other = (record.__dict__ for record in caplog.records)
+    told = {key: once[key] for key in ("kind", "namespace", "object", "from", "to", "error")}
+    assert told == {
+        "kind": "GitRepository",
+        "namespace": "apps",
+        "object": "bad",
+        "from": f"{GROUP}/v1beta1",
+        "to": f"{GROUP}/v1",
+        "error": "GitRepository/apps/bad: spec: must be an object, not a list",
+    }
+    assert other["to"] == f"{GROUP}/v1beta2"
+    assert "s3cr3t" not in str((once, other))
+    assert _counted("GitRepository") == before + 4
+
+
+async def test_strangers_neither_flood_the_log_nor_name_metrics(
+    conversions: Conversions, caplog: pytest.LogCaptureFixture
+) -> None:
+    before = _counted("unknown")
+
+    await ask(conversions, review(*({"kind": f"K{i}", "apiVersion": 3} for i in range(999)), None))
+
+    assert len(caplog.records) == 5
+    assert _counted("unknown") == before + 1000
+
+
+def _counted(kind: str) -> float:
+    labels = {"kind": kind}
+    return REGISTRY.get_sample_value("penstock_conversion_failures_total", labels) or 0.0
+
+
 @pytest.mark.parametrize(
     "body",
     [
@@ -114,8 +157,9 @@ def test_whatever_objects_come_there_is_an_answer(value: Any) -> None:
     conversions = Conversions(crds.KINDS)
     objects = [repository("r") | value if isinstance(value, dict) else value]
 
-    answer = json.loads(conversions.answer(json.dumps(review(*objects)).encode()))
+    body, _ = conversions.answer(json.dumps(review(*objects)).encode())
 
+    answer = json.loads(body)
     result = answer["response"]["result"]["status"]
     assert result in {"Success", "Failure"}
     assert len(answer["response"]["convertedObjects"]) == (result == "Success")
