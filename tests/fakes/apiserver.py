@@ -137,7 +137,7 @@ class FakeApiServer:
     @asynccontextmanager
     async def running(self) -> AsyncIterator[Client]:
         """Serve, and give a client."""
-        app = web.Application()
+        app = web.Application(client_max_size=0)
         app.router.add_route("*", "/{path:.*}", self._handle)
         server = TestServer(app)
         await server.start_server()

@@ -6,6 +6,7 @@ once after a 401 with a token read afresh. What a failure means is for the calle
 """
 
 import asyncio
+import io
 import logging
 import os
 import random
@@ -29,6 +30,8 @@ logger = logging.getLogger(__name__)
 _ATTEMPTS: Final = 4
 _MAX_RETRY_AFTER: Final = 30.0
 _IN_FLIGHT: Final = 64
+_AT_ONCE: Final = 1 << 20
+"""Bytes; aiohttp warns of more that are to be written without leaving the event loop."""
 _CONNECT_SECONDS: Final = 10.0
 _CLOSE_SECONDS: Final = 2.0
 _TOKEN_SECONDS: Final = 60.0
@@ -168,7 +171,7 @@ class Transport:
                 request.method,
                 self.server + request.path,
                 params=request.query,
-                data=request.data,
+                data=_body(request.data),
                 headers=_merge(request.headers, token),
                 timeout=limits,
                 proxy=self._proxy,
@@ -262,6 +265,11 @@ def _translated(host: str) -> Iterator[None]:
         raise errors.UnreachableError(f"cannot connect to {host}: {exc}", sent=False) from exc
     except (aiohttp.ClientError, OSError) as exc:
         raise errors.UnreachableError(f"connection to {host} failed: {exc}") from exc
+
+
+def _body(data: bytes | None) -> bytes | io.BytesIO | None:
+    """Have a large body written piece by piece, in between which others get their turn."""
+    return io.BytesIO(data) if data and len(data) > _AT_ONCE else data
 
 
 def _pause(exc: errors.ApiError, attempt: int, *, replay: bool) -> float | None:

@@ -103,6 +103,29 @@ def test_429_with_retry_after_is_sent_again(call: Callable[[Client], Awaitable[A
     assert 7 <= answer < 8
 
 
+@pytest.mark.parametrize("size", [10, 3 << 19], ids=["small", "one and a half MiB"])
+def test_a_body_of_any_size_arrives_whole_and_again_after_a_429(size: int) -> None:
+    """What aiohttp warns of would fail here: warnings are errors."""
+    obj = {
+        "apiVersion": "v1",
+        "kind": "ConfigMap",
+        "metadata": {"name": "b", "namespace": "default"},
+        "data": {"a": "x" * size},
+    }
+
+    async def scenario(client: Client) -> Any:
+        await client.create(obj)
+        server.fail("PATCH", "configmaps", 429, headers={"Retry-After": "1"})
+        return await client.apply(obj, manager="one")
+
+    server = FakeApiServer()
+    answer, _ = ask(scenario, server)
+
+    assert not isinstance(answer, errors.ApiError), answer
+    assert [len(body["data"]["a"]) for body in server.bodies if body] == [size, size]
+    assert [method for method, *_ in server.requests][-3:] == ["POST", "PATCH", "PATCH"]
+
+
 def test_429_without_retry_after_is_the_caller_s() -> None:
     server = FakeApiServer()
     server.fail("GET", "configmaps", 429)
