@@ -13,7 +13,7 @@ import asyncio
 import base64
 import logging
 import random
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Final
 
@@ -52,9 +52,11 @@ class Slot:
 
 
 class Injector:
-    """Writes one bundle into everything that asks for it."""
+    """Writes one bundle into what asks for it, of these kinds or of all."""
 
-    def __init__(self, client: Client, name: str) -> None:
+    def __init__(
+        self, client: Client, name: str, *, kinds: Collection[GroupVersionKind] = ()
+    ) -> None:
         self._client = client
         self._wanted = b""
         self._dirty = asyncio.Event()
@@ -63,6 +65,7 @@ class Injector:
         self._targets = [
             Informer(client, gvk, decode=decode, label_selector=selector)
             for gvk, decode in _DECODERS
+            if not kinds or gvk in kinds
         ]
         for informer in self._targets:
             informer.subscribe(self._changed)

@@ -24,11 +24,11 @@ from certs import injection
 from toolkit.kube.client import Client
 from toolkit.kube.errors import ApiError, NotFoundError
 from toolkit.kube.informer import Change, Informer
+from toolkit.kube.settling import Settling
 from toolkit.objects import GroupVersionKind, Json, dig, gvk_of
 from webhooks import configuration, metrics
 from webhooks.configuration import CLUSTER_ROLE, CONFIGURATION, NAME, Target
 from webhooks.plugin import Row
-from webhooks.settling import Settling
 
 logger = logging.getLogger(__name__)
 

@@ -20,6 +20,7 @@ from crds import KINDS
 from toolkit.kube.manager import Manager
 from toolkit.kube.migration import Migration
 from toolkit.kube.options import Options
+from toolkit.turns import Turns
 from webhooks import arming, services
 from webhooks.arming import Arming
 from webhooks.configuration import NAME, Target
@@ -29,7 +30,6 @@ from webhooks.listener import Listener
 from webhooks.plugin import Row
 from webhooks.server import Endpoint, Entry, Reviews
 from webhooks.services import Cache, Caches, Services
-from webhooks.turns import Turns
 
 logger = logging.getLogger(__name__)
 

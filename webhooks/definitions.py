@@ -28,10 +28,10 @@ from crds.kind import Kind
 from toolkit.kube.client import Client
 from toolkit.kube.errors import NotFoundError
 from toolkit.kube.informer import Change, Informer
+from toolkit.kube.settling import Settling
 from toolkit.objects import Json
 from webhooks import metrics
 from webhooks.configuration import NAME, Target
-from webhooks.settling import Settling
 
 logger = logging.getLogger(__name__)
 

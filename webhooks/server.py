@@ -21,10 +21,10 @@ from aiohttp import web
 
 from crds.meta import parse_duration
 from toolkit.errors import PenstockError
+from toolkit.turns import BusyError, Turns
 from webhooks import metrics, review
 from webhooks.plugin import Answer, DeniedError, Plugin, Row
 from webhooks.request import Request
-from webhooks.turns import Turns
 
 logger = logging.getLogger(__name__)
 
@@ -237,6 +237,8 @@ async def _place(entry: Entry, namespace: str) -> AsyncIterator[None]:
         async with entry.turns.turn(namespace):
             _gauge(name, entry.turns)
             yield
+    except BusyError as exc:
+        raise DeniedError(str(exc), code=429) from exc
     finally:
         _gauge(name, entry.turns)
 

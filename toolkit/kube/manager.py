@@ -83,6 +83,7 @@ class Manager:
         self._caches: list[Cache] = []
         self._services: list[Work] = []
         self._controllers: list[ElectedWork] = []
+        self._farewells: list[Work] = []
         self._elected: defaultdict[str, list[Work]] = defaultdict(list)
         self._stop = asyncio.Event()
 
@@ -104,6 +105,10 @@ class Manager:
         self.add_informer(controller.informer)
         self._controllers.append(controller)
         self.add_elected(controller.run, lease=lease)
+
+    def add_farewell(self, run: Work) -> None:
+        """Have something finished first of all when the process stops; all else still runs."""
+        self._farewells.append(run)
 
     def stop(self) -> None:
         """Begin the graceful stop, as a signal does."""
@@ -130,7 +135,10 @@ class Manager:
                 ]
                 await self._stop.wait()
                 logger.info("stopping")
-                await asyncio.gather(*(each.stop() for each in self._controllers))
+                await asyncio.gather(
+                    *(each.stop() for each in self._controllers),
+                    *(finish() for finish in self._farewells),
+                )
                 for stage in (elected, caches, services):
                     await _end(stage)
         finally:

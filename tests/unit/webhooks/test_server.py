@@ -13,12 +13,12 @@ from yarl import URL
 from tests.unit.webhooks.test_review import POD, REVIEW
 from toolkit.errors import AccessDeniedError
 from toolkit.objects import Json
+from toolkit.turns import Turns
 from webhooks import server
 from webhooks.plugin import Answer, Row, Rule
 from webhooks.request import Request
 from webhooks.server import Convert, Endpoint, Entry, Reviews
 from webhooks.services import Services
-from webhooks.turns import Turns
 
 PODS = Rule(groups=("",), versions=("v1",), resources=("pods",))
 HEADERS = {"Content-Type": "application/json"}

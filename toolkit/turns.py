@@ -1,8 +1,8 @@
-"""Take turns: so many reviews at once, fair between namespaces, nobody waits in vain.
+"""Take turns: so many requests at once, fair between flows, nobody waits in vain.
 
-One namespace that writes a thousand objects, or whose registry is slow, may neither fill the
-process nor hold up the others: it gets three quarters of the places at most, those who wait are let
-in namespace by namespace, and the queue has an end.
+A flow is a namespace or a user. One that sends a thousand requests, or whose requests are slow, may
+neither fill the process nor hold up the others: it gets three quarters of the places at most, those
+who wait are let in flow by flow, and the queue has an end.
 """
 
 import asyncio
@@ -11,7 +11,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Final
 
-from webhooks.plugin import DeniedError
+from toolkit.errors import TransientError
 
 PLACES: Final = 64
 WAITING: Final = 512
@@ -19,8 +19,12 @@ WAITING: Final = 512
 _SHARE: Final = 0.75
 
 
+class BusyError(TransientError):
+    """Too many wait already."""
+
+
 class Turns:
-    """The places of one plugin."""
+    """The places of one kind of work."""
 
     def __init__(self, *, places: int = PLACES, waiting: int = WAITING) -> None:
         self._places = places
@@ -41,72 +45,70 @@ class Turns:
         return self._waiting
 
     @asynccontextmanager
-    async def turn(self, namespace: str) -> AsyncIterator[None]:
+    async def turn(self, flow: str) -> AsyncIterator[None]:
         """Hold a place, waiting for one if need be; the deadline is the caller's.
 
         Raises:
-            DeniedError: too many wait already, all told or of this namespace.
+            BusyError: too many wait already, all told or of this flow.
         """
-        if not self._free(namespace) or self._waiting:
-            await self._wait(namespace)
+        if not self._free(flow) or self._waiting:
+            await self._wait(flow)
         else:
-            self._running[namespace] += 1
+            self._running[flow] += 1
         try:
             yield
         finally:
-            self._release(namespace)
+            self._release(flow)
 
-    async def _wait(self, namespace: str) -> None:
-        queue = self._queues.get(namespace)
+    async def _wait(self, flow: str) -> None:
+        queue = self._queues.get(flow)
         if self._waiting >= self._limit or (queue and len(queue) >= self._limit * _SHARE):
-            raise DeniedError(
-                f"too many requests wait for admission ({self._waiting}); try again later", code=429
-            )
+            raise BusyError(f"too many requests wait already ({self._waiting}); try again later")
         place = asyncio.get_running_loop().create_future()
-        self._queues.setdefault(namespace, deque()).append(place)
+        self._queues.setdefault(flow, deque()).append(place)
         self._waiting += 1
         self._admit()
         try:
             await place
         except asyncio.CancelledError:
-            self._leave(namespace, place)
+            self._leave(flow, place)
             raise
 
-    def _leave(self, namespace: str, place: asyncio.Future[None]) -> None:
+    def _leave(self, flow: str, place: asyncio.Future[None]) -> None:
         """Give back a place that came too late, or stop waiting for one."""
         if place.done() and not place.cancelled():
-            self._release(namespace)
+            self._release(flow)
             return
-        queue = self._queues.get(namespace)
+        queue = self._queues.get(flow)
         if queue and place in queue:
             queue.remove(place)
             self._waiting -= 1
             if not queue:
-                del self._queues[namespace]
+                del self._queues[flow]
 
-    def _release(self, namespace: str) -> None:
-        self._running[namespace] -= 1
-        if not self._running[namespace]:
-            del self._running[namespace]
+    def _release(self, flow: str) -> None:
+        self._running[flow] -= 1
+        if not self._running[flow]:
+            del self._running[flow]
         self._admit()
 
     def _admit(self) -> None:
-        """Let in who waits, one namespace after the other."""
-        for namespace in list(self._queues):
+        """Let in who waits, one flow after the other."""
+        for flow in list(self._queues):
             if self.running >= self._places:
                 return
-            if not self._free(namespace):
+            if not self._free(flow):
                 continue
-            queue = self._queues[namespace]
+            queue = self._queues[flow]
             place = queue.popleft()
             self._waiting -= 1
             if queue:
-                self._queues.move_to_end(namespace)
+                self._queues.move_to_end(flow)
             else:
-                del self._queues[namespace]
+                del self._queues[flow]
             if not place.cancelled():
-                self._running[namespace] += 1
+                self._running[flow] += 1
                 place.set_result(None)
 
-    def _free(self, namespace: str) -> bool:
-        return self.running < self._places and self._running[namespace] < self._share
+    def _free(self, flow: str) -> bool:
+        return self.running < self._places and self._running[flow] < self._share
