@@ -1,0 +1,137 @@
+"""Who asks: the front proxy's word, a certificate, a token, or nobody.
+
+The order is upstream's (apiserver ``authenticatorfactory/delegating.go``), because who somebody is
+must not depend on which server they ask:
+
+1. the front proxy, if its certificate proves that it is one (``requestheader``);
+2. a client certificate (``x509``);
+3. a bearer token (``tokens``);
+4. whoever was recognised is also ``system:authenticated``;
+5. whoever showed nothing is anonymous, and whoever showed what is worth nothing is refused: 401.
+
+A certificate that counts for nothing does no harm beside a token that does, as upstream.
+"""
+
+from dataclasses import dataclass, replace
+from typing import Final
+
+from multidict import CIMultiDict, MultiMapping
+
+from apiserver.auth import requestheader, tokens, x509
+from apiserver.auth.authorities import UntrustedError
+from apiserver.auth.configuration import Trust
+from apiserver.auth.tokens import Tokens
+from apiserver.call import User
+from apiserver.status import StatusError, unavailable
+from toolkit.kube.errors import ApiError
+
+ANONYMOUS: Final = "system:anonymous"
+AUTHENTICATED: Final = "system:authenticated"
+UNAUTHENTICATED: Final = "system:unauthenticated"
+_IMPERSONATE: Final = "impersonate-"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Credentials:
+    """What somebody shows: the certificate (DER) of the connection, and headers."""
+
+    certificate: bytes | None
+    headers: MultiMapping[str]
+
+
+class Authentication:
+    """Finds out who asks; ``trust`` is given with every question, because it changes."""
+
+    def __init__(self, known: Tokens) -> None:
+        self._tokens = known
+
+    async def user(self, trust: Trust, shown: Credentials) -> User:
+        """Return who asks.
+
+        Raises:
+            StatusError: 401, they are not who they claim to be; 503, it cannot be found out.
+        """
+        found = await self._found(trust, shown)
+        if found is None:
+            # 5.
+            return User(name=ANONYMOUS, groups=(UNAUTHENTICATED,))
+        if not _text(found):
+            raise unauthorized()
+        # 4.
+        if found.name == ANONYMOUS or {AUTHENTICATED, UNAUTHENTICATED} & set(found.groups):
+            return found
+        return replace(found, groups=(*found.groups, AUTHENTICATED))
+
+    async def _found(self, trust: Trust, shown: Credentials) -> User | None:
+        refused = False
+        if shown.certificate is not None:
+            # 1. and 2.
+            for user in _certified(trust, shown.certificate, shown.headers):
+                if user is not None:
+                    return user
+                refused = True
+        token = tokens.bearer(shown.headers.get("Authorization", ""))
+        if token:
+            # 3.
+            user = await self._of_token(token)
+            if user is not None:
+                return user
+            refused = True
+        if refused:
+            raise unauthorized()
+        return None
+
+    async def _of_token(self, token: str) -> User | None:
+        try:
+            return await self._tokens.user(token)
+        except ApiError as exc:
+            raise unavailable("the API server does not say whose token this is; retry") from exc
+
+
+def stripped(trust: Trust, headers: MultiMapping[str]) -> CIMultiDict[str]:
+    """Return the headers without credentials, and without what only front proxies may say."""
+    kept = CIMultiDict(headers.items())
+    for name in set(headers):
+        if name.lower() == "authorization" or requestheader.is_told(trust, name):
+            kept.popall(name, None)
+    return kept
+
+
+def impersonates(headers: MultiMapping[str]) -> bool:
+    """Tell whether somebody asks to be taken for another."""
+    return any(name.lower().startswith(_IMPERSONATE) for name in headers)
+
+
+def unauthorized() -> StatusError:
+    """Say that somebody is not who they claim to be, and nothing more."""
+    return StatusError(401, "Unauthorized", "Unauthorized")
+
+
+def _certified(trust: Trust, certificate: bytes, headers: MultiMapping[str]) -> "list[User | None]":
+    """Return what the certificate is good for: as a front proxy's, and as a user's.
+
+    None stands for an error, and for a certificate that names nobody.
+    """
+    found: list[User | None] = []
+    for read in (
+        lambda: requestheader.user(trust, certificate, headers),
+        lambda: x509.user(trust, certificate),
+    ):
+        try:
+            found.append(read())
+        except UntrustedError:
+            found.append(None)
+        if found[-1] is not None:
+            break
+    return found
+
+
+def _text(user: User) -> bool:
+    """Tell whether the names can be written down: bytes of headers need not be text."""
+    words = [user.name, user.uid, *user.groups, *user.extra]
+    words += [value for values in user.extra.values() for value in values]
+    try:
+        "".join(words).encode()
+    except UnicodeEncodeError:
+        return False
+    return True

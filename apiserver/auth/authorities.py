@@ -1,0 +1,142 @@
+"""Which authority vouches for a client certificate.
+
+TLS has verified the certificate by then, but against all authorities that are known here together,
+and cannot say which of them it was. That is the whole difference between a user and the front
+proxy, who speaks for every user. So the path is built once more, against one bundle alone, for
+every request: a connection may outlive its certificate, and its authority's place in the bundle.
+
+Certificates of clients name no host, so there is none to compare (``crypto/x509`` with
+``KeyUsages: ExtKeyUsageClientAuth`` does the same upstream). Intermediate authorities are found in
+the bundle only; what a client sends along with its certificate is not looked at.
+"""
+
+import datetime as dt
+from collections import OrderedDict
+from collections.abc import Callable
+from typing import Final
+
+from cryptography import x509
+from cryptography.exceptions import UnsupportedAlgorithm
+from cryptography.x509 import verification
+from cryptography.x509.oid import ExtendedKeyUsageOID
+
+from toolkit.errors import AccessDeniedError, TransientError
+
+_CLIENTS: Final = frozenset(
+    {ExtendedKeyUsageOID.CLIENT_AUTH, ExtendedKeyUsageOID.ANY_EXTENDED_KEY_USAGE}
+)
+_REMEMBERED: Final = 256
+
+
+class BundleError(TransientError):
+    """What should be a bundle of authorities is none."""
+
+
+class UntrustedError(AccessDeniedError):
+    """No authority of the bundle vouches for the certificate."""
+
+
+class Authorities:
+    """The certificates of one bundle (PEM); none vouches for nobody."""
+
+    def __init__(
+        self,
+        bundle: bytes,
+        *,
+        clock: Callable[[], dt.datetime] = lambda: dt.datetime.now(dt.UTC),
+    ) -> None:
+        """Read the bundle.
+
+        Raises:
+            BundleError: it holds something, but no certificates.
+        """
+        self.bundle = bundle
+        self._clock = clock
+        self._store = _store(bundle)
+        self._known: OrderedDict[bytes, x509.Certificate] = OrderedDict()
+
+    def verify(self, certificate: bytes) -> x509.Certificate:
+        """Return the certificate (DER) of a client that one of us vouches for.
+
+        Raises:
+            UntrustedError: none does, or no longer.
+        """
+        known = self._known.get(certificate)
+        if known is not None:
+            # 1. The path does not change while the bundle does not; time goes on.
+            if not known.not_valid_before_utc <= self._clock() <= known.not_valid_after_utc:
+                raise UntrustedError("the client's certificate has expired")
+            self._known.move_to_end(certificate)
+            return known
+        leaf = self._verified(certificate)
+        self._known[certificate] = leaf
+        while len(self._known) > _REMEMBERED:
+            self._known.popitem(last=False)
+        return leaf
+
+    def _verified(self, certificate: bytes) -> x509.Certificate:
+        if self._store is None:
+            raise UntrustedError("no authority of clients is known")
+        # 2. Signatures, validity, path lengths up to an authority of this bundle.
+        # 3. Made for clients, if it says what it is made for.
+        verifier = (
+            verification.PolicyBuilder()
+            .store(self._store)
+            .time(self._clock())
+            .extension_policies(ca_policy=_authority(), ee_policy=_client())
+            .build_client_verifier()
+        )
+        try:
+            leaf = x509.load_der_x509_certificate(certificate)
+            verifier.verify(leaf, [])
+        except (verification.VerificationError, ValueError, UnsupportedAlgorithm) as exc:
+            raise UntrustedError("no known authority vouches for the certificate") from exc
+        return leaf
+
+
+def _store(bundle: bytes) -> verification.Store | None:
+    if not bundle.strip():
+        return None
+    try:
+        return verification.Store(x509.load_pem_x509_certificates(bundle))
+    except ValueError as exc:
+        raise BundleError(f"not a bundle of PEM certificates: {exc}") from exc
+
+
+def _authority() -> verification.ExtensionPolicy:
+    return (
+        verification.ExtensionPolicy.permit_all()
+        .require_present(
+            x509.BasicConstraints, verification.Criticality.AGNOSTIC, _signs_certificates
+        )
+        .may_be_present(x509.KeyUsage, verification.Criticality.AGNOSTIC, _may_sign)
+    )
+
+
+def _client() -> verification.ExtensionPolicy:
+    return verification.ExtensionPolicy.permit_all().may_be_present(
+        x509.ExtendedKeyUsage, verification.Criticality.AGNOSTIC, _for_clients
+    )
+
+
+def _signs_certificates(
+    _policy: verification.Policy, _certificate: x509.Certificate, found: x509.BasicConstraints
+) -> None:
+    if not found.ca:
+        raise ValueError("signed by what is no authority")
+
+
+def _may_sign(
+    _policy: verification.Policy, _certificate: x509.Certificate, found: x509.KeyUsage | None
+) -> None:
+    if found is not None and not found.key_cert_sign:
+        raise ValueError("signed by an authority that may not sign certificates")
+
+
+def _for_clients(
+    _policy: verification.Policy,
+    _certificate: x509.Certificate,
+    found: x509.ExtendedKeyUsage | None,
+) -> None:
+    if found is not None and _CLIENTS.isdisjoint(found):
+        raise ValueError("not made for clients")

@@ -1,0 +1,136 @@
+"""Whether they may: one ``SubjectAccessReview`` for every request, so RBAC is the only list.
+
+1. ``system:masters`` may do everything, and anybody may ask for our health: both are answered
+   without a question, as upstream (``DelegatingAuthorizationOptions``), so that discovery does not
+   depend on the API server that asks for it.
+2. Everything else is asked for, whatever the front proxy has asked before: it may not be it.
+3. The same question is not asked again for ten seconds, be the answer yes or no. The whole question
+   is the key. Very long ones are not kept.
+4. No answer is no permission: the request fails with 500.
+
+Upstream: ``apiserver/plugin/pkg/authorizer/webhook``, ``endpoints/handlers/responsewriters``.
+"""
+
+import json
+import time
+from collections.abc import Callable
+from typing import Final
+
+import msgspec
+
+from apiserver.auth import restrictions
+from apiserver.auth.memory import Memory
+from apiserver.auth.reviews import Reviews
+from apiserver.call import User
+from apiserver.requestinfo import RequestInfo
+from apiserver.status import Details, StatusError
+from toolkit.kube.errors import ApiError
+from toolkit.objects import Json
+
+MASTERS: Final = "system:masters"
+_REMEMBERED: Final = 8192
+_SECONDS: Final = 10.0
+_LONGEST: Final = 10_000
+"""Characters of a question that is kept."""
+_ESCAPES: Final = str.maketrans({"&": "&amp;", "<": "&lt;", ">": "&gt;"})
+
+
+class Authorization:
+    """Asks whether somebody may."""
+
+    def __init__(self, reviews: Reviews, *, now: Callable[[], float] = time.monotonic) -> None:
+        self._reviews = reviews
+        self._answers: Memory[str | None] = Memory(size=_REMEMBERED, seconds=_SECONDS, now=now)
+
+    async def authorize(self, user: User, info: RequestInfo) -> None:
+        """Let pass who may.
+
+        Raises:
+            StatusError: 403, they may not; 500, it cannot be found out.
+        """
+        # 1.
+        if MASTERS in user.groups:
+            return
+        # 2.
+        spec = question(user, info)
+        refusal = await self._refusal(msgspec.json.encode(spec, order="sorted"), spec)
+        if refusal is not None:
+            raise forbidden(user, info, refusal)
+
+    async def _refusal(self, key: bytes, spec: Json) -> str | None:
+        # 3.
+        known = self._answers.recall(key)
+        if known is not None:
+            return known.value
+        try:
+            status = await self._reviews.post(
+                "authorization.k8s.io", "SubjectAccessReview", "subjectaccessreviews", spec
+            )
+        except ApiError as exc:
+            # 4.
+            raise StatusError(
+                500,
+                "InternalError",
+                "Internal error occurred: the API server does not say whether this is allowed;"
+                " retry",
+            ) from exc
+        allowed = status.get("allowed") is True
+        refusal = None if allowed else str(status.get("reason") or "")
+        return refusal if len(key) > _LONGEST else self._answers.keep(key, refusal)
+
+
+def question(user: User, info: RequestInfo) -> Json:
+    """Return the ``spec`` of the review."""
+    spec: Json = {
+        "user": user.name,
+        "uid": user.uid,
+        "groups": list(user.groups),
+        "extra": {key: list(values) for key, values in user.extra.items()},
+    }
+    if info.is_resource:
+        spec["resourceAttributes"] = _resource(info)
+    else:
+        spec["nonResourceAttributes"] = {"path": info.path, "verb": info.verb}
+    return {key: value for key, value in spec.items() if value}
+
+
+def _resource(info: RequestInfo) -> Json:
+    attributes: Json = {
+        "namespace": info.namespace,
+        "verb": info.verb,
+        "group": info.group,
+        "version": info.version,
+        "resource": info.resource,
+        "subresource": info.subresource,
+        "name": info.name,
+        "fieldSelector": restrictions.of_fields(info.field_selector),
+        "labelSelector": restrictions.of_labels(info.label_selector),
+    }
+    return {key: value for key, value in attributes.items() if value}
+
+
+def forbidden(user: User, info: RequestInfo, reason: str) -> StatusError:
+    """Return what upstream says (``responsewriters.ForbiddenStatusError``)."""
+    said = _said(user, info).translate(_ESCAPES)
+    if reason:
+        said = f"{said}: {reason}"
+    if not info.is_resource:
+        return StatusError(403, "Forbidden", f"forbidden: {said}")
+    of = f"{info.resource}.{info.group}" + (f" {_quoted(info.name)}" if info.name else "")
+    details = Details(name=info.name, group=info.group, kind=info.resource)
+    return StatusError(403, "Forbidden", f"{of} is forbidden: {said}", details)
+
+
+def _said(user: User, info: RequestInfo) -> str:
+    who = f"User {_quoted(user.name)} cannot {info.verb}"
+    if not info.is_resource:
+        return f"{who} path {_quoted(info.path)}"
+    resource = f"{info.resource}/{info.subresource}" if info.subresource else info.resource
+    what = f"{who} resource {_quoted(resource)} in API group {_quoted(info.group)}"
+    if info.namespace:
+        return f"{what} in the namespace {_quoted(info.namespace)}"
+    return f"{what} at the cluster scope"
+
+
+def _quoted(text: str) -> str:
+    return json.dumps(text, ensure_ascii=False)

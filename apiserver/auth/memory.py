@@ -1,0 +1,45 @@
+"""What was answered a moment ago, so that it is not asked again: the last answers, for seconds."""
+
+from collections import OrderedDict
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Generic, TypeVar
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class Remembered(Generic[T]):
+    """An answer, and the moment until which it is believed."""
+
+    value: T
+    until: float
+
+
+class Memory(Generic[T]):
+    """Keeps at most ``size`` answers; the one that was used least recently goes first."""
+
+    def __init__(self, *, size: int, seconds: float, now: Callable[[], float]) -> None:
+        self._size = size
+        self._seconds = seconds
+        self._now = now
+        self._answers: OrderedDict[bytes, Remembered[T]] = OrderedDict()
+
+    def recall(self, key: bytes) -> Remembered[T] | None:
+        """Return the answer, if it is still to be believed."""
+        answer = self._answers.get(key)
+        if answer is None:
+            return None
+        if self._now() >= answer.until:
+            del self._answers[key]
+            return None
+        self._answers.move_to_end(key)
+        return answer
+
+    def keep(self, key: bytes, value: T) -> T:
+        """Remember an answer, and return it."""
+        self._answers[key] = Remembered(value, self._now() + self._seconds)
+        self._answers.move_to_end(key)
+        while len(self._answers) > self._size:
+            self._answers.popitem(last=False)
+        return value

@@ -1,0 +1,110 @@
+"""What a request is about, read from its method, path and query.
+
+The rules are upstream's (``apiserver/pkg/endpoints/request/requestinfo.go``), because authorization
+is about the outcome: a role that names one object grants ``get``, ``list`` and ``watch`` of it, the
+latter two with a field selector of ``metadata.name``. The deprecated ``/watch/`` paths are unknown.
+It does not say whether what is asked for exists.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Final
+
+from multidict import MultiMapping
+
+_VERBS: Final[Mapping[str, str]] = MappingProxyType(
+    {
+        "GET": "get",
+        "HEAD": "get",
+        "POST": "create",
+        "PUT": "update",
+        "PATCH": "patch",
+        "DELETE": "delete",
+    }
+)
+_PREFIX: Final = "apis"
+_OFF: Final = frozenset({"false", "0"})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RequestInfo:
+    """One request; ``resource`` is empty where the path is no resource's.
+
+    ``depth`` counts the parts of a resource's path: 1 the collection, 2 an object, 3 a subresource,
+    more is nothing that can be served.
+    """
+
+    method: str
+    verb: str
+    path: str
+    group: str = ""
+    version: str = ""
+    namespace: str = ""
+    resource: str = ""
+    subresource: str = ""
+    name: str = ""
+    depth: int = 0
+    field_selector: str = ""
+    label_selector: str = ""
+
+    @property
+    def is_resource(self) -> bool:
+        """Tell whether it is about a resource."""
+        return bool(self.resource)
+
+
+def parse(method: str, path: str, query: MultiMapping[str]) -> RequestInfo:
+    """Return what a request is about; ``path`` is decoded."""
+    parts = path.strip("/").split("/")
+    if len(parts) < 4 or parts[0] != _PREFIX:
+        return RequestInfo(method=method, verb=method.lower(), path=path)
+    _, group, version, *rest = parts
+    namespace = ""
+    if rest[0] == "namespaces" and len(rest) > 1:
+        namespace = rest[1]
+        if len(rest) > 2:
+            rest = rest[2:]
+    resource, name, subresource, *_ = (*rest, "", "")
+    verb = _VERBS.get(method, "")
+    selectors = ("", "")
+    if not name:
+        verb = _of_collection(verb, query)
+        if verb in {"list", "watch", "deletecollection"}:
+            selectors = (query.get("fieldSelector", ""), query.get("labelSelector", ""))
+            name = _single(selectors[0])
+    return RequestInfo(
+        method=method,
+        verb=verb,
+        path=path,
+        group=group,
+        version=version,
+        namespace=namespace,
+        resource=resource,
+        subresource=subresource,
+        name=name,
+        depth=len(rest),
+        field_selector=selectors[0],
+        label_selector=selectors[1],
+    )
+
+
+def _of_collection(verb: str, query: MultiMapping[str]) -> str:
+    match verb:
+        case "get":
+            watch = query.get("watch")
+            return "list" if watch is None or watch.lower() in _OFF else "watch"
+        case "delete":
+            return "deletecollection"
+        case _:
+            return verb
+
+
+def _single(field_selector: str) -> str:
+    """Return the one name that a field selector asks for; empty if it does not."""
+    for term in field_selector.split(","):
+        key, equals, value = term.strip().partition("=")
+        if key.strip() == "metadata.name" and equals:
+            name = value.removeprefix("=").strip()
+            return name if name and "/" not in name and "%" not in name else ""
+    return ""
