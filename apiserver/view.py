@@ -1,0 +1,243 @@
+"""What is true of one resource, in memory: objects in order, and how they came to be so.
+
+Reads never wait and writes are quick: an order of names that is kept up, one snapshot between two
+changes, a log that all watchers share. Snapshots of the past are made by undoing that log, so pages
+of one list agree with each other while things change.
+
+It does no IO. Projections call ``put`` and ``remove`` from informers' handlers, with the revision
+(``metadata.resourceVersion``) of the backing object whose event they handle.
+"""
+
+import asyncio
+import time
+from bisect import bisect_left, insort
+from collections import OrderedDict
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from operator import attrgetter
+from typing import Final, Protocol
+
+from apiserver.history import Bounds, History
+from apiserver.item import Event, Item
+from apiserver.position import Clock
+from toolkit.objects import GroupVersionKind, Json, ObjectKey, key_of
+
+_PAST: Final = 16
+"""Snapshots of the past that are kept; each is a tuple of references."""
+
+
+class Source(Protocol):
+    """A cache that the view is made from; ``toolkit.kube.informer.Informer`` is one."""
+
+    gvk: GroupVersionKind
+
+    @property
+    def synced(self) -> bool:
+        """Tell whether it has been complete once."""
+
+    @property
+    def last_error(self) -> Exception | None:
+        """Return why it does not hear of changes at the moment."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Snapshot:
+    """All objects of one moment, sorted by namespace and name; never changes."""
+
+    position: int
+    items: tuple[Item, ...]
+
+    def within(self, namespace: str) -> "Snapshot":
+        """Return the part of one namespace; all of it for the empty string."""
+        if not namespace:
+            return self
+        start = bisect_left(self.items, (namespace, ""), key=attrgetter("order"))
+        end = bisect_left(self.items, (namespace + "\0", ""), key=attrgetter("order"))
+        return Snapshot(position=self.position, items=self.items[start:end])
+
+    def start(self, namespace: str, name: str) -> int:
+        """Return the index of the first item at or after a name."""
+        return bisect_left(self.items, (namespace, name), key=attrgetter("order"))
+
+
+class View:
+    """One resource's objects; ``tag`` is this process's, below 1000, drawn anew at each start."""
+
+    def __init__(
+        self,
+        *,
+        kind: str,
+        api_version: str,
+        tag: int,
+        clock: Callable[[], float] = time.monotonic,
+        bounds: Bounds | None = None,
+    ) -> None:
+        self.kind = kind
+        self.api_version = api_version
+        self.ready = False
+        self.birth = 0
+        """The version at which the view was complete; before it there was no order."""
+        self.clock: Final = Clock(tag=tag, time=clock)
+        self.history: Final = History(time=clock, bounds=bounds or Bounds())
+        self._time = clock
+        self._items: dict[tuple[str, str], Item] = {}
+        self._order: list[tuple[str, str]] = []
+        self._snapshot: Snapshot | None = None
+        self._past: OrderedDict[int, Snapshot] = OrderedDict()
+        self._waiters: dict[str, set[asyncio.Future[int]]] = {}
+        self._sources: list[Source] = []
+
+    def follow(self, source: Source) -> None:
+        """Name a cache that this view is made from.
+
+        Until it is synced, readers are told what is missing. While one of them is cut off from the
+        API server, versions do not claim newer revisions than were known when it was not.
+        """
+        self._sources.append(source)
+
+    @property
+    def missing(self) -> list[str]:
+        """Return the kinds whose caches are not complete yet."""
+        return [source.gvk.kind for source in self._sources if not source.synced]
+
+    def put(self, obj: Json, *, revision: int) -> None:
+        """Add an object or replace it; nothing happens if only its resource version would change.
+
+        ``obj`` needs ``metadata`` with name, namespace and uid; it must not be changed afterwards.
+        """
+        typed: Json = {"apiVersion": self.api_version, "kind": self.kind}
+        obj = typed | obj
+        key = key_of(obj)
+        old = self._items.get((key.namespace, key.name))
+        if old is not None and old.same(obj):
+            self.advance(revision)
+            return
+        if old is not None and old.uid != str(obj["metadata"].get("uid", "")):
+            self.remove(key, revision=revision)
+            old = None
+        if not self.ready:
+            self._store(Item(key, obj, self.clock.unordered(revision)))
+            return
+        item = Item(key, obj, self.clock.tick(self._known(revision)))
+        self._store(item)
+        self._happened(item.version, key, old, item)
+
+    def remove(self, key: ObjectKey, *, revision: int) -> None:
+        """Take an object away; nothing happens if there is none."""
+        old = self._items.pop((key.namespace, key.name), None)
+        if old is None:
+            self.advance(revision)
+            return
+        del self._order[bisect_left(self._order, old.order)]
+        self._snapshot = None
+        if self.ready:
+            self._happened(self.clock.tick(self._known(revision)), key, old, None)
+        else:
+            self.clock.advance(revision)
+
+    def advance(self, revision: int) -> None:
+        """Note that the backing objects are at this revision without a change here."""
+        self.clock.advance(self._known(revision))
+
+    def complete(self) -> None:
+        """Let readers in: everything that is, is here. From now on changes have an order."""
+        self.ready = True
+        self.birth = self.clock.latest
+        self.history.begin(self.birth)
+
+    def get(self, key: ObjectKey) -> Item | None:
+        """Return one object."""
+        return self._items.get((key.namespace, key.name))
+
+    def __len__(self) -> int:
+        return len(self._items)
+
+    def snapshot(self, namespace: str = "") -> Snapshot:
+        """Return all objects, or those of a namespace, at the current version."""
+        position = self.clock.issue()
+        current = self._snapshot
+        if current is None:
+            items = tuple(map(self._items.__getitem__, self._order))
+            current = Snapshot(position=position, items=items)
+        elif current.position != position:
+            current = Snapshot(position=position, items=current.items)
+        self._snapshot = current
+        return current.within(namespace)
+
+    def past(self, position: int) -> Snapshot | None:
+        """Return the objects as they were at a version of this process; None if not known."""
+        if position == self.clock.latest:
+            return self.snapshot()
+        known = self._past.get(position)
+        if known is None:
+            if not self.clock.issued(position) or position < self.history.floor:
+                return None
+            known = self._undone(position)
+            self._past[position] = known
+            if len(self._past) > _PAST:
+                self._past.popitem(last=False)
+        return known if position >= self.history.floor else None
+
+    def position(self) -> int:
+        """Hand out the current version, for a bookmark."""
+        return self.clock.issue()
+
+    async def changed(self, namespace: str, *, within: float) -> int:
+        """Wait for a change in a namespace (or any); return the place where to read on.
+
+        Nothing that concerns the namespace happened before that place. Callers read to the end of
+        the log first, with no ``await`` in between.
+        """
+        waiter = asyncio.get_running_loop().create_future()
+        waiters = self._waiters.setdefault(namespace, set())
+        waiters.add(waiter)
+        try:
+            await asyncio.wait((waiter,), timeout=within)
+        finally:
+            waiters.discard(waiter)
+            if not waiters and self._waiters.get(namespace) is waiters:
+                del self._waiters[namespace]
+        return waiter.result() if waiter.done() else self.history.end
+
+    def wake(self) -> None:
+        """Wake everybody who waits for changes, to look at something else."""
+        for waiters in self._waiters.values():
+            self._tell(waiters, self.history.end)
+        self._waiters.clear()
+
+    def _known(self, revision: int) -> int:
+        """Return the revision that may be claimed: ours stands still while a source is cut off."""
+        behind = any(source.last_error is not None for source in self._sources)
+        return 0 if behind else revision
+
+    def _store(self, item: Item) -> None:
+        if item.order not in self._items:
+            insort(self._order, item.order)
+        self._items[item.order] = item
+        self._snapshot = None
+
+    def _happened(self, version: int, key: ObjectKey, old: Item | None, new: Item | None) -> None:
+        place = self.history.end
+        olds = () if old is None else (old,)
+        self.history.append(Event(version=version, at=self._time(), key=key, olds=olds, new=new))
+        for namespace in ("", key.namespace):
+            self._tell(self._waiters.pop(namespace, set()), place)
+
+    def _tell(self, waiters: set[asyncio.Future[int]], place: int) -> None:
+        for waiter in waiters:
+            if not waiter.done():
+                waiter.set_result(place)
+
+    def _undone(self, position: int) -> Snapshot:
+        """Return the objects of an earlier version: the newest, with what came after undone."""
+        events: Sequence[Event] = (
+            self.history.read(self.history.after(position), self.history.end) or ()
+        )
+        items = {item.order: item for item in self.snapshot().items}
+        for event in reversed(events):
+            order = (event.key.namespace, event.key.name)
+            if event.olds:
+                items[order] = event.olds[0]
+            else:
+                items.pop(order, None)
+        return Snapshot(position=position, items=tuple(items[order] for order in sorted(items)))
