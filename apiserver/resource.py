@@ -25,7 +25,8 @@ class Column:
 
     name: str
     cell: Callable[[Json], str | int]
-    type: Literal["string", "integer"] = "string"
+    type: Literal["string", "integer", "date"] = "string"
+    """The cell of a ``date`` is an RFC 3339 time; readers get its age at that moment."""
     format: Literal["", "name"] = ""
     """``name`` marks the primary identifier."""
     priority: int = 0

@@ -42,6 +42,8 @@ class StatusError(Exception):
     reason: str
     message: str
     details: Details = field(default_factory=Details)
+    next_page: str = ""
+    """A token to go on with, at the price of consistency (``metadata.continue``)."""
 
     def __str__(self) -> str:
         return self.message
@@ -64,7 +66,7 @@ class StatusError(Exception):
         return {
             "kind": "Status",
             "apiVersion": "v1",
-            "metadata": {},
+            "metadata": {"continue": self.next_page} if self.next_page else {},
             "status": "Failure",
             "message": self.message,
             "reason": self.reason,
