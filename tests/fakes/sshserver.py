@@ -25,6 +25,8 @@ class SshServer:
         self.host_key = asyncssh.generate_private_key("ssh-ed25519")
         self.commands: list[str] = []
         self.users: list[str] = []
+        self.farewells: dict[str, bytes] = {}
+        """By path, what is said instead of an answer to the first request."""
         self.base = ""
         self.port = 0
         self._authorized = authorized
@@ -65,6 +67,11 @@ class SshServer:
         self.users.append(process.get_extra_info("username"))
         program, path = shlex.split(process.command or "")
         directory = self.root / path.lstrip("/")
+        if farewell := self.farewells.get(path):
+            process.stdout.write(b"000eversion 2\n0000")
+            process.stderr.write(farewell)
+            process.exit(1)
+            return
         if program != "git-upload-pack" or not directory.is_dir():
             process.stderr.write(b"ERROR: Repository not found.\n")
             process.exit(1)

@@ -223,6 +223,15 @@ async def test_what_the_server_says_is_passed_on(
         await client.resolve(f"{ssh.base}/nope.git", MAIN, auth_for(ssh, key), timeout=10)
 
 
+async def test_what_the_server_says_before_it_leaves_is_passed_on(
+    client: GitClient, ssh: SshServer, key: asyncssh.SSHKey
+) -> None:
+    ssh.farewells["/busy.git"] = b"ERROR: too many connections\n"
+
+    with pytest.raises(PenstockError, match="ERROR: too many connections"):
+        await client.resolve(f"{ssh.base}/busy.git", MAIN, auth_for(ssh, key), timeout=10)
+
+
 async def test_path_cannot_leave_its_quotes(
     client: GitClient, ssh: SshServer, key: asyncssh.SSHKey
 ) -> None:

@@ -183,8 +183,10 @@ class _Tunnel:
 
 
 async def _write(process: asyncssh.SSHClientProcess[bytes], data: bytes) -> None:
-    process.stdin.write(data)
-    await process.stdin.drain()
+    # Who has hung up may have said why, and that is still to be read: the next read tells.
+    with suppress(BrokenPipeError):
+        process.stdin.write(data)
+        await process.stdin.drain()
 
 
 def _private_key(auth: GitAuth) -> asyncssh.SSHKey:
