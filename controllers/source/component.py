@@ -122,6 +122,7 @@ async def _open_store(
             advertised=options.storage_adv_addr or f"{ACCOUNT}.{manager.namespace}.svc",
             retention_ttl=options.artifact_retention_ttl,
             retention_records=options.artifact_retention_records,
+            namespace_bytes=options.storage_namespace_quota,
         ),
         cloud=outside.cloud,
     )

@@ -29,6 +29,7 @@ from controllers.source.source import (
     offered,
 )
 from crds.meta import VERIFIED, Artifact
+from toolkit.artifact.allowance import QuotaError
 from toolkit.artifact.store import Owner, Store
 from toolkit.errors import AccessDeniedError, PenstockError
 from toolkit.kube.controller import Outcome, Reconciliation
@@ -80,6 +81,10 @@ class SourceReconciler(Generic[T, U]):
             if stored and stored.metadata.get(TRUST, "") != upstream.trust:
                 why = "which was not verified with the present mode and keys"
                 await self._withdraw(rec, stored, why)
+            raise
+        except QuotaError:
+            if stored:  # what is past its retention makes room for the next attempt
+                await self._collect(rec, stored)
             raise
         built = {"artifact": msgspec.to_builtins(artifact)}
         for violation in self._policy.check(obj):

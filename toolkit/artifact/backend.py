@@ -23,7 +23,7 @@ from types import MappingProxyType
 from typing import Final
 from urllib.parse import SplitResult, parse_qs, urlsplit
 
-from toolkit.artifact import bucketkeys, layout
+from toolkit.artifact import bucketkeys, layout, room
 from toolkit.artifact.bucket import BucketStorage
 from toolkit.artifact.bucketkeys import Lend
 from toolkit.artifact.cache import Cache
@@ -64,6 +64,8 @@ class Settings:
     retention_records: int = 2
     cache_bytes: int = 2 << 30
     """How much of what was read from a bucket stays on the local disk."""
+    namespace_bytes: int = 0
+    """How much the artifacts of one namespace may take together; 0: as much as there is."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -96,6 +98,7 @@ async def open_store(
             advertised=settings.advertised,
             retention_ttl=settings.retention_ttl,
             retention_records=settings.retention_records,
+            room=room.of(settings.namespace_bytes),
         )
         return Opened(store=local, shared=False, close=_nothing)
     place = await asyncio.to_thread(_place, address, cloud, environment)
@@ -115,6 +118,7 @@ async def open_store(
             advertised=settings.advertised,
             retention_ttl=settings.retention_ttl,
             retention_records=settings.retention_records,
+            room=room.of(settings.namespace_bytes),
         )
         return Opened(store=store, shared=True, close=stack.pop_all().aclose)
 

@@ -30,6 +30,7 @@ from toolkit.artifact.ignore import Ignore
 from toolkit.artifact.ledger import Found, Ledger, Objects
 from toolkit.artifact.locks import Locks
 from toolkit.artifact.retention import Stored
+from toolkit.artifact.room import UNLIMITED, Room
 from toolkit.artifact.store import NO_METADATA, Owner, Readable
 from toolkit.artifact.threads import Checkpoint
 from toolkit.errors import StalledError, TransientError
@@ -62,6 +63,7 @@ class BucketStorage:
         advertised: str,
         retention_ttl: float = 60.0,
         retention_records: int = 2,
+        room: Room = UNLIMITED,
         now: Callable[[], float] = time.time,
     ) -> None:
         self._ledger = Ledger(quick, prefix=prefix, scratch=scratch)
@@ -71,6 +73,7 @@ class BucketStorage:
         self._advertised = advertised
         self._retention_ttl = retention_ttl
         self._retention_records = retention_records
+        self._room = room
         self._now = now
         self._owners = Locks()
         self._due: dict[str, float] = {}
@@ -92,6 +95,7 @@ class BucketStorage:
             StalledError: a name cannot be part of a path.
             TransientError: the tree cannot be packed, the local disk is full, or the bucket did not
                 take it; what was stored before is untouched.
+            QuotaError: the namespace would have too much; likewise.
         """
         path = owner.file(filename)
         async with self._owners.of(owner.path), spool.directory(self._scratch) as directory:
@@ -232,6 +236,7 @@ class BucketStorage:
                 await self._ledger.delete(
                     [found.key for found in await self._ledger.below(f"{here}/")]
                 )
+            self._room.freed(here)
             self._due.pop(here, None)
 
     async def usage(self, kind: str, namespace: str = "") -> Mapping[Owner, int]:
@@ -243,17 +248,25 @@ class BucketStorage:
         start = "/".join(filter(None, (kind.lower(), namespace))) + "/"
         used: defaultdict[Owner, int] = defaultdict(int)
         with _errors(start, doing="measure"):
-            for found in await self._ledger.below(start):
-                parts = found.key.split("/")
-                if len(parts) == _SEGMENTS and not parts[-1].startswith("."):
-                    used[Owner(kind=kind, namespace=parts[1], name=parts[2])] += found.size
+            for path, size in (await self._sizes(start)).items():
+                _, its_namespace, name, _ = path.split("/")
+                used[Owner(kind=kind, namespace=its_namespace, name=name)] += size
         return dict(used)
+
+    async def _sizes(self, start: str = "") -> Mapping[str, int]:
+        """Return the sizes of the artifacts whose path begins with ``start``."""
+        return {
+            found.key: found.size
+            for found in await self._ledger.below(start)
+            if found.key.count("/") == _SLASHES and "/." not in found.key
+        }
 
     async def _publish(
         self, path: str, file: Path, write: Write, *, revision: str, metadata: Mapping[str, str]
     ) -> Artifact:
         """Finish ``file`` and make it the artifact at ``path``, unless it is that already."""
         with _errors(path, doing="store"):
+            await self._room.ready(self._sizes)
             packed = await threads.run(write)
             known = await self._ledger.find(path)
             same = known is not None and known.digest == packed.digest
@@ -270,7 +283,8 @@ class BucketStorage:
         )
 
     async def _upload(self, path: str, file: Path, packed: Packed) -> Object:
-        written = await self._bulk.write(self._ledger.key(path), file)
+        with self._room.taken(path, packed.size):
+            written = await self._bulk.write(self._ledger.key(path), file)
         found = await self._ledger.head(path)
         ours = found is not None and (written.etag or found.etag) == found.etag
         # Another writer may have come after us; we vouch for no more than what we know or read.
@@ -331,6 +345,7 @@ class BucketStorage:
         self._ledger.distrust(path, found.object)
         if found.digest and not await self._holds(path, found.object, found.digest):
             await self._ledger.delete([path])
+            self._room.freed(path)
         logger.error("artifact is damaged", extra={"file": path})
 
     async def _read(self, path: str, found: Object, wanted: str, directory: Path) -> int:
@@ -361,6 +376,7 @@ class BucketStorage:
         stale = _stale_records(files, left, before=now - ttl)
         # The file goes first: a record without one vouches for nothing.
         await self._ledger.delete(f"{here}/{name}" for name in names)
+        self._room.freed(*(f"{here}/{name}" for name in names))
         await self._ledger.delete(f"{here}/{name}" for name in stale)
         self._due[here] = retention.next_expiry(left, current=keep, ttl=ttl, records=records)
         return names
@@ -368,7 +384,7 @@ class BucketStorage:
 
 _LOOKS: Final = (0.0, 0.2, 0.8)
 """Seconds before each look at an object that no record speaks of."""
-_SEGMENTS: Final = 4
+_SLASHES: Final = 3
 _DOWNLOADS: Final = 8
 """Objects that are read at a time: what is being read has no other bound on the local disk."""
 

@@ -23,6 +23,7 @@ from toolkit.artifact.archive import Packed
 from toolkit.artifact.digest import ALGORITHMS, Digests
 from toolkit.artifact.ignore import Ignore
 from toolkit.artifact.locks import Locks
+from toolkit.artifact.room import UNLIMITED, Room
 from toolkit.artifact.store import NO_METADATA, Owner, Readable, Store
 from toolkit.artifact.threads import Checkpoint
 from toolkit.errors import StalledError, TransientError
@@ -45,11 +46,13 @@ class Storage:
         advertised: str,
         retention_ttl: float = 60.0,
         retention_records: int = 2,
+        room: Room = UNLIMITED,
     ) -> None:
         self.root = root
         self._advertised = advertised
         self._retention_ttl = retention_ttl
         self._retention_records = retention_records
+        self._room = room
         self._digests = Digests()
         self._owners = Locks()
 
@@ -69,6 +72,7 @@ class Storage:
             StalledError: a name cannot be part of a path.
             TransientError: the tree cannot be packed, or the disk is full or failed; what was
                 stored before is untouched.
+            QuotaError: the namespace would have too much; likewise.
         """
 
         def write(out: IO[bytes], checkpoint: Checkpoint) -> Packed:
@@ -108,10 +112,12 @@ class Storage:
         metadata: Mapping[str, str],
     ) -> Artifact:
         path = owner.file(filename)
+        with _storage_errors(path, doing="measure the store for"):
+            await self._room.ready(self._sizes)
         async with self._owners.of(owner.path):
             with _storage_errors(path):
                 packed, stored = await threads.run(
-                    lambda checkpoint: self._write(self.root / path, write, checkpoint)
+                    lambda checkpoint: self._write(path, write, checkpoint)
                 )
         return store.described(
             packed,
@@ -171,7 +177,7 @@ class Storage:
         keep = Path(current.path).name if current else ""
         async with self._owners.of(owner.path):
             with _storage_errors(owner.path, doing="clean up"):
-                return await asyncio.to_thread(self._collect, self.root / owner.path, keep)
+                return await asyncio.to_thread(self._collect, owner.path, keep)
 
     async def remove(self, owner: Owner) -> None:
         """Delete everything of the owner.
@@ -182,6 +188,7 @@ class Storage:
         async with self._owners.of(owner.path):
             with _storage_errors(owner.path, doing="delete"):
                 await asyncio.to_thread(self._remove, self.root / owner.path)
+            self._room.freed(owner.path)
 
     async def usage(self, kind: str, namespace: str = "") -> Mapping[Owner, int]:
         """Return the bytes that owners of a kind hold, in one namespace or in all.
@@ -244,15 +251,17 @@ class Storage:
             directory.vouch(path, digest)
         return True
 
-    def _write(self, target: Path, write: Write, checkpoint: Checkpoint) -> tuple[Packed, float]:
+    def _write(self, path: str, write: Write, checkpoint: Checkpoint) -> tuple[Packed, float]:
         """Return what was written and when it was stored."""
+        target = self.root / path
         target.parent.mkdir(parents=True, exist_ok=True)
         with directory.unfinished(target.parent) as (temporary, file):
             packed = write(file, checkpoint)
             file.flush()
             if not self._holds(target, packed.digest, checkpoint):
-                os.fsync(file.fileno())
-                temporary.replace(target)
+                with self._room.taken(path, packed.size):
+                    os.fsync(file.fileno())
+                    temporary.replace(target)
                 directory.sync(target.parent)
                 self._holds(target, packed.digest, checkpoint)
         directory.vouch(target, packed.digest)
@@ -270,7 +279,8 @@ class Storage:
         except FileNotFoundError:
             return False
 
-    def _collect(self, place: Path, keep: str) -> tuple[str, ...]:
+    def _collect(self, here: str, keep: str) -> tuple[str, ...]:
+        place = self.root / here
         files, unfinished = directory.listed(place)
         now = time.time()
         names = retention.expired(
@@ -279,6 +289,7 @@ class Storage:
         for name in names:
             (place / f"{layout.DIGEST}{name}").unlink(missing_ok=True)
             (place / name).unlink(missing_ok=True)
+            self._room.freed(f"{here}/{name}")
             self._digests.forget(place / name)
         # What a killed process left half-written; we hold the owner's lock, so it is not ours.
         for file in unfinished:
@@ -299,6 +310,20 @@ class Storage:
             owner = Owner(kind=kind, namespace=place.parent.name, name=place.name)
             used[owner] = sum(file.size for file in directory.listed(place)[0])
         return used
+
+    async def _sizes(self) -> Mapping[str, int]:
+        return await asyncio.to_thread(self._all_sizes)
+
+    def _all_sizes(self) -> dict[str, int]:
+        found: dict[str, int] = {}
+        for kind in directory.below(self.root, 1):
+            # what a file system keeps for itself, such as lost+found, is not ours to read
+            with contextlib.suppress(PermissionError):
+                for place in directory.below(kind, 2):
+                    here = place.relative_to(self.root).as_posix()
+                    files = directory.listed(place)[0]
+                    found.update((f"{here}/{file.name}", file.size) for file in files)
+        return found
 
     def _locate(self, path: str) -> Path:
         """Return the file behind a path; a link may only name a neighbour."""

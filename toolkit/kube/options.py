@@ -53,6 +53,7 @@ class Options:
     storage_addr: str = ":9090"
     storage_adv_addr: str = ""
     storage_backend: str = ""
+    storage_namespace_quota: int = 0
     artifact_retention_ttl: float = 60.0
     artifact_retention_records: int = 2
     webhook_addr: str = ":9443"
@@ -116,6 +117,19 @@ def _duration(text: str) -> float:
         return parse_duration(text)
     except ValueError as exc:
         raise argparse.ArgumentTypeError(str(exc)) from exc
+
+
+def _bytes(text: str) -> int:
+    number = text.rstrip("KMGTi")
+    unit = _UNITS.get(text.removeprefix(number))
+    if unit is None or not number.isascii() or not number.isdecimal():
+        raise argparse.ArgumentTypeError(f"{text!r} is not a size: give one as 500Mi or 2Gi")
+    return int(number) * unit
+
+
+_UNITS: Final = MappingProxyType(
+    {"": 1, "Ki": 1 << 10, "Mi": 1 << 20, "Gi": 1 << 30, "Ti": 1 << 40}
+)
 
 
 def _names(text: str) -> tuple[str, ...]:
@@ -258,6 +272,13 @@ FLAGS: Final = (
         str,
         "",
         "bucket that holds the artifacts instead of the directory: s3://, gs:// or az://",
+        _SOURCE,
+    ),
+    Flag(
+        "storage-namespace-quota",
+        _bytes,
+        "0",
+        "how much the artifacts of one namespace may take together, as 2Gi; 0: no limit",
         _SOURCE,
     ),
     Flag("artifact-retention-ttl", _duration, "60s", "how long old artifacts stay", _SOURCE),

@@ -20,6 +20,7 @@ from crds import EXTERNAL_ARTIFACT
 from crds.extensions import ArtifactGenerator, GeneratedArtifact
 from crds.meta import Artifact, ObjectMeta
 from crds.source_external import ExternalArtifact
+from toolkit.artifact.allowance import QuotaError
 from toolkit.artifact.ignore import Ignore
 from toolkit.artifact.store import Owner, Store
 from toolkit.errors import AccessDeniedError
@@ -160,15 +161,24 @@ class Outputs:
                 before, url=self._store.url(path), metadata=written.metadata
             )
         else:
-            artifact = await self._store.store(
-                written.owner,
-                revision="",
-                filename=written.filename,
-                tree=Path(written.built.directory),
-                ignore=_EVERYTHING,
-                metadata=written.metadata,
-            )
+            try:
+                artifact = await self._pack(written)
+            except QuotaError:
+                if before and written.owner.owns(before.path):
+                    # what is past its retention makes room for the next attempt
+                    await self._store.collect(written.owner, current=before)
+                raise
         return msgspec.structs.replace(artifact, revision=written.revision(artifact))
+
+    async def _pack(self, written: "_Written") -> Artifact:
+        return await self._store.store(
+            written.owner,
+            revision="",
+            filename=written.filename,
+            tree=Path(written.built.directory),
+            ignore=_EVERYTHING,
+            metadata=written.metadata,
+        )
 
 
 class _Written:

@@ -85,3 +85,18 @@ def test_help_lists_every_flag(capsys: pytest.CaptureFixture[str]) -> None:
 
     text = capsys.readouterr().out
     assert all(f"--{flag.name}" in text for flag in options.FLAGS)
+
+
+@pytest.mark.parametrize(
+    ("text", "size"), [("0", 0), ("1000", 1000), ("500Mi", 500 << 20), ("2Gi", 2 << 30)]
+)
+def test_sizes_are_quantities_of_bytes(text: str, size: int) -> None:
+    assert parse(f"--storage-namespace-quota={text}").storage_namespace_quota == size
+
+
+@pytest.mark.parametrize("text", ["-1", "2G", "1.5Gi", "Gi", "2GiGi", "much", ""])
+def test_what_is_no_size_is_refused(text: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        parse(f"--storage-namespace-quota={text}")
+
+    assert "is not a size" in capsys.readouterr().err

@@ -1,0 +1,196 @@
+"""How much each namespace keeps in the artifact store, and that it is not more than it may.
+
+Sizes are those of the files on the medium, older artifacts in their retention included. They are
+measured when a process first writes, and again every ten minutes, because other replicas may have
+written to a bucket; in between they are counted along, so that a write costs the same however much
+is stored. Nothing is kept that a restart could lose.
+
+Not counted are what is on its way, caches, and the digests and links beside the files.
+"""
+
+import asyncio
+import contextlib
+import threading
+import time
+from collections.abc import Awaitable, Callable, Iterator, Mapping
+from contextlib import AbstractContextManager
+from typing import Final, Protocol
+
+import prometheus_client as prom
+
+from toolkit.artifact.allowance import QuotaError
+
+STORED: Final = prom.Gauge(
+    "penstock_artifact_stored_bytes", "Bytes that a namespace's artifacts take.", ("namespace",)
+)
+REFUSED: Final = prom.Counter(
+    "penstock_artifact_quota_refusals",
+    "Artifacts that were not stored because their namespace has too much.",
+    ("namespace",),
+)
+
+Measure = Callable[[], Awaitable[Mapping[str, int]]]
+"""Returns the size of every artifact in the store, by its path."""
+
+
+class Room(Protocol):
+    """Where the artifacts of all namespaces have to fit; safe to use from any thread."""
+
+    async def ready(self, measure: Measure) -> None:
+        """Have what is stored measured, if that is due."""
+
+    def taken(self, path: str, size: int) -> AbstractContextManager[None]:
+        """Let ``size`` bytes be stored at a path in the block. Raises ``QuotaError``."""
+
+    def freed(self, *paths: str) -> None:
+        """Take note that these artifacts, or all below these directories, are gone."""
+
+
+class Unlimited:
+    """``Room`` for as much as the medium takes; nothing is counted."""
+
+    async def ready(self, measure: Measure) -> None:
+        """Do nothing."""
+
+    def taken(self, path: str, size: int) -> AbstractContextManager[None]:  # noqa: ARG002  # any
+        """Let it be stored."""
+        return contextlib.nullcontext()
+
+    def freed(self, *paths: str) -> None:
+        """Do nothing."""
+
+
+UNLIMITED: Final = Unlimited()
+
+
+class Limited:
+    """``Room`` for ``limit`` bytes in each namespace."""
+
+    def __init__(self, limit: int, *, now: Callable[[], float] = time.monotonic) -> None:
+        self._limit = limit
+        self._now = now
+        self._due = 0.0
+        self._measuring = asyncio.Lock()
+        self._lock = threading.Lock()
+        self._files: dict[str, dict[str, int]] = {}
+        self._used: dict[str, int] = {}
+        self._pending: dict[str, int] = {}
+        self._meanwhile: list[tuple[str, int]] | None = None
+
+    async def ready(self, measure: Measure) -> None:
+        """Have what is stored measured, if that is due; whoever comes meanwhile waits.
+
+        Raises:
+            TransientError: the medium does not answer.
+        """
+        async with self._measuring:
+            if self._now() < self._due:
+                return
+            with self._lock:
+                self._meanwhile = list(self._pending.items())
+            try:
+                self._count(await measure())
+            finally:
+                with self._lock:
+                    self._meanwhile = None
+            self._due = self._now() + _AGAIN_SECONDS
+
+    @contextlib.contextmanager
+    def taken(self, path: str, size: int) -> Iterator[None]:
+        """Let ``size`` bytes be stored at a path in the block; if that fails, they are not.
+
+        What takes no more than what it replaces always may be, so that it can be repaired.
+
+        Raises:
+            QuotaError: the namespace would have too much.
+        """
+        with self._lock:
+            before = self._size(path)
+            self._require(path, size - before, size)
+            self._put(path, size)
+            self._pending[path] = size
+        try:
+            yield
+        except BaseException:
+            with self._lock:
+                self._put(path, before)
+            raise
+        finally:
+            with self._lock:
+                del self._pending[path]
+
+    def freed(self, *paths: str) -> None:
+        """Take note that these artifacts, or all below these directories, are gone."""
+        with self._lock:
+            for path in paths:
+                self._put(path, 0)
+
+    def _require(self, path: str, growth: int, size: int) -> None:
+        namespace = path.split("/")[1]
+        used = self._used.get(namespace, 0)
+        if growth <= 0 or used + growth <= self._limit:
+            return
+        REFUSED.labels(namespace).inc()
+        raise QuotaError(
+            f"the artifacts of namespace '{namespace}' take {_mib(used)} of {_mib(self._limit)} "
+            f"MiB, and '{path}' would have {_mib(size)}: delete sources or have them ignore more, "
+            "wait for the retention of older artifacts to end, or ask for a higher "
+            "--storage-namespace-quota",
+            reason=REASON,
+        )
+
+    def _count(self, found: Mapping[str, int]) -> None:
+        """Begin anew with what was measured, and what came or went since the measuring began."""
+        with self._lock:
+            gone = self._used.keys()
+            since, self._meanwhile = self._meanwhile or [], None
+            self._files, self._used = {}, {}
+            for path, size in (*found.items(), *since):
+                self._put(path, size)
+            for namespace in gone - self._used.keys():
+                _forget(namespace)
+
+    def _size(self, path: str) -> int:
+        owner, _, name = path.rpartition("/")
+        return self._files.get(owner, {}).get(name, 0)
+
+    def _put(self, path: str, size: int) -> None:
+        """Note the size of a file; 0 forgets a file, or everything of an owner."""
+        if self._meanwhile is not None:
+            self._meanwhile.append((path, size))
+        owner, _, name = path.rpartition("/")
+        namespace = path.split("/")[1]
+        if path in self._files:
+            change = -sum(self._files.pop(path).values())
+        else:
+            change = size - self._size(path)
+            files = self._files.setdefault(owner, {})
+            files[name] = size
+            if not size:
+                del files[name]
+            if not files:
+                del self._files[owner]
+        used = self._used.get(namespace, 0) + change
+        if used:
+            self._used[namespace] = used
+            STORED.labels(namespace).set(used)
+        elif self._used.pop(namespace, None) is not None:
+            _forget(namespace)
+
+
+REASON: Final = "StorageQuotaExceeded"
+_AGAIN_SECONDS: Final = 600.0
+
+
+def of(limit: int) -> Room:
+    """Return the room that ``--storage-namespace-quota`` leaves; 0 is no limit."""
+    return Limited(limit) if limit else UNLIMITED
+
+
+def _forget(namespace: str) -> None:
+    with contextlib.suppress(KeyError):
+        STORED.remove(namespace)
+
+
+def _mib(size: int) -> str:
+    return f"{size / (1 << 20):.1f}".removesuffix(".0")
