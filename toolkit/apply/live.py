@@ -58,7 +58,7 @@ class LiveSet:
         self._group = group
         self._on_health = on_health
         self._monotonic = monotonic
-        self._watches = Watches(self._open)
+        self._watches: Watches[Live] = Watches(self._open)
         self._drift = DriftWatch(self, on_drift, monotonic=monotonic)
         self._rules: dict[ObjectKey, tuple[Rule, ...]] = {}
         self._observed: dict[ObjectKey, dict[Identity, ObjectRef]] = {}

@@ -1,20 +1,22 @@
-"""The watches behind a ``LiveSet``: one a kind, shared by everybody who applies that kind.
+"""The watches of what is applied: one a kind, shared by everybody who applies that kind.
 
 A labelled watch sees every applied object of a kind in the cluster; a plain one sees all objects
 of a kind in one namespace, for health checks of objects that we do not apply. A watch lives as
-long as it has users. Initial lists are fetched a few at a time.
+long as it has users. Initial lists are fetched a few at a time. What is kept of each object is for
+whoever opens the watches to say.
 """
 
 import asyncio
 from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Final, Generic, TypeVar
 
 from toolkit.apply.order import GroupKind
-from toolkit.apply.projection import Live
 from toolkit.kube import errors
 from toolkit.kube.informer import Informer
 from toolkit.objects import GroupVersionKind, ObjectKey, ObjectRef
+
+T = TypeVar("T")
 
 _STARTING: Final = 4
 _START_SECONDS: Final = 10.0
@@ -35,11 +37,11 @@ class Scope:
 
 
 @dataclass(slots=True, eq=False)
-class Watch:
+class Watch(Generic[T]):
     """A running watch and who needs it."""
 
     scope: Scope
-    informer: Informer[Live]
+    informer: Informer[T]
     users: set[ObjectKey] = field(default_factory=set)
     task: asyncio.Task[None] | None = None
 
@@ -56,12 +58,12 @@ class Watch:
         return error is not None and (unserved or error.status in _REFUSALS)
 
 
-class Watches:
+class Watches(Generic[T]):
     """Starts, shares and stops watches; ``make`` opens one for a scope."""
 
-    def __init__(self, make: Callable[[Scope], Informer[Live]]) -> None:
+    def __init__(self, make: Callable[[Scope], Informer[T]]) -> None:
         self._make = make
-        self._watches: dict[tuple[GroupKind, str | None], Watch] = {}
+        self._watches: dict[tuple[GroupKind, str | None], Watch[T]] = {}
         self._slots = asyncio.Semaphore(_STARTING)
         self._group: asyncio.TaskGroup | None = None
 
@@ -89,7 +91,7 @@ class Watches:
         for scope in wanted:
             self._open(scope).users.add(user)
 
-    def find(self, ref: ObjectRef) -> Watch | None:
+    def find(self, ref: ObjectRef) -> Watch[T] | None:
         """Return the watch that shows the object; the labelled one if both exist and it does."""
         labelled = self._watches.get((ref.gvk.group_kind, None))
         plain = self._watches.get((ref.gvk.group_kind, ref.namespace))
@@ -97,11 +99,11 @@ class Watches:
             return plain
         return labelled or plain
 
-    def used_by(self, user: ObjectKey) -> Iterator[Watch]:
+    def used_by(self, user: ObjectKey) -> Iterator[Watch[T]]:
         """Yield the watches that the user asked for."""
         return (watch for watch in self._watches.values() if user in watch.users)
 
-    def _open(self, scope: Scope) -> Watch:
+    def _open(self, scope: Scope) -> Watch[T]:
         watch = self._watches.get(scope.key)
         if watch is not None and not watch.refused:
             return watch
@@ -112,7 +114,7 @@ class Watches:
         self._start(fresh)
         return fresh
 
-    def _start(self, watch: Watch) -> None:
+    def _start(self, watch: Watch[T]) -> None:
         if self._group is not None:
             watch.task = self._group.create_task(self._follow(watch.informer))
 
@@ -121,7 +123,7 @@ class Watches:
         if watch.task is not None:
             watch.task.cancel()
 
-    async def _follow(self, informer: Informer[Live]) -> None:
+    async def _follow(self, informer: Informer[T]) -> None:
         async with asyncio.TaskGroup() as group, self._slots:
             group.create_task(informer.run())
             try:
