@@ -1,0 +1,202 @@
+"""What keeps an inventory: one row per kind of applier, and what is kept of one.
+
+An applier's object holds the list of what it applied in its status. Of the rest only a little is
+kept, because there are thousands of them: a few hundred bytes and a reference per applied object.
+A new kind of applier is a new row; nothing else here knows Kustomizations.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+import msgspec
+
+from crds import KUSTOMIZATION
+from crds.kind import Kind
+from toolkit import inventory
+from toolkit.apply import health
+from toolkit.apply.health import Rule
+from toolkit.apply.options import MANAGER
+from toolkit.apply.ownership import KUSTOMIZE_GROUP
+from toolkit.errors import StalledError
+from toolkit.objects import GroupVersionKind, Json, ObjectKey, ObjectRef
+
+_MAX_MESSAGE: Final = 256
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Source:
+    """One source that an applier builds from, and where it appears in the build tree."""
+
+    kind: str
+    namespace: str
+    name: str
+    path: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Applied:
+    """What one applier says of itself; ``refs`` is its inventory.
+
+    ``remote`` tells that it applies to another cluster, ``busy`` that it is at work: what is
+    missing then may be on its way. ``problem`` is why its inventory cannot be read.
+    """
+
+    key: ObjectKey
+    uid: str
+    resource_version: str
+    created: str
+    labels: Mapping[str, str] = field(default_factory=dict)
+    sources: tuple[Source, ...] = ()
+    suspended: bool = False
+    remote: bool = False
+    busy: bool = False
+    revision: str = ""
+    attempted: str = ""
+    conditions: tuple[Json, ...] = ()
+    refs: tuple[ObjectRef, ...] = ()
+    rules: tuple[Rule, ...] = ()
+    problem: str = ""
+
+    def condition(self, type_: str) -> Json:
+        """Return the condition of that type, or an empty one."""
+        return next((row for row in self.conditions if row["type"] == type_), {})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Applier:
+    """One kind of applier: how it is read, and how what it applies is told from the rest.
+
+    ``manager`` is the field manager that applies, ``group`` the prefix of the labels that name the
+    owner of an applied object.
+    """
+
+    kind: Kind[Any]
+    manager: str
+    group: str
+    read: Callable[[bytes], Applied]
+
+    @property
+    def gvk(self) -> GroupVersionKind:
+        """Return the kind of its objects."""
+        return GroupVersionKind(*self.kind.gvk)
+
+
+class _Meta(msgspec.Struct, rename="camel"):
+    name: str = ""
+    namespace: str = ""
+    uid: str = ""
+    resource_version: str = ""
+    creation_timestamp: str = ""
+    labels: dict[str, str] = {}
+
+
+class _Reference(msgspec.Struct):
+    kind: str = ""
+    namespace: str = ""
+    name: str = ""
+    path: str = ""
+
+
+class _Spec(msgspec.Struct, rename="camel"):
+    source_ref: _Reference | None = None
+    source_refs: list[_Reference] = []
+    suspend: bool = False
+    kube_config: Json | None = None
+    health_check_exprs: list[dict[str, str]] = []
+
+
+class _Condition(msgspec.Struct, rename="camel"):
+    type: str = ""
+    status: str = ""
+    reason: str = ""
+    message: str = ""
+    last_transition_time: str = ""
+
+
+class _Inventory(msgspec.Struct):
+    entries: list[dict[str, str]] = []
+
+
+class _Status(msgspec.Struct, rename="camel"):
+    conditions: list[_Condition] = []
+    last_applied_revision: str = ""
+    last_attempted_revision: str = ""
+    inventory: _Inventory | None = None
+
+
+class _Kustomization(msgspec.Struct):
+    metadata: _Meta
+    spec: _Spec = msgspec.field(default_factory=_Spec)
+    status: _Status = msgspec.field(default_factory=_Status)
+
+
+_KUSTOMIZATION: Final = msgspec.json.Decoder(_Kustomization)
+
+
+def kustomization(raw: bytes) -> Applied:
+    """Read a Kustomization."""
+    obj = _KUSTOMIZATION.decode(raw)
+    meta, spec, status = obj.metadata, obj.spec, obj.status
+    refs, problem = _refs(status.inventory)
+    conditions = tuple(_condition(row) for row in status.conditions)
+    working = any(row["type"] == "Reconciling" and row["status"] == "True" for row in conditions)
+    return Applied(
+        key=ObjectKey(meta.namespace, meta.name),
+        uid=meta.uid,
+        resource_version=meta.resource_version,
+        created=meta.creation_timestamp,
+        labels=meta.labels,
+        sources=_sources(spec, meta.namespace),
+        suspended=spec.suspend,
+        remote=spec.kube_config is not None,
+        busy=working and not spec.suspend,
+        revision=status.last_applied_revision,
+        attempted=status.last_attempted_revision,
+        conditions=conditions,
+        refs=refs,
+        rules=_rules(spec.health_check_exprs),
+        problem=problem,
+    )
+
+
+def _refs(listed: _Inventory | None) -> tuple[tuple[ObjectRef, ...], str]:
+    try:
+        found = inventory.decode(listed.entries if listed else ())
+    except (StalledError, KeyError) as exc:
+        return (), f"status.inventory cannot be read: {exc}"
+    return tuple({ref.identity: ref for ref in found}.values()), ""
+
+
+def _rules(specs: list[dict[str, str]]) -> tuple[Rule, ...]:
+    """Compile ``spec.healthCheckExprs``; the controller refuses what does not compile."""
+    try:
+        return health.compile_rules(specs)
+    except (StalledError, KeyError):
+        return ()
+
+
+def _sources(spec: _Spec, namespace: str) -> tuple[Source, ...]:
+    several = [spec.source_ref] if spec.source_ref else []
+    return tuple(
+        Source(kind=ref.kind, namespace=ref.namespace or namespace, name=ref.name, path=ref.path)
+        for ref in [*several, *spec.source_refs]
+    )
+
+
+def _condition(row: _Condition) -> Json:
+    short = row.message if len(row.message) <= _MAX_MESSAGE else f"{row.message[:_MAX_MESSAGE]}…"
+    return {
+        "type": row.type,
+        "status": row.status,
+        "reason": row.reason,
+        "message": short,
+        "lastTransitionTime": row.last_transition_time,
+    }
+
+
+APPLIERS: Final = (
+    # Named as the Kustomization is; inventories of later rows are ``<name>:<kind>``.
+    Applier(kind=KUSTOMIZATION, manager=MANAGER, group=KUSTOMIZE_GROUP, read=kustomization),
+)
+"""Every kind that keeps an inventory."""

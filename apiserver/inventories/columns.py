@@ -1,0 +1,108 @@
+"""What ``kubectl get inventories`` shows, and what field selectors may name."""
+
+import re
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
+from typing import Final
+
+from apiserver.resource import Column
+from toolkit.objects import Json, dig
+
+
+def _ready(obj: Json) -> str:
+    status = obj["status"]
+    return f"{status['current']}/{status['observed']}"
+
+
+def _source(obj: Json) -> str:
+    source = dig(obj, "spec", "sourceRef", default={})
+    return f"{source['kind']}/{source['name']}" if source else ""
+
+
+def _revision(obj: Json) -> str:
+    return _HEX.sub(r"\1", obj["status"]["revision"])
+
+
+def _text(*path: str) -> Callable[[Json], str]:
+    return lambda obj: str(dig(obj, *path, default=""))
+
+
+def _number(*path: str) -> Callable[[Json], int]:
+    return lambda obj: int(dig(obj, *path, default=0))
+
+
+_HEX: Final = re.compile(r"\b([0-9a-f]{8})[0-9a-f]{24,}\b")
+
+FIELDS: Final[Mapping[str, Callable[[Json], str]]] = MappingProxyType(
+    {
+        name: _text(*name.split("."))
+        for name in (
+            "spec.applierRef.kind",
+            "spec.applierRef.name",
+            "spec.sourceRef.kind",
+            "spec.sourceRef.name",
+            "spec.sourceRef.namespace",
+            "spec.suspended",
+            "spec.remote",
+            "status.ready",
+            "status.revision",
+            "status.objects",
+            "status.unobserved",
+            "status.failed",
+            "status.drifted",
+            "status.missing",
+        )
+    }
+)
+"""``spec.suspended`` is ``True`` or ``False``, as ``status.ready`` is; the rest as it stands."""
+
+COLUMNS: Final = (
+    Column(
+        name="Name",
+        cell=_text("metadata", "name"),
+        format="name",
+        description="Name of the inventory, which is that of its applier.",
+    ),
+    Column(
+        name="Objects",
+        cell=_number("status", "objects"),
+        type="integer",
+        description="How many objects are listed.",
+    ),
+    Column(
+        name="Ready",
+        cell=_ready,
+        description="How many of the observed objects are as their specs ask.",
+    ),
+    Column(
+        name="Drifted",
+        cell=_number("status", "drifted"),
+        type="integer",
+        description="How many were changed or deleted since the last apply.",
+    ),
+    Column(name="Revision", cell=_revision, description="Revision that was applied last."),
+    Column(
+        name="Age",
+        cell=_text("metadata", "creationTimestamp"),
+        type="date",
+        description="How long there has been the applier.",
+    ),
+    Column(
+        name="Suspended",
+        cell=_text("spec", "suspended"),
+        priority=1,
+        description="Whether the applier is suspended.",
+    ),
+    Column(
+        name="Source",
+        cell=_source,
+        priority=1,
+        description="The source at the root of the build.",
+    ),
+    Column(
+        name="Message",
+        cell=_text("status", "message"),
+        priority=1,
+        description="The first thing that keeps it from being ready.",
+    ),
+)

@@ -1,0 +1,52 @@
+"""Which inventory a request for a subresource is about, and what its answer begins with."""
+
+from collections.abc import Mapping
+from typing import Protocol
+
+from apiserver import status
+from apiserver.call import Call
+from apiserver.inventories.inventory import API_VERSION, Inventory
+from toolkit.objects import Json, ObjectKey
+
+RESOURCE = "inventories"
+
+
+class Known(Protocol):
+    """Where inventories are known (``projection.Inventories``)."""
+
+    def get(self, key: ObjectKey) -> Inventory | None:
+        """Return the inventory of an applier."""
+
+
+class Ready(Protocol):
+    """Tells whether everything was read once (``apiserver.view.View``)."""
+
+    @property
+    def ready(self) -> bool:
+        """Tell whether readers may be answered."""
+
+    @property
+    def missing(self) -> list[str]:
+        """Return the kinds whose caches are not complete."""
+
+
+def find(call: Call, known: Known, view: Ready) -> Inventory:
+    """Return the inventory that a call names.
+
+    Raises:
+        StatusError: 404, there is none; 503, that is not known yet.
+    """
+    inventory = known.get(ObjectKey(call.namespace, call.name))
+    if inventory is not None:
+        return inventory
+    if not view.ready:
+        kinds = ", ".join(view.missing) or "applied objects"
+        raise status.unavailable(f"the cache of inventories is not complete yet: {kinds}")
+    raise status.not_found(RESOURCE, call.name)
+
+
+def answer(kind: str, inventory: Inventory, parts: Mapping[str, object]) -> Json:
+    """Return a document about an inventory."""
+    key = inventory.applied.key
+    metadata = {"name": key.name, "namespace": key.namespace}
+    return {"apiVersion": API_VERSION, "kind": kind, "metadata": metadata, **parts}

@@ -1,0 +1,168 @@
+"""One inventory: its totals, kept up to date row by row, and the object that is served.
+
+The object stays small, however many objects the inventory lists: counts, and the first rows that
+somebody should look at. The subresource ``objects`` has them all.
+"""
+
+import uuid
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from heapq import nsmallest
+from typing import Final
+
+from apiserver.inventories import rows
+from apiserver.inventories.appliers import Applied, Applier, Source
+from apiserver.inventories.rows import Flag, Row, Tracked
+from toolkit.apply.order import Identity
+from toolkit.objects import Json, ObjectRef
+
+API_VERSION: Final = "gitops.penstock.dev/v1alpha1"
+KIND: Final = "Inventory"
+SOURCE_KIND: Final = "gitops.penstock.dev/source-kind"
+SOURCE_NAME: Final = "gitops.penstock.dev/source-name"
+APPLIER_KIND: Final = "gitops.penstock.dev/applier-kind"
+READY: Final = "gitops.penstock.dev/ready"
+
+_PROBLEMS: Final = 10
+_LONGEST_LABEL: Final = 63
+_MAX_MESSAGE: Final = 256
+
+
+@dataclass(slots=True, kw_only=True)
+class Inventory:
+    """An applier, and what is known of everything that it lists."""
+
+    applier: Applier
+    applied: Applied
+    watched: tuple[ObjectRef, ...] = ()
+    flags: dict[Identity, Flag] = field(default_factory=dict)
+    totals: Counter[Flag] = field(default_factory=Counter)
+    problems: set[Identity] = field(default_factory=set)
+    revision: int = 0
+
+    def put(self, identity: Identity, row: Row) -> bool:
+        """Count a row anew; tell whether it may be shown in the object."""
+        before = self.flags.get(identity)
+        if before is not None:
+            self.totals[before] -= 1
+        self.flags[identity] = row.flags
+        self.totals[row.flags] += 1
+        shown = not row.fine or identity in self.problems
+        (self.problems.discard if row.fine else self.problems.add)(identity)
+        return shown or before != row.flags
+
+    def drop(self, identity: Identity) -> None:
+        """Count an object no more that has left the inventory."""
+        before = self.flags.pop(identity, None)
+        if before is not None:
+            self.totals[before] -= 1
+        self.problems.discard(identity)
+
+    def count(self, flag: Flag) -> int:
+        """Return how many objects have a flag."""
+        return sum(number for flags, number in self.totals.items() if flags & flag)
+
+    @property
+    def ready(self) -> bool:
+        """Tell whether the applier is done and well, and so is every object that can be seen."""
+        observed = self.count(Flag.OBSERVED)
+        well = self.applied.condition("Ready").get("status") == "True"
+        intact = not (self.count(Flag.DRIFTED) or self.applied.problem)
+        return well and intact and self.count(Flag.READY) == observed
+
+    def document(self, shown: Callable[[Identity], tuple[Tracked, Row]]) -> Json:
+        """Return the object as it is served; ``shown`` gives the row of an object."""
+        applied = self.applied
+        return {
+            "apiVersion": API_VERSION,
+            "kind": KIND,
+            "metadata": self._metadata(),
+            "spec": self._spec(),
+            "status": {
+                "ready": str(self.ready),
+                "message": self._message(),
+                "revision": applied.revision,
+                "attemptedRevision": applied.attempted,
+                **self._counts(),
+                "conditions": list(applied.conditions),
+                "problems": [
+                    rows.document(applied, *shown(identity))
+                    for identity in nsmallest(_PROBLEMS, self.problems)
+                ],
+            },
+        }
+
+    def _counts(self) -> Json:
+        listed, observed = len(self.flags), self.count(Flag.OBSERVED)
+        return {
+            "objects": listed,
+            "observed": observed,
+            "unobserved": listed - observed,
+            "current": self.count(Flag.READY),
+            "failed": self.count(Flag.FAILED),
+            "drifted": self.count(Flag.DRIFTED),
+            "missing": self.count(Flag.MISSING),
+            "foreign": self.count(Flag.FOREIGN),
+        }
+
+    def _metadata(self) -> Json:
+        applied = self.applied
+        ours = {APPLIER_KIND: self.applier.kind.kind, READY: str(self.ready)}
+        for source in applied.sources[:1]:
+            ours |= {SOURCE_KIND: source.kind, SOURCE_NAME: source.name}
+        short = {name: text for name, text in ours.items() if len(text) <= _LONGEST_LABEL}
+        return {
+            "name": applied.key.name,
+            "namespace": applied.key.namespace,
+            "uid": str(uuid.uuid5(_UIDS, applied.uid)),
+            "creationTimestamp": applied.created,
+            "labels": {**applied.labels, **short},
+        }
+
+    def _spec(self) -> Json:
+        applied, first = self.applied, next(iter(self.applied.sources), None)
+        spec: Json = {
+            "applierRef": {
+                "apiVersion": self.applier.gvk.api_version,
+                "kind": self.applier.kind.kind,
+                "name": applied.key.name,
+            },
+            "suspended": applied.suspended,
+            "remote": applied.remote,
+        }
+        if first is not None:
+            spec["sourceRef"] = _source(first)
+        if len(applied.sources) > 1:
+            spec["sourceRefs"] = [_source(source) for source in applied.sources[1:]]
+        return spec
+
+    def _message(self) -> str:
+        """Return the first thing that keeps it from being ready, in a line."""
+        applied = self.applied
+        ready = applied.condition("Ready")
+        if applied.problem or ready.get("status") != "True":
+            text = applied.problem or str(ready.get("message") or "not reconciled yet")
+            return text.partition("\n")[0][:_MAX_MESSAGE]
+        counted = (
+            (self.count(Flag.MISSING), "missing"),
+            (self.count(Flag.DRIFTED) - self.count(Flag.MISSING), "changed"),
+            (self.count(Flag.FAILED), "failed"),
+            (self.count(Flag.FOREIGN), "of another owner"),
+        )
+        told = [f"{number} {words}" for number, words in counted if number]
+        waiting = self.count(Flag.OBSERVED) - self.count(Flag.READY)
+        return ", ".join(told) or (f"{waiting} not current yet" if waiting else "")
+
+
+_UIDS: Final = uuid.UUID("6f0bd0c1-1a57-4c5c-9a41-3f7c0f0f6d1e")
+
+
+def _source(source: Source) -> Json:
+    found = {
+        "kind": source.kind,
+        "namespace": source.namespace,
+        "name": source.name,
+        "path": source.path,
+    }
+    return {name: value for name, value in found.items() if value}

@@ -1,0 +1,35 @@
+"""``inventories/objects``: every row of an inventory, from memory."""
+
+import asyncio
+from typing import Final
+
+from aiohttp import web
+
+from apiserver import encoding
+from apiserver.call import Call
+from apiserver.inventories import rows
+from apiserver.inventories.finding import Ready, answer, find
+from apiserver.inventories.projection import Inventories
+
+_BATCH: Final = 500
+
+
+class Listing:
+    """Answers from what the watches have shown."""
+
+    def __init__(self, inventories: Inventories, view: Ready) -> None:
+        self._inventories = inventories
+        self._view = view
+
+    async def handle(self, call: Call) -> web.StreamResponse:
+        """Answer with all objects of the inventory that the call names."""
+        inventory = find(call, self._inventories, self._view)
+        found = []
+        applied = inventory.applied
+        for tracked, row in tuple(self._inventories.rows(inventory)):
+            found.append(rows.document(applied, tracked, row))
+            if len(found) % _BATCH == 0:
+                await asyncio.sleep(0)
+        return await encoding.respond(
+            call, answer("InventoryObjects", inventory, {"objects": found})
+        )

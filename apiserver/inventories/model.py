@@ -1,0 +1,243 @@
+"""``inventories`` as clients see them: the schema, and what ``kubectl explain`` says.
+
+Text below a field is its description. Nothing here computes anything.
+"""
+
+from typing import Annotated, Literal
+
+from msgspec import Meta, field
+
+from crds import meta
+
+Number = Annotated[int, Meta(ge=0)]
+
+
+class ApplierReference(meta.ApiStruct, frozen=True, kw_only=True):
+    """Names the object that applies; it is in the same namespace."""
+
+    api_version: str
+    """API version of the applier."""
+    kind: str
+    """Kind of the applier, e.g. Kustomization."""
+    name: str
+    """Name of the applier."""
+
+
+class SourceReference(meta.ApiStruct, frozen=True, kw_only=True):
+    """Names a source that the applier builds from."""
+
+    kind: str
+    """Kind of the source."""
+    namespace: str
+    """Namespace of the source."""
+    name: str
+    """Name of the source."""
+    path: str = ""
+    """Directory of the build tree that it appears under; empty for the root."""
+
+
+class InventoryObject(meta.ApiStruct, frozen=True, kw_only=True):
+    """One object of an inventory."""
+
+    api_version: str
+    """API version that it was applied with."""
+    kind: str
+    """Kind of the object."""
+    namespace: str = ""
+    """Namespace of the object; empty for a cluster-scoped one."""
+    name: str
+    """Name of the object."""
+    revision: str = ""
+    """Revision that was applied last, to this and all other objects of the inventory."""
+    applied_at: meta.Timestamp = ""
+    """When the applier last changed a field of the object. An apply that changes nothing leaves it
+    as it is."""
+    created_at: meta.Timestamp = ""
+    """When the object was created."""
+    observed: bool
+    """Whether anything is known of the object. Where it is not, message says why."""
+    ready: bool
+    """Whether the object is as its spec asks (kstatus: Current)."""
+    health: Literal["Current", "InProgress", "Failed", "Terminating", "NotFound", "Unknown"]
+    """Health in the words of kstatus, or of the applier's health expressions."""
+    message: str = ""
+    """Why it fares as it does, or why it is not observed."""
+    drift: Literal["", "Changed", "Missing", "Possible"] = ""
+    """Changed: somebody took or removed a field that the applier had set. Missing: the object was
+    deleted, or lost the labels of its owner. Possible: somebody wrote to it after the last apply,
+    before this server looked; the subresource diff tells whether anything applied was changed."""
+    changed_by: list[str] = field(default_factory=list)
+    """Field managers who did so, as far as the object tells."""
+    reconcile_disabled: bool = False
+    """Whether the object is marked to be left alone; changes to it are then no drift."""
+    owner: str = ""
+    """Namespace and name of the applier that the object's labels name, where that is another."""
+
+
+class InventorySpec(meta.ApiStruct, frozen=True, kw_only=True):
+    """Whose inventory it is, and what that is made from."""
+
+    applier_ref: ApplierReference
+    """The object that applies."""
+    source_ref: SourceReference | None = None
+    """Source at the root of the build, or the first one where none is."""
+    source_refs: list[SourceReference] = field(default_factory=list)
+    """Further sources, each mounted at its path."""
+    suspended: bool
+    """Whether the applier is suspended: drift is then not corrected."""
+    remote: bool
+    """Whether it applies to another cluster, whose objects are not observed here."""
+
+
+class InventoryStatus(meta.ApiStruct, frozen=True, kw_only=True):
+    """How what was applied fares."""
+
+    ready: Literal["True", "False"]
+    """True while the applier's Ready condition is True, all observed objects are current, and none
+    has drifted."""
+    message: str = ""
+    """The first thing that keeps it from being ready."""
+    revision: str = ""
+    """Revision that was applied last."""
+    attempted_revision: str = ""
+    """Revision that the last attempt worked on."""
+    objects: Number
+    """How many objects are listed."""
+    observed: Number
+    """How many of them are observed."""
+    unobserved: Number
+    """How many are not: their kinds may not be watched, or they are on another cluster."""
+    current: Number
+    """How many observed objects are as their specs ask."""
+    failed: Number
+    """How many have failed."""
+    drifted: Number
+    """How many were changed or deleted since the last apply."""
+    missing: Number
+    """How many of these are gone."""
+    foreign: Number
+    """How many carry the labels of another applier."""
+    conditions: meta.Conditions = field(default_factory=list)
+    """The applier's conditions, with shortened messages."""
+    problems: list[InventoryObject] = field(default_factory=list)
+    """The first ten objects that are not observed, not current, or have drifted. The subresource
+    objects lists all."""
+
+
+class Inventory(meta.ApiStruct, frozen=True, kw_only=True):
+    """What one applier has applied, how it fares now, and what has been done to it since.
+
+    Inventories are views: they cannot be written, and losing them loses nothing.
+    """
+
+    api_version: str = "gitops.penstock.dev/v1alpha1"
+    kind: str = "Inventory"
+    metadata: meta.ObjectMeta = meta.ObjectMeta()
+    spec: InventorySpec
+    """Whose inventory it is, and what that is made from."""
+    status: InventoryStatus
+    """How what was applied fares."""
+
+
+class InventoryObjects(meta.ApiStruct, frozen=True, kw_only=True):
+    """All objects of an inventory, in the order in which the applier lists them."""
+
+    api_version: str = "gitops.penstock.dev/v1alpha1"
+    kind: str = "InventoryObjects"
+    metadata: meta.ObjectMeta = meta.ObjectMeta()
+    objects: list[InventoryObject] = field(default_factory=list)
+    """The objects."""
+
+
+class TreeNode(meta.ApiStruct, frozen=True, kw_only=True):
+    """One object and what it owns."""
+
+    api_version: str
+    """API version of the object."""
+    kind: str
+    """Kind of the object."""
+    namespace: str = ""
+    """Namespace of the object."""
+    name: str
+    """Name of the object."""
+    health: str = ""
+    """Health in the words of kstatus."""
+    message: str = ""
+    """Why it fares as it does."""
+    unread: str = ""
+    """Why what it owns could not be read, or not all of it."""
+    children: list["TreeNode"] = field(default_factory=list)
+    """Objects that name this one as their owner."""
+
+
+class InventoryTree(meta.ApiStruct, frozen=True, kw_only=True):
+    """The applied objects and what belongs to them: ReplicaSets, Pods, EndpointSlices and Jobs."""
+
+    api_version: str = "gitops.penstock.dev/v1alpha1"
+    kind: str = "InventoryTree"
+    metadata: meta.ObjectMeta = meta.ObjectMeta()
+    objects: list[TreeNode] = field(default_factory=list)
+    """The applied objects."""
+
+
+class Difference(meta.ApiStruct, frozen=True, kw_only=True):
+    """One field that would change."""
+
+    action: Literal["added", "changed", "removed"]
+    """What would become of the field."""
+    path: str
+    """Path of the field, e.g. spec.template.spec.containers[name=web].image."""
+    before: str = ""
+    """The value now, as JSON; long ones are cut, and those of Secrets masked."""
+    after: str = ""
+    """The value then, likewise."""
+
+
+class PlannedChange(meta.ApiStruct, frozen=True, kw_only=True):
+    """What a reconcile would do to one object."""
+
+    api_version: str
+    """API version of the object."""
+    kind: str
+    """Kind of the object."""
+    namespace: str = ""
+    """Namespace of the object."""
+    name: str
+    """Name of the object."""
+    action: Literal["created", "configured", "recreated", "deleted", "refused"]
+    """What would happen to it; refused is what the API server would not take."""
+    message: str = ""
+    """Why it would be refused."""
+    differences: list[Difference] = field(default_factory=list)
+    """The fields that would change; empty for objects that come or go as a whole."""
+
+
+class InventoryPlan(meta.ApiStruct, frozen=True, kw_only=True):
+    """What a reconcile of one revision would change now, found out by a dry-run."""
+
+    api_version: str = "gitops.penstock.dev/v1alpha1"
+    kind: str = "InventoryPlan"
+    metadata: meta.ObjectMeta = meta.ObjectMeta()
+    revision: str
+    """Revision that was built."""
+    unchanged: Number
+    """How many objects would stay as they are."""
+    changes: list[PlannedChange] = field(default_factory=list)
+    """What would change, in the order of the build, deletions last."""
+
+
+class InventoryReconcile(meta.ApiStruct, frozen=True, kw_only=True):
+    """Asks for a reconcile now, and answers what was asked for."""
+
+    api_version: str = "gitops.penstock.dev/v1alpha1"
+    kind: str = "InventoryReconcile"
+    with_source: bool = False
+    """Reconcile the sources as well, first of all."""
+    force: bool = False
+    """Reconcile even what failed for good (reconcile.fluxcd.io/forceAt)."""
+    reset: bool = False
+    """Forget earlier failures (reconcile.fluxcd.io/resetAt)."""
+    requested_at: str = ""
+    """Stamp of the request: done once the applier's status.lastHandledReconcileAt equals it."""
+    applier_ref: ApplierReference | None = None
+    """The object that was asked."""

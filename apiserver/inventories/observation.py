@@ -1,0 +1,277 @@
+"""Seeing what is applied: one watch per kind, for as long as some inventory lists the kind.
+
+The watches are the ones that the controllers use (``toolkit.apply.watches``): by the owner label,
+so that what nobody applied never comes here, and projected on arrival, so that no object stays.
+A kind that may not be watched, or is not served, is no failure: its objects are unobserved, and
+``reason`` says why. The server is asked again now and then, because rights and kinds change.
+
+Health expressions are tenants' text. They share a budget of processor time; what exceeds it is
+judged later, one object at a time.
+"""
+
+import asyncio
+import logging
+import time
+from collections import Counter
+from collections.abc import Callable, Iterable
+from typing import Final, Protocol
+
+import msgspec
+
+from apiserver.inventories.appliers import Applier
+from apiserver.inventories.drift import Observed
+from toolkit.apply import fields, health, ownership
+from toolkit.apply.health import Rule
+from toolkit.apply.order import GroupKind, Identity
+from toolkit.apply.ownership import Owner
+from toolkit.apply.projection import Projector, rule_key
+from toolkit.apply.watches import Scope, Watch, Watches
+from toolkit.errors import PenstockError
+from toolkit.kube import errors
+from toolkit.kube.client import Client
+from toolkit.kube.informer import Change, Informer
+from toolkit.objects import GroupVersionKind, Json, ObjectKey, ObjectRef, dig
+
+logger = logging.getLogger(__name__)
+
+RulesOf = Callable[[ObjectKey | None], tuple[Rule, ...]]
+
+_EVERYBODY: Final = ObjectKey("", "inventories")
+UNREAD: Final = "not read yet"
+_LOOK_SECONDS: Final = 1.0
+_READ_SECONDS: Final = 10.0
+_JUDGED_SECONDS: Final = 0.2
+"""How long judging by expressions may take in each second of the process."""
+_decode: Final = msgspec.json.Decoder()
+
+
+class Told(Protocol):
+    """Told what the watches show. Must not block."""
+
+    def seen(self, ref: ObjectRef, new: Observed | None) -> None:
+        """Take in the next state of an object; None if it is gone, or has lost its labels."""
+
+    def looked(self, ref: ObjectRef, *, exists: bool) -> None:
+        """Learn whether an object that no watch shows is there at all."""
+
+    def kind_changed(self, kind: GroupKind) -> None:
+        """Look at all objects of a kind again: its watch works now, or no longer does."""
+
+
+class Budget:
+    """Processor time for tenants' expressions, so much for each second."""
+
+    def __init__(self, seconds: float = _JUDGED_SECONDS) -> None:
+        self._seconds = seconds
+        self._second = 0
+        self._spent = 0.0
+
+    def left(self, now: float) -> bool:
+        """Tell whether this second has some left."""
+        if int(now) != self._second:
+            self._second, self._spent = int(now), 0.0
+        return self._spent < self._seconds
+
+    def spend(self, seconds: float) -> None:
+        """Count what was used."""
+        self._spent += seconds
+
+
+class Observation:
+    """The watches of one kind of applier, on the cluster that we run on."""
+
+    def __init__(
+        self,
+        api: Client,
+        applier: Applier,
+        told: Told,
+        *,
+        rules_of: RulesOf,
+        monotonic: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._api = api
+        self._applier = applier
+        self._told = told
+        self._rules_of = rules_of
+        self._monotonic = monotonic
+        self._watches: Watches[Observed] = Watches(self._open)
+        self._listed: Counter[GroupVersionKind] = Counter()
+        self._stale = False
+        self._reasons: dict[GroupKind, str] = {}
+        self._budget = Budget()
+        self._later: dict[Identity, ObjectRef] = {}
+        self._wake = asyncio.Event()
+
+    async def run(self) -> None:
+        """Watch until cancelled."""
+        async with asyncio.TaskGroup() as group:
+            group.create_task(self._watches.run())
+            group.create_task(self._look())
+            group.create_task(self._read())
+
+    def list(self, refs: Iterable[ObjectRef]) -> None:
+        """Count the objects that an inventory lists from now on."""
+        for ref in refs:
+            self._listed[ref.gvk] += 1
+            self._stale = self._stale or self._listed[ref.gvk] == 1
+
+    def unlist(self, refs: Iterable[ObjectRef]) -> None:
+        """Count them no more."""
+        for ref in refs:
+            self._listed[ref.gvk] -= 1
+            if not self._listed[ref.gvk]:
+                del self._listed[ref.gvk]
+                self._stale = True
+
+    def settle(self) -> None:
+        """Start and end watches, so that exactly the kinds that are listed are watched."""
+        if self._stale:
+            self._stale = False
+            chosen: dict[GroupKind, GroupVersionKind] = {}
+            for gvk, _ in reversed(self._listed.most_common()):
+                chosen[gvk.group_kind] = gvk  # of several versions, the one most often listed
+            self._watches.use(_EVERYBODY, [Scope(g) for g in chosen.values()], labelled=True)
+
+    def find(self, ref: ObjectRef) -> Observed | None:
+        """Return the object as it was last seen."""
+        watch = self._watches.find(ref)
+        return watch.informer.get(ref.key) if watch else None
+
+    def reason(self, ref: ObjectRef) -> str:
+        """Return why objects of this kind are not observed; empty when they are."""
+        watch = self._watches.find(ref)
+        return self._reason(watch) if watch else UNREAD
+
+    def read_later(self, ref: ObjectRef) -> None:
+        """Read an object by itself.
+
+        For one that was not judged by its owner's expressions, and for one that no watch shows.
+        """
+        self._later[ref.identity] = ref
+        self._wake.set()
+
+    @property
+    def settled(self) -> bool:
+        """Tell whether every watch has shown what there is, or why it cannot."""
+        return not self._stale and all(
+            watch.informer.synced or watch.informer.last_error is not None
+            for watch in self._watches.used_by(_EVERYBODY)
+        )
+
+    def look(self) -> None:
+        """Find out which kinds are observed; ``run`` does so every second."""
+        reasons = {
+            watch.scope.gvk.group_kind: self._reason(watch)
+            for watch in self._watches.used_by(_EVERYBODY)
+        }
+        before, self._reasons = self._reasons, reasons
+        for kind in before.keys() | reasons.keys():
+            if before.get(kind, UNREAD) != reasons.get(kind, UNREAD):
+                self._told.kind_changed(kind)
+
+    async def _look(self) -> None:
+        while True:
+            self.look()
+            await asyncio.sleep(_LOOK_SECONDS)
+
+    def _reason(self, watch: Watch[Observed]) -> str:
+        error, gvk = watch.informer.last_error, watch.scope.gvk
+        if isinstance(error, errors.NoMatchError):
+            return f"{gvk.api_version} {gvk.kind} is not served"
+        if isinstance(error, errors.ForbiddenError | errors.UnauthorizedError):
+            return f"{gvk.kind} may not be watched by penstock-apiserver"
+        if watch.refused:
+            return f"{gvk.kind} cannot be watched"
+        return "" if watch.informer.synced else UNREAD
+
+    def _open(self, scope: Scope) -> Informer[Observed]:
+        informer = Informer(
+            self._api,
+            scope.gvk,
+            decode=lambda raw: self._project(scope.gvk, _decode.decode(raw)),
+            label_selector=ownership.selector(self._applier.group),
+        )
+
+        def handle(change: Change[Observed]) -> None:
+            ref = ObjectRef(scope.gvk, change.key.namespace, change.key.name)
+            self._told.seen(ref, change.new)
+
+        informer.subscribe(handle)
+        return informer
+
+    def _project(self, gvk: GroupVersionKind, obj: Json) -> Observed:
+        """Keep of an object what matters; expressions count against the budget."""
+        started = self._monotonic()
+        found = project(gvk, obj, self._applier, self._affordable)
+        if found.live.rule:
+            self._budget.spend(self._monotonic() - started)
+        return found
+
+    def _affordable(self, owner: ObjectKey | None) -> tuple[Rule, ...]:
+        return self._rules_of(owner) if self._budget.left(self._monotonic()) else ()
+
+    async def _read(self) -> None:
+        """Read what the watches do not tell, one object after the other."""
+        while True:
+            await self._wake.wait()
+            self._wake.clear()
+            while self._later:
+                if not self._budget.left(self._monotonic()):
+                    await asyncio.sleep(_LOOK_SECONDS)
+                _, ref = self._later.popitem()
+                await self._read_one(ref)
+
+    async def _read_one(self, ref: ObjectRef) -> None:
+        old = self.find(ref)
+        try:
+            async with asyncio.timeout(_READ_SECONDS):
+                obj = await self._api.get(ref.gvk, ref.name, ref.namespace)
+        except errors.NotFoundError:
+            if old is None and self.find(ref) is None:
+                self._told.looked(ref, exists=False)
+        except (PenstockError, TimeoutError) as exc:
+            logger.info("cannot read object", extra={"object": str(ref), "error": str(exc)})
+        else:
+            if self.find(ref) is not old:
+                return  # the watch was faster
+            if old is None:
+                self._told.looked(ref, exists=True)
+            else:
+                self._told.seen(ref, self._project(ref.gvk, obj))
+
+
+def project(gvk: GroupVersionKind, obj: Json, applier: Applier, rules_of: RulesOf) -> Observed:
+    """Return what is kept of an object of this kind; items of lists lack theirs."""
+    projector = Projector(gvk=gvk, manager=applier.manager, group=applier.group, rules_of=rules_of)
+    named = {**obj, "apiVersion": gvk.api_version, "kind": gvk.kind}
+    live = projector.project(obj)
+    entry = fields.applied_entry(obj, applier.manager) or {}
+    applied = str(entry.get("time") or "")
+    owner = live.owner or ObjectKey("", "")
+    whose = Owner(namespace=owner.namespace, name=owner.name, group=applier.group)
+    return Observed(
+        live=live,
+        created=str(dig(obj, "metadata", "creationTimestamp", default="")),
+        applied=applied,
+        later=_later(obj, applier.manager, applied),
+        vanishing=health.vanishes(named),
+        disabled=ownership.hands_off(named, whose),
+    )
+
+
+def judged(ref: ObjectRef, seen: Observed, rules: tuple[Rule, ...]) -> bool:
+    """Tell whether an object was judged by these rules."""
+    return seen.live.rule == rule_key(rules, ref.gvk)
+
+
+def _later(obj: Json, manager: str, applied: str) -> tuple[str, ...]:
+    """Return who has written other than status after the applier; stamps compare as text."""
+    found = {
+        str(entry.get("manager") or "unknown")
+        for entry in fields.entries(obj)
+        if entry.get("subresource") != "status"
+        and (entry.get("manager"), entry.get("operation")) != (manager, fields.APPLY)
+        and applied
+        and str(entry.get("time") or "") > applied
+    }
+    return tuple(sorted(found))

@@ -1,0 +1,156 @@
+"""``inventories/diff`` and ``inventories/plan``: asked of the kustomize-controller.
+
+Only that has the artifacts, the keys, and the identities to dry-run with (ADR 0017). It is reached
+at one address, given by a flag, with a token of our own account that is good for nothing else. The
+caller's name does not get there: whether they may ask has been decided here, by RBAC.
+
+What comes back is read into our own schema, within bounds, before any of it is passed on.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import Final
+from urllib.parse import quote
+
+import aiohttp
+import msgspec
+from aiohttp import web
+
+from apiserver import encoding, status
+from apiserver.call import Call
+from apiserver.inventories.finding import RESOURCE, Known, Ready, answer, find
+from apiserver.inventories.inventory import Inventory
+from apiserver.inventories.model import InventoryPlan
+from toolkit.errors import PenstockError
+
+AUDIENCE: Final = "penstock-plan"
+"""What the token is for; the controller takes no other."""
+
+_SECONDS: Final = 55.0
+"""Less than kube-apiserver waits for us."""
+_MAX_ANSWER: Final = 32 << 20
+_AT_ONCE: Final = 8
+_MAX_REVISION: Final = 2048
+
+Token = Callable[[], Awaitable[str]]
+
+
+class _Problem(msgspec.Struct):
+    reason: str = ""
+    message: str = ""
+
+
+class Plans:
+    """Forwards questions, some at a time."""
+
+    def __init__(self, inventories: Known, view: Ready, *, address: str, token: Token) -> None:
+        self._inventories = inventories
+        self._view = view
+        self._address = address
+        self._token = token
+        self._turns = asyncio.Semaphore(_AT_ONCE)
+        self._session: aiohttp.ClientSession | None = None
+
+    async def run(self) -> None:
+        """Keep connections until cancelled."""
+        connector = aiohttp.TCPConnector(limit=_AT_ONCE, keepalive_timeout=30)
+        async with aiohttp.ClientSession(connector=connector, trust_env=False) as session:
+            self._session = session
+            try:
+                await asyncio.Event().wait()
+            finally:
+                self._session = None
+
+    async def diff(self, call: Call) -> web.StreamResponse:
+        """Answer with what a reconcile would change now."""
+        return await self._answer(call, "")
+
+    async def plan(self, call: Call) -> web.StreamResponse:
+        """Answer with what a reconcile of ``?revision=`` would change now."""
+        revision = call.query.get("revision", "")
+        if not revision:
+            raise status.bad_request(
+                "say which revision: ?revision=<revision or digest>; the current one is what diff"
+                " is about"
+            )
+        if len(revision) > _MAX_REVISION or not revision.isprintable():
+            raise status.bad_request("revision: this is none")
+        return await self._answer(call, revision)
+
+    async def _answer(self, call: Call, revision: str) -> web.StreamResponse:
+        inventory = find(call, self._inventories, self._view)
+        left = call.deadline - asyncio.get_running_loop().time()
+        try:
+            async with asyncio.timeout(min(left, _SECONDS)), self._turns:
+                found = await self._ask(inventory, revision)
+        except TimeoutError as exc:
+            raise status.unavailable("the plan took too long: retry", retry_after=5) from exc
+        parts = {
+            "revision": found.revision,
+            "unchanged": found.unchanged,
+            "changes": msgspec.to_builtins(found.changes),
+        }
+        return await encoding.respond(call, answer("InventoryPlan", inventory, parts))
+
+    async def _ask(self, inventory: Inventory, revision: str) -> InventoryPlan:
+        if not self._address or self._session is None:
+            raise status.unavailable("plans are not made here: start with --plan-address")
+        key = inventory.applied.key
+        path = f"/plan/{quote(key.namespace, safe='')}/{quote(key.name, safe='')}"
+        query = {"revision": revision} if revision else {}
+        try:
+            headers = {"Authorization": f"Bearer {await self._token()}"}
+            async with self._session.get(
+                f"http://{self._address}{path}",
+                params=query,
+                headers=headers,
+                allow_redirects=False,
+            ) as response:
+                body = await _bounded(response)
+        except PenstockError as exc:
+            raise status.unavailable(f"no token to ask for a plan with: {exc}") from exc
+        except aiohttp.ClientError as exc:
+            # the client's text names addresses and nothing that helps
+            raise status.unavailable(
+                "kustomize-controller, which makes the plans, cannot be reached", retry_after=5
+            ) from exc
+        if response.status != 200:
+            raise _refusal(inventory, response.status, body)
+        try:
+            return msgspec.json.decode(body, type=InventoryPlan)
+        except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as exc:
+            raise status.unavailable("kustomize-controller sent what is no plan") from exc
+
+
+async def _bounded(response: aiohttp.ClientResponse) -> bytes:
+    parts, size = [], 0
+    async for chunk in response.content.iter_any():
+        size += len(chunk)
+        if size > _MAX_ANSWER:
+            raise status.StatusError(
+                413,
+                "RequestEntityTooLarge",
+                f"the plan is longer than {_MAX_ANSWER >> 20} MiB; use `penstock diff ks`",
+            )
+        parts.append(chunk)
+    return b"".join(parts)
+
+
+def _refusal(inventory: Inventory, code: int, body: bytes) -> status.StatusError:
+    """Pass on why there is no plan, where that concerns the caller."""
+    try:
+        told = msgspec.json.decode(body, type=_Problem)
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+        told = _Problem()
+    if code in _PASSED:
+        details = status.Details(name=inventory.applied.key.name, group=status.GROUP, kind=RESOURCE)
+        return status.StatusError(code, _PASSED[code], told.message, details)
+    if code == 429:
+        return status.StatusError(
+            429, "TooManyRequests", told.message, status.Details(retry_after=5)
+        )
+    said = f": {told.message}" if told.message else ""
+    return status.unavailable(f"kustomize-controller made no plan (HTTP status {code}){said}")
+
+
+_PASSED: Final = {404: "NotFound", 409: "Conflict", 422: "Invalid"}

@@ -1,0 +1,221 @@
+"""From what informers and watches show to what is served, at a cost that grows with the change.
+
+An event of one object concerns the rows of that object, in the inventories that list it; an event
+of an applier concerns its own rows. An inventory with changed rows is served anew a few times a
+second at most, however fast its objects change.
+"""
+
+import asyncio
+import time
+from collections.abc import Callable, Iterable
+from typing import Final, Protocol
+
+from apiserver.inventories import rows
+from apiserver.inventories.appliers import Applied, Applier
+from apiserver.inventories.drift import Observed
+from apiserver.inventories.inventory import Inventory
+from apiserver.inventories.observation import UNREAD, Observation, judged
+from apiserver.inventories.rows import Row, Tracked
+from toolkit.apply.health import Rule
+from toolkit.apply.order import GroupKind, Identity
+from toolkit.kube.client import Client
+from toolkit.kube.informer import Change
+from toolkit.objects import Json, ObjectKey, ObjectRef
+
+PAUSE: Final = 0.2
+_BATCH: Final = 50
+
+
+class View(Protocol):
+    """Where inventories are served from (``apiserver.view``)."""
+
+    def put(self, obj: Json, *, revision: int) -> None:
+        """Serve an object from now on."""
+
+    def remove(self, key: ObjectKey, *, revision: int) -> None:
+        """Serve it no more."""
+
+    def advance(self, revision: int) -> None:
+        """Note how new what is served is."""
+
+
+class Inventories:
+    """All inventories of one kind of applier."""
+
+    def __init__(
+        self,
+        api: Client,
+        applier: Applier,
+        view: View,
+        *,
+        monotonic: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._applier = applier
+        self._view = view
+        self._monotonic = monotonic
+        self.observation = Observation(
+            api, applier, self, rules_of=self._rules, monotonic=monotonic
+        )
+        self._inventories: dict[ObjectKey, Inventory] = {}
+        self._tracked: dict[Identity, Tracked] = {}
+        self._users: dict[Identity, set[ObjectKey]] = {}
+        self._kinds: dict[GroupKind, set[Identity]] = {}
+        self._dirty: dict[ObjectKey, None] = {}
+        self._wake = asyncio.Event()
+
+    async def run(self) -> None:
+        """Watch and serve until cancelled."""
+        async with asyncio.TaskGroup() as group:
+            group.create_task(self.observation.run())
+            group.create_task(self._serve())
+
+    async def _serve(self) -> None:
+        while True:
+            await self._wake.wait()
+            self._wake.clear()
+            self.observation.settle()
+            await self.flush()
+            await asyncio.sleep(PAUSE)
+
+    async def flush(self) -> None:
+        """Serve what has changed; gives way to others now and then."""
+        for number, key in enumerate(tuple(self._dirty), start=1):
+            del self._dirty[key]
+            if inventory := self._inventories.get(key):
+                self._view.put(inventory.document(self._shown_in(key)), revision=inventory.revision)
+            if number % _BATCH == 0:
+                await asyncio.sleep(0)
+
+    def applier(self, change: Change[Applied]) -> None:
+        """Take in an event of an applier (informer handler)."""
+        key, new = change.key, change.new
+        if new is None:
+            self._forget(change)
+            return
+        inventory = self._inventories.get(key)
+        if inventory is None:
+            inventory = self._inventories[key] = Inventory(applier=self._applier, applied=new)
+        inventory.applied = new
+        _advance(inventory, new.resource_version)
+        self._relist(inventory, new.refs)
+        for ref in new.refs:
+            self._count(inventory, ref.identity)
+        self._changed(key)
+
+    def get(self, key: ObjectKey) -> Inventory | None:
+        """Return the inventory of an applier."""
+        return self._inventories.get(key)
+
+    def rows(self, inventory: Inventory) -> Iterable[tuple[Tracked, Row]]:
+        """Yield all rows of an inventory, in the order in which the applier lists them."""
+        shown = self._shown_in(inventory.applied.key)
+        return (shown(ref.identity) for ref in inventory.applied.refs)
+
+    def seen(self, ref: ObjectRef, new: Observed | None) -> None:
+        """Take in the next state of an object (``observation.Told``)."""
+        tracked = self._tracked.get(ref.identity)
+        if tracked is None:
+            return  # it carries labels, but no inventory lists it
+        tracked.take(new, now=self._monotonic())
+        self._update(tracked, new.live.resource_version if new else "")
+
+    def looked(self, ref: ObjectRef, *, exists: bool) -> None:
+        """Learn whether an object that no watch shows is there (``observation.Told``)."""
+        tracked = self._tracked.get(ref.identity)
+        if tracked is not None and tracked.seen is None:
+            tracked.exists = exists
+            self._update(tracked, "")
+
+    def kind_changed(self, kind: GroupKind) -> None:
+        """Look at all objects of a kind again (``observation.Told``)."""
+        for identity in self._kinds.get(kind, ()):
+            tracked = self._tracked[identity]
+            lost = tracked.seen is not None and self.observation.find(tracked.ref) is None
+            if lost and not self.observation.reason(tracked.ref):
+                tracked.take(None, now=self._monotonic())
+            self._update(tracked, "")
+
+    def _update(self, tracked: Tracked, version: str) -> None:
+        identity = tracked.ref.identity
+        if version.isdecimal():
+            self._view.advance(int(version))
+        for key in self._users.get(identity, ()):
+            inventory = self._inventories[key]
+            _advance(inventory, version)
+            if self._count(inventory, identity):
+                self._changed(key)
+
+    def _count(self, inventory: Inventory, identity: Identity) -> bool:
+        tracked, row = self._shown_in(inventory.applied.key)(identity)
+        self._read_where_needed(inventory.applied, tracked, row)
+        return inventory.put(identity, row)
+
+    def _read_where_needed(self, applied: Applied, tracked: Tracked, row: Row) -> None:
+        if row.reason == UNREAD or self.observation.reason(tracked.ref):
+            return
+        seen = tracked.seen
+        own = seen is not None and seen.live.owner == applied.key
+        stale = own and seen is not None and not judged(tracked.ref, seen, applied.rules)
+        if stale or rows.looked_for(applied, tracked):
+            self.observation.read_later(tracked.ref)
+
+    def _shown_in(self, key: ObjectKey) -> Callable[[Identity], tuple[Tracked, Row]]:
+        applied = self._inventories[key].applied
+
+        def shown(identity: Identity) -> tuple[Tracked, Row]:
+            tracked = self._tracked[identity]
+            return tracked, rows.row(applied, tracked, self.observation.reason(tracked.ref))
+
+        return shown
+
+    def _relist(self, inventory: Inventory, refs: tuple[ObjectRef, ...]) -> None:
+        """Follow what the inventory lists now, and no more what has left it."""
+        key, after = inventory.applied.key, {ref.identity: ref for ref in refs}
+        for identity in inventory.flags.keys() - after.keys():
+            self._leave(inventory, identity)
+        for identity, ref in after.items():
+            tracked = self._tracked.get(identity)
+            if tracked is None:
+                tracked = self._tracked[identity] = Tracked(ref=ref)
+                self._kinds.setdefault(ref.gvk.group_kind, set()).add(identity)
+                if found := self.observation.find(ref):
+                    tracked.take(found, now=self._monotonic())
+            tracked.ref = ref  # an applier may name another version of the kind from now on
+            self._users.setdefault(identity, set()).add(key)
+        watched = () if inventory.applied.remote else refs
+        if watched != inventory.watched:
+            self.observation.list(watched)
+            self.observation.unlist(inventory.watched)
+            inventory.watched = watched
+
+    def _leave(self, inventory: Inventory, identity: Identity) -> None:
+        inventory.drop(identity)
+        users = self._users[identity]
+        users.discard(inventory.applied.key)
+        if not users:
+            del self._users[identity]
+            del self._tracked[identity]
+            self._kinds[identity[:2]].discard(identity)
+
+    def _forget(self, change: Change[Applied]) -> None:
+        inventory = self._inventories.get(change.key)
+        if inventory is not None:
+            self._relist(inventory, ())
+            del self._inventories[change.key]
+            self._dirty.pop(change.key, None)
+            self._view.remove(change.key, revision=inventory.revision)
+            self._wake.set()
+
+    def _changed(self, key: ObjectKey) -> None:
+        self._dirty[key] = None
+        self._wake.set()
+
+    def _rules(self, owner: ObjectKey | None) -> tuple[Rule, ...]:
+        inventory = self._inventories.get(owner) if owner else None
+        return inventory.applied.rules if inventory else ()
+
+
+def _advance(inventory: Inventory, version: str) -> None:
+    """Let the inventory be as new as the newest object that it tells of (KEP-5504: numbers)."""
+    if version.isdecimal():
+        inventory.revision = max(inventory.revision, int(version))

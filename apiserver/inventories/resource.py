@@ -1,0 +1,169 @@
+"""The resource ``inventories``: its row, and how it is wired to what it is made from."""
+
+import asyncio
+import logging
+import secrets
+from datetime import timedelta
+from typing import Final
+
+from apiserver.inventories import columns
+from apiserver.inventories.appliers import APPLIERS, Applied
+from apiserver.inventories.inventory import API_VERSION, KIND
+from apiserver.inventories.listing import Listing
+from apiserver.inventories.model import (
+    Inventory,
+    InventoryObjects,
+    InventoryPlan,
+    InventoryReconcile,
+    InventoryTree,
+)
+from apiserver.inventories.plans import AUDIENCE, Plans, Token
+from apiserver.inventories.projection import Inventories
+from apiserver.inventories.reconciling import Reconciling
+from apiserver.inventories.tree import Tree
+from apiserver.resource import Resource, Subresource
+from apiserver.view import View
+from toolkit.kube.informer import Informer
+from toolkit.kube.manager import Manager
+from toolkit.kube.options import Options
+from toolkit.kube.rbac import Rule
+from toolkit.kube.tokens import ServiceAccountTokens
+from toolkit.remote.cloud.cache import TokenCache
+
+logger = logging.getLogger(__name__)
+
+ACCOUNT: Final = "penstock-apiserver"
+
+PERMISSIONS: Final = (
+    # Whose inventories there are; patch asks for a reconcile (subresource reconcile).
+    Rule(
+        groups=("kustomize.toolkit.fluxcd.io",),
+        resources=("kustomizations",),
+        verbs=("get", "list", "watch", "patch"),
+    ),
+    # The same for the sources (reconcile with withSource).
+    Rule(
+        groups=("source.toolkit.fluxcd.io",),
+        resources=("gitrepositories", "ocirepositories", "buckets"),
+        verbs=("get", "patch"),
+    ),
+)
+NAMESPACE_PERMISSIONS: Final = (
+    # A token for itself, to ask the kustomize-controller for plans with.
+    Rule(groups=("",), resources=("serviceaccounts",), verbs=("get",), names=(ACCOUNT,)),
+    Rule(groups=("",), resources=("serviceaccounts/token",), verbs=("create",), names=(ACCOUNT,)),
+)
+
+_PATIENCE: Final = 20.0
+"""Seconds that the first look at applied objects may take; what is missing then is unobserved."""
+_LOOK: Final = 0.05
+
+
+def inventories(manager: Manager, options: Options) -> Resource:
+    """Wire the resource into the manager."""
+    view = View(kind=KIND, api_version=API_VERSION, tag=secrets.randbelow(1000))
+    (applier,) = APPLIERS
+    known = Inventories(manager.client, applier, view)
+    informer: Informer[Applied] = Informer(manager.client, applier.gvk, decode=applier.read)
+    informer.subscribe(known.applier)
+    view.follow(informer)
+    manager.add_informer(informer)
+    manager.add_service(known.run)
+
+    async def complete() -> None:
+        await informer.wait_synced()
+        await _first_look(known)
+        view.complete()
+
+    manager.add_service(complete)
+    plans = Plans(known, view, address=options.plan_address, token=_token(manager))
+    manager.add_service(plans.run)
+    return Resource(
+        kind=KIND,
+        plural="inventories",
+        singular="inventory",
+        short_names=("inv",),
+        model=Inventory,
+        columns=columns.COLUMNS,
+        fields=columns.FIELDS,
+        view=view,
+        subresources=_subresources(
+            Listing(known, view),
+            Tree(manager.client, known, view),
+            plans,
+            Reconciling(manager.client, known, view),
+        ),
+    )
+
+
+async def _first_look(known: Inventories) -> None:
+    """Wait until every kind has shown what there is, or why it cannot be seen."""
+    observation = known.observation
+    try:
+        async with asyncio.timeout(_PATIENCE):
+            observation.settle()
+            while not observation.settled:  # noqa: ASYNC110 - no informer tells that it failed
+                await asyncio.sleep(_LOOK)
+    except TimeoutError:
+        logger.info("applied objects are not all read yet")
+    observation.look()
+    await known.flush()
+
+
+def _token(manager: Manager) -> Token:
+    tokens = ServiceAccountTokens(
+        manager.client, cache=TokenCache(size=1, longest=timedelta(hours=1))
+    )
+
+    async def token() -> str:
+        account = await tokens.account(manager.namespace, ACCOUNT)
+        return (await tokens.bearer(account, (AUDIENCE,))).token
+
+    return token
+
+
+def _subresources(
+    listing: Listing, tree: Tree, plans: Plans, reconciling: Reconciling
+) -> tuple[Subresource, ...]:
+    return (
+        Subresource(
+            name="objects",
+            kind="InventoryObjects",
+            verbs=("get",),
+            handle=listing.handle,
+            model=InventoryObjects,
+            description="All objects of the inventory.",
+        ),
+        Subresource(
+            name="tree",
+            kind="InventoryTree",
+            verbs=("get",),
+            handle=tree.handle,
+            model=InventoryTree,
+            description="The objects and what they own, down to Pods.",
+        ),
+        Subresource(
+            name="diff",
+            kind="InventoryPlan",
+            verbs=("get",),
+            handle=plans.diff,
+            model=InventoryPlan,
+            description="What a reconcile would change now.",
+        ),
+        Subresource(
+            name="plan",
+            kind="InventoryPlan",
+            verbs=("get",),
+            handle=plans.plan,
+            model=InventoryPlan,
+            description="What a reconcile of another revision would change now.",
+        ),
+        Subresource(
+            name="reconcile",
+            kind="InventoryReconcile",
+            verbs=("create",),
+            handle=reconciling.handle,
+            model=InventoryReconcile,
+            description="Ask for a reconcile.",
+        ),
+    )

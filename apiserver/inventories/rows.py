@@ -1,0 +1,166 @@
+"""What is said of one object of an inventory. Pure.
+
+An inventory may list objects that were never applied: a manifest can ask to be left out, and its
+name is listed all the same. So nothing is told of an object but what its labels prove to be the
+applier's, and outside the applier's own namespace not even whether it exists.
+"""
+
+from dataclasses import dataclass
+from enum import IntFlag
+from typing import Final
+
+from apiserver.inventories import drift
+from apiserver.inventories.appliers import Applied
+from apiserver.inventories.drift import Drift, Memory, Observed
+from toolkit.apply.health import Health, Status
+from toolkit.objects import Json, ObjectRef
+
+REMOTE: Final = "on another cluster (spec.kubeConfig)"
+
+
+class Flag(IntFlag):
+    """What counts in the totals."""
+
+    OBSERVED = 1
+    READY = 2
+    DRIFTED = 4
+    MISSING = 8
+    FOREIGN = 16
+    FAILED = 32
+
+
+FINE: Final = Flag.OBSERVED | Flag.READY
+
+
+@dataclass(slots=True, kw_only=True)
+class Tracked:
+    """What is known of one object that inventories list.
+
+    ``completed`` tells that it deleted itself when it was done. ``exists`` is what a look without
+    the watch found; None if nobody has looked.
+    """
+
+    ref: ObjectRef
+    seen: Observed | None = None
+    memory: Memory | None = None
+    completed: bool = False
+    exists: bool | None = None
+
+    def take(self, new: Observed | None, *, now: float) -> None:
+        """Take in the next state."""
+        old, self.seen, self.exists = self.seen, new, None
+        if new is None:
+            done = old is not None and old.live.health.status is not Status.IN_PROGRESS
+            self.completed = old is not None and old.vanishing and done
+        elif self.memory is None or old is None:
+            # What was taken from it while it was not seen cannot be known.
+            self.memory, self.completed = drift.first(new, now=now), False
+        else:
+            self.memory = drift.follow(self.memory, new, old, now=now)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Row:
+    """What is shown of one object; ``reason`` is why it is not observed."""
+
+    flags: Flag
+    health: Health
+    drift: Drift = drift.NONE
+    reason: str = ""
+    owner: str = ""
+
+    @property
+    def fine(self) -> bool:
+        """Tell whether nobody needs to look at it."""
+        return self.flags == FINE
+
+
+def row(applied: Applied, tracked: Tracked, reason: str) -> Row:
+    """Say what is known; ``reason`` is why objects of the kind are not observed, if so."""
+    # 1. What cannot be seen.
+    if applied.remote or reason:
+        return _unobserved(REMOTE if applied.remote else reason)
+    seen = tracked.seen
+    # 2. Another applier's object. A neighbour's is not told from none.
+    if seen is not None and seen.live.owner != applied.key:
+        owner = seen.live.owner
+        if owner is not None and owner.namespace == applied.key.namespace:
+            return _foreign(str(owner))
+        return _absent(applied, tracked, known=False)
+    # 3. What is not there.
+    if seen is None:
+        return _absent(applied, tracked, known=tracked.memory is not None)
+    # 4. The applier's own.
+    return _present(seen, tracked.memory)
+
+
+def looked_for(applied: Applied, tracked: Tracked) -> bool:
+    """Tell whether it is worth a request, and harmless, to see whether the object exists."""
+    unknown = tracked.seen is None and tracked.memory is None and tracked.exists is None
+    ours = tracked.ref.namespace == applied.key.namespace
+    return unknown and ours and not (applied.remote or applied.busy)
+
+
+def _present(seen: Observed, memory: Memory | None) -> Row:
+    status = seen.live.health.status
+    flags = Flag.OBSERVED
+    flags |= Flag.READY if status is Status.CURRENT else Flag(0)
+    flags |= Flag.FAILED if status is Status.FAILED else Flag(0)
+    found = drift.NONE if memory is None or seen.disabled else memory.drift
+    flags |= Flag.DRIFTED if found.state == "Changed" else Flag(0)
+    return Row(flags=flags, health=seen.live.health, drift=found)
+
+
+def _absent(applied: Applied, tracked: Tracked, *, known: bool) -> Row:
+    if applied.busy:
+        return Row(
+            flags=Flag.OBSERVED, health=Health(Status.IN_PROGRESS, "not there, or not there yet")
+        )
+    if tracked.completed:
+        return Row(flags=FINE, health=Health(Status.CURRENT, "it was done and has deleted itself"))
+    if tracked.ref.gvk.group_kind == ("batch", "Job") and not known:
+        return _unobserved("not there: a Job may delete itself when it is done")
+    if known or tracked.exists is False:
+        return Row(
+            flags=Flag.OBSERVED | Flag.DRIFTED | Flag.MISSING,
+            health=Health(Status.NOT_FOUND, "it was deleted, or lost the labels of its owner"),
+            drift=drift.GONE,
+        )
+    if tracked.exists:
+        return _unobserved("it was not applied: it lacks the labels of its owner")
+    return _unobserved("nothing there has the labels of its owner: deleted, or never applied")
+
+
+def _foreign(owner: str) -> Row:
+    return Row(
+        flags=Flag.OBSERVED | Flag.FOREIGN,
+        health=Health(Status.UNKNOWN, f"its labels name {owner} as its owner"),
+        owner=owner,
+    )
+
+
+def _unobserved(reason: str) -> Row:
+    return Row(flags=Flag(0), health=Health(Status.UNKNOWN, reason), reason=reason)
+
+
+def document(applied: Applied, tracked: Tracked, shown: Row) -> Json:
+    """Return the row as it is served."""
+    ref, seen = tracked.ref, tracked.seen if shown.flags and not shown.owner else None
+    found: Json = {
+        "apiVersion": ref.gvk.api_version,
+        "kind": ref.gvk.kind,
+        "namespace": ref.namespace,
+        "name": ref.name,
+        "revision": applied.revision,
+        "appliedAt": seen.applied if seen else "",
+        "createdAt": seen.created if seen else "",
+        "observed": bool(shown.flags & Flag.OBSERVED),
+        "ready": bool(shown.flags & Flag.READY),
+        "health": shown.health.status.value,
+        "message": shown.health.message,
+        "drift": shown.drift.state,
+        "changedBy": list(shown.drift.managers),
+        "reconcileDisabled": seen.disabled if seen else False,
+        "owner": shown.owner,
+    }
+    return {name: value for name, value in found.items() if value not in ("", [])}
