@@ -18,8 +18,9 @@ from controllers.source.reconciler import SourceReconciler
 from controllers.source.sources import SOURCES, Row
 from controllers.sourcepolicies import SourcePolicies
 from crds import EXTERNAL_ARTIFACT
-from toolkit.artifact import backend, server
+from toolkit.artifact import backend, index, server
 from toolkit.artifact.access import Access
+from toolkit.artifact.index import Indexes
 from toolkit.artifact.uploads import Uploads
 from toolkit.events import Recorder
 from toolkit.kube.controller import Controller
@@ -41,7 +42,7 @@ CLUSTER_PERMISSIONS: Final = (
     ),
     # Credentials, and accounts with their pull secrets, are read when named, never listed.
     Rule(groups=("",), resources=("secrets", "serviceaccounts"), verbs=("get",)),
-    # Who uploads an artifact is asked for, and whether they may.
+    # Who uploads an artifact, or asks what there is, is asked for, and whether they may.
     Rule(groups=("authentication.k8s.io",), resources=("tokenreviews",), verbs=("create",)),
     Rule(groups=("authorization.k8s.io",), resources=("subjectaccessreviews",), verbs=("create",)),
     *sourcepolicies.PERMISSIONS,
@@ -150,11 +151,12 @@ def _controller(
 
 
 def _serve(manager: Manager, options: Options, opened: backend.Opened, scratch: Path) -> None:
-    """Serve the artifacts, and take those that others upload."""
+    """Serve the artifacts, tell what there is, and take what others upload."""
     uploads = Uploads(
         opened.store, access=Access(manager.client), objects=manager.client, scratch=scratch
     )
-    application = server.application(opened.store, uploads=uploads)
+    indexes = Indexes(opened.store, access=Access(manager.client, audience=index.AUDIENCE))
+    application = server.application(opened.store, uploads=uploads, indexes=indexes)
     serve = services.serving(application, options.storage_addr)
     if opened.shared:
         manager.add_service(serve)

@@ -1,6 +1,6 @@
-"""Who may upload an artifact: asked of the API server, so that RBAC is the only list there is.
+"""Who may ask for more than to read: asked of the API server, so that RBAC is the only list.
 
-A token is a ServiceAccount's, made for ``AUDIENCE``: it opens nothing else, and a token made for
+A token is a ServiceAccount's, made for one audience: it opens nothing else, and a token made for
 anything else does not open this. Whoever may write the status of an ExternalArtifact may upload
 what that status names. Both answers are remembered for a few seconds, the token as a hash.
 """
@@ -12,7 +12,7 @@ import time
 from collections import OrderedDict
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from typing import Final, Generic, Protocol, TypeVar
 
 from toolkit.artifact.store import Owner
@@ -48,6 +48,18 @@ class User:
     extra: Json = field(default_factory=dict, hash=False)
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Attributes:
+    """What somebody wants to do, as ``SubjectAccessReview.spec.resourceAttributes`` says."""
+
+    group: str
+    resource: str
+    subresource: str = ""
+    verb: str
+    namespace: str
+    name: str = ""
+
+
 class UnauthenticatedError(AccessDeniedError):
     """There is no token, or the API server does not take it."""
 
@@ -59,8 +71,11 @@ class BusyError(TransientError):
 class Access:
     """Asks the API server, a bounded number of questions at a time."""
 
-    def __init__(self, api: Api, *, now: Callable[[], float] = time.monotonic) -> None:
+    def __init__(
+        self, api: Api, *, audience: str = AUDIENCE, now: Callable[[], float] = time.monotonic
+    ) -> None:
         self._api = api
+        self._audience = audience
         self._users: _Memory[User | None] = _Memory(now)
         self._grants: _Memory[bool] = _Memory(now)
         self._turns = asyncio.Semaphore(_ASKING)
@@ -77,7 +92,7 @@ class Access:
         if match is None:
             raise UnauthenticatedError(
                 f"send 'Authorization: Bearer <token>' with a ServiceAccount's token for the "
-                f"audience '{AUDIENCE}'"
+                f"audience '{self._audience}'"
             )
         key = hashlib.sha256(match["token"].encode()).hexdigest()
         known = self._users.recall(key)
@@ -86,7 +101,7 @@ class Access:
                 known = self._users.keep(key, await self._review(match["token"]))
         if known.value is None:
             raise UnauthenticatedError(
-                f"the token is not valid for the audience '{AUDIENCE}', or has expired"
+                f"the token is not valid for the audience '{self._audience}', or has expired"
             )
         return known.value
 
@@ -97,17 +112,33 @@ class Access:
             AccessDeniedError: RBAC does not allow it; the text depends on the question alone.
             TransientError: the API server does not answer, or too many ask at once.
         """
-        key = f"{user!r} {owner.path}"
-        known = self._grants.recall(key)
-        if known is None:
-            async with self._turn():
-                known = self._grants.keep(key, await self._allowed(user, owner))
-        if not known.value:
+        wanted = Attributes(
+            group=GROUP,
+            resource=RESOURCE,
+            subresource=SUBRESOURCE,
+            verb=VERB,
+            namespace=owner.namespace,
+            name=owner.name,
+        )
+        if not await self.allows(user, wanted):
             raise AccessDeniedError(
                 f"'{user.name}' may not upload for ExternalArtifact "
                 f"'{owner.namespace}/{owner.name}': it needs the verb '{VERB}' on "
                 f"'{RESOURCE}/{SUBRESOURCE}' of '{GROUP}' there"
             )
+
+    async def allows(self, user: User, wanted: Attributes) -> bool:
+        """Tell whether RBAC lets a user do something.
+
+        Raises:
+            TransientError: the API server does not answer, or too many ask at once.
+        """
+        key = f"{user!r} {wanted!r}"
+        known = self._grants.recall(key)
+        if known is None:
+            async with self._turn():
+                known = self._grants.keep(key, await self._allowed(user, wanted))
+        return known.value
 
     async def _review(self, token: str) -> User | None:
         """Return whose token it is (authentication.k8s.io/v1 ``TokenReview``)."""
@@ -117,11 +148,11 @@ class Access:
             body={
                 "apiVersion": "authentication.k8s.io/v1",
                 "kind": "TokenReview",
-                "spec": {"token": token, "audiences": [AUDIENCE]},
+                "spec": {"token": token, "audiences": [self._audience]},
             },
         )
         # A server that knows nothing of audiences names none; its yes is no answer to us.
-        ours = AUDIENCE in dig(answer, "status", "audiences", default=[])
+        ours = self._audience in dig(answer, "status", "audiences", default=[])
         user = dig(answer, "status", "user", default={})
         if dig(answer, "status", "authenticated") is not True or not ours:
             return None
@@ -132,7 +163,7 @@ class Access:
             extra=user.get("extra") or {},
         )
 
-    async def _allowed(self, user: User, owner: Owner) -> bool:
+    async def _allowed(self, user: User, wanted: Attributes) -> bool:
         """Ask RBAC (authorization.k8s.io/v1 ``SubjectAccessReview``)."""
         answer = await self._api.request(
             "POST",
@@ -145,14 +176,7 @@ class Access:
                     "uid": user.uid,
                     "groups": list(user.groups),
                     "extra": user.extra,
-                    "resourceAttributes": {
-                        "group": GROUP,
-                        "resource": RESOURCE,
-                        "subresource": SUBRESOURCE,
-                        "verb": VERB,
-                        "namespace": owner.namespace,
-                        "name": owner.name,
-                    },
+                    "resourceAttributes": asdict(wanted),
                 },
             },
         )
@@ -161,7 +185,7 @@ class Access:
     @asynccontextmanager
     async def _turn(self) -> AsyncIterator[None]:
         if self._waiting >= _QUEUE:
-            raise BusyError("too many uploads are being authorized at the same time")
+            raise BusyError("too many requests are being authorized at the same time")
         self._waiting += 1
         try:
             async with self._turns:

@@ -24,6 +24,7 @@ from typing import Final, TypeAlias
 
 from crds.meta import Artifact
 from toolkit.artifact import archive, digest, layout, limits, retention, spool, store, threads
+from toolkit.artifact.about import About, Backend, Kept
 from toolkit.artifact.archive import Packed
 from toolkit.artifact.cache import CONTENT, Cache
 from toolkit.artifact.ignore import Ignore
@@ -51,6 +52,8 @@ class BucketStorage:
     deadline should be too. What is on its way lies in ``scratch``, what was read in ``cache``.
     ``advertised`` is host and port of the URLs.
     """
+
+    backend: Final[Backend] = "bucket"
 
     def __init__(  # noqa: PLR0913  # its neighbours, and settings with defaults
         self,
@@ -208,6 +211,26 @@ class BucketStorage:
             await self._ledger.vouch(path, found.object, artifact.digest)
             return True
 
+    async def kept(self, owner: Owner) -> tuple[Kept, ...]:
+        """Return the owner's artifacts, the newest first; what has no digest is none.
+
+        Raises:
+            TransientError: the bucket does not answer.
+        """
+        here = owner.path
+        with _errors(here, doing="list"):
+            now = self._now()
+            listed = await self._ledger.below(f"{here}/")
+            files = [_stored(found, here, now) for found in listed]
+            artifacts = [file for file in files if not file.name.startswith(".")]
+            abouts = {}
+            for file in artifacts:
+                found = await self._ledger.find(f"{here}/{file.name}")
+                if found is not None and found.digest:
+                    abouts[file.name] = await self._ledger.told(f"{here}/{file.name}", found.digest)
+        ttl, records = self._retention_ttl, self._retention_records
+        return store.kept(artifacts, abouts=abouts, ttl=ttl, records=records)
+
     async def collect(self, owner: Owner, *, current: Artifact | None) -> tuple[str, ...]:
         """Delete artifacts past their retention, never ``current``; return their names.
 
@@ -271,6 +294,8 @@ class BucketStorage:
             known = await self._ledger.find(path)
             same = known is not None and known.digest == packed.digest
             found = known.object if known and same else await self._upload(path, file, packed)
+            told = About(digest=packed.digest, revision=revision, metadata=dict(metadata))
+            await self._ledger.tell(path, told)
             await self._ledger.link(path)
         self._due.pop(path.rpartition("/")[0], None)
         return store.described(
@@ -405,12 +430,15 @@ def _stale_records(files: list[Stored], left: list[Stored], *, before: float) ->
     """Return the records and links whose file is gone for some time, or is going."""
     names = {file.name for file in left}
     links = {layout.latest(name) for name in names}
+    beside = {
+        *(f"{prefix}{name}" for prefix in (layout.DIGEST, layout.ABOUT) for name in names),
+        *(f"{layout.LINK}{link}" for link in links),
+    }
     return [
         file.name
         for file in files
-        if (file.name.startswith(layout.DIGEST) or file.name.startswith(layout.LINK))
-        and file.name.removeprefix(layout.DIGEST) not in names
-        and file.name.removeprefix(layout.LINK) not in links
+        if file.name.startswith((layout.DIGEST, layout.ABOUT, layout.LINK))
+        and file.name not in beside
         and file.modified < before
     ]
 

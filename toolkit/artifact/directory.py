@@ -12,7 +12,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import IO
 
-from toolkit.artifact import layout
+from toolkit.artifact import about, layout
+from toolkit.artifact.about import About
 from toolkit.artifact.digest import ALGORITHMS
 from toolkit.artifact.retention import Stored
 from toolkit.errors import TransientError
@@ -47,6 +48,27 @@ def recorded(target: Path) -> str:
     except OSError:
         return ""
     return text if text.partition(":")[0] in ALGORITHMS else ""
+
+
+def tell(target: Path, told: About) -> None:
+    """Write down revision and metadata beside the file."""
+    beside, data = target.parent / f"{layout.ABOUT}{target.name}", told.encoded()
+    with contextlib.suppress(OSError):
+        if beside.read_bytes() == data:
+            return
+    with unfinished(target.parent) as (temporary, file):
+        file.write(data)
+        file.flush()
+        temporary.replace(beside)
+
+
+def told(target: Path, digest: str) -> About:
+    """Return what was written down of a file with this digest."""
+    try:
+        with (target.parent / f"{layout.ABOUT}{target.name}").open("rb") as file:
+            return about.read(file.read(about.LIMIT + 1), digest)
+    except OSError:
+        return About(digest=digest)
 
 
 def link(target: Path) -> None:

@@ -16,6 +16,9 @@ UNFINISHED: Final = ".tmp-"
 DIGEST: Final = ".digest-"
 """Prefix of the file that holds the digest of the artifact with the rest of the name."""
 
+ABOUT: Final = ".about-"
+"""Prefix of the file that tells revision and metadata of that artifact."""
+
 LINK: Final = ".link-"
 """Prefix of the object that holds what the link with the rest of the name leads to."""
 

@@ -3,7 +3,8 @@
 An object's digest cannot be asked of a bucket. So beside each artifact lies its *record*,
 ``.digest-<file>``: the digest, and size and entity tag of the very object that it speaks of. A
 record of another object, left by a writer that was killed or overtaken, vouches for nothing.
-``.link-<name>`` holds the name that a ``latest`` link leads to.
+``.about-<file>`` tells revision and metadata. ``.link-<name>`` holds the name that a ``latest``
+link leads to.
 
 What a record said is remembered under the entity tag: one HEAD then tells all.
 """
@@ -17,7 +18,8 @@ from typing import Final, Protocol, TypeVar
 
 import msgspec
 
-from toolkit.artifact import layout, spool
+from toolkit.artifact import about, layout, spool
+from toolkit.artifact.about import About
 from toolkit.artifact.digest import ALGORITHMS
 from toolkit.errors import StalledError
 from toolkit.remote.objectstore.objectstore import Object, ObjectChangedError, ObjectNotFoundError
@@ -69,6 +71,9 @@ class Found:
     claimed: str
 
 
+_SMALL: Final = 4096
+
+
 class Ledger:
     """Looks at artifacts below ``prefix``. Every method raises ``ObjectStoreError``."""
 
@@ -87,6 +92,7 @@ class Ledger:
         self._known: OrderedDict[str, _Record] = OrderedDict()
         self._distrusted: OrderedDict[str, tuple[str, float]] = OrderedDict()
         self._links: dict[str, str] = {}
+        self._told: OrderedDict[str, About] = OrderedDict()
 
     def key(self, path: str) -> str:
         """Return the key of what lies at a path."""
@@ -133,6 +139,23 @@ class Ledger:
         )
         self._remember(path, record)
 
+    async def tell(self, path: str, told: About) -> None:
+        """Write down revision and metadata of an artifact."""
+        if self._told.get(path) != told:
+            beside = self.key(_beside(path, layout.ABOUT))
+            await self._objects.write_bytes(beside, told.encoded())
+            self._told[path] = told
+            _bound(self._told, path, _TOLD)
+
+    async def told(self, path: str, digest: str) -> About:
+        """Return what was written down of an artifact with this digest."""
+        known = self._told.get(path)
+        if known is None or known.digest != digest:
+            data = await self._small(_beside(path, layout.ABOUT), limit=about.LIMIT)
+            known = self._told[path] = about.read(data, digest)
+            _bound(self._told, path, _TOLD)
+        return known
+
     def believe(self, path: str, found: Object, digest: str) -> None:
         """Remember what somebody read."""
         self._remember(path, _Record(digest=digest, size=found.size, etag=found.etag))
@@ -167,8 +190,8 @@ class Ledger:
         gone = tuple(paths)
         await self._objects.delete([self.key(path) for path in gone])
         for path in gone:
-            self._known.pop(path, None)
-            self._links.pop(path, None)
+            for memory in (self._known, self._links, self._told):
+                memory.pop(path, None)
 
     async def _record(self, path: str) -> "_Record | None":
         try:
@@ -177,12 +200,12 @@ class Ledger:
             return None
         return record if record.digest.partition(":")[0] in ALGORITHMS else None
 
-    async def _small(self, path: str) -> bytes:
+    async def _small(self, path: str, *, limit: int = _SMALL) -> bytes:
         """Return the content of a small object, nothing if there is none."""
         async with spool.directory(self._scratch) as directory:
             file = directory / "object"
             try:
-                await self._objects.read(self.key(path), file, limit=_SMALL)
+                await self._objects.read(self.key(path), file, limit=limit)
             except (ObjectNotFoundError, ObjectChangedError):
                 return b""
             return file.read_bytes()
@@ -207,8 +230,8 @@ class _Record(msgspec.Struct, frozen=True, kw_only=True):
 
 
 _RECORD: Final = msgspec.json.Decoder(_Record)
-_SMALL: Final = 4096
 _REMEMBERED: Final = 16_384
+_TOLD: Final = 2048
 _DISTRUST_SECONDS: Final = 60.0
 
 
@@ -217,7 +240,7 @@ def _beside(path: str, prefix: str) -> str:
     return f"{directory}/{prefix}{name}"
 
 
-def _bound(memory: OrderedDict[str, T], newest: str) -> None:
+def _bound(memory: OrderedDict[str, T], newest: str, most: int = _REMEMBERED) -> None:
     memory.move_to_end(newest)
-    while len(memory) > _REMEMBERED:
+    while len(memory) > most:
         memory.popitem(last=False)

@@ -32,6 +32,11 @@ def next_expiry(files: Iterable[Stored], *, current: str, ttl: float, records: i
     return min((file.modified + ttl for file in _spare(files, current, records)), default=math.inf)
 
 
+def expiries(files: Iterable[Stored], *, ttl: float, records: int) -> dict[str, float]:
+    """Return when each of the files that only their age keeps may go, unless it is current."""
+    return {file.name: file.modified + ttl for file in _spare(files, "", records)}
+
+
 def _spare(files: Iterable[Stored], current: str, records: int) -> list[Stored]:
     """Return the files that only their age keeps."""
     newest_first = sorted(files, key=lambda file: (file.modified, file.name), reverse=True)

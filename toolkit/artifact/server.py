@@ -4,7 +4,7 @@ GET and HEAD with entity tags and ranges; no listing, no way out of the root, no
 NetworkPolicy is the guard, as in Flux. A file is checked against the digest that was recorded when
 it was stored before its first byte goes out; a damaged one is not there, and one that cannot be
 looked for now is worth another try. Readers are served a bounded number at a time, and one that
-dawdles is cut off. What else it answers (``uploads``) is the caller's choice.
+dawdles is cut off. What else it answers (``uploads``, ``index``) is the caller's choice.
 
 Whoever asks strangers on behalf of tenants gets nothing here: a chart repository at this address
 would make our own process read to one tenant what another's NetworkPolicy keeps from it.
@@ -71,15 +71,20 @@ class Routes(Protocol):
 
 
 def application(
-    source: Source, patience: Patience = PATIENT, *, uploads: Routes | None = None
+    source: Source,
+    patience: Patience = PATIENT,
+    *,
+    uploads: Routes | None = None,
+    indexes: Routes | None = None,
 ) -> web.Application:
     """Return the server for one store."""
     app = web.Application(middlewares=[_count])
     app[_SOURCE] = source
     app[_PATIENCE] = patience
     app[_TURNS] = asyncio.Semaphore(patience.readers)
-    if uploads is not None:
-        uploads.mount(app)
+    for routes in (uploads, indexes):
+        if routes is not None:
+            routes.mount(app)
     app.router.add_get("/{path:.+}", _serve)
     return app
 

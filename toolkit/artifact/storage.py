@@ -19,6 +19,7 @@ from typing import IO, Final, TypeAlias
 
 from crds.meta import Artifact
 from toolkit.artifact import archive, directory, layout, retention, store, threads
+from toolkit.artifact.about import About, Backend, Kept
 from toolkit.artifact.archive import Packed
 from toolkit.artifact.digest import ALGORITHMS, Digests
 from toolkit.artifact.ignore import Ignore
@@ -38,6 +39,8 @@ Write: TypeAlias = Callable[[IO[bytes], Checkpoint], Packed]
 
 class Storage:
     """``Store`` on a local directory. ``advertised`` is host and port of the URLs."""
+
+    backend: Final[Backend] = "local"
 
     def __init__(
         self,
@@ -112,13 +115,18 @@ class Storage:
         metadata: Mapping[str, str],
     ) -> Artifact:
         path = owner.file(filename)
+
+        def work(checkpoint: Checkpoint) -> tuple[Packed, float]:
+            packed, stored = self._write(path, write, checkpoint)
+            told = About(digest=packed.digest, revision=revision, metadata=dict(metadata))
+            directory.tell(self.root / path, told)
+            return packed, stored
+
         with _storage_errors(path, doing="measure the store for"):
             await self._room.ready(self._sizes)
         async with self._owners.of(owner.path):
             with _storage_errors(path):
-                packed, stored = await threads.run(
-                    lambda checkpoint: self._write(path, write, checkpoint)
-                )
+                packed, stored = await threads.run(work)
         return store.described(
             packed,
             path=path,
@@ -198,6 +206,15 @@ class Storage:
         """
         with _storage_errors(kind, doing="measure"):
             return await asyncio.to_thread(self._usage, kind, namespace)
+
+    async def kept(self, owner: Owner) -> tuple[Kept, ...]:
+        """Return the owner's artifacts, the newest first; what has no digest is none.
+
+        Raises:
+            TransientError: the disk refused.
+        """
+        with _storage_errors(owner.path, doing="list"):
+            return await asyncio.to_thread(self._kept, self.root / owner.path)
 
     async def open(self, path: str) -> Readable | None:
         """Open an artifact for reading; ``None`` if there is none with this path.
@@ -287,7 +304,8 @@ class Storage:
             files, current=keep, now=now, ttl=self._retention_ttl, records=self._retention_records
         )
         for name in names:
-            (place / f"{layout.DIGEST}{name}").unlink(missing_ok=True)
+            for prefix in (layout.DIGEST, layout.ABOUT):
+                (place / f"{prefix}{name}").unlink(missing_ok=True)
             (place / name).unlink(missing_ok=True)
             self._room.freed(f"{here}/{name}")
             self._digests.forget(place / name)
@@ -310,6 +328,20 @@ class Storage:
             owner = Owner(kind=kind, namespace=place.parent.name, name=place.name)
             used[owner] = sum(file.size for file in directory.listed(place)[0])
         return used
+
+    def _kept(self, place: Path) -> tuple[Kept, ...]:
+        files = directory.listed(place)[0]
+        digests = {file.name: directory.recorded(place / file.name) for file in files}
+        return store.kept(
+            [file for file in files if digests[file.name]],
+            abouts={
+                name: directory.told(place / name, digest)
+                for name, digest in digests.items()
+                if digest
+            },
+            ttl=self._retention_ttl,
+            records=self._retention_records,
+        )
 
     async def _sizes(self) -> Mapping[str, int]:
         return await asyncio.to_thread(self._all_sizes)

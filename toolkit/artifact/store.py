@@ -4,7 +4,7 @@ A store keeps files at ``<kind>/<namespace>/<name>/<file>``, each with its diges
 lie on is the backend's business: ``storage`` has a local directory, ``bucket`` object storage.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -14,9 +14,11 @@ from types import MappingProxyType
 from typing import Final, Protocol
 
 from crds.meta import Artifact
-from toolkit.artifact import layout
+from toolkit.artifact import layout, retention
+from toolkit.artifact.about import About, Backend, Kept
 from toolkit.artifact.archive import Packed
 from toolkit.artifact.ignore import Ignore
+from toolkit.artifact.retention import Stored
 
 NO_METADATA: Final[Mapping[str, str]] = MappingProxyType({})
 
@@ -72,6 +74,10 @@ class Store(Protocol):
     cannot be part of a path.
     """
 
+    @property
+    def backend(self) -> Backend:
+        """Tell where the bytes lie."""
+
     async def store(  # noqa: PLR0913  # what an artifact is
         self,
         owner: Owner,
@@ -120,6 +126,10 @@ class Store(Protocol):
         """Tell whether the artifact is there and has its digest."""
         ...
 
+    async def kept(self, owner: Owner) -> tuple[Kept, ...]:
+        """Return the owner's artifacts, the newest first."""
+        ...
+
     async def collect(self, owner: Owner, *, current: Artifact | None) -> tuple[str, ...]:
         """Delete artifacts past their retention, never ``current``; return their names."""
         ...
@@ -131,6 +141,26 @@ class Store(Protocol):
     async def usage(self, kind: str, namespace: str = "") -> Mapping[Owner, int]:
         """Return the bytes that owners of a kind hold, in one namespace or in all."""
         ...
+
+
+def kept(
+    files: Iterable[Stored], *, abouts: Mapping[str, About], ttl: float, records: int
+) -> tuple[Kept, ...]:
+    """Return the files that something is known about, the newest first."""
+    known = [file for file in files if file.name in abouts]
+    expiries = retention.expiries(known, ttl=ttl, records=records)
+    return tuple(
+        Kept(
+            file=file.name,
+            digest=abouts[file.name].digest,
+            size=file.size,
+            modified=file.modified,
+            revision=abouts[file.name].revision,
+            metadata=abouts[file.name].metadata,
+            expires=expiries.get(file.name),
+        )
+        for file in sorted(known, key=lambda file: (file.modified, file.name), reverse=True)
+    )
 
 
 def same(one: Artifact, other: Artifact) -> bool:

@@ -251,10 +251,59 @@ async def test_old_artifacts_go_when_their_time_has_come(
     assert await storage.collect(OWNER, current=artifacts[0]) == ("1.tgz",)
 
     names = {key.rpartition("/")[2] for key in bucket.content}
-    assert names == {f"{mark}{n}.tgz" for mark in ("", ".digest-") for n in (0, 2, 3)} | {
-        ".link-latest.tgz"
-    }
+    marks = ("", ".digest-", ".about-")
+    assert names == {f"{mark}{n}.tgz" for mark in marks for n in (0, 2, 3)} | {".link-latest.tgz"}
     assert await storage.intact(artifacts[0])
+
+
+async def test_a_bucket_tells_what_it_keeps(
+    storage: BucketStorage, replica: Replica, bucket: MemoryBucket, tmp_path: Path
+) -> None:
+    file = tmp_path / "file"
+    for number in range(3):
+        file.write_bytes(b"%d" % number)
+        newest = await storage.store_file(
+            OWNER,
+            revision=f"v{number}",
+            filename=f"{number}.tgz",
+            file=file,
+            metadata={"source.penstock.dev/verified": "by Ada"},
+        )
+        bucket.now += 1
+
+    told = await (await replica()).kept(OWNER)
+
+    assert [(each.file, each.revision) for each in told] == [
+        ("2.tgz", "v2"),
+        ("1.tgz", "v1"),
+        ("0.tgz", "v0"),
+    ]
+    assert told[0].digest == newest.digest
+    assert told[0].metadata == {"source.penstock.dev/verified": "by Ada"}
+    assert [each.expires for each in told] == [None, None, told[2].modified + 60]
+
+
+async def test_what_is_told_of_other_content_tells_nothing(
+    storage: BucketStorage, replica: Replica, bucket: MemoryBucket, tmp_path: Path
+) -> None:
+    await kept(storage, tmp_path, b"one", "1.tgz")
+    forged = b'{"digest":"sha256:0","revision":"forged","metadata":{}}'
+    bucket.put(f"fleet/{HERE}/.about-1.tgz", forged)
+
+    (told,) = await (await replica()).kept(OWNER)
+
+    assert (told.file, told.revision) == ("1.tgz", "")
+
+
+async def test_a_bucket_of_an_older_version_is_enough(
+    storage: BucketStorage, replica: Replica, bucket: MemoryBucket, tmp_path: Path
+) -> None:
+    artifact = await kept(storage, tmp_path, b"one", "1.tgz")
+    del bucket.content[f"fleet/{HERE}/.about-1.tgz"]
+
+    (told,) = await (await replica()).kept(OWNER)
+
+    assert (told.digest, told.size, told.revision) == (artifact.digest, 3, "")
 
 
 async def test_a_new_pod_cleans_up_what_another_left(

@@ -318,6 +318,82 @@ async def test_a_write_that_the_system_refuses_leaves_nothing(storage: Storage, 
     assert await storage.intact(await stored(storage, tree, "next.tar.gz"))
 
 
+async def test_the_store_tells_what_it_keeps(storage: Storage, tree: Path) -> None:
+    for number in range(3):
+        (tree / "a.yaml").write_text(f"a: {number}\n")
+        await storage.store(
+            OWNER,
+            revision=f"main@sha1:{number}",
+            filename=f"{number}.tar.gz",
+            tree=tree,
+            ignore=IGNORE,
+            metadata={"source.penstock.dev/verified": "by Ada"},
+        )
+        age(storage, f"{number}.tar.gz", 30 - 10 * number)
+    (storage.root / HERE / "strange.tar.gz").write_bytes(b"nobody vouches for this")
+
+    kept = await storage.kept(OWNER)
+
+    assert [(each.file, each.revision) for each in kept] == [
+        ("2.tar.gz", "main@sha1:2"),
+        ("1.tar.gz", "main@sha1:1"),
+        ("0.tar.gz", "main@sha1:0"),
+    ]
+    assert kept[0].metadata == {"source.penstock.dev/verified": "by Ada"}
+    assert [each.expires for each in kept] == [None, None, kept[2].modified + 60]
+
+
+async def test_the_same_content_under_another_revision_is_told_anew(
+    storage: Storage, tree: Path
+) -> None:
+    await stored(storage, tree)
+
+    await storage.store(
+        OWNER, revision="release@sha1:abc", filename="abc.tar.gz", tree=tree, ignore=IGNORE
+    )
+
+    (kept,) = await storage.kept(OWNER)
+    assert kept.revision == "release@sha1:abc"
+
+
+async def test_a_file_of_an_older_store_has_no_revision(storage: Storage, tree: Path) -> None:
+    artifact = await stored(storage, tree)
+    (storage.root / HERE / ".about-abc.tar.gz").unlink()
+
+    (kept,) = await storage.kept(OWNER)
+
+    assert (kept.digest, kept.size, kept.revision) == (artifact.digest, artifact.size, "")
+
+
+async def test_what_is_told_of_other_content_is_not_believed(storage: Storage, tree: Path) -> None:
+    await stored(storage, tree)
+    about = storage.root / HERE / ".about-abc.tar.gz"
+    about.write_text('{"digest": "sha256:0", "revision": "forged"}')
+
+    (kept,) = await storage.kept(OWNER)
+
+    assert kept.revision == ""
+
+
+async def test_metadata_without_end_are_not_kept(storage: Storage, tree: Path) -> None:
+    await storage.store(
+        OWNER,
+        revision="1",
+        filename="abc.tar.gz",
+        tree=tree,
+        ignore=IGNORE,
+        metadata={"x": "y" * (65 << 10)},
+    )
+
+    (kept,) = await storage.kept(OWNER)
+
+    assert (kept.revision, kept.metadata) == ("1", {})
+
+
+async def test_nothing_is_kept_of_whom_nobody_knows(storage: Storage) -> None:
+    assert await storage.kept(OWNER) == ()
+
+
 async def test_a_cancelled_store_leaves_nothing(storage: Storage, tree: Path) -> None:
     reached, release = threading.Event(), threading.Event()
 
