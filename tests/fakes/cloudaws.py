@@ -154,7 +154,7 @@ class Aws:
         self._check(session, canonical, stamp, day, scope, fields["Signature"])
         if scope != [region, service, "aws4_request"]:
             raise RefusedError(f"Credential should be scoped to {region} and {service}")
-        if request.headers.get("X-Amz-Security-Token") != session.token:
+        if request.headers.get("X-Amz-Security-Token", "") != session.token:
             raise RefusedError("The security token included in the request is invalid")
         return session
 

@@ -31,6 +31,7 @@ _NAMES = (
     "login.microsoftonline.com",
     "management.azure.com",
     "*.azurecr.io",
+    "*.vault.azure.net",
     "*.googleapis.com",
 )
 
@@ -48,7 +49,10 @@ class Request:
 
 @dataclass
 class FakeClouds:
-    """The three clouds, what they know, and what they were asked."""
+    """The three clouds, what they know, and what they were asked.
+
+    ``more`` are further services, by the beginning or the end of their hosts.
+    """
 
     issuers: dict[str, Json] = field(default_factory=dict)
     requests: list[Request] = field(default_factory=list)
@@ -57,6 +61,7 @@ class FakeClouds:
     slow: asyncio.Event | None = None
     trust: Endpoint = field(default_factory=Endpoint)
     node: str = ""
+    more: dict[str, Handler] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self.aws = cloudaws.Aws(self.claims)
@@ -101,6 +106,9 @@ class FakeClouds:
 
     async def _tls(self, request: web.BaseRequest) -> web.Response:
         host = request.host.partition(":")[0]
+        for part, handler in self.more.items():
+            if host.startswith(part) or host.endswith(part):
+                return await self._answer(host, request, handler)
         if host.endswith((".amazonaws.com", ".amazonaws.com.cn")):
             return await self._answer(host, request, self.aws.answer)
         if host.endswith((".microsoftonline.com", ".azure.com", ".azurecr.io")):

@@ -1,8 +1,14 @@
-"""The one error of this package.
+"""The errors of this package.
 
-Its messages name formats, positions, key paths and public recipients, and never a value, a data
-key or an identity. A library's exception that may carry the bytes it choked on is neither its
-cause nor its context.
+::
+
+    TransientError
+    └── DecryptionError         BuildFailed
+        └── UnreachableError    a key service gave no answer, which it may do next time
+
+Their messages name formats, positions, key paths and public recipients, and never a value, a data
+key or an identity. A library's exception that may carry the bytes it choked on is neither their
+cause nor their context.
 """
 
 from typing import ClassVar
@@ -17,3 +23,7 @@ class DecryptionError(TransientError):
     """
 
     default_reason: ClassVar[str] = "BuildFailed"
+
+
+class UnreachableError(DecryptionError):
+    """A key service did not answer, is overloaded or out of order; nothing needs to change."""

@@ -1,15 +1,17 @@
 """The secret keys of one decryption Secret, and how they recover a document's data key.
 
-Cloud key services are not asked: a document that is encrypted for them alone is refused with the
-service's name.
+Pure: key services are not asked here. A ring that may count on them (``asking``) says which
+recipients it lacks (``UnaskedError``); with what they answered (``told``) it decides again. One
+that may not refuses a document that is encrypted for them alone, with the service's name.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from types import MappingProxyType
 from typing import Final
 
 from toolkit.decrypt import KEYS, shamir
-from toolkit.decrypt.errors import DecryptionError
-from toolkit.decrypt.keys import Opener, Recipient
+from toolkit.decrypt.errors import DecryptionError, UnreachableError
+from toolkit.decrypt.keys import TITLES, Groups, Opener, Recipient, Refusal, UnaskedError
 
 DATA_KEY: Final = 32
 """Bytes, for AES-256. A share has one more."""
@@ -22,13 +24,27 @@ MAX_ENCRYPTED: Final = 32 << 10
 the public key could write a small one that opens to a very large one."""
 
 
+Answers = Mapping[Recipient, bytes | Refusal]
+"""What key services said about data keys that are encrypted for them."""
+
+_NO_ANSWERS: Final[Answers] = MappingProxyType({})
+
+
 class KeyRing:
     """Opens data keys. Prints as the number of its keys and shows nothing else."""
 
-    __slots__ = ("_openers",)
+    __slots__ = ("_answers", "_openers", "_services")
 
-    def __init__(self, openers: Mapping[str, Sequence[Opener]]) -> None:
+    def __init__(
+        self,
+        openers: Mapping[str, Sequence[Opener]],
+        *,
+        services: Collection[str] = (),
+        answers: Answers = _NO_ANSWERS,
+    ) -> None:
         self._openers = openers
+        self._services = frozenset(services)
+        self._answers = answers
 
     @classmethod
     def from_secret(cls, data: Mapping[str, bytes]) -> "KeyRing":
@@ -46,19 +62,30 @@ class KeyRing:
                     raise DecryptionError(f"cannot use the key '{name}': {exc}") from exc
         return cls(openers)
 
-    def data_key(self, groups: Sequence[Sequence[Recipient]], threshold: int) -> bytes:
+    def asking(self, services: Collection[str]) -> "KeyRing":
+        """Return the ring with these key services (lists of the block) behind it."""
+        return KeyRing(self._openers, services=services, answers=self._answers)
+
+    def told(self, answers: Answers) -> "KeyRing":
+        """Return the ring with more answers of key services."""
+        known = {**self._answers, **answers}
+        return KeyRing(self._openers, services=self._services, answers=known)
+
+    def data_key(self, groups: Groups, threshold: int) -> bytes:
         """Return the data key of a document, put together from shares if it has key groups.
 
         Raises:
             DecryptionError: too few of the groups can be opened.
+            UnaskedError: the keys here do not suffice, and key services that may help are unasked.
         """
         if sum(len(group) for group in groups) > MAX_RECIPIENTS:
             raise DecryptionError(f"the document has more than {MAX_RECIPIENTS} recipients")
-        parts = [part for group in groups if (part := self._open(group)) is not None]
-        parts = [part for part in parts if len(part) <= DATA_KEY + 1]
+        opened = [self._open(group) for group in groups]
+        parts = [part for part in opened if part is not None and len(part) <= DATA_KEY + 1]
         needed = max(threshold, 2) if len(groups) > 1 else 1
         if len(parts) < needed:
-            raise DecryptionError(_explain(groups, opened=len(parts), needed=needed))
+            closed = [group for group, part in zip(groups, opened, strict=True) if part is None]
+            raise self._lacking(groups, closed, opened=len(parts), needed=needed)
         key = shamir.combine(parts) if len(groups) > 1 else parts[0]
         if len(key) != DATA_KEY:
             raise DecryptionError(f"the data key does not have {DATA_KEY} bytes")
@@ -71,7 +98,30 @@ class KeyRing:
         counts = ", ".join(f"{name}={len(keys)}" for name, keys in self._openers.items())
         return f"KeyRing({counts})"
 
+    def _lacking(
+        self, groups: Groups, closed: Groups, *, opened: int, needed: int
+    ) -> UnaskedError | DecryptionError:
+        """Return what to raise: a question, if its answer can help, or why the key stays closed."""
+        unasked = [[item for item in group if self._may_ask(item)] for group in closed]
+        unasked = [group for group in unasked if group]
+        if opened + len(unasked) >= needed and unasked:
+            return UnaskedError(unasked, needed=needed - opened)
+        said = [self._answers.get(item) for group in closed for item in group]
+        refusals = list(dict.fromkeys(item for item in said if isinstance(item, Refusal)))
+        if not refusals:
+            return DecryptionError(_explain(groups, opened=opened, needed=needed))
+        shares = _shares(opened=opened, needed=needed)
+        message = "; ".join(item.message for item in refusals[:_SHOWN]) + shares
+        passing = any(item.passing for item in refusals)
+        return UnreachableError(message) if passing else DecryptionError(message)
+
+    def _may_ask(self, recipient: Recipient) -> bool:
+        asked = recipient in self._answers
+        short = len(recipient.encrypted) <= MAX_ENCRYPTED
+        return recipient.kind in self._services and short and not asked
+
     def _open(self, group: Sequence[Recipient]) -> bytes | None:
+        # 1. The keys that are here.
         for kind in KEYS:
             for recipient in group:
                 if recipient.kind != kind.name or len(recipient.encrypted) > MAX_ENCRYPTED:
@@ -79,33 +129,30 @@ class KeyRing:
                 for opener in self._openers.get(kind.name, ()):
                     if (key := opener.open(recipient.encrypted)) is not None:
                         return key
-        return None
+        # 2. What services opened because these did not suffice.
+        said = (self._answers.get(recipient) for recipient in group)
+        return next((key for key in said if isinstance(key, bytes)), None)
 
 
-_SERVICES: Final = {
-    "kms": "AWS KMS",
-    "gcp_kms": "Google Cloud KMS",
-    "azure_kv": "Azure Key Vault",
-    "hc_vault": "HashiCorp Vault",
-    "hckms": "Huawei Cloud KMS",
-}
-_TITLES: Final = {"age": "age", "pgp": "OpenPGP"}
+_OURS: Final = frozenset(kind.name for kind in KEYS)
 _SHOWN: Final = 5
 
 
 def _explain(groups: Iterable[Sequence[Recipient]], *, opened: int, needed: int) -> str:
     """Say for whom the data key is encrypted; recipients are public."""
     recipients = [recipient for group in groups for recipient in group]
-    ours = [item for item in recipients if item.kind in _TITLES]
-    services = [item for item in recipients if item.kind not in _TITLES]
-    shares = f" ({opened} of {needed} key groups opened)" if needed > 1 else ""
+    ours = [item for item in recipients if item.kind in _OURS]
+    services = [item for item in recipients if item.kind not in _OURS]
+    shares = _shares(opened=opened, needed=needed)
     if services and not ours:
-        names = ", ".join(
-            f"{_SERVICES.get(item.kind, item.kind)} ({item.name})" for item in services[:_SHOWN]
-        )
+        names = ", ".join(item.shown for item in services[:_SHOWN])
         return (
             f"the data key is encrypted for {names}, which is not available; "
             f"add an age or OpenPGP recipient{shares}"
         )
-    names = ", ".join(f"{_TITLES[item.kind]} {item.name}" for item in ours[:_SHOWN])
+    names = ", ".join(f"{TITLES[item.kind]} {item.name}" for item in ours[:_SHOWN])
     return f"no key opens the data key, which is encrypted for {names or 'nobody'}{shares}"
+
+
+def _shares(*, opened: int, needed: int) -> str:
+    return f" ({opened} of {needed} key groups opened)" if needed > 1 else ""

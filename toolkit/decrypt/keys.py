@@ -1,12 +1,29 @@
-"""What the key modules and the key ring agree on: recipients, openers, kinds of keys.
+"""What the key modules and the key ring agree on: recipients, openers, kinds of keys, answers.
 
 A recipient is public and may be named in messages. An opener holds a secret key; it is asked only
-to open data keys, and shows nothing of itself.
+to open data keys, and shows nothing of itself. What is no opener's is a key service's, which is
+asked beforehand (``toolkit.decrypt.kms``); its answers are values too.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from types import MappingProxyType
+from typing import Final, Protocol
+
+from toolkit.errors import PenstockError
+
+TITLES: Final[Mapping[str, str]] = MappingProxyType(
+    {
+        # list of the sops block: what people call it
+        "age": "age",
+        "pgp": "OpenPGP",
+        "kms": "AWS KMS",
+        "gcp_kms": "Google Cloud KMS",
+        "azure_kv": "Azure Key Vault",
+        "hc_vault": "HashiCorp Vault",
+        "hckms": "Huawei Cloud KMS",
+    }
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -19,6 +36,19 @@ class Recipient:
     """Public key, fingerprint, or address at the key service."""
     encrypted: str
     """The encrypted data key: armoured for age and OpenPGP."""
+    fields: tuple[tuple[str, str], ...] = ()
+    """What a key service must know of it, by the block's names. Whoever wrote the file chose it."""
+    context: tuple[tuple[str, str], ...] = ()
+    """The encryption context that AWS binds the data key to."""
+
+    def field(self, name: str) -> str:
+        """Return a field, or nothing."""
+        return next((value for key, value in self.fields if key == name), "")
+
+    @property
+    def shown(self) -> str:
+        """Return kind and name, for a message."""
+        return f"{TITLES.get(self.kind, self.kind)} ({self.name})"
 
 
 class Opener(Protocol):
@@ -38,3 +68,30 @@ class KeyKind:
     """Ending of the keys of the Secret that hold such keys."""
     load: Callable[[bytes], Opener]
     """Reads the value of such a key; raises ``DecryptionError`` if it is of no use."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Refusal:
+    """Why a key service did not open a data key: service, key and remedy, and no secret.
+
+    ``passing`` is whether the next attempt may go better with nothing changed.
+    """
+
+    message: str
+    passing: bool = False
+
+
+Groups = Sequence[Sequence[Recipient]]
+
+
+class UnaskedError(PenstockError):
+    """Key services could tell the data key, and have not been asked yet.
+
+    No failure of the document, so that nobody takes it for one: whoever gathers the answers
+    (``kms.services``) asks one of each of ``groups`` until ``needed`` of them are opened.
+    """
+
+    def __init__(self, groups: Groups, *, needed: int) -> None:
+        super().__init__("key services have to be asked")
+        self.groups = tuple(map(tuple, groups))
+        self.needed = needed

@@ -97,6 +97,13 @@ _NAMES: Final[Mapping[str, tuple[str, ...]]] = {
     "pgp": ("fp",),
     "age": ("recipient",),
 }
+_MORE: Final[Mapping[str, tuple[str, ...]]] = {
+    # What a key service is told besides. A profile (aws_profile) is of somebody's own machine.
+    "kms": ("role",),
+    "azure_kv": ("version",),
+}
+_MAX_FIELD: Final = 2048
+_MAX_CONTEXT: Final = 64
 _TRUE: Final = ("1", "t", "T", "true", "TRUE", "True")
 
 
@@ -137,10 +144,24 @@ def _group(block: Mapping[str, Any]) -> tuple[Recipient, ...]:
             kind=kind,
             name="/".join(_text(item.get(field))[:200] for field in fields),
             encrypted=_text(item.get("enc")),
+            fields=tuple(
+                (field, text)
+                for field in (*fields, *_MORE.get(kind, ()))
+                if (text := _text(item.get(field))[:_MAX_FIELD])
+            ),
+            context=_context(item.get("context")) if kind == "kms" else (),
         )
         for kind, fields in _NAMES.items()
         for item in _mappings(block.get(kind))
     )
+
+
+def _context(value: Any) -> tuple[tuple[str, str], ...]:
+    """Return an encryption context; sorted, because it is one whatever its order."""
+    items = sorted(value.items()) if isinstance(value, Mapping) else []
+    if len(items) > _MAX_CONTEXT or not all(isinstance(text, str) for _, text in items):
+        raise DecryptionError("an encryption context in the sops metadata is malformed")
+    return tuple((key, text[:_MAX_FIELD]) for key, text in items)
 
 
 def _mappings(value: Any) -> list[Mapping[str, Any]]:

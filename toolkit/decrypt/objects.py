@@ -88,7 +88,8 @@ def _open(name: str, raw: bytes, keys: DataKeys) -> bytes:
                 break
             raw = sops.decrypt(raw, form, keys, output=sops.format_of(name))
     except DecryptionError as exc:
-        raise DecryptionError(f"the value of '{name}': {exc}") from exc
+        # Its own type: one that passes by itself is still one inside a Secret.
+        raise type(exc)(f"the value of '{name}': {exc}") from exc
     return raw
 
 

@@ -33,7 +33,7 @@ class Cloud:
     ``trust`` is the operator's CA and proxy towards the clouds; ``environment`` says who this
     process is. An object's ``proxy`` is used towards them, its CA never (see ``web``). ``own_ca``
     is whether it brings a CA for the server that is to get the credential: none of this process's
-    is given then.
+    is given then. ``services`` are for sign-ins without a method here (key services).
     """
 
     def __init__(
@@ -45,10 +45,10 @@ class Cloud:
         trust: Endpoint = _ANYBODY,
     ) -> None:
         self._cache = cache
-        services = Services(
+        self.services = Services(
             web=Web(http=http, trust=trust), cache=cache, environment=environment, now=cache.now
         )
-        self._providers = {name: make(services) for name, make in cloud.PROVIDERS.items()}
+        self._providers = {name: make(self.services) for name, make in cloud.PROVIDERS.items()}
 
     async def registry(
         self,

@@ -283,24 +283,39 @@ async def _refusal(hop: Hop, response: aiohttp.ClientResponse) -> HttpError:
 
 
 async def _code(response: aiohttp.ClientResponse) -> str:
-    """Return a registry's word for the error; its sentences may repeat what we sent as a secret."""
+    """Return the server's word for the error; its sentences may repeat what we sent as a secret."""
     with suppress(aiohttp.ClientError, TimeoutError, msgspec.MsgspecError):
         body = await response.content.read(_MAX_COMPLAINT)
-        errors = msgspec.json.decode(body, type=_Complaint).errors
-        code = errors[0].code if errors else ""
+        code = msgspec.json.decode(body, type=_Complaint).word
         if code.isascii() and code.replace("_", "").isalpha() and len(code) <= 40:
             return code
     return ""
 
 
 class _Error(msgspec.Struct):
-    code: str = ""
+    code: str | int = ""
+    status: str = ""
+
+    @property
+    def word(self) -> str:
+        return self.status or str(self.code)
 
 
 class _Complaint(msgspec.Struct):
-    """The error body of the distribution API."""
+    """The error bodies of the distribution API, of AWS, and of Google, Azure and OAuth."""
 
-    errors: list[_Error] = []
+    errors: list[_Error | str] = []  # Vault's are sentences
+    type: str = msgspec.field(default="", name="__type")
+    error: _Error | str = ""
+
+    @property
+    def word(self) -> str:
+        """Return what the error is called."""
+        for said in (*self.errors[:1], self.error):
+            if isinstance(said, _Error):
+                return said.word
+        # AWS may put the name of the service before it.
+        return self.type.rpartition("#")[2] or str(self.error)
 
 
 def _asked_for_patience(url: URL, left: float) -> HttpError:

@@ -104,3 +104,34 @@ def test_the_length_of_a_recipient_is_limited() -> None:
     block = of(BLOCK.replace("age1x", "x" * 100_000))
 
     assert len(block.groups[0][0].name) == 200
+
+
+KMS = """
+  mac: m
+  lastmodified: "2026-01-02T03:04:05Z"
+  kms: [{arn: "arn:x", role: "arn:r", aws_profile: mine, enc: AA==, context: {z: "1", y: "2"}}]
+"""
+FLAT_KMS = """sops_kms__list_0__map_arn=arn:x
+sops_kms__list_0__map_role=arn:r
+sops_kms__list_0__map_aws_profile=mine
+sops_kms__list_0__map_enc=AA==
+sops_kms__list_0__map_context__map_z=1
+sops_kms__list_0__map_context__map_y=2
+"""
+
+
+@pytest.mark.parametrize("block", [of(KMS), flat(FLAT + FLAT_KMS)], ids=["nested", "flat"])
+def test_what_a_key_service_must_know_is_read_from_every_layout(block: Metadata) -> None:
+    ((recipient,),) = block.groups
+
+    assert recipient.fields == (("arn", "arn:x"), ("role", "arn:r"))
+    assert recipient.context == (("y", "2"), ("z", "1"))
+    assert recipient.encrypted == "AA=="
+
+
+@pytest.mark.parametrize("context", ["{a: [b]}", "{a: 1}", str({f"k{n}": "x" for n in range(99)})])
+def test_an_encryption_context_is_a_short_mapping_of_text(context: str) -> None:
+    block = KMS.replace('{z: "1", y: "2"}', context)
+
+    with pytest.raises(DecryptionError, match="encryption context"):
+        of(block)

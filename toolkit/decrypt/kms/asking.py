@@ -1,0 +1,146 @@
+"""One question to a key service: one bounded answer, and errors that tell why there is none.
+
+What failed decides what helps: a right that is missing, a key that is not there, a data key that is
+not this key's, or patience. AWS tells the first three apart by a word only, under one status.
+Messages name service, key, status and remedy; nothing of what was sent.
+"""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from toolkit.decrypt.errors import DecryptionError, UnreachableError
+from toolkit.errors import PenstockError, StalledError
+from toolkit.kube.errors import ForbiddenError, NotFoundError
+from toolkit.remote.http import http
+from toolkit.remote.http.http import AuthError, Endpoint, Http, HttpError
+
+SECONDS: Final = 4.0
+"""For one answer; a document may have other recipients to ask."""
+
+_LIMIT: Final = 64 << 10
+_JSON: Final = "application/json"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Question:
+    """What is asked, for messages: the key, who asks, and the right that this takes."""
+
+    key: str
+    who: str
+    remedy: str
+
+    def refused(self, error: HttpError) -> DecryptionError:
+        """Return what an answer other than a good one means."""
+        said = f"HTTP {error.status} {error.code}".rstrip()
+        if _passing(error):
+            why = said if error.status else str(error)
+            return UnreachableError(f"{self.key} cannot be asked now: {why}")
+        if not error.status:  # it could not prove who it is
+            return DecryptionError(f"{self.key} cannot be asked: {error}")
+        if error.status in {401, 403} or error.code.startswith(_DENIED):
+            return DecryptionError(f"{self.key} refuses {self.who} ({said}): {self.remedy}")
+        if error.status == 404 or error.code in _ABSENT:
+            return DecryptionError(
+                f"{self.key} is not there ({said}): correct its address, or encrypt the document"
+                " for another one"
+            )
+        return DecryptionError(
+            f"{self.key} does not open the data key ({said}): it is another key's, or was altered;"
+            " encrypt the document anew"
+        )
+
+    def unsigned(self, error: PenstockError) -> DecryptionError:
+        """Return what it means that there are no credentials to ask with."""
+        message = f"{self.key} cannot be asked: {error}"
+        cause = error.__cause__
+        settled = isinstance(error, StalledError) or isinstance(
+            cause, NotFoundError | ForbiddenError
+        )
+        answered = isinstance(cause, HttpError) and not _passing(cause)
+        return (DecryptionError if settled or answered else UnreachableError)(message)
+
+
+async def post(  # noqa: PLR0913  # the parts of a request
+    client: Http,
+    url: str,
+    body: bytes,
+    *,
+    question: Question,
+    endpoint: Endpoint,
+    headers: Mapping[str, str],
+) -> dict[str, Any]:
+    """Return the JSON object in the answer.
+
+    Raises:
+        UnreachableError: there is none now.
+        DecryptionError: there is another one, or the service refuses.
+    """
+    try:
+        async with client.request(
+            "POST", url, endpoint=endpoint, headers=headers, body=body, timeout=SECONDS
+        ) as response:
+            if response.status != 200:
+                # A redirect too: what is signed, or holds a token, is for this server.
+                raise DecryptionError(
+                    f"{question.key} answers with HTTP {response.status} instead of the data key:"
+                    " name the server that answers itself"
+                )
+            found = await http.read(response, limit=_LIMIT)
+    except HttpError as error:
+        raise question.refused(error) from None
+    return decoded(found, question)
+
+
+def decoded(body: bytes, question: Question) -> dict[str, Any]:
+    """Return the JSON object in an answer.
+
+    Raises:
+        DecryptionError: there is none.
+    """
+    try:
+        answer: Any = json.loads(body)
+    except (ValueError, RecursionError):
+        answer = None
+    if not isinstance(answer, dict):
+        raise DecryptionError(f"{question.key} answers with something that is not JSON")
+    return answer
+
+
+def text(answer: Mapping[str, Any], *path: str, question: Question) -> str:
+    """Return a string from within an answer.
+
+    Raises:
+        DecryptionError: it is missing.
+    """
+    value: Any = answer
+    for name in path:
+        value = value.get(name) if isinstance(value, dict) else None
+    if not isinstance(value, str):
+        raise DecryptionError(f"{question.key} answers without '{'.'.join(path)}'")
+    return value
+
+
+def _passing(error: HttpError) -> bool:
+    """Tell whether the next attempt may go better: no answer, overload, a fault of theirs."""
+    if isinstance(error, AuthError) and not error.status:
+        return False
+    return (
+        error.status in {0, 408, 425, 429}
+        or error.status >= 500
+        or error.code.startswith(("Throttl", "RequestLimit", "DependencyTimeout"))
+    )
+
+
+_DENIED: Final = (
+    # AWS, with HTTP 400
+    "AccessDenied",
+    "UnrecognizedClient",
+    "InvalidClientTokenId",
+    "InvalidSignature",
+    "IncompleteSignature",
+    "ExpiredToken",
+    "MissingAuthenticationToken",
+)
+_ABSENT: Final = ("NotFoundException",)

@@ -1,0 +1,215 @@
+"""What a Secret with keys may hold for key services: Flux's entries, and two for Vault.
+
+``sops.aws-kms``, ``sops.azure-kv``, ``sops.gcp-kms`` and ``sops.vault-token`` are Flux's, formats
+included (kustomize-controller, internal/decryptor). What would make this process show who *it* is,
+or read its files, is refused by name: a managed identity, and Google's ``external_account``.
+Pure; nothing is asked, and no message holds a value.
+"""
+
+import hashlib
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final
+from urllib.parse import urlsplit
+
+import yaml
+
+from toolkit.decrypt.errors import DecryptionError
+from toolkit.remote.cloud.sigv4 import Keys
+
+AWS: Final = "sops.aws-kms"
+AZURE: Final = "sops.azure-kv"
+GOOGLE: Final = "sops.gcp-kms"
+VAULT: Final = "sops.vault-token"
+VAULT_ADDRESS: Final = "sops.vault-address"
+"""The Vaults that the token is for, one a line."""
+VAULT_CA: Final = "sops.vault-ca"
+"""PEM: who vouches for them, instead of the system's authorities."""
+
+AUTHORITIES: Final = (
+    "https://login.microsoftonline.com",
+    "https://login.chinacloudapi.cn",
+    "https://login.microsoftonline.us",
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AwsUser:
+    """Keys of a user or a session; ``digest`` tells it from others, as in all that follow."""
+
+    keys: Keys = field(repr=False)
+    digest: str = field(repr=False)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AzureApplication:
+    """An application of Entra ID with its secret; ``authority`` empty is that of the vault."""
+
+    tenant: str
+    client: str
+    secret: str = field(repr=False)
+    authority: str
+    digest: str = field(repr=False)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GoogleAccount:
+    """A service account of Google with its private key, PEM."""
+
+    email: str
+    key: str = field(repr=False)
+    key_id: str
+    digest: str = field(repr=False)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class VaultToken:
+    """A token; without ``addresses`` it is for whoever the document names."""
+
+    token: str = field(repr=False)
+    addresses: tuple[str, ...]
+    ca: bytes | None
+    digest: str = field(repr=False)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Logins:
+    """The entries of one Secret."""
+
+    aws: AwsUser | None = None
+    azure: AzureApplication | None = None
+    google: GoogleAccount | None = None
+    vault: VaultToken | None = None
+
+
+def from_secret(data: Mapping[str, bytes]) -> Logins:
+    """Read the entries; others are not ours.
+
+    Raises:
+        DecryptionError: one is malformed, or names an identity that it cannot lend.
+    """
+    return Logins(
+        aws=_aws(data[AWS]) if AWS in data else None,
+        azure=_azure(data[AZURE]) if AZURE in data else None,
+        google=_google(data[GOOGLE]) if GOOGLE in data else None,
+        vault=_vault(data) if VAULT in data else None,
+    )
+
+
+_MAX_ENTRY: Final = 64 << 10
+_ID: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9.-]{0,127}")
+_EMAIL: Final = re.compile(r"[\w.+-]{1,128}@[\w.-]{1,128}")
+_MAX_ADDRESSES: Final = 16
+
+
+def _aws(raw: bytes) -> AwsUser:
+    given = _mapping(AWS, raw)
+    key, secret = given.get("aws_access_key_id"), given.get("aws_secret_access_key")
+    if not key or not secret:
+        raise _useless(AWS, "it takes 'aws_access_key_id' and 'aws_secret_access_key'")
+    token = given.get("aws_session_token", "")
+    return AwsUser(
+        keys=Keys(access_key=key, secret_key=secret, session_token=token), digest=_digest(raw)
+    )
+
+
+def _azure(raw: bytes) -> AzureApplication:
+    given = _mapping(AZURE, raw)
+    # As `az ad sp create-for-rbac` prints it, or with names of the SDK's.
+    tenant = given.get("tenantId") or given.get("tenant", "")
+    client = given.get("clientId") or given.get("appId", "")
+    secret = given.get("clientSecret") or given.get("password", "")
+    if given.get("clientCertificate"):
+        raise _useless(AZURE, "certificates are not supported: use 'clientSecret'")
+    if client and not tenant:
+        raise _useless(
+            AZURE,
+            "a managed identity is not the Secret's to lend: name an account in"
+            " spec.decryption.serviceAccountName",
+        )
+    if not _ID.fullmatch(tenant) or not _ID.fullmatch(client) or not secret:
+        raise _useless(AZURE, "it takes 'tenantId', 'clientId' and 'clientSecret'")
+    authority = given.get("authorityHost", "").rstrip("/")
+    if authority and authority not in AUTHORITIES:
+        raise _useless(AZURE, f"'authorityHost' is none of {', '.join(AUTHORITIES)}")
+    return AzureApplication(
+        tenant=tenant, client=client, secret=secret, authority=authority, digest=_digest(raw)
+    )
+
+
+def _google(raw: bytes) -> GoogleAccount:
+    given = _mapping(GOOGLE, raw)
+    kind = given.get("type", "")
+    if kind != "service_account":
+        # external_account names files, URLs and programs of the machine that reads it.
+        shown = kind if re.fullmatch(r"[a-z_]{1,40}", kind) else "another one"
+        raise _useless(GOOGLE, f"it takes the key of a service_account, not {shown}")
+    email, key = given.get("client_email", ""), given.get("private_key", "")
+    if not _EMAIL.fullmatch(email) or not key:
+        raise _useless(GOOGLE, "it lacks 'client_email' or 'private_key'")
+    return GoogleAccount(
+        email=email, key=key, key_id=given.get("private_key_id", ""), digest=_digest(raw)
+    )
+
+
+def _vault(data: Mapping[str, bytes]) -> VaultToken:
+    token = data[VAULT].decode("ascii", "replace").strip()
+    if not token.isascii() or not token.isprintable() or not token:
+        raise _useless(VAULT, "it is empty, or has characters that no header can carry")
+    listed = data.get(VAULT_ADDRESS, b"").decode("utf-8", "replace").split()
+    if len(listed) > _MAX_ADDRESSES:
+        raise _useless(VAULT_ADDRESS, f"it has more than {_MAX_ADDRESSES} addresses")
+    ca = data.get(VAULT_CA)
+    return VaultToken(
+        token=token,
+        addresses=tuple(_origin_of(address) for address in listed),
+        ca=ca,
+        digest=_digest(b"\0".join((data[VAULT], ca or b""))),
+    )
+
+
+def origin(address: str) -> str:
+    """Return scheme, host and port of a URL, spelt in one way only; empty if it is none."""
+    try:
+        parts = urlsplit(address)
+        port = parts.port or {"https": 443, "http": 80}.get(parts.scheme, 0)
+    except ValueError:
+        return ""
+    host = parts.hostname or ""
+    plain = parts.path in {"", "/"} and not parts.query and not parts.fragment
+    if not plain or not port or "@" in parts.netloc or not re.fullmatch(r"[a-z0-9.:-]+", host):
+        return ""
+    return f"{parts.scheme}://{f'[{host}]' if ':' in host else host}:{port}"
+
+
+def _origin_of(address: str) -> str:
+    found = origin(address)
+    if not found:
+        raise _useless(
+            VAULT_ADDRESS,
+            "a line of it is not the address of a server, as in https://vault.example:8200",
+        )
+    return found
+
+
+def _mapping(entry: str, raw: bytes) -> dict[str, str]:
+    """Read YAML or JSON with text in it; one of ``az``'s may be UTF-16, as PowerShell writes."""
+    if len(raw) > _MAX_ENTRY:
+        raise _useless(entry, "it is too long")
+    text = raw.decode("utf-16" if raw[:2] in (b"\xff\xfe", b"\xfe\xff") else "utf-8", "replace")
+    try:
+        given: Any = yaml.load(text, Loader=yaml.CSafeLoader)
+    except (ValueError, RecursionError, yaml.YAMLError):
+        raise _useless(entry, "it is neither YAML nor JSON") from None
+    if not isinstance(given, dict):
+        raise _useless(entry, "it is no mapping")
+    return {str(name): value for name, value in given.items() if isinstance(value, str)}
+
+
+def _digest(raw: bytes) -> str:
+    return hashlib.sha256(raw).hexdigest()
+
+
+def _useless(entry: str, why: str) -> DecryptionError:
+    return DecryptionError(f"cannot use the entry '{entry}' of the Secret: {why}")

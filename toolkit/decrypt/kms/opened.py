@@ -1,0 +1,80 @@
+"""Data keys that key services opened, kept for some minutes, in memory only.
+
+So that a dry-run, the write after it and the next reconcile cost one question together. What is
+kept is found only by whoever asks for the same with the same credentials. A right that is taken
+away at the service counts here when the time is over.
+"""
+
+import asyncio
+import time
+from collections import OrderedDict
+from collections.abc import Awaitable, Callable, Hashable
+from dataclasses import dataclass, field
+from typing import Final
+
+SECONDS: Final = 600.0
+SIZE: Final = 1024
+
+
+class OpenedKeys:
+    """At most ``size`` data keys; only what was opened stays."""
+
+    def __init__(
+        self,
+        *,
+        size: int = SIZE,
+        seconds: float = SECONDS,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._size = size
+        self._seconds = seconds
+        self._clock = clock
+        self._kept: OrderedDict[Hashable, _Kept] = OrderedDict()
+        self._asking: dict[Hashable, _Turn] = {}
+
+    async def get(self, key: Hashable, ask: Callable[[], Awaitable[bytes]]) -> bytes:
+        """Return what is kept, or what ``ask`` brings; those who want the same ask one by one.
+
+        Raises:
+            DecryptionError: what ``ask`` raises, which nobody else is told.
+        """
+        turn = self._asking.setdefault(key, _Turn())
+        turn.waiting += 1
+        try:
+            async with turn.lock:
+                kept = self._kept.get(key)
+                if kept is not None and self._clock() < kept.until:
+                    return kept.value
+                value = await ask()
+                self._keep(key, value)
+                return value
+        finally:
+            turn.waiting -= 1
+            if not turn.waiting:
+                del self._asking[key]
+
+    def _keep(self, key: Hashable, value: bytes) -> None:
+        now = self._clock()
+        for old in [name for name, kept in self._kept.items() if kept.until <= now]:
+            del self._kept[old]
+        self._kept[key] = _Kept(value=value, until=now + self._seconds)
+        self._kept.move_to_end(key)
+        while len(self._kept) > self._size:
+            self._kept.popitem(last=False)
+
+    def __repr__(self) -> str:
+        return f"OpenedKeys({len(self._kept)})"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Kept:
+    value: bytes = field(repr=False)
+    until: float
+
+
+@dataclass(slots=True)
+class _Turn:
+    """Whoever asks, and how many want to know."""
+
+    lock: asyncio.Lock = field(default_factory=asyncio.Lock)
+    waiting: int = 0
