@@ -10,27 +10,36 @@ about who that is. The steps of ``review`` are numbered.
    vouches for the request and names them in ``spec.decryption``. Nobody else's keys are tried.
 4. The requester needs the verb ``decrypt`` on those Secrets; the word of the Kustomization is
    enough, because only our controllers can set the claim, and it is read again before it counts.
-5. Decrypted in a thread, MAC verified; without a Kustomization, the document must have been made
+5. Key services are asked with what those Secrets hold. A Kustomization lends its account too, and
+   this process itself only where the operator said so; nobody else does, and whoever may not read
+   the Secret has its Vault token sent to no server but those that it lists.
+6. Decrypted in a thread, MAC verified; without a Kustomization, the document must have been made
    for this very Secret.
 
-Nothing is kept between requests. Neither keys nor values reach logs, messages, audit annotations.
+Of one request for the next, only data keys are kept that a key service opened, for those who come
+with the same credentials. Neither keys nor values reach logs, messages, audit annotations.
 """
 
 import asyncio
-from collections.abc import Mapping
+import functools
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
 from crds import KUSTOMIZATION
 from toolkit.decrypt import envelope
 from toolkit.decrypt.envelope import Opened
-from toolkit.decrypt.errors import DecryptionError
+from toolkit.decrypt.errors import DecryptionError, UnreachableError
 from toolkit.decrypt.keyring import KeyRing
+from toolkit.decrypt.kms import logins
+from toolkit.decrypt.kms.services import KeyServices
+from toolkit.decrypt.kms.ways import Access
 from toolkit.kube import impersonation
 from toolkit.kube.client import Client
 from toolkit.kube.errors import NotFoundError
 from toolkit.kube.rbac import Rule as Permission
 from toolkit.kube.secrets import SECRET, Secrets
+from toolkit.kube.tokens import GATE, ServiceAccountTokens
 from toolkit.objects import GroupVersionKind, Json, ObjectKey, dig
 from webhooks.authorizer import Authorizer
 from webhooks.plugin import Answer, DeniedError, Row, Rule
@@ -47,16 +56,37 @@ APPLIER: Final = "kustomize-applier"
 """Account of the install namespace that applies Kustomizations which name none."""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SignIns:
+    """How key services are asked.
+
+    ``default_account`` and ``own`` are flags: the account of Kustomizations that name none, and
+    whether this process may sign in as itself for those that have none.
+    """
+
+    services: KeyServices
+    tokens: ServiceAccountTokens
+    default_account: str = ""
+    own: bool = False
+
+
 class Decryption:
     """Decrypts one Secret a request."""
 
     def __init__(
-        self, *, client: Client, secrets: Secrets, authorize: Authorizer, namespace: str
+        self,
+        *,
+        client: Client,
+        secrets: Secrets,
+        authorize: Authorizer,
+        namespace: str,
+        sign_ins: SignIns,
     ) -> None:
         self._client = client
         self._secrets = secrets
         self._authorize = authorize
         self._namespace = namespace
+        self._sign_ins = sign_ins
 
     @classmethod
     def make(cls, services: Services) -> "Decryption":
@@ -66,6 +96,16 @@ class Decryption:
             secrets=services.secrets,
             authorize=services.authorize,
             namespace=services.namespace,
+            sign_ins=SignIns(
+                services=KeyServices(services.cloud),
+                tokens=ServiceAccountTokens(
+                    services.client,
+                    cache=services.cloud.services.cache,
+                    object_level=services.options.feature_gates.get(GATE, False),
+                ),
+                default_account=services.options.default_decryption_service_account,
+                own=services.options.shared_decryption_identity,
+            ),
         )
 
     async def review(self, request: Request) -> Answer:
@@ -81,16 +121,17 @@ class Decryption:
 
         # 3. and 4. Whose keys, and may this requester use them?
         voucher = await self._voucher(request)
-        names = (voucher.keys,) if voucher else await self._permitted(request, secret)
+        names = voucher.names if voucher else await self._permitted(request, secret)
         namespace = voucher.key.namespace if voucher else request.namespace
         held = [await self._read(namespace, name) for name in names]
 
-        # 5. Decrypt.
+        # 5. and 6. Decrypt, asking key services if these keys do not suffice.
         named = {**secret, "metadata": {**secret["metadata"], "namespace": request.namespace}}
         try:
-            opened = await asyncio.to_thread(_open, named, held, bound=voucher is None)
+            opened = await self._opened(named, held, voucher)
         except DecryptionError as error:
-            raise DeniedError(f"cannot decrypt {request.ref}: {error}") from None
+            code = 503 if isinstance(error, UnreachableError) else 403
+            raise DeniedError(f"cannot decrypt {request.ref}: {error}", code=code) from None
         audit = {
             "document": opened.annotations[envelope.DOCUMENT],
             "keys": ",".join(f"{namespace}/{name}" for name in names),
@@ -98,6 +139,27 @@ class Decryption:
         }
         filled = envelope.filled(secret, opened)
         return Answer(object=filled, audit={key: text for key, text in audit.items() if text})
+
+    async def _opened(
+        self, secret: Json, held: Sequence[Mapping[str, bytes]], voucher: "_Voucher | None"
+    ) -> Opened:
+        ring = await asyncio.to_thread(KeyRing.from_secret, _together(held))
+        entries = tuple(map(logins.from_secret, held))
+        work = functools.partial(_open, secret, bound=voucher is None)
+
+        async def access() -> Access:
+            if voucher is None:
+                return Access(logins=entries)
+            account = voucher.account or self._sign_ins.default_account
+            tokens, namespace = self._sign_ins.tokens, voucher.key.namespace
+            return Access(
+                logins=entries,
+                account=await tokens.identity(namespace, account) if account else None,
+                own=self._sign_ins.own,
+                listed=False,
+            )
+
+        return await self._sign_ins.services.open(work, ring, access)
 
     async def _voucher(self, request: Request) -> "_Voucher | None":
         """Return the Kustomization on whose behalf this is written, if it decrypts.
@@ -114,9 +176,11 @@ class Decryption:
         except NotFoundError:
             return None
         keys = dig(obj, "spec", "decryption", "secretRef", "name", default="")
-        if not keys or dig(obj, "spec", "kubeConfig") or not self._acts_as(request, obj):
+        account = dig(obj, "spec", "decryption", "serviceAccountName", default="")
+        lends = keys or account
+        if not lends or dig(obj, "spec", "kubeConfig") or not self._acts_as(request, obj):
             return None
-        return _Voucher(ObjectKey(namespace, name), keys)
+        return _Voucher(ObjectKey(namespace, name), keys, account)
 
     def _acts_as(self, request: Request, obj: Json) -> bool:
         """Tell whether the requester is an account that this Kustomization applies as."""
@@ -173,17 +237,22 @@ class Decryption:
 
 @dataclass(frozen=True, slots=True)
 class _Voucher:
-    """A Kustomization that stands in for the document's name, and the Secret with its keys."""
+    """A Kustomization that stands in for the document's name, its Secret, and its account."""
 
     key: ObjectKey
     keys: str
+    account: str
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Return the Secrets with its keys."""
+        return (self.keys,) if self.keys else ()
 
 
 _KUSTOMIZATION: Final = GroupVersionKind(*KUSTOMIZATION.gvk)
 
 
-def _open(secret: Json, held: list[Mapping[str, bytes]], *, bound: bool) -> Opened:
-    keys = KeyRing.from_secret(_together(held))
+def _open(secret: Json, keys: KeyRing, *, bound: bool) -> Opened:
     if envelope.CARRIER in secret["data"]:
         return envelope.open_carrier(secret, keys, bound=bound)
     if bound:
@@ -194,7 +263,7 @@ def _open(secret: Json, held: list[Mapping[str, bytes]], *, bound: bool) -> Open
     return envelope.open_values(secret, keys)
 
 
-def _together(held: list[Mapping[str, bytes]]) -> dict[str, bytes]:
+def _together(held: Sequence[Mapping[str, bytes]]) -> dict[str, bytes]:
     """Return the entries of all Secrets; where names are the same, both count."""
     merged: dict[str, bytes] = {}
     for number, data in enumerate(held):
@@ -255,5 +324,7 @@ ROW: Final = Row(
         Permission(
             groups=(KUSTOMIZATION.group,), resources=(KUSTOMIZATION.plural,), verbs=("get",)
         ),
+        # Who it is at a key service. Tokens are granted by the component workload-identity.
+        Permission(groups=("",), resources=("serviceaccounts",), verbs=("get",)),
     ),
 )

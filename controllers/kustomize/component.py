@@ -15,6 +15,7 @@ from controllers.kustomize import dependencies
 from controllers.kustomize.accounts import Accounts
 from controllers.kustomize.admission import Admission
 from controllers.kustomize.clusters import Clusters
+from controllers.kustomize.decryption import Decryption
 from controllers.kustomize.deleting import KustomizationFinalizer
 from controllers.kustomize.identity import Identities
 from controllers.kustomize.kustomization import KustomizationReconciler
@@ -30,6 +31,7 @@ from crds.kind import Kind
 from crds.kustomize import Kustomization
 from toolkit.apply.options import MANAGER
 from toolkit.artifact.fetch import Fetcher
+from toolkit.decrypt.kms.services import KeyServices
 from toolkit.events import Recorder
 from toolkit.kube import impersonation
 from toolkit.kube.controller import Controller
@@ -104,8 +106,25 @@ async def start(manager: Manager, options: Options) -> None:
     clusters = Clusters(manager.client, remotes, enqueue)
     admission = Admission(manager.client)
     manager.add_informer(admission.informer)
+    decryption = Decryption(
+        secrets=Secrets(manager.client),
+        services=KeyServices(outside.cloud),
+        tokens=outside.tokens,
+        default_account=options.default_decryption_service_account,
+        own=options.shared_decryption_identity,
+    )
     reconciler, finalizer = _passes(
-        manager, options, reader, clusters, remotes, lookup, policy, granted, policies, admission
+        manager,
+        options,
+        reader,
+        clusters,
+        remotes,
+        lookup,
+        policy,
+        granted,
+        policies,
+        admission,
+        decryption,
     )
     controller = Controller(
         kind=KUSTOMIZATION,
@@ -139,6 +158,7 @@ def _passes(  # noqa: PLR0913, PLR0917 - what the passes are made of
     granted: Grants,
     policies: SourcePolicies,
     admission: Admission,
+    decryption: Decryption,
 ) -> tuple[KustomizationReconciler, KustomizationFinalizer]:
     """Return what reconciles and what finalizes, with the workers and caches that they use."""
     pool = calls.start(size=cores.available())
@@ -160,7 +180,8 @@ def _passes(  # noqa: PLR0913, PLR0917 - what the passes are made of
         settings=settings,
         sources=reader,
         gate=dependencies.Gate(lookup=lookup, sources=reader, policy=policy),
-        secrets=Secrets(manager.client),
+        secrets=decryption.secrets,
+        decryption=decryption,
         admission=admission,
         renderer=Renderer(pool=pool, fetcher=fetcher, strict=settings.strict_substitution),
         clusters=clusters,

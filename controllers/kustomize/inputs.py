@@ -5,33 +5,15 @@ reconcile can tell without a build that nothing changed. A Kustomization that na
 costs no request.
 """
 
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 
+from controllers.kustomize.decryption import Decryption, Keys
 from crds.kustomize import Kustomization
-from toolkit.decrypt.keyring import KeyRing
 from toolkit.errors import TransientError
 from toolkit.kube.errors import NotFoundError
 from toolkit.kube.secrets import CONFIG_MAP, SECRET, Secrets
 from toolkit.objects import ObjectRef
-
-
-class Keys:
-    """The keys that ``spec.decryption`` names, read when they are needed, and only once."""
-
-    def __init__(self, read: Callable[[], Awaitable[KeyRing]]) -> None:
-        self._read = read
-        self._ring: KeyRing | None = None
-
-    async def ring(self) -> KeyRing:
-        """Return them.
-
-        Raises:
-            TransientError: the Secret is missing or holds no usable key.
-        """
-        if self._ring is None:
-            self._ring = await self._read()
-        return self._ring
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,11 +44,18 @@ def references(obj: Kustomization) -> Iterator[ObjectRef]:
         yield ObjectRef(SECRET, namespace, obj.spec.kube_config.secret_ref.name)
 
 
-async def gather(obj: Kustomization, secrets: Secrets, *, admission: bool = False) -> Inputs:
+async def gather(
+    obj: Kustomization,
+    secrets: Secrets,
+    decryption: Decryption | None = None,
+    *,
+    admission: bool = False,
+) -> Inputs:
     """Read the variables and keys that the spec names.
 
     Later ``substituteFrom`` entries win over earlier ones, and ``substitute`` over all of them.
-    With ``admission`` the keys are not read until something turns up that needs them here.
+    With ``admission`` the keys are not read until something turns up that needs them here, and
+    without ``decryption`` never.
 
     Raises:
         TransientError: one that is not optional is missing, or its content is unusable.
@@ -90,12 +79,13 @@ async def gather(obj: Kustomization, secrets: Secrets, *, admission: bool = Fals
         hidden.update(found.values() if gvk == SECRET else ())
     variables.update(post_build.substitute if post_build else {})
     keys = None
-    if obj.spec.decryption:
-        # without a Secret, the webhook knows no keys
-        admission = admission and obj.spec.decryption.secret_ref is not None
-        keys = Keys(lambda: _ring(obj, secrets, versions))
+    if obj.spec.decryption and decryption:
+        # With neither, the webhook knows no keys.
+        lent = obj.spec.decryption.secret_ref or obj.spec.decryption.service_account_name
+        admission = admission and bool(lent)
+        keys = decryption.keys(obj, versions)
         if not admission:
-            await keys.ring()
+            await keys.load()
     return Inputs(
         variables=variables,
         keys=keys,
@@ -103,15 +93,6 @@ async def gather(obj: Kustomization, secrets: Secrets, *, admission: bool = Fals
         admission=admission,
         secrets=frozenset(hidden),
     )
-
-
-async def _ring(obj: Kustomization, secrets: Secrets, versions: list[str]) -> KeyRing:
-    if obj.spec.decryption is None or obj.spec.decryption.secret_ref is None:
-        return KeyRing.from_secret({})
-    name = obj.spec.decryption.secret_ref.name
-    data = await secrets.data(SECRET, obj.metadata.namespace, name, reason="BuildFailed")
-    versions.append(data.version)
-    return KeyRing.from_secret(data.values)
 
 
 def _text(value: bytes) -> str:

@@ -20,6 +20,7 @@ from controllers.kustomize import dependencies, inputs, memory, reporting, settl
 from controllers.kustomize.accounts import Accounts
 from controllers.kustomize.admission import Admission
 from controllers.kustomize.clusters import Cluster, Clusters
+from controllers.kustomize.decryption import Decryption
 from controllers.kustomize.identity import Identities
 from controllers.kustomize.memory import Applied, Memory
 from controllers.kustomize.rendering import Rendered, Renderer
@@ -52,6 +53,7 @@ class KustomizationReconciler:
     sources: SourceReader
     gate: dependencies.Gate
     secrets: Secrets
+    decryption: Decryption
     admission: Admission
     renderer: Renderer
     clusters: Clusters
@@ -72,7 +74,7 @@ class KustomizationReconciler:
         self.gate.require_ready(obj, sources)
         rec.status({"lastAttemptedRevision": sources.revision})
         admission = self.admission.decrypts(obj)
-        given = await inputs.gather(obj, self.secrets, admission=admission)
+        given = await inputs.gather(obj, self.secrets, self.decryption, admission=admission)
         cluster = await self.clusters.of(obj)
         cluster.live.set_rules(rec.key, rules)
         applied = self.memory.get(rec.key)

@@ -7,6 +7,7 @@ never touches the disk.
 """
 
 import asyncio
+import functools
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, field, replace
@@ -17,7 +18,8 @@ from typing import Final
 import msgspec
 
 from controllers.kustomize import carriers, redaction
-from controllers.kustomize.inputs import Inputs, Keys
+from controllers.kustomize.decryption import Keys
+from controllers.kustomize.inputs import Inputs
 from controllers.kustomize.redaction import Redaction
 from controllers.kustomize.sources import Sources
 from crds.kustomize import Kustomization
@@ -183,9 +185,8 @@ class Renderer:
         self, work: "_Work", keys: Keys, *, paths: Collection[str], carried: _Files = _NO_FILES
     ) -> Rendered:
         """Build with the files at ``paths`` in clear."""
-        chosen = {path: work.files[path] for path in paths}
-        ring = await keys.ring() if chosen else None
-        files = {} if ring is None else await asyncio.to_thread(_decrypt_files, chosen, ring)
+        works = [functools.partial(_decrypt_file, path, work.files[path]) for path in paths]
+        files = dict(zip(paths, await keys.each(works), strict=True))
         laid = {**carried, **{path: file.clear for path, file in files.items()}}
         build = replace(work.build, files=laid)
         try:
@@ -239,10 +240,6 @@ def _read_files(paths: Iterable[str], mounts: Mapping[str, Extracted]) -> dict[s
     return {path: _locate(path, mounts).read_bytes() for path in paths}
 
 
-def _decrypt_files(files: Mapping[str, bytes], keys: KeyRing) -> dict[str, _Decrypted]:
-    return {path: _decrypt_file(path, raw, keys) for path, raw in files.items()}
-
-
 def _decrypt_file(path: str, raw: bytes, keys: KeyRing) -> _Decrypted:
     if not sops.is_encrypted(raw):  # it only speaks of ciphertext
         return _Decrypted(raw, raw)
@@ -265,22 +262,29 @@ async def _decrypt_objects(objects: tuple[Json, ...], inputs: Inputs) -> tuple[J
     What is decrypted at admission is left alone.
     """
     here = [obj for obj in objects if not (inputs.admission and carriers.opted(obj))]
-    keys = None
     if inputs.keys is not None:
-        needed = not inputs.admission or await asyncio.to_thread(_any_ciphertext, here)
-        keys = await inputs.keys.ring() if needed else None
-    clear = await asyncio.to_thread(_all_clear, here, keys, configured=inputs.keys is not None)
-    left, waiting = iter(clear), {id(obj) for obj in here}
-    return tuple(next(left) if id(obj) in waiting else obj for obj in objects)
+        encrypted = await asyncio.to_thread(_with_documents, here)
+        works = [functools.partial(_decrypt_object, here[index]) for index in encrypted]
+        for index, clear in zip(encrypted, await inputs.keys.each(works), strict=True):
+            here[index] = clear
+    await asyncio.to_thread(_require_clear, here, configured=inputs.keys is not None)
+    left = iter(here)
+    return tuple(obj if inputs.admission and carriers.opted(obj) else next(left) for obj in objects)
 
 
-def _any_ciphertext(objects: Sequence[Json]) -> bool:
-    return any(encrypted_objects.find_ciphertext(obj) for obj in objects)
+def _with_documents(objects: Sequence[Json]) -> list[int]:
+    """Return which of the objects are Secrets with documents to decrypt."""
+    return [
+        index
+        for index, obj in enumerate(objects)
+        if obj.get("kind") == "Secret"
+        and not encrypted_objects.opted_out(obj)
+        and any(True for _ in encrypted_objects.documents(obj))
+    ]
 
 
-def _all_clear(objects: Sequence[Json], keys: KeyRing | None, *, configured: bool) -> list[Json]:
-    clear = [obj if keys is None else _decrypt_object(obj, keys) for obj in objects]
-    for obj in clear:
+def _require_clear(objects: Sequence[Json], *, configured: bool) -> None:
+    for obj in objects:
         field = encrypted_objects.find_ciphertext(obj)
         if field is not None:
             remedy = "encrypt it as a whole file" if configured else "configure spec.decryption"
@@ -288,7 +292,6 @@ def _all_clear(objects: Sequence[Json], keys: KeyRing | None, *, configured: boo
                 f"{ref_of(obj)} is SOPS encrypted at {field}; {remedy} to apply it",
                 reason="BuildFailed",
             )
-    return clear
 
 
 def _decrypt_object(obj: Json, keys: KeyRing) -> Json:

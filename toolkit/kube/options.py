@@ -39,6 +39,7 @@ class Options:
     no_cross_namespace_refs: bool = False
     default_service_account: str = ""
     default_decryption_service_account: str = ""
+    shared_decryption_identity: bool = False
     default_kubeconfig_service_account: str = ""
     insecure_kubeconfig_exec: bool = False
     insecure_kubeconfig_tls: bool = False
@@ -218,6 +219,14 @@ FLAGS: Final = (
         "",
         "account to decrypt as",
         (*_APPLY, *_WEBHOOK),
+    ),
+    Flag(
+        "shared-decryption-identity",
+        _bool,
+        "false",
+        "let this process sign in as itself at key services for Kustomizations with no account:"
+        " each of them then opens what it may open",
+        _APPLY,
     ),
     Flag("default-kubeconfig-service-account", str, "", "account for spec.kubeConfig", _APPLY),
     Flag(

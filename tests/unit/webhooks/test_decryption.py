@@ -3,6 +3,7 @@
 import asyncio
 import base64
 import json
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -12,12 +13,18 @@ from controllers.kustomize import admission
 from tests.fakes.apiserver import FakeApiServer
 from tests.unit.toolkit.decrypt.reference import Reference
 from toolkit.decrypt import envelope
+from toolkit.decrypt.kms.services import KeyServices
+from toolkit.kube.client import Client
 from toolkit.kube.errors import ApiError
 from toolkit.kube.secrets import SECRET, Secrets
+from toolkit.kube.tokens import ServiceAccountTokens
 from toolkit.objects import Json, dig
+from toolkit.remote.cloud.cache import TokenCache
+from toolkit.remote.cloud.cloud import Cloud
+from toolkit.remote.http.http import Http
 from webhooks import ciphertextguard, configuration, decryption
 from webhooks.ciphertextguard import CiphertextGuard, encoded_markers
-from webhooks.decryption import Decryption
+from webhooks.decryption import Decryption, SignIns
 from webhooks.plugin import Answer, DeniedError
 from webhooks.request import Request, User
 
@@ -100,7 +107,10 @@ class Cluster:
         self.keys("sops", SOPS)
 
     def keys(self, name: str, sops: Reference, *, namespace: str = "prod") -> None:
-        data = {key: base64.b64encode(value).decode() for key, value in sops.secret.items()}
+        self.entries(name, sops.secret, namespace=namespace)
+
+    def entries(self, name: str, held: Mapping[str, bytes], *, namespace: str = "prod") -> None:
+        data = {key: base64.b64encode(value).decode() for key, value in held.items()}
         self.server.put("secrets", name, namespace, data=data)
 
     def kustomization(self, **spec: Any) -> None:
@@ -113,16 +123,23 @@ class Cluster:
 
     def review(self, asked: Request) -> Answer:
         async def inside() -> Answer:
-            async with self.server.running() as client:
-                plugin = Decryption(
-                    client=client,
-                    secrets=Secrets(client),
-                    authorize=self.grants,
-                    namespace="penstock-system",
-                )
-                return await plugin.review(asked)
+            async with self.server.running() as client, Http() as http:
+                cache = TokenCache()
+                tokens = ServiceAccountTokens(client, cache=cache)
+                services = KeyServices(Cloud(http, cache=cache))
+                return await self.decide(asked, client, SignIns(services=services, tokens=tokens))
 
         return asyncio.run(inside())
+
+    async def decide(self, asked: Request, client: Client, sign_ins: SignIns) -> Answer:
+        plugin = Decryption(
+            client=client,
+            secrets=Secrets(client),
+            authorize=self.grants,
+            namespace="penstock-system",
+            sign_ins=sign_ins,
+        )
+        return await plugin.review(asked)
 
     def denied(self, asked: Request, saying: str) -> DeniedError:
         with pytest.raises(DeniedError, match=saying) as caught:
