@@ -104,8 +104,33 @@ def check(
 ) -> int:
     """Read a tarball and make nothing: raise where ``unpack`` would.
 
+    Returns the size of the files in bytes.
+    """
+    used = 0
+    for found in files(source, bounds, checkpoint=checkpoint):
+        used += found.size
+        for _ in found.content:
+            pass
+    return used
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Found:
+    """A file in a tarball; its content can be read until the next one is asked for."""
+
+    name: str
+    size: int
+    executable: bool
+    content: Iterator[bytes]
+
+
+def files(
+    source: Path, bounds: Limits = limits.DEFAULT, *, checkpoint: Checkpoint = threads.go_on
+) -> Iterator[Found]:
+    """Yield the files of a tarball, and make nothing: raise where ``unpack`` would.
+
     It is stricter in one thing: what comes after the last entry must be whole, too, because others
-    who unpack it may look at that. Returns the size of the files in bytes.
+    who unpack it may look at that.
     """
     names: dict[str, bool] = {"": True}
     with open_regular(source) as file:
@@ -119,10 +144,13 @@ def check(
                 if name in names:
                     raise _twice(name)
                 names[name] = False
-                for _ in reader.content():
-                    pass
+                yield Found(
+                    name=name,
+                    size=member.size,
+                    executable=member.executable,
+                    content=reader.content(),
+                )
         reader.finish()
-    return budget.used
 
 
 def copy(source: Path, out: IO[bytes], *, checkpoint: Checkpoint = threads.go_on) -> Packed:
