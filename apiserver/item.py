@@ -4,7 +4,7 @@ An object is encoded when it is put, and in each other representation when someb
 for everybody: a list is a join of these bytes, and a thousand watches send the same line.
 """
 
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Sequence
 from typing import Final
 
 import msgspec
@@ -27,7 +27,7 @@ class Item:
             "metadata": obj["metadata"] | {"resourceVersion": str(version)}
         }
         self.json: Final = _ENCODER.encode(self.obj)
-        self._made: dict[Hashable, bytes] = {}
+        self._made: dict[Hashable, Sequence[bytes]] = {}
 
     @property
     def uid(self) -> str:
@@ -39,7 +39,7 @@ class Item:
         """Return the labels."""
         return self.obj["metadata"].get("labels") or {}
 
-    def made(self, name: Hashable, make: Callable[["Item"], bytes]) -> bytes:
+    def made(self, name: Hashable, make: Callable[["Item"], Sequence[bytes]]) -> Sequence[bytes]:
         """Return what ``make`` makes of the item; it is asked once for each ``name``."""
         found = self._made.get(name)
         if found is None:

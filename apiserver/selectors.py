@@ -140,6 +140,11 @@ def parse_fields(text: str, known: Mapping[str, Callable[[Json], str]]) -> tuple
     return tuple(found)
 
 
+def named(name: str) -> Term:
+    """Return the term that asks for one name."""
+    return Term(field="metadata.name", read=_METADATA["metadata.name"], equal=True, value=name)
+
+
 _METADATA: Final[dict[str, Callable[[Json], str]]] = {
     "metadata.name": lambda obj: str(obj["metadata"].get("name", "")),
     "metadata.namespace": lambda obj: str(obj["metadata"].get("namespace", "")),

@@ -1,0 +1,261 @@
+"""Answer get, list and watch of one resource from its view.
+
+Nothing here waits for another system: a read that finds the view incomplete is refused (503), one
+that asks for a newer version than there is waits a moment for it (504). Large lists are put
+together in slices, so others get their turn.
+"""
+
+import asyncio
+import contextlib
+import random
+from collections.abc import AsyncIterator, Sequence
+from typing import Final
+
+from aiohttp import web
+
+from apiserver import encoding, listing, negotiation, paging, position, resuming, shapes, status
+from apiserver.call import Call
+from apiserver.item import Item
+from apiserver.listing import Options
+from apiserver.paging import Page
+from apiserver.resource import Resource
+from apiserver.status import GROUP, StatusError
+from apiserver.view import Snapshot
+from apiserver.watching import Start, Watch, error_line
+from toolkit.objects import Json, ObjectKey
+
+_PATIENCE: Final = 3.0
+"""Seconds to wait for a version of another replica (``watch_cache.go`` blockTimeout)."""
+_STEP: Final = 0.05
+_SLICE: Final = 250
+_GRACE: Final = 2.0
+"""Seconds for the last lines of a watch that ends."""
+_MIN_WATCH: Final = 1800.0
+"""Seconds, and at random up to twice as many: ``--min-request-timeout``."""
+_MAX_WATCH: Final = 10 * 365 * 86_400.0
+_TOO_OLD: Final = "The resourceVersion for the provided list is too old."
+
+
+class Serving:
+    """The read verbs of one resource."""
+
+    def __init__(self, resource: Resource) -> None:
+        self.resource = resource
+        self._view = resource.view
+        self._open: set[Watch] = set()
+        self._empty = asyncio.Event()
+        self._empty.set()
+        self._draining = False
+
+    @property
+    def watches(self) -> int:
+        """Return how many watches are open."""
+        return len(self._open)
+
+    async def get(self, call: Call) -> web.StreamResponse:
+        """Answer with one object.
+
+        Raises:
+            StatusError: 404, 406, 503, 504.
+        """
+        accepted = negotiation.negotiate(call, forms=negotiation.TRANSFORMATIONS)
+        shape = shapes.single(self.resource, accepted, call.query.get("includeObject", ""))
+        self._check_ready()
+        await self._reach(listing.version_of(call))
+        item = self._view.get(ObjectKey(call.namespace, call.name))
+        if item is None:
+            raise status.not_found(self.resource.plural, call.name)
+        return await encoding.send(call, accepted, shape.whole(item))
+
+    async def list(self, call: Call) -> web.StreamResponse:
+        """Answer with all objects that are selected, or a page of them.
+
+        Raises:
+            StatusError: 400, 406, 410, 422, 503, 504.
+        """
+        accepted = negotiation.negotiate(call, forms=negotiation.TRANSFORMATIONS)
+        options = listing.parse(call, self.resource, watch=False)
+        shape = shapes.several(self.resource, accepted, call.query.get("includeObject", ""))
+        self._check_ready()
+        snapshot = await self._moment(options, call.namespace)
+        items, metadata = await _page(snapshot, options)
+        parts: list[bytes] = []
+        async for some in _sliced(items):
+            parts.extend(map(shape.listed, some))
+        before, after = shape.frame(metadata)
+        return await encoding.send(call, accepted, b"".join((before, b",".join(parts), after)))
+
+    async def watch(self, call: Call) -> web.StreamResponse:
+        """Answer with changes until the watch times out, the client goes or the process ends.
+
+        What is wrong with the version is told in the stream, as upstream does (``newErrWatcher``).
+
+        Raises:
+            StatusError: 400, 406, 422, 503.
+        """
+        accepted = negotiation.negotiate_stream(call, forms=negotiation.TRANSFORMATIONS)
+        options = listing.parse(call, self.resource, watch=True)
+        shape = shapes.single(self.resource, accepted, call.query.get("includeObject", ""))
+        self._check_ready()
+        if self._draining:
+            raise status.unavailable("this replica is about to end; another one has taken over")
+        watch = Watch(
+            self._view,
+            shape,
+            namespace=call.namespace,
+            selector=options.selector,
+            bookmarks=options.bookmarks,
+            timeout=_duration(options.timeout),
+        )
+        async with self._opened(call, watch) as response:
+            try:
+                start = await self._start(options)
+            except StatusError as exc:
+                await response.write(error_line(exc))
+            else:
+                await watch.run(response, call.web, start)
+        return response
+
+    async def drain(self, *, over: float) -> None:
+        """End all watches at random within so many seconds, so that not all come back at once.
+
+        Those who want bookmarks get a last one. Returns when all are over, or too slow to be.
+        """
+        self._draining = True
+        for watch in self._open:
+            watch.end_within(random.uniform(0, over))  # noqa: S311 - spreads reconnects
+        self._view.wake()
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(over + _GRACE):
+                await self._empty.wait()
+
+    @contextlib.asynccontextmanager
+    async def _opened(self, call: Call, watch: Watch) -> AsyncIterator[web.StreamResponse]:
+        response = web.StreamResponse(headers={"Content-Type": negotiation.JSON})
+        response.enable_chunked_encoding()
+        await response.prepare(call.web)
+        self._open.add(watch)
+        self._empty.clear()
+        try:
+            yield response
+        finally:
+            self._open.discard(watch)
+            if not self._open:
+                self._empty.set()
+
+    async def _start(self, options: Options) -> Start:
+        """Return how a watch starts.
+
+        Raises:
+            StatusError: 410, 504.
+        """
+        await self._reach(options.version)
+        if options.initial:
+            return Start(snapshot=self._view.snapshot(), place=self._view.history.end)
+        if not options.version:
+            return Start(place=self._view.history.end)
+        found = resuming.resume(self._view, options.version)
+        return Start(events=found.events, place=found.place)
+
+    async def _moment(self, options: Options, namespace: str) -> Snapshot:
+        """Return the objects at the moment that a list is about, from its page on.
+
+        Raises:
+            StatusError: 410, 504.
+        """
+        page = options.page
+        if page is not None:
+            return await self._continued(page, namespace)
+        await self._reach(options.version)
+        exact = options.match == "Exact" or (not options.match and options.limit)
+        if not (exact and options.version):
+            return self._view.snapshot(namespace)
+        found = self._past(options.version, namespace, ("", ""))
+        if found is None:
+            raise status.expired(_TOO_OLD)
+        return found
+
+    async def _continued(self, page: Page, namespace: str) -> Snapshot:
+        if page.version is None:
+            found: Snapshot | None = self._view.snapshot(namespace)
+        else:
+            await self._reach(page.version)
+            found = self._past(page.version, namespace, (page.namespace, page.name))
+        if found is None:
+            raise paging.expired(page)
+        rest = found.items[found.start(page.namespace, page.name) :]
+        return Snapshot(position=found.position, items=rest)
+
+    def _past(self, version: int, namespace: str, start: tuple[str, str]) -> Snapshot | None:
+        """Return the objects at a version, ours or another replica's, if that can be known."""
+        if self._view.clock.issued(version):
+            found = self._view.past(version)
+            return None if found is None else found.within(namespace)
+        if resuming.unchanged(self._view, version, namespace, start):
+            return Snapshot(position=version, items=self._view.snapshot(namespace).items)
+        return None
+
+    async def _reach(self, version: int) -> None:
+        """Wait until this replica is as far as a version.
+
+        Raises:
+            StatusError: 504, it is not in time.
+        """
+        loop, clock = asyncio.get_running_loop(), self._view.clock
+        end = loop.time() + _PATIENCE
+        while position.revision_of(version) > clock.revision:
+            if loop.time() >= end:
+                raise position.too_large(version, clock.latest)
+            await asyncio.sleep(_STEP)
+
+    def _check_ready(self) -> None:
+        """Refuse while reads would show less than there is.
+
+        Raises:
+            StatusError: 503, with what is missing.
+        """
+        if not self._view.ready:
+            missing = ", ".join(sorted(set(self._view.missing))) or "what it is made from"
+            raise status.unavailable(
+                f"{self.resource.plural}.{GROUP}: the cache is not complete yet: {missing}"
+            )
+
+
+async def _page(snapshot: Snapshot, options: Options) -> tuple[list[Item], Json]:
+    """Return the objects of one page, and the metadata of its list."""
+    chosen: list[Item] = []
+    looked = 0
+    async for some in _sliced(snapshot.items):
+        for item in some:
+            if options.limit and len(chosen) == options.limit:
+                return chosen, _more(snapshot, looked, counted=options.selector.empty)
+            looked += 1
+            if options.selector.matches(item):
+                chosen.append(item)
+    return chosen, {"resourceVersion": str(snapshot.position)}
+
+
+def _more(snapshot: Snapshot, looked: int, *, counted: bool) -> Json:
+    """Return the metadata of a page that is not the last."""
+    last = snapshot.items[looked - 1]
+    metadata: Json = {
+        "resourceVersion": str(snapshot.position),
+        "continue": paging.encode(paging.after(*last.order, version=snapshot.position)),
+    }
+    if counted:
+        metadata["remainingItemCount"] = len(snapshot.items) - looked
+    return metadata
+
+
+async def _sliced(items: Sequence[Item]) -> AsyncIterator[Sequence[Item]]:
+    """Yield items some at a time, and let others work in between."""
+    for start in range(0, len(items), _SLICE):
+        yield items[start : start + _SLICE]
+        await asyncio.sleep(0)
+
+
+def _duration(asked: float) -> float:
+    """Return how many seconds a watch lasts; at random if the client does not care."""
+    if asked:
+        return min(asked, _MAX_WATCH)
+    return _MIN_WATCH * random.uniform(1, 2)  # noqa: S311 - spreads reconnects

@@ -1,0 +1,117 @@
+"""Rows and columns of ``kubectl get``.
+
+A row is encoded once; only ages are filled in when it is read.
+"""
+
+import time
+from collections.abc import Sequence
+from typing import Final, Literal, Protocol
+
+import msgspec
+
+from apiserver import status
+from apiserver.ages import age
+from apiserver.item import Item
+from apiserver.resource import Column
+from toolkit.objects import Json
+
+_ENCODE: Final = msgspec.json.Encoder().encode
+
+Include = Literal["None", "Metadata", "Object"]
+"""What of its object a row carries."""
+
+
+class Partial(Protocol):
+    """How an object's metadata looks in a row."""
+
+    name: tuple[str, ...]
+
+    def listed(self, item: Item) -> bytes:
+        """Return the metadata of an object."""
+
+    def bookmark(self, metadata: Json) -> bytes:
+        """Return metadata with nothing but a position."""
+
+
+class Rows:
+    """Makes rows, and tells which columns they have."""
+
+    def __init__(self, columns: Sequence[Column], include: Include, partial: Partial) -> None:
+        self.include = include
+        self.definitions: Final = tuple(map(_definition, columns))
+        self._columns = columns
+        self._dates = tuple(column for column in columns if column.type == "date")
+        self._partial = partial
+        self._name = ("row", include, *partial.name)
+
+    def row(self, item: Item) -> bytes:
+        """Return an object's row, as old as it is now."""
+        parts = item.made(self._name, self._make)
+        if len(parts) == 1:
+            return parts[0]
+        made, now = [parts[0]], time.time()
+        for column, part in zip(self._dates, parts[1:], strict=True):
+            made += (age(str(column.cell(item.obj)), now).encode(), part)
+        return b"".join(made)
+
+    def empty(self, metadata: Json) -> bytes:
+        """Return a row about nothing but a position."""
+        cells = [0 if column.type == "integer" else "" for column in self._columns]
+        return b'{"cells":' + _ENCODE(cells) + _object(self._partial.bookmark(metadata))
+
+    def _make(self, item: Item) -> Sequence[bytes]:
+        """Return the row in the parts between its ages."""
+        parts, part = [], b'{"cells":['
+        for index, column in enumerate(self._columns):
+            part += b"," if index else b""
+            if column.type == "date":
+                parts.append(part + b'"')
+                part = b'"'
+            else:
+                part += _ENCODE(column.cell(item.obj))
+        return (*parts, part + b"]" + _object(self._shown(item)))
+
+    def _shown(self, item: Item) -> bytes:
+        match self.include:
+            case "None":
+                return b"null"
+            case "Metadata":
+                return self._partial.listed(item)
+            case "Object":
+                return item.json
+
+
+def include_of(text: str) -> Include:
+    """Read ``?includeObject=``.
+
+    Raises:
+        StatusError: 400 (``ValidateTableOptions``).
+    """
+    if text not in _INCLUDES:
+        raise status.bad_request(
+            "Unable to convert to Table as requested: includeObject: Invalid value:"
+            f" \"{text[:64]}\": must be 'Metadata', 'Object', 'None', or empty"
+        )
+    return _INCLUDES[text]
+
+
+_INCLUDES: Final[dict[str, Include]] = {
+    "": "Metadata",
+    "None": "None",
+    "Metadata": "Metadata",
+    "Object": "Object",
+}
+
+
+def _definition(column: Column) -> Json:
+    return {
+        "name": column.name,
+        "type": column.type,
+        "format": column.format,
+        "description": column.description,
+        "priority": column.priority,
+    }
+
+
+def _object(shown: bytes) -> bytes:
+    return b',"object":' + shown + b"}"

@@ -1,0 +1,230 @@
+"""One watch: what its reader is told, line by line, until it ends.
+
+The reader has a place in the shared history, not a queue, and what it is told about an event is
+encoded once for all readers that see it alike. Lines are written in batches, with a deadline: a
+reader that takes nothing is cut off, one that is behind the history is told so (410).
+"""
+
+import asyncio
+import contextlib
+import random
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Final, Literal, TypeVar
+
+import msgspec
+from aiohttp import web
+
+from apiserver import position
+from apiserver.item import Event, Item
+from apiserver.selectors import Selector
+from apiserver.shapes import Shape
+from apiserver.status import StatusError
+from apiserver.view import Snapshot, View
+from toolkit.objects import Json
+
+T = TypeVar("T")
+
+INITIAL_END: Final = "k8s.io/initial-events-end"
+_BATCH: Final = 200
+"""Events, or objects looked at, before others get a turn."""
+_BYTES: Final = 256 << 10
+_BOOKMARKS: Final = 60.0
+_BEFORE_END: Final = 2.0
+"""Seconds; the last bookmark comes so long before the end (``cache_watcher.go``)."""
+_LOOK: Final = 15.0
+"""Seconds after which a quiet watch looks whether its reader is still there."""
+_WRITE: Final = 60.0
+"""Seconds a reader may take nothing."""
+
+Kind = Literal["ADDED", "MODIFIED", "DELETED", "BOOKMARK", "ERROR"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Start:
+    """How a watch starts: what is there or what was missed, and where to read on."""
+
+    place: int
+    snapshot: Snapshot | None = None
+    events: Sequence[Event] = ()
+
+
+class GoneError(Exception):
+    """The reader is not there any more, or takes nothing."""
+
+
+class Watch:
+    """Tells one reader; ``timeout`` is in seconds."""
+
+    def __init__(  # noqa: PLR0913 - what is watched, and how it is told
+        self,
+        view: View,
+        shape: Shape,
+        *,
+        namespace: str,
+        selector: Selector,
+        bookmarks: bool,
+        timeout: float,
+    ) -> None:
+        self._view = view
+        self._shape = shape
+        self._namespace = namespace
+        self._selector = selector
+        self._bookmarks = bookmarks
+        self._first = True
+        self._end = _now() + timeout
+        self._next_bookmark = 0.0
+
+    def end_within(self, seconds: float) -> None:
+        """End earlier; the watch has to be woken to notice."""
+        self._end = min(self._end, _now() + seconds)
+        self._next_bookmark = min(self._next_bookmark, self._end)
+
+    async def run(
+        self, response: web.StreamResponse, request: web.BaseRequest, start: Start
+    ) -> None:
+        """Write until the watch is over."""
+        out = _Writer(response, request)
+        with contextlib.suppress(GoneError):
+            try:
+                await self._begin(out, start)
+                await self._follow(out, start.place)
+            except StatusError as exc:
+                await out.write(error_line(exc))
+
+    async def _begin(self, out: "_Writer", start: Start) -> None:
+        """Tell what there is, or what was missed."""
+        self._plan_bookmark()
+        if start.snapshot is None:
+            for batch in _batches(start.events):
+                await out.write(self._told(batch))
+            return
+        for items in _batches(start.snapshot.within(self._namespace).items):
+            chosen = (item for item in items if self._selector.matches(item))
+            await out.write(b"".join(self._line("ADDED", item) for item in chosen))
+            await asyncio.sleep(0)
+        if self._bookmarks:
+            await out.write(self._bookmark(start.snapshot.position, last=True))
+
+    async def _follow(self, out: "_Writer", place: int) -> None:
+        """Tell what happens.
+
+        Raises:
+            StatusError: 410, the reader is too slow for what is kept.
+        """
+        history = self._view.history
+        while True:
+            events = history.read(place, _BATCH)
+            if events is None:
+                raise position.too_old(self._view.clock.latest, history.floor)
+            if events:
+                place += len(events)
+                await out.write(self._told(events))
+                continue
+            now = _now()
+            over = now >= self._end
+            if self._bookmarks and (over or now >= self._next_bookmark):
+                self._plan_bookmark()
+                await out.write(self._bookmark(self._view.position()))
+                if not over:
+                    continue
+            if over:
+                return
+            out.look()
+            until = min(self._end, self._next_bookmark, now + _LOOK)
+            place = await self._view.changed(self._namespace, within=until - now)
+
+    def _told(self, events: Iterable[Event]) -> bytes:
+        return b"".join(line for event in events for line in self._lines(event))
+
+    def _lines(self, event: Event) -> Iterator[bytes]:
+        """Yield what an event means to this reader (``convertToWatchEvent``)."""
+        if self._namespace not in {"", event.key.namespace}:
+            return
+        matches = self._selector.matches
+        old = next((old for old in event.olds if matches(old)), None)
+        if event.new is not None and matches(event.new):
+            yield self._shared(event, "ADDED" if old is None else "MODIFIED", event.new)
+        elif old is not None:
+            yield self._shared(event, "DELETED", event.departed(old))
+
+    def _shared(self, event: Event, kind: Kind, item: Item) -> bytes:
+        """Return a line that all readers get who see the event like this."""
+        if self._first:
+            return self._line(kind, item)
+        name = (kind, *self._shape.name)
+        return event.line(name, lambda: line(kind, self._shape.whole(item, first=False)))
+
+    def _line(self, kind: Kind, item: Item) -> bytes:
+        first, self._first = self._first, False
+        return line(kind, self._shape.whole(item, first=first))
+
+    def _bookmark(self, version: int, *, last: bool = False) -> bytes:
+        return line("BOOKMARK", self._shape.bookmark(mark(version, last=last)))
+
+    def _plan_bookmark(self) -> None:
+        """Set the time of the next bookmark: in a minute, or shortly before the end."""
+        now = _now()
+        regular = now + _BOOKMARKS * random.uniform(0.9, 1.1)  # noqa: S311 - spreads the work
+        final = self._end - _BEFORE_END
+        self._next_bookmark = min(regular, final) if final > now else regular
+
+
+def mark(version: int, *, last: bool) -> Json:
+    """Return a bookmark's metadata; ``last`` says that initial events are over (KEP-3157)."""
+    metadata: Json = {"resourceVersion": str(version), "creationTimestamp": None}
+    return metadata | {"annotations": {INITIAL_END: "true"}} if last else metadata
+
+
+def line(kind: Kind, shown: bytes) -> bytes:
+    """Return one line of a watch (``meta/v1.WatchEvent``)."""
+    return b'{"type":"' + kind.encode() + b'","object":' + shown + b"}\n"
+
+
+def error_line(error: StatusError) -> bytes:
+    """Return the line that ends a watch that failed; a Status is never made a table."""
+    return line("ERROR", msgspec.json.encode(error.document()))
+
+
+class _Writer:
+    """Writes to one reader, who may be gone or take nothing."""
+
+    def __init__(self, response: web.StreamResponse, request: web.BaseRequest) -> None:
+        self._response = response
+        self._request = request
+
+    async def write(self, data: bytes) -> None:
+        """Write lines.
+
+        Raises:
+            GoneError: nobody takes them.
+        """
+        for start in range(0, len(data), _BYTES):
+            try:
+                async with asyncio.timeout(_WRITE):
+                    await self._response.write(data[start : start + _BYTES])
+            except TimeoutError as exc:
+                if self._request.transport is not None:
+                    self._request.transport.abort()
+                raise GoneError from exc
+            except ConnectionError as exc:
+                raise GoneError from exc
+
+    def look(self) -> None:
+        """Look whether the reader is there.
+
+        Raises:
+            GoneError: it is not.
+        """
+        transport = self._request.transport
+        if transport is None or transport.is_closing():
+            raise GoneError
+
+
+def _batches(things: Sequence[T]) -> Iterator[Sequence[T]]:
+    for start in range(0, len(things), _BATCH):
+        yield things[start : start + _BATCH]
+
+
+def _now() -> float:
+    return asyncio.get_running_loop().time()
