@@ -29,6 +29,7 @@ from toolkit.kube import client, config
 @click.option("--n", "count", default=200, help="Objects of each kind.")
 @click.option("--heals", default=50, help="Objects to edit by hand.")
 @click.option("--interval", type=age.DURATION, default="30s", help="Of the interval no-op.")
+@click.option("--pace", default=200.0, help="Requests a second, of admission.")
 @click.option("--kustomize", is_flag=True, help="Give each directory a kustomization.yaml.")
 @click.option("--only", multiple=True, metavar="PHASE", help="Phases after `create`.")
 @click.option("--label", multiple=True, metavar="KEY=VALUE", help="Label of the objects created.")
@@ -72,7 +73,7 @@ async def _run(
         if output == "json":
             click.echo(json.dumps(report.document(done, count=plan.count), indent=2))
         else:
-            click.echo(report.render(done, title=title), nl=False)
+            click.echo(report.render(done, title=title, columns=chosen.columns), nl=False)
 
 
 @asynccontextmanager
@@ -82,7 +83,10 @@ async def _bench(
     with tempfile.TemporaryDirectory(prefix="penstock-bench-") as scratch:
         root = Path(scratch)
         async with (
-            target.running(kubeconfig, watched, root) as (cluster, chosen),
+            target.running(kubeconfig, watched, root, components=part.components) as (
+                cluster,
+                chosen,
+            ),
             client.Client.open(config.from_environment(str(cluster))) as api,
             processes.Peak.watch(chosen.controllers) as peak,
             part.prepared(api, plan, measure.Meter(api, chosen, peak), root) as bench,

@@ -1,28 +1,35 @@
-"""What admission costs: requests at a steady pace, asked of nobody, of each plugin, of all.
+"""What admission costs: requests at a steady pace, of each plugin that is asked, and of all.
 
 Every request is a dry-run, so that only the way to a decision is measured and nothing is stored.
 The configurations that Penstock has armed are deleted, which it leaves at that, and copies with one
-webhook each take their place.
+webhook each take their place. They concern one of two namespaces: blocks of requests go to the one
+and to the other in turns, so that whatever else the machine does weighs on both alike.
 """
 
 import asyncio
+import contextlib
 import copy
+import functools
 import time
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from bench import load, work
+from bench import images, load, reviews, work
+from bench.images import Images
 from bench.measure import Meter, Phase
 from bench.work import Plan
+from toolkit.errors import PenstockError
 from toolkit.kube import client
+from toolkit.kube.errors import ForbiddenError, NotFoundError
 from toolkit.objects import GroupVersionKind, Json
 
-NAMESPACE: Final = "bench-admission"
-PACE: Final = 200
-"""Requests a second."""
+ASKED: Final = "bench-admission"
+NOBODY: Final = "bench-admission-nobody"
+BLOCK: Final = 100
+"""Requests to one namespace before the other has its turn."""
 CONFIGURATION: Final = "bench"
 MUTATING: Final = GroupVersionKind(
     "admissionregistration.k8s.io", "v1", "MutatingWebhookConfiguration"
@@ -30,7 +37,9 @@ MUTATING: Final = GroupVersionKind(
 VALIDATING: Final = GroupVersionKind(
     "admissionregistration.k8s.io", "v1", "ValidatingWebhookConfiguration"
 )
+_ACCOUNT: Final = GroupVersionKind("", "v1", "ServiceAccount")
 _WARM: Final = 20
+_PATIENCE: Final = 60.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,15 +58,41 @@ class Entry:
         """Tell whether the webhook's rules name a resource."""
         return any(resource in rule.get("resources", ()) for rule in self.webhook["rules"])
 
+    def narrowed(self) -> Json:
+        """Return the webhook for the namespace alone in which it is to be asked."""
+        mine = {"key": "kubernetes.io/metadata.name", "operator": "In", "values": [ASKED]}
+        hook = copy.deepcopy(self.webhook)
+        selector = hook.setdefault("namespaceSelector", {})
+        selector["matchExpressions"] = [*selector.get("matchExpressions", ()), mine]
+        return hook
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sample:
+    """What is written: its name in the table, the resource as rules name it, the object.
+
+    ``refused_by`` are plugins that, asked alone, would not let it pass.
+    """
+
+    name: str
+    resource: str
+    body: Json
+    refused_by: frozenset[str] = frozenset()
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bench:
-    """What all phases share; ``count`` is how many requests a phase sends."""
+    """What all phases share.
+
+    ``count`` is how many requests a phase sends to each namespace, ``pace`` how many a second.
+    """
 
     api: client.Client
     meter: Meter
     entries: Sequence[Entry]
+    samples: Sequence[Sample]
     count: int
+    pace: float
 
 
 @asynccontextmanager
@@ -67,71 +102,97 @@ async def prepared(
     meter: Meter,
     root: Path,  # noqa: ARG001 - as every part is prepared
 ) -> AsyncIterator[Bench]:
-    """Make the namespace, and take the armed configurations apart."""
-    namespace: Json = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}}
-    await api.apply(namespace, manager="bench")
-    entries = []
-    for gvk in (MUTATING, VALIDATING):
-        for found in await api.list(gvk, label_selector="app.kubernetes.io/part-of=flux"):
-            entries += [Entry(gvk=gvk, webhook=hook) for hook in found["webhooks"]]
-            await api.delete(gvk, found["metadata"]["name"])
+    """Make the namespaces and the images, and take the armed configurations apart."""
+    for name in (ASKED, NOBODY):
+        await api.apply(
+            {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}, manager="bench"
+        )
     try:
-        yield Bench(api=api, meter=meter, entries=entries, count=plan.count)
+        async with images.served(api, namespaces=(ASKED, NOBODY)) as made:
+            entries = await _taken_apart(api)
+            await _asked(api, entries)
+            await _require_effect(api, made)
+            yield Bench(
+                api=api,
+                meter=meter,
+                entries=entries,
+                samples=samples(made),
+                count=plan.count,
+                pace=plan.pace,
+            )
     finally:
         await _asked(api, ())
-        await work.clean_up(api, namespace=NAMESPACE)
+        await work.clean_up(api, namespace=ASKED)
+        await work.clean_up(api, namespace=NOBODY)
 
 
-async def nobody(bench: Bench) -> Sequence[Phase]:
-    """Ask nobody: what the API server takes by itself."""
-    return [await _measured(bench, (), resource, "nobody") for resource in SAMPLES]
+async def everybody(bench: Bench) -> Sequence[Phase]:
+    """Ask all plugins, as it is in use."""
+    return [await _measured(bench, bench.entries, each, "all") for each in bench.samples]
 
 
 async def each(bench: Bench) -> Sequence[Phase]:
     """Ask one plugin after another, with something that its rules name."""
     return [
-        await _measured(bench, (entry,), resource, entry.name)
+        await _measured(bench, (entry,), sample, entry.name)
+        for sample in bench.samples
         for entry in bench.entries
-        for resource in SAMPLES
-        if entry.concerns(resource)
+        if entry.concerns(sample.resource) and entry.name not in sample.refused_by
     ]
 
 
-async def everybody(bench: Bench) -> Sequence[Phase]:
-    """Ask all of them, as it is in use."""
-    return [await _measured(bench, bench.entries, resource, "everybody") for resource in SAMPLES]
-
-
 PHASES: Final = (
-    nobody,  # the floor
-    each,  # what one plugin adds
     everybody,  # as it is in use
+    each,  # what one plugin adds
 )
 
 
-async def _measured(bench: Bench, entries: Sequence[Entry], resource: str, name: str) -> Phase:
+async def _measured(bench: Bench, entries: Sequence[Entry], sample: Sample, name: str) -> Phase:
     await _asked(bench.api, entries)
-    sample = SAMPLES[resource]
     for number in range(_WARM):
-        await _request(bench.api, sample, number)
-    count = bench.count
-    async with bench.meter.phase(f"{name}: {resource}", count) as phase:
+        for namespace in (ASKED, NOBODY):
+            await _request(bench.api, sample, namespace, number)
+    urls = bench.meter.watched.metrics
+    before = await reviews.read(urls)
+    async with bench.meter.phase(f"{name}: {sample.name}", bench.count) as phase:
         began = time.perf_counter()
-        asked = []
-        for number in range(count):
+        sent: dict[str, list[asyncio.Task[float]]] = {ASKED: [], NOBODY: []}
+        for number in range(2 * bench.count):
             # An open loop: a slow answer does not slow the questions down.
-            await asyncio.sleep(max(0.0, began + number / PACE - time.perf_counter()))
-            asked.append(asyncio.create_task(_request(bench.api, sample, number)))
-        phase.latencies = tuple(await asyncio.gather(*asked))
+            await asyncio.sleep(max(0.0, began + number / bench.pace - time.perf_counter()))
+            namespace = NOBODY if number // BLOCK % 2 else ASKED
+            request = _request(bench.api, sample, namespace, number)
+            sent[namespace].append(asyncio.create_task(request))
+        phase.latencies = tuple(await asyncio.gather(*sent[ASKED]))
+        phase.beside = tuple(await asyncio.gather(*sent[NOBODY]))
         phase.wall = time.perf_counter() - began
-    phase.note = f"{count / phase.wall:.0f} requests/s"
+    asked = (await reviews.read(urls)).since(before)
+    phase.note = f"{2 * bench.count / phase.wall:.0f}/s; {asked.told(len(phase.latencies))}"
     return phase
+
+
+async def _taken_apart(api: client.Client) -> list[Entry]:
+    """Return the armed webhooks once those for images are among them, and disarm them."""
+    found: list[Entry] = []
+
+    async def armed() -> bool:
+        found.clear()
+        for gvk in (MUTATING, VALIDATING):
+            for each in await api.list(gvk, label_selector="app.kubernetes.io/part-of=flux"):
+                found.extend(Entry(gvk=gvk, webhook=hook) for hook in each["webhooks"])
+        return {"imagepinning", "imageverification"} <= {entry.name for entry in found}
+
+    await _until(armed, "the gate is not armed for images")
+    for gvk in (MUTATING, VALIDATING):
+        for each in await api.list(gvk, label_selector="app.kubernetes.io/part-of=flux"):
+            await api.delete(gvk, each["metadata"]["name"])
+    return found
 
 
 async def _asked(api: client.Client, entries: Sequence[Entry]) -> None:
     """Have exactly these webhooks asked, and wait until the API server knows."""
     for gvk in (MUTATING, VALIDATING):
-        hooks = [copy.deepcopy(entry.webhook) for entry in entries if entry.gvk == gvk]
+        hooks = [entry.narrowed() for entry in entries if entry.gvk == gvk]
         body: Json = {
             "apiVersion": gvk.api_version,
             "kind": gvk.kind,
@@ -142,35 +203,83 @@ async def _asked(api: client.Client, entries: Sequence[Entry]) -> None:
     await asyncio.sleep(2.0)  # its informer tells nobody when it has seen them
 
 
-async def _request(api: client.Client, sample: Json, number: int) -> float:
-    obj = copy.deepcopy(sample)
-    obj["metadata"] |= {"name": f"bench-{number:05d}", "namespace": NAMESPACE}
+async def _require_effect(api: client.Client, made: Images) -> None:
+    """Wait until pods can be made in both namespaces, and the policy is known where it counts.
+
+    Otherwise it would be measured how quickly nothing is found out.
+    """
+    for namespace in (ASKED, NOBODY):
+        await _until(functools.partial(_exists, api, namespace), "there is no service account")
+    unsigned = _pod("unsigned", made.unsigned)
+
+    async def refused() -> bool:
+        try:
+            await _request(api, unsigned, ASKED, 0)
+        except ForbiddenError:
+            return True
+        return False
+
+    await _until(refused, "an image that nobody signed was admitted")
+    await _request(api, unsigned, NOBODY, 0)
+
+
+async def _exists(api: client.Client, namespace: str) -> bool:
+    with contextlib.suppress(NotFoundError):
+        await api.get(_ACCOUNT, "default", namespace)
+        return True
+    return False
+
+
+async def _until(holds: Callable[[], Awaitable[bool]], otherwise: str) -> None:
+    end = time.monotonic() + _PATIENCE
+    while not await holds():
+        if time.monotonic() > end:
+            raise PenstockError(f"{otherwise} after {_PATIENCE:.0f}s")
+        await asyncio.sleep(0.1)
+
+
+async def _request(api: client.Client, sample: Sample, namespace: str, number: int) -> float:
+    obj = copy.deepcopy(sample.body)
+    obj["metadata"] |= {"name": f"bench-{number:05d}", "namespace": namespace}
     began = time.perf_counter()
     await api.apply(obj, manager="bench", dry_run=True)
     return time.perf_counter() - began
 
 
-def _sample(api_version: str, kind: str, **fields: Json) -> Json:
-    return {"apiVersion": api_version, "kind": kind, "metadata": {}, **fields}
+def samples(made: Images) -> tuple[Sample, ...]:
+    """Return what is written, pods of the signed image among it."""
+    return (
+        _sample(
+            "kustomize.toolkit.fluxcd.io/v1",
+            "Kustomization",
+            spec={
+                "interval": "10m",
+                "prune": True,
+                "path": "./apps",
+                "sourceRef": {"kind": "GitRepository", "name": "bench"},
+            },
+        ),
+        _sample(
+            "source.toolkit.fluxcd.io/v1",
+            "GitRepository",
+            spec={"interval": "10m", "url": "https://git.example.com/bench", "suspend": True},
+        ),
+        _sample("v1", "Secret", stringData={"key": "value"}),
+        _sample("v1", "ConfigMap", data={"key": "value"}),
+        _pod("pods, no policy", load.IMAGE),
+        # The tag is a digest by the time that the final object is looked at.
+        _pod("pods, signed, by tag", made.tagged, refused_by=frozenset({"imageverification"})),
+        _pod("pods, signed, by digest", made.pinned),
+    )
 
 
-SAMPLES: Final[dict[str, Json]] = {
-    "kustomizations": _sample(
-        "kustomize.toolkit.fluxcd.io/v1",
-        "Kustomization",
-        spec={
-            "interval": "10m",
-            "prune": True,
-            "path": "./apps",
-            "sourceRef": {"kind": "GitRepository", "name": "bench"},
-        },
-    ),
-    "gitrepositories": _sample(
-        "source.toolkit.fluxcd.io/v1",
-        "GitRepository",
-        spec={"interval": "10m", "url": "https://git.example.com/bench", "suspend": True},
-    ),
-    "secrets": _sample("v1", "Secret", stringData={"key": "value"}),
-    "configmaps": _sample("v1", "ConfigMap", data={"key": "value"}),
-    "pods": _sample("v1", "Pod", spec={"containers": [{"name": "main", "image": load.IMAGE}]}),
-}
+def _sample(api_version: str, kind: str, **fields: Json) -> Sample:
+    resource = "gitrepositories" if kind == "GitRepository" else f"{kind.lower()}s"
+    body = {"apiVersion": api_version, "kind": kind, "metadata": {}, **fields}
+    return Sample(name=resource, resource=resource, body=body)
+
+
+def _pod(name: str, image: str, *, refused_by: frozenset[str] = frozenset()) -> Sample:
+    spec = {"containers": [{"name": "main", "image": image}]}
+    body = {"apiVersion": "v1", "kind": "Pod", "metadata": {}, "spec": spec}
+    return Sample(name=name, resource="pods", body=body, refused_by=refused_by)

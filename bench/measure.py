@@ -22,7 +22,8 @@ class Watched:
 class Phase:
     """What a phase took. ``requests`` are of all clients but the bench; -1 is not measured.
 
-    ``latencies`` are seconds per object, where the phase has such; ``note`` is for the reader.
+    ``latencies`` are seconds per object, where the phase has such, and ``beside`` those of the same
+    without what is measured; ``note`` is for the reader.
     """
 
     name: str
@@ -35,6 +36,7 @@ class Phase:
     own_requests: int = 0
     controller_requests: int = -1
     latencies: tuple[float, ...] = ()
+    beside: tuple[float, ...] = ()
     note: str = ""
 
     @property
@@ -54,7 +56,7 @@ class Meter:
 
     def __init__(self, api: client.Client, watched: Watched, peak: processes.Peak) -> None:
         self._api = api
-        self._watched = watched
+        self.watched = watched
         self._peak = peak
 
     @asynccontextmanager
@@ -62,7 +64,7 @@ class Meter:
         """Measure what the block does; it may set ``wall`` itself, to leave its own work out."""
         phase = Phase(name=name, count=count)
         verbs = await apirequests.by_verb(self._api)
-        controllers = await apirequests.of_controllers(self._watched.metrics)
+        controllers = await apirequests.of_controllers(self.watched.metrics)
         own = apirequests.our_own()
         cpu, plane = self._cpu()
         self._peak.reset()
@@ -73,17 +75,17 @@ class Meter:
         self._peak.look()
         phase.own_requests = round(apirequests.our_own() - own)
         phase.requests = apirequests.difference(verbs, await apirequests.by_verb(self._api))
-        if self._watched.controllers:
+        if self.watched.controllers:
             phase.controller_cpu = cpu_after - cpu
             phase.peak_memory = self._peak.bytes
-        if self._watched.control_plane:
+        if self.watched.control_plane:
             phase.control_plane_cpu = plane_after - plane
-        if self._watched.metrics:
-            after = await apirequests.of_controllers(self._watched.metrics)
+        if self.watched.metrics:
+            after = await apirequests.of_controllers(self.watched.metrics)
             phase.controller_requests = round(after - controllers)
 
     def _cpu(self) -> tuple[float, float]:
         return (
-            processes.cpu_seconds(self._watched.controllers),
-            processes.cpu_seconds(self._watched.control_plane),
+            processes.cpu_seconds(self.watched.controllers),
+            processes.cpu_seconds(self.watched.control_plane),
         )

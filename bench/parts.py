@@ -7,9 +7,10 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Final
 
-from bench import admission, kustomizations, sources
+from bench import admission, kustomizations, report, sources
 from bench.measure import Meter, Phase
 from bench.work import Plan
+from cli.stack import stack
 from toolkit.errors import PenstockError
 from toolkit.kube import client
 
@@ -19,11 +20,16 @@ Step = Callable[[Any], Awaitable[Phase | Sequence[Phase]]]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Part:
-    """What is prepared, and the phases that are measured with it, the first of them always."""
+    """What is prepared, and the phases that are measured with it, the first of them always.
+
+    ``components`` are what runs of Penstock where the bench starts it.
+    """
 
     title: str
     prepared: Callable[[client.Client, Plan, Meter, Path], AbstractAsyncContextManager[Any]]
     steps: Sequence[Step]
+    columns: Sequence[report.Column] = report.WHOLE
+    components: tuple[str, ...] = stack.EVERYTHING
 
     def phases(self, only: Sequence[str]) -> list[Step]:
         """Return the first phase and those that are named; all if none is.
@@ -53,11 +59,13 @@ PARTS: Final = MappingProxyType(
             prepared=sources.prepared,
             steps=sources.PHASES,
         ),
-        # N dry-runs a phase, 200 a second, of what each plugin is asked about.
+        # N dry-runs of each thing that plugins are asked about, at a steady pace.
         "admission": Part(
-            title=f"{{count}} dry-runs a phase, {admission.PACE} a second",
+            title="{count} dry-runs a row, and as many in turns that no plugin is asked about",
             prepared=admission.prepared,
             steps=admission.PHASES,
+            columns=report.COMPARED,
+            components=("webhooks",),
         ),
     }
 )

@@ -17,13 +17,17 @@ _COUNTED = ("kube-apiserver", "etcd")
 
 @asynccontextmanager
 async def running(
-    kubeconfig: Path | None, watched: measure.Watched, root: Path
+    kubeconfig: Path | None,
+    watched: measure.Watched,
+    root: Path,
+    *,
+    components: tuple[str, ...],
 ) -> AsyncIterator[tuple[Path, measure.Watched]]:
     """Give an administrator's kubeconfig and what to look at."""
     if kubeconfig is not None:
         yield kubeconfig, watched
         return
-    options = stack.Options(components=stack.EVERYTHING, report=progress.waiting)
+    options = stack.Options(components=components, report=progress.waiting)
     async with (
         cluster.embedded(
             f"bench-{root.name.rpartition('-')[2].replace('_', '0').lower()}",

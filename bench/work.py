@@ -18,11 +18,12 @@ WRITERS: Final = 16
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
-    """How much, how often, and how long to be patient; times in seconds."""
+    """How much, how often, and how long to be patient; times in seconds, paces a second."""
 
     count: int
     heals: int = 50
     interval: float = 30.0
+    pace: float = 200.0
     kustomize: bool = False
     labels: Mapping[str, str] = field(default_factory=dict)
     patience: float = 900.0
@@ -72,6 +73,11 @@ async def clean_up(
     api: client.Client, *objects: tuple[GroupVersionKind, str, str], namespace: str
 ) -> None:
     """Leave a cluster that is not ours as it was; what still runs there ends in its own time."""
-    for gvk, name, where in (*objects, (load.NAMESPACES, namespace, "")):
+    await delete(api, *objects, (load.NAMESPACES, namespace, ""))
+
+
+async def delete(api: client.Client, *objects: tuple[GroupVersionKind, str, str]) -> None:
+    """Delete what is still there of these kinds, names and namespaces."""
+    for gvk, name, where in objects:
         with contextlib.suppress(PenstockError):
             await api.delete(gvk, name, where)

@@ -39,3 +39,29 @@ def test_document_has_quantiles_and_not_every_latency() -> None:
 
     assert (fields["p50"], fields["p99"]) == (0.1, 0.2)
     assert "latencies" not in fields
+
+
+def test_what_is_compared_is_told_as_difference_and_ratio() -> None:
+    phase = Phase(
+        name="all: pods",
+        count=2,
+        controller_cpu=0.004,
+        latencies=(0.006, 0.009),
+        beside=(0.004, 0.006),
+    )
+
+    (row,) = report.render([phase], title="N", columns=report.COMPARED).splitlines()[3:]
+
+    cells = [cell for cell in row.split("  ") if cell]
+    assert [cell.strip() for cell in cells] == [
+        *("all: pods", "6.00 ms", "9.00 ms", "4.00 ms", "6.00 ms", "2.00 ms", "1.50", "1.50"),
+        *("2.00 ms", "-"),
+    ]
+
+
+def test_comparison_without_anything_beside_is_a_dash() -> None:
+    phase = Phase(name="all: pods", count=2, latencies=(0.006,))
+
+    (row,) = report.render([phase], title="N", columns=report.COMPARED).splitlines()[3:]
+
+    assert row.split() == ["all:", "pods", "6.00", "ms", "6.00", "ms", *"-------"]
