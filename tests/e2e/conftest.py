@@ -21,7 +21,10 @@ import yaml
 from cli.stack import stack as stacks
 from controlplane import plane as planes
 from controlplane.plane import ControlPlane
+from tests.fakes import objectservers
 from tests.fakes.gitserver import GitServer, Repository
+from tests.fakes.objectservers import S3Server
+from tests.tools import programs
 from toolkit.kube import config
 from toolkit.kube.client import Client
 from toolkit.kube.errors import NotFoundError
@@ -35,6 +38,14 @@ SECRET = GroupVersionKind("", "v1", "Secret")
 SERVICE_ACCOUNT = GroupVersionKind("", "v1", "ServiceAccount")
 NAMESPACE = GroupVersionKind("", "v1", "Namespace")
 EVENT = GroupVersionKind("", "v1", "Event")
+
+LEASE = GroupVersionKind("coordination.k8s.io", "v1", "Lease")
+QUICK_LEASE = (
+    "--leader-election-lease-duration=4s",
+    "--leader-election-renew-deadline=3s",
+    "--leader-election-retry-period=500ms",
+)
+"""Flags with which a replica takes over soon."""
 
 DEADLINE = 60.0
 """Seconds after which what was waited for is not coming; never a measure of speed."""
@@ -292,6 +303,22 @@ def space(request: pytest.FixtureRequest) -> Space:
     return Space(
         world=request.getfixturevalue("world"), namespace=request.getfixturevalue("namespace")
     )
+
+
+@pytest.fixture(scope="session")
+def versitygw_program() -> Path:
+    return programs.path("versitygw")
+
+
+@pytest_asyncio.fixture(scope="session", loop_scope="session")
+async def s3(
+    versitygw_program: Path, tmp_path_factory: pytest.TempPathFactory
+) -> AsyncIterator[S3Server]:
+    """Run an S3 server for all tests; each makes a bucket of its own."""
+    root = tmp_path_factory.mktemp("s3") / "root"
+    root.mkdir()
+    async with objectservers.s3(versitygw_program, root) as running:
+        yield running
 
 
 Wait = Callable[[], Awaitable[None]]

@@ -65,6 +65,19 @@ async def made(space: Space, name: str, *, but: str = "") -> Json:
     return await space.world.until(EXTERNAL, space.namespace, name, holds)
 
 
+async def generated(space: Space) -> Json:
+    """Have a generator make ``web`` of the first repository of the test."""
+    repository = space.repository()
+    repository.commit(MONOREPO)
+    await space.world.apply(
+        space.source(repository),
+        generator(space, artifact("web", ("@app/apps/web/**", "@artifact/"))),
+    )
+    web = await made(space, "web")
+    await space.ready(GENERATOR, "gen")
+    return web
+
+
 async def served(obj: Json) -> int:
     """Return what the artifact server answers for an artifact."""
     async with aiohttp.ClientSession() as session, session.get(artifact_of(obj)["url"]) as reply:
@@ -283,17 +296,10 @@ async def test_what_cannot_be_made_is_told(
 
 
 async def test_a_generator_that_is_switched_off_stays_as_it_is(space: Space) -> None:
-    repository = space.repository()
-    repository.commit(MONOREPO)
-    await space.world.apply(
-        space.source(repository),
-        generator(space, artifact("web", ("@app/apps/web/**", "@artifact/"))),
-    )
-    web = await made(space, "web")
-    await space.ready(GENERATOR, "gen")
+    web = await generated(space)
     before = await annotate(space, "disabled")
 
-    await push(space, repository, {"apps/web/web.yaml": config_map("web", v="2")})
+    await push(space, space.repositories[0], {"apps/web/web.yaml": config_map("web", v="2")})
     off = await space.get(GENERATOR, "gen")
     kept = await space.get(EXTERNAL, "web")
     await annotate(space, "enabled")
@@ -342,14 +348,7 @@ async def test_what_somebody_deletes_or_changes_is_set_right(space: Space) -> No
 
 
 async def test_a_deleted_generator_takes_everything_along(space: Space) -> None:
-    repository = space.repository()
-    repository.commit(MONOREPO)
-    await space.world.apply(
-        space.source(repository),
-        generator(space, artifact("web", ("@app/apps/web/**", "@artifact/"))),
-    )
-    web = await made(space, "web")
-    await space.ready(GENERATOR, "gen")
+    web = await generated(space)
 
     await space.world.api.delete(GENERATOR, "gen", space.namespace)
     await space.world.gone(GENERATOR, space.namespace, "gen")
@@ -359,14 +358,7 @@ async def test_a_deleted_generator_takes_everything_along(space: Space) -> None:
 
 
 async def test_another_look_at_the_same_sources_writes_nothing(space: Space) -> None:
-    repository = space.repository()
-    repository.commit(MONOREPO)
-    await space.world.apply(
-        space.source(repository),
-        generator(space, artifact("web", ("@app/apps/web/**", "@artifact/"))),
-    )
-    before = await made(space, "web")
-    await space.ready(GENERATOR, "gen")
+    before = await generated(space)
 
     await space.request(GENERATOR, "gen")
     after = await space.get(EXTERNAL, "web")

@@ -1,11 +1,8 @@
 """Buckets: objects of a real S3 server, from the API to the files that a consumer gets."""
 
-from collections.abc import AsyncIterator
-from pathlib import Path
 from typing import Any
 
 import pytest
-import pytest_asyncio
 
 from tests.e2e.conftest import (
     CONFIG_MAP,
@@ -18,10 +15,8 @@ from tests.e2e.conftest import (
     is_ready,
 )
 from tests.e2e.sources import artifact_of, content, replace, secret
-from tests.fakes import objectservers
 from tests.fakes.objectfake import FakeObjectServer, listing, saying
 from tests.fakes.objectservers import ACCESS_KEY, SECRET_KEY, S3Server
-from tests.tools import programs
 from toolkit.objects import GroupVersionKind, Json
 from toolkit.remote.objectstore.objectstore import ObjectStore, Place
 
@@ -29,21 +24,6 @@ pytestmark = pytest.mark.asyncio(loop_scope="session")
 
 BUCKET = GroupVersionKind("source.toolkit.fluxcd.io", "v1", "Bucket")
 KEYS = {"accesskey": ACCESS_KEY, "secretkey": SECRET_KEY}
-
-
-@pytest.fixture(scope="session")
-def versitygw_program() -> Path:
-    return programs.path("versitygw")
-
-
-@pytest_asyncio.fixture(scope="session", loop_scope="session")
-async def s3(
-    versitygw_program: Path, tmp_path_factory: pytest.TempPathFactory
-) -> AsyncIterator[S3Server]:
-    root = tmp_path_factory.mktemp("s3") / "root"
-    root.mkdir()
-    async with objectservers.s3(versitygw_program, root) as running:
-        yield running
 
 
 def source(space: Space, place: Place, name: str = "app", **spec: Any) -> Json:

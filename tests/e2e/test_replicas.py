@@ -11,21 +11,16 @@ from controlplane.plane import ControlPlane
 from tests.e2e.conftest import (
     CONFIG_MAP,
     GIT_REPOSITORY,
+    LEASE,
+    QUICK_LEASE,
     Space,
     World,
     build_world,
     config_map,
 )
-from toolkit.objects import GroupVersionKind, dig
+from toolkit.objects import dig
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
-
-LEASE = GroupVersionKind("coordination.k8s.io", "v1", "Lease")
-QUICK = (
-    "--leader-election-lease-duration=4s",
-    "--leader-election-renew-deadline=3s",
-    "--leader-election-retry-period=500ms",
-)
 
 
 @pytest.fixture(scope="module")
@@ -40,7 +35,7 @@ async def world(
 ) -> AsyncIterator[World]:
     """Run two replicas of everything."""
     directory = tmp_path_factory.mktemp("replicas")
-    flags = {"source": QUICK, "kustomize": QUICK}
+    flags = {"source": QUICK_LEASE, "kustomize": QUICK_LEASE}
     async with build_world(control_plane, directory, flags=flags, replicas=2) as built:
         yield built
 

@@ -3,7 +3,6 @@
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -22,13 +21,11 @@ from tests.e2e.conftest import (
     config_map,
 )
 from tests.e2e.sources import artifact_of, secret
-from tests.fakes import objectservers
 from tests.fakes.chartrepository import ChartRepository
 from tests.fakes.objectservers import S3Server
 from tests.fakes.registry import FakeRegistry, tarball
 from tests.testdata.signatures import generate
 from tests.testdata.signatures.generate import Author
-from tests.tools import programs
 from toolkit.objects import GroupVersionKind, Json, dig
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
@@ -58,21 +55,6 @@ async def policy(space: Space) -> AsyncIterator[Make]:
 def allowing(*urls: str, **verify: Any) -> Json:
     required = {"verify": verify} if verify else {}
     return {"kind": "GitRepository", "urls": list(urls), **required}
-
-
-@pytest.fixture(scope="session")
-def versitygw_program() -> Path:
-    return programs.path("versitygw")
-
-
-@pytest_asyncio.fixture(scope="module", loop_scope="session")
-async def s3(
-    versitygw_program: Path, tmp_path_factory: pytest.TempPathFactory
-) -> AsyncIterator[S3Server]:
-    root = tmp_path_factory.mktemp("s3") / "root"
-    root.mkdir()
-    async with objectservers.s3(versitygw_program, root) as running:
-        yield running
 
 
 @pytest.fixture(scope="module")

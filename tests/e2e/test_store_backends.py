@@ -18,6 +18,8 @@ from tests.e2e.conftest import (
     CONFIG_MAP,
     GIT_REPOSITORY,
     KUSTOMIZATION,
+    LEASE,
+    QUICK_LEASE,
     Space,
     World,
     build_world,
@@ -28,18 +30,10 @@ from tests.e2e.conftest import (
 from tests.e2e.sources import artifact_of, digest_of, fetches
 from tests.fakes import objectservers
 from tests.fakes.objectservers import ACCESS_KEY, SECRET_KEY
-from tests.tools import programs
-from toolkit.objects import GroupVersionKind, Json, dig
+from toolkit.objects import Json, dig
 from toolkit.remote.objectstore.objectstore import ObjectStore, Place
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
-
-LEASE = GroupVersionKind("coordination.k8s.io", "v1", "Lease")
-QUICK = (
-    "--leader-election-lease-duration=4s",
-    "--leader-election-renew-deadline=3s",
-    "--leader-election-retry-period=500ms",
-)
 
 
 class Gate:
@@ -94,11 +88,6 @@ class Bucket:
     gate: Gate
 
 
-@pytest.fixture(scope="session")
-def versitygw_program() -> Path:
-    return programs.path("versitygw")
-
-
 @pytest.fixture(scope="module")
 def control_plane(second_control_plane: ControlPlane) -> ControlPlane:
     """Keep away from the shared world, whose processes would act on the same objects."""
@@ -132,7 +121,7 @@ async def world(
         f"s3://{bucket.place.bucket}/fleet?endpoint=http://127.0.0.1:{bucket.gate.port}"
         f"&credentials={keys}"
     )
-    flags = {"source": (*QUICK, f"--storage-backend={url}"), "kustomize": QUICK}
+    flags = {"source": (*QUICK_LEASE, f"--storage-backend={url}"), "kustomize": QUICK_LEASE}
     async with build_world(control_plane, directory, flags=flags, replicas=2) as built:
         for replica in (0, 1):
             await built.stack.wait_ready("source", replica=replica)

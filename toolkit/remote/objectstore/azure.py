@@ -63,12 +63,11 @@ class Azure:
 
     def reading(self, key: str, expect: Object | None, span: tuple[int, int] | None) -> Ask:
         """Ask for the content (Get Blob)."""
-        headers = dialect.conditions(expect, if_absent=False) | dialect.span_header(span)
-        return Ask(method="GET", path=self._key(key), headers=headers)
+        return dialect.getting(self._key(key), expect, span)
 
     def answers(self, expect: Object, headers: Mapping[str, str]) -> bool:
         """Compare entity tags."""
-        return dialect.etag(headers.get("ETag", "")) == expect.etag
+        return dialect.same_tag(expect, headers)
 
     def looking(self, key: str) -> Ask:
         """Ask what it is (Get Blob Properties)."""
@@ -83,17 +82,8 @@ class Azure:
         self, key: str, payload: Payload, if_match: Object | None, *, if_absent: bool
     ) -> Ask:
         """Write it in one piece (Put Blob)."""
-        return Ask(
-            method="PUT",
-            path=self._key(key),
-            headers={
-                "Content-Type": "application/octet-stream",
-                "Content-Length": str(payload.size),
-                "x-ms-blob-type": "BlockBlob",
-                **dialect.conditions(if_match, if_absent=if_absent),
-            },
-            body=payload.body,
-        )
+        more = {"x-ms-blob-type": "BlockBlob"}
+        return dialect.putting(self._key(key), payload, if_match, if_absent=if_absent, more=more)
 
     def deleting(self, key: str) -> Ask:
         """Delete it (Delete Blob)."""

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from pathlib import Path
+from types import MappingProxyType
 from typing import Final, Protocol
 from urllib.parse import quote
 
@@ -105,6 +106,43 @@ def conditions(if_match: Object | None, *, if_absent: bool) -> dict[str, str]:
 def span_header(span: tuple[int, int] | None) -> dict[str, str]:
     """Return the header that asks for ``length`` bytes from ``start`` on (RFC 9110 §14.2)."""
     return {"Range": f"bytes={span[0]}-{span[0] + span[1] - 1}"} if span else {}
+
+
+def getting(path: str, expect: Object | None, span: tuple[int, int] | None) -> Ask:
+    """Ask for content, of the expected object and a part of it if they are given."""
+    return Ask(
+        method="GET", path=path, headers=conditions(expect, if_absent=False) | span_header(span)
+    )
+
+
+def putting(  # noqa: PLR0913  # what is written, and when
+    path: str,
+    payload: Payload,
+    if_match: Object | None = None,
+    *,
+    method: str = "PUT",
+    query: Mapping[str, str] = MappingProxyType({}),
+    if_absent: bool = False,
+    more: Mapping[str, str] = MappingProxyType({}),
+) -> Ask:
+    """Write content in one piece, under conditions if they are given."""
+    return Ask(
+        method=method,
+        path=path,
+        query=query,
+        headers={
+            "Content-Type": "application/octet-stream",
+            "Content-Length": str(payload.size),
+            **more,
+            **conditions(if_match, if_absent=if_absent),
+        },
+        body=payload.body,
+    )
+
+
+def same_tag(expect: Object, headers: Mapping[str, str]) -> bool:
+    """Tell whether the headers of an answer are those of the expected object."""
+    return etag(headers.get("ETag", "")) == expect.etag
 
 
 def from_headers(key: str, headers: Mapping[str, str]) -> Object:

@@ -84,16 +84,7 @@ class Gcs:
         query = {"uploadType": "media", "name": key, "fields": _FIELDS}
         if if_absent or if_match:
             query["ifGenerationMatch"] = if_match.version if if_match else "0"
-        return Ask(
-            method="POST",
-            path=self._uploads,
-            query=query,
-            headers={
-                "Content-Type": "application/octet-stream",
-                "Content-Length": str(payload.size),
-            },
-            body=payload.body,
-        )
+        return dialect.putting(self._uploads, payload, method="POST", query=query)
 
     def deleting(self, key: str) -> Ask:
         """Delete it (objects.delete)."""

@@ -59,12 +59,11 @@ class S3:
 
     def reading(self, key: str, expect: Object | None, span: tuple[int, int] | None) -> Ask:
         """Ask for the content (GetObject)."""
-        headers = dialect.conditions(expect, if_absent=False) | dialect.span_header(span)
-        return Ask(method="GET", path=self._key(key), headers=headers)
+        return dialect.getting(self._key(key), expect, span)
 
     def answers(self, expect: Object, headers: Mapping[str, str]) -> bool:
         """Compare entity tags."""
-        return dialect.etag(headers.get("ETag", "")) == expect.etag
+        return dialect.same_tag(expect, headers)
 
     def looking(self, key: str) -> Ask:
         """Ask what it is (HeadObject)."""
@@ -79,16 +78,7 @@ class S3:
         self, key: str, payload: Payload, if_match: Object | None, *, if_absent: bool
     ) -> Ask:
         """Write it in one piece (PutObject)."""
-        return Ask(
-            method="PUT",
-            path=self._key(key),
-            headers={
-                "Content-Type": "application/octet-stream",
-                "Content-Length": str(payload.size),
-                **dialect.conditions(if_match, if_absent=if_absent),
-            },
-            body=payload.body,
-        )
+        return dialect.putting(self._key(key), payload, if_match, if_absent=if_absent)
 
     def deleting(self, key: str) -> Ask:
         """Delete it (DeleteObject)."""
