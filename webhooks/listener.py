@@ -3,6 +3,8 @@
 Serving begins with the first certificate. At the end readiness goes off first, answers then close
 their connections, and what is being reviewed is finished, within ``grace`` seconds; only then is
 the port closed. Replicas on one machine share the port, so that one can go while another stays.
+
+How many connections there are, and how long they may do nothing, is bounded (``certs.accepting``).
 """
 
 import asyncio
@@ -12,6 +14,8 @@ from typing import Final
 
 from aiohttp import web
 
+from certs import accepting
+from certs.accepting import Acceptor
 from certs.serving import Serving
 from webhooks.server import Endpoint
 
@@ -54,7 +58,6 @@ class Listener:
     async def run(self) -> None:
         """Serve until cancelled, then drain."""
         await self._certificate()
-        host, _, port = self._address.rpartition(":")
         runner = web.AppRunner(
             self._endpoint.application(),
             access_log=None,
@@ -64,19 +67,26 @@ class Listener:
         )
         await runner.setup()
         try:
-            site = web.TCPSite(
-                runner,
-                host.strip("[]") or None,
-                int(port),
-                ssl_context=self._serving.context,
-                reuse_port=True,
-            )
-            await site.start()
+            await self._serve(_made_by(runner))
+        finally:
+            await runner.cleanup()
+
+    async def _serve(self, make: Callable[[], asyncio.Protocol]) -> None:
+        listening = accepting.bind(self._address)
+        acceptor = Acceptor(make, self._serving.context, self._endpoint.connections)
+        async with asyncio.TaskGroup() as group:
+            accepted = group.create_task(acceptor.run(listening))
             logger.info("listening", extra={"address": self._address, "for": "admission"})
             self._listening.set()
-            await asyncio.Event().wait()
-        finally:
-            if self._listening.is_set():
+            try:
+                await asyncio.Event().wait()
+            finally:
                 self._listening.clear()
                 await self._endpoint.drain(linger=_LINGER, grace=self._grace)
-            await runner.cleanup()
+                accepted.cancel()
+
+
+def _made_by(runner: web.AppRunner) -> Callable[[], asyncio.Protocol]:
+    if runner.server is None:
+        raise AssertionError("setup makes the server")
+    return runner.server

@@ -2,7 +2,8 @@
 
 1. The caller is nobody in particular: API servers present no client certificate unless they are
    configured to. So an answer tells nothing that the request does not prove, and whatever comes is
-   bounded: its size, the bytes that are read at once, the places of each plugin, the time.
+   bounded: connections, its size, the bytes that are read at once, the places of each plugin,
+   the time.
 2. The deadline is the API server's own (``?timeout=``) less a margin, so that our message is what
    the user reads, not "context deadline exceeded".
 3. Whatever goes wrong denies. Only a plugin that returns an answer lets a request pass.
@@ -19,6 +20,7 @@ from typing import Final, Protocol
 
 from aiohttp import web
 
+from certs.connections import Connections, Limits
 from crds.meta import parse_duration
 from toolkit.errors import PenstockError
 from toolkit.turns import BusyError, Turns
@@ -38,6 +40,7 @@ _MARGIN: Final = 0.5
 _LONGEST: Final = 30.0
 _JSON: Final = "application/json"
 
+Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 Convert = Callable[[bytes], Awaitable[bytes]]
 
 
@@ -119,7 +122,10 @@ class Reviews:
 class Endpoint:
     """The HTTP side: reads bodies within bounds, and hands them on."""
 
-    def __init__(self, reviews: Reviews, *, convert: Convert | None = None) -> None:
+    def __init__(
+        self, reviews: Reviews, *, convert: Convert | None = None, limits: Limits | None = None
+    ) -> None:
+        self.connections = Connections(limits or Limits.fitting())
         self._reviews = reviews
         self._convert = convert
         self._reading = 0
@@ -130,7 +136,7 @@ class Endpoint:
 
     def application(self) -> web.Application:
         """Return what to serve."""
-        app = web.Application()
+        app = web.Application(middlewares=[self._sent])
         app.router.add_post("/admit/{plugin}", self._admit)
         if self._convert:
             app.router.add_post("/convert", self._converted)
@@ -144,6 +150,26 @@ class Endpoint:
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(grace):
                 await self._idle.wait()
+
+    @web.middleware
+    async def _sent(self, request: web.Request, handler: Handler) -> web.StreamResponse:
+        """Send the answer here, so that its connection rests only then.
+
+        A client that does not take it gives its connection up.
+        """
+        try:
+            response = await handler(request)
+            async with asyncio.timeout(_SENDING):
+                await response.prepare(request)
+                await response.write_eof()
+        except TimeoutError:
+            if request.transport is not None:
+                request.transport.abort()
+            raise
+        else:
+            return response
+        finally:
+            self.connections.rest(request.transport)
 
     async def _admit(self, request: web.Request) -> web.Response:
         entry = self._reviews.entries.get(request.match_info["plugin"])
@@ -197,6 +223,8 @@ class Endpoint:
     async def _read(self, request: web.Request, limit: int) -> AsyncIterator[bytes]:
         """Read the body, within the bounds; its bytes count as long as it is reviewed.
 
+        From then on its connection is not closed to make room for another one (``_sent``).
+
         Raises:
             DeniedError: it is no JSON, it is too big, or too much is read already.
         """
@@ -209,7 +237,9 @@ class Endpoint:
             raise DeniedError("too many bytes are being reviewed; try again later", code=429)
         self._reading += size
         try:
-            yield await _bounded(request, limit)
+            body = await _bounded(request, limit)
+            self.connections.work(request.transport)
+            yield body
         finally:
             self._reading -= size
 
@@ -226,6 +256,7 @@ class Endpoint:
 
 
 _DECISIONS: Final = {429: "overloaded", 500: "failed", 503: "unavailable", 504: "timeout"}
+_SENDING: Final = 30.0
 _LAST: Final = 0.05
 """Seconds to write the answer in."""
 

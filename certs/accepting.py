@@ -1,0 +1,171 @@
+"""Accept TLS connections within bounds, so that nobody exhausts what a process may open.
+
+asyncio's own server accepts whatever comes: each connection that begins a handshake holds a file
+for a minute, and each that brings no request for ever. Here
+
+1. a handshake has some seconds, and at the limit of unfinished ones the oldest ends for a new one,
+   unless it has only just begun: who means it is done within milliseconds;
+2. connections are counted, and at their limit one that does nothing ends (``connections``);
+3. where all are at work nobody is accepted, and clients wait in the backlog of the kernel.
+
+What is said on a connection is for the protocol that ``make`` returns.
+"""
+
+import asyncio
+import contextlib
+import logging
+import socket
+import ssl
+from collections import OrderedDict
+from collections.abc import Callable, Sequence
+from typing import Any, Final
+
+from certs.connections import DROPPED, GRACE, Connections
+
+logger = logging.getLogger(__name__)
+
+_BACKLOG: Final = 256
+_PAUSE: Final = 0.5
+_CLOSE_SECONDS: Final = 2.0
+
+
+class Acceptor:
+    """Serves what is bound, until cancelled."""
+
+    def __init__(
+        self,
+        make: Callable[[], asyncio.Protocol],
+        context: ssl.SSLContext,
+        connections: Connections,
+    ) -> None:
+        self._make = make
+        self._context = context
+        self._connections = connections
+        self._handshakes: OrderedDict[asyncio.Task[None], float] = OrderedDict()
+
+    async def run(self, listening: Sequence[socket.socket]) -> None:
+        """Accept on these sockets; they are closed at the end, open connections are not."""
+        try:
+            async with asyncio.TaskGroup() as group:
+                for each in listening:
+                    group.create_task(self._accept(each, group))
+        finally:
+            for each in listening:
+                each.close()
+
+    async def _accept(self, listening: socket.socket, group: asyncio.TaskGroup) -> None:
+        loop = asyncio.get_running_loop()
+        while True:
+            await self._turn()  # 1.
+            await self._connections.room()  # 2., 3.
+            try:
+                accepted, _ = await loop.sock_accept(listening)
+            except OSError as exc:
+                # No more files, or the client has gone already.
+                logger.error("not accepted", extra={"error": str(exc)})  # noqa: TRY400 - one line
+                self._connections.drop()
+                await asyncio.sleep(_PAUSE)
+                continue
+            task = group.create_task(self._handshake(accepted))
+            self._handshakes[task] = loop.time()
+            task.add_done_callback(lambda done: self._handshakes.pop(done, None))
+            # Others get their turn, however many there are to accept.
+            await asyncio.sleep(0)
+
+    async def _turn(self) -> None:
+        """Wait until one more handshake may begin."""
+        while len(self._handshakes) >= self._connections.limits.handshakes:
+            oldest, since = next(iter(self._handshakes.items()))
+            left = since + GRACE - asyncio.get_running_loop().time()
+            if left <= 0:
+                del self._handshakes[oldest]
+                oldest.cancel()
+                DROPPED.labels("handshake").inc()
+            else:
+                await asyncio.wait(
+                    self._handshakes, timeout=left, return_when=asyncio.FIRST_COMPLETED
+                )
+
+    async def _handshake(self, accepted: socket.socket) -> None:
+        try:
+            await asyncio.get_running_loop().connect_accepted_socket(
+                lambda: _Counted(self._make, self._connections),
+                accepted,
+                ssl=self._context,
+                ssl_handshake_timeout=self._connections.limits.handshake_seconds,
+                ssl_shutdown_timeout=_CLOSE_SECONDS,
+            )
+        except OSError as exc:  # of TLS and of time are among them
+            DROPPED.labels("handshake").inc()
+            logger.debug("no handshake", extra={"error": str(exc)})
+
+
+def bind(address: str) -> list[socket.socket]:
+    """Listen on ``host:port``, or ``:port`` for all addresses, together with other processes.
+
+    Raises:
+        OSError: the address is not ours, or taken by somebody who does not share it.
+    """
+    host, _, port = address.rpartition(":")
+    found = socket.getaddrinfo(
+        host.strip("[]") or None, int(port), type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
+    )
+    listening: list[socket.socket] = []
+    failures: list[OSError] = []
+    for family, _, _, _, place in dict.fromkeys(found):
+        try:
+            listening.append(_listen(family, place))
+        except OSError as exc:
+            failures.append(exc)
+    # Of all addresses, IPv6 may be what the kernel does not have.
+    if failures and (host or not listening):
+        for each in listening:
+            each.close()
+        raise failures[0]
+    return listening
+
+
+def _listen(family: int, place: Any) -> socket.socket:
+    with contextlib.ExitStack() as unless:
+        one = unless.enter_context(socket.socket(family, socket.SOCK_STREAM))
+        one.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        one.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
+        if family == socket.AF_INET6:
+            one.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
+        one.bind(place)
+        one.listen(_BACKLOG)
+        one.settimeout(0)
+        unless.pop_all()
+    return one
+
+
+class _Counted(asyncio.Protocol):
+    """Passes everything on, and tells of the beginning and the end."""
+
+    def __init__(self, make: Callable[[], asyncio.Protocol], connections: Connections) -> None:
+        self._make = make
+        self._connections = connections
+        self._inner: asyncio.Protocol
+        self._transport: asyncio.BaseTransport
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self._transport = transport
+        self._connections.opened(transport)
+        self._inner = self._make()
+        self._inner.connection_made(transport)
+
+    def data_received(self, data: bytes) -> None:
+        self._inner.data_received(data)
+
+    def eof_received(self) -> bool | None:
+        return self._inner.eof_received()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._connections.closed(self._transport)
+        self._inner.connection_lost(exc)
+
+    def pause_writing(self) -> None:
+        self._inner.pause_writing()
+
+    def resume_writing(self) -> None:
+        self._inner.resume_writing()

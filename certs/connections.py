@@ -1,0 +1,128 @@
+"""The open connections of a server that anybody may reach: bounded, and which of them may go.
+
+Most that wait are of use to nobody: they were opened and never brought a request, or bring one byte
+at a time. So a connection may be closed whenever no request of it is at work, and at the limit
+one of these makes room for a new one: the oldest one that never had a request, unless it has only
+just begun, then the one that rests for the longest time. What is at work stays. Clients whose
+connection rested open another one, as API servers do.
+
+Who is at work is for the server to say (``work``, ``rest``): when it has read a request whole, and
+when the answer is sent.
+"""
+
+import asyncio
+import contextlib
+import resource
+from collections import OrderedDict
+from dataclasses import dataclass
+from typing import Final, cast
+
+import prometheus_client
+
+DROPPED: Final = prometheus_client.Counter(
+    "penstock_connections_dropped", "Connections that were closed on clients.", ("reason",)
+)
+"""``reason`` is handshake (not finished in time, or too many), idle (made room), or silent (brought
+no request in time)."""
+_MOST: Final = 1024
+GRACE: Final = 0.5
+"""Seconds in which who means it has finished the handshake, and brought the request."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Limits:
+    """How many connections may be open, and how many handshakes unfinished; both in addition.
+
+    ``handshake_seconds`` is what a handshake may take, ``request_seconds`` the time after it in
+    which the first request must have come whole.
+    """
+
+    connections: int = _MOST
+    handshakes: int = 256
+    handshake_seconds: float = 5.0
+    request_seconds: float = 10.0
+
+    @classmethod
+    def fitting(cls) -> "Limits":
+        """Return the usual limits, or less if the process may not open as many files."""
+        files, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+        few = files if files > 0 else _MOST * 4
+        return cls(connections=min(_MOST, few // 2), handshakes=min(256, few // 8))
+
+
+class Connections:
+    """Knows the connections of one server, from the end of the handshake to their own."""
+
+    def __init__(self, limits: Limits) -> None:
+        self.limits = limits
+        self._fresh: OrderedDict[asyncio.BaseTransport, _Fresh] = OrderedDict()
+        self._resting: OrderedDict[asyncio.BaseTransport, None] = OrderedDict()
+        self._busy: set[asyncio.BaseTransport] = set()
+        self._changed = asyncio.Event()
+
+    def __len__(self) -> int:
+        return len(self._fresh) + len(self._resting) + len(self._busy)
+
+    async def room(self) -> None:
+        """Wait until there is room for one more; one that may go goes."""
+        while len(self) >= self.limits.connections:
+            if not self.drop():
+                self._changed.clear()
+                with contextlib.suppress(TimeoutError):
+                    async with asyncio.timeout(GRACE):
+                        await self._changed.wait()
+
+    def drop(self) -> bool:
+        """Close the connection that is of the least use; tell whether there was one."""
+        oldest = next(iter(self._fresh.items()), None)
+        if oldest is not None and oldest[1].since + GRACE <= _now():
+            going = oldest[0]
+        elif self._resting:
+            going = next(iter(self._resting))
+        else:
+            return False
+        self._end(going, "idle")
+        return True
+
+    def opened(self, transport: asyncio.BaseTransport) -> None:
+        """Count a connection that has just been made."""
+        loop = asyncio.get_running_loop()
+        timer = loop.call_later(self.limits.request_seconds, self._end, transport, "silent")
+        self._fresh[transport] = _Fresh(since=loop.time(), timer=timer)
+
+    def closed(self, transport: asyncio.BaseTransport) -> None:
+        """Forget a connection."""
+        fresh = self._fresh.pop(transport, None)
+        if fresh is not None:
+            fresh.timer.cancel()
+        self._resting.pop(transport, None)
+        self._busy.discard(transport)
+        self._changed.set()
+
+    def work(self, transport: asyncio.BaseTransport | None) -> None:
+        """Keep a connection open from now on, because a request of it has come whole."""
+        if transport is not None and (transport in self._fresh or transport in self._resting):
+            self.closed(transport)
+            self._busy.add(transport)
+
+    def rest(self, transport: asyncio.BaseTransport | None) -> None:
+        """Let a connection go again, because the answer is sent."""
+        if transport in self._busy:
+            self._busy.discard(transport)
+            self._resting[transport] = None
+            self._changed.set()
+
+    def _end(self, transport: asyncio.BaseTransport, reason: str) -> None:
+        self.closed(transport)
+        DROPPED.labels(reason).inc()
+        cast("asyncio.Transport", transport).abort()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Fresh:
+    since: float
+    timer: asyncio.TimerHandle
+
+
+def _now() -> float:
+    return asyncio.get_running_loop().time()

@@ -1,0 +1,196 @@
+"""The port: whoever opens connections and does nothing with them keeps nobody else out."""
+
+import asyncio
+import contextlib
+import datetime as dt
+import socket
+import ssl
+from collections.abc import AsyncIterator, Awaitable, Callable
+
+import aiohttp
+import msgspec
+import pytest
+
+from certs import authority
+from certs.connections import Limits
+from certs.serving import Serving
+from tests.unit.webhooks.test_review import REVIEW
+from tests.unit.webhooks.test_server import HEADERS, entry, yes
+from webhooks.listener import Listener
+from webhooks.plugin import Answer
+from webhooks.request import Request
+from webhooks.server import Endpoint, Reviews
+
+BODY = msgspec.json.encode(REVIEW)
+Review = Callable[[Request], Awaitable[Answer]]
+PATIENT = Limits(connections=4, handshakes=4, handshake_seconds=60, request_seconds=60)
+
+
+class Port:
+    """A listener on loopback, and its clients."""
+
+    def __init__(self, port: int, endpoint: Endpoint, trust: ssl.SSLContext) -> None:
+        self.port = port
+        self.endpoint = endpoint
+        self.trust = trust
+        self._open = contextlib.AsyncExitStack()
+
+    async def client(self) -> aiohttp.ClientSession:
+        """Return a client with connections of its own, as an API server is one."""
+        connector = aiohttp.TCPConnector(ssl=self.trust)
+        session = aiohttp.ClientSession(f"https://127.0.0.1:{self.port}", connector=connector)
+        return await self._open.enter_async_context(session)
+
+    async def ask(self, client: aiohttp.ClientSession) -> bool:
+        """Tell whether a review is answered."""
+        async with client.post("/admit/test", data=BODY, headers=HEADERS) as response:
+            return bool((await response.json())["response"]["allowed"])
+
+    async def stranger(self, *, tls: bool) -> "Stranger":
+        """Open a connection, and say nothing on it."""
+        way = self.trust if tls else None
+        reader, writer = await asyncio.open_connection("127.0.0.1", self.port, ssl=way)
+        self._open.callback(writer.close)
+        return Stranger(reader, writer)
+
+    async def close(self) -> None:
+        await self._open.aclose()
+
+
+class Stranger:
+    """Somebody who has opened a connection."""
+
+    def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self._reader, self.writer = reader, writer
+
+    async def ended(self) -> None:
+        """Wait until the server closes the connection."""
+        async with asyncio.timeout(20):
+            with contextlib.suppress(ConnectionError, ssl.SSLError):
+                assert await self._reader.read() == b""
+
+
+@contextlib.asynccontextmanager
+async def listening(limits: Limits, behave: Review = yes) -> AsyncIterator[Port]:
+    now = dt.datetime.now(dt.UTC)
+    root = authority.new_authority("test", now=now, lifetime=dt.timedelta(days=1))
+    leaf = authority.new_leaf(root, ["127.0.0.1"], now=now, lifetime=dt.timedelta(days=1))
+    serving = Serving()
+    serving.load(leaf)
+    trust = ssl.create_default_context(cadata=root.certificate.decode())
+
+    async def certificate() -> None:
+        """Return at once."""
+
+    endpoint = Endpoint(Reviews({"test": entry(behave)}), limits=limits)
+    with socket.socket() as one:
+        one.bind(("127.0.0.1", 0))
+        port = one.getsockname()[1]
+    listener = Listener(
+        endpoint, serving, address=f"127.0.0.1:{port}", certificate=certificate, grace=5
+    )
+    task = asyncio.create_task(listener.run())
+    await listener.wait_synced()
+    opened = Port(port, endpoint, trust)
+    try:
+        yield opened
+    finally:
+        await opened.close()
+        task.cancel()
+        with contextlib.suppress(asyncio.CancelledError):
+            await task
+
+
+async def test_handshakes_that_nobody_finishes_keep_nobody_out() -> None:
+    async with listening(PATIENT) as port:
+        strangers = [await port.stranger(tls=False) for _ in range(12)]
+
+        assert await port.ask(await port.client())
+
+        for each in strangers[: -PATIENT.handshakes]:
+            await each.ended()
+
+
+async def test_idle_connections_make_room_the_oldest_first() -> None:
+    async with listening(PATIENT) as port:
+        strangers = [await port.stranger(tls=True) for _ in range(12)]
+
+        assert await port.ask(await port.client())
+
+        for each in strangers[: -PATIENT.connections]:
+            await each.ended()
+        assert len(port.endpoint.connections) <= PATIENT.connections
+
+
+async def test_a_request_that_is_never_finished_makes_room_too() -> None:
+    async with listening(PATIENT) as port:
+        strangers = [await port.stranger(tls=True) for _ in range(12)]
+        for each in strangers[-PATIENT.connections :]:
+            each.writer.write(b"POST /admit/test HTTP/1.1\r\nHost: a\r\nContent-Length: 9\r\n")
+            await each.writer.drain()
+
+        assert await port.ask(await port.client())
+
+
+async def test_a_review_at_work_is_not_interrupted() -> None:
+    begun, release = asyncio.Event(), asyncio.Event()
+
+    async def wait(_: Request) -> Answer:
+        begun.set()
+        await release.wait()
+        return Answer()
+
+    async with listening(PATIENT, wait) as port:
+        asked = asyncio.create_task(port.ask(await port.client()))
+        await begun.wait()
+        strangers = [await port.stranger(tls=True) for _ in range(12)]
+        await strangers[0].ended()
+
+        release.set()
+        assert await asked
+
+
+async def test_who_comes_while_all_are_at_work_is_served_later() -> None:
+    begun, release = asyncio.Queue[None](), asyncio.Event()
+
+    async def wait(_: Request) -> Answer:
+        begun.put_nowait(None)
+        await release.wait()
+        return Answer()
+
+    limits = Limits(connections=2, handshakes=4, handshake_seconds=60, request_seconds=60)
+    async with listening(limits, wait) as port:
+        first = [asyncio.create_task(port.ask(await port.client())) for _ in range(2)]
+        for _ in first:
+            await begun.get()
+        late = [asyncio.create_task(port.ask(await port.client())) for _ in range(6)]
+        await asyncio.sleep(0.1)
+        release.set()
+
+        assert all(await asyncio.gather(*first, *late))
+
+
+async def test_a_client_that_was_idle_goes_on_with_another_connection() -> None:
+    async with listening(PATIENT) as port:
+        client = await port.client()
+        assert await port.ask(client)
+        strangers = [await port.stranger(tls=True) for _ in range(12)]
+        await strangers[0].ended()
+
+        assert await port.ask(client)
+
+
+@pytest.mark.parametrize("tls", [False, True], ids=["no handshake", "no request"])
+async def test_silence_ends_after_some_time(*, tls: bool) -> None:
+    limits = Limits(handshake_seconds=0.3, request_seconds=0.3)
+    async with listening(limits) as port:
+        client = await port.client()
+        assert await port.ask(client)
+        used = len(port.endpoint.connections)
+        stranger = await port.stranger(tls=tls)
+
+        await stranger.ended()
+
+        # Who has brought a request may rest.
+        assert len(port.endpoint.connections) == used
+        assert await port.ask(client)
