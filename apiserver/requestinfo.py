@@ -6,6 +6,7 @@ latter two with a field selector of ``metadata.name``. The deprecated ``/watch/`
 It does not say whether what is asked for exists.
 """
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
@@ -25,6 +26,9 @@ _VERBS: Final[Mapping[str, str]] = MappingProxyType(
 )
 _PREFIX: Final = "apis"
 _OFF: Final = frozenset({"false", "0"})
+_UNESCAPED_COMMA: Final = re.compile(r"(?<!\\),")
+"""Splits nowhere where the selector itself is not split, so no name is seen that does not bind."""
+_SPECIAL: Final = frozenset("/%\\")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -102,9 +106,9 @@ def _of_collection(verb: str, query: MultiMapping[str]) -> str:
 
 def _single(field_selector: str) -> str:
     """Return the one name that a field selector asks for; empty if it does not."""
-    for term in field_selector.split(","):
-        key, equals, value = term.strip().partition("=")
-        if key.strip() == "metadata.name" and equals:
-            name = value.removeprefix("=").strip()
-            return name if name and "/" not in name and "%" not in name else ""
+    for term in _UNESCAPED_COMMA.split(field_selector):
+        key, equals, value = term.partition("=")
+        if key == "metadata.name" and equals:
+            name = value.removeprefix("=")
+            return name if name not in {"", ".", ".."} and not set(name) & _SPECIAL else ""
     return ""

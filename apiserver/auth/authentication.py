@@ -12,6 +12,7 @@ must not depend on which server they ask:
 A certificate that counts for nothing does no harm beside a token that does, as upstream.
 """
 
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -107,23 +108,21 @@ def unauthorized() -> StatusError:
     return StatusError(401, "Unauthorized", "Unauthorized")
 
 
-def _certified(trust: Trust, certificate: bytes, headers: MultiMapping[str]) -> "list[User | None]":
-    """Return what the certificate is good for: as a front proxy's, and as a user's.
+def _certified(
+    trust: Trust, certificate: bytes, headers: MultiMapping[str]
+) -> Iterator[User | None]:
+    """Yield what the certificate is good for: as a front proxy's, and as a user's.
 
-    None stands for an error, and for a certificate that names nobody.
+    None stands for a certificate that is none of these, and for one that names nobody.
     """
-    found: list[User | None] = []
-    for read in (
-        lambda: requestheader.user(trust, certificate, headers),
-        lambda: x509.user(trust, certificate),
-    ):
-        try:
-            found.append(read())
-        except UntrustedError:
-            found.append(None)
-        if found[-1] is not None:
-            break
-    return found
+    try:
+        yield requestheader.user(trust, certificate, headers)
+    except UntrustedError:
+        yield None
+    try:
+        yield x509.user(trust, certificate)
+    except UntrustedError:
+        yield None
 
 
 def _text(user: User) -> bool:

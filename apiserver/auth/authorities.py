@@ -17,6 +17,7 @@ from typing import Final
 
 from cryptography import x509
 from cryptography.exceptions import UnsupportedAlgorithm
+from cryptography.hazmat.primitives.serialization import Encoding
 from cryptography.x509 import verification
 from cryptography.x509.oid import ExtendedKeyUsageOID
 
@@ -50,9 +51,10 @@ class Authorities:
         Raises:
             BundleError: it holds something, but no certificates.
         """
-        self.bundle = bundle
+        certificates = _certificates(bundle)
         self._clock = clock
-        self._store = _store(bundle)
+        self._store = verification.Store(certificates) if certificates else None
+        self.bundle = b"".join(each.public_bytes(Encoding.PEM) for each in certificates)
         self._known: OrderedDict[bytes, x509.Certificate] = OrderedDict()
 
     def verify(self, certificate: bytes) -> x509.Certificate:
@@ -94,11 +96,11 @@ class Authorities:
         return leaf
 
 
-def _store(bundle: bytes) -> verification.Store | None:
+def _certificates(bundle: bytes) -> list[x509.Certificate]:
     if not bundle.strip():
-        return None
+        return []
     try:
-        return verification.Store(x509.load_pem_x509_certificates(bundle))
+        return x509.load_pem_x509_certificates(bundle)
     except ValueError as exc:
         raise BundleError(f"not a bundle of PEM certificates: {exc}") from exc
 

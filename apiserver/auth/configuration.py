@@ -7,6 +7,7 @@ nothing: the last configuration that could stays.
 https://kubernetes.io/docs/tasks/extend-kubernetes/configure-aggregation-layer/
 """
 
+import asyncio
 import logging
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -52,7 +53,7 @@ class Trust:
     @property
     def bundle(self) -> bytes:
         """Return every authority that a client's certificate may be of (PEM)."""
-        return b"\n".join(part for part in (self.clients.bundle, self.proxies.bundle) if part)
+        return self.clients.bundle + self.proxies.bundle
 
 
 def decode(config_map: Json) -> Trust:
@@ -78,6 +79,7 @@ class Configuration:
 
     def __init__(self, client: Client) -> None:
         self.current: Trust | None = None
+        self._ready = asyncio.Event()
         self._handlers: list[Callable[[Trust], None]] = []
         self._informer = Informer(
             client,
@@ -91,6 +93,10 @@ class Configuration:
     def subscribe(self, handler: Callable[[Trust], None]) -> None:
         """Call ``handler`` with every configuration from now on."""
         self._handlers.append(handler)
+
+    async def wait_ready(self) -> None:
+        """Wait until it has been read once."""
+        await self._ready.wait()
 
     async def run(self) -> None:
         """Follow it until cancelled."""
@@ -109,6 +115,7 @@ class Configuration:
         logger.info("authentication configured", extra={"object": str(KEY)})
         for handler in self._handlers:
             handler(trust)
+        self._ready.set()
 
 
 def _authorities(data: Json, key: str) -> Authorities:

@@ -110,6 +110,11 @@ class Manager:
         """Have something finished first of all when the process stops; all else still runs."""
         self._farewells.append(run)
 
+    @property
+    def stopping(self) -> bool:
+        """Tell whether the graceful stop has begun."""
+        return self._stop.is_set()
+
     def stop(self) -> None:
         """Begin the graceful stop, as a signal does."""
         self._stop.set()

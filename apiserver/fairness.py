@@ -1,0 +1,88 @@
+"""How much is done at once, fairly between users; too many are told to come back later.
+
+kube-apiserver gives up its own seat before it passes a request on (k/k#105409), so the load is ours
+to control. A row says how many requests of a kind run at once; of those a user gets three quarters,
+and those who wait are let in user by user (``toolkit.turns``). Watches do not wait: they stay for
+long, so their number is bounded, all told and for each user.
+
+Administrators and the aggregator (``system:masters``) never wait for discovery and schemas: the
+whole cluster does, when they do not come.
+"""
+
+from collections import Counter
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager
+from typing import Final, Literal
+
+from apiserver import metrics
+from apiserver.auth.authorization import MASTERS
+from apiserver.call import User
+from apiserver.status import Details, StatusError
+from toolkit.turns import BusyError, Turns
+
+Kind = Literal["documents", "reads", "subresources"]
+
+_PLACES: Final[tuple[tuple[Kind, int, int], ...]] = (
+    # Made once: discovery, schemas.
+    ("documents", 64, 512),
+    # From memory: get and list; and a watch until it begins.
+    ("reads", 64, 512),
+    # From elsewhere, or computed: content, tree, diff, plan ...
+    ("subresources", 16, 128),
+)
+"""How many run, and how many may wait."""
+_WATCHES: Final = 4096
+_WATCHES_OF_A_USER: Final = 1536
+_RETRY: Final = 1
+
+
+class Fairness:
+    """The places of one process."""
+
+    def __init__(self) -> None:
+        self._turns = {
+            kind: Turns(places=places, waiting=waiting) for kind, places, waiting in _PLACES
+        }
+        self._watches: Counter[str] = Counter()
+
+    @asynccontextmanager
+    async def place(self, kind: Kind, user: User) -> AsyncIterator[None]:
+        """Hold a place, waiting for one if need be; the deadline is the caller's.
+
+        Raises:
+            StatusError: 429, too many wait already.
+        """
+        if kind == "documents" and MASTERS in user.groups:
+            yield
+            return
+        try:
+            async with self._turns[kind].turn(user.name):
+                yield
+        except BusyError as exc:
+            raise too_many_requests() from exc
+
+    @contextmanager
+    def watch(self, user: User) -> Iterator[None]:
+        """Count a watch.
+
+        Raises:
+            StatusError: 429, there are too many.
+        """
+        if self._watches.total() >= _WATCHES or self._watches[user.name] >= _WATCHES_OF_A_USER:
+            raise too_many_requests()
+        self._watches[user.name] += 1
+        metrics.WATCHES.inc()
+        try:
+            yield
+        finally:
+            metrics.WATCHES.dec()
+            self._watches[user.name] -= 1
+            if not self._watches[user.name]:
+                del self._watches[user.name]
+
+
+def too_many_requests(
+    message: str = "too many requests, please try again later", *, retry_after: int = _RETRY
+) -> StatusError:
+    """Ask somebody to come back later."""
+    return StatusError(429, "TooManyRequests", message, Details(retry_after=retry_after))

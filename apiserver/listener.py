@@ -1,0 +1,141 @@
+"""Listen, and leave the port without hurting anybody.
+
+At the end readiness goes off first, while requests are answered as before: endpoints and proxies
+take a moment to notice (``--shutdown-delay-duration``). Then watches are ended, new requests are
+sent elsewhere, and what is being answered is finished, within ``grace`` seconds. Only then the port
+is closed. Replicas on one machine share the port, so that one can go while another stays.
+
+What anybody may do is bounded before anybody is known: the number of connections, the time of a
+handshake and of a request's headers, their size.
+"""
+
+import asyncio
+import contextlib
+import logging
+from collections.abc import Awaitable, Callable
+from typing import Final
+
+from aiohttp import web
+
+from apiserver import metrics
+from apiserver.server import Server
+from certs.serving import Serving
+
+logger = logging.getLogger(__name__)
+
+_KEEP_ALIVE: Final = 120.0
+"""Seconds; API servers give up idle connections after 90, and it is better that they do."""
+_CONNECTIONS: Final = 8192
+_HANDSHAKE: Final = 10.0
+_CLOSING: Final = 5.0
+_MAX_LINE: Final = 64 << 10
+"""Bytes of a request line, and of one header: selectors may be long."""
+_MAX_HEADERS: Final = 512
+"""Lines; a user's groups come one by one."""
+_FAREWELLS: Final = 5.0
+"""Seconds over which watches are ended, so that not all come back at once elsewhere."""
+_LINGER: Final = 0.3
+"""Seconds in which idle connections are used once more, and told to close."""
+
+
+class Listener:
+    """A part of the manager that counts for readiness (``toolkit.kube.manager.Cache``)."""
+
+    def __init__(  # noqa: PLR0913 - where, with what, and how to end
+        self,
+        server: Server,
+        serving: Serving,
+        *,
+        address: str,
+        certificate: Callable[[], Awaitable[None]],
+        delay: float,
+        grace: float,
+    ) -> None:
+        self._server = server
+        self._serving = serving
+        self._address = address
+        self._certificate = certificate
+        self._delay = delay
+        self._grace = grace
+        self._listening = asyncio.Event()
+
+    @property
+    def synced(self) -> bool:
+        """Tell whether it listens, and goes on doing so."""
+        return self._listening.is_set()
+
+    async def wait_synced(self) -> None:
+        """Wait until it listens."""
+        await self._listening.wait()
+
+    async def run(self) -> None:
+        """Serve until cancelled."""
+        await self._certificate()
+        runner = web.AppRunner(
+            self._server.application(),
+            access_log=None,
+            handle_signals=False,
+            # Whoever goes away is not worked for.
+            handler_cancellation=True,
+            keepalive_timeout=_KEEP_ALIVE,
+            shutdown_timeout=_LINGER,
+            max_line_size=_MAX_LINE,
+            max_field_size=_MAX_LINE,
+            max_headers=_MAX_HEADERS,
+            auto_decompress=False,
+        )
+        await runner.setup()
+        try:
+            listening = await self._listen(runner)
+            async with listening:
+                logger.info("listening", extra={"address": self._address, "for": "the API"})
+                self._listening.set()
+                await asyncio.Event().wait()
+        finally:
+            self._listening.clear()
+            await runner.cleanup()
+
+    async def finish(self) -> None:
+        """Leave the port to others: see the module."""
+        if not self._listening.is_set():
+            return
+        self._listening.clear()
+        self._server.stopping = True
+        await asyncio.sleep(self._delay)
+        self._server.closed = True
+        await self._server.end_watches(over=min(self._delay, _FAREWELLS))
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(self._grace):
+                await self._server.wait_idle()
+                await asyncio.sleep(_LINGER)
+
+    async def _listen(self, runner: web.AppRunner) -> asyncio.Server:
+        server = runner.server
+        if server is None:
+            raise AssertionError("the runner is set up")
+
+        def accept() -> asyncio.Protocol:
+            if len(server.connections) < _CONNECTIONS:
+                return server()
+            metrics.CONNECTIONS_REFUSED.inc()
+            return _Refused()
+
+        host, _, port = self._address.rpartition(":")
+        return await asyncio.get_running_loop().create_server(
+            accept,
+            host.strip("[]") or None,
+            int(port),
+            ssl=self._serving.context,
+            ssl_handshake_timeout=_HANDSHAKE,
+            ssl_shutdown_timeout=_CLOSING,
+            reuse_port=True,
+            backlog=1024,
+        )
+
+
+class _Refused(asyncio.Protocol):
+    """Closes a connection as soon as it is made."""
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """Close it."""
+        transport.close()

@@ -1,0 +1,140 @@
+"""The RBAC and the APIService, as they are in ``deploy/base/apiserver``.
+
+The process's own rights are what the rows of ``RESOURCES`` need, and what a front door needs: to
+ask who somebody is and whether they may (``system:auth-delegator``), and to read whom the API
+server trusts. Upstream's role for the latter is a Role of kube-system, which installers that move
+namespaces would move too; so it is a ClusterRole that names the one ConfigMap.
+
+The roles for people aggregate to ``view`` and ``edit``, and through ``edit`` to ``admin``. What may
+hold secrets, contents of artifacts and of changes, is for those who may edit.
+"""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final
+
+import yaml
+
+from apiserver.auth.configuration import KEY
+from apiserver.registration import API_SERVICE, NAME, Target, api_service
+from apiserver.resources import RESOURCES
+from apiserver.status import GROUP
+from certs import keeper
+from toolkit.kube import rbac
+from toolkit.kube.rbac import Rule
+from toolkit.objects import Json
+
+DIRECTORY: Final = Path(__file__).parent.parent / "deploy" / "base" / "apiserver"
+READER: Final = "penstock-inventory-reader"
+"""Whose rights are what the cluster adds to it, by label."""
+AGGREGATE: Final = "gitops.penstock.dev/aggregate-to-inventory"
+_TO_ROLE: Final = "rbac.authorization.k8s.io/aggregate-to-{}"
+_DELEGATOR: Final = "system:auth-delegator"
+_HEADER: Final = "# Generated from apiserver.resources.RESOURCES by `make generate`; do not edit.\n"
+_READ: Final = "# Not to be applied: the process applies it, with its authority, once it serves.\n"
+
+VIEW: Final = (
+    Rule(groups=(GROUP,), resources=("artifacts", "inventories"), verbs=("get", "list", "watch")),
+    Rule(groups=(GROUP,), resources=("inventories/objects", "inventories/tree"), verbs=("get",)),
+)
+EDIT: Final = (
+    Rule(
+        groups=(GROUP,),
+        resources=(
+            *("artifacts/content", "artifacts/files", "artifacts/diff"),
+            *("inventories/diff", "inventories/plan"),
+        ),
+        verbs=("get",),
+    ),
+    Rule(groups=(GROUP,), resources=("inventories/reconcile",), verbs=("create",)),
+)
+"""Beside ``VIEW``, which the cluster's role ``edit`` includes."""
+
+
+def render() -> dict[str, str]:
+    """Return name and content of what is generated."""
+    registered = api_service(Target(namespace=rbac.NAMESPACE))
+    return {
+        "rbac.yaml": _HEADER + yaml.safe_dump_all(list(_rights()), sort_keys=False),
+        "apiservice.yaml": _HEADER + _READ + yaml.safe_dump(registered, sort_keys=False),
+    }
+
+
+def permissions() -> tuple[Rule, ...]:
+    """Return what the process may do on the whole cluster by its own role."""
+    every = (*_PERMISSIONS, *(rule for row in RESOURCES for rule in row.permissions))
+    return tuple(dict.fromkeys(every))
+
+
+def namespace_permissions() -> tuple[Rule, ...]:
+    """Return what the process may do in its own namespace."""
+    every = (
+        *_NAMESPACE_PERMISSIONS,
+        *(rule for row in RESOURCES for rule in row.namespace_permissions),
+    )
+    return tuple(dict.fromkeys(every))
+
+
+def _rights() -> Iterator[Json]:
+    yield rbac.service_account(NAME)
+    yield rbac.role("ClusterRole", NAME, permissions())
+    yield rbac.binding("ClusterRole", NAME, NAME)
+    yield rbac.role("Role", NAME, namespace_permissions())
+    yield rbac.binding("Role", NAME, NAME)
+    delegation = rbac.binding("ClusterRole", _DELEGATOR, NAME)
+    delegation["metadata"]["name"] = f"{NAME}-auth-delegator"
+    yield delegation
+    yield _reader()
+    yield rbac.binding("ClusterRole", READER, NAME)
+    yield _for_people("view", VIEW)
+    yield _for_people("edit", EDIT)
+
+
+def _reader() -> Json:
+    role = rbac.role("ClusterRole", READER, ())
+    selectors = [{"matchLabels": {label: "true"}} for label in (_TO_ROLE.format("view"), AGGREGATE)]
+    return role | {"aggregationRule": {"clusterRoleSelectors": selectors}}
+
+
+def _for_people(name: str, rules: tuple[Rule, ...]) -> Json:
+    role = rbac.role("ClusterRole", f"penstock-window-{name}", rules)
+    role["metadata"]["labels"][_TO_ROLE.format(name)] = "true"
+    return role
+
+
+_PERMISSIONS: Final = (
+    # Whom the API server trusts.
+    Rule(
+        groups=("",),
+        resources=("configmaps",),
+        verbs=("get", "list", "watch"),
+        names=(KEY.name,),
+    ),
+    # Being registered, and the authority in it.
+    Rule(groups=("apiregistration.k8s.io",), resources=("apiservices",), verbs=("list", "watch")),
+    Rule(
+        groups=("apiregistration.k8s.io",),
+        resources=("apiservices",),
+        verbs=("get", "create", "patch", "delete"),
+        names=(API_SERVICE,),
+    ),
+    # The owner of the APIService: it goes when this goes.
+    Rule(
+        groups=("rbac.authorization.k8s.io",),
+        resources=("clusterroles",),
+        verbs=("get",),
+        names=(NAME,),
+    ),
+    # Whether our namespace is deleted.
+    Rule(groups=("",), resources=("namespaces",), verbs=("get", "list", "watch")),
+)
+_NAMESPACE_PERMISSIONS: Final = (
+    *keeper.permissions(NAME),
+    Rule(
+        groups=("coordination.k8s.io",),
+        resources=("leases",),
+        verbs=("get", "create", "update"),
+    ),
+    Rule(groups=("",), resources=("services",), verbs=("get",), names=(NAME,)),
+    Rule(groups=("discovery.k8s.io",), resources=("endpointslices",), verbs=("list",)),
+)

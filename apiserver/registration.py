@@ -1,0 +1,194 @@
+"""Have the API server send its clients to us, from the moment on that we answer.
+
+One replica at a time keeps the ``APIService`` as it must be. An API that is registered and does not
+answer keeps namespaces from being deleted, so it is registered when the Service leads to a replica,
+and taken back when Penstock's namespace is deleted, before its pods go. A replica that merely stops
+takes nothing back: another one is there, or will be.
+
+It is owned by the process's ClusterRole, so the garbage collector removes it when Penstock is
+uninstalled. If somebody deletes it, it stays deleted until another replica takes over or this one
+starts again, because deleting it is how an administrator gets out of trouble.
+"""
+
+import asyncio
+import base64
+import logging
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from typing import Any, Final
+
+import msgspec
+
+from apiserver import metrics
+from apiserver.discovery import VERSION
+from apiserver.status import GROUP
+from certs import injection
+from toolkit.kube import rbac
+from toolkit.kube.client import Client
+from toolkit.kube.errors import ApiError, NotFoundError
+from toolkit.kube.informer import Change, Informer
+from toolkit.kube.settling import Settling
+from toolkit.objects import GroupVersionKind, Json, dig
+
+logger = logging.getLogger(__name__)
+
+NAME: Final = "penstock-apiserver"
+"""The Deployment, the Service, the account, the ClusterRole, the lease, the certificates."""
+API_SERVICE: Final = f"{VERSION}.{GROUP}"
+MANAGER: Final = NAME
+_ROLE: Final = GroupVersionKind("rbac.authorization.k8s.io", "v1", "ClusterRole")
+_SERVICE: Final = GroupVersionKind("", "v1", "Service")
+_SLICE: Final = GroupVersionKind("discovery.k8s.io", "v1", "EndpointSlice")
+_PAUSE: Final = 0.5
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Target:
+    """The Service by which API servers find us."""
+
+    namespace: str
+    port: int = 443
+
+    @property
+    def hosts(self) -> tuple[str, ...]:
+        """Return the names that the certificate must be for; API servers ask for the first."""
+        service = f"{NAME}.{self.namespace}"
+        return (f"{service}.svc", f"{service}.svc.cluster.local", service)
+
+
+class Registration:
+    """Keeps the APIService in place while this replica leads."""
+
+    def __init__(
+        self,
+        client: Client,
+        target: Target,
+        *,
+        bundle: Callable[[], bytes],
+        ready: Callable[[], Awaitable[None]],
+    ) -> None:
+        self._client = client
+        self._target = target
+        self._bundle = bundle
+        self._ready = ready
+        self._applied: Any = None
+        self._deleted = False
+        self._settling = Settling(client, namespace=target.namespace, failure="not registered")
+
+    async def run(self) -> None:
+        """Register, and keep registered until cancelled."""
+        await self._ready()
+        informer = Informer(
+            self._client,
+            injection.API_SERVICE,
+            decode=msgspec.json.decode,
+            field_selector=f"metadata.name={API_SERVICE}",
+        )
+        informer.subscribe(self._changed)
+        await self._settling.run(
+            (informer,), settle=self._settle, leave=lambda: unregister(self._client)
+        )
+
+    async def _settle(self) -> None:
+        if self._deleted:
+            return
+        wanted = api_service(self._target, bundle=base64.b64encode(self._bundle()).decode())
+        wanted["metadata"]["ownerReferences"] = await self._owner()
+        applied = await self._client.apply(wanted, manager=MANAGER)
+        if self._applied is None:
+            logger.info("registered", extra={"apiService": API_SERVICE})
+        self._applied = _settled(applied.object)
+        metrics.REGISTERED.set(1)
+
+    async def _owner(self) -> list[Json]:
+        """Return the reference to the ClusterRole; none where it is not installed."""
+        try:
+            role = await self._client.get(_ROLE, NAME)
+        except NotFoundError:
+            return []
+        return [
+            {
+                "apiVersion": _ROLE.api_version,
+                "kind": _ROLE.kind,
+                "name": NAME,
+                "uid": role["metadata"]["uid"],
+                "blockOwnerDeletion": False,
+            }
+        ]
+
+    def _changed(self, change: Change[Json]) -> None:
+        if change.new is None:
+            metrics.AVAILABLE.set(0)
+            if self._applied is not None and not self._settling.leaving:
+                self._deleted = True
+                metrics.REGISTERED.set(0)
+                logger.error("unregistered: somebody deleted the APIService; restart to register")
+            return
+        metrics.AVAILABLE.set(is_available(change.new))
+        if self._applied is not None and _settled(change.new) != self._applied:
+            self._settling.wake()
+
+
+def api_service(target: Target, *, bundle: str = "") -> Json:
+    """Return the ``APIService``; ``bundle`` is PEM in base64."""
+    body = rbac.manifest("apiregistration.k8s.io/v1", "APIService", API_SERVICE, namespaced=False)
+    body["metadata"]["labels"][injection.LABEL] = NAME
+    spec: Json = {
+        "group": GROUP,
+        "version": VERSION,
+        # Behind every built-in group: short names of others win.
+        "groupPriorityMinimum": 1000,
+        "versionPriority": 15,
+        "service": {"name": NAME, "namespace": target.namespace, "port": target.port},
+    }
+    return body | {"spec": spec | ({"caBundle": bundle} if bundle else {})}
+
+
+async def reachable(client: Client, target: Target) -> None:
+    """Wait until the Service leads to a ready replica; one that is but a name leads here."""
+    told = False
+    while True:
+        try:
+            if await _leads(client, target):
+                return
+        except ApiError as exc:
+            if not told:
+                logger.error("endpoints not read", extra={"error": str(exc)})  # noqa: TRY400 - one line
+            told = True
+        await asyncio.sleep(_PAUSE)
+
+
+async def unregister(client: Client) -> None:
+    """Delete the APIService; what it served is then unknown to the cluster.
+
+    Raises:
+        ApiError: it could not be deleted.
+    """
+    try:
+        await client.delete(injection.API_SERVICE, API_SERVICE)
+    except NotFoundError:
+        return
+    logger.info("unregistered", extra={"apiService": API_SERVICE})
+
+
+def is_available(api: Json) -> bool:
+    """Tell whether the API server reaches us."""
+    conditions = dig(api, "status", "conditions", default=[])
+    return any(row["type"] == "Available" and row["status"] == "True" for row in conditions)
+
+
+async def _leads(client: Client, target: Target) -> bool:
+    service = await client.get(_SERVICE, NAME, target.namespace)
+    if dig(service, "spec", "type") == "ExternalName":
+        return True
+    slices = await client.list(
+        _SLICE, target.namespace, label_selector=f"kubernetes.io/service-name={NAME}"
+    )
+    rows = (row for each in slices for row in each.get("endpoints") or ())
+    return any(dig(row, "conditions", "ready", default=True) is True for row in rows)
+
+
+def _settled(api: Json) -> Any:
+    """Return what we decide about; the rest is the API server's."""
+    metadata = api["metadata"]
+    return api["spec"], metadata.get("labels"), metadata.get("ownerReferences")

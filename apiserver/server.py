@@ -1,0 +1,455 @@
+"""Answer requests: the chain that each one goes through, in upstream's order, and the routes.
+
+The order is that of ``apiserver/pkg/server/config.go`` (``DefaultBuildHandlerChain``):
+
+1. whatever fails inside is answered with 500 and logged without content (panic recovery);
+2. an audit id is given;
+3. until we know whom to trust, all but our health is 503: a 404 would be believed;
+4. what the request is about is read (``requestinfo``);
+5. at the end of our life new requests are told to go elsewhere;
+6. nothing is cached but what says so;
+7. requests are counted, to be waited for, and have a deadline; watches are ended instead;
+8. who asks (``auth.authentication``); impersonation is refused: the front proxy has done it;
+9. the audit line is written when all is over;
+10. how much at once (``fairness``);
+11. whether they may (``auth.authorization``).
+
+Only then a request meets a route; what does not exist is told to nobody who may not ask for it.
+"""
+
+import asyncio
+import contextlib
+import logging
+import traceback
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Final, Protocol
+
+import msgspec
+from aiohttp import web
+
+from apiserver import audit, fairness, health, metrics, requestinfo, status
+from apiserver.auth import authentication
+from apiserver.auth.authentication import Authentication, Credentials
+from apiserver.auth.authorization import Authorization
+from apiserver.auth.configuration import Trust
+from apiserver.call import Call, User
+from apiserver.discovery import VERSION
+from apiserver.fairness import Fairness
+from apiserver.requestinfo import RequestInfo
+from apiserver.resource import Resource, Subresource
+from apiserver.status import GROUP, StatusError
+from crds.meta import parse_duration
+
+logger = logging.getLogger(__name__)
+
+MAX_BODY: Final = 64 << 10
+"""Bytes; next to nothing is sent to us."""
+_SECONDS: Final = 60.0
+_STREAM_SECONDS: Final = 900.0
+"""For what answers with bytes: an artifact may be large, and a client slow."""
+_RETRY_AFTER: Final = 5
+_SINGLE: Final = (
+    *("watch", "fieldSelector", "labelSelector", "resourceVersion", "resourceVersionMatch"),
+    *("limit", "continue", "timeout", "timeoutSeconds", "sendInitialEvents"),
+)
+"""Given twice, they could mean one thing to authorization and another to the answer."""
+
+Answer = Callable[[web.Request], Awaitable[web.StreamResponse]]
+
+
+class Served(Protocol):
+    """The objects of one resource."""
+
+    async def get(self, call: Call) -> web.StreamResponse:
+        """Answer with one object."""
+        ...
+
+    async def list(self, call: Call) -> web.StreamResponse:
+        """Answer with several."""
+        ...
+
+    async def watch(self, call: Call) -> web.StreamResponse:
+        """Answer with changes."""
+        ...
+
+    async def drain(self, *, over: float) -> None:
+        """End all watches, at random within so many seconds."""
+
+
+@dataclass(frozen=True, slots=True)
+class Route:
+    """One resource and where its objects are."""
+
+    resource: Resource
+    served: Served
+
+
+@dataclass(slots=True)
+class _Record:
+    """What is known of one request so far."""
+
+    info: RequestInfo
+    audit_id: str
+    user: User | None = None
+    response: web.StreamResponse | None = None
+    """What has begun to be sent."""
+
+
+@dataclass(slots=True)
+class _Running:
+    """What is being answered; watches can be ended."""
+
+    count: int = 0
+    watches: set[asyncio.Timeout] = field(default_factory=set)
+    idle: asyncio.Event = field(default_factory=asyncio.Event)
+
+
+class Server:
+    """One process's API; ``application`` is what to listen with."""
+
+    def __init__(  # noqa: PLR0913 - the links of the chain
+        self,
+        *,
+        trust: Callable[[], Trust | None],
+        authentication: Authentication,
+        authorization: Authorization,
+        routes: Mapping[str, Route],
+        documents: Mapping[str, Answer],
+        healthy: health.Health,
+    ) -> None:
+        self._trust = trust
+        self._authentication = authentication
+        self._authorization = authorization
+        self._routes = routes
+        self._documents = documents
+        self._health = healthy
+        self._fairness = Fairness()
+        self._running = _Running()
+        self._running.idle.set()
+        self.stopping = False
+        """New connections are unwelcome; requests are still answered."""
+        self.closed = False
+        """Requests are sent elsewhere."""
+
+    def application(self) -> web.Application:
+        """Return what to serve."""
+        app = web.Application(client_max_size=MAX_BODY)
+        app.router.add_route("*", "/{path:.*}", self._serve)
+        app.on_response_prepare.append(self._finished_headers)
+        return app
+
+    async def end_watches(self, *, over: float) -> None:
+        """End every watch within so many seconds; clients begin another elsewhere."""
+        await asyncio.gather(*(route.served.drain(over=over) for route in self._routes.values()))
+        # Those that are too slow to be told.
+        for each in list(self._running.watches):
+            each.reschedule(_now())
+        await asyncio.sleep(0)
+
+    async def wait_idle(self) -> None:
+        """Wait until nothing is being answered."""
+        await self._running.idle.wait()
+
+    async def _serve(self, request: web.Request) -> web.StreamResponse:
+        if health.is_health(request.path):
+            return self._health.answer(request)
+        # 2. and 4.
+        info = requestinfo.parse(request.method, request.path, request.query)
+        record = _Record(info=info, audit_id=audit.new_id(request.headers.get(audit.HEADER)))
+        request["record"] = record
+        began, code = _now(), 499
+        try:
+            async with self._counted():
+                response = await self._recovered(request, record)
+            code = response.status
+            return response
+        finally:
+            # 9. A client that has gone away is told nothing.
+            code = record.response.status if record.response else code
+            seconds = _now() - began
+            audit.record(
+                record.audit_id,
+                info,
+                record.user,
+                code=code,
+                seconds=seconds,
+                source=request.remote or "",
+            )
+            self._measured(info, code, seconds)
+
+    async def _recovered(self, request: web.Request, record: _Record) -> web.StreamResponse:
+        try:
+            return await self._answered(request, record)
+        except StatusError as exc:
+            return _failed(record, exc)
+        except (web.HTTPException, ConnectionError, asyncio.CancelledError):
+            raise
+        except Exception as exc:  # noqa: BLE001 - 1. the one place
+            # Its message may quote what was asked for, so only the places are told.
+            metrics.PANICS.inc()
+            logger.error(  # noqa: TRY400 - see above
+                "request failed",
+                extra={
+                    "auditID": record.audit_id,
+                    "type": type(exc).__name__,
+                    "at": traceback.format_tb(exc.__traceback__)[-5:],
+                },
+            )
+            return _failed(
+                record,
+                StatusError(
+                    500,
+                    "InternalError",
+                    "Internal error occurred: this is a bug in Penstock; its log says where"
+                    f" (audit id {record.audit_id})",
+                ),
+            )
+
+    async def _answered(self, request: web.Request, record: _Record) -> web.StreamResponse:
+        info = record.info
+        # 3.
+        trust = self._trust()
+        if trust is None:
+            raise status.unavailable("the apiserver is not ready yet: whom to trust is not known")
+        # 5.
+        if self.closed:
+            raise fairness.too_many_requests(
+                "the apiserver is shutting down, please try again later", retry_after=_RETRY_AFTER
+            )
+        _check(request)
+        # 7.
+        seconds = _limit(request, longest=self._longest(info))
+        async with self._bounded(record, seconds) as deadline:
+            # 8.
+            user = record.user = await self._authentication.user(
+                trust,
+                Credentials(certificate=_certificate(request), headers=request.headers),
+            )
+            if authentication.impersonates(request.headers):
+                raise _impersonation()
+            call = _call(request, trust, record, user, deadline)
+            return await self._permitted(call, info)
+
+    @contextlib.asynccontextmanager
+    async def _bounded(self, record: _Record, seconds: float | None) -> AsyncIterator[float]:
+        """Give a request its deadline; a watch has one only when we end it."""
+        deadline = float("inf") if seconds is None else _now() + seconds
+        limit = asyncio.timeout_at(None if seconds is None else deadline)
+        try:
+            async with limit:
+                if seconds is None:
+                    self._running.watches.add(limit)
+                yield deadline
+        except TimeoutError as exc:
+            if not limit.expired():
+                raise
+            raise _timeout(record) from exc
+        finally:
+            self._running.watches.discard(limit)
+
+    async def _permitted(self, call: Call, info: RequestInfo) -> web.StreamResponse:
+        # 10.
+        async with self._fairness.place(_kind(info), call.user):
+            # 11.
+            await self._authorization.authorize(call.user, info)
+            if info.verb != "watch":
+                return await self._routed(call, info)
+        with self._fairness.watch(call.user):
+            return await self._routed(call, info)
+
+    async def _routed(self, call: Call, info: RequestInfo) -> web.StreamResponse:
+        if not info.is_resource:
+            return await self._document(call, info)
+        route = self._routes.get(info.resource)
+        if route is None or (info.group, info.version) != (GROUP, VERSION) or info.depth > 3:
+            raise _unknown()
+        if info.subresource:
+            subresource = _subresource(route.resource, info.subresource)
+            _supported(info, subresource.verbs, f"{info.resource}/{info.subresource}")
+            return await subresource.handle(call)
+        _supported(info, route.resource.verbs, info.resource)
+        match info.verb:
+            case "get":
+                return await route.served.get(call)
+            case "list":
+                return await route.served.list(call)
+            case _:
+                return await route.served.watch(call)
+
+    async def _document(self, call: Call, info: RequestInfo) -> web.StreamResponse:
+        answer = self._documents.get(info.path.rstrip("/") or "/")
+        if answer is None:
+            raise _unknown()
+        if info.method != "GET":
+            raise StatusError(
+                405, "MethodNotAllowed", "the server does not allow this method on the path"
+            )
+        return await answer(call.web)
+
+    def _longest(self, info: RequestInfo) -> float | None:
+        """Return how long a request may take; a watch as long as it likes."""
+        if info.verb == "watch":
+            return None
+        route = self._routes.get(info.resource)
+        for each in route.resource.subresources if route else ():
+            if each.name == info.subresource and each.model is None:
+                return _STREAM_SECONDS
+        return _SECONDS
+
+    @contextlib.asynccontextmanager
+    async def _counted(self) -> AsyncIterator[None]:
+        running = self._running
+        running.count += 1
+        running.idle.clear()
+        try:
+            yield
+        finally:
+            running.count -= 1
+            if not running.count:
+                running.idle.set()
+
+    async def _finished_headers(self, request: web.Request, response: web.StreamResponse) -> None:
+        # 6.
+        response.headers.setdefault("Cache-Control", "no-cache, private")
+        response.headers["X-Content-Type-Options"] = "nosniff"
+        record = request.get("record")
+        if isinstance(record, _Record):
+            record.response = response
+            response.headers[audit.HEADER] = record.audit_id
+        if self.stopping:
+            # The next connection then goes to another replica.
+            response.force_close()
+
+    def _measured(self, info: RequestInfo, code: int, seconds: float) -> None:
+        known = info.resource if info.resource in self._routes else ""
+        if info.verb == "watch":
+            return
+        route = self._routes.get(known)
+        names = {each.name for each in route.resource.subresources} if route else set()
+        below = info.subresource if info.subresource in names else ""
+        verb = info.verb if info.verb in _VERBS else "other"
+        metrics.REQUESTS.labels(verb, known, below, str(code)).observe(seconds)
+
+
+_VERBS: Final = frozenset({"get", "list", "create"})
+
+
+def _kind(info: RequestInfo) -> fairness.Kind:
+    if not info.is_resource:
+        return "documents"
+    return "subresources" if info.subresource else "reads"
+
+
+def _check(request: web.Request) -> None:
+    """Refuse what no client of ours sends.
+
+    Raises:
+        StatusError: 400 or 413.
+    """
+    if not request.raw_path.isascii() or not _is_text(request.path):
+        raise status.bad_request("the path holds what is no text")
+    if any(not _is_text(value) for value in request.query.values()):
+        raise status.bad_request("the query holds what is no text")
+    if (request.content_length or 0) > MAX_BODY:
+        raise StatusError(
+            413, "RequestEntityTooLarge", f"the request is larger than {MAX_BODY >> 10} KiB"
+        )
+    for name in _SINGLE:
+        if len(request.query.getall(name, ())) > 1:
+            raise status.bad_request(f"the parameter {name} is given more than once")
+
+
+def _is_text(text: str) -> bool:
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return "\0" not in text
+
+
+def _limit(request: web.Request, *, longest: float | None) -> float | None:
+    """Return how many seconds the answer may take (``WithRequestDeadline``).
+
+    Raises:
+        StatusError: 400, ``?timeout=`` is no duration.
+    """
+    told = request.query.get("timeout", "")
+    if longest is None or not told:
+        return longest
+    try:
+        seconds = parse_duration(told)
+    except ValueError as exc:
+        raise status.bad_request(f"invalid timeout specified in the request URL - {exc}") from exc
+    return seconds if 0 < seconds < longest else longest
+
+
+def _certificate(request: web.Request) -> bytes | None:
+    connection = request.get_extra_info("ssl_object")
+    shown: bytes | None = connection.getpeercert(binary_form=True) if connection else None
+    return shown
+
+
+def _call(request: web.Request, trust: Trust, record: _Record, user: User, deadline: float) -> Call:
+    info = record.info
+    return Call(
+        # Handlers see no credentials, and no header that only a front proxy may send.
+        web=request.clone(headers=authentication.stripped(trust, request.headers)),
+        user=user,
+        verb=info.verb,
+        path=info.path,
+        query=request.query,
+        resource=info.resource,
+        subresource=info.subresource,
+        namespace=info.namespace,
+        name=info.name,
+        deadline=deadline,
+        audit_id=record.audit_id,
+    )
+
+
+def _failed(record: _Record, error: StatusError) -> web.StreamResponse:
+    """Return the answer of a failure; what has begun to be sent is broken off, or ended."""
+    if record.response is None:
+        headers = {"Content-Type": "application/json"}
+        if error.details.retry_after:
+            headers["Retry-After"] = str(error.details.retry_after)
+        body = msgspec.json.encode(error.document())
+        return web.Response(status=error.code, body=body, headers=headers)
+    if record.info.verb == "watch" and error.reason == "Timeout":
+        return record.response
+    raise ConnectionError("broken off")
+
+
+def _supported(info: RequestInfo, verbs: tuple[str, ...], resource: str) -> None:
+    if info.verb not in verbs or info.method == "HEAD":
+        raise status.method_not_allowed(info.verb or info.method.lower(), resource)
+
+
+def _subresource(resource: Resource, name: str) -> Subresource:
+    for each in resource.subresources:
+        if each.name == name:
+            return each
+    raise _unknown()
+
+
+def _unknown() -> StatusError:
+    return StatusError(404, "NotFound", "the server could not find the requested resource")
+
+
+def _timeout(record: _Record) -> StatusError:
+    return StatusError(
+        504,
+        "Timeout",
+        f"Timeout: request did not complete within the allotted time: {record.info.verb}",
+    )
+
+
+def _impersonation() -> StatusError:
+    return StatusError(
+        403, "Forbidden", "forbidden: impersonation is for kube-apiserver, ask through it"
+    )
+
+
+def _now() -> float:
+    return asyncio.get_running_loop().time()
