@@ -57,9 +57,14 @@ class Options:
     storage_namespace_quota: int = 0
     artifact_retention_ttl: float = 60.0
     artifact_retention_records: int = 2
+    plan_addr: str = ":9791"
+    plan_address: str = ""
     webhook_addr: str = ":9443"
     webhook_url: str = ""
     webhook_concurrent: int = 64
+    secure_addr: str = ":6443"
+    apiservice_port: int = 443
+    shutdown_delay_duration: float = 5.0
     certificate_authority_lifetime: float = 31_536_000.0
     certificate_lifetime: float = 7_776_000.0
     certificate_overlap: float = 3600.0
@@ -156,6 +161,7 @@ class Flag:
 _SOURCE: Final = ("source",)
 _APPLY: Final = ("kustomize",)
 _WEBHOOK: Final = ("webhooks",)
+_WINDOW: Final = ("apiserver",)
 
 FLAGS: Final = (
     # What runs, and as whom.
@@ -292,6 +298,11 @@ FLAGS: Final = (
     ),
     Flag("artifact-retention-ttl", _duration, "60s", "how long old artifacts stay", _SOURCE),
     Flag("artifact-retention-records", int, "2", "how many artifacts stay per source", _SOURCE),
+    # Plans.
+    Flag(
+        "plan-addr", str, ":9791", "address at which plans are made on demand; 0: nowhere", _APPLY
+    ),
+    Flag("plan-address", str, "", "host and port at which plans are asked for", _WINDOW),
     # Admission.
     Flag("webhook-addr", str, ":9443", "address of the admission webhooks", _WEBHOOK),
     Flag(
@@ -302,26 +313,36 @@ FLAGS: Final = (
         _WEBHOOK,
     ),
     Flag("webhook-concurrent", int, "64", "requests that a plugin reviews at once", _WEBHOOK),
+    # The aggregated API.
+    Flag("secure-addr", str, ":6443", "address of the aggregated API", _WINDOW),
+    Flag("apiservice-port", int, "443", "port of the Service that leads to that address", _WINDOW),
+    Flag(
+        "shutdown-delay-duration",
+        _duration,
+        "5s",
+        "how long requests are answered after a signal, while others notice",
+        _WINDOW,
+    ),
     Flag(
         "certificate-authority-lifetime",
         _duration,
         "8760h",
         "life of the authority that signs our certificates; renewed after two thirds",
-        _WEBHOOK,
+        (*_WEBHOOK, *_WINDOW),
     ),
     Flag(
         "certificate-lifetime",
         _duration,
         "2160h",
         "life of a serving certificate; renewed after two thirds",
-        _WEBHOOK,
+        (*_WEBHOOK, *_WINDOW),
     ),
     Flag(
         "certificate-overlap",
         _duration,
         "1h",
         "how long an authority is trusted before it signs, and after its follower does",
-        _WEBHOOK,
+        (*_WEBHOOK, *_WINDOW),
     ),
     # Clouds.
     Flag("token-cache-max-size", int, "100", "credentials of clouds that are kept; 0: none"),
