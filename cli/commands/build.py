@@ -16,6 +16,7 @@ from cli.local import kustomization as source
 from cli.local.workspace import Workspace
 from controllers.kustomize import inputs
 from crds import KUSTOMIZATION
+from toolkit.apply.diff import Finding
 from toolkit.kube.secrets import Secrets
 from toolkit.objects import Json, ObjectKey
 
@@ -100,13 +101,13 @@ def diff_kustomization(**arguments: Any) -> None:
     """
     connection, request = session.connection(arguments), _request(**arguments)
 
-    async def work(opened: session.Session) -> tuple[local_diff.Finding, ...]:
+    async def work(opened: session.Session) -> tuple[Finding, ...]:
         live, obj, built = await _build(opened, request)
         return await local_diff.diff(opened.api, live, obj, built)
 
     found = session.run(connection, work)
     for finding in found:
-        click.echo(str(finding))
+        click.echo(local_diff.text(finding))
     if found:
         progress.failure("there are differences")
         raise errors.DifferentError("there are differences")

@@ -1,50 +1,61 @@
-"""What an apply would change: live object against dry-run answer, field by field.
+"""What applying a set would change, asked of the server by dry-run. Nothing is written.
 
-For ``penstock diff``; the reconciler needs no comparison. Status and what the server keeps for
-itself are left out, and the values of Secrets are replaced by the words that they changed.
+Each object goes through the same examination as in an apply (``check``), so skip marks, forcing
+and ignored fields count here too. The reconciler needs no comparison; people do. Values of Secrets
+are compared and never shown.
+
+Whoever may not decrypt sends stand-ins for encrypted Secrets, and says what admission makes of the
+answer; for others both are what they are.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any, Final, Literal
+from typing import Final, Literal
 
-from toolkit.apply import bounded, masking, ownership, scope
-from toolkit.apply.changes import ApplyError
+from toolkit.apply import bounded, comparison, masking, order, ownership, scope
+from toolkit.apply.changes import ApplyError, Failure
 from toolkit.apply.check import Checked, Examiner
 from toolkit.apply.options import ApplyOptions
 from toolkit.kube import client, errors
-from toolkit.objects import Json, ObjectRef, ref_of
+from toolkit.objects import Json, ObjectRef, dig, gvk_of, key_of, ref_of
 
-_ABSENT: Final = object()
-_SERVER_KEPT: Final = frozenset(
-    {"creationTimestamp", "generation", "managedFields", "resourceVersion", "uid"}
-)
+Fate = Literal["created", "configured", "recreated", "deleted", "refused"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class FieldChange:
-    """One field: ``path`` as a JSON pointer; ``before`` or ``after`` is None where it is absent."""
-
-    path: str
-    action: Literal["added", "changed", "removed"]
-    before: Any = None
-    after: Any = None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ObjectDiff:
-    """What would happen to one object; ``problem`` is why the server would refuse it."""
+class Finding:
+    """What would happen to one object, and to which of its fields; ``failure`` is a refusal."""
 
     ref: ObjectRef
-    action: Literal["created", "configured", "recreated", "unchanged", "skipped", "refused"]
-    changes: tuple[FieldChange, ...] = ()
-    problem: str = ""
+    fate: Fate
+    differences: tuple[comparison.Difference, ...] = ()
+    failure: Failure | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StandIns:
+    """What is sent instead of an object, given the live one, and what an answer to that means."""
+
+    send: Callable[[Json, Json | None], Json]
+    admit: Callable[[Json, Json, Json], Json]
+
+
+_TRIES: Final = 3
+AS_IS: Final = StandIns(send=lambda obj, _live: obj, admit=lambda answer, _obj, _live: answer)
 
 
 async def diff(
-    api: client.Client, objects: Sequence[Json], *, options: ApplyOptions
-) -> tuple[ObjectDiff, ...]:
-    """Compare every object, which ``ownership.own`` has prepared, with what is live.
+    api: client.Client,
+    objects: Sequence[Json],
+    *,
+    options: ApplyOptions,
+    inventory: Sequence[ObjectRef] = (),
+    stand_ins: StandIns = AS_IS,
+) -> tuple[Finding, ...]:
+    """Return what would change, in the order of the objects, deletions last.
+
+    The objects are as ``ownership.own`` prepares them. Those of ``inventory`` that are not among
+    them would be deleted.
 
     Raises:
         ApplyError: objects are named wrongly.
@@ -53,67 +64,112 @@ async def diff(
     scoped, failures = await scope.resolve(api, objects)
     if failures:
         raise ApplyError(failures)
-    examiner = Examiner(api=api, options=options)
-
-    async def one(obj: Json) -> ObjectDiff:
-        return await _diff(api, await examiner.check(obj))
-
-    results = await bounded.each(scoped, one, limit=options.concurrency)
-    bounded.raise_general(results)
-    return tuple(
-        result if isinstance(result, ObjectDiff) else _refused(obj, result)
-        for obj, result in zip(scoped, results, strict=True)
+    examination = _Examination(
+        api=api,
+        examiner=Examiner(api=api, options=options),
+        coming=_Coming.of(scoped),
+        stand_ins=stand_ins,
     )
-
-
-def compare(before: Json, after: Json) -> tuple[FieldChange, ...]:
-    """Return the fields in which two versions of an object differ."""
-    if ownership.is_secret(after):
-        before, after = masking.mask_pair(before, after)
-    return tuple(_walk("", _comparable(before), _comparable(after)))
-
-
-async def _diff(api: client.Client, checked: Checked) -> ObjectDiff:
-    ref, answer = checked.ref, checked.answer
-    if checked.verdict == "skip" or answer is None:
-        return ObjectDiff(ref=ref, action="skipped")
-    if checked.verdict == "recreate":
-        # the answer is the live object here: the dry-run was refused
-        return ObjectDiff(ref=ref, action="recreated", changes=compare(answer, checked.payload))
-    if checked.created:
-        return ObjectDiff(ref=ref, action="created", changes=compare({}, answer))
-    changes = compare(await api.get(ref.gvk, ref.name, ref.namespace), answer)
-    return ObjectDiff(
-        ref=ref, action="configured" if changes or checked.migrate else "unchanged", changes=changes
+    found = await bounded.each(scoped, examination.of, limit=options.concurrency)
+    bounded.raise_general(found)
+    kept = {ref_of(obj).identity for obj in scoped}
+    stale = [ref for ref in inventory if ref.identity not in kept]
+    gone = await bounded.each(
+        stale, lambda ref: _deletion(api, ref, options.owner), limit=options.concurrency
     )
+    bounded.raise_general(gone)
+    return tuple(finding for finding in (*found, *gone) if isinstance(finding, Finding))
 
 
-def _refused(obj: Json, error: errors.ApiError) -> ObjectDiff:
-    return ObjectDiff(ref=ref_of(obj), action="refused", problem=str(masking.failure(obj, error)))
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Coming:
+    """What the set itself brings: without it yet, the server cannot judge what needs it."""
+
+    namespaces: frozenset[str]
+    kinds: frozenset[tuple[str, str]]
+
+    @classmethod
+    def of(cls, objects: Iterable[Json]) -> "_Coming":
+        objects = tuple(objects)
+        names = (key_of(o).name for o in objects if gvk_of(o).group_kind == ("", "Namespace"))
+        kinds = (order.defined_kind(o) for o in objects)
+        return cls(namespaces=frozenset(names), kinds=frozenset(kind for kind in kinds if kind))
+
+    def explains(self, obj: Json, error: errors.ApiError) -> bool:
+        """Tell whether the object is refused only because something of the set is not there."""
+        if isinstance(error, errors.NoMatchError):
+            return gvk_of(obj).group_kind in self.kinds
+        missing = isinstance(error, errors.NotFoundError)
+        return missing and key_of(obj).namespace in self.namespaces
 
 
-def _comparable(obj: Json) -> Json:
-    kept = {key: value for key, value in obj.items() if key != "status"}
-    if "metadata" in kept:
-        kept["metadata"] = {k: v for k, v in kept["metadata"].items() if k not in _SERVER_KEPT}
-    return kept
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Examination:
+    """Looks at one object after the other."""
+
+    api: client.Client
+    examiner: Examiner
+    coming: _Coming
+    stand_ins: StandIns
+
+    async def of(self, obj: Json) -> Finding | None:
+        ref = ref_of(obj)
+        try:
+            return await self._examined(ref, obj)
+        except errors.ApiError as exc:
+            bounded.raise_general([exc])
+            if self.coming.explains(obj, exc):
+                return Finding(ref=ref, fate="created")
+            return Finding(ref=ref, fate="refused", failure=masking.failure(obj, exc))
+
+    async def _examined(self, ref: ObjectRef, obj: Json) -> Finding | None:
+        live, checked = await self._at_once(ref, obj)
+        if checked.verdict == "skip":
+            return None
+        if live is None:
+            return Finding(ref=ref, fate="created")
+        recreated = checked.verdict == "recreate"
+        answer = checked.payload if recreated else checked.answer or live
+        differences = comparison.compare(live, self.stand_ins.admit(answer, obj, live))
+        if recreated:
+            return Finding(ref=ref, fate="recreated", differences=differences)
+        return Finding(ref=ref, fate="configured", differences=differences) if differences else None
+
+    async def _at_once(self, ref: ObjectRef, obj: Json) -> tuple[Json | None, Checked]:
+        """Return the live object and the answer to a dry-run, of the same moment if possible.
+
+        A dry-run answers at the resourceVersion that the object has. In between, its controller
+        may have written to it, which would look like our doing.
+        """
+        for _ in range(_TRIES):
+            live = await _live(self.api, ref)
+            checked = await self.examiner.check(self.stand_ins.send(obj, live))
+            answered = checked.verdict in ("write", "unchanged") and not checked.created
+            if not answered or _version(live) == _version(checked.answer):
+                break
+        return live, checked
 
 
-def _walk(path: str, before: Any, after: Any) -> Iterator[FieldChange]:
-    if before is _ABSENT:
-        yield FieldChange(path=path, action="added", after=after)
-    elif after is _ABSENT:
-        yield FieldChange(path=path, action="removed", before=before)
-    elif isinstance(before, Mapping) and isinstance(after, Mapping):
-        for key in sorted(before.keys() | after.keys()):
-            step = f"{path}/{key.replace('~', '~0').replace('/', '~1')}"
-            yield from _walk(step, before.get(key, _ABSENT), after.get(key, _ABSENT))
-    elif isinstance(before, list) and isinstance(after, list):
-        for index in range(max(len(before), len(after))):
-            yield from _walk(
-                f"{path}/{index}",
-                before[index] if index < len(before) else _ABSENT,
-                after[index] if index < len(after) else _ABSENT,
-            )
-    elif before != after:
-        yield FieldChange(path=path, action="changed", before=before, after=after)
+async def _deletion(api: client.Client, ref: ObjectRef, owner: ownership.Owner) -> Finding | None:
+    """Tell of an object that left the set, if it is still there, and ours to delete."""
+    try:
+        live = await _live(api, ref)
+    except errors.NoMatchError:
+        return None
+    except errors.ForbiddenError as exc:
+        failure = Failure(ref=ref, step="prune", reason=exc.api_reason, message=str(exc))
+        return Finding(ref=ref, fate="refused", failure=failure)
+    if live is not None and owner.owns(live) and ownership.prunable(live, owner):
+        return Finding(ref=ref, fate="deleted")
+    return None
+
+
+async def _live(api: client.Client, ref: ObjectRef) -> Json | None:
+    try:
+        return await api.get(ref.gvk, ref.name, ref.namespace)
+    except errors.NotFoundError:
+        return None
+
+
+def _version(obj: Json | None) -> object:
+    return dig(obj or {}, "metadata", "resourceVersion")

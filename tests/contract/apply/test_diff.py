@@ -6,20 +6,21 @@ from typing import Any
 import pytest
 
 from toolkit.apply import diff, ownership
-from toolkit.objects import Json
+from toolkit.objects import Json, ref_of
 
 
 @pytest.fixture
 def compare(api: Any, options: Any) -> Any:
-    async def run(*objects: Json, force: bool = False) -> Any:
+    async def run(*objects: Json, force: bool = False, inventory: Any = ()) -> Any:
         owned = [ownership.own(obj, options.owner) for obj in objects]
-        return await diff.diff(api, owned, options=replace(options, force=force))
+        chosen = replace(options, force=force)
+        return await diff.diff(api, owned, options=chosen, inventory=inventory)
 
     return run
 
 
-def _changes(found: Any) -> list[tuple[str, Any, Any]]:
-    return [(change.path, change.before, change.after) for change in found.changes]
+def _lines(found: Any) -> list[str]:
+    return [str(one) for one in found.differences]
 
 
 async def test_new_changed_and_same_objects_are_told_apart(
@@ -28,13 +29,13 @@ async def test_new_changed_and_same_objects_are_told_apart(
     await apply(make.deployment(), make.config_map())
     wire.sent.clear()
 
-    deployment, same, new = await compare(
+    deployment, new = await compare(
         make.deployment(image="nginx:2"), make.config_map(), make.account()
     )
 
-    assert (deployment.action, same.action, new.action) == ("configured", "unchanged", "created")
-    assert _changes(deployment) == [
-        ("/spec/template/spec/containers/0/image", "nginx:1", "nginx:2")
+    assert (deployment.fate, new.fate) == ("configured", "created")
+    assert _lines(deployment) == [
+        '~ spec.template.spec.containers[name=web].image: "nginx:1" → "nginx:2"'
     ]
     assert set(wire.sent) <= {"GET", "PATCH dry"}
 
@@ -44,7 +45,7 @@ async def test_the_values_of_a_secret_are_masked(apply: Any, make: Any, compare:
 
     (found,) = await compare(make.secret(changed="hunter4", kept="hunter3"))
 
-    assert _changes(found) == [("/data/changed", "*** (before)", "*** (after)")]
+    assert _lines(found) == ["~ data.changed: *** (before) → *** (after)"]
 
 
 async def test_what_would_be_refused_or_recreated_is_said(
@@ -58,6 +59,20 @@ async def test_what_would_be_refused_or_recreated_is_said(
     (refused,) = await compare(other)
     (recreated,) = await compare(other, force=True)
 
-    assert (refused.action, recreated.action) == ("refused", "recreated")
-    assert "field is immutable" in refused.problem
-    assert ("/spec/selector/matchLabels/a", None, "b") in _changes(recreated)
+    assert (refused.fate, recreated.fate) == ("refused", "recreated")
+    assert "field is immutable" in refused.failure.message
+    assert '+ spec.selector.matchLabels.a: "b"' in _lines(recreated)
+
+
+async def test_what_left_the_set_would_be_deleted_if_it_is_ours(
+    apply: Any, api: Any, make: Any, compare: Any
+) -> None:
+    kept = make.marked(make.config_map("kept"), prune="Disabled")
+    stray = make.config_map("stray")
+    await apply(make.config_map("stale"), kept)
+    await api.apply(stray, manager="somebody")
+    listed = [ref_of(obj) for obj in (make.config_map("stale"), kept, stray, make.config_map("no"))]
+
+    found = await compare(inventory=listed)
+
+    assert [(one.ref.name, one.fate) for one in found] == [("stale", "deleted")]

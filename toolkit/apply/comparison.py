@@ -1,11 +1,12 @@
 """How one object differs from another, field by field. Pure.
 
 What only the server writes is left out, and so is ``status``. The values of a Secret are compared
-and never shown.
+and never shown, nor is kubectl's copy of one.
 """
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, Literal
 
@@ -49,8 +50,13 @@ def compare(live: Json, wanted: Json) -> tuple[Difference, ...]:
     """Return what would change from ``live`` to ``wanted``."""
     found = tuple(_compare("", _relevant(live), _relevant(wanted)))
     if ownership.is_secret(wanted) or ownership.is_secret(live):
-        return tuple(_masked(difference) for difference in found)
+        return tuple(_masked(one) if _SECRET.match(one.path) else one for one in found)
     return found
+
+
+def masked(differences: Iterable[Difference]) -> tuple[Difference, ...]:
+    """Return the differences without any value."""
+    return tuple(map(_masked, differences))
 
 
 def _relevant(obj: Json) -> Json:
@@ -113,11 +119,18 @@ def _text(value: Any) -> str:
 
 
 def _masked(difference: Difference) -> Difference:
-    if not difference.path.startswith(("data", "stringData")):
-        return difference
+    changed = difference.op == "~"
     return Difference(
         op=difference.op,
         path=difference.path,
-        old=f"{MASK} (before)" if difference.op == "~" else MASK,
-        new=f"{MASK} (after)" if difference.op == "~" else MASK,
+        old="" if difference.op == "+" else f"{MASK} (before)" if changed else MASK,
+        new="" if difference.op == "-" else f"{MASK} (after)" if changed else MASK,
     )
+
+
+_SECRET: Final = re.compile(
+    r"(data|stringData)(\.|$)|metadata(\.annotations(\."
+    + re.escape(f'"{ownership.LAST_APPLIED}"')
+    + r")?)?$"
+)
+"""What holds values of a Secret: its data, and every field that may hold kubectl's copy of it."""

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from cli.local import comparison
+from toolkit.apply import comparison
 
 
 def deployment(**container: Any) -> dict[str, Any]:
@@ -93,3 +93,34 @@ def test_long_values_are_cut() -> None:
 
     assert len(line) < 300
     assert "(5002 characters)" in line
+
+
+def test_the_copy_of_a_secret_that_kubectl_keeps_is_never_shown() -> None:
+    copy = {"kubectl.kubernetes.io/last-applied-configuration": '{"data":{"a":"b2xk"}}'}
+    secret = {"apiVersion": "v1", "kind": "Secret", "data": {}}
+    with_copy = {**secret, "metadata": {"annotations": {**copy, "kept": "1"}}}
+
+    shown = [
+        *lines(with_copy, {**secret, "metadata": {"annotations": {"kept": "1"}}}),
+        *lines(with_copy, {**secret, "metadata": {}}),
+        *lines({**secret, "metadata": {}}, with_copy),
+    ]
+
+    assert len(shown) == 3
+    assert "b2xk" not in str(shown)
+
+
+def test_a_new_secret_shows_no_value() -> None:
+    secret = {"apiVersion": "v1", "kind": "Secret", "metadata": {}, "data": {"password": "aHVudA"}}
+
+    assert "aHVudA" not in str(lines({}, secret))
+
+
+def test_all_values_can_be_masked() -> None:
+    found = comparison.compare({"data": {"a": "1", "b": "2"}}, {"data": {"a": "3", "c": "4"}})
+
+    assert [str(one) for one in comparison.masked(found)] == [
+        "~ data.a: *** (before) → *** (after)",
+        "- data.b: ***",
+        "+ data.c: ***",
+    ]
