@@ -53,14 +53,14 @@ class Aws:
         """Answer a request to a service."""
         host = request.host
         if host.startswith("sts."):
-            return self._assume(body)
+            return self.assume(body)
         service, region = _service(host)
         session = self.signed(request, body, service=service, region=region)
         if service == "eks":
             return self._describe(request.path.removeprefix("/clusters/"))
         return self._login(request, session, public=service == "ecr-public")
 
-    def _assume(self, body: bytes) -> web.Response:
+    def assume(self, body: bytes) -> web.Response:
         form = dict(parse_qsl(body.decode()))
         issuer, subject = self.roles.get(form["RoleArn"], ("", ""))
         claims = self.claims(form["WebIdentityToken"], issuer, "sts.amazonaws.com")

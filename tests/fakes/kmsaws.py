@@ -118,7 +118,7 @@ class AwsKms:
         """Answer as ``sts.<region>.amazonaws.com``."""
         form = dict(parse_qsl(body.decode()))
         if form.get("Action") != "AssumeRole":
-            return await self.aws.answer(request, body)
+            return self.aws.assume(body)
         region = request.host.split(".")[1] if request.host.startswith("sts.") else "eu-west-1"
         session = self.aws.signed(request, body, service="sts", region=region)
         role = form["RoleArn"]

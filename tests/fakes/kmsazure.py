@@ -47,6 +47,8 @@ class AzureVault:
 
     async def enter(self, request: web.BaseRequest, body: bytes) -> web.Response:
         """Answer as Entra ID."""
+        if request.method == "GET":
+            return _directory()
         form = dict(parse_qsl(body.decode()))
         if "client_secret" not in form:
             return await self.azure.answer(request, body)
@@ -54,7 +56,9 @@ class AzureVault:
         assert form["grant_type"] == "client_credentials"
         if (form["client_id"], form["client_secret"]) != (CLIENT, self.secret):
             return web.json_response({"error": "invalid_client"}, status=401)
-        return web.json_response(self.azure.mint(CLIENT, form["scope"]))
+        # SDKs ask for openid and the like beside it.
+        scope = next(each for each in form["scope"].split() if "://" in each)
+        return web.json_response(self.azure.mint(CLIENT, scope))
 
     async def answer(self, request: web.BaseRequest, body: bytes) -> web.Response:
         """Answer as the vault."""
@@ -66,15 +70,33 @@ class AzureVault:
             return _failed(403, "Forbidden")
         assert request.query["api-version"]
         kid = f"https://{request.host}/keys/sops/{VERSION}"
-        if request.path not in {f"/keys/sops/{VERSION}/decrypt", "/keys/sops/decrypt"}:
+        if request.path.rpartition("/")[0] not in {f"/keys/sops/{VERSION}", "/keys/sops"}:
             return _failed(404, "KeyNotFound")
         asked = json.loads(body)
         assert asked["alg"] == "RSA-OAEP-256"
+        if request.path.endswith("/encrypt"):
+            sealed = self.encrypt(_decoded(asked["value"]))
+            return web.json_response({"kid": kid, "value": sealed})
         try:
             plain = self.key.decrypt(_decoded(asked["value"]), _OAEP)
         except ValueError:
             return _failed(400, "BadParameter")
         return web.json_response({"kid": self.lies or kid, "value": _encoded(plain)})
+
+
+def _directory() -> web.Response:
+    """Describe the tenant, which SDKs ask about first."""
+    base = f"https://login.microsoftonline.com/{TENANT}"
+    known = {"preferred_network": "login.microsoftonline.com", "aliases": []}
+    return web.json_response(
+        {
+            "tenant_discovery_endpoint": f"{base}/v2.0/.well-known/openid-configuration",
+            "metadata": [known | {"preferred_cache": "login.microsoftonline.com"}],
+            "issuer": f"{base}/v2.0",
+            "authorization_endpoint": f"{base}/oauth2/v2.0/authorize",
+            "token_endpoint": f"{base}/oauth2/v2.0/token",
+        }
+    )
 
 
 def _failed(status: int, code: str, headers: dict[str, str] | None = None) -> web.Response:

@@ -57,26 +57,36 @@ class GcpKms:
         """Answer as ``oauth2.googleapis.com``."""
         form = dict(parse_qsl(body.decode()))
         assert form["grant_type"] == "urn:ietf:params:oauth:grant-type:jwt-bearer"
-        signed, _, signature = form["assertion"].rpartition(".")
-        claims = json.loads(_decoded(signed.partition(".")[2]))
         try:
-            self.private.public_key().verify(
-                _decoded(signature), signed.encode(), padding.PKCS1v15(), hashes.SHA256()
-            )
+            claims = self._claims(form["assertion"])
         except InvalidSignature:
             return web.json_response({"error": "invalid_grant"}, status=400)
         assert claims["aud"] == "https://oauth2.googleapis.com/token"
-        assert claims["iat"] - 60 <= time.time() < claims["exp"] <= claims["iat"] + 3600
         token = self.gcp.mint(claims["iss"])
         return web.json_response({"access_token": token, "expires_in": 3599})
 
+    def _claims(self, token: str) -> Json:
+        signed, _, signature = token.rpartition(".")
+        self.private.public_key().verify(
+            _decoded(signature), signed.encode(), padding.PKCS1v15(), hashes.SHA256()
+        )
+        claims: Json = json.loads(_decoded(signed.partition(".")[2]))
+        assert claims["iat"] - 60 <= time.time() < claims["exp"] <= claims["iat"] + 3610
+        return claims
+
     async def answer(self, request: web.BaseRequest, body: bytes) -> web.Response:
         """Answer as ``cloudkms.googleapis.com``."""
-        who = self.gcp.tokens.get(request.headers.get("Authorization", "").removeprefix("Bearer "))
+        token = request.headers.get("Authorization", "").removeprefix("Bearer ")
+        who = self.gcp.tokens.get(token)
+        if token.count(".") == 2:  # the account's own signature instead (AIP-4111)
+            who = self._claims(token)["sub"]
         if who is None:
             return _failed(401, "UNAUTHENTICATED")
         if who not in self.allowed:
             return _failed(403, "PERMISSION_DENIED")
+        if request.path == f"/v1/{KEY}:encrypt":
+            sealed = self.encrypt(base64.b64decode(json.loads(body)["plaintext"]))
+            return web.json_response({"name": f"{KEY}/cryptoKeyVersions/1", "ciphertext": sealed})
         if request.path != f"/v1/{KEY}:decrypt":
             return _failed(404, "NOT_FOUND")
         sealed = base64.b64decode(json.loads(body)["ciphertext"])

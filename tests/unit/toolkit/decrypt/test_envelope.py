@@ -236,3 +236,23 @@ def test_only_the_exact_label_opts_in(value: str | None) -> None:
 
     assert not envelope.opted_in(secret)
     assert envelope.opted_in(envelope.mark(secret))
+
+
+@pytest.mark.parametrize(
+    ("recipient", "wanted"),
+    [
+        (
+            "kms:arn:aws:kms:eu-west-1:111122223333:key/x",
+            "arn:aws:kms:eu-west-1:111122223333:key/x",
+        ),
+        ("hc_vault:https://v:8200/transit/k", "https://v:8200/transit/k"),
+        (
+            "gcp_kms:projects/p/locations/l/keyRings/r/cryptoKeys/k",
+            "gcp_kms:projects/p/locations/l/keyRings/r/cryptoKeys/k",
+        ),
+        ("azure_kv:https://f.vault.azure.net/sops", "https://f.vault.azure.net/sops"),
+    ],
+)
+def test_a_key_of_a_service_is_found_by_its_address(recipient: str, wanted: str) -> None:
+    assert envelope.same_recipient(recipient, wanted)
+    assert not envelope.same_recipient(recipient, f"{wanted}2")

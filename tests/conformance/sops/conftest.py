@@ -1,0 +1,13 @@
+"""The real sops, built once."""
+
+from pathlib import Path
+
+import pytest
+
+from tests.tools import programs
+
+
+@pytest.fixture(scope="session")
+def sops_program() -> Path:
+    """Return the program (``tests/tools/sops`` pins it)."""
+    return programs.path("sops")
