@@ -4,9 +4,11 @@ The reconcilers ask the same functions before they fetch, keep and use anything.
 write makes worse is denied: a source that was wrong before can still be suspended, labelled, and
 lose its finalizer.
 
-Consumers believe what a source's status says of its artifact. So where a policy is enforced, the
-artifact in a status is written by the source controller, or by who holds the verb ``attest`` on the
-source; third parties write those of ExternalArtifacts, where the kind is allowed.
+Consumers believe what a source's status says of its artifact: where it is, and who signed it. So,
+with or without policies, the artifact in a status is written by the source controller, or by who
+holds the verb ``attest`` on the source: roles that say ``*`` of resources hold the subresource
+``status`` without meaning it. Third parties write those of ExternalArtifacts, which never count as
+verified; where a policy is enforced, only if the kind is allowed.
 """
 
 from collections.abc import Iterable
@@ -53,32 +55,35 @@ class SourcePolicyCheck:
     async def review(self, request: Request) -> Answer:
         """Let the source pass, perhaps with a warning, or deny."""
         obj = request.object
-        everywhere = self._policies.items().values()
-        if obj is None or not everywhere:
+        if obj is None:
             return Answer()
-        policies = selectors.applicable(
-            everywhere,
-            namespace=request.namespace,
-            labels=await self._namespaces.labels(request.namespace),
-            installed=self._installed,
-        )
         if request.subresource == "status":
-            return await self._attested(request, obj, policies)
+            return await self._attested(request, obj)
+        policies = await self._applicable(request.namespace)
         before = sources.judge(request.old, policies) if request.old else ()
         return _answer(sources.fresh(sources.judge(obj, policies), before))
 
-    async def _attested(
-        self, request: Request, obj: Json, policies: Iterable[SourcePolicy]
-    ) -> Answer:
+    async def _applicable(self, namespace: str) -> tuple[SourcePolicy, ...]:
+        everywhere = self._policies.items().values()
+        if not everywhere:
+            return ()
+        return selectors.applicable(
+            everywhere,
+            namespace=namespace,
+            labels=await self._namespaces.labels(namespace),
+            installed=self._installed,
+        )
+
+    async def _attested(self, request: Request, obj: Json) -> Answer:
         """Deny a status whose artifact was written by somebody who may not vouch for it."""
         if _artifact(obj) in (None, _artifact(request.old or {})):
-            return Answer()
-        if not any(policy.spec.mode == "Enforce" for policy in policies):
             return Answer()
         if request.user.name == f"system:serviceaccount:{self._installed}:{CONTROLLER}":
             return Answer()
         if request.gvk.kind == EXTERNAL_ARTIFACT.kind:
-            return _answer(sources.judge(obj, policies))
+            policies = await self._applicable(request.namespace)
+            enforced = any(policy.spec.mode == "Enforce" for policy in policies)
+            return _answer(sources.judge(obj, policies)) if enforced else Answer()
         if await self._authorize.allowed(
             request.user,
             verb="attest",

@@ -114,6 +114,7 @@ def test_weakening_is_refused_and_what_was_wrong_before_can_be_tidied() -> None:
 ARTIFACT = {"artifact": {"url": "https://evil.example/x", "digest": "sha256:1"}}
 
 
+@pytest.mark.parametrize("policies", [(policy(),), (policy(mode="Warn"),), ()])
 @pytest.mark.parametrize(
     ("user", "verbs", "forged"),
     [
@@ -125,7 +126,7 @@ ARTIFACT = {"artifact": {"url": "https://evil.example/x", "digest": "sha256:1"}}
     ],
 )
 def test_artifact_of_a_source_is_told_by_the_controller_alone(
-    user: str, verbs: tuple[str, ...], *, forged: bool
+    user: str, verbs: tuple[str, ...], policies: tuple[Json, ...], *, forged: bool
 ) -> None:
     may = FakeAuthorizer()
     for verb in verbs:
@@ -137,6 +138,7 @@ def test_artifact_of_a_source_is_told_by_the_controller_alone(
         resource="gitrepositories",
         user=user,
         may=may,
+        policies=policies,
     )
 
     assert isinstance(answer, DeniedError) is forged
@@ -149,12 +151,14 @@ def test_status_without_another_artifact_is_nobodys_business() -> None:
     assert judged(source(), source(status=ARTIFACT), subresource="status") == Answer()
 
 
-def test_status_is_free_where_nothing_is_enforced() -> None:
-    warning = (policy(mode="Warn"),)
+@pytest.mark.parametrize("policies", [(policy(mode="Warn"),), ()])
+def test_external_artifact_is_written_by_anybody_where_nothing_is_enforced(
+    policies: tuple[Json, ...],
+) -> None:
+    made = source(kind="ExternalArtifact", status=ARTIFACT)
+    before = source(kind="ExternalArtifact")
 
-    answer = judged(source(status=ARTIFACT), source(), subresource="status", policies=warning)
-
-    assert answer == Answer()
+    assert judged(made, before, subresource="status", policies=policies) == Answer()
 
 
 def test_external_artifact_needs_its_kind_allowed() -> None:
