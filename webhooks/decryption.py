@@ -135,6 +135,7 @@ class Decryption:
         audit = {
             "document": opened.annotations[envelope.DOCUMENT],
             "keys": ",".join(f"{namespace}/{name}" for name in names),
+            "account": f"{namespace}/{voucher.account}" if voucher and voucher.account else "",
             "vouched-by": f"Kustomization/{voucher.key}" if voucher else "",
         }
         filled = envelope.filled(secret, opened)

@@ -124,6 +124,7 @@ async def test_a_kustomization_lends_its_account_and_needs_no_secret(gate: Gate)
 
     assert values(answer) == CLEAR
     assert gate.accounts.tokens[0]["audiences"] == ["sts.amazonaws.com"]
+    assert answer.audit["account"] == "prod/team"
 
 
 async def test_the_default_account_is_one_of_the_kustomizations_namespace(gate: Gate) -> None:
