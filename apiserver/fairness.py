@@ -1,9 +1,11 @@
 """How much is done at once, fairly between users; too many are told to come back later.
 
+A flow is a user, or all service accounts of a namespace: whoever may make one may make a thousand.
+
 kube-apiserver gives up its own seat before it passes a request on (k/k#105409), so the load is ours
-to control. A row says how many requests of a kind run at once; of those a user gets three quarters,
-and those who wait are let in user by user (``toolkit.turns``). Watches do not wait: they stay for
-long, so their number is bounded, all told and for each user.
+to control. A row says how many requests of a kind run at once; of those a flow gets three quarters,
+and those who wait are let in flow by flow (``toolkit.turns``). Watches do not wait: they stay for
+long, so their number is bounded, all told and for each flow.
 
 Administrators and the aggregator (``system:masters``) never wait for discovery and schemas: the
 whole cluster does, when they do not come.
@@ -20,19 +22,22 @@ from apiserver.call import User
 from apiserver.status import Details, StatusError
 from toolkit.turns import BusyError, Turns
 
-Kind = Literal["documents", "reads", "subresources"]
+Kind = Literal["documents", "reads", "subresources", "streams"]
 
 _PLACES: Final[tuple[tuple[Kind, int, int], ...]] = (
     # Made once: discovery, schemas.
     ("documents", 64, 512),
     # From memory: get and list; and a watch until it begins.
     ("reads", 64, 512),
-    # From elsewhere, or computed: content, tree, diff, plan ...
+    # Computed, or asked of others: tree, diff, plan ...
     ("subresources", 16, 128),
+    # Bytes, for as long as the client takes to read them.
+    ("streams", 256, 256),
 )
 """How many run, and how many may wait."""
 _WATCHES: Final = 4096
-_WATCHES_OF_A_USER: Final = 1536
+_WATCHES_OF_A_FLOW: Final = 1536
+_ACCOUNT: Final = "system:serviceaccount:"
 _RETRY: Final = 1
 
 
@@ -56,7 +61,7 @@ class Fairness:
             yield
             return
         try:
-            async with self._turns[kind].turn(user.name):
+            async with self._turns[kind].turn(flow_of(user)):
                 yield
         except BusyError as exc:
             raise too_many_requests() from exc
@@ -68,17 +73,24 @@ class Fairness:
         Raises:
             StatusError: 429, there are too many.
         """
-        if self._watches.total() >= _WATCHES or self._watches[user.name] >= _WATCHES_OF_A_USER:
+        flow = flow_of(user)
+        if self._watches.total() >= _WATCHES or self._watches[flow] >= _WATCHES_OF_A_FLOW:
             raise too_many_requests()
-        self._watches[user.name] += 1
+        self._watches[flow] += 1
         metrics.WATCHES.inc()
         try:
             yield
         finally:
             metrics.WATCHES.dec()
-            self._watches[user.name] -= 1
-            if not self._watches[user.name]:
-                del self._watches[user.name]
+            self._watches[flow] -= 1
+            if not self._watches[flow]:
+                del self._watches[flow]
+
+
+def flow_of(user: User) -> str:
+    """Return with whom a user shares."""
+    account, _, rest = user.name.partition(_ACCOUNT)
+    return f"{_ACCOUNT}{rest.partition(':')[0]}" if not account and rest else user.name
 
 
 def too_many_requests(

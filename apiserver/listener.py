@@ -5,8 +5,8 @@ take a moment to notice (``--shutdown-delay-duration``). Then watches are ended,
 sent elsewhere, and what is being answered is finished, within ``grace`` seconds. Only then the port
 is closed. Replicas on one machine share the port, so that one can go while another stays.
 
-What anybody may do is bounded before anybody is known: the number of connections, the time of a
-handshake and of a request's headers, their size.
+What anybody may do is bounded before anybody is known: connections and handshakes
+(``certs.accepting``), the size of headers, and the time that they take.
 """
 
 import asyncio
@@ -17,17 +17,15 @@ from typing import Final
 
 from aiohttp import web
 
-from apiserver import metrics
 from apiserver.server import Server
+from certs import accepting
+from certs.accepting import Acceptor
 from certs.serving import Serving
 
 logger = logging.getLogger(__name__)
 
 _KEEP_ALIVE: Final = 120.0
 """Seconds; API servers give up idle connections after 90, and it is better that they do."""
-_CONNECTIONS: Final = 8192
-_HANDSHAKE: Final = 10.0
-_CLOSING: Final = 5.0
 _MAX_LINE: Final = 64 << 10
 """Bytes of a request line, and of one header: selectors may be long."""
 _MAX_HEADERS: Final = 512
@@ -85,12 +83,14 @@ class Listener:
             auto_decompress=False,
         )
         await runner.setup()
+        if runner.server is None:
+            raise AssertionError("setup makes the server")
+        acceptor = Acceptor(runner.server, self._serving.context, self._server.connections)
+        listening = accepting.bind(self._address)
+        logger.info("listening", extra={"address": self._address, "for": "the API"})
+        self._listening.set()
         try:
-            listening = await self._listen(runner)
-            async with listening:
-                logger.info("listening", extra={"address": self._address, "for": "the API"})
-                self._listening.set()
-                await asyncio.Event().wait()
+            await acceptor.run(listening)
         finally:
             self._listening.clear()
             await runner.cleanup()
@@ -108,34 +108,3 @@ class Listener:
             async with asyncio.timeout(self._grace):
                 await self._server.wait_idle()
                 await asyncio.sleep(_LINGER)
-
-    async def _listen(self, runner: web.AppRunner) -> asyncio.Server:
-        server = runner.server
-        if server is None:
-            raise AssertionError("the runner is set up")
-
-        def accept() -> asyncio.Protocol:
-            if len(server.connections) < _CONNECTIONS:
-                return server()
-            metrics.CONNECTIONS_REFUSED.inc()
-            return _Refused()
-
-        host, _, port = self._address.rpartition(":")
-        return await asyncio.get_running_loop().create_server(
-            accept,
-            host.strip("[]") or None,
-            int(port),
-            ssl=self._serving.context,
-            ssl_handshake_timeout=_HANDSHAKE,
-            ssl_shutdown_timeout=_CLOSING,
-            reuse_port=True,
-            backlog=1024,
-        )
-
-
-class _Refused(asyncio.Protocol):
-    """Closes a connection as soon as it is made."""
-
-    def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """Close it."""
-        transport.close()

@@ -11,10 +11,6 @@ REQUESTS: Final = prometheus_client.Histogram(
     buckets=(0.001, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60),
 )
 WATCHES: Final = prometheus_client.Gauge("penstock_apiserver_watches", "Watches that are open.")
-CONNECTIONS_REFUSED: Final = prometheus_client.Counter(
-    "penstock_apiserver_connections_refused_total",
-    "Connections that were closed because there were too many.",
-)
 PANICS: Final = prometheus_client.Counter(
     "penstock_apiserver_panics_total", "Requests that failed by a bug of ours."
 )

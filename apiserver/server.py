@@ -39,12 +39,14 @@ from apiserver.fairness import Fairness
 from apiserver.requestinfo import RequestInfo
 from apiserver.resource import Resource, Subresource
 from apiserver.status import GROUP, StatusError
+from certs.connections import Connections, Limits
 from crds.meta import parse_duration
 
 logger = logging.getLogger(__name__)
 
 MAX_BODY: Final = 64 << 10
 """Bytes; next to nothing is sent to us."""
+_CONNECTIONS: Final = 8192
 _SECONDS: Final = 60.0
 _STREAM_SECONDS: Final = 900.0
 """For what answers with bytes: an artifact may be large, and a client slow."""
@@ -125,6 +127,7 @@ class Server:
         self._documents = documents
         self._health = healthy
         self._fairness = Fairness()
+        self.connections = Connections(Limits.fitting(_CONNECTIONS))
         self._running = _Running()
         self._running.idle.set()
         self.stopping = False
@@ -152,6 +155,13 @@ class Server:
         await self._running.idle.wait()
 
     async def _serve(self, request: web.Request) -> web.StreamResponse:
+        self.connections.work(request.transport)
+        try:
+            return await self._audited(request)
+        finally:
+            self.connections.rest(request.transport)
+
+    async def _audited(self, request: web.Request) -> web.StreamResponse:
         if health.is_health(request.path):
             return self._health.answer(request)
         # 2. and 4.
@@ -229,7 +239,11 @@ class Server:
             if authentication.impersonates(request.headers):
                 raise _impersonation()
             call = _call(request, trust, record, user, deadline)
-            return await self._permitted(call, info)
+            response = await self._permitted(call, info)
+            # Within the deadline, or whoever does not read keeps what was written.
+            await response.prepare(request)
+            await response.write_eof()
+            return response
 
     @contextlib.asynccontextmanager
     async def _bounded(self, record: _Record, seconds: float | None) -> AsyncIterator[float]:
@@ -250,7 +264,7 @@ class Server:
 
     async def _permitted(self, call: Call, info: RequestInfo) -> web.StreamResponse:
         # 10.
-        async with self._fairness.place(_kind(info), call.user):
+        async with self._fairness.place(self._kind(info), call.user):
             # 11.
             await self._authorization.authorize(call.user, info)
             if info.verb != "watch":
@@ -291,11 +305,18 @@ class Server:
         """Return how long a request may take; a watch as long as it likes."""
         if info.verb == "watch":
             return None
+        return _STREAM_SECONDS if self._kind(info) == "streams" else _SECONDS
+
+    def _kind(self, info: RequestInfo) -> fairness.Kind:
+        if not info.is_resource:
+            return "documents"
+        if not info.subresource:
+            return "reads"
         route = self._routes.get(info.resource)
         for each in route.resource.subresources if route else ():
             if each.name == info.subresource and each.model is None:
-                return _STREAM_SECONDS
-        return _SECONDS
+                return "streams"
+        return "subresources"
 
     @contextlib.asynccontextmanager
     async def _counted(self) -> AsyncIterator[None]:
@@ -333,12 +354,6 @@ class Server:
 
 
 _VERBS: Final = frozenset({"get", "list", "create"})
-
-
-def _kind(info: RequestInfo) -> fairness.Kind:
-    if not info.is_resource:
-        return "documents"
-    return "subresources" if info.subresource else "reads"
 
 
 def _check(request: web.Request) -> None:

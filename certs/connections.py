@@ -43,11 +43,11 @@ class Limits:
     request_seconds: float = 10.0
 
     @classmethod
-    def fitting(cls) -> "Limits":
+    def fitting(cls, most: int = _MOST) -> "Limits":
         """Return the usual limits, or less if the process may not open as many files."""
         files, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
-        few = files if files > 0 else _MOST * 4
-        return cls(connections=min(_MOST, few // 2), handshakes=min(256, few // 8))
+        few = files if files > 0 else most * 4
+        return cls(connections=min(most, few // 2), handshakes=min(256, few // 8))
 
 
 class Connections:

@@ -6,7 +6,7 @@ Fixtures:
   process runs yet. ``await window.start()`` runs one in the test's event loop with a toy resource
   (``toys``, short ``ty``: a ``ToyShop``), ``await window.start(*rows)`` with rows of
   ``apiserver.resources``; ``await window.available()`` waits until the API server finds it.
-- ``window.kubectl(...)`` runs kubectl as administrator in a thread, ``window.kubectl_as(user, ...)``
+- ``window.kubectl(...)`` runs kubectl as administrator, ``window.kubectl_as(user, ...)``
   as another user; ``window.ask(path, ...)`` asks our port directly, past the API server, with
   whatever certificate and headers.
 
