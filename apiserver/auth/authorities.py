@@ -91,6 +91,8 @@ class Authorities:
         try:
             leaf = x509.load_der_x509_certificate(certificate)
             verifier.verify(leaf, [])
+            # Read here, because what is no name fails to be read.
+            _ = leaf.subject
         except (verification.VerificationError, ValueError, UnsupportedAlgorithm) as exc:
             raise UntrustedError("no known authority vouches for the certificate") from exc
         return leaf
