@@ -223,8 +223,9 @@ def _requirement(tokens: _Tokens) -> Requirement:
 
 def _values(tokens: _Tokens) -> set[str]:
     """Read ``(a,b,)``; an empty place is the empty string."""
-    if tokens.take() != "(":
-        raise status.bad_request(f"found '{tokens.text()}' expected: '('")
+    opening = tokens.take()
+    if opening != "(":
+        raise status.bad_request(f"found '{opening}' expected: '('")
     values: set[str] = set()
     while True:
         values.add(tokens.take() if tokens.kind() == "word" else "")

@@ -138,15 +138,10 @@ class Watch:
         return b"".join(line for event in events for line in self._lines(event))
 
     def _lines(self, event: Event) -> Iterator[bytes]:
-        """Yield what an event means to this reader (``convertToWatchEvent``)."""
-        if self._namespace not in {"", event.key.namespace}:
-            return
-        matches = self._selector.matches
-        old = next((old for old in event.olds if matches(old)), None)
-        if event.new is not None and matches(event.new):
-            yield self._shared(event, "ADDED" if old is None else "MODIFIED", event.new)
-        elif old is not None:
-            yield self._shared(event, "DELETED", event.departed(old))
+        """Yield what an event means to this reader, if it concerns them."""
+        if self._namespace in {"", event.key.namespace}:
+            for kind, item in meaning(event, self._selector):
+                yield self._shared(event, kind, item)
 
     def _shared(self, event: Event, kind: Kind, item: Item) -> bytes:
         """Return a line that all readers get who see the event like this."""
@@ -168,6 +163,15 @@ class Watch:
         regular = now + _BOOKMARKS * random.uniform(0.9, 1.1)  # noqa: S311 - spreads the work
         final = self._end - _BEFORE_END
         self._next_bookmark = min(regular, final) if final > now else regular
+
+
+def meaning(event: Event, selector: Selector) -> Iterator[tuple[Kind, Item]]:
+    """Yield what an event means to who selects so, or nothing (``convertToWatchEvent``)."""
+    old = next((old for old in event.olds if selector.matches(old)), None)
+    if event.new is not None and selector.matches(event.new):
+        yield "ADDED" if old is None else "MODIFIED", event.new
+    elif old is not None:
+        yield "DELETED", event.departed(old)
 
 
 def mark(version: int, *, last: bool) -> Json:
