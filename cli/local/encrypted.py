@@ -31,9 +31,8 @@ _ENCODED: Final = base64.b64encode(MASK.encode()).decode()
 
 
 def admissible(obj: Kustomization) -> bool:
-    """Tell whether Secrets of a Kustomization can be decrypted at admission."""
-    decryption = obj.spec.decryption
-    return bool(decryption and decryption.secret_ref) and obj.spec.kube_config is None
+    """Tell whether Secrets of a Kustomization may be decrypted at admission, by whatever key."""
+    return obj.spec.decryption is not None and obj.spec.kube_config is None
 
 
 async def build(

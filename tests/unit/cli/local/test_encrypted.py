@@ -4,9 +4,11 @@ import base64
 import json
 from typing import Any
 
+import msgspec
 import pytest
 
 from cli.local import encrypted
+from crds.kustomize import Kustomization
 from tests.unit.toolkit.decrypt.reference import Reference
 from toolkit.decrypt import envelope
 from toolkit.decrypt.keyring import KeyRing
@@ -121,6 +123,30 @@ def test_secret_that_asks_to_stay_encrypted_is_left_alone(sops: Reference) -> No
     }
 
     assert encrypted.mask(secret) == secret
+
+
+@pytest.mark.parametrize(
+    ("spec", "admissible"),
+    [
+        ({}, False),
+        ({"decryption": {"provider": "sops", "secretRef": {"name": "keys"}}}, True),
+        ({"decryption": {"provider": "sops", "serviceAccountName": "kms"}}, True),
+        (
+            {
+                "decryption": {"provider": "sops", "secretRef": {"name": "keys"}},
+                "kubeConfig": {"secretRef": {"name": "elsewhere"}},
+            },
+            False,
+        ),
+    ],
+)
+def test_admission_decrypts_on_this_cluster_whatever_the_key(
+    spec: Json, *, admissible: bool
+) -> None:
+    needed = {"interval": "1m", "prune": True, "sourceRef": {"kind": "Bucket", "name": "b"}}
+    body = {"metadata": {"name": "app", "namespace": "team"}, "spec": {**needed, **spec}}
+
+    assert encrypted.admissible(msgspec.convert(body, Kustomization)) == admissible
 
 
 def encoded(text: str) -> str:
