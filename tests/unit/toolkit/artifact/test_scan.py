@@ -32,3 +32,11 @@ async def test_a_link_is_not_followed(tmp_path: Path) -> None:
     (tmp_path / "tree" / "link").symlink_to("../outside")
 
     assert await scan.suspects(tmp_path / "tree") == frozenset()
+
+
+async def test_a_directory_that_is_left_out_is_not_looked_into(tmp_path: Path) -> None:
+    for folder in (".git", "app/.git", "app"):
+        (tmp_path / folder).mkdir(parents=True, exist_ok=True)
+        (tmp_path / folder / "x").write_bytes(VALUE)
+
+    assert await scan.suspects(tmp_path, omitted=".git") == {"app/x"}
