@@ -34,6 +34,7 @@ from toolkit.kube.rbac import Rule
 from toolkit.kube.reconciliation import EventSink, Outcome, Reconciliation
 from toolkit.native import cores
 from toolkit.objects import ObjectKey
+from toolkit.policy.grants import Grants
 from toolkit.policy.references import References
 
 SWITCH: Final = "source.extensions.fluxcd.io/reconcile"
@@ -193,18 +194,28 @@ def start(  # noqa: PLR0913 - what a component gives
         recorder=recorder,
         field_manager="gotk-source-watcher",
     )
-    index = Index()
-    controller.informer.subscribe(_indexing(reader, index))
-    for informer in informers.values():
-        informer.subscribe(waking.by_artifact(informer.gvk, controller.enqueue, index))
-    external.subscribe(_guarding(controller))
-    granted.subscribe(lambda namespace: grants.wake(namespace, controller.enqueue, index))
+    _wake(controller, reader, informers, granted)
     # their sources may be in other namespaces
     policies.subscribe(waking.by_policy([controller], everywhere=True))
     manager.add_service(services.closing(pool.close))
     manager.add_service(services.within(fetcher))
     manager.add_controller(controller, lease=lease)
     return controller
+
+
+def _wake(
+    controller: Controller[ArtifactGenerator],
+    reader: InputReader,
+    informers: Informers,
+    granted: Grants,
+) -> None:
+    """Reconcile generators when what they use or made, or a grant that they need, changes."""
+    index = Index()
+    controller.informer.subscribe(_indexing(reader, index))
+    for informer in informers.values():
+        informer.subscribe(waking.by_artifact(informer.gvk, controller.enqueue, index))
+    informers[EXTERNAL_ARTIFACT.kind].subscribe(_guarding(controller))
+    granted.subscribe(lambda namespace: grants.wake(namespace, controller.enqueue, index))
 
 
 def _indexing(reader: InputReader, index: Index) -> Callable[[Change[ArtifactGenerator]], None]:
