@@ -93,8 +93,8 @@ class Plans:
         return await encoding.respond(call, answer("InventoryPlan", inventory, parts))
 
     async def _ask(self, inventory: Inventory, revision: str) -> InventoryPlan:
-        if not self._address or self._session is None:
-            raise status.unavailable("plans are not made here: start with --plan-address")
+        if self._session is None:
+            raise status.unavailable("this process is starting, or ending")
         key = inventory.applied.key
         path = f"/plan/{quote(key.namespace, safe='')}/{quote(key.name, safe='')}"
         query = {"revision": revision} if revision else {}

@@ -47,6 +47,8 @@ PERMISSIONS: Final = (
         resources=("gitrepositories", "ocirepositories", "buckets"),
         verbs=("get", "patch"),
     ),
+    # What the kustomize-controller wants of those who ask it for plans.
+    Rule(groups=("gitops.penstock.dev",), resources=("inventories/plan",), verbs=("get",)),
 )
 NAMESPACE_PERMISSIONS: Final = (
     # A token for itself, to ask the kustomize-controller for plans with.
@@ -76,7 +78,8 @@ def inventories(manager: Manager, options: Options) -> Resource:
         view.complete()
 
     manager.add_service(complete)
-    plans = Plans(known, view, address=options.plan_address, token=_token(manager))
+    address = options.plan_address or f"kustomize-controller.{manager.namespace}.svc"
+    plans = Plans(known, view, address=address, token=_token(manager))
     manager.add_service(plans.run)
     return Resource(
         kind=KIND,

@@ -26,9 +26,22 @@ COMPONENTS: Final = (
         stores_artifacts=True,
     ),
     # Kustomization: builds, applies, waits, prunes
-    Component(name="kustomize", module="controllers", service_account="kustomize-controller"),
+    Component(
+        name="kustomize",
+        module="controllers",
+        service_account="kustomize-controller",
+        makes_plans=True,
+    ),
     # what may enter: validation, policies, decryption, conversion
     Component(
         name="webhooks", module="webhooks", service_account="webhook", asked_by_api_server=True
+    ),
+    # what can be asked: artifacts and inventories
+    Component(
+        name="apiserver",
+        module="apiserver",
+        service_account="penstock-apiserver",
+        asked_by_api_server=True,
+        serves_api=True,
     ),
 )

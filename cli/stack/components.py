@@ -8,6 +8,7 @@ import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Final
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -18,23 +19,44 @@ class Ports:
     health: int
     storage: int
     webhook: int
+    plan: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Neighbours:
+    """Where other components are, as ``host:port``; empty for those that this stack lacks."""
+
+    storage: str = ""
+    plan: str = ""
+
+
+ALONE: Final = Neighbours()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Component:
     """One kind of process of the stack.
 
-    What is ``asked_by_api_server`` can only run where that reaches this machine's loopback.
+    What is ``asked_by_api_server`` can only run where that reaches this machine's loopback: by
+    webhooks, or because it ``serves_api``, an API of its own behind the same server.
     """
 
     name: str
     module: str
     service_account: str
     stores_artifacts: bool = False
+    makes_plans: bool = False
     asked_by_api_server: bool = False
+    serves_api: bool = False
 
     def command(
-        self, *, ports: Ports, storage: Path, replicas: int, flags: Sequence[str]
+        self,
+        *,
+        ports: Ports,
+        storage: Path,
+        replicas: int,
+        flags: Sequence[str],
+        neighbours: Neighbours = ALONE,
     ) -> tuple[str, ...]:
         """Return the argument vector; ``flags`` come last, so that they win."""
         argv = [
@@ -52,7 +74,20 @@ class Component:
                 f"--storage-addr=127.0.0.1:{ports.storage}",
                 f"--storage-adv-addr=127.0.0.1:{ports.storage}",
             ]
-        if self.asked_by_api_server:
+        if self.makes_plans:
+            argv.append(f"--plan-addr=127.0.0.1:{ports.plan}")
+            if neighbours.storage:
+                argv.append(f"--storage-adv-addr={neighbours.storage}")
+        if self.serves_api:
+            argv += [
+                f"--secure-addr=127.0.0.1:{ports.webhook}",
+                f"--apiservice-port={ports.webhook}",
+                # Nobody else is there to be sent to.
+                "--shutdown-delay-duration=0s",
+                f"--artifact-hosts={neighbours.storage}",
+                f"--plan-address={neighbours.plan}",
+            ]
+        elif self.asked_by_api_server:
             argv += [
                 f"--webhook-addr=127.0.0.1:{ports.webhook}",
                 f"--webhook-url=https://127.0.0.1:{ports.webhook}",

@@ -33,9 +33,10 @@ from typing import Final
 
 import aiohttp
 
+from apiserver import registration
 from cli import errors
 from cli.stack import COMPONENTS, install, kubeconfigs, processes, tokens
-from cli.stack.components import Component, Ports
+from cli.stack.components import Component, Neighbours, Ports
 from crds import KINDS
 from toolkit.kube import client, config
 from toolkit.kube.errors import ApiError
@@ -237,10 +238,7 @@ class Stack:
         Raises:
             DeadlineError: it was not within so many seconds; the message ends with its log.
         """
-        wanted = [
-            f'penstock_admission_armed{{configuration="{obj["kind"]}"}} 1.0'
-            for obj in configuration.configurations(plugins.PLUGINS, _ANYWHERE)
-        ]
+        wanted = _registered(_component(component))
         try:
             async with asyncio.timeout(within):
                 while True:
@@ -268,6 +266,7 @@ class Stack:
                 storage=self.layout.storage,
                 replicas=self.options.replicas,
                 flags=self._flags.get(component.name, ()),
+                neighbours=self._neighbours(),
             ),
             env=component.environment(
                 {**os.environ, **self._env},
@@ -282,6 +281,16 @@ class Stack:
         task = self._group.create_task(process.run(), name=name)
         self._running[component.name, number] = _Replica(
             component=component, number=number, ports=ports, process=process, task=task
+        )
+
+    def _neighbours(self) -> Neighbours:
+        """Return where the first replica of each is that others ask; they are started in order."""
+        replicas = list(self._running.values())
+        stores = [r.ports.storage for r in replicas if r.component.stores_artifacts]
+        plans = [r.ports.plan for r in replicas if r.component.makes_plans]
+        return Neighbours(
+            storage=f"127.0.0.1:{stores[0]}" if stores else "",
+            plan=f"127.0.0.1:{plans[0]}" if plans else "",
         )
 
     async def stop_all(self) -> None:
@@ -318,6 +327,16 @@ async def start(
                 renewal.cancel()
 
 
+def _registered(component: Component) -> list[str]:
+    """Return the metrics that tell that the API server asks a component."""
+    if component.serves_api:
+        return ["penstock_apiserver_available 1.0"]
+    return [
+        f'penstock_admission_armed{{configuration="{obj["kind"]}"}} 1.0'
+        for obj in configuration.configurations(plugins.PLUGINS, _ANYWHERE)
+    ]
+
+
 async def _launch_all(stack: Stack) -> None:
     for name in stack.options.components:
         component = _component(name)
@@ -345,10 +364,17 @@ async def _disarm(layout: Layout, options: Options) -> None:
         account = config.from_environment(str(layout.kubeconfig(component.service_account)))
         try:
             async with asyncio.timeout(_FAREWELL), client.Client.open(account) as api:
-                await arming.disarm(api)
-                await definitions.disarm(api, KINDS)
+                await _take_back(component, api)
         except (ApiError, TimeoutError) as exc:
-            options.report(f"{name} not disarmed: {exc or 'the API server does not answer'}")
+            options.report(f"{name} not disarmed: {str(exc) or 'the API server does not answer'}")
+
+
+async def _take_back(component: Component, api: client.Client) -> None:
+    if component.serves_api:
+        await registration.unregister(api)
+        return
+    await arming.disarm(api)
+    await definitions.disarm(api, KINDS)
 
 
 async def _install(kubeconfig: Path, layout: Layout, options: Options) -> None:
@@ -357,6 +383,8 @@ async def _install(kubeconfig: Path, layout: Layout, options: Options) -> None:
     async with client.Client.open(admin) as api:
         summary = await install.install(api, namespace=options.namespace, accounts=accounts)
         options.report(summary)
+        if any(_component(name).serves_api for name in options.components):
+            await install.name_this_machine(api, namespace=options.namespace)
         token = await tokens.request_token(
             api, install.KEEPER, options.namespace, seconds=_KEEPER_LIFETIME
         )
@@ -386,15 +414,15 @@ def _component(name: str) -> Component:
 
 def _free_ports() -> Ports:
     """Let the kernel choose the ports, all held until each is known."""
-    sockets = [socket.socket() for _ in range(4)]
+    sockets = [socket.socket() for _ in range(5)]
     try:
         for one in sockets:
             one.bind(("127.0.0.1", 0))
-        metrics, health, storage, webhook = (one.getsockname()[1] for one in sockets)
+        metrics, health, storage, webhook, plan = (one.getsockname()[1] for one in sockets)
     finally:
         for one in sockets:
             one.close()
-    return Ports(metrics=metrics, health=health, storage=storage, webhook=webhook)
+    return Ports(metrics=metrics, health=health, storage=storage, webhook=webhook, plan=plan)
 
 
 def forget(state: Path) -> None:

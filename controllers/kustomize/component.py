@@ -20,6 +20,9 @@ from controllers.kustomize.deleting import KustomizationFinalizer
 from controllers.kustomize.identity import Identities
 from controllers.kustomize.kustomization import KustomizationReconciler
 from controllers.kustomize.memory import Memory
+from controllers.kustomize.plan import Planner
+from controllers.kustomize.planrevisions import Retained
+from controllers.kustomize.planserver import AUDIENCE, PlanServer
 from controllers.kustomize.rendering import Renderer
 from controllers.kustomize.settings import Settings
 from controllers.kustomize.sources import SourceReader, SourceView
@@ -30,17 +33,20 @@ from crds import BUCKET, EXTERNAL_ARTIFACT, GIT_REPOSITORY, KUSTOMIZATION, OCI_R
 from crds.kind import Kind
 from crds.kustomize import Kustomization
 from toolkit.apply.options import MANAGER
+from toolkit.artifact import index
+from toolkit.artifact.access import Access
 from toolkit.artifact.fetch import Fetcher
 from toolkit.decrypt.kms.services import KeyServices
 from toolkit.events import Recorder
 from toolkit.kube import impersonation
 from toolkit.kube.controller import Controller
 from toolkit.kube.informer import Change, Informer
-from toolkit.kube.manager import Manager
+from toolkit.kube.manager import Manager, serve
 from toolkit.kube.options import Options
 from toolkit.kube.rbac import Rule
 from toolkit.kube.remote import RemoteClients
 from toolkit.kube.secrets import CONFIG_MAP, SECRET, Secrets
+from toolkit.kube.tokens import ServiceAccountTokens
 from toolkit.native import calls, cores
 from toolkit.objects import GroupVersionKind, Json, ObjectKey
 from toolkit.policy.grants import Grants
@@ -69,6 +75,9 @@ CLUSTER_PERMISSIONS: Final = (
     # Sign in at clusters that trust our issuer (spec.kubeConfig.configMapRef).
     Rule(groups=("",), resources=("serviceaccounts/token",), verbs=("create",)),
     Rule(groups=("",), resources=("events",), verbs=("create", "patch")),
+    # Who asks for a plan is asked for, and whether they may.
+    Rule(groups=("authentication.k8s.io",), resources=("tokenreviews",), verbs=("create",)),
+    Rule(groups=("authorization.k8s.io",), resources=("subjectaccessreviews",), verbs=("create",)),
 )
 NAMESPACE_PERMISSIONS: Final = (
     Rule(groups=("coordination.k8s.io",), resources=("leases",), verbs=("get", "create", "update")),
@@ -141,10 +150,35 @@ async def start(manager: Manager, options: Options) -> None:
     policies.subscribe(triggers.policy)
     admission.wake(controller.informer.items().values, controller.enqueue)
     controller.informer.subscribe(_forget_gone(reconciler))
+    _serve_plans(manager, options, reconciler, lookup, outside.tokens)
     manager.add_service(recorder.run)
     manager.add_service(services.closing(remotes.close))
     manager.add_elected(clusters.run, lease=ACCOUNT)
     manager.add_controller(controller, lease=ACCOUNT)
+
+
+def _serve_plans(
+    manager: Manager,
+    options: Options,
+    reconciler: KustomizationReconciler,
+    lookup: dependencies.Lookup,
+    tokens: ServiceAccountTokens,
+) -> None:
+    """Answer, in every replica, what a reconcile would change."""
+    if options.plan_addr in {"", "0"}:
+        return
+
+    async def token() -> str:
+        account = await tokens.account(manager.namespace, ACCOUNT)
+        return (await tokens.bearer(account, (index.AUDIENCE,))).token
+
+    stored = options.storage_adv_addr or f"source-controller.{manager.namespace}.svc"
+    server = PlanServer(
+        Planner(stages=reconciler, revisions=Retained(address=stored, token=token)),
+        access=Access(manager.client, audience=AUDIENCE),
+        lookup=lookup,
+    )
+    manager.add_service(functools.partial(serve, server.application(), options.plan_addr))
 
 
 def _passes(  # noqa: PLR0913, PLR0917 - what the passes are made of

@@ -38,8 +38,12 @@ class Redaction:
 
     def text(self, message: str) -> str:
         """Return the message with every secret value replaced."""
+        return hide(message, self.secrets())
+
+    def secrets(self) -> frozenset[str]:
+        """Return every secret value. It takes a walk through all objects."""
         known = set(_scalars(self.encrypted)) | set(_names(self.clear))
-        return hide(message, (set(_scalars(self.clear)) - known) | self.values)
+        return frozenset((set(_scalars(self.clear)) - known) | self.values)
 
 
 def hide(message: str, values: Collection[str]) -> str:

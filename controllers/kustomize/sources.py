@@ -134,6 +134,18 @@ class SourceReader:
         )
         return Sources(mounts=mounts)
 
+    def require_signers(self, sources: Sources) -> None:
+        """Let artifacts be used that are not those of the sources' status.
+
+        Raises:
+            AccessDeniedError: a policy asks for a signer, and it is not theirs.
+        """
+        for mount in sources.mounts:
+            key = ObjectKey(mount.ref.namespace, mount.ref.name)
+            source = self._informers[mount.ref.gvk.kind][1].get(key)
+            if source is not None:
+                self._sources.check_signer(source, mount.artifact.metadata)
+
     def references(self, obj: Kustomization) -> Iterator[tuple[str, ObjectRef]]:
         """Yield mount path and source of every reference of the spec."""
         own = obj.metadata.namespace

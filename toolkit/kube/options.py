@@ -59,6 +59,7 @@ class Options:
     artifact_retention_records: int = 2
     plan_addr: str = ":9791"
     plan_address: str = ""
+    artifact_hosts: tuple[str, ...] = ()
     webhook_addr: str = ":9443"
     webhook_url: str = ""
     webhook_concurrent: int = 64
@@ -281,7 +282,13 @@ FLAGS: Final = (
     # Artifacts.
     Flag("storage-path", str, "", "directory of the artifact store", _SOURCE),
     Flag("storage-addr", str, ":9090", "address of the artifact server", _SOURCE),
-    Flag("storage-adv-addr", str, "", "host and port that artifact URLs name", _SOURCE),
+    Flag(
+        "storage-adv-addr",
+        str,
+        "",
+        "host and port that artifact URLs name, and at which it is asked what is stored",
+        (*_SOURCE, *_APPLY),
+    ),
     Flag(
         "storage-backend",
         str,
@@ -302,7 +309,21 @@ FLAGS: Final = (
     Flag(
         "plan-addr", str, ":9791", "address at which plans are made on demand; 0: nowhere", _APPLY
     ),
-    Flag("plan-address", str, "", "host and port at which plans are asked for", _WINDOW),
+    Flag(
+        "plan-address",
+        str,
+        "",
+        "host and port at which plans are asked for; the kustomize-controller's Service if empty",
+        _WINDOW,
+    ),
+    Flag(
+        "artifact-hosts",
+        _names,
+        "",
+        "hosts, with ports, that artifacts are fetched from to be shown, comma-separated;"
+        " the source controller's Service if empty",
+        _WINDOW,
+    ),
     # Admission.
     Flag("webhook-addr", str, ":9443", "address of the admission webhooks", _WEBHOOK),
     Flag(

@@ -5,9 +5,9 @@ from pathlib import Path
 import pytest
 
 from cli.stack import COMPONENTS
-from cli.stack.components import Component, Ports
+from cli.stack.components import Component, Neighbours, Ports
 
-PORTS = Ports(metrics=1001, health=1002, storage=1003, webhook=1004)
+PORTS = Ports(metrics=1001, health=1002, storage=1003, webhook=1004, plan=1005)
 SOURCE = next(c for c in COMPONENTS if c.name == "source")
 KUSTOMIZE = next(c for c in COMPONENTS if c.name == "kustomize")
 
@@ -35,6 +35,19 @@ def test_artifacts_are_served_by_the_source_component_alone() -> None:
     assert not any("storage" in flag for flag in command(KUSTOMIZE))
 
 
+def test_plans_are_made_where_stored_revisions_can_be_asked_for() -> None:
+    words = KUSTOMIZE.command(
+        ports=PORTS,
+        storage=Path("/s"),
+        replicas=1,
+        flags=(),
+        neighbours=Neighbours(storage="127.0.0.1:1003"),
+    )
+
+    assert {"--plan-addr=127.0.0.1:1005", "--storage-adv-addr=127.0.0.1:1003"} <= set(words)
+    assert not any("plan" in flag for flag in command(SOURCE))
+
+
 def test_extra_flags_come_last_and_so_win() -> None:
     assert command(KUSTOMIZE, flags=("--concurrent=1",))[-1] == "--concurrent=1"
 
@@ -52,6 +65,25 @@ def test_process_sees_no_cluster_but_the_one_of_its_kubeconfig() -> None:
     assert env["PYTHONPATH"] == "/root:/mine"
 
 
+def test_an_api_is_served_at_the_port_that_the_api_server_is_told() -> None:
+    (window,) = (component for component in COMPONENTS if component.serves_api)
+
+    words = window.command(
+        ports=PORTS,
+        storage=Path("/s"),
+        replicas=1,
+        flags=(),
+        neighbours=Neighbours(storage="127.0.0.1:1", plan="127.0.0.1:2"),
+    )
+
+    assert {
+        "--secure-addr=127.0.0.1:1004",
+        "--apiservice-port=1004",
+        "--artifact-hosts=127.0.0.1:1",
+        "--plan-address=127.0.0.1:2",
+    } <= set(words)
+
+
 def test_only_what_the_api_server_asks_listens_for_it() -> None:
     for component in COMPONENTS:
         words = component.command(ports=PORTS, storage=Path("/s"), replicas=1, flags=())
@@ -59,6 +91,6 @@ def test_only_what_the_api_server_asks_listens_for_it() -> None:
         told = [word for word in words if word.startswith("--webhook-")]
         assert told == (
             ["--webhook-addr=127.0.0.1:1004", "--webhook-url=https://127.0.0.1:1004"]
-            if component.asked_by_api_server
+            if component.asked_by_api_server and not component.serves_api
             else []
         )

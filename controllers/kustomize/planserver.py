@@ -1,0 +1,157 @@
+"""The address at which plans are asked for: ``GET /plan/<namespace>/<name>[?revision=]``.
+
+Made for the aggregated API, which decides who of its users may ask. It answers in every replica,
+because it writes nothing. Each request, in this order:
+
+1. names an object, in the form in which names are written;
+2. comes from a ServiceAccount, with a token that was made for this and opens nothing else;
+3. which may ``get`` the subresource ``plan`` of the inventory, by RBAC;
+4. waits for its turn, for a bounded time and among a bounded number.
+
+Up to 3 nobody learns whether the object exists.
+"""
+
+import asyncio
+import logging
+import re
+from collections.abc import Callable
+from typing import Final
+
+import msgspec
+from aiohttp import web
+
+from controllers.kustomize.plan import Plan, Planner
+from controllers.kustomize.planrevisions import UnknownRevisionError
+from crds.kustomize import Kustomization
+from toolkit.artifact.access import Access, Attributes, BusyError, UnauthenticatedError
+from toolkit.errors import AccessDeniedError, PenstockError, StalledError, WaitingError
+from toolkit.kube import errors
+from toolkit.objects import ObjectKey
+
+logger = logging.getLogger(__name__)
+
+AUDIENCE: Final = "penstock-plan"
+GROUP: Final = "gitops.penstock.dev"
+PATH: Final = "/plan/{namespace}/{name}"
+
+_SECONDS: Final = 50.0
+_QUEUE_SECONDS: Final = 20.0
+_TURNS: Final = 2
+"""Plans made at a time: builds and dry-runs take from what the passes need."""
+_QUEUE: Final = 16
+_MAX_REVISION: Final = 2048
+_NAME: Final = re.compile(r"[a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?")
+"""DNS-1123 subdomain, which namespaces and Kustomizations are."""
+
+Lookup = Callable[[ObjectKey], Kustomization | None]
+
+
+class PlanServer:
+    """Answers whom ``access``, made for ``AUDIENCE``, lets in."""
+
+    def __init__(self, planner: Planner, *, access: Access, lookup: Lookup) -> None:
+        self._planner = planner
+        self._access = access
+        self._lookup = lookup
+        self._turns = asyncio.Semaphore(_TURNS)
+        self._asked = 0
+
+    def application(self) -> web.Application:
+        """Return the server."""
+        app = web.Application()
+        app.router.add_get(PATH, self.handle, allow_head=False)
+        return app
+
+    async def handle(self, request: web.Request) -> web.StreamResponse:
+        """Answer one request: 200 with the plan, or why there is none."""
+        try:
+            plan = await self._find(request)
+        except PenstockError as error:
+            return _refusal(error)
+        except TimeoutError:
+            return _refusal(BusyError("the plan took too long: retry later"))
+        return web.Response(body=msgspec.json.encode(plan), content_type="application/json")
+
+    async def _find(self, request: web.Request) -> Plan:
+        # 1.
+        names = request.match_info
+        key = ObjectKey(names["namespace"], names["name"])
+        revision = request.query.get("revision", "")
+        if not (_NAME.fullmatch(key.namespace) and _NAME.fullmatch(key.name)):
+            raise NoObjectError("this is no name of a Kustomization")
+        if len(revision) > _MAX_REVISION:
+            raise UnknownRevisionError("this is no revision")
+        # 2.
+        user = await self._access.authenticate(request.headers.get("Authorization", ""))
+        # 3.
+        wanted = Attributes(
+            group=GROUP,
+            resource="inventories",
+            subresource="plan",
+            verb="get",
+            namespace=key.namespace,
+            name=key.name,
+        )
+        if not await self._access.allows(user, wanted):
+            raise NotAllowedError(
+                f"'{user.name}' may not ask for plans: it needs the verb 'get' on"
+                f" 'inventories/plan' of '{GROUP}' in '{key.namespace}'"
+            )
+        # 4.
+        if self._asked >= _QUEUE:
+            raise BusyError("too many plans are asked for at the same time: retry later")
+        self._asked += 1
+        try:
+            async with asyncio.timeout(_QUEUE_SECONDS) as queued, self._turns:
+                queued.reschedule(asyncio.get_running_loop().time() + _SECONDS)
+                return await self._planner.plan(self._object(key), revision)
+        finally:
+            self._asked -= 1
+
+    def _object(self, key: ObjectKey) -> Kustomization:
+        obj = self._lookup(key)
+        if obj is None or obj.metadata.deletion_timestamp:
+            raise NoObjectError(f"Kustomization '{key}' does not exist, or is being deleted")
+        return obj
+
+
+class NoObjectError(StalledError):
+    """There is no such Kustomization."""
+
+    default_reason = "NotFound"
+
+
+class NotAllowedError(AccessDeniedError):
+    """RBAC does not let the caller ask; that a policy forbids the source is another matter."""
+
+
+class _Problem(msgspec.Struct):
+    reason: str
+    message: str
+
+
+_STATUSES: Final[tuple[tuple[type[PenstockError], int], ...]] = (
+    # The first row that fits decides.
+    (UnauthenticatedError, 401),
+    (NotAllowedError, 403),
+    (NoObjectError, 404),
+    (UnknownRevisionError, 404),
+    (BusyError, 429),
+    (errors.UnreachableError, 503),
+    (errors.TooManyRequestsError, 503),
+    (WaitingError, 409),
+    (PenstockError, 422),
+)
+
+
+def _refusal(error: PenstockError) -> web.Response:
+    status = next(status for kind, status in _STATUSES if isinstance(error, kind))
+    if status >= 500:
+        logger.info("no plan", extra={"error": str(error)})
+    body = msgspec.json.encode(_Problem(reason=error.reason, message=str(error)))
+    response = web.Response(status=status, body=body, content_type="application/json")
+    if status == 401:
+        response.headers["WWW-Authenticate"] = "Bearer"
+    if status in (429, 503):
+        response.headers["Retry-After"] = "5"
+    return response
