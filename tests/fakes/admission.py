@@ -85,13 +85,26 @@ async def admitted(plugin: Plugin, asked: Request) -> Answer:
     return answer
 
 
-async def denied(plugin: Plugin, asked: Request) -> PenstockError:
-    """Return what the plugin denies the request with; fail if it does not."""
+async def judged(plugin: Plugin, asked: Request) -> Answer | PenstockError:
+    """Return the plugin's answer, or what it denies the request with."""
     try:
-        answer = await plugin.review(asked)
+        return await admitted(plugin, asked)
     except PenstockError as exc:
         return exc
-    raise AssertionError(f"not denied: {answer}")
+
+
+async def refusal(plugin: Plugin, asked: Request) -> PenstockError | None:
+    """Return what the plugin denies the request with; None if it admits it."""
+    found = await judged(plugin, asked)
+    return None if isinstance(found, Answer) else found
+
+
+async def denied(plugin: Plugin, asked: Request) -> PenstockError:
+    """Return what the plugin denies the request with; fail if it does not."""
+    answer = await judged(plugin, asked)
+    if isinstance(answer, Answer):
+        raise AssertionError(f"not denied: {answer}")  # noqa: TRY004 - a test's failure
+    return answer
 
 
 class FakeAuthorizer:

@@ -131,6 +131,13 @@ class Gate:
         self.replicas.append(replica)
         return replica
 
+    async def serve(self, name: str = "gate", behave: Review = yes, **more: Any) -> Replica:
+        """Run a process with one plugin, and wait until the API server asks it."""
+        row, seen = self.row(name, behave, **more)
+        replica = await self.start(row)
+        await self.asked(seen)
+        return replica
+
     async def grant(self, *rows: Row) -> None:
         """Install the account and the rights that these plugins need."""
         for obj in yaml.safe_load_all(configuration.render(rows)["rbac.yaml"]):

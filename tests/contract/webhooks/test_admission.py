@@ -57,9 +57,7 @@ async def test_a_change_reaches_the_stored_object(gate: Gate) -> None:
         changed["data"].pop("drop", None)
         return Answer(object=changed)
 
-    row, seen = gate.row("painter", paint, mutating=True)
-    await gate.start(row)
-    await gate.asked(seen)
+    await gate.serve("painter", paint, mutating=True)
 
     stored = await gate.write(gate.config_map("house", drop="1", keep="2"))
 
@@ -68,9 +66,7 @@ async def test_a_change_reaches_the_stored_object(gate: Gate) -> None:
 
 
 async def test_a_denial_is_what_kubectl_prints(gate: Gate) -> None:
-    row, seen = gate.row("colours", refuse)
-    await gate.start(row)
-    await gate.asked(seen)
+    await gate.serve("colours", refuse)
 
     for flags in ([], ["--server-side"], ["--dry-run=server"]):
         said = await gate.apply(gate.config_map("house"), flags=flags)
@@ -85,9 +81,7 @@ async def test_causes_of_an_invalid_object_are_printed(gate: Gate) -> None:
         cause = Cause(reason="FieldValueInvalid", field="data.a", message="'x' is no number")
         raise DeniedError(f"{request.ref} is not valid", code=422, causes=(cause,))
 
-    row, seen = gate.row("numbers", invalid)
-    await gate.start(row)
-    await gate.asked(seen)
+    await gate.serve("numbers", invalid)
 
     said = await gate.apply(gate.config_map("house"))
     with pytest.raises(InvalidError) as caught:
@@ -102,9 +96,7 @@ async def test_an_invalid_object_without_causes_is_explained_too(gate: Gate) -> 
     async def invalid(_: Request) -> Answer:
         raise DeniedError("the moon is full", code=422)
 
-    row, seen = gate.row("moon", invalid)
-    await gate.start(row)
-    await gate.asked(seen)
+    await gate.serve("moon", invalid)
 
     assert "the moon is full" in await gate.apply(gate.config_map("house"))
 
@@ -113,9 +105,7 @@ async def test_warnings_are_printed_and_audit_notes_are_taken(gate: Gate) -> Non
     async def warn(_: Request) -> Answer:
         return Answer(warnings=("this colour fades",), audit={"colour": "red"})
 
-    row, seen = gate.row("fading", warn)
-    await gate.start(row)
-    await gate.asked(seen)
+    await gate.serve("fading", warn)
 
     kubectl = gate.control_plane.kubectl_program
     process = await asyncio.create_subprocess_exec(
@@ -135,9 +125,7 @@ async def test_our_words_come_before_the_deadline_of_the_api_server(gate: Gate) 
         await asyncio.sleep(60)
         return Answer()
 
-    row, seen = gate.row("slow", dawdle, timeout=1)
-    await gate.start(row)
-    await gate.asked(seen)
+    await gate.serve("slow", dawdle, timeout=1)
 
     said = await gate.apply(gate.config_map("house"))
 
@@ -151,9 +139,7 @@ async def test_a_bug_denies_and_tells_nothing_of_the_object(
     async def bug(request: Request) -> Answer:
         raise KeyError((request.object or {})["data"]["password"])
 
-    row, seen = gate.row("buggy", bug)
-    await gate.start(row)
-    await gate.asked(seen)
+    await gate.serve("buggy", bug)
 
     with pytest.raises(ApiError) as caught:
         await gate.write(gate.config_map("house", password="hunter2"))

@@ -63,9 +63,7 @@ async def test_nothing_is_asked_before_a_replica_serves(gate: Gate) -> None:
 
 
 async def test_what_is_ours_is_refused_while_nobody_answers(gate: Gate) -> None:
-    row, seen = gate.row("gate")
-    replica = await gate.start(row)
-    await gate.asked(seen)
+    replica = await gate.serve()
 
     await replica.stop()
 
@@ -75,9 +73,7 @@ async def test_what_is_ours_is_refused_while_nobody_answers(gate: Gate) -> None:
 
 
 async def test_a_plugin_may_fail_open(gate: Gate) -> None:
-    row, seen = gate.row("open", fail_open=True)
-    replica = await gate.start(row)
-    await gate.asked(seen)
+    replica = await gate.serve("open", fail_open=True)
 
     await replica.stop()
 
@@ -136,9 +132,7 @@ async def first_life(gate: Gate, row: Row, seen: Recorder) -> None:
 
 async def test_finalizers_go_while_nobody_answers(gate: Gate) -> None:
     rules = (Rule(groups=("",), versions=("v1",), resources=("configmaps",)),)
-    row, seen = gate.row("gate", rules=rules)
-    replica = await gate.start(row)
-    await gate.asked(seen)
+    replica = await gate.serve("gate", rules=rules)
     held = gate.config_map("held", a="1")
     held["metadata"]["finalizers"] = ["example.com/held"]
     await gate.write(held)
@@ -178,9 +172,7 @@ async def test_a_namespace_is_deleted_with_webhooks_up_and_down(gate: Gate, *, u
 
 
 async def test_garbage_is_collected_while_nobody_answers(gate: Gate) -> None:
-    row, seen = gate.row("gate")
-    replica = await gate.start(row)
-    await gate.asked(seen)
+    replica = await gate.serve()
     await gate.write(gate.config_map("owner"))
     secret = {**gate.config_map("owner"), "kind": "Secret"}
     owner = (await gate.admin.apply(secret, manager="test")).object
@@ -213,9 +205,7 @@ async def test_garbage_is_collected_while_nobody_answers(gate: Gate) -> None:
 
 
 async def test_what_others_change_is_put_right(gate: Gate) -> None:
-    row, seen = gate.row("gate")
-    await gate.start(row)
-    await gate.asked(seen)
+    await gate.serve()
 
     change = [
         {"op": "replace", "path": "/webhooks/0/failurePolicy", "value": "Ignore"},
@@ -255,9 +245,7 @@ async def test_a_deleted_configuration_stays_deleted(
 
 
 async def test_a_command_disarms(gate: Gate) -> None:
-    row, seen = gate.row("gate")
-    await gate.start(row)
-    await gate.asked(seen)
+    await gate.serve()
 
     process = await asyncio.create_subprocess_exec(
         *(sys.executable, "-m", "webhooks", "disarm"),
@@ -269,9 +257,7 @@ async def test_a_command_disarms(gate: Gate) -> None:
 
 
 async def test_uninstalling_disarms(gate: Gate) -> None:
-    row, seen = gate.row("gate")
-    replica = await gate.start(row)
-    await gate.asked(seen)
+    replica = await gate.serve()
     await replica.stop()
     assert await refused(gate)
 
@@ -284,9 +270,7 @@ async def test_uninstalling_disarms(gate: Gate) -> None:
 
 
 async def test_deleting_our_namespace_disarms_before_the_pods_go(gate: Gate) -> None:
-    row, seen = gate.row("gate")
-    await gate.start(row)
-    await gate.asked(seen)
+    await gate.serve()
 
     await gate.kubectl("delete", "namespace", gate.namespace, "--wait=false")
 
@@ -297,9 +281,7 @@ async def test_deleting_our_namespace_disarms_before_the_pods_go(gate: Gate) -> 
 
 
 async def test_plugins_that_are_gone_leave_no_configuration(gate: Gate) -> None:
-    row, seen = gate.row("gate")
-    replica = await gate.start(row)
-    await gate.asked(seen)
+    replica = await gate.serve()
     await replica.stop()
 
     await gate.start()

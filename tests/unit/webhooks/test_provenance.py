@@ -418,10 +418,7 @@ def test_a_dry_run_is_judged_alike(world: World) -> None:
 
 def namespaces(world: World, new: Json, old: Json, user: str = "alice") -> PenstockError | Answer:
     async def body(plugin: Any) -> PenstockError | Answer:
-        try:
-            return await admission.admitted(plugin, admission.request(new, old=old, user=user))
-        except PenstockError as exc:
-            return exc
+        return await admission.judged(plugin, admission.request(new, old=old, user=user))
 
     found: PenstockError | Answer = world.run(body, namespaces=True)
     return found

@@ -61,12 +61,8 @@ def judged(
         async with server.running() as client:
             objects = [cached] if cached else []
             services = admission.services(objects, client=client, options=options)
-            try:
-                asked = admission.request(new, old=old)
-                await admission.admitted(references.make(services), asked)
-            except PenstockError as error:
-                return error
-        return None
+            asked = admission.request(new, old=old)
+            return await admission.refusal(references.make(services), asked)
 
     return asyncio.run(main())
 

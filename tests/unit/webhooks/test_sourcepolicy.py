@@ -62,11 +62,8 @@ def judged(
             for name in names
         ]
         services = admission.services([*policies, *namespaces], authorize=may or FakeAuthorizer())
-        plugin = sourcepolicy.make(services)
-        try:
-            return await admission.admitted(plugin, admission.request(new, old=old, **asked))
-        except PenstockError as error:
-            return error
+        request = admission.request(new, old=old, **asked)
+        return await admission.judged(sourcepolicy.make(services), request)
 
     return asyncio.run(main())
 

@@ -45,12 +45,8 @@ def judged(
         services = admission.services(
             [namespace(**(labels or {}))], authorize=may or FakeAuthorizer(), options=options
         )
-        try:
-            asked = admission.request(new, old=old, user=user)
-            await admission.admitted(tenancy.make(services), asked)
-        except PenstockError as error:
-            return error
-        return None
+        asked = admission.request(new, old=old, user=user)
+        return await admission.refusal(tenancy.make(services), asked)
 
     return asyncio.run(main())
 
@@ -194,12 +190,8 @@ def labelled(
 ) -> PenstockError | None:
     async def main() -> PenstockError | None:
         plugin = tenancy.make_labels(admission.services(authorize=may))
-        try:
-            asked = admission.request(new, old=old, subresource=subresource)
-            await admission.admitted(plugin, asked)
-        except PenstockError as error:
-            return error
-        return None
+        asked = admission.request(new, old=old, subresource=subresource)
+        return await admission.refusal(plugin, asked)
 
     return asyncio.run(main())
 
