@@ -3,14 +3,20 @@
 import base64
 import json
 import secrets
+import time
 from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
 from urllib.parse import parse_qsl
 
 from aiohttp import web
-from cryptography.hazmat.primitives import hashes
+from cryptography import x509
+from cryptography.exceptions import InvalidSignature
+from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import padding, rsa
+from cryptography.x509.oid import NameOID
 
 from tests.fakes.cloudazure import Azure
+from tests.fakes.issuer import RefusedError
 
 VAULT = "https://fleet.vault.azure.net"
 VERSION = "0123456789abcdef0123456789abcdef"
@@ -36,6 +42,8 @@ class AzureVault:
     allowed: set[str] = field(default_factory=lambda: {CLIENT})
     secret: str = field(default_factory=lambda: secrets.token_urlsafe(24))
     lies: str = ""
+    trusted: x509.Certificate | None = None
+    chains: list[bool] = field(default_factory=list)
 
     def application(self) -> dict[str, str]:
         """Return the credentials of the application, as Flux's Secret has them."""
@@ -50,15 +58,56 @@ class AzureVault:
         if request.method == "GET":
             return _directory()
         form = dict(parse_qsl(body.decode()))
-        if "client_secret" not in form:
+        if form["client_id"] != CLIENT:
             return await self.azure.answer(request, body)
         assert request.path == f"/{TENANT}/oauth2/v2.0/token"
         assert form["grant_type"] == "client_credentials"
-        if (form["client_id"], form["client_secret"]) != (CLIENT, self.secret):
+        if "client_assertion" in form:
+            assert form["client_assertion_type"].endswith(":jwt-bearer")
+            self._check(form["client_assertion"], f"https://{request.host}{request.path}")
+        elif form["client_secret"] != self.secret:
             return web.json_response({"error": "invalid_client"}, status=401)
         # SDKs ask for openid and the like beside it.
         scope = next(each for each in form["scope"].split() if "://" in each)
         return web.json_response(self.azure.mint(CLIENT, scope))
+
+    def certificate(self) -> str:
+        """Return a certificate of the application with its key, PEM; from now on it may sign."""
+        name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "sops")])
+        now = datetime.now(UTC)
+        self.trusted = (
+            x509.CertificateBuilder(name, name, self.key.public_key(), serial_number=1)
+            .not_valid_before(now - timedelta(hours=1))
+            .not_valid_after(now + timedelta(hours=1))
+            .sign(self.key, hashes.SHA256())
+        )
+        pem = serialization.Encoding.PEM
+        key = self.key.private_bytes(
+            pem, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
+        )
+        return (self.trusted.public_bytes(pem) + key).decode()
+
+    def _check(self, token: str, audience: str) -> None:
+        """Check what a certificate's key signed, as Entra ID does."""
+        head, claims = (json.loads(_decoded(part)) for part in token.split(".")[:2])
+        if self.trusted is None:
+            raise RefusedError("invalid_client")
+        print_ = self.trusted.fingerprint(hashes.SHA256())
+        # Microsoft's own library for Go writes it in the other alphabet.
+        given = head["x5t#S256"].replace("+", "-").replace("/", "_").rstrip("=")
+        assert (head["alg"], given) == ("PS256", _encoded(print_))
+        signed, _, signature = token.rpartition(".")
+        scheme = padding.PSS(mgf=padding.MGF1(hashes.SHA256()), salt_length=padding.PSS.AUTO)
+        try:
+            self.trusted.public_key().verify(
+                _decoded(signature), signed.encode(), scheme, hashes.SHA256()
+            )
+        except InvalidSignature:
+            raise RefusedError("invalid_client") from None
+        assert (claims["aud"], claims["iss"], claims["sub"]) == (audience, CLIENT, CLIENT)
+        assert claims["nbf"] - 60 <= time.time() < claims["exp"] <= claims["nbf"] + 3600
+        assert claims["jti"]
+        self.chains.append("x5c" in head)
 
     async def answer(self, request: web.BaseRequest, body: bytes) -> web.Response:
         """Answer as the vault."""

@@ -99,19 +99,28 @@ async def test_what_sops_encrypts_at_aws_is_decrypted_there(
     assert (b"app: db" in document) == bool(context)
 
 
+@pytest.mark.parametrize("proof", ["secret", "certificate"])
 async def test_what_sops_encrypts_at_azure_is_decrypted_there(
-    scene: Scene, encrypt: Encrypt, tmp_path: Path
+    scene: Scene, encrypt: Encrypt, tmp_path: Path, proof: str
 ) -> None:
     key = f"{kmsazure.VAULT}/keys/sops/{kmsazure.VERSION}"
+    names = {"tenantId": kmsazure.TENANT, "clientId": kmsazure.CLIENT}
+    shown = {"AZURE_CLIENT_SECRET": scene.azure.secret}
+    given = {**names, "clientSecret": scene.azure.secret}
+    if proof == "certificate":
+        certificate = tmp_path / "client.pem"
+        certificate.write_text(scene.azure.certificate())
+        shown = {"AZURE_CLIENT_CERTIFICATE_PATH": str(certificate)}
+        given = {**names, "clientCertificate": certificate.read_text()}
 
     document = await encrypt(
         {"azure_keyvault": key},
         **led_to(scene, tmp_path),
+        **shown,
         AZURE_TENANT_ID=kmsazure.TENANT,
         AZURE_CLIENT_ID=kmsazure.CLIENT,
-        AZURE_CLIENT_SECRET=scene.azure.secret,
     )
-    clear = await scene.read(document, scene.azure_secret)
+    clear = await scene.read(document, {"sops.azure-kv": json.dumps(given).encode()})
 
     assert yaml.safe_load(clear) == plain()
 

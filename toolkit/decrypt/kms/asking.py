@@ -13,6 +13,7 @@ from typing import Any, Final
 from toolkit.decrypt.errors import DecryptionError, UnreachableError
 from toolkit.errors import PenstockError, StalledError
 from toolkit.kube.errors import ForbiddenError, NotFoundError
+from toolkit.remote.cloud.errors import CloudError
 from toolkit.remote.http import http
 from toolkit.remote.http.http import AuthError, Endpoint, Http, HttpError
 
@@ -53,13 +54,15 @@ class Question:
 
     def unsigned(self, error: PenstockError) -> DecryptionError:
         """Return what it means that there are no credentials to ask with."""
-        message = f"{self.key} cannot be asked: {error}"
         cause = error.__cause__
-        settled = isinstance(error, StalledError) or isinstance(
-            cause, NotFoundError | ForbiddenError
-        )
-        answered = isinstance(cause, HttpError) and not _passing(cause)
-        return (DecryptionError if settled or answered else UnreachableError)(message)
+        if isinstance(cause, HttpError):
+            settled = not _passing(cause)
+        else:
+            settled = isinstance(error, StalledError | DecryptionError | CloudError) or isinstance(
+                cause, NotFoundError | ForbiddenError
+            )
+        kind = DecryptionError if settled else UnreachableError
+        return kind(f"{self.key} cannot be asked: {error}")
 
 
 async def post(  # noqa: PLR0913  # the parts of a request

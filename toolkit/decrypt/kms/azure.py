@@ -3,7 +3,8 @@
 1. The vault is a host of Microsoft's, by https: a bearer token is worth as much to whoever it is
    sent to. Its domain decides what the token is for, not the challenge of the server.
 2. Name and version are plain names.
-3. An application (``sops.azure-kv``) shows its secret to Entra ID alone.
+3. An application (``sops.azure-kv``) shows its secret, or what its certificate's key signed, to
+   Entra ID alone.
 4. The key that the vault says it used must be the one that was named.
 """
 
@@ -11,12 +12,16 @@ import base64
 import binascii
 import json
 import re
+import uuid
 from dataclasses import replace
 from typing import Final
 
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
+
 from toolkit.decrypt.errors import DecryptionError
 from toolkit.decrypt.keys import TITLES, Recipient
-from toolkit.decrypt.kms import asking, logins
+from toolkit.decrypt.kms import asking, assertions, logins
 from toolkit.decrypt.kms.logins import AzureApplication
 from toolkit.decrypt.kms.ways import Access, Way, over, shown
 from toolkit.errors import PenstockError
@@ -40,6 +45,7 @@ VAULTS: Final = (
 _LABEL: Final = re.compile(r"[a-z0-9](?:[a-z0-9-]{0,62}[a-z0-9])?")
 _KEY: Final = re.compile(r"[A-Za-z0-9-]{1,127}")
 _API: Final = "7.4"
+_ASSERTION: Final = "urn:ietf:params:oauth:client-assertion-type:jwt-bearer"
 
 
 def ways(recipient: Recipient, access: Access, services: Services) -> list[Way]:
@@ -106,16 +112,16 @@ async def _token(
     async def fetch() -> Bearer:
         purpose = (
             f"no token as application '{who.client}' of tenant '{who.tenant}':"
-            f" see its secret in '{ENTRY}'"
+            f" see what '{ENTRY}' holds"
         )
         # 3. At Entra ID.
+        url = f"{who.authority or authority}/{web.segment(who.tenant)}/oauth2/v2.0/token"
         headers, body = web.form(
             grant_type="client_credentials",
             client_id=who.client,
-            client_secret=who.secret,
             scope=scope,
+            **_proof(who, url, services),
         )
-        url = f"{who.authority or authority}/{web.segment(who.tenant)}/oauth2/v2.0/token"
         answer = web.decoded(
             await services.web.ask("POST", url, purpose=purpose, headers=headers, body=body),
             purpose=purpose,
@@ -124,6 +130,33 @@ async def _token(
         return Bearer(token=web.text_field(answer, "access_token", purpose=purpose), expires_at=end)
 
     return await services.cache.get("azure", ("secret", who.digest, scope), fetch)
+
+
+def _proof(who: AzureApplication, url: str, services: Services) -> dict[str, str]:
+    """Return the secret, or what the certificate's key signed."""
+    if who.secret:
+        return {"client_secret": who.secret}
+    try:
+        chain = x509.load_pem_x509_certificates(who.certificate.encode())
+    except ValueError:
+        raise DecryptionError(f"'clientCertificate' in '{ENTRY}' of the Secret is none") from None
+    now = int(services.now().timestamp())
+    head: dict[str, object] = {
+        "x5t#S256": assertions.encoded(chain[0].fingerprint(hashes.SHA256()))
+    }
+    if who.chain:
+        ders = (each.public_bytes(serialization.Encoding.DER) for each in chain)
+        head["x5c"] = [base64.b64encode(der).decode() for der in ders]
+    claims = {
+        "aud": url,
+        "iss": who.client,
+        "sub": who.client,
+        "jti": str(uuid.uuid4()),
+        "nbf": now,
+        "exp": now + 600,
+    }
+    token = assertions.sign("PS256", head, claims, pem=who.certificate, entry=ENTRY)
+    return {"client_assertion_type": _ASSERTION, "client_assertion": token}
 
 
 def _require_base64(text: str, title: str) -> None:

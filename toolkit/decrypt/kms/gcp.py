@@ -11,16 +11,11 @@ import json
 import re
 from dataclasses import replace
 from datetime import timedelta
-from typing import Any, Final
-
-from cryptography.exceptions import UnsupportedAlgorithm
-from cryptography.hazmat.primitives import hashes, serialization
-from cryptography.hazmat.primitives.asymmetric import padding
-from cryptography.hazmat.primitives.asymmetric.rsa import RSAPrivateKey
+from typing import Final
 
 from toolkit.decrypt.errors import DecryptionError
 from toolkit.decrypt.keys import TITLES, Recipient
-from toolkit.decrypt.kms import asking, logins
+from toolkit.decrypt.kms import asking, assertions, logins
 from toolkit.decrypt.kms.logins import GoogleAccount
 from toolkit.decrypt.kms.ways import Access, Way, over, shown
 from toolkit.errors import PenstockError
@@ -105,15 +100,7 @@ async def _token(who: GoogleAccount | Identity | None, services: Services) -> Be
 
 
 def _assertion(who: GoogleAccount, services: Services) -> str:
-    """Return a JWT that the account's key signed (RFC 7523)."""
-    try:
-        key = serialization.load_pem_private_key(who.key.encode(), password=None)
-    except (ValueError, TypeError, UnsupportedAlgorithm):
-        key = None
-    if not isinstance(key, RSAPrivateKey):
-        raise DecryptionError(f"the private key in the entry '{ENTRY}' of the Secret is no RSA key")
     now = services.now()
-    head = {"alg": "RS256", "typ": "JWT", "kid": who.key_id}
     claims = {
         "iss": who.email,
         "scope": _SCOPE,
@@ -121,14 +108,4 @@ def _assertion(who: GoogleAccount, services: Services) -> str:
         "iat": int(now.timestamp()),
         "exp": int((now + _LIFE).timestamp()),
     }
-    signed = f"{_encoded(head)}.{_encoded(claims)}"
-    signature = key.sign(signed.encode(), padding.PKCS1v15(), hashes.SHA256())
-    return f"{signed}.{_base64(signature)}"
-
-
-def _encoded(part: dict[str, Any]) -> str:
-    return _base64(json.dumps(part).encode())
-
-
-def _base64(data: bytes) -> str:
-    return base64.urlsafe_b64encode(data).decode().rstrip("=")
+    return assertions.sign("RS256", {"kid": who.key_id}, claims, pem=who.key, entry=ENTRY)

@@ -44,11 +44,17 @@ class AwsUser:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AzureApplication:
-    """An application of Entra ID with its secret; ``authority`` empty is that of the vault."""
+    """An application of Entra ID with its secret, or without one its certificate and key (PEM).
+
+    ``authority`` empty is that of the vault. ``chain`` is whether the certificate is shown whole,
+    for applications that trust its issuer and name.
+    """
 
     tenant: str
     client: str
     secret: str = field(repr=False)
+    certificate: str = field(repr=False)
+    chain: bool
     authority: str
     digest: str = field(repr=False)
 
@@ -120,21 +126,32 @@ def _azure(raw: bytes) -> AzureApplication:
     tenant = given.get("tenantId") or given.get("tenant", "")
     client = given.get("clientId") or given.get("appId", "")
     secret = given.get("clientSecret") or given.get("password", "")
-    if given.get("clientCertificate"):
-        raise _useless(AZURE, "certificates are not supported: use 'clientSecret'")
+    certificate = given.get("clientCertificate", "")
+    if given.get("clientCertificatePassword"):
+        raise _useless(
+            AZURE, "a certificate takes no password here: give its key in PEM without one"
+        )
     if client and not tenant:
         raise _useless(
             AZURE,
             "a managed identity is not the Secret's to lend: name an account in"
             " spec.decryption.serviceAccountName",
         )
-    if not _ID.fullmatch(tenant) or not _ID.fullmatch(client) or not secret:
-        raise _useless(AZURE, "it takes 'tenantId', 'clientId' and 'clientSecret'")
+    if not _ID.fullmatch(tenant) or not _ID.fullmatch(client) or not (secret or certificate):
+        raise _useless(
+            AZURE, "it takes 'tenantId', 'clientId' and 'clientSecret' or 'clientCertificate'"
+        )
     authority = given.get("authorityHost", "").rstrip("/")
     if authority and authority not in AUTHORITIES:
         raise _useless(AZURE, f"'authorityHost' is none of {', '.join(AUTHORITIES)}")
     return AzureApplication(
-        tenant=tenant, client=client, secret=secret, authority=authority, digest=_digest(raw)
+        tenant=tenant,
+        client=client,
+        secret=secret,
+        certificate=certificate,
+        chain=given.get("clientCertificateSendChain") == "true",
+        authority=authority,
+        digest=_digest(raw),
     )
 
 
@@ -204,7 +221,11 @@ def _mapping(entry: str, raw: bytes) -> dict[str, str]:
         raise _useless(entry, "it is neither YAML nor JSON") from None
     if not isinstance(given, dict):
         raise _useless(entry, "it is no mapping")
-    return {str(name): value for name, value in given.items() if isinstance(value, str)}
+    return {
+        str(name): str(value).lower() if isinstance(value, bool) else value
+        for name, value in given.items()
+        if isinstance(value, str | bool)
+    }
 
 
 def _digest(raw: bytes) -> str:

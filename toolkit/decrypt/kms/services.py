@@ -18,6 +18,8 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from typing import Final, TypeVar
 
+import prometheus_client as prom
+
 from toolkit.decrypt.errors import DecryptionError, UnreachableError
 from toolkit.decrypt.keyring import KeyRing
 from toolkit.decrypt.keys import Recipient, Refusal, UnaskedError
@@ -31,6 +33,12 @@ SECONDS: Final = 8.0
 """Less than the ten that an API server waits for the webhook."""
 AT_ONCE: Final = 8
 """Documents of one build."""
+
+QUESTIONS: Final = prom.Counter(
+    "penstock_key_service_questions",
+    "Questions to key services, and whether they opened, refused or did not answer.",
+    ("service", "outcome"),
+)
 
 T = TypeVar("T")
 Work = Callable[[KeyRing], T]
@@ -139,7 +147,7 @@ class KeyServices:
         refused: DecryptionError | None = None
         for way in ways:
             # 2. The author of the document decides neither how often nor how long.
-            ask = functools.partial(budget.spend, way.ask)
+            ask = functools.partial(budget.spend, recipient.kind, way.ask)
             try:
                 # 3. Kept by recipient and credentials.
                 return await self._opened.get((digest, way.key), ask)
@@ -156,7 +164,7 @@ class _Budget:
     left: int
     until: float
 
-    async def spend(self, ask: Callable[[], Awaitable[bytes]]) -> bytes:
+    async def spend(self, kind: str, ask: Callable[[], Awaitable[bytes]]) -> bytes:
         """Ask, unless there were enough questions."""
         if self.left <= 0:
             raise DecryptionError(
@@ -164,4 +172,15 @@ class _Budget:
                 " recipients into the document, or the one that answers first"
             )
         self.left -= 1
-        return await ask()
+        outcome = "unanswered"
+        try:
+            key = await ask()
+            outcome = "opened"
+        except UnreachableError:
+            raise
+        except DecryptionError:
+            outcome = "refused"
+            raise
+        finally:
+            QUESTIONS.labels(kind, outcome).inc()
+        return key

@@ -103,7 +103,23 @@ async def test_an_account_that_cannot_sign_in_never_becomes_this_process(scene: 
     )
 
     assert "has no annotation 'eks.amazonaws.com/role-arn'" in str(error)
+    assert not isinstance(error, UnreachableError)
     assert scene.aws.asked == 0
+
+
+async def test_a_token_service_that_is_down_passes_and_one_that_refuses_does_not(
+    scene: Scene,
+) -> None:
+    account = ISSUER.identity(annotations={"eks.amazonaws.com/role-arn": TEAM})
+    document = scene.document(kms=[scene.kms()])
+
+    refused = await scene.refused(document, account=account)
+    scene.clouds.down.add("sts.eu-west-1.amazonaws.com")
+    down = await scene.refused(document, account=account, cloud=scene.process())
+
+    assert not isinstance(refused, UnreachableError)
+    assert "see its trust policy" in str(refused)
+    assert isinstance(down, UnreachableError)
 
 
 @pytest.mark.parametrize(

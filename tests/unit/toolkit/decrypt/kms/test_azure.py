@@ -31,6 +31,35 @@ async def test_the_names_of_the_command_line_are_understood(scene: Scene) -> Non
     assert await scene.read(document, {"sops.azure-kv": given}) == CLEAR
 
 
+@pytest.mark.parametrize("chain", [False, True])
+async def test_an_application_may_sign_with_its_certificate(scene: Scene, *, chain: bool) -> None:
+    given = {
+        "tenantId": kmsazure.TENANT,
+        "clientId": kmsazure.CLIENT,
+        "clientCertificate": scene.azure.certificate(),
+        "clientCertificateSendChain": chain,
+    }
+    document = scene.document(azure_kv=[scene.azure_kv()])
+
+    assert await scene.read(document, {"sops.azure-kv": json.dumps(given).encode()}) == CLEAR
+    assert scene.azure.chains == [chain]
+    assert b"PRIVATE" not in scene.clouds.requests[0].body
+
+
+@pytest.mark.parametrize("part", ["CERTIFICATE", "PRIVATE KEY"])
+async def test_a_certificate_that_is_not_whole_is_told(scene: Scene, part: str) -> None:
+    names = {"tenantId": kmsazure.TENANT, "clientId": kmsazure.CLIENT}
+    certificate = scene.azure.certificate().replace(part, "NOTHING")
+    given = json.dumps({**names, "clientCertificate": certificate}).encode()
+
+    error = await scene.refused(
+        scene.document(azure_kv=[scene.azure_kv()]), {"sops.azure-kv": given}
+    )
+
+    assert "'sops.azure-kv' of the Secret" in str(error)
+    assert scene.clouds.dialled == []
+
+
 async def test_an_account_signs_in_as_the_application_in_its_annotations(scene: Scene) -> None:
     scene.clouds.azure.applications["t1", "c1"] = (ISSUER.url, "system:serviceaccount:team:app")
     scene.azure.allowed = {"c1"}
@@ -136,7 +165,7 @@ async def test_a_wrong_secret_is_told(scene: Scene) -> None:
         scene.document(azure_kv=[scene.azure_kv()]), {"sops.azure-kv": json.dumps(given).encode()}
     )
 
-    assert "see its secret in 'sops.azure-kv'" in str(error)
+    assert "see what 'sops.azure-kv' holds" in str(error)
     assert "invalid_client" in str(error)
 
 

@@ -44,8 +44,8 @@ def test_nothing_secret_shows() -> None:
         ),
         (
             "sops.azure-kv",
-            b"{tenantId: t, clientId: c, clientCertificate: x}",
-            "certificates are not supported",
+            b"{tenantId: t, clientId: c, clientCertificate: x, clientCertificatePassword: y}",
+            "takes no password here",
         ),
         ("sops.gcp-kms", b"{type: external_account}", "not external_account"),
         ("sops.gcp-kms", b"{type: authorized_user}", "not authorized_user"),
