@@ -34,13 +34,15 @@ class Limits:
     """How many connections may be open, and how many handshakes unfinished; both in addition.
 
     ``handshake_seconds`` is what a handshake may take, ``request_seconds`` the time after it in
-    which the first request must have come whole.
+    which the first request must have come whole, ``answer_seconds`` what a client has to take an
+    answer.
     """
 
     connections: int = _MOST
     handshakes: int = 256
     handshake_seconds: float = 5.0
     request_seconds: float = 10.0
+    answer_seconds: float = 30.0
 
     @classmethod
     def fitting(cls, most: int = _MOST) -> "Limits":

@@ -159,7 +159,7 @@ class Endpoint:
         """
         try:
             response = await handler(request)
-            async with asyncio.timeout(_SENDING):
+            async with asyncio.timeout(self.connections.limits.answer_seconds):
                 await response.prepare(request)
                 await response.write_eof()
         except TimeoutError:
@@ -256,7 +256,6 @@ class Endpoint:
 
 
 _DECISIONS: Final = {429: "overloaded", 500: "failed", 503: "unavailable", 504: "timeout"}
-_SENDING: Final = 30.0
 _LAST: Final = 0.05
 """Seconds to write the answer in."""
 

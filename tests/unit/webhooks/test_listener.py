@@ -19,7 +19,7 @@ from tests.unit.webhooks.test_server import HEADERS, entry, yes
 from webhooks.listener import Listener
 from webhooks.plugin import Answer
 from webhooks.request import Request
-from webhooks.server import Endpoint, Reviews
+from webhooks.server import Convert, Endpoint, Reviews
 
 BODY = msgspec.json.encode(REVIEW)
 Review = Callable[[Request], Awaitable[Answer]]
@@ -71,7 +71,9 @@ class Stranger:
 
 
 @contextlib.asynccontextmanager
-async def listening(limits: Limits, behave: Review = yes) -> AsyncIterator[Port]:
+async def listening(
+    limits: Limits, behave: Review = yes, convert: Convert | None = None
+) -> AsyncIterator[Port]:
     now = dt.datetime.now(dt.UTC)
     root = authority.new_authority("test", now=now, lifetime=dt.timedelta(days=1))
     leaf = authority.new_leaf(root, ["127.0.0.1"], now=now, lifetime=dt.timedelta(days=1))
@@ -82,7 +84,7 @@ async def listening(limits: Limits, behave: Review = yes) -> AsyncIterator[Port]
     async def certificate() -> None:
         """Return at once."""
 
-    endpoint = Endpoint(Reviews({"test": entry(behave)}), limits=limits)
+    endpoint = Endpoint(Reviews({"test": entry(behave)}), convert=convert, limits=limits)
     with socket.socket() as one:
         one.bind(("127.0.0.1", 0))
         port = one.getsockname()[1]
@@ -178,6 +180,22 @@ async def test_a_client_that_was_idle_goes_on_with_another_connection() -> None:
         await strangers[0].ended()
 
         assert await port.ask(client)
+
+
+async def test_an_answer_that_nobody_takes_is_not_kept() -> None:
+    limits = Limits(connections=1, answer_seconds=0.3)
+
+    async def convert(_: bytes) -> bytes:
+        return bytes(64 << 20)
+
+    async with listening(limits, convert=convert) as port:
+        stranger = await port.stranger(tls=True)
+        head = "POST /convert HTTP/1.1\r\nHost: a\r\nContent-Type: application/json\r\n"
+        stranger.writer.write(f"{head}Content-Length: 2\r\n\r\n{{}}".encode())
+        await stranger.writer.drain()
+
+        # There is room for one, so it is answered when that has gone.
+        assert await port.ask(await port.client())
 
 
 @pytest.mark.parametrize("tls", [False, True], ids=["no handshake", "no request"])

@@ -1,0 +1,84 @@
+"""Ports are shared with our own replicas, and nobody takes one from us by being there first."""
+
+import asyncio
+import contextlib
+import socket
+import ssl
+from collections.abc import Iterator
+
+import pytest
+
+from certs import accepting
+from certs.accepting import Acceptor
+from certs.connections import Connections, Limits
+
+
+@pytest.fixture
+def port() -> Iterator[int]:
+    with socket.socket() as one:
+        one.bind(("127.0.0.1", 0))
+        yield one.getsockname()[1]
+
+
+def closed(*sockets: socket.socket) -> None:
+    for each in sockets:
+        each.close()
+
+
+def test_replicas_on_one_machine_share_a_port() -> None:
+    (first,) = accepting.bind("127.0.0.1:0")
+    (second,) = accepting.bind(f"127.0.0.1:{first.getsockname()[1]}")
+
+    assert first.getsockname() == second.getsockname()
+    closed(first, second)
+
+
+def test_a_port_that_somebody_does_not_share_is_an_error(port: int) -> None:
+    with pytest.raises(OSError, match="in use"):
+        accepting.bind(f"127.0.0.1:{port}")
+
+
+def test_without_a_host_all_addresses_are_listened_on() -> None:
+    listening = accepting.bind(":0")
+
+    addresses = {each.getsockname()[0] for each in listening}
+
+    assert "0.0.0.0" in addresses  # noqa: S104 - what the port is bound to
+    closed(*listening)
+
+
+async def test_ports_are_closed_at_the_end() -> None:
+    listening = accepting.bind("127.0.0.1:0")
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    acceptor = Acceptor(asyncio.Protocol, context, Connections(Limits()))
+    task = asyncio.create_task(acceptor.run(listening))
+    await asyncio.sleep(0)
+
+    task.cancel()
+    with contextlib.suppress(asyncio.CancelledError):
+        await task
+
+    assert [each.fileno() for each in listening] == [-1]
+
+
+async def test_a_client_without_a_handshake_ends_nothing_else(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """Nor does an error of TLS reach the log as one."""
+    (listening,) = accepting.bind("127.0.0.1:0")
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    acceptor = Acceptor(asyncio.Protocol, context, Connections(Limits()))
+    task = asyncio.create_task(acceptor.run([listening]))
+
+    for _ in range(3):
+        reader, writer = await asyncio.open_connection(*listening.getsockname())
+        writer.write(b"GET / HTTP/1.1\r\n\r\n")
+        with contextlib.suppress(ConnectionError):
+            await reader.read()
+        writer.close()
+
+    assert not task.done()
+    assert not [each for each in caplog.records if each.levelname == "ERROR"]
+    task.cancel()
+    with contextlib.suppress(asyncio.CancelledError):
+        await task
