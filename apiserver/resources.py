@@ -4,6 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
 
+from apiserver.artifacts import resource as artifacts
 from apiserver.inventories import resource as inventories
 from apiserver.resource import Resource
 from toolkit.kube.manager import Manager
@@ -21,6 +22,12 @@ class Row:
 
 
 RESOURCES: Final = (
+    # What is stored, and what is in it.
+    Row(
+        make=artifacts.artifacts,
+        permissions=artifacts.PERMISSIONS,
+        namespace_permissions=artifacts.NAMESPACE_PERMISSIONS,
+    ),
     # What was applied, and how it is.
     Row(
         make=inventories.inventories,

@@ -1,0 +1,1 @@
+"""``artifacts``: what is stored for every source, who vouches for it, and what is in it."""

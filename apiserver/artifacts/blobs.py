@@ -1,0 +1,189 @@
+"""The bytes of artifacts: fetched from the artifact server, required to have their digest.
+
+A file that is looked into is fetched once, kept on the local disk by owner and digest, and shared
+by all who ask; what is only passed on is streamed. No redirect is followed, nothing is unpacked.
+"""
+
+import asyncio
+import hashlib
+import re
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack, asynccontextmanager
+from io import BufferedWriter
+from pathlib import Path
+from typing import Final
+from urllib.parse import urlsplit
+
+import aiohttp
+
+from apiserver import status
+from apiserver.artifacts.held import Held
+from apiserver.artifacts.hosts import Hosts
+from toolkit.artifact import limits
+from toolkit.artifact.cache import CONTENT, Cache
+from toolkit.artifact.digest import ALGORITHMS
+from toolkit.remote.http.reach import Known, OutOfReachError, Reach, Resolver, literal_within
+
+CHUNK: Final = 256 << 10
+
+
+class DamagedError(Exception):
+    """The bytes are not those that have the digest."""
+
+
+class Blobs:
+    """Fetches from ``hosts``; open it with ``async with opened(...)``."""
+
+    def __init__(self, hosts: Hosts, *, session: aiohttp.ClientSession, cache: Cache) -> None:
+        self.session = session
+        self._hosts = hosts
+        self._cache = cache
+
+    @asynccontextmanager
+    async def file(self, artifact: Held) -> AsyncIterator[Path]:
+        """Give an artifact as a local file that has its digest; read it only.
+
+        Raises:
+            StatusError: it may not be fetched, is gone, damaged, or the server does not answer.
+        """
+        self._require(artifact)
+
+        async def produce(directory: Path) -> int:
+            size = 0
+            with await asyncio.to_thread((directory / CONTENT).open, "xb") as file:
+                async with self.stream(artifact) as (_, chunks):
+                    async for chunk in chunks:
+                        size += len(chunk)
+                        await asyncio.to_thread(_write, file, chunk)
+            return size
+
+        try:
+            # By its owner too: a digest is no secret, and must not open a neighbour's.
+            use = self._cache.use(f"{artifact.owner.path} {artifact.digest}", produce)
+            async with AsyncExitStack() as stack:
+                found = await stack.enter_async_context(use)
+                yield found.path
+        except DamagedError as exc:
+            raise _damaged(artifact) from exc
+        except OSError as exc:
+            why = exc.strerror or type(exc).__name__
+            raise status.unavailable(f"cannot keep artifact '{artifact.name}': {why}") from exc
+
+    @asynccontextmanager
+    async def stream(
+        self, artifact: Held
+    ) -> AsyncIterator[tuple[int | None, AsyncIterator[bytes]]]:
+        """Give an artifact's size, if that is known, and its bytes.
+
+        The last of the bytes come only if all of them have the digest; else ``DamagedError``.
+
+        Raises:
+            StatusError: it may not be fetched, is gone, or the server does not answer.
+        """
+        url = self._require(artifact)
+        try:
+            async with self.session.get(url, allow_redirects=False) as response:
+                _require_content(response, artifact)
+                yield response.content_length, _checked(response.content, artifact)
+        except OutOfReachError as exc:
+            raise status.StatusError(403, "Forbidden", str(exc)) from exc
+        except (aiohttp.ClientError, TimeoutError) as exc:
+            why = str(exc) or type(exc).__name__
+            raise status.unavailable(
+                f"cannot fetch artifact '{artifact.name}' from the artifact server: {why}",
+                retry_after=5,
+            ) from exc
+
+    def _require(self, artifact: Held) -> str:
+        url = self._hosts.require(artifact)
+        if not literal_within(urlsplit(url).hostname or "", Reach.NOT_METADATA):
+            raise status.StatusError(403, "Forbidden", "the address is a metadata service's")
+        if not _DIGEST.fullmatch(artifact.digest):
+            raise status.StatusError(
+                422,
+                "Invalid",
+                f"artifact '{artifact.name}' has a digest that cannot be checked here; it is "
+                f"'{artifact.digest[:16]}…', and those of {', '.join(ALGORITHMS)} can be",
+            )
+        return url
+
+
+@asynccontextmanager
+async def opened(hosts: Hosts, directory: Path) -> AsyncIterator[Blobs]:
+    """Open the connections, and a cache below ``directory``, which goes with the process."""
+    cache = Cache(directory, idle_copies=_COPIES, idle_bytes=_BYTES)
+    async with AsyncExitStack() as stack:
+        await cache.open()
+        stack.push_async_callback(cache.close)
+        session = aiohttp.ClientSession(
+            timeout=_TIMEOUT,
+            connector=aiohttp.TCPConnector(resolver=Resolver(Reach.NOT_METADATA, Known())),
+            # The bytes that the digest is of; nobody on the way may pack them again.
+            auto_decompress=False,
+            headers={"Accept-Encoding": "identity"},
+            cookie_jar=aiohttp.DummyCookieJar(),
+            read_bufsize=CHUNK,
+        )
+        await stack.enter_async_context(session)
+        yield Blobs(hosts, session=session, cache=cache)
+
+
+_TIMEOUT: Final = aiohttp.ClientTimeout(total=600, sock_connect=5, sock_read=30)
+_COPIES: Final = 64
+_BYTES: Final = 1 << 30
+_DIGEST: Final = re.compile(rf"({'|'.join(ALGORITHMS)}):[0-9a-f]{{64,128}}")
+
+
+def _write(file: BufferedWriter, chunk: bytes) -> None:
+    file.write(chunk)
+
+
+def _require_content(response: aiohttp.ClientResponse, artifact: Held) -> None:
+    if response.status == 404:
+        raise status.StatusError(
+            404,
+            "NotFound",
+            f"artifact '{artifact.name}' is not in the store any more",
+            status.Details(name=artifact.name, group=status.GROUP, kind="artifacts"),
+        )
+    if response.status != 200:
+        raise status.unavailable(
+            f"the artifact server answers for artifact '{artifact.name}' with HTTP status "
+            f"{response.status}",
+            retry_after=5,
+        )
+    if (response.content_length or 0) > limits.PACKED:
+        raise _too_large(artifact)
+
+
+async def _checked(content: aiohttp.StreamReader, artifact: Held) -> AsyncIterator[bytes]:
+    """Yield the body, its last piece only when all of it has the digest."""
+    hasher = hashlib.new(artifact.digest.partition(":")[0])
+    size, kept = 0, b""
+    async for chunk in content.iter_chunked(CHUNK):
+        size += len(chunk)
+        if size > limits.PACKED:
+            raise _too_large(artifact)
+        hasher.update(chunk)
+        if kept:
+            yield kept
+        kept = chunk
+    if hasher.hexdigest() != artifact.digest.partition(":")[2]:
+        raise DamagedError(artifact.name)
+    yield kept
+
+
+def _damaged(artifact: Held) -> status.StatusError:
+    return status.unavailable(
+        f"what the artifact server has for '{artifact.name}' is not what was stored: its digest is "
+        "wrong",
+        retry_after=5,
+    )
+
+
+def _too_large(artifact: Held) -> status.StatusError:
+    return status.StatusError(
+        413,
+        "RequestEntityTooLarge",
+        f"artifact '{artifact.name}' is larger than {limits.PACKED >> 20} MiB",
+    )

@@ -1,0 +1,169 @@
+"""``artifacts/diff?from=``: what changed between two artifacts of a source.
+
+It tells names, sizes and digests and no content, which may hold secrets: who may read that has
+``files``. Two indexes of a HelmRepository are compared by charts and versions.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping
+from itertools import islice
+from pathlib import Path
+from typing import Final, TypeAlias
+
+import msgspec
+from aiohttp import web
+
+from apiserver import encoding, status
+from apiserver.artifacts import held as holding
+from apiserver.artifacts.catalog import Catalog
+from apiserver.artifacts.files import File, Files, require_known
+from apiserver.artifacts.held import Held
+from apiserver.artifacts.shown import API_VERSION
+from apiserver.call import Call
+from apiserver.status import StatusError
+from crds import HELM_REPOSITORY
+from toolkit.artifact.threads import Checkpoint
+from toolkit.errors import TransientError
+from toolkit.objects import Json
+
+Charts: TypeAlias = Mapping[tuple[str, str], str]
+"""Digest by chart and version."""
+
+
+class Diff:
+    """Compares artifacts that ``catalog`` knows, as ``files`` reads them."""
+
+    def __init__(self, catalog: Catalog, files: Files) -> None:
+        self._catalog = catalog
+        self._files = files
+
+    async def handle(self, call: Call) -> web.StreamResponse:
+        """Answer one request."""
+        require_known(call.query, "from")
+        after = self._catalog.require(call)
+        before = self._before(call, after)
+        if after.owner.kind == HELM_REPOSITORY.kind:
+            old = await self._files.read(call, before, _charts)
+            new = await self._files.read(call, after, _charts)
+            found = _document(before, after, "charts", charts(old, new))
+        else:
+            changed = changes(await self._files.of(call, before), await self._files.of(call, after))
+            found = _document(before, after, "files", changed)
+        return await encoding.respond(call, found)
+
+    def _before(self, call: Call, after: Held) -> Held:
+        """Return the artifact that is compared with: one of the same source.
+
+        Raises:
+            StatusError: it is not named, or there is none, or more than one.
+        """
+        siblings = self._catalog.siblings(after)
+        others = [each for each in siblings if each.name != after.name]
+        shown = ", ".join(each.revision or each.name for each in islice(others, _SHOWN))
+        there = f"there is {shown}" if shown else "it has no other artifact at the moment"
+        wanted = call.query.get("from", "")
+        if not wanted:
+            raise status.bad_request(
+                "say what to compare with: ?from=<revision, digest or name of an artifact of "
+                f"the same source>; {there}"
+            )
+        found = holding.find(siblings, wanted)
+        if len(found) > 1:
+            names = ", ".join(each.name for each in found)
+            raise status.bad_request(f"revision {wanted[:200]!a} is that of {names}: name one")
+        if not found:
+            owner = after.owner
+            raise StatusError(
+                404,
+                "NotFound",
+                f"{owner.kind} '{owner.namespace}/{owner.name}' has no artifact "
+                f"{wanted[:200]!a}; {there}",
+            )
+        return found[0]
+
+
+def changes(before: Iterable[File], after: Iterable[File]) -> Iterator[Json]:
+    """Yield the files that differ, in the order of their paths."""
+    old, new = ({file.path: file for file in files} for files in (before, after))
+    for path in sorted(old.keys() | new.keys()):
+        was, now = old.get(path), new.get(path)
+        if was == now:
+            continue
+        sides = {"before": was, "after": now}
+        yield {
+            "path": path.encode(errors="backslashreplace").decode(),
+            "change": _change(was, now),
+            **{name: file.document() for name, file in sides.items() if file},
+        }
+
+
+def charts(before: Charts, after: Charts) -> Iterator[Json]:
+    """Yield the chart versions that differ, by name and version."""
+    for key in sorted(before.keys() | after.keys()):
+        was, now = before.get(key), after.get(key)
+        if was != now:
+            yield {"chart": key[0], "version": key[1], "change": _change(was, now)}
+
+
+_SHOWN: Final = 5
+
+
+def _change(was: object, now: object) -> str:
+    if was is None:
+        return "Added"
+    return "Removed" if now is None else "Modified"
+
+
+def _document(before: Held, after: Held, what: str, changed: Iterator[Json]) -> Json:
+    listed = list(changed)
+    counts = {
+        counted.lower(): sum(each["change"] == counted for each in listed)
+        for counted in ("Added", "Removed", "Modified")
+    }
+    return {
+        "apiVersion": API_VERSION,
+        "kind": "ArtifactDiff",
+        "metadata": {"name": after.name, "namespace": after.owner.namespace},
+        "before": _side(before),
+        "after": _side(after),
+        **counts,
+        what: listed,
+    }
+
+
+def _side(artifact: Held) -> Json:
+    return {"name": artifact.name, "revision": artifact.revision, "digest": artifact.digest}
+
+
+class _Version(msgspec.Struct, frozen=True):
+    version: str = ""
+    digest: str | None = None
+
+
+class _Index(msgspec.Struct, frozen=True):
+    entries: dict[str, list[_Version]] = {}
+
+
+_INDEX: Final = msgspec.json.Decoder(_Index)
+
+
+def _charts(path: Path, checkpoint: Checkpoint) -> Charts:
+    """Read an index as ``toolkit.chart.index`` wrote it: JSON, which is YAML too.
+
+    Raises:
+        TransientError: it is none.
+    """
+    if path.stat().st_size > _LONGEST:
+        raise TransientError("the index is too large to be compared")
+    try:
+        index = _INDEX.decode(path.read_bytes())
+    except msgspec.MsgspecError as exc:
+        raise TransientError(f"it is no index of charts: {exc}") from exc
+    checkpoint()
+    return {
+        (name, each.version): each.digest or ""
+        for name, versions in index.entries.items()
+        for each in versions
+    }
+
+
+_LONGEST: Final = 64 << 20

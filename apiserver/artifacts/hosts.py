@@ -1,0 +1,104 @@
+"""Where artifacts may be fetched from: hosts that the operator names, and nobody else's.
+
+An artifact's URL stands in a status, and that of an ExternalArtifact is written by third parties.
+Whoever may write one must not make this process, which stands in the network where tenants do not,
+ask an address of their choice for them. Pure.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+from urllib.parse import urlsplit
+
+from apiserver import status
+from apiserver.artifacts.held import Held
+from crds.meta import Artifact
+from toolkit.artifact import belonging
+from toolkit.errors import PenstockError
+
+FLAG: Final = "--artifact-hosts"
+
+
+def usual(namespace: str) -> tuple[str, ...]:
+    """Return the names of the artifact server of an installation in ``namespace``."""
+    service = f"source-controller.{namespace}.svc"
+    return service, f"{service}.cluster.local"
+
+
+@dataclass(frozen=True, slots=True)
+class Hosts:
+    """The hosts that may be asked, as ``host``, or ``host:port`` where that is not the usual."""
+
+    allowed: frozenset[str]
+
+    @classmethod
+    def of(cls, allowed: Sequence[str]) -> "Hosts":
+        """Read hosts as an operator writes them."""
+        return cls(frozenset(filter(None, (_plain(host) for host in allowed))))
+
+    def has(self, url: str) -> bool:
+        """Tell whether a URL leads to one of the hosts."""
+        return _host(url) in self.allowed
+
+    def require(self, artifact: Held) -> str:
+        """Return the URL of an artifact that may be fetched.
+
+        Raises:
+            StatusError: 403, it may not; the message tells the host and how it would be allowed.
+        """
+        # 1. It is a plain HTTP URL: no user, no query that could mean something to a stranger.
+        host = _host(artifact.url)
+        if not host:
+            raise _refused(f"the address of artifact '{artifact.name}' is no plain HTTP URL")
+        # 2. Its host is one that the operator named.
+        if host not in self.allowed:
+            raise _refused(
+                f"artifact '{artifact.name}' is served by '{host}', which this server does not "
+                f"fetch from: an administrator allows it with {FLAG}"
+            )
+        # 3. It is the object's own: a status may name a neighbour's.
+        try:
+            belonging.require_own(_offered(artifact), artifact.owner)
+        except PenstockError as exc:
+            raise _refused(str(exc)) from exc
+        return artifact.url
+
+
+_PORTS: Final = {"http": 80, "https": 443}
+
+
+def _host(url: str) -> str:
+    """Return ``host`` or ``host:port`` of a plain HTTP URL, and nothing for any other."""
+    try:
+        parts = urlsplit(url)
+        port = parts.port
+    except ValueError:
+        return ""
+    usual_port = _PORTS.get(parts.scheme)
+    if usual_port is None or "@" in parts.netloc or parts.query or parts.fragment:
+        return ""
+    if not url.isascii() or not url.isprintable() or "\\" in url or " " in url:
+        return ""
+    host = (parts.hostname or "").rstrip(".")
+    if ":" in host:
+        host = f"[{host}]"
+    return host if port in {None, usual_port} else f"{host}:{port}"
+
+
+def _plain(host: str) -> str:
+    """Return a host as it is compared: in lower case, without final dot and usual port."""
+    return _host(f"http://{host.strip()}")
+
+
+def _offered(artifact: Held) -> Artifact:
+    return Artifact(
+        digest=artifact.digest,
+        last_update_time=artifact.stored,
+        path=artifact.path,
+        revision=artifact.revision,
+        url=artifact.url,
+    )
+
+
+def _refused(message: str) -> status.StatusError:
+    return status.StatusError(403, "Forbidden", message)

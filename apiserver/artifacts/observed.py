@@ -1,0 +1,204 @@
+"""What is read of sources and of those who use them: small values, decoded as events come in.
+
+A watch brings whole objects; of thousands of them only this stays in memory.
+"""
+
+from dataclasses import dataclass
+from typing import Any, Final
+
+import msgspec
+from msgspec import Struct
+
+from crds import (
+    BUCKET,
+    EXTERNAL_ARTIFACT,
+    GIT_REPOSITORY,
+    HELM_CHART,
+    HELM_REPOSITORY,
+    KUSTOMIZATION,
+    OCI_REPOSITORY,
+)
+from crds.kind import Kind
+from toolkit.artifact.store import Owner
+
+SOURCES: Final[tuple[Kind[Any], ...]] = (
+    GIT_REPOSITORY,
+    OCI_REPOSITORY,
+    BUCKET,
+    HELM_REPOSITORY,
+    HELM_CHART,
+    EXTERNAL_ARTIFACT,
+)
+"""Every kind that has artifacts."""
+
+
+class Offered(Struct, frozen=True, kw_only=True, rename="camel"):
+    """``status.artifact``."""
+
+    digest: str
+    revision: str = ""
+    path: str = ""
+    url: str = ""
+    last_update_time: str = ""
+    size: int | None = None
+    metadata: dict[str, str] | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Source:
+    """A source object, as far as its artifacts are concerned."""
+
+    owner: Owner
+    api_version: str
+    uid: str
+    revision: int
+    """``metadata.resourceVersion``."""
+    artifact: Offered | None
+
+
+@dataclass(frozen=True, slots=True, order=True, kw_only=True)
+class Use:
+    """A source that an object works with, and the revisions it is at."""
+
+    source: tuple[str, str, str]
+    """Kind, namespace and name."""
+    applied: str
+    attempted: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Consumer:
+    """An object that works with artifacts."""
+
+    api_version: str
+    kind: str
+    namespace: str
+    name: str
+    revision: int
+    uses: tuple[Use, ...]
+
+
+def source(kind: Kind[Any], raw: bytes) -> Source:
+    """Read a source object of ``kind``."""
+    read = _SOURCE.decode(raw)
+    return Source(
+        owner=Owner(kind=kind.kind, namespace=read.metadata.namespace, name=read.metadata.name),
+        api_version=f"{kind.group}/{kind.version}",
+        uid=read.metadata.uid,
+        revision=_number(read.metadata.resource_version),
+        artifact=read.status.artifact,
+    )
+
+
+def chart(raw: bytes) -> tuple[Source, Consumer]:
+    """Read a HelmChart: a source that is made from another one's artifact."""
+    read = _CHART.decode(raw)
+    made_from = (read.spec.source_ref.kind, read.metadata.namespace, read.spec.source_ref.name)
+    revision = read.status.observed_source_artifact_revision
+    use = Use(source=made_from, applied=revision, attempted=revision)
+    return source(HELM_CHART, raw), _consumer(HELM_CHART, read.metadata, (use,))
+
+
+def kustomization(raw: bytes) -> Consumer:
+    """Read a Kustomization."""
+    read = _KUSTOMIZATION.decode(raw)
+    own, status = read.metadata.namespace, read.status
+    mounts = [("", read.spec.source_ref)] if read.spec.source_ref else []
+    mounts += [(each.path, each) for each in read.spec.source_refs]
+    alone = len(mounts) == 1
+    uses = tuple(
+        Use(
+            source=(ref.kind, ref.namespace or own, ref.name),
+            applied=_part(status.last_applied_revision, path, alone=alone),
+            attempted=_part(status.last_attempted_revision, path, alone=alone),
+        )
+        for path, ref in mounts
+    )
+    return _consumer(KUSTOMIZATION, read.metadata, uses)
+
+
+def _consumer(kind: Kind[Any], metadata: "_Metadata", uses: tuple[Use, ...]) -> Consumer:
+    return Consumer(
+        api_version=f"{kind.group}/{kind.version}",
+        kind=kind.kind,
+        namespace=metadata.namespace,
+        name=metadata.name,
+        revision=_number(metadata.resource_version),
+        uses=uses,
+    )
+
+
+def _part(revision: str, path: str, *, alone: bool) -> str:
+    """Return one source's part of a revision that several are told in.
+
+    That is the root's revision, and ``<path>=<revision>`` of the others, with commas in between
+    (``controllers.kustomize.sources.Sources.revision``).
+    """
+    if alone:
+        return revision
+    mark, parts = f"{path}=", revision.split(", ")
+    if not path:
+        return parts[0]
+    return next((part.removeprefix(mark) for part in parts if part.startswith(mark)), "")
+
+
+def _number(resource_version: str) -> int:
+    return int(resource_version) if resource_version.isdecimal() else 0
+
+
+class _Metadata(Struct, frozen=True, kw_only=True, rename="camel"):
+    name: str
+    namespace: str = ""
+    uid: str = ""
+    resource_version: str = ""
+
+
+class _SourceStatus(Struct, frozen=True, kw_only=True, rename="camel"):
+    artifact: Offered | None = None
+
+
+class _Source(Struct, frozen=True, kw_only=True, rename="camel"):
+    metadata: _Metadata
+    status: _SourceStatus = _SourceStatus()
+
+
+class _Reference(Struct, frozen=True, kw_only=True):
+    kind: str = ""
+    name: str = ""
+    namespace: str = ""
+    path: str = ""
+
+
+class _ChartSpec(Struct, frozen=True, kw_only=True, rename="camel"):
+    source_ref: _Reference = _Reference()
+
+
+class _ChartStatus(Struct, frozen=True, kw_only=True, rename="camel"):
+    observed_source_artifact_revision: str = ""
+
+
+class _Chart(Struct, frozen=True, kw_only=True, rename="camel"):
+    metadata: _Metadata
+    spec: _ChartSpec = _ChartSpec()
+    status: _ChartStatus = _ChartStatus()
+
+
+class _KustomizationSpec(Struct, frozen=True, kw_only=True, rename="camel"):
+    source_ref: _Reference | None = None
+    source_refs: tuple[_Reference, ...] = ()
+
+
+class _KustomizationStatus(Struct, frozen=True, kw_only=True, rename="camel"):
+    last_applied_revision: str = ""
+    last_attempted_revision: str = ""
+
+
+class _Kustomization(Struct, frozen=True, kw_only=True, rename="camel"):
+    metadata: _Metadata
+    spec: _KustomizationSpec = _KustomizationSpec()
+    status: _KustomizationStatus = _KustomizationStatus()
+
+
+_SOURCE: Final = msgspec.json.Decoder(_Source)
+_CHART: Final = msgspec.json.Decoder(_Chart)
+_KUSTOMIZATION: Final = msgspec.json.Decoder(_Kustomization)

@@ -1,0 +1,166 @@
+"""The resource ``artifacts``: its row, and how it is wired to what it is made from."""
+
+import asyncio
+import secrets
+import tempfile
+from collections.abc import Callable
+from datetime import timedelta
+from pathlib import Path
+from typing import Any, Final
+
+from apiserver.artifacts import blobs, hosts, observed
+from apiserver.artifacts.catalog import Catalog
+from apiserver.artifacts.columns import COLUMNS, FIELDS
+from apiserver.artifacts.comparing import Diff
+from apiserver.artifacts.content import Content
+from apiserver.artifacts.files import Files
+from apiserver.artifacts.hosts import Hosts
+from apiserver.artifacts.model import Artifact, ArtifactDiff, ArtifactFiles
+from apiserver.artifacts.observed import Consumer, Source
+from apiserver.artifacts.shown import API_VERSION, KIND
+from apiserver.artifacts.surveying import Survey, Token
+from apiserver.registration import NAME
+from apiserver.resource import Resource, Subresource
+from apiserver.view import View
+from crds import HELM_CHART, KUSTOMIZATION
+from crds.kind import Kind
+from toolkit.artifact.index import AUDIENCE
+from toolkit.kube.informer import Change, Informer
+from toolkit.kube.manager import Manager
+from toolkit.kube.options import Options
+from toolkit.kube.rbac import Rule
+from toolkit.kube.tokens import ServiceAccountTokens
+from toolkit.objects import GroupVersionKind
+from toolkit.remote.cloud.cache import TokenCache
+
+PERMISSIONS: Final = (
+    # What they are made from; to list sources is also what the artifact server asks for.
+    Rule(
+        groups=(observed.SOURCES[0].group,),
+        resources=tuple(kind.plural for kind in observed.SOURCES),
+        verbs=("get", "list", "watch"),
+    ),
+    # Who uses them.
+    Rule(
+        groups=(KUSTOMIZATION.group,),
+        resources=(KUSTOMIZATION.plural,),
+        verbs=("get", "list", "watch"),
+    ),
+)
+NAMESPACE_PERMISSIONS: Final = (
+    # A token for itself, to ask the artifact server what there is.
+    Rule(groups=("",), resources=("serviceaccounts",), verbs=("get",), names=(NAME,)),
+    Rule(groups=("",), resources=("serviceaccounts/token",), verbs=("create",), names=(NAME,)),
+)
+
+
+def artifacts(manager: Manager, options: Options) -> Resource:
+    """Wire the resource into the manager."""
+    allowed = Hosts.of(options.artifact_hosts or hosts.usual(manager.namespace))
+    view = View(kind=KIND, api_version=API_VERSION, tag=secrets.randbelow(1000))
+    fetch: asyncio.Future[blobs.Blobs] = asyncio.get_running_loop().create_future()
+    survey = Survey(session=lambda: fetch.result().session, token=_token(manager))
+    catalog = Catalog(view, ours=allowed.has, survey=survey.look)
+    informers = _informers(manager, catalog)
+    for informer in informers:
+        view.follow(informer)
+        manager.add_informer(informer)
+
+    async def complete() -> None:
+        await asyncio.gather(*(informer.wait_synced() for informer in informers))
+        view.complete()
+
+    async def serve() -> None:
+        cache = Path(tempfile.gettempdir()) / _CACHE
+        async with blobs.opened(allowed, cache) as found:
+            fetch.set_result(found)
+            await survey.run(catalog)
+
+    manager.add_service(serve)
+    manager.add_service(complete)
+    files = Files(catalog, fetch)
+    return Resource(
+        kind=KIND,
+        plural="artifacts",
+        singular="artifact",
+        short_names=("art",),
+        model=Artifact,
+        columns=COLUMNS,
+        fields=FIELDS,
+        view=view,
+        subresources=_subresources(Content(catalog, fetch), files, Diff(catalog, files)),
+    )
+
+
+_CACHE: Final = "penstock-apiserver-artifacts"
+
+
+def _informers(manager: Manager, catalog: Catalog) -> tuple[Informer[Any], ...]:
+    """Follow all kinds of sources, and those who use them."""
+    found: list[Informer[Any]] = []
+    for kind in observed.SOURCES:
+        if kind is not HELM_CHART:
+            sources: Informer[Source] = Informer(
+                manager.client, GroupVersionKind(*kind.gvk), decode=_reader(kind)
+            )
+            sources.subscribe(catalog.source)
+            found.append(sources)
+    charts: Informer[tuple[Source, Consumer]] = Informer(
+        manager.client, GroupVersionKind(*HELM_CHART.gvk), decode=observed.chart
+    )
+
+    def both(change: Change[tuple[Source, Consumer]]) -> None:
+        old, new = change.old or (None, None), change.new or (None, None)
+        catalog.source(Change(change.type, change.key, old[0], new[0]))
+        catalog.consumer(Change(change.type, change.key, old[1], new[1]))
+
+    charts.subscribe(both)
+    appliers: Informer[Consumer] = Informer(
+        manager.client, GroupVersionKind(*KUSTOMIZATION.gvk), decode=observed.kustomization
+    )
+    appliers.subscribe(catalog.consumer)
+    return (*found, charts, appliers)
+
+
+def _reader(kind: Kind[Any]) -> Callable[[bytes], Source]:
+    return lambda raw: observed.source(kind, raw)
+
+
+def _token(manager: Manager) -> Token:
+    tokens = ServiceAccountTokens(
+        manager.client, cache=TokenCache(size=1, longest=timedelta(hours=1))
+    )
+
+    async def token() -> str:
+        account = await tokens.account(manager.namespace, NAME)
+        return (await tokens.bearer(account, (AUDIENCE,))).token
+
+    return token
+
+
+def _subresources(content: Content, files: Files, diff: Diff) -> tuple[Subresource, ...]:
+    return (
+        Subresource(
+            name="content",
+            kind="Artifact",
+            verbs=("get",),
+            handle=content.handle,
+            description="The file itself, with ranges; its digest is checked on the way.",
+        ),
+        Subresource(
+            name="files",
+            kind="ArtifactFiles",
+            verbs=("get",),
+            handle=files.handle,
+            model=ArtifactFiles,
+            description="The files in it; with ?path= the content of one.",
+        ),
+        Subresource(
+            name="diff",
+            kind="ArtifactDiff",
+            verbs=("get",),
+            handle=diff.handle,
+            model=ArtifactDiff,
+            description="What changed since another artifact of the source, named by ?from=.",
+        ),
+    )
