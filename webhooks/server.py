@@ -178,7 +178,8 @@ class Endpoint:
         deadline = _now() + _seconds(request, entry.row.timeout)
         async with self._counted():
             try:
-                async with asyncio.timeout_at(deadline), self._read(request, MAX_BODY) as body:
+                # The review keeps the deadline by itself, and answers it with a denial.
+                async with self._read(request, MAX_BODY, deadline) as body:
                     reply = await self._reviews.decide(entry, body, deadline=deadline - _LAST)
             except TimeoutError:
                 return _refused(504, "the request was not read in time")
@@ -195,8 +196,8 @@ class Endpoint:
         async with self._counted():
             try:
                 async with (
+                    self._read(request, MAX_CONVERSION, deadline) as body,
                     asyncio.timeout_at(deadline),
-                    self._read(request, MAX_CONVERSION) as body,
                 ):
                     reply = await self._convert(body)
             except TimeoutError:
@@ -220,13 +221,16 @@ class Endpoint:
         return web.Response(text="ok")
 
     @contextlib.asynccontextmanager
-    async def _read(self, request: web.Request, limit: int) -> AsyncIterator[bytes]:
+    async def _read(
+        self, request: web.Request, limit: int, deadline: float
+    ) -> AsyncIterator[bytes]:
         """Read the body, within the bounds; its bytes count as long as it is reviewed.
 
         From then on its connection is not closed to make room for another one (``_sent``).
 
         Raises:
             DeniedError: it is no JSON, it is too big, or too much is read already.
+            TimeoutError: it does not come by the deadline.
         """
         if request.content_type != _JSON:
             raise DeniedError("not application/json", code=415)
@@ -237,7 +241,8 @@ class Endpoint:
             raise DeniedError("too many bytes are being reviewed; try again later", code=429)
         self._reading += size
         try:
-            body = await _bounded(request, limit)
+            async with asyncio.timeout_at(deadline):
+                body = await _bounded(request, limit)
             self.connections.work(request.transport)
             yield body
         finally:

@@ -3,6 +3,7 @@
 import asyncio
 import copy
 import io
+import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 
@@ -134,6 +135,18 @@ async def test_a_plugin_that_is_too_slow_denies() -> None:
 
     assert answer["allowed"] is False
     assert answer["status"]["code"] == 504
+
+
+async def test_a_process_that_is_held_up_denies_all_the_same() -> None:
+    async def block(_: Request) -> Answer:
+        time.sleep(0.3)  # noqa: ASYNC251 - so that every deadline passes at once
+        await asyncio.sleep(60)
+        return Answer()
+
+    async with serving(entry(block)) as (client, _):
+        status, answer = await post(client, timeout="200ms")
+
+    assert (status, answer["allowed"], answer["status"]["code"]) == (200, False, 504)
 
 
 async def test_nothing_passes_before_the_caches_are_complete() -> None:
