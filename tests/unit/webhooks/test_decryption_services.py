@@ -157,6 +157,18 @@ async def test_an_account_that_is_not_there_is_named(gate: Gate) -> None:
         await gate.review(request(gate.carrier(kms=[gate.scene.kms()]), user=applier()))
 
 
+async def test_a_webhook_that_may_not_make_tokens_says_so(gate: Gate) -> None:
+    team(gate)
+    gate.accounts.forbidden = {"create"}
+    decryption = {"provider": "sops", "serviceAccountName": "team"}
+    gate.cluster.kustomization(serviceAccountName="deployer", decryption=decryption)
+
+    error = await gate.denied(request(gate.carrier(kms=[gate.scene.kms()]), user=applier()))
+
+    assert error.code == 403
+    assert "needs the right to create serviceaccounts/token" in str(error)
+
+
 async def test_another_account_than_the_appliers_gets_nothing(gate: Gate) -> None:
     team(gate)
     decryption = {"provider": "sops", "serviceAccountName": "team"}
