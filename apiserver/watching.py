@@ -78,7 +78,6 @@ class Watch:
     def end_within(self, seconds: float) -> None:
         """End earlier; the watch has to be woken to notice."""
         self._end = min(self._end, _now() + seconds)
-        self._next_bookmark = min(self._next_bookmark, self._end)
 
     async def run(
         self, response: web.StreamResponse, request: web.BaseRequest, start: Start
@@ -123,7 +122,7 @@ class Watch:
                 continue
             now = _now()
             over = now >= self._end
-            if self._bookmarks and (over or now >= self._next_bookmark):
+            if (over and self._bookmarks) or now >= self._next_bookmark:
                 self._plan_bookmark()
                 await out.write(self._bookmark(self._view.position()))
                 if not over:
@@ -159,6 +158,9 @@ class Watch:
 
     def _plan_bookmark(self) -> None:
         """Set the time of the next bookmark: in a minute, or shortly before the end."""
+        if not self._bookmarks:
+            self._next_bookmark = float("inf")
+            return
         now = _now()
         regular = now + _BOOKMARKS * random.uniform(0.9, 1.1)  # noqa: S311 - spreads the work
         final = self._end - _BEFORE_END

@@ -120,9 +120,9 @@ class Lines:
     def __init__(self, response: aiohttp.ClientResponse) -> None:
         self._response = response
 
-    async def next(self) -> Json | None:
+    async def next(self, *, within: float = 120) -> Json | None:
         """Return the next event; None at the end of the stream."""
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(within):
             line = await self._response.content.readline()
         return msgspec.json.decode(line) if line else None
 
@@ -177,7 +177,7 @@ async def serve(view: View) -> AsyncIterator[Reader]:
     await site.start()
     host, port = runner.addresses[0][:2]
     try:
-        async with aiohttp.ClientSession(auto_decompress=True) as session:
+        async with aiohttp.ClientSession(timeout=aiohttp.ClientTimeout()) as session:
             yield Reader(session, f"http://{host}:{port}", serving)
     finally:
         await runner.cleanup()
