@@ -2,6 +2,7 @@
 
 import asyncio
 import copy
+import ssl
 
 import pytest
 
@@ -196,6 +197,25 @@ async def test_the_user_is_who_was_impersonated(gate: Gate) -> None:
     (asked,) = seen.asked
     assert asked.user.name == "alice"
     assert dict(asked.user.extra) == {"provenance.penstock.dev/source": ("git",)}
+
+
+async def test_connections_that_nobody_uses_keep_no_api_server_out(
+    gate: Gate,
+) -> None:
+    """More of them than may be open, before and while it asks."""
+    await gate.serve("open")
+
+    async def stranger(*, tls: bool) -> asyncio.StreamWriter:
+        way = ssl._create_unverified_context() if tls else None  # noqa: S323 - it proves nothing
+        _, writer = await asyncio.open_connection("127.0.0.1", gate.port, ssl=way)
+        return writer
+
+    for batch in range(3):
+        strangers = [await stranger(tls=False) for _ in range(300)]
+        strangers += [await stranger(tls=True) for _ in range(30)]
+        assert "created" in await gate.apply(gate.config_map(f"house-{batch}"))
+        for each in strangers:
+            each.close()
 
 
 async def test_plugins_do_not_hold_each_other_up(gate: Gate) -> None:
