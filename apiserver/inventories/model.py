@@ -166,8 +166,8 @@ class TreeNode(meta.ApiStruct, frozen=True, kw_only=True):
     """Why it fares as it does."""
     unread: str = ""
     """Why what it owns could not be read, or not all of it."""
-    children: list["TreeNode"] = field(default_factory=list)
-    """Objects that name this one as their owner."""
+    children: list[meta.Json] = field(default_factory=list)
+    """Objects that name this one as their owner, each with the same fields as this one."""
 
 
 class InventoryTree(meta.ApiStruct, frozen=True, kw_only=True):

@@ -10,6 +10,7 @@ replica, each under its own service account. What a component is stands in ``cli
             flags={component: [argument, ...]}, env={}, context="", report=print)
 
     stack.storage_address            host:port of the (first) artifact server
+    stack.plan_address               host:port of what makes plans
     stack.names                      ("source-0", "kustomize-0", ...)
     stack.pids() -> {name: pid}      the running ones
     stack.log(component, replica=0) -> Path
@@ -142,6 +143,11 @@ class Stack:
         if not servers:
             raise errors.UsageError("no component of this stack serves artifacts")
         return f"127.0.0.1:{servers[0].ports.storage}"
+
+    @property
+    def plan_address(self) -> str:
+        """``host:port`` under which the first one is reached that makes plans."""
+        return self._neighbours().plan
 
     @property
     def names(self) -> tuple[str, ...]:
