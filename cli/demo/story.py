@@ -76,7 +76,8 @@ async def refuse(stage: Stage) -> None:
         )
         clock.stop()
         ready = status.readiness(obj)
-        clock.note = f"Ready={ready.status} {ready.reason}: {status.shorten(ready.message)}"
+        message = f"Ready={ready.status} {ready.reason}: {status.shorten(ready.message)}"
+        clock.note = narration.quote(message)
     await _unchanged(stage, before)
     with narration.step("git push of the correction, until Ready") as clock:
         fixed = {"deploy/web.yaml": sample.web(replicas=3, image="shop:3.0")}
