@@ -6,7 +6,7 @@ server trusts. Upstream's role for the latter is a Role of kube-system, which in
 namespaces would move too; so it is a ClusterRole that names the one ConfigMap.
 
 The roles for people aggregate to ``view`` and ``edit``, and through ``edit`` to ``admin``. What may
-hold secrets, contents of artifacts and of changes, is for those who may edit.
+hold secrets, contents of artifacts and of manifests, is for those who may edit.
 """
 
 from collections.abc import Iterator
@@ -35,13 +35,17 @@ _READ: Final = "# Not to be applied: the process applies it, with its authority,
 
 VIEW: Final = (
     Rule(groups=(GROUP,), resources=("artifacts", "inventories"), verbs=("get", "list", "watch")),
-    Rule(groups=(GROUP,), resources=("inventories/objects", "inventories/tree"), verbs=("get",)),
+    Rule(
+        groups=(GROUP,),
+        resources=("artifacts/diff", "inventories/objects", "inventories/tree"),
+        verbs=("get",),
+    ),
 )
 EDIT: Final = (
     Rule(
         groups=(GROUP,),
         resources=(
-            *("artifacts/content", "artifacts/files", "artifacts/diff"),
+            *("artifacts/content", "artifacts/files"),
             *("inventories/diff", "inventories/plan"),
         ),
         verbs=("get",),

@@ -2,7 +2,7 @@
 
 Python drops a string that follows an attribute, and the model library knows no field docs but
 ``Meta(description=…)``, which buries a field's type under its text. So the generator reads the
-source once; nothing needs this at run time.
+source once, and so does the aggregated API when it starts.
 """
 
 import ast

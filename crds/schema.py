@@ -3,9 +3,11 @@
 The model library's own JSON Schema holds ``$ref``, ``anyOf`` with null and null defaults, none of
 which a structural schema may hold (KEP-1150). So the types are walked here instead: every nested
 struct is inlined, ``None`` means absent, and what a struct says beside its fields (``RULES``,
-``SCHEMA``) becomes ``x-kubernetes-…`` keywords. Recursive types are not supported.
+``SCHEMA``) becomes ``x-kubernetes-…`` keywords. Recursive types cannot be inlined; ``shallow`` is
+for documents that may refer to other schemas.
 """
 
+from collections.abc import Callable
 from typing import Any, Final, TypeAlias
 
 import msgspec
@@ -15,6 +17,8 @@ from crds import docstrings, meta
 from crds.rules import Rule
 
 Schema: TypeAlias = dict[str, Any]
+Nested: TypeAlias = Callable[[type[Struct]], Schema]
+"""What stands for a struct inside another one."""
 
 _API_VERSION: Final = "Version of the API that this object is written in, as `<group>/<version>`."
 _KIND: Final = "Kind of the object."
@@ -27,13 +31,18 @@ def schema_of(model: type[Struct]) -> Schema:
 
 def annotated(model: type[Struct]) -> Schema:
     """Return the schema with implied defaults beside it, under a keyword for documentation only."""
-    schema = _struct(_struct_type(model))
+    schema = _inlined(model)
     schema["properties"] |= {
         "apiVersion": {"type": "string", "description": _API_VERSION},
         "kind": {"type": "string", "description": _KIND},
         "metadata": {"type": "object"},
     }
     return schema
+
+
+def shallow(model: type[Struct], nested: Nested) -> Schema:
+    """Return the schema of one struct, with ``nested`` for each struct in it."""
+    return without_implied(_struct(_struct_type(model), nested))
 
 
 def without_implied(schema: Schema) -> Schema:
@@ -59,13 +68,18 @@ def _struct_type(model: type[Struct]) -> inspect.StructType:
     return info
 
 
-def _struct(info: inspect.StructType) -> Schema:
+def _inlined(model: type[Struct]) -> Schema:
+    return _struct(_struct_type(model), _inlined)
+
+
+def _struct(info: inspect.StructType, nested: Nested) -> Schema:
     docs = docstrings.field_docs(info.cls)
     schema: Schema = {
         "type": "object",
         "description": docstrings.class_doc(info.cls),
         "properties": {
-            field.encode_name: _property(field, docs.get(field.name, "")) for field in info.fields
+            field.encode_name: _property(field, docs.get(field.name, ""), nested)
+            for field in info.fields
         },
     }
     required = sorted(field.encode_name for field in info.fields if field.required)
@@ -83,8 +97,8 @@ def _rule(rule: Rule) -> Schema:
     return entry | ({"fieldPath": rule.field} if rule.field else {})
 
 
-def _property(field: inspect.Field, description: str) -> Schema:
-    schema = _schema(field.type)
+def _property(field: inspect.Field, description: str, nested: Nested) -> Schema:
+    schema = _schema(field.type, nested)
     if description:
         schema["description"] = description
     if default := _default(field):
@@ -100,29 +114,31 @@ def _default(field: inspect.Field) -> Any:
     return msgspec.to_builtins(field.default)
 
 
-def _schema(info: inspect.Type) -> Schema:
+def _schema(info: inspect.Type, nested: Nested) -> Schema:
     match info:
         case inspect.Metadata(type=inner, extra_json_schema=extra):
-            return _schema(inner) | (extra or {})
+            return _schema(inner, nested) | (extra or {})
         case inspect.UnionType(types=types):
-            return _optional(info, types)
+            return _optional(info, types, nested)
         case inspect.StructType():
-            return _struct(info)
+            return nested(info.cls)
         case inspect.ListType(item_type=item):
             bounds = {"minItems": info.min_length, "maxItems": info.max_length}
-            return {"type": "array", "items": _schema(item)} | _given(bounds)
+            return {"type": "array", "items": _schema(item, nested)} | _given(bounds)
         case inspect.DictType(value_type=value):
             bounds = {"minProperties": info.min_length, "maxProperties": info.max_length}
-            return {"type": "object", "additionalProperties": _schema(value)} | _given(bounds)
+            return {"type": "object", "additionalProperties": _schema(value, nested)} | _given(
+                bounds
+            )
         case _:
             return _scalar(info)
 
 
-def _optional(info: inspect.Type, types: tuple[inspect.Type, ...]) -> Schema:
+def _optional(info: inspect.Type, types: tuple[inspect.Type, ...], nested: Nested) -> Schema:
     present = [each for each in types if not isinstance(each, inspect.NoneType)]
     if len(present) != 1:
         raise TypeError(f"a structural schema has no union: {info}")
-    return _schema(present[0])
+    return _schema(present[0], nested)
 
 
 def _scalar(info: inspect.Type) -> Schema:

@@ -12,6 +12,7 @@ from typing import Any, Final
 
 import yaml
 
+from apiserver import registration
 from cli import errors, session, watching
 from toolkit.kube import client
 from toolkit.kube.errors import NotFoundError
@@ -25,6 +26,7 @@ ROOT: Final = Path(__file__).resolve().parents[2]
 CRDS: Final = ROOT / "crds" / "yaml"
 RBAC: Final = ROOT / "deploy" / "base" / "rbac"
 GATE: Final = ROOT / "deploy" / "base" / "webhooks" / "rbac.yaml"
+WINDOW: Final = ROOT / "deploy" / "base" / "apiserver" / "rbac.yaml"
 POLICY: Final = ROOT / "deploy" / "base" / "policy"
 ESTABLISHED_WITHIN: Final = 30.0
 _CRD: Final = GroupVersionKind("apiextensions.k8s.io", "v1", "CustomResourceDefinition")
@@ -39,7 +41,7 @@ async def install(api: client.Client, *, namespace: str, accounts: Iterable[str]
         UsageError: the generated manifests are not there.
         DeadlineError: a CRD was not established in time.
     """
-    definitions, rbac = manifests(CRDS), [*manifests(RBAC), *_documents(GATE)]
+    definitions, rbac = manifests(CRDS), [*manifests(RBAC), *_documents(GATE), *_documents(WINDOW)]
     rights = [in_namespace(obj, namespace) for obj in rbac]
     fresh = not await _exists(api, namespace)
     with errors.ungrouped():
@@ -52,6 +54,20 @@ async def install(api: client.Client, *, namespace: str, accounts: Iterable[str]
         with errors.ungrouped():
             await _apply_all(api, policies)
     return f"{len(definitions)} kinds, namespace {namespace}, {len(rights)} RBAC objects"
+
+
+async def name_this_machine(api: client.Client, *, namespace: str) -> None:
+    """Have the Service of the aggregated API lead to this machine, whatever its port.
+
+    API servers look for no endpoints of a Service that is but a name.
+    """
+    service = {
+        "apiVersion": "v1",
+        "kind": "Service",
+        "metadata": {"name": registration.NAME, "namespace": namespace},
+        "spec": {"type": "ExternalName", "externalName": "localhost"},
+    }
+    await api.apply(service, manager=MANAGER)
 
 
 async def _exists(api: client.Client, namespace: str) -> bool:

@@ -61,9 +61,11 @@ def penstock(home: Path, *arguments: str) -> "subprocess.CompletedProcess[str]":
 
 
 def registered(plane: ControlPlane) -> list[str]:
-    """Return the kinds of objects by which the API server asks a webhook of ours."""
+    """Return the kinds of objects by which the API server asks a process of ours."""
     hooks = ("get", "validatingwebhookconfigurations,mutatingwebhookconfigurations", "-o", "json")
     found = [obj["kind"] for obj in json.loads(plane.kubectl(*hooks))["items"]]
+    apis = json.loads(plane.kubectl("get", "apiservices", "-o", "json"))["items"]
+    found += [api["kind"] for api in apis if api["spec"].get("service")]
     definitions = json.loads(plane.kubectl("get", "crds", "-o", "json"))["items"]
     converted = [d["spec"].get("conversion", {}).get("strategy") for d in definitions]
     return [
@@ -200,6 +202,7 @@ def test_down_leaves_no_process_no_token_and_no_gate(plane: ControlPlane, tmp_pa
     assert not any(alive(pid) for pid in (record["pid"], *record["processes"].values()))
     assert not (tmp_path / "tokens").exists()
     assert {"ValidatingWebhookConfiguration", "MutatingWebhookConfiguration"} < set(asked)
+    assert "APIService" in asked
     assert "CustomResourceDefinition" in asked
     assert registered(plane) == []
 
