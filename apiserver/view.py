@@ -141,6 +141,8 @@ class View:
 
     def complete(self) -> None:
         """Let readers in: everything that is, is here. From now on changes have an order."""
+        if self.ready:
+            return
         self.ready = True
         self.birth = self.clock.latest
         self.history.begin(self.birth)

@@ -1,0 +1,166 @@
+"""What kubectl and a Kubernetes client make of lists and watches, through the real aggregator."""
+
+import asyncio
+import json
+
+import yaml
+
+from tests.contract.apiserver.conftest import API_VERSION, BASE, ToyShop, Window
+from toolkit.kube import config
+from toolkit.kube.client import Client
+from toolkit.kube.informer import Informer
+from toolkit.objects import GroupVersionKind, Json, key_of
+
+TOY = GroupVersionKind.parse(API_VERSION, "Toy")
+
+
+async def opened(window: Window, *names: str) -> None:
+    """Serve some toys, red but for the last one."""
+    for name in names:
+        window.shop.put(window.namespace, name)
+    if names:
+        window.shop.put(window.namespace, names[-1], colour="blue")
+    await window.start()
+    await window.available()
+
+
+async def test_kubectl_reads_tables_objects_and_selections(window: Window) -> None:
+    await opened(window, "ball", "bear", "car")
+
+    table = await window.kubectl("get", "toys.gitops.penstock.dev")
+    wide = await window.kubectl("get", "ty", "-o", "wide", "-A")
+    one = yaml.safe_load(await window.kubectl("get", "ty", "bear", "-o", "yaml"))
+    several = json.loads(await window.kubectl("get", "ty", "-o", "json"))
+    blue = await window.kubectl("get", "ty", "-l", "colour in (blue,green)", "-o", "name")
+    field = await window.kubectl("get", "ty", "--field-selector", "spec.colour!=red", "-o", "name")
+    name = await window.kubectl("get", "ty", "--field-selector", "metadata.name=ball", "-o", "name")
+
+    assert [line.split() for line in table.splitlines()] == [
+        ["NAME", "COLOUR"],
+        ["ball", "red"],
+        ["bear", "red"],
+        ["car", "blue"],
+    ]
+    assert f"{window.namespace}   car" in wide
+    assert one["metadata"]["name"] == "bear"
+    assert one["spec"] == {"colour": "red"}
+    assert [item["metadata"]["name"] for item in several["items"]] == ["ball", "bear", "car"]
+    assert blue.split() == field.split() == ["toy.gitops.penstock.dev/car"]
+    assert name.split() == ["toy.gitops.penstock.dev/ball"]
+
+
+async def test_kubectl_says_what_is_wrong(window: Window) -> None:
+    await opened(window, "ball")
+
+    missing = await window.kubectl("get", "ty", "boat")
+    field = await window.kubectl("get", "ty", "--field-selector", "spec.size=3")
+    token = await window.kubectl("get", "--raw", f"{BASE}/toys?continue=junk")
+    match = await window.kubectl("get", "--raw", f"{BASE}/toys?resourceVersionMatch=Exact")
+
+    assert 'Error from server (NotFound): toys.gitops.penstock.dev "boat" not found' in missing
+    assert '"spec.size" is not a known field selector' in field
+    assert "invalid continue token" in token
+    assert "resourceVersionMatch is forbidden unless resourceVersion is provided" in match
+
+
+async def test_kubectl_reads_page_by_page(window: Window) -> None:
+    names = [f"toy-{number:02}" for number in range(25)]
+    await opened(window, *names)
+
+    listed = await window.kubectl("get", "ty", "--chunk-size=4", "-o", "name", "-v=6")
+    raw = json.loads(
+        await window.kubectl("get", "--raw", f"{BASE}/namespaces/{window.namespace}/toys?limit=4")
+    )
+
+    assert listed.split() == [f"toy.gitops.penstock.dev/{name}" for name in names]
+    assert raw["metadata"]["remainingItemCount"] == 21
+    assert raw["metadata"]["continue"]
+
+
+async def test_kubectl_waits_for_a_value_and_for_an_end(window: Window) -> None:
+    await opened(window, "ball", "bear")
+
+    async def paint() -> None:
+        await asyncio.sleep(1)
+        window.shop.put(window.namespace, "ball", colour="green")
+        await asyncio.sleep(1)
+        window.shop.remove(window.namespace, "ball")
+
+    green = ("wait", "--for=jsonpath={.spec.colour}=green", "ty/ball", "--timeout=30s")
+    gone = ("wait", "--for=delete", "ty/ball", "--timeout=30s")
+    painted, ended, _ = await asyncio.gather(window.kubectl(*green), window.kubectl(*gone), paint())
+
+    assert painted.strip() == "toy.gitops.penstock.dev/ball condition met"
+    assert ended.strip() == "toy.gitops.penstock.dev/ball condition met"
+
+
+async def test_kubectl_watches_rows(window: Window) -> None:
+    await opened(window, "ball")
+
+    async def play() -> None:
+        await asyncio.sleep(2)
+        window.shop.put(window.namespace, "kite", colour="blue")
+        window.shop.put(window.namespace, "ball", colour="green")
+        window.shop.remove(window.namespace, "kite")
+
+    watching = ("get", "ty", "--watch", "--output-watch-events", "--request-timeout=8s")
+    shown, _ = await asyncio.gather(window.kubectl(*watching), play())
+
+    lines = [line.split() for line in shown.splitlines()]
+    assert lines[:2] == [["EVENT", "NAME", "COLOUR"], ["ADDED", "ball", "blue"]]
+    assert lines[2:5] == [
+        ["ADDED", "kite", "blue"],
+        ["MODIFIED", "ball", "green"],
+        ["DELETED", "kite", "blue"],
+    ]
+
+
+async def test_kubectl_describes(window: Window) -> None:
+    await opened(window, "ball")
+
+    described = await window.kubectl("describe", "ty", "ball")
+
+    assert "Name:         ball" in described
+    assert "Colour:  blue" in described
+
+
+async def test_an_informer_stays_in_sync_through_changes_and_a_restart(window: Window) -> None:
+    await opened(window, "ball", "bear")
+    seen: list[tuple[str, str]] = []
+    async with Client.open(config.from_environment(str(window.control_plane.kubeconfig))) as client:
+        informer: Informer[Json] = Informer(client, TOY, decode=json.loads)
+        informer.subscribe(lambda change: seen.append((change.type, change.key.name)))
+        running = asyncio.create_task(informer.run())
+        await asyncio.wait_for(informer.wait_synced(), 30)
+        for number in range(200):
+            window.shop.put(window.namespace, f"toy-{number % 20}", colour=f"c{number}")
+        for number in range(5):
+            window.shop.remove(window.namespace, f"toy-{number}")
+        await window.until(lambda: same(informer, window))
+        await window.replicas.pop().stop()
+        window.shop = restarted(window.shop)
+        for number in range(10, 15):
+            window.shop.remove(window.namespace, f"toy-{number}")
+        await window.start()
+        window.shop.put(window.namespace, "late")
+        await window.until(lambda: same(informer, window))
+        running.cancel()
+        await asyncio.gather(running, return_exceptions=True)
+
+    assert ("DELETED", "toy-12") in seen
+    assert ("ADDED", "late") in seen
+
+
+def restarted(shop: ToyShop) -> ToyShop:
+    """Return what a new process knows: what there is, and nothing of what was."""
+    made = ToyShop(revision=shop.revision)
+    for item in shop.view.snapshot().items:
+        made.put(item.key.namespace, item.key.name, colour=item.obj["spec"]["colour"])
+    return made
+
+
+async def same(informer: Informer[Json], window: Window) -> bool:
+    """Tell whether the informer has what is served."""
+    known = {key: obj["spec"] for key, obj in informer.items().items()}
+    items = window.shop.view.snapshot().items
+    return known == {key_of(item.obj): item.obj["spec"] for item in items}
