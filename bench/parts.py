@@ -7,7 +7,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Final
 
-from bench import admission, kustomizations, report, sources
+from bench import admission, inventories, kustomizations, report, sources
 from bench.measure import Meter, Phase
 from bench.work import Plan
 from cli.stack import stack
@@ -66,6 +66,13 @@ PARTS: Final = MappingProxyType(
             steps=admission.PHASES,
             columns=report.COMPARED,
             components=("webhooks",),
+        ),
+        # N inventories through the aggregator, beside N ConfigMaps of the API server's own.
+        "inventories": Part(
+            title="{count} inventories, beside {count} ConfigMaps",
+            prepared=inventories.prepared,
+            steps=inventories.PHASES,
+            components=("apiserver",),
         ),
     }
 )
