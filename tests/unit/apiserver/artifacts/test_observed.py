@@ -1,0 +1,82 @@
+"""What is read of objects, whoever wrote them."""
+
+from typing import Any
+
+import msgspec
+import pytest
+
+from apiserver.artifacts import observed
+from apiserver.artifacts.observed import Use
+from crds import EXTERNAL_ARTIFACT
+
+META = {"name": "x", "namespace": "apps", "resourceVersion": "7", "uid": "u"}
+
+
+def kustomization(spec: dict[str, Any], revision: str) -> tuple[Use, ...]:
+    obj = {"metadata": META, "spec": spec, "status": {"lastAppliedRevision": revision}}
+    return observed.kustomization(msgspec.json.encode(obj)).uses
+
+
+def test_the_namespace_of_a_source_is_the_users_own_unless_it_says_so() -> None:
+    ref = {"kind": "GitRepository", "name": "web"}
+
+    own = kustomization({"sourceRef": ref}, "1")
+    other = kustomization({"sourceRef": ref | {"namespace": "shared"}}, "1")
+
+    assert [use.source for use in (*own, *other)] == [
+        ("GitRepository", "apps", "web"),
+        ("GitRepository", "shared", "web"),
+    ]
+
+
+def test_revisions_of_several_sources_are_told_apart() -> None:
+    mounted = [
+        {"kind": "OCIRepository", "name": "lib", "path": "vendor/lib"},
+        {"kind": "Bucket", "name": "data", "path": "data"},
+    ]
+    root = {"kind": "GitRepository", "name": "web"}
+    told = "main@sha1:a, vendor/lib=v1@sha256:b, data=sha256:c"
+
+    with_root = kustomization({"sourceRef": root, "sourceRefs": mounted}, told)
+    without = kustomization({"sourceRefs": mounted}, told.partition(", ")[2])
+
+    assert [use.applied for use in with_root] == ["main@sha1:a", "v1@sha256:b", "sha256:c"]
+    assert [use.applied for use in without] == ["v1@sha256:b", "sha256:c"]
+
+
+def test_a_single_source_may_have_a_revision_of_any_form() -> None:
+    (use,) = kustomization({"sourceRef": {"kind": "Bucket", "name": "x"}}, "a=b, c=d")
+
+    assert use.applied == "a=b, c=d"
+
+
+def test_an_object_that_has_done_nothing_uses_nothing() -> None:
+    assert kustomization({}, "") == ()
+
+
+def test_a_chart_is_a_source_and_a_user() -> None:
+    obj = {
+        "metadata": META,
+        "spec": {"sourceRef": {"kind": "HelmRepository", "name": "charts"}},
+        "status": {
+            "observedSourceArtifactRevision": "sha256:1",
+            "artifact": {"digest": "sha256:2", "revision": "1.0.0"},
+        },
+    }
+
+    source, user = observed.chart(msgspec.json.encode(obj))
+
+    assert source.artifact is not None
+    assert source.artifact.revision == "1.0.0"
+    assert user.uses[0].source == ("HelmRepository", "apps", "charts")
+    assert user.uses[0].applied == "sha256:1"
+
+
+@pytest.mark.parametrize("artifact", [None, {"digest": "x", "metadata": None, "size": None}])
+def test_a_sparse_status_is_read(artifact: dict[str, Any] | None) -> None:
+    obj = {"metadata": META, "status": {"artifact": artifact}}
+
+    source = observed.source(EXTERNAL_ARTIFACT, msgspec.json.encode(obj))
+
+    assert source.revision == 7
+    assert (source.artifact is None) == (artifact is None)
