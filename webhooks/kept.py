@@ -1,10 +1,19 @@
-"""Values that are found out once at a time and kept for seconds. Errors are not kept."""
+"""Values that are found out once at a time and kept for seconds. Errors are not kept.
+
+In the last quarter of its time a value is found out anew by one who asks, while all others still
+get it, so that they do not wait together whenever it ends. No value is given after its time.
+"""
 
 import asyncio
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Hashable
-from typing import Generic, TypeVar
+from typing import Final, Generic, TypeVar
 from weakref import WeakValueDictionary
+
+from toolkit.errors import PenstockError
+
+_AGEING: Final = 0.25
+"""The share of its time in which a value may be replaced."""
 
 V = TypeVar("V")
 
@@ -21,23 +30,32 @@ class Kept(Generic[V]):
     async def get(self, key: Hashable, find: Callable[[], Awaitable[V]]) -> V:
         """Return the value of a key; who asks while another one finds it out waits for that.
 
-        Where that fails or is cancelled, the next one tries.
+        Where that fails or is cancelled, the next one tries; while there is a value, a failure to
+        replace it in good time is none.
         """
-        kept = self._fresh(key)
-        if kept is not None:
+        kept, turn = self._fresh(key), self._turns.get(key)
+        if kept is not None and (self._young(kept) or (turn is not None and turn.locked())):
             return kept[0]
-        turn = self._turns.get(key)
         if turn is None:
             turn = self._turns[key] = asyncio.Lock()
         async with turn:
             kept = self._fresh(key)
-            if kept is not None:
+            if kept is not None and self._young(kept):
                 return kept[0]
-            value = await find()
+            try:
+                value = await find()
+            except PenstockError:
+                kept = self._fresh(key)
+                if kept is None:
+                    raise
+                return kept[0]
             self._values[key] = (value, _now() + self._seconds)
             while len(self._values) > self._capacity:
                 self._values.popitem(last=False)
             return value
+
+    def _young(self, kept: tuple[V, float]) -> bool:
+        return kept[1] - _now() > self._seconds * _AGEING
 
     def _fresh(self, key: Hashable) -> tuple[V, float] | None:
         kept = self._values.get(key)

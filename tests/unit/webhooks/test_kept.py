@@ -5,6 +5,7 @@ import asyncio
 import pytest
 
 from tests.fakes import virtualtime
+from toolkit.errors import TransientError
 from webhooks.kept import Kept
 
 
@@ -13,26 +14,76 @@ class Source:
 
     def __init__(self) -> None:
         self.asked = 0
-        self.failing = False
+        self.failure: Exception | None = None
         self.seconds = 0.0
 
     async def find(self) -> int:
         self.asked += 1
         await asyncio.sleep(self.seconds)
-        if self.failing:
-            raise ValueError("not now")
+        if self.failure:
+            raise self.failure
         return self.asked
 
 
 def test_value_is_kept_for_its_time_and_no_longer() -> None:
     async def run() -> list[int]:
         kept, source, found = Kept[int](seconds=10), Source(), []
-        for pause in (0.0, 9.0, 2.0):
+        for pause in (0.0, 7.0, 4.0):
             await asyncio.sleep(pause)
             found.append(await kept.get("a", source.find))
         return found
 
     assert virtualtime.run(run) == [1, 1, 2]
+
+
+def test_ageing_value_is_replaced_by_one_while_the_others_still_get_it() -> None:
+    async def run() -> tuple[list[int], list[float]]:
+        kept, source = Kept[int](seconds=10), Source()
+        await kept.get("a", source.find)
+        await asyncio.sleep(8)
+        source.seconds = 1.0
+        waits: list[float] = []
+
+        async def ask() -> int:
+            began = asyncio.get_running_loop().time()
+            value = await kept.get("a", source.find)
+            waits.append(asyncio.get_running_loop().time() - began)
+            return value
+
+        return sorted(await asyncio.gather(*(ask() for _ in range(5)))), waits
+
+    found, waits = virtualtime.run(run)
+
+    assert found == [1, 1, 1, 1, 2]
+    assert sorted(waits) == [0.0, 0.0, 0.0, 0.0, 1.0]
+
+
+def test_value_that_cannot_be_replaced_counts_for_its_time_and_no_longer() -> None:
+    async def run() -> list[int | str]:
+        kept, source, found = Kept[int](seconds=10), Source(), list[int | str]()
+        await kept.get("a", source.find)
+        source.failure = TransientError("not now")
+        for pause in (8.0, 1.0, 2.0):
+            await asyncio.sleep(pause)
+            try:
+                found.append(await kept.get("a", source.find))
+            except TransientError as exc:
+                found.append(str(exc))
+        return found
+
+    assert virtualtime.run(run) == [1, 1, "not now"]
+
+
+def test_value_that_ends_while_it_is_being_replaced_is_not_given() -> None:
+    async def run() -> int:
+        kept, source = Kept[int](seconds=10), Source()
+        await kept.get("a", source.find)
+        await asyncio.sleep(9)
+        source.seconds, source.failure = 2.0, TransientError("not now")
+        return await kept.get("a", source.find)
+
+    with pytest.raises(TransientError, match="not now"):
+        virtualtime.run(run)
 
 
 async def test_who_asks_at_once_gets_one_answer() -> None:
@@ -45,10 +96,10 @@ async def test_who_asks_at_once_gets_one_answer() -> None:
 
 async def test_failure_is_not_kept() -> None:
     kept, source = Kept[int](seconds=10), Source()
-    source.failing = True
+    source.failure = ValueError("not now")
     with pytest.raises(ValueError, match="not now"):
         await kept.get("a", source.find)
-    source.failing = False
+    source.failure = None
 
     assert await kept.get("a", source.find) == 2
 
