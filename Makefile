@@ -49,6 +49,7 @@ check: dev ## Lint, types, import contracts, generated files
 	@$(BIN)/python -m crds check
 	@$(BIN)/python -m controllers.rbac check
 	@$(BIN)/python -m webhooks check
+	@$(BIN)/python -m apiserver check
 	@$(BIN)/python -m cli.reference check
 	@go="$$($(BIN)/python -m controlplane.gotool)"; cd engine; \
 	  test -z "$$("$$(dirname "$$go")/gofmt" -l . ../tests/tools)" || { echo "gofmt: Go files are not formatted" >&2; exit 1; }; \
@@ -58,6 +59,7 @@ generate: dev ## Rewrite every generated file
 	@$(BIN)/python -m crds generate
 	@$(BIN)/python -m controllers.rbac generate
 	@$(BIN)/python -m webhooks generate
+	@$(BIN)/python -m apiserver generate
 	@$(BIN)/python -m cli.reference generate
 
 dev: $(VENV)/.locked ## Make the virtual environment from the lock

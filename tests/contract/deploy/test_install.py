@@ -130,6 +130,7 @@ def test_high_availability_runs_two_replicas_that_elect_one(control_plane: Contr
         "source-controller": 2,
         "kustomize-controller": 2,
         "webhook": 2,
+        "penstock-apiserver": 2,
     }
     for each in deployments.values():
         container = each["spec"]["template"]["spec"]["containers"][0]

@@ -21,8 +21,8 @@ def test_what_is_copied_from_the_repository_is_there() -> None:
     assert [source for source in copied if not (ROOT / source).exists()] == []
 
 
-def test_every_package_that_the_controllers_import_is_in_the_image() -> None:
-    packages = {"controllers", "crds", "toolkit"}
+def test_every_package_that_a_deployment_starts_is_in_the_image() -> None:
+    packages = {"apiserver", "certs", "controllers", "crds", "toolkit", "webhooks"}
 
     assert packages <= set(re.findall(r"^COPY (\w+)/ /opt/penstock/\w+/$", TEXT, re.MULTILINE))
 
