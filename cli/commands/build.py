@@ -9,6 +9,7 @@ import click
 from msgspec import structs
 
 from cli import errors, kindtree, output, progress, session
+from cli.commands import window
 from cli.local import build as local_build
 from cli.local import diff as local_diff
 from cli.local import encrypted
@@ -40,7 +41,7 @@ def build() -> None:
 
 @click.group("diff", cls=kindtree.AliasGroup, no_args_is_help=True)
 def diff() -> None:
-    """Show what applying local files would change."""
+    """Show what applying local files, or a stored revision, would change."""
 
 
 def _local_options(function: Function) -> Function:
@@ -169,3 +170,5 @@ build.add_command(build_kustomization)
 build.add_aliases(build_kustomization, kindtree.names(KUSTOMIZATION))
 diff.add_command(diff_kustomization)
 diff.add_aliases(diff_kustomization, kindtree.names(KUSTOMIZATION))
+diff.add_command(window.diff_inventory)
+diff.add_aliases(window.diff_inventory, ("inventories", "inv"))

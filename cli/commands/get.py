@@ -9,6 +9,7 @@ from typing import Any, Final
 import click
 
 from cli import errors, kindtree, output, progress, selectors, session, status, table, watching
+from cli.commands import window
 from toolkit.kube import errors as kube_errors
 from toolkit.objects import GroupVersionKind, Json, key_of
 
@@ -198,3 +199,9 @@ _sources.add_command(
     )
 )
 get.add_command(_command(kindtree.KINDS, "all", "Show the objects of every kind."))
+_INVENTORIES = window.listing("inventories", "Show what was applied, and how it fares.")
+_ARTIFACTS = window.listing("artifacts", "Show what is stored of every source.")
+get.add_command(_INVENTORIES)
+get.add_aliases(_INVENTORIES, ("inventory", "inv"))
+get.add_command(_ARTIFACTS)
+get.add_aliases(_ARTIFACTS, ("artifact", "art"))

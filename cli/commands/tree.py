@@ -1,13 +1,14 @@
 """``penstock tree``: what a Kustomization has applied, and what those objects in turn applied."""
 
 import asyncio
+from collections.abc import Iterator
 from typing import Any
 
 import click
 from rich.console import Console
 from rich.tree import Tree
 
-from cli import errors, kindtree, output, session
+from cli import errors, kindtree, output, session, window
 from crds import KINDS
 from crds.kind import Kind
 from toolkit import inventory
@@ -64,9 +65,39 @@ async def gather(opened: session.Session, ref: ObjectRef, *, above: frozenset[Ob
             "choose another one with --namespace"
         ) from exc
     entries = inventory.decode(dig(obj, "status", "inventory", "entries", default=()))
-    below = (gather(opened, entry, above=above | {ref}) for entry in entries)
-    node["resources"] = list(await asyncio.gather(*below))
+    below = await asyncio.gather(*(gather(opened, entry, above=above | {ref}) for entry in entries))
+    grown = await _grown(opened, ref)
+    node["resources"] = [{**one, **grown.get(one["resource"]["name"], {})} for one in below]
     return node
+
+
+async def _grown(opened: session.Session, ref: ObjectRef) -> dict[str, Json]:
+    """Return what the aggregated API knows beyond names: health, and what the objects own.
+
+    Nothing where it is not served, or we may not ask.
+    """
+    where = window.path("inventories", ref.namespace, ref.name, "tree")
+    found = await window.read_if_served(opened, where) or {}
+    return {_named(node): _told(node) for node in found.get("objects") or ()}
+
+
+def _told(node: Json) -> Json:
+    told = {key: node[key] for key in ("health", "message", "unread") if node.get(key)}
+    if node.get("children"):
+        told["resources"] = [
+            {"resource": _resource(child), **_told(child)} for child in node["children"]
+        ]
+    return told
+
+
+def _resource(node: Json) -> Json:
+    group, _, _ = str(node["apiVersion"]).rpartition("/")
+    return {"kind": node["kind"], "name": _named(node), "group": group}
+
+
+def _named(node: Json) -> str:
+    gvk = GroupVersionKind.parse(str(node["apiVersion"]), str(node["kind"]))
+    return str(ObjectRef(gvk, str(node.get("namespace") or ""), str(node["name"])))
 
 
 def show(node: Json) -> None:
@@ -75,10 +106,18 @@ def show(node: Json) -> None:
 
 
 def _rendered(node: Json) -> Tree:
-    branch = Tree(str(node["resource"]["name"]))
+    branch = Tree(" ".join([str(node["resource"]["name"]), *_remarks(node)]))
     for below in node.get("resources", ()):
         branch.add(_rendered(below))
     return branch
+
+
+def _remarks(node: Json) -> Iterator[str]:
+    """Yield what is worth saying: that an object is current goes without it."""
+    if node.get("health", "Current") not in ("Current", "Unknown"):
+        yield f"({node['health']}: {node.get('message', '')})"
+    if node.get("unread"):
+        yield f"({node['unread']})"
 
 
 def _has_inventory(ref: ObjectRef) -> bool:

@@ -16,6 +16,7 @@ from tests.e2e.conftest import (
     config_map,
     deployment,
 )
+from tests.e2e.test_diff_carriers import penstock
 from tests.e2e.test_plans import fetch, secret, start, suspend
 from toolkit.objects import Json, dig
 
@@ -228,6 +229,34 @@ async def test_diff_and_plan_come_through_the_window(space: Space, window: Windo
     told = json.dumps([diff, back, await window.raw("objects"), await window.raw("tree")])
     assert word not in told
     assert word not in space.world.stack.log("apiserver").read_text()
+
+
+async def test_the_command_shows_inventories_trees_and_plans(space: Space, window: Window) -> None:
+    await start(space, {"a.yaml": config_map("a", v="1"), "w.yaml": deployment("web")}, wait=True)
+    await window.until(lambda status: status["ready"] == "True")
+    await suspend(space)
+    same = await penstock(space, "diff", "inventory", "app")
+    commit = space.repositories[0].commit({"a.yaml": config_map("a", v="2")})
+    await fetch(space, commit)
+
+    listed = await penstock(space, "get", "inv")
+    shown = await penstock(space, "get", "inventories", "app", "-o", "json")
+    tree = await penstock(space, "tree", "ks", "app")
+    differs = await penstock(space, "diff", "inv", "app")
+    missing = await penstock(space, "diff", "inv", "missing")
+
+    assert listed.out.split()[:6] == ["NAME", "OBJECTS", "READY", "DRIFTED", "REVISION", "AGE"]
+    assert listed.out.split()[6:10] == ["app", "2", "2/2", "0"]
+    assert json.loads(shown.out)["kind"] == "Inventory"
+    assert [line.lstrip("│├└─ ").split("/")[0] for line in tree.out.splitlines()] == [
+        *("Kustomization", "ConfigMap", "Deployment", "ReplicaSet", "Pod"),
+    ]
+    assert (same.code, same.out) == (0, "")
+    assert (differs.code, differs.out.splitlines()) == (
+        1,
+        [f"► ConfigMap/{space.namespace}/a configured", '  ~ data.v: "1" → "2"'],
+    )
+    assert (missing.code, "not found" in missing.err) == (1, True)
 
 
 async def test_tenants_see_their_own_namespace(space: Space, window: Window) -> None:

@@ -1,0 +1,85 @@
+"""What the aggregated API serves, for ``get`` and ``diff``: kubectl can do all of it, too.
+
+Tables and plans are made by the server; here they are printed.
+"""
+
+from collections.abc import Iterator
+from typing import Any
+
+import click
+import msgspec
+
+from cli import errors, output, progress, session, window
+from toolkit.objects import Json
+
+_FORMATS = (*output.FORMATS, "wide")
+_SIGNS = {"added": "+", "removed": "-", "changed": "~"}
+
+
+def listing(plural: str, what: str) -> click.Command:
+    """Make ``get PLURAL [NAME]``."""
+
+    @click.argument("name", default="")
+    @click.option("--no-header", is_flag=True, help="Leave the header out.")
+    @click.option("-o", "--output", "fmt", type=click.Choice(_FORMATS), help="Format.")
+    @click.option("--field-selector", default="", metavar="SELECTOR", help="Such as status.x=y.")
+    @click.option("-l", "--label-selector", default="", metavar="SELECTOR", help="Such as app=web.")
+    @click.option("-A", "--all-namespaces", is_flag=True, help="Objects of every namespace.")
+    @session.options
+    def command(*, fmt: str | None, no_header: bool, **arguments: Any) -> None:
+        connection = session.connection(arguments)
+        asked = window.Listing(plural=plural, wide=fmt == "wide", header=not no_header, **arguments)
+
+        async def work(opened: session.Session) -> str:
+            if fmt in output.FORMATS:
+                found = await window.objects(opened, asked)
+                return output.render(found, str(fmt), single=bool(asked.name))
+            return await window.table_of(opened, asked)
+
+        text = session.run(connection, work)
+        if not text:
+            progress.failure(f"no {plural} found")
+        click.echo(text, nl=False)
+
+    return click.command(plural, help=what)(command)
+
+
+@click.command("inventory")
+@click.argument("name")
+@click.option("--revision", default="", help="Plan this stored revision instead of the current.")
+@click.option("-o", "--output", "fmt", type=click.Choice(("json", "yaml")), help="Format.")
+@session.options
+def diff_inventory(*, name: str, revision: str, fmt: str | None, **arguments: Any) -> None:
+    """Show what a reconcile would change; exit code 1 if anything would.
+
+    The cluster's own controller builds and asks, with its keys and the account that applies. Values
+    of Secrets are never shown.
+    """
+    connection = session.connection(arguments)
+
+    async def work(opened: session.Session) -> Json:
+        where = window.path("inventories", opened.namespace, name, "plan" if revision else "diff")
+        query = {"revision": revision} if revision else {}
+        found: Json = msgspec.json.decode(await window.read(opened, where, query=query))
+        return found
+
+    plan = session.run(connection, work)
+    if fmt:
+        click.echo(output.render([plan], fmt, single=True), nl=False)
+    else:
+        for line in _lines(plan):
+            click.echo(line)
+    if plan.get("changes"):
+        progress.failure("there are differences")
+        raise errors.DifferentError("there are differences")
+
+
+def _lines(plan: Json) -> Iterator[str]:
+    for change in plan.get("changes") or ():
+        place = "/".join(part for part in (change.get("namespace"), change["name"]) if part)
+        yield f"► {change['kind']}/{place} {change['action']}"
+        if change.get("message"):
+            yield f"  {change['message']}"
+        for field in change.get("differences") or ():
+            shown = [value for value in (field.get("before"), field.get("after")) if value]
+            yield f"  {_SIGNS[field['action']]} {field['path']}: {' → '.join(shown)}"
