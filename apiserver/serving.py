@@ -132,7 +132,6 @@ class Serving:
     @contextlib.asynccontextmanager
     async def _opened(self, call: Call, watch: Watch) -> AsyncIterator[web.StreamResponse]:
         response = web.StreamResponse(headers={"Content-Type": negotiation.JSON})
-        response.enable_chunked_encoding()
         await response.prepare(call.web)
         self._open.add(watch)
         self._empty.clear()

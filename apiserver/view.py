@@ -11,7 +11,7 @@ It does no IO. Projections call ``put`` and ``remove`` from informers' handlers,
 import asyncio
 import time
 from bisect import bisect_left, insort
-from collections import OrderedDict
+from collections import OrderedDict, deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from operator import attrgetter
@@ -22,6 +22,9 @@ from apiserver.item import Event, Item
 from apiserver.position import Clock
 from toolkit.objects import GroupVersionKind, Json, ObjectKey, key_of
 
+_AT_ONCE: Final = 32
+"""Watches that are woken in one turn of the loop."""
+_NOWHERE: Final = -1
 _PAST: Final = 16
 """Snapshots of the past that are kept; each is a tuple of references."""
 
@@ -85,6 +88,7 @@ class View:
         self._snapshot: Snapshot | None = None
         self._past: OrderedDict[int, Snapshot] = OrderedDict()
         self._waiters: dict[str, set[asyncio.Future[int]]] = {}
+        self._woken: deque[tuple[asyncio.Future[int], int]] = deque()
         self._sources: list[Source] = []
 
     def follow(self, source: Source) -> None:
@@ -190,22 +194,24 @@ class View:
         Nothing that concerns the namespace happened before that place. Callers read to the end of
         the log first, with no ``await`` in between.
         """
-        waiter = asyncio.get_running_loop().create_future()
+        loop = asyncio.get_running_loop()
+        waiter: asyncio.Future[int] = loop.create_future()
         waiters = self._waiters.setdefault(namespace, set())
         waiters.add(waiter)
+        timer = loop.call_later(within, _tell, waiter, _NOWHERE)
         try:
-            await asyncio.wait((waiter,), timeout=within)
+            place = await waiter
         finally:
+            timer.cancel()
             waiters.discard(waiter)
             if not waiters and self._waiters.get(namespace) is waiters:
                 del self._waiters[namespace]
-        return waiter.result() if waiter.done() else self.history.end
+        return self.history.end if place == _NOWHERE else place
 
     def wake(self) -> None:
         """Wake everybody who waits for changes, to look at something else."""
-        for waiters in self._waiters.values():
-            self._tell(waiters, self.history.end)
-        self._waiters.clear()
+        for namespace in list(self._waiters):
+            self._wake(namespace, self.history.end)
 
     def _known(self, revision: int) -> int:
         """Return the revision that may be claimed: ours stands still while a source is cut off."""
@@ -223,12 +229,27 @@ class View:
         olds = () if old is None else (old,)
         self.history.append(Event(version=version, at=self._time(), key=key, olds=olds, new=new))
         for namespace in ("", key.namespace):
-            self._tell(self._waiters.pop(namespace, set()), place)
+            self._wake(namespace, place)
 
-    def _tell(self, waiters: set[asyncio.Future[int]], place: int) -> None:
-        for waiter in waiters:
-            if not waiter.done():
-                waiter.set_result(place)
+    def _wake(self, namespace: str, place: int) -> None:
+        """Wake who waits for a namespace, some at a time.
+
+        Others want their turn, and who is woken later has more to read at once.
+        """
+        waiters = self._waiters.pop(namespace, None)
+        if not waiters:
+            return
+        idle = not self._woken
+        self._woken.extend((waiter, place) for waiter in waiters)
+        if idle:
+            self._wake_some()
+
+    def _wake_some(self) -> None:
+        for _ in range(min(_AT_ONCE, len(self._woken))):
+            waiter, place = self._woken.popleft()
+            _tell(waiter, place)
+        if self._woken:
+            asyncio.get_running_loop().call_soon(self._wake_some)
 
     def _undone(self, position: int) -> Snapshot:
         """Return the objects of an earlier version: the newest, with what came after undone."""
@@ -243,3 +264,8 @@ class View:
             else:
                 items.pop(order, None)
         return Snapshot(position=position, items=tuple(items[order] for order in sorted(items)))
+
+
+def _tell(waiter: asyncio.Future[int], place: int) -> None:
+    if not waiter.done():
+        waiter.set_result(place)

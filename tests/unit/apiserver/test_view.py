@@ -198,6 +198,23 @@ def test_a_waiter_is_woken_by_its_namespace_only() -> None:
     assert virtualtime.run(main) == ["False", 0, 1]
 
 
+def test_who_waits_is_woken_some_at_a_time() -> None:
+    async def main() -> tuple[int, set[int]]:
+        view = complete()
+        waiting = [asyncio.create_task(view.changed("", within=5)) for _ in range(200)]
+        await virtualtime.settle()
+        view.put(gauge("web"), revision=1)
+        await asyncio.sleep(0)
+        await asyncio.sleep(0)
+        early = sum(each.done() for each in waiting)
+        return early, set(await asyncio.gather(*waiting))
+
+    early, places = virtualtime.run(main)
+
+    assert 0 < early < 200
+    assert places == {0}
+
+
 def test_a_waiter_that_nobody_wakes_reads_on_at_the_end() -> None:
     async def main() -> tuple[int, int]:
         view = complete()

@@ -386,3 +386,16 @@ async def test_hundreds_of_watches_hear_of_everything() -> None:
         heard = await asyncio.gather(*following)
 
     assert {len(each) for each in heard} == {changes}
+
+
+async def test_a_reader_of_old_http_gets_its_lines_too() -> None:
+    async with serve(filled()) as reader:
+        host, _, port = reader.url.removeprefix("http://").partition(":")
+        stream, writer = await asyncio.open_connection(host, int(port))
+        writer.write(b"GET /gauges?watch=true&timeoutSeconds=1 HTTP/1.0\r\nHost: x\r\n\r\n")
+        answer = await stream.read()
+        writer.close()
+
+    head, _, body = answer.partition(b"\r\n\r\n")
+    assert head.startswith(b"HTTP/1.0 200")
+    assert body.count(b'"type":"ADDED"') == 3
