@@ -72,9 +72,8 @@ def resource(view: View) -> Resource:
 
 
 def new_view(**more: Any) -> View:
-    return View(
-        **({"kind": "Gauge", "api_version": "gitops.penstock.dev/v1alpha1", "tag": 7} | more)
-    )
+    names: dict[str, Any] = {"kind": "Gauge", "api_version": "gitops.penstock.dev/v1alpha1"}
+    return View(**(names | {"tag": 7} | more))
 
 
 class Reader:

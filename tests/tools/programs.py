@@ -54,6 +54,7 @@ PROGRAMS: Final[Mapping[str, Program]] = MappingProxyType(
         "fake-gcs-server": Program(
             package="github.com/fsouza/fake-gcs-server", directory="fakegcs"
         ),
+        "informer": Program(package=".", directory="informer"),
         "sops": Program(package="github.com/getsops/sops/v3/cmd/sops", directory="sops"),
     }
 )

@@ -1,6 +1,7 @@
 """List options are refused as upstream refuses them, and tokens only name a place."""
 
 import base64
+from typing import Any
 
 import msgspec
 import pytest
@@ -21,7 +22,7 @@ PREFIX = 'ListOptions.meta.k8s.io "" is invalid: '
 MATCH = "resourceVersionMatch: Forbidden: resourceVersionMatch is forbidden "
 
 
-def parse(*, watch: bool = False, name: str = "", **query: str) -> Options:
+def parse(*, watch: bool = False, name: str = "", **query: Any) -> Options:
     request = make_mocked_request("GET", "/gauges")
     call = Call(
         web=request,
@@ -34,7 +35,7 @@ def parse(*, watch: bool = False, name: str = "", **query: str) -> Options:
     return listing.parse(call, RESOURCE, watch=watch)
 
 
-def refused(*, watch: bool = False, name: str = "", **query: str) -> StatusError:
+def refused(*, watch: bool = False, name: str = "", **query: Any) -> StatusError:
     with pytest.raises(StatusError) as caught:
         parse(watch=watch, name=name, **query)
     return caught.value
@@ -81,7 +82,7 @@ TOKEN = paging.encode(Page(version=5, namespace="a", name="b"))
         ),
     ],
 )
-def test_options_of_a_list_that_do_not_fit(query: dict[str, str], message: str) -> None:
+def test_options_of_a_list_that_do_not_fit(query: dict[str, Any], message: str) -> None:
     error = refused(**query)
 
     assert (error.code, error.reason) == (422, "Invalid")
@@ -127,7 +128,7 @@ def test_options_of_a_list_that_do_not_fit(query: dict[str, str], message: str) 
         ),
     ],
 )
-def test_options_of_a_watch_that_do_not_fit(query: dict[str, str], message: str) -> None:
+def test_options_of_a_watch_that_do_not_fit(query: dict[str, Any], message: str) -> None:
     error = refused(watch=True, **query)
 
     assert error.code == 422
@@ -151,7 +152,7 @@ def test_options_of_a_watch_that_do_not_fit(query: dict[str, str], message: str)
         ),
     ],
 )
-def test_a_malformed_option_is_a_bad_request(query: dict[str, str], message: str) -> None:
+def test_a_malformed_option_is_a_bad_request(query: dict[str, Any], message: str) -> None:
     error = refused(**query)
 
     assert (error.code, error.reason) == (400, "BadRequest")

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from typing import Any
 
 import pytest
 from hypothesis import example, given, settings
@@ -249,7 +250,7 @@ ACTIONS = st.lists(
 )
 
 
-MISSED: list[tuple[str, object]] = [
+MISSED: list[tuple[str, Any]] = [
     ("change", (1, 0, 1)),
     ("see", (1, 1)),
     ("wait", 1),
@@ -339,22 +340,22 @@ class World:
 @example(MISSED, "", 1)
 @settings(max_examples=300, deadline=None)
 def test_whatever_happens_readers_converge(
-    actions: list[tuple[str, object]], text: str, last: int
+    actions: list[tuple[str, Any]], text: str, last: int
 ) -> None:
     world = World()
     client = Client(Selector(labels=selectors.parse_labels(text)))
 
     for action, argument in actions:
         if action == "change":
-            world.change(*argument)  # type: ignore[misc] - as ACTIONS draws it
+            world.change(*argument)
         elif action == "wait":
-            world.wait(argument)  # type: ignore[arg-type] - as ACTIONS draws it
+            world.wait(argument)
         elif action == "see":
-            world.see(*argument)  # type: ignore[misc] - as ACTIONS draws it
+            world.see(*argument)
         elif action == "restart":
-            world.restart(argument)  # type: ignore[arg-type] - as ACTIONS draws it
+            world.restart(argument)
         else:
-            index, limit = argument  # type: ignore[misc] - as ACTIONS draws it
+            index, limit = argument
             client.follow(world.views[index], limit)
     world.wait(2 * LAG)
     client.follow(world.views[last], 1000)
