@@ -68,7 +68,7 @@ class Inventory:
         """Tell whether the applier is done and well, and so is every object that can be seen."""
         observed = self.count(Flag.OBSERVED)
         well = self.applied.condition("Ready").get("status") == "True"
-        intact = not (self.count(Flag.DRIFTED) or self.applied.problem)
+        intact = not (self.count(Flag.DRIFTED | Flag.UNREAD) or self.applied.problem)
         return well and intact and self.count(Flag.READY) == observed
 
     def document(self, shown: Callable[[Identity], tuple[Tracked, Row]]) -> Json:
@@ -152,7 +152,9 @@ class Inventory:
         )
         told = [f"{number} {words}" for number, words in counted if number]
         waiting = self.count(Flag.OBSERVED) - self.count(Flag.READY)
-        return ", ".join(told) or (f"{waiting} not current yet" if waiting else "")
+        told = told or [f"{waiting} not current yet"] * bool(waiting)
+        unread = self.count(Flag.UNREAD)
+        return ", ".join(told or [f"{unread} not read yet"] * bool(unread))
 
 
 _UIDS: Final = uuid.UUID("6f0bd0c1-1a57-4c5c-9a41-3f7c0f0f6d1e")

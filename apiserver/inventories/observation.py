@@ -20,6 +20,7 @@ import msgspec
 
 from apiserver.inventories.appliers import Applier
 from apiserver.inventories.drift import Observed
+from apiserver.inventories.rows import UNREAD
 from toolkit.apply import fields, health, ownership
 from toolkit.apply.health import Rule
 from toolkit.apply.order import GroupKind, Identity
@@ -37,7 +38,6 @@ logger = logging.getLogger(__name__)
 RulesOf = Callable[[ObjectKey | None], tuple[Rule, ...]]
 
 _EVERYBODY: Final = ObjectKey("", "inventories")
-UNREAD: Final = "not read yet"
 _LOOK_SECONDS: Final = 1.0
 _READ_SECONDS: Final = 10.0
 _JUDGED_SECONDS: Final = 0.2
@@ -190,6 +190,7 @@ class Observation:
             scope.gvk,
             decode=lambda raw: self._project(scope.gvk, _decode.decode(raw)),
             label_selector=ownership.selector(self._applier.group),
+            metadata_only=scope.gvk in _SECRETIVE,
         )
 
         def handle(change: Change[Observed]) -> None:
@@ -198,6 +199,12 @@ class Observation:
 
         informer.subscribe(handle)
         return informer
+
+    async def _get(self, ref: ObjectRef) -> Json:
+        resource = await self._api.mapper.resource(ref.gvk)
+        accept = _METADATA if ref.gvk in _SECRETIVE else "application/json"
+        path = resource.path(ref.name, ref.namespace)
+        return await self._api.request("GET", path, headers={"Accept": accept})
 
     def _project(self, gvk: GroupVersionKind, obj: Json) -> Observed:
         """Keep of an object what matters; expressions count against the budget."""
@@ -225,7 +232,7 @@ class Observation:
         old = self.find(ref)
         try:
             async with asyncio.timeout(_READ_SECONDS):
-                obj = await self._api.get(ref.gvk, ref.name, ref.namespace)
+                obj = await self._get(ref)
         except errors.NotFoundError:
             if old is None and self.find(ref) is None:
                 self._told.looked(ref, exists=False)
@@ -240,11 +247,17 @@ class Observation:
                 self._told.seen(ref, self._project(ref.gvk, obj))
 
 
+_SECRETIVE: Final = frozenset({GroupVersionKind("", "v1", "Secret")})
+"""Kinds of which only metadata are read, also by those who let us read all."""
+_METADATA: Final = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1"
+
+
 def project(gvk: GroupVersionKind, obj: Json, applier: Applier, rules_of: RulesOf) -> Observed:
     """Return what is kept of an object of this kind; items of lists lack theirs."""
     projector = Projector(gvk=gvk, manager=applier.manager, group=applier.group, rules_of=rules_of)
+    # metadata alone come as a kind of their own
     named = {**obj, "apiVersion": gvk.api_version, "kind": gvk.kind}
-    live = projector.project(obj)
+    live = projector.project(named)
     entry = fields.applied_entry(obj, applier.manager) or {}
     applied = str(entry.get("time") or "")
     owner = live.owner or ObjectKey("", "")

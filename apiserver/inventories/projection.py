@@ -14,8 +14,8 @@ from apiserver.inventories import rows
 from apiserver.inventories.appliers import Applied, Applier
 from apiserver.inventories.drift import Observed
 from apiserver.inventories.inventory import Inventory
-from apiserver.inventories.observation import UNREAD, Observation, judged
-from apiserver.inventories.rows import Row, Tracked
+from apiserver.inventories.observation import Observation, judged
+from apiserver.inventories.rows import UNREAD, Row, Tracked
 from toolkit.apply.health import Rule
 from toolkit.apply.order import GroupKind, Identity
 from toolkit.kube.client import Client

@@ -16,6 +16,7 @@ from toolkit.apply.health import Health, Status
 from toolkit.objects import Json, ObjectRef
 
 REMOTE: Final = "on another cluster (spec.kubeConfig)"
+UNREAD: Final = "not read yet"
 
 
 class Flag(IntFlag):
@@ -27,6 +28,7 @@ class Flag(IntFlag):
     MISSING = 8
     FOREIGN = 16
     FAILED = 32
+    UNREAD = 64
 
 
 FINE: Final = Flag.OBSERVED | Flag.READY
@@ -140,12 +142,14 @@ def _foreign(owner: str) -> Row:
 
 
 def _unobserved(reason: str) -> Row:
-    return Row(flags=Flag(0), health=Health(Status.UNKNOWN, reason), reason=reason)
+    flags = Flag.UNREAD if reason == UNREAD else Flag(0)
+    return Row(flags=flags, health=Health(Status.UNKNOWN, reason), reason=reason)
 
 
 def document(applied: Applied, tracked: Tracked, shown: Row) -> Json:
     """Return the row as it is served."""
-    ref, seen = tracked.ref, tracked.seen if shown.flags and not shown.owner else None
+    own = shown.flags & Flag.OBSERVED and not shown.owner
+    ref, seen = tracked.ref, tracked.seen if own else None
     found: Json = {
         "apiVersion": ref.gvk.api_version,
         "kind": ref.gvk.kind,

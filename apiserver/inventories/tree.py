@@ -18,6 +18,7 @@ from apiserver.call import Call
 from apiserver.inventories.finding import Ready, answer, find
 from apiserver.inventories.inventory import Inventory
 from apiserver.inventories.projection import Inventories
+from apiserver.inventories.rows import Flag
 from toolkit.apply import health
 from toolkit.apply.order import GroupKind
 from toolkit.errors import PenstockError
@@ -147,8 +148,8 @@ def _roots(inventories: Inventories, inventory: Inventory) -> tuple[list[Json], 
         if row.health.message:
             node["message"] = row.health.message
         nodes.append(node)
-        own = seen is not None and seen.live.owner == inventory.applied.key and row.flags
-        if own and seen is not None:
+        own = seen is not None and seen.live.owner == inventory.applied.key
+        if own and seen is not None and row.flags & Flag.OBSERVED:
             branches.append(_Branch(kind=ref.gvk.group_kind, uid=seen.live.uid, node=node))
     return nodes, branches
 

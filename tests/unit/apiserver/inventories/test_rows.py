@@ -165,3 +165,8 @@ def test_a_row_tells_of_the_object_that_it_is_about() -> None:
         "health": "Current",
         "reconcileDisabled": False,
     }
+
+
+def test_what_is_not_read_yet_is_told_from_what_cannot_be_read() -> None:
+    assert _row(_tracked(), rows.UNREAD).flags == Flag.UNREAD
+    assert _row(_tracked(), "Secret may not be watched").flags == Flag(0)
