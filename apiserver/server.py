@@ -280,7 +280,13 @@ class Server:
             raise _unknown()
         if info.subresource:
             subresource = _subresource(route.resource, info.subresource)
-            _supported(info, subresource.verbs, f"{info.resource}/{info.subresource}")
+            _supported(
+                info,
+                subresource.verbs,
+                f"{info.resource}/{info.subresource}",
+                # Bytes may be asked about without having them.
+                head=subresource.model is None,
+            )
             return await subresource.handle(call)
         _supported(info, route.resource.verbs, info.resource)
         match info.verb:
@@ -436,8 +442,10 @@ def _failed(record: _Record, error: StatusError) -> web.StreamResponse:
     raise ConnectionError("broken off")
 
 
-def _supported(info: RequestInfo, verbs: tuple[str, ...], resource: str) -> None:
-    if info.verb not in verbs or info.method == "HEAD":
+def _supported(
+    info: RequestInfo, verbs: tuple[str, ...], resource: str, *, head: bool = False
+) -> None:
+    if info.verb not in verbs or (info.method == "HEAD" and not head):
         raise status.method_not_allowed(info.verb or info.method.lower(), resource)
 
 
