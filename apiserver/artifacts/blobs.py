@@ -1,7 +1,8 @@
 """The bytes of artifacts: fetched from the artifact server, required to have their digest.
 
 A file that is looked into is fetched once, kept on the local disk by owner and digest, and shared
-by all who ask; what is only passed on is streamed. No redirect is followed, nothing is unpacked.
+by all who ask; so its size, and how many are in use, have bounds. What is only passed on is
+streamed. No redirect is followed, nothing is unpacked.
 """
 
 import asyncio
@@ -23,8 +24,11 @@ from toolkit.artifact import limits
 from toolkit.artifact.cache import CONTENT, Cache
 from toolkit.artifact.digest import ALGORITHMS
 from toolkit.remote.http.reach import Known, OutOfReachError, Reach, Resolver, literal_within
+from toolkit.turns import BusyError, Turns
 
 CHUNK: Final = 256 << 10
+LARGEST: Final = 256 << 20
+"""Bytes of an artifact that is kept here to be looked into."""
 
 
 class DamagedError(Exception):
@@ -38,15 +42,20 @@ class Blobs:
         self.session = session
         self._hosts = hosts
         self._cache = cache
+        self._turns = Turns(places=_IN_USE, waiting=_WAITING)
 
     @asynccontextmanager
-    async def file(self, artifact: Held) -> AsyncIterator[Path]:
+    async def file(self, artifact: Held, user: str) -> AsyncIterator[Path]:
         """Give an artifact as a local file that has its digest; read it only.
+
+        Users take turns: a slow one must not keep the others from theirs.
 
         Raises:
             StatusError: it may not be fetched, is gone, damaged, or the server does not answer.
         """
         self._require(artifact)
+        if artifact.size > LARGEST:
+            raise _too_large(artifact, LARGEST)
 
         async def produce(directory: Path) -> int:
             size = 0
@@ -54,15 +63,20 @@ class Blobs:
                 async with self.stream(artifact) as (_, chunks):
                     async for chunk in chunks:
                         size += len(chunk)
+                        if size > LARGEST:
+                            raise _too_large(artifact, LARGEST)
                         await asyncio.to_thread(_write, file, chunk)
             return size
 
         try:
             # By its owner too: a digest is no secret, and must not open a neighbour's.
             use = self._cache.use(f"{artifact.owner.path} {artifact.digest}", produce)
-            async with AsyncExitStack() as stack:
-                found = await stack.enter_async_context(use)
+            async with self._turns.turn(user), use as found:
                 yield found.path
+        except BusyError as exc:
+            raise status.StatusError(
+                429, "TooManyRequests", str(exc), status.Details(retry_after=1)
+            ) from exc
         except DamagedError as exc:
             raise _damaged(artifact) from exc
         except OSError as exc:
@@ -130,7 +144,9 @@ async def opened(hosts: Hosts, directory: Path) -> AsyncIterator[Blobs]:
 
 _TIMEOUT: Final = aiohttp.ClientTimeout(total=600, sock_connect=5, sock_read=30)
 _COPIES: Final = 64
-_BYTES: Final = 1 << 30
+_BYTES: Final = 512 << 20
+_IN_USE: Final = 8
+_WAITING: Final = 64
 _DIGEST: Final = re.compile(rf"({'|'.join(ALGORITHMS)}):[0-9a-f]{{64,128}}")
 
 
@@ -153,7 +169,7 @@ def _require_content(response: aiohttp.ClientResponse, artifact: Held) -> None:
             retry_after=5,
         )
     if (response.content_length or 0) > limits.PACKED:
-        raise _too_large(artifact)
+        raise _too_large(artifact, limits.PACKED)
 
 
 async def _checked(content: aiohttp.StreamReader, artifact: Held) -> AsyncIterator[bytes]:
@@ -163,7 +179,7 @@ async def _checked(content: aiohttp.StreamReader, artifact: Held) -> AsyncIterat
     async for chunk in content.iter_chunked(CHUNK):
         size += len(chunk)
         if size > limits.PACKED:
-            raise _too_large(artifact)
+            raise _too_large(artifact, limits.PACKED)
         hasher.update(chunk)
         if kept:
             yield kept
@@ -181,9 +197,10 @@ def _damaged(artifact: Held) -> status.StatusError:
     )
 
 
-def _too_large(artifact: Held) -> status.StatusError:
+def _too_large(artifact: Held, limit: int) -> status.StatusError:
     return status.StatusError(
         413,
         "RequestEntityTooLarge",
-        f"artifact '{artifact.name}' is larger than {limits.PACKED >> 20} MiB",
+        f"artifact '{artifact.name}' is larger than {limit >> 20} MiB; fetch all of it with the "
+        "subresource `content` and look into it at home",
     )

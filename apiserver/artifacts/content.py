@@ -2,7 +2,7 @@
 
 GET and HEAD with entity tags and ranges. The whole file is passed on as it comes, and the last of
 it only when all of it has the digest: if not, the connection breaks, and nobody takes a part for
-the whole. A range is cut from a copy that was checked before.
+the whole. A range is cut from a copy that was checked before; what is too large for one has none.
 """
 
 import asyncio
@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Final
 
 from aiohttp import web
+from multidict import CIMultiDict
 
 from apiserver.artifacts import blobs
 from apiserver.artifacts.blobs import Blobs, DamagedError
@@ -42,7 +43,7 @@ class Content:
         found = await self._fetch
         if not artifact.size:
             # A third party did not say: only a copy can tell.
-            async with found.file(artifact) as path:
+            async with found.file(artifact, call.user.name) as path:
                 size = await asyncio.to_thread(os.path.getsize, path)
                 return await _answer(call, artifact, found, size)
         return await _answer(call, artifact, found, artifact.size)
@@ -50,13 +51,17 @@ class Content:
 
 async def _answer(call: Call, artifact: Held, found: Blobs, size: int) -> web.StreamResponse:
     etag = f'"{artifact.digest}"'
-    plan = ranges.plan(call.web.headers, etag=etag, modified=moment(artifact.stored), size=size)
+    headers = CIMultiDict(call.web.headers)
+    if size > blobs.LARGEST:
+        # Who asks for a part of it gets the whole, as RFC 9110 (14.2) allows.
+        headers.popall("Range", None)
+    plan = ranges.plan(headers, etag=etag, modified=moment(artifact.stored), size=size)
     response = _headed(artifact, plan, etag, size)
     if call.web.method == "HEAD" or not plan.length:
         await response.prepare(call.web)
         return response
     if plan.status == 206:
-        async with found.file(artifact) as path:
+        async with found.file(artifact, call.user.name) as path:
             await response.prepare(call.web)
             await _send(call, response, _part(path, plan), plan.length)
         return response

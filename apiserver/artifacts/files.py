@@ -95,7 +95,10 @@ class Files:
         """Return what ``work`` makes of an artifact's file; few run at a time, fair to users."""
         found = await self._fetch
         try:
-            async with found.file(artifact) as path, self._turns.turn(call.user.name):
+            async with (
+                found.file(artifact, call.user.name) as path,
+                self._turns.turn(call.user.name),
+            ):
                 return await threads.run(lambda checkpoint: work(path, checkpoint))
         except BusyError as exc:
             raise StatusError(

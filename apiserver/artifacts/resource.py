@@ -18,7 +18,7 @@ from apiserver.artifacts.hosts import Hosts
 from apiserver.artifacts.model import Artifact, ArtifactDiff, ArtifactFiles
 from apiserver.artifacts.observed import Consumer, Source
 from apiserver.artifacts.shown import API_VERSION, KIND
-from apiserver.artifacts.surveying import Survey, Token
+from apiserver.artifacts.surveying import Remembered, Survey, Token
 from apiserver.registration import NAME
 from apiserver.resource import Resource, Subresource
 from apiserver.view import View
@@ -135,7 +135,7 @@ def _token(manager: Manager) -> Token:
         account = await tokens.account(manager.namespace, NAME)
         return (await tokens.bearer(account, (AUDIENCE,))).token
 
-    return token
+    return Remembered(token)
 
 
 def _subresources(content: Content, files: Files, diff: Diff) -> tuple[Subresource, ...]:

@@ -40,6 +40,25 @@ class Catalog(Protocol):
         """Take what the store told."""
 
 
+class Remembered:
+    """A token that is asked for once a minute: thousands of sources are asked about at a start."""
+
+    def __init__(self, fetch: Token, *, now: Callable[[], float] = time.monotonic) -> None:
+        self._fetch = fetch
+        self._now = now
+        self._lock = asyncio.Lock()
+        self._token = ""
+        self._until = 0.0
+
+    async def __call__(self) -> str:
+        """Return the token. Raises ``PenstockError``."""
+        async with self._lock:
+            if self._now() >= self._until:
+                self._token = await self._fetch()
+                self._until = self._now() + _MINUTE
+            return self._token
+
+
 class Survey:
     """Keeps a catalog up with the store."""
 
@@ -119,6 +138,7 @@ class Survey:
         )
 
 
+_MINUTE: Final = 60.0
 _WORKERS: Final = 4
 _TIMEOUT: Final = aiohttp.ClientTimeout(total=30, sock_connect=5, sock_read=15)
 _LONGEST: Final = 4 << 20

@@ -496,6 +496,24 @@ async def test_hostile_tarballs_are_refused(depot: Depot, content: bytes, told: 
     assert told in answer
 
 
+async def test_what_is_too_large_is_not_looked_into(depot: Depot) -> None:
+    path = f"{depot.owner.path}/x.tar.gz"
+    artifact = Artifact(
+        digest="sha256:" + "0" * 64,
+        last_update_time="2026-01-01T00:00:00Z",
+        path=path,
+        revision=FIRST,
+        url=f"http://{depot.address}/{path}",
+        size=300 << 20,
+    )
+    await depot.offer("GitRepository", "web", artifact, SPEC)
+    (found,) = (await depot.known(FIRST)).values()
+
+    answer = await depot.raw(found["metadata"]["name"], "/files")
+
+    assert "is larger than 256 MiB" in answer
+
+
 async def test_links_are_no_files(depot: Depot) -> None:
     file = depot.directory / "file"
     file.write_bytes(bomb(("passwd", tarfile.SYMTYPE, b""), ("a", tarfile.REGTYPE, b"1")))

@@ -9,7 +9,7 @@ from aiohttp import web
 from aiohttp.test_utils import TestServer
 
 from apiserver.artifacts import surveying
-from apiserver.artifacts.surveying import Survey
+from apiserver.artifacts.surveying import Remembered, Survey
 from toolkit.artifact.index import Entry, Index
 from toolkit.artifact.store import Owner
 from toolkit.errors import TransientError
@@ -123,6 +123,21 @@ async def test_an_object_without_an_artifact_is_not_asked_about(
     await shelf.heard.wait()
 
     assert [path for path, _ in shelf.asked] == ["/bucket/apps/data/"]
+
+
+async def test_a_token_is_asked_for_once_a_minute() -> None:
+    fetched: list[str] = []
+    clock = [0.0]
+
+    async def fetch() -> str:
+        fetched.append(f"token-{len(fetched)}")
+        return fetched[-1]
+
+    token = Remembered(fetch, now=lambda: clock[0])
+
+    assert {await token(), await token()} == {"token-0"}
+    clock[0] = 61.0
+    assert await token() == "token-1"
 
 
 @pytest.mark.parametrize(
