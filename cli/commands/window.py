@@ -3,17 +3,15 @@
 Tables and plans are made by the server; here they are printed.
 """
 
-from collections.abc import Iterator
 from typing import Any
 
 import click
 import msgspec
 
-from cli import errors, output, progress, session, window
+from cli import errors, output, plans, progress, session, window
 from toolkit.objects import Json
 
 _FORMATS = (*output.FORMATS, "wide")
-_SIGNS = {"added": "+", "removed": "-", "changed": "~"}
 
 
 def listing(plural: str, what: str) -> click.Command:
@@ -67,19 +65,8 @@ def diff_inventory(*, name: str, revision: str, fmt: str | None, **arguments: An
     if fmt:
         click.echo(output.render([plan], fmt, single=True), nl=False)
     else:
-        for line in _lines(plan):
+        for line in plans.lines(plan):
             click.echo(line)
     if plan.get("changes"):
         progress.failure("there are differences")
         raise errors.DifferentError("there are differences")
-
-
-def _lines(plan: Json) -> Iterator[str]:
-    for change in plan.get("changes") or ():
-        place = "/".join(part for part in (change.get("namespace"), change["name"]) if part)
-        yield f"► {change['kind']}/{place} {change['action']}"
-        if change.get("message"):
-            yield f"  {change['message']}"
-        for field in change.get("differences") or ():
-            shown = [value for value in (field.get("before"), field.get("after")) if value]
-            yield f"  {_SIGNS[field['action']]} {field['path']}: {' → '.join(shown)}"

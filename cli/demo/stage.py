@@ -45,6 +45,12 @@ class Stage:
         ref = sample.GIT_REPOSITORY
         await self.session.api.patch(ref.gvk, ref.name, ref.namespace, body, strategy="merge")
 
+    async def suspend(self, *, suspended: bool) -> None:
+        """Suspend the Kustomization, or resume it."""
+        ref = sample.KUSTOMIZATION
+        body: Json = {"spec": {"suspend": suspended}}
+        await self.session.api.patch(ref.gvk, ref.name, ref.namespace, body, strategy="merge")
+
     async def applied(self, commit: str) -> Json:
         """Wait until the Kustomization is Ready at this commit."""
 

@@ -4,7 +4,7 @@ import asyncio
 from typing import Final
 
 from cli import errors, status
-from cli.demo import gate, narration, sample
+from cli.demo import gate, narration, sample, window
 from cli.demo.stage import Stage
 from toolkit.objects import Json, ObjectRef, dig
 
@@ -91,7 +91,7 @@ async def suspend(stage: Stage) -> None:
     """Suspend the Kustomization, which leaves everything alone until it is resumed."""
     narration.chapter("6. Suspend and resume")
     with narration.step("suspended: kubectl scale deployment/web --replicas=1 stays") as clock:
-        await _suspend(stage, suspended=True)
+        await stage.suspend(suspended=True)
         await stage.kubectl("scale", "deployment/web", "--replicas=1", "-n", sample.SHOP)
         clock.start()
         # Here the passing of time is the point: nothing may happen in it.
@@ -100,7 +100,7 @@ async def suspend(stage: Stage) -> None:
         if _replicas(web) != 1:
             raise errors.FailedError("a suspended Kustomization has corrected deployment/web")
     with narration.step("resumed: until deployment/web has 3 replicas again") as clock:
-        await _suspend(stage, suspended=False)
+        await stage.suspend(suspended=False)
         await stage.until(sample.WEB, lambda obj: _replicas(obj) == 3, "web was not corrected")
         clock.stop()
         await stage.until(
@@ -125,6 +125,8 @@ CHAPTERS: Final = (
     gate.grant_references,
     gate.decrypt,
     tables,
+    window.notice_drift,
+    window.tables,
 )
 
 
@@ -153,12 +155,6 @@ async def _edit_and_heal(stage: Stage, clock: narration.Clock, ref: ObjectRef, *
     finally:
         healing.cancel()
         opened.cancel()
-
-
-async def _suspend(stage: Stage, *, suspended: bool) -> None:
-    ref = sample.KUSTOMIZATION
-    body: Json = {"spec": {"suspend": suspended}}
-    await stage.session.api.patch(ref.gvk, ref.name, ref.namespace, body, strategy="merge")
 
 
 async def _unchanged(stage: Stage, before: Json) -> None:

@@ -29,14 +29,17 @@ def test_demo_tells_the_whole_story_and_leaves_nothing_behind(
 
     assert told.returncode == 0, f"{told.stdout}\n{told.stderr}"
     assert "✗" not in told.stdout
-    chapters = re.findall(r"^(\d)\. ", told.stdout, re.MULTILINE)
-    assert chapters == [str(number) for number in range(1, 10)]
+    chapters = re.findall(r"^(\d+)\. ", told.stdout, re.MULTILINE)
+    assert chapters == [str(number) for number in range(1, 11)]
     words = " ".join(told.stdout.split())
     assert "denied the request: spec.verify: a signature must be demanded" in words
     assert "by ada@example.com (SHA256:" in words
     assert "no ReferenceGrant in namespace 'flux-system'" in words
     assert 'in Git: password: "ENC[AES256_GCM' in words
     assert "sent: data[penstock.sops.yaml]" in words
+    assert "Deployment/web: Changed by kubectl" in words
+    assert "inventory.gitops.penstock.dev/shop 5 4/4 1 main@sha1:" in words
+    assert "► Deployment/shop/web configured ~ spec.replicas: 1 → 3" in words
     assert survivors(tmp_path) == []
     assert list(tmp_path.glob("penstock-demo-*")) == []
 
