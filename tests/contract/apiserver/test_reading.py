@@ -2,8 +2,14 @@
 
 import asyncio
 import json
+from functools import partial
+from types import SimpleNamespace
+from typing import Any
 
 import yaml
+from kubernetes.client import CustomObjectsApi
+from kubernetes.config import new_client_from_config
+from kubernetes.informer import SharedInformer
 
 from tests.contract.apiserver.conftest import API_VERSION, BASE, ToyShop, Window
 from toolkit.kube import config
@@ -164,3 +170,44 @@ async def same(informer: Informer[Json], window: Window) -> bool:
     known = {key: obj["spec"] for key, obj in informer.items().items()}
     items = window.shop.view.snapshot().items
     return known == {key_of(item.obj): item.obj["spec"] for item in items}
+
+
+async def test_the_python_clients_informer_stays_in_sync(window: Window) -> None:
+    await opened(window, "ball", "bear")
+    api = new_client_from_config(str(window.control_plane.kubeconfig))
+    read = partial(CustomObjectsApi(api).list_cluster_custom_object, TOY.group, TOY.version, "toys")
+
+    def toys(**options: Any) -> Any:
+        """List toys as the typed clients do, which the informer is made for."""
+        found = read(**options)
+        if options.get("watch"):
+            return found
+        metadata = SimpleNamespace(resource_version=found["metadata"]["resourceVersion"])
+        return SimpleNamespace(items=found["items"], metadata=metadata)
+
+    follower: Any = SharedInformer(toys)
+
+    async def current() -> bool:
+        known = {
+            (toy["metadata"]["namespace"], toy["metadata"]["name"]): toy["spec"]
+            for toy in follower.cache.list()
+        }
+        items = window.shop.view.snapshot().items
+        return known == {item.order: item.obj["spec"] for item in items}
+
+    follower.start()
+    try:
+        await window.until(current)
+        for number in range(100):
+            window.shop.put(window.namespace, f"toy-{number % 20}", colour=f"c{number}")
+            window.shop.remove(window.namespace, f"toy-{number % 7}")
+        await window.until(current)
+        await window.replicas.pop().stop()
+        window.shop = restarted(window.shop)
+        window.shop.remove(window.namespace, "toy-12")
+        await window.start()
+        window.shop.put(window.namespace, "late")
+        await window.until(current)
+    finally:
+        await asyncio.to_thread(follower.stop)
+        api.close()
