@@ -26,6 +26,8 @@ from tests.e2e.conftest import (
     config_map,
     deployment,
 )
+from tests.e2e.test_inventories import Window
+from tests.e2e.test_plans import ask, reader, suspend
 from toolkit.kube import config
 from toolkit.kube.client import Client
 from toolkit.kube.errors import NotFoundError
@@ -151,6 +153,24 @@ async def test_objects_live_on_the_other_cluster_from_first_apply_to_deletion(fa
     assert condition(obj, "Healthy")["status"] == "True"
     assert web["status"]["availableReplicas"] == 1
     assert here == [False]
+
+
+async def test_a_plan_asks_the_other_cluster_and_the_inventory_says_it_is_there(far: Far) -> None:
+    await far.connect(far.admin)
+    commit = await far.start({"a.yaml": config_map("a", v="1")})
+    await far.ready(revision=commit)
+    await suspend(far)
+    await far.edit("a", {"v": "2"})
+
+    answer = await ask(far, reader(far))
+    inventory = await Window(far).until(lambda status: status["objects"] == 1)
+
+    assert answer.status == 200, answer.body
+    assert answer.changes["ConfigMap/a"]["differences"] == [
+        {"action": "changed", "path": "data.v", "before": '"2"', "after": '"1"'}
+    ]
+    assert inventory["status"]["unobserved"] == 1
+    assert "another cluster" in inventory["status"]["problems"][0]["message"]
 
 
 async def test_kubeconfig_stands_under_any_key_that_is_named(far: Far) -> None:
