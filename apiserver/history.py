@@ -14,6 +14,8 @@ from apiserver.item import Event
 
 _FRESH: Final = 64
 """Events whose encoded lines are kept."""
+_SOME: Final = 200
+_SOME_WEIGHT: Final = 1 << 20
 _SLACK: Final = 256
 """Events are dropped so many at a time, for the cost of moving the rest."""
 
@@ -65,6 +67,19 @@ class History:
         """Return at most ``limit`` events from a place on; None if they are not here any more."""
         index = place - self._first
         return None if index < 0 else self._events[index : index + limit]
+
+    def some(self, place: int) -> Sequence[Event] | None:
+        """Return as many events from a place on as a slow reader may hold on to."""
+        events = self.read(place, _SOME)
+        if not events or sum(event.weight for event in events) <= _SOME_WEIGHT:
+            return events
+        weight, count = 0, 0
+        for event in events:
+            weight += event.weight
+            count += 1
+            if weight > _SOME_WEIGHT:
+                break
+        return events[:count]
 
     def after(self, version: int) -> int:
         """Return the place of the first event after a version."""

@@ -63,7 +63,7 @@ class Event:
     added, or several if it is not known which of them the watcher has seen.
     """
 
-    __slots__ = ("_departed", "_lines", "at", "key", "new", "olds", "version")
+    __slots__ = ("_departed", "_lines", "at", "key", "new", "olds", "version", "weight")
 
     def __init__(
         self, *, version: int, at: float, key: ObjectKey, olds: tuple[Item, ...], new: Item | None
@@ -73,13 +73,10 @@ class Event:
         self.key = key
         self.olds = olds
         self.new = new
+        self.weight = 1_000 + 8 * sum(len(item.json) for item in olds)
+        """About how many bytes of memory the past states hold."""
         self._departed: dict[int, Item] = {}
         self._lines: dict[Hashable, bytes] = {}
-
-    @property
-    def weight(self) -> int:
-        """Return about how many bytes of memory the past states hold."""
-        return 1_000 + 8 * sum(len(item.json) for item in self.olds)
 
     def departed(self, old: Item) -> Item:
         """Return what a watcher gets for whom the object is gone: the old one, this version.

@@ -21,6 +21,8 @@ from apiserver.view import View
 
 MARGIN: Final = 10.0
 """Seconds: twice what an informer may lag behind the API server without knowing it."""
+_MOST: Final = 1_000
+"""Events that are gone through for one reader; who missed more lists."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,11 +33,11 @@ class Resumption:
     place: int
 
 
-def resume(view: View, version: int) -> Resumption:
+def resume(view: View, version: int, *, namespace: str = "") -> Resumption:
     """Return how to go on after a version that is not in the future.
 
     Raises:
-        StatusError: 410, it is too long ago.
+        StatusError: 410, it is too long ago, or to list is cheaper.
     """
     history = view.history
     if view.clock.issued(version):
@@ -47,7 +49,13 @@ def resume(view: View, version: int) -> Resumption:
     if passed is None or passed - MARGIN < history.since:
         raise position.too_old(version, history.floor)
     place = history.at(passed - MARGIN)
-    window = history.read(place, history.end) or ()
+    window = [
+        event
+        for event in history.read(place, history.end) or ()
+        if namespace in {"", event.key.namespace}
+    ]
+    if len(window) > _MOST:
+        raise position.too_old(version, history.floor)
     return Resumption(events=_again(view, window, version), place=history.end)
 
 

@@ -109,7 +109,7 @@ class Serving:
         )
         async with self._opened(call, watch) as response:
             try:
-                start = await self._start(options)
+                start = await self._start(options, call.namespace)
             except StatusError as exc:
                 await response.write(error_line(exc))
             else:
@@ -142,7 +142,7 @@ class Serving:
             if not self._open:
                 self._empty.set()
 
-    async def _start(self, options: Options) -> Start:
+    async def _start(self, options: Options, namespace: str) -> Start:
         """Return how a watch starts.
 
         Raises:
@@ -153,7 +153,7 @@ class Serving:
             return Start(snapshot=self._view.snapshot(), place=self._view.history.end)
         if not options.version:
             return Start(place=self._view.history.end)
-        found = resuming.resume(self._view, options.version)
+        found = resuming.resume(self._view, options.version, namespace=namespace)
         return Start(events=found.events, place=found.place)
 
     async def _moment(self, options: Options, namespace: str) -> Snapshot:

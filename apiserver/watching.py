@@ -10,7 +10,7 @@ import contextlib
 import random
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Final, Literal, TypeVar
+from typing import Final, Literal
 
 import msgspec
 from aiohttp import web
@@ -23,12 +23,14 @@ from apiserver.status import StatusError
 from apiserver.view import Snapshot, View
 from toolkit.objects import Json
 
-T = TypeVar("T")
-
 INITIAL_END: Final = "k8s.io/initial-events-end"
 _BATCH: Final = 200
-"""Events, or objects looked at, before others get a turn."""
-_BYTES: Final = 256 << 10
+"""Objects looked at before others get a turn."""
+_MANY: Final = 20
+_BYTES: Final = 128 << 10
+"""What one reader holds on to: about so much, or one object that is larger."""
+_INITIAL: Final = 300.0
+"""Seconds in which a reader must have taken what there is."""
 _BOOKMARKS: Final = 60.0
 _BEFORE_END: Final = 2.0
 """Seconds; the last bookmark comes so long before the end (``cache_watcher.go``)."""
@@ -89,21 +91,28 @@ class Watch:
                 await self._begin(out, start)
                 await self._follow(out, start.place)
             except StatusError as exc:
-                await out.write(error_line(exc))
+                await out.write([error_line(exc)])
 
     async def _begin(self, out: "_Writer", start: Start) -> None:
-        """Tell what there is, or what was missed."""
+        """Tell what there is, or what was missed.
+
+        Raises:
+            StatusError: 410, the reader takes so long that the state is held for nobody else.
+        """
         self._plan_bookmark()
         if start.snapshot is None:
-            for batch in _batches(start.events):
-                await out.write(self._told(batch))
+            await self._tell(out, start.events)
             return
-        for items in _batches(start.snapshot.within(self._namespace).items):
-            chosen = (item for item in items if self._selector.matches(item))
-            await out.write(b"".join(self._line("ADDED", item) for item in chosen))
+        latest = _now() + _INITIAL
+        items = start.snapshot.within(self._namespace).items
+        for index in range(0, len(items), _BATCH):
+            if _now() > latest:
+                raise position.too_old(start.snapshot.position, self._view.clock.latest)
+            chosen = filter(self._selector.matches, items[index : index + _BATCH])
+            await out.write(self._line("ADDED", item) for item in chosen)
             await asyncio.sleep(0)
         if self._bookmarks:
-            await out.write(self._bookmark(start.snapshot.position, last=True))
+            await out.write([self._bookmark(start.snapshot.position, last=True)])
 
     async def _follow(self, out: "_Writer", place: int) -> None:
         """Tell what happens.
@@ -113,18 +122,20 @@ class Watch:
         """
         history = self._view.history
         while True:
-            events = history.read(place, _BATCH)
+            events = history.some(place)
             if events is None:
                 raise position.too_old(self._view.clock.latest, history.floor)
             if events:
                 place += len(events)
-                await out.write(self._told(events))
+                await self._tell(out, events)
+                if len(events) > _MANY:
+                    await asyncio.sleep(0)  # a write that fits the buffer gives nobody a turn
                 continue
             now = _now()
             over = now >= self._end
             if (over and self._bookmarks) or now >= self._next_bookmark:
                 self._plan_bookmark()
-                await out.write(self._bookmark(self._view.position()))
+                await out.write([self._bookmark(self._view.position())])
                 if not over:
                     continue
             if over:
@@ -133,8 +144,8 @@ class Watch:
             until = min(self._end, self._next_bookmark, now + _LOOK)
             place = await self._view.changed(self._namespace, within=until - now)
 
-    def _told(self, events: Iterable[Event]) -> bytes:
-        return b"".join(line for event in events for line in self._lines(event))
+    async def _tell(self, out: "_Writer", events: Iterable[Event]) -> None:
+        await out.write(line for event in events for line in self._lines(event))
 
     def _lines(self, event: Event) -> Iterator[bytes]:
         """Yield what an event means to this reader, if it concerns them."""
@@ -199,22 +210,32 @@ class _Writer:
         self._response = response
         self._request = request
 
-    async def write(self, data: bytes) -> None:
-        """Write lines.
+    async def write(self, lines: Iterable[bytes]) -> None:
+        """Write lines; no more of them are made at a time than are written at once.
 
         Raises:
             GoneError: nobody takes them.
         """
-        for start in range(0, len(data), _BYTES):
-            try:
-                async with asyncio.timeout(_WRITE):
-                    await self._response.write(data[start : start + _BYTES])
-            except TimeoutError as exc:
-                if self._request.transport is not None:
-                    self._request.transport.abort()
-                raise GoneError from exc
-            except ConnectionError as exc:
-                raise GoneError from exc
+        batch, size = [], 0
+        for each in lines:
+            batch.append(each)
+            size += len(each)
+            if size >= _BYTES:
+                await self._send(b"".join(batch))
+                batch, size = [], 0
+        if batch:
+            await self._send(b"".join(batch))
+
+    async def _send(self, data: bytes) -> None:
+        try:
+            async with asyncio.timeout(_WRITE):
+                await self._response.write(data)
+        except TimeoutError as exc:
+            if self._request.transport is not None:
+                self._request.transport.abort()
+            raise GoneError from exc
+        except ConnectionError as exc:
+            raise GoneError from exc
 
     def look(self) -> None:
         """Look whether the reader is there.
@@ -225,11 +246,6 @@ class _Writer:
         transport = self._request.transport
         if transport is None or transport.is_closing():
             raise GoneError
-
-
-def _batches(things: Sequence[T]) -> Iterator[Sequence[T]]:
-    for start in range(0, len(things), _BATCH):
-        yield things[start : start + _BATCH]
 
 
 def _now() -> float:

@@ -173,6 +173,22 @@ def test_another_object_of_the_same_name_is_told_as_another() -> None:
     assert meant == [("DELETED", "1"), ("ADDED", "2")]
 
 
+def test_who_missed_more_than_a_list_lists() -> None:
+    time = Time()
+    ours = replica(7, time)
+    time.now += 100
+    ours.put(gauge("x", namespace="other"), revision=50)
+    for revision in range(51, 1100):
+        ours.put(gauge("web", level=revision), revision=revision)
+
+    with pytest.raises(StatusError) as refused:
+        resuming.resume(ours, 50_000_003)
+    other = resuming.resume(ours, 50_000_003, namespace="other")
+
+    assert refused.value.code == 410
+    assert [event.key.name for event in other.events] == ["x"]
+
+
 def test_another_replicas_page_is_ours_only_if_nothing_changed_behind_it() -> None:
     time = Time()
     ours = replica(7, time)

@@ -168,6 +168,20 @@ def test_history_is_bounded_in_number_and_weight(steps: list[Step], times: int) 
     assert kept[0].version > view.history.floor
 
 
+def test_a_slow_reader_holds_on_to_little_of_the_history() -> None:
+    view = complete(bounds=Bounds(weight=1 << 30))
+    for revision in range(1, 400):
+        text = "x" * (100_000 if revision > 200 else 1)
+        view.put(gauge("web", level=revision, text=text), revision=revision)
+
+    small, large = view.history.some(0), view.history.some(300)
+
+    assert small is not None
+    assert large is not None
+    assert len(small) == 200
+    assert len(large) == 2
+
+
 def test_history_ends_by_age() -> None:
     now = [0.0]
     view = complete(clock=lambda: now[0], bounds=Bounds(age=100))
