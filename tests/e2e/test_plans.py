@@ -3,6 +3,7 @@
 import json
 import secrets
 import time
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,6 +20,8 @@ from tests.e2e.conftest import (
     config_map,
     revision_of,
 )
+from tests.e2e.test_decryption import SOPS, assert_unseen, encrypted, give_keys
+from tests.unit.toolkit.decrypt.reference import Reference
 from toolkit.objects import Json, dig
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
@@ -89,7 +92,7 @@ async def fetch(space: Space, revision: str) -> None:
     await space.ready(GIT_REPOSITORY, revision=revision)
 
 
-async def start(space: Space, files: dict[str, str], **spec: Any) -> str:
+async def start(space: Space, files: Mapping[str, str | bytes], **spec: Any) -> str:
     """Apply an application; return its revision."""
     repository = space.repository()
     repository.commit(files)
@@ -202,6 +205,40 @@ async def test_no_plan_shows_a_secret(space: Space) -> None:
         "data.gone",
     }
     assert answer.changes["ConfigMap/d"]["differences"][0]["after"] == '"2"'
+
+
+async def test_no_plan_shows_what_was_encrypted(space: Space) -> None:
+    """A Secret that is decrypted at admission, and an encrypted patch of a ConfigMap."""
+    sops, old, new = Reference(), *(f"word-{secrets.token_hex(8)}" for _ in range(2))
+    await give_keys(space, sops.secret)
+    kustomization = {"resources": ["s.yaml", "c.yaml"], "patches": [{"path": "p.yaml"}]}
+
+    def files(word: str) -> dict[str, str | bytes]:
+        return {
+            "kustomization.yaml": yaml.safe_dump(kustomization),
+            "s.yaml": encrypted(sops, yaml.safe_load(secret("s", password=word))),
+            "c.yaml": config_map("c", plain="1"),
+            "p.yaml": encrypted(sops, yaml.safe_load(config_map("c", patched=word))),
+        }
+
+    await start(space, files(old), decryption=SOPS)
+    await suspend(space)
+    same = await ask(space, reader(space))
+    commit = space.repositories[0].commit(files(new))
+    await fetch(space, commit)
+
+    answer = await ask(space, token(space, "reader"))
+
+    assert (same.status, same.changes, same.body["unchanged"]) == (200, {}, 2)
+    assert answer.status == 200, answer.body
+    assert answer.changes["ConfigMap/c"]["differences"] == [
+        {"action": "changed", "path": "data.patched"}
+        | {"before": "*** (before)", "after": "*** (after)"}
+    ]
+    assert "data.password" in json.dumps(answer.changes["Secret/s"])
+    for word in (old, new):
+        assert word not in json.dumps(answer.body)
+        await assert_unseen(space, word)
 
 
 async def test_a_plan_sees_no_more_than_the_account_of_the_kustomization(space: Space) -> None:
