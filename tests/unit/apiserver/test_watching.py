@@ -206,6 +206,28 @@ async def test_a_version_of_the_future_is_told_in_the_stream() -> None:
     assert event["object"]["details"]["causes"][0]["reason"] == "ResourceVersionTooLarge"
 
 
+async def test_the_version_of_one_replica_is_gone_on_from_at_another() -> None:
+    time = [0.0]
+    views = [filled(tag=tag, clock=lambda: time[0]) for tag in (1, 2)]
+    for moment in (100, 200):
+        time[0] = moment
+        for view in views:
+            view.put(gauge(f"at-{moment}"), revision=moment * 2)
+    async with serve(views[0]) as first, serve(views[1]) as second:
+        _, document = await first.get()
+        version = document["metadata"]["resourceVersion"]
+        async with second.watch(resourceVersion=version) as lines:
+            again = await lines.next()
+            views[1].put(gauge("new"), revision=401)
+            later = await lines.next()
+
+    assert again is not None
+    assert later is not None
+    assert summary([again, later]) == [("ADDED", "at-200"), ("ADDED", "new")]
+    versions = [int(each["object"]["metadata"]["resourceVersion"]) for each in (again, later)]
+    assert int(version) < versions[0] < versions[1]
+
+
 @pytest.mark.parametrize(
     ("options", "code"),
     [
