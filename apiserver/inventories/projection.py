@@ -8,6 +8,7 @@ second at most, however fast its objects change.
 import asyncio
 import time
 from collections.abc import Callable, Iterable
+from dataclasses import replace
 from typing import Final, Protocol
 
 from apiserver.inventories import rows
@@ -80,7 +81,7 @@ class Inventories:
     async def flush(self) -> None:
         """Serve what has changed; gives way to others now and then."""
         for number, key in enumerate(tuple(self._dirty), start=1):
-            del self._dirty[key]
+            self._dirty.pop(key, None)
             if inventory := self._inventories.get(key):
                 self._view.put(inventory.document(self._shown_in(key)), revision=inventory.revision)
             if number % _BATCH == 0:
@@ -93,13 +94,21 @@ class Inventories:
             self._forget(change)
             return
         inventory = self._inventories.get(key)
+        fresh = inventory is None
         if inventory is None:
             inventory = self._inventories[key] = Inventory(applier=self._applier, applied=new)
-        inventory.applied = new
+        before, inventory.applied = inventory.applied, new
         _advance(inventory, new.resource_version)
-        self._relist(inventory, new.refs)
-        for ref in new.refs:
-            self._count(inventory, ref.identity)
+        joined = self._relist(inventory, new.refs) if fresh or before.refs != new.refs else ()
+        rejudged = before.remote != new.remote or _keys(before) != _keys(new)
+        if rejudged:
+            self._watch(inventory)
+        for identity in tuple(inventory.flags) if rejudged else joined:
+            self._count(inventory, identity)
+        if before.busy != new.busy:
+            # what is there, and fine, does not depend on it
+            for identity in tuple(inventory.problems):
+                self._count(inventory, identity)
         self._changed(key)
 
     def get(self, key: ObjectKey) -> Inventory | None:
@@ -168,11 +177,12 @@ class Inventories:
 
         return shown
 
-    def _relist(self, inventory: Inventory, refs: tuple[ObjectRef, ...]) -> None:
-        """Follow what the inventory lists now, and no more what has left it."""
+    def _relist(self, inventory: Inventory, refs: tuple[ObjectRef, ...]) -> list[Identity]:
+        """Follow what the inventory lists now; return what is new, or is named anew."""
         key, after = inventory.applied.key, {ref.identity: ref for ref in refs}
         for identity in inventory.flags.keys() - after.keys():
             self._leave(inventory, identity)
+        fresh = []
         for identity, ref in after.items():
             tracked = self._tracked.get(identity)
             if tracked is None:
@@ -180,9 +190,16 @@ class Inventories:
                 self._kinds.setdefault(ref.gvk.group_kind, set()).add(identity)
                 if found := self.observation.find(ref):
                     tracked.take(found, now=self._monotonic())
+            if identity not in inventory.flags or tracked.ref != ref:
+                fresh.append(identity)
             tracked.ref = ref  # an applier may name another version of the kind from now on
             self._users.setdefault(identity, set()).add(key)
-        watched = () if inventory.applied.remote else refs
+        self._watch(inventory)
+        return fresh
+
+    def _watch(self, inventory: Inventory) -> None:
+        """Have the kinds watched that the inventory lists, if they are on this cluster."""
+        watched = () if inventory.applied.remote else inventory.applied.refs
         if watched != inventory.watched:
             self.observation.list(watched)
             self.observation.unlist(inventory.watched)
@@ -200,6 +217,7 @@ class Inventories:
     def _forget(self, change: Change[Applied]) -> None:
         inventory = self._inventories.get(change.key)
         if inventory is not None:
+            inventory.applied = replace(inventory.applied, refs=())
             self._relist(inventory, ())
             del self._inventories[change.key]
             self._dirty.pop(change.key, None)
@@ -213,6 +231,10 @@ class Inventories:
     def _rules(self, owner: ObjectKey | None) -> tuple[Rule, ...]:
         inventory = self._inventories.get(owner) if owner else None
         return inventory.applied.rules if inventory else ()
+
+
+def _keys(applied: Applied) -> tuple[str, ...]:
+    return tuple(rule.key for rule in applied.rules)
 
 
 def _advance(inventory: Inventory, version: str) -> None:

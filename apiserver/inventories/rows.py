@@ -114,12 +114,12 @@ def _present(seen: Observed, memory: Memory | None) -> Row:
 
 
 def _absent(applied: Applied, tracked: Tracked, *, known: bool) -> Row:
+    if tracked.completed:
+        return Row(flags=FINE, health=Health(Status.CURRENT, "it was done and has deleted itself"))
     if applied.busy:
         return Row(
             flags=Flag.OBSERVED, health=Health(Status.IN_PROGRESS, "not there, or not there yet")
         )
-    if tracked.completed:
-        return Row(flags=FINE, health=Health(Status.CURRENT, "it was done and has deleted itself"))
     if tracked.ref.gvk.group_kind == ("batch", "Job") and not known:
         return _unobserved("not there: a Job may delete itself when it is done")
     if known or tracked.exists is False:

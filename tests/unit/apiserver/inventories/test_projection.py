@@ -1,5 +1,6 @@
 """From events to what is served, with nothing but memory."""
 
+import asyncio
 from dataclasses import replace
 from typing import Any
 
@@ -223,6 +224,44 @@ async def test_an_event_without_news_changes_nothing(scene: Scene) -> None:
     scene.inventories.seen(REF, seen(resource_version="99"))
 
     assert await scene.shown() is before
+
+
+async def test_appliers_may_go_while_others_are_served(scene: Scene) -> None:
+    keys = [ObjectKey("shop", f"app{number}") for number in range(120)]
+    for key in keys:
+        scene.applier(replace(applied(REF), key=key), key)
+
+    serving = asyncio.create_task(scene.inventories.flush())
+    await asyncio.sleep(0)
+    scene.applier(None, keys[-1])
+    await serving
+
+    assert len(scene.view) == 119
+
+
+async def test_an_object_named_in_another_version_is_the_same_object(scene: Scene) -> None:
+    newer = ObjectRef(replace(CONFIG_MAP, version="v2"), "shop", "conf")
+    scene.applier(applied(REF))
+    scene.inventories.seen(REF, seen())
+
+    scene.applier(applied(newer))
+
+    inventory = scene.inventories.get(KEY)
+    assert inventory is not None
+    assert [tracked.ref for tracked, _ in scene.inventories.rows(inventory)] == [newer]
+    assert (await scene.shown())["status"]["current"] == 1
+
+
+async def test_an_applier_that_moves_to_another_cluster_shows_nothing_here(scene: Scene) -> None:
+    scene.applier(applied(REF))
+    scene.inventories.seen(REF, seen())
+
+    scene.applier(applied(REF, remote=True))
+    status = (await scene.shown())["status"]
+    scene.applier(applied(REF))
+
+    assert (status["observed"], status["unobserved"]) == (0, 1)
+    assert (await scene.shown())["status"]["current"] == 1
 
 
 def test_a_kustomization_is_read_from_what_the_server_sends() -> None:
