@@ -1,9 +1,12 @@
 """All artifacts, kept up with what informers and the store's indexes tell.
 
 One source's artifacts are put together anew whenever anything about it changes; the view finds out
-whether that is a change at all. Handlers are synchronous and quick, and never fail.
+whether that is a change at all. Handlers are synchronous and quick, and never fail. A thousand
+Kustomizations of one source that go to its next revision are a thousand events and one change of an
+artifact: who uses what is told a moment later, for all together.
 """
 
+import asyncio
 from collections import OrderedDict, defaultdict
 from collections.abc import Callable, Iterable
 from typing import Final, Protocol
@@ -40,7 +43,7 @@ class View(Protocol):
 class Catalog:
     """Puts artifacts into ``view``.
 
-    ``ours`` tells whether a URL is that of an artifact server of this installation; ``survey`` is
+    ``ours`` tells whether a URL is that of our own artifact server; ``survey`` is
     called with a source whose artifact changed, or that is gone.
     """
 
@@ -56,6 +59,26 @@ class Catalog:
         self._held: dict[Owner, tuple[Held, ...]] = {}
         self._named: dict[ObjectKey, Held] = {}
         self._using: defaultdict[Owner, dict[tuple[str, ObjectKey], Consumer]] = defaultdict(dict)
+        self._pending: dict[Owner, int] = {}
+        self._wanted = asyncio.Event()
+
+    async def run(self) -> None:
+        """Tell who uses what, until cancelled."""
+        while True:
+            await self._wanted.wait()
+            await asyncio.sleep(_MOMENT)
+            for owner in tuple(self._pending):
+                self.flush(owner)
+                # With thousands of users one source takes some milliseconds.
+                await asyncio.sleep(0)
+
+    def flush(self, *owners: Owner) -> None:
+        """Tell at once who uses these sources; all of them if none is named."""
+        for owner in owners or tuple(self._pending):
+            if owner in self._pending:
+                self._refresh(owner, self._pending[owner])
+        if not self._pending:
+            self._wanted.clear()
 
     def source(self, change: Change[Source]) -> None:
         """Take a change of a source."""
@@ -91,8 +114,10 @@ class Catalog:
             for owner in {*_owners(old), *_owners(new)}:
                 if not self._using[owner]:
                     del self._using[owner]
-                self._refresh(owner, whose.revision)
-        self._view.advance(whose.revision)
+                self._pending[owner] = max(whose.revision, self._pending.get(owner, 0))
+                self._wanted.set()
+        elif not self._pending:
+            self._view.advance(whose.revision)
 
     def indexed(self, owner: Owner, index: Index) -> None:
         """Take what the store told of a source's artifacts."""
@@ -146,10 +171,12 @@ class Catalog:
 
     def _refresh(self, owner: Owner, revision: int) -> None:
         """Put one source's artifacts together, and serve them."""
+        revision = max(revision, self._pending.pop(owner, 0))
         source = self._sources.get(owner)
         found = self._together(source) if source else ()
         consumers = tuple(self._using[owner].values()) if owner in self._using else ()
-        names = {ObjectKey(owner.namespace, each.name): each for each in found}
+        # Of two digests that begin alike, which takes some luck or some effort, the first counts.
+        names = {ObjectKey(owner.namespace, each.name): each for each in reversed(found)}
         for old in self._held.pop(owner, ()):
             key = ObjectKey(owner.namespace, old.name)
             if key not in names:
@@ -168,6 +195,7 @@ class Catalog:
         )
 
 
+_MOMENT: Final = 0.3
 _SEEN: Final = 16
 """Revisions of a source that are remembered."""
 

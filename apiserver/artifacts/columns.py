@@ -49,7 +49,9 @@ def _used(obj: Json) -> str:
         for user in dig(obj, "status", "usedBy", default=[])
         if user["state"] == "Applied"
     ]
-    more = max(len(users) - _SHOWN, 0) + int(dig(obj, "status", "usedElsewhere", default=0))
+    more = max(len(users) - _SHOWN, 0) + sum(
+        int(dig(obj, "status", name, default=0)) for name in ("usedMore", "usedElsewhere")
+    )
     told = [*users[:_SHOWN], *([f"+{more}"] if more else [])]
     return ", ".join(told)
 

@@ -1,8 +1,9 @@
-"""Where artifacts may be fetched from: hosts that the operator names, and nobody else's.
+"""Where artifacts may be fetched from: our own server and hosts that the operator names.
 
 An artifact's URL stands in a status, and that of an ExternalArtifact is written by third parties.
 Whoever may write one must not make this process, which stands in the network where tenants do not,
-ask an address of their choice for them. Pure.
+ask an address of their choice for them. Only our own server is asked for more than files, because
+that takes a token. Pure.
 """
 
 from collections.abc import Sequence
@@ -35,6 +36,10 @@ class Hosts:
     def of(cls, allowed: Sequence[str]) -> "Hosts":
         """Read hosts as an operator writes them."""
         return cls(frozenset(filter(None, (_plain(host) for host in allowed))))
+
+    def __or__(self, other: "Hosts") -> "Hosts":
+        """Return the hosts of both."""
+        return Hosts(self.allowed | other.allowed)
 
     def has(self, url: str) -> bool:
         """Tell whether a URL leads to one of the hosts."""

@@ -108,7 +108,9 @@ class ArtifactStatus(meta.ApiStruct, frozen=True, kw_only=True):
     stored: StoredAt
     """Where the artifact lies."""
     used_by: list[User] = field(default_factory=list)
-    """Objects in this namespace that work with this revision."""
+    """Objects in this namespace that work with this revision, a hundred at most."""
+    used_more: Number = 0
+    """How many more objects in this namespace do so."""
     used_elsewhere: Number = 0
     """How many objects in other namespaces do so. Their names are theirs."""
 

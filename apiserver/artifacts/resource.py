@@ -56,11 +56,12 @@ NAMESPACE_PERMISSIONS: Final = (
 
 def artifacts(manager: Manager, options: Options) -> Resource:
     """Wire the resource into the manager."""
-    allowed = Hosts.of(options.artifact_hosts or hosts.usual(manager.namespace))
+    advertised = filter(None, options.storage_adv_addr.split(","))
+    own = Hosts.of(tuple(advertised) or hosts.usual(manager.namespace))
     view = View(kind=KIND, api_version=API_VERSION, tag=secrets.randbelow(1000))
     fetch: asyncio.Future[blobs.Blobs] = asyncio.get_running_loop().create_future()
     survey = Survey(session=lambda: fetch.result().session, token=_token(manager))
-    catalog = Catalog(view, ours=allowed.has, survey=survey.look)
+    catalog = Catalog(view, ours=own.has, survey=survey.look)
     informers = _informers(manager, catalog)
     for informer in informers:
         view.follow(informer)
@@ -68,11 +69,13 @@ def artifacts(manager: Manager, options: Options) -> Resource:
 
     async def complete() -> None:
         await asyncio.gather(*(informer.wait_synced() for informer in informers))
+        catalog.flush()
         view.complete()
+        await catalog.run()
 
     async def serve() -> None:
         cache = Path(tempfile.gettempdir()) / _CACHE
-        async with blobs.opened(allowed, cache) as found:
+        async with blobs.opened(own | Hosts.of(options.artifact_hosts), cache) as found:
             fetch.set_result(found)
             await survey.run(catalog)
 

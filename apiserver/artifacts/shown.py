@@ -23,6 +23,9 @@ SOURCE_KIND: Final = f"{GROUP}/source-kind"
 SOURCE_NAME: Final = f"{GROUP}/source-name"
 CURRENT: Final = f"{GROUP}/current"
 
+NAMED: Final = 100
+"""Users of an artifact that are told by name."""
+
 
 def shown(artifact: Held, consumers: Iterable[Consumer]) -> Json:
     """Return the object of an artifact; ``consumers`` are those of its source."""
@@ -134,7 +137,8 @@ def _signers(facts: dict[str, str]) -> list[dict[str, str]]:
 
 
 def _used(artifact: Held, consumers: Iterable[Consumer]) -> Json:
-    users, elsewhere = [], 0
+    users: list[dict[str, str]] = []
+    elsewhere = 0
     for consumer in consumers:
         state = _state(artifact, consumer)
         if not state:
@@ -151,8 +155,10 @@ def _used(artifact: Held, consumers: Iterable[Consumer]) -> Json:
             }
         )
     users.sort(key=lambda user: (user["kind"], user["name"]))
+    named, more = users[:NAMED], len(users[NAMED:])
     return {
-        **({"usedBy": users} if users else {}),
+        **({"usedBy": named} if named else {}),
+        **({"usedMore": more} if more else {}),
         **({"usedElsewhere": elsewhere} if elsewhere else {}),
     }
 

@@ -76,18 +76,17 @@ class Component:
             ]
         if self.makes_plans:
             argv.append(f"--plan-addr=127.0.0.1:{ports.plan}")
-            if neighbours.storage:
-                argv.append(f"--storage-adv-addr={neighbours.storage}")
         if self.serves_api:
             argv += [
                 f"--secure-addr=127.0.0.1:{ports.webhook}",
                 f"--apiservice-port={ports.webhook}",
                 # Nobody else is there to be sent to.
                 "--shutdown-delay-duration=0s",
-                f"--artifact-hosts={neighbours.storage}",
                 f"--plan-address={neighbours.plan}",
             ]
-        elif self.asked_by_api_server:
+        if (self.makes_plans or self.serves_api) and neighbours.storage:
+            argv.append(f"--storage-adv-addr={neighbours.storage}")
+        if self.asked_by_api_server and not self.serves_api:
             argv += [
                 f"--webhook-addr=127.0.0.1:{ports.webhook}",
                 f"--webhook-url=https://127.0.0.1:{ports.webhook}",

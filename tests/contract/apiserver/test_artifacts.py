@@ -69,7 +69,8 @@ class Depot:
     address: str
     directory: Path
     runner: web.AppRunner
-    damage: bytes | None = None
+    partner: int
+    """Port of a third party's server, which the operator has named."""
 
     @property
     def owner(self) -> Owner:
@@ -141,15 +142,15 @@ def made(api_version: str, kind: str, name: str, namespace: str) -> Json:
 @pytest_asyncio.fixture
 async def depot(window: Window, source_kinds: None, tmp_path: Path) -> AsyncIterator[Depot]:
     del source_kinds
-    port = free_port()
+    port, partner = free_port(), free_port()
     address = f"127.0.0.1:{port}"
     storage = Storage(tmp_path / "root", advertised=address)
     indexes = Indexes(storage, access=Access(window.admin, audience=index.AUDIENCE))
     runner = web.AppRunner(server.application(storage, indexes=indexes), access_log=None)
     await runner.setup()
     await web.TCPSite(runner, "127.0.0.1", port).start()
-    found = Depot(window, storage, address, tmp_path, runner)
-    await window.start(ROW, artifact_hosts=(address,))
+    found = Depot(window, storage, address, tmp_path, runner, partner)
+    await window.start(ROW, storage_adv_addr=address, artifact_hosts=(f"127.0.0.1:{partner}",))
     await window.available()
     yield found
     await runner.cleanup()
@@ -390,6 +391,33 @@ async def test_no_status_leads_us_astray(depot: Depot) -> None:
     assert f"127.0.0.1:{port}" in answers["elsewhere"][0]
     assert "--artifact-hosts" in answers["elsewhere"][0]
     assert all("verification" not in each["status"] for each in listed["items"])
+
+
+async def test_a_third_partys_server_is_asked_for_files_without_a_token(depot: Depot) -> None:
+    body = bomb(("a", tarfile.REGTYPE, b"theirs"))
+    asked: list[tuple[str, str]] = []
+
+    async def serve(request: web.Request) -> web.Response:
+        asked.append((request.path, request.headers.get("Authorization", "")))
+        return web.Response(body=body)
+
+    app = web.Application()
+    app.router.add_get("/{path:.*}", serve)
+    runner = web.AppRunner(app, access_log=None)
+    await runner.setup()
+    await web.TCPSite(runner, "127.0.0.1", depot.partner).start()
+    try:
+        url = f"http://127.0.0.1:{depot.partner}/any/where.tar.gz"
+        artifact = forged(url, f"sha256:{hashlib.sha256(body).hexdigest()}")
+        await depot.offer("ExternalArtifact", "rows", artifact, {})
+        (found,) = (await depot.known("forged")).values()
+        text = await depot.raw(found["metadata"]["name"], "/files?path=a")
+    finally:
+        await runner.cleanup()
+
+    assert text == "theirs"
+    assert found["status"]["stored"]["backend"] == "external"
+    assert asked == [("/any/where.tar.gz", "")]
 
 
 def forged(url: str, digest: str) -> Artifact:

@@ -1,5 +1,6 @@
 """The catalog follows sources, their users and the store, and serves nothing that is gone."""
 
+import asyncio
 from typing import Any
 
 import msgspec
@@ -92,14 +93,22 @@ class Scene:
         old = self.users.get(name)
         self.users[name] = new
         self.catalog.consumer(Change("MODIFIED", ObjectKey("apps", name), old, new))
+        self.catalog.flush()
 
     def stop_using(self, name: str) -> None:
         old = self.users.pop(name)
         self.catalog.consumer(Change("DELETED", ObjectKey("apps", name), old, None))
+        self.catalog.flush()
 
     def served(self) -> dict[str, Any]:
         """Return the objects by the letter of their content."""
         return {item.obj["spec"]["digest"][7]: item.obj for item in self.view.snapshot().items}
+
+    def versions(self) -> list[int]:
+        """Return the version of every change so far."""
+        history = self.view.history
+        events = history.read(history.after(0), history.end) or ()
+        return [event.version for event in events]
 
     def users_of(self, letter: str) -> list[str]:
         return [user["name"] for user in self.served()[letter]["status"].get("usedBy", [])]
@@ -203,6 +212,37 @@ def test_users_come_and_go(scene: Scene) -> None:
     scene.use("apps", "main@sha1:a")
     scene.stop_using("apps")
     assert scene.users_of("a") == []
+
+
+async def test_many_users_are_one_change(scene: Scene) -> None:
+    scene.offer("a")
+    before = len(changes := scene.versions())
+    obj = {"spec": {"sourceRef": {"kind": "GitRepository", "name": "web"}}}
+    obj["status"] = {"lastAppliedRevision": "main@sha1:a"}
+    for number in range(150):
+        meta = {"name": f"k{number:03}", "namespace": "apps", "resourceVersion": "9"}
+        user = observed.kustomization(msgspec.json.encode(obj | {"metadata": meta}))
+        scene.catalog.consumer(Change("ADDED", ObjectKey("apps", user.name), None, user))
+    assert scene.versions() == changes
+
+    task = asyncio.create_task(scene.catalog.run())
+    await scene.view.changed("apps", within=60)
+    task.cancel()
+
+    assert len(scene.versions()) == before + 1
+    status = scene.served()["a"]["status"]
+    assert (len(status["usedBy"]), status["usedMore"]) == (100, 50)
+
+
+def test_of_digests_that_begin_alike_the_current_one_counts(scene: Scene) -> None:
+    scene.offer("a")
+    entry = Entry(file="x.tar.gz", digest=f"sha256:{'a' * 63}b", size=1, modified=0.0)
+
+    scene.catalog.indexed(OWNER, Index(backend="local", artifacts=(entry,)))
+
+    (served,) = scene.view.snapshot().items
+    assert served.obj["spec"]["digest"] == DIGESTS["a"]
+    assert scene.catalog.require(call(served.obj["metadata"]["name"])).current
 
 
 def test_users_may_be_known_before_the_source(scene: Scene) -> None:

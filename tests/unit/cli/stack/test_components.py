@@ -79,7 +79,7 @@ def test_an_api_is_served_at_the_port_that_the_api_server_is_told() -> None:
     assert {
         "--secure-addr=127.0.0.1:1004",
         "--apiservice-port=1004",
-        "--artifact-hosts=127.0.0.1:1",
+        "--storage-adv-addr=127.0.0.1:1",
         "--plan-address=127.0.0.1:2",
     } <= set(words)
 
