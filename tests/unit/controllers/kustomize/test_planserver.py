@@ -1,0 +1,154 @@
+"""Who is answered, when, and how refusals are told."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+import aiohttp
+import pytest
+from aiohttp.test_utils import TestServer
+
+from controllers.kustomize.plan import Plan
+from controllers.kustomize.planrevisions import UnknownRevisionError
+from controllers.kustomize.planserver import AUDIENCE, PlanServer
+from crds.kustomize import Kustomization, KustomizationSpec
+from crds.meta import ObjectMeta
+from toolkit.artifact.access import Access
+from toolkit.errors import AccessDeniedError, StalledError, TransientError, WaitingError
+from toolkit.kube import errors
+from toolkit.objects import Json, ObjectKey
+
+APP = Kustomization(
+    metadata=ObjectMeta(name="app", namespace="shop"),
+    spec=KustomizationSpec(interval="1m", prune=True),
+)
+
+
+class Api:
+    """Knows one token for our audience, and what its owner may do."""
+
+    def __init__(self) -> None:
+        self.reviews: list[Json] = []
+        self.allowed = True
+
+    async def request(self, method: str, path: str, *, body: Json) -> Json:
+        assert method == "POST"
+        if path.endswith("tokenreviews"):
+            known = body["spec"] == {"token": "good", "audiences": [AUDIENCE]}
+            user = {"username": "system:serviceaccount:penstock-system:penstock-apiserver"}
+            audiences = [AUDIENCE] if known else []
+            return {"status": {"authenticated": known, "audiences": audiences, "user": user}}
+        self.reviews.append(body["spec"]["resourceAttributes"])
+        return {"status": {"allowed": self.allowed}}
+
+
+class Planner:
+    """Answers at once, fails, or waits until it is let go."""
+
+    def __init__(self, failure: Exception | None = None) -> None:
+        self.asked: list[str] = []
+        self.most = 0
+        self.now = 0
+        self.go = asyncio.Event()
+        self.go.set()
+        self._failure = failure
+
+    async def plan(self, obj: Kustomization, revision: str = "") -> Plan:
+        self.asked.append(f"{obj.metadata.name}@{revision}")
+        self.now += 1
+        self.most = max(self.most, self.now)
+        try:
+            await self.go.wait()
+        finally:
+            self.now -= 1
+        if self._failure:
+            raise self._failure
+        return Plan(revision="r", unchanged=1)
+
+
+@asynccontextmanager
+async def served(planner: Any, api: Api) -> AsyncIterator[Any]:
+    def lookup(key: ObjectKey) -> Kustomization | None:
+        return APP if key == ObjectKey("shop", "app") else None
+
+    server = PlanServer(planner, access=Access(api, audience=AUDIENCE), lookup=lookup)
+    async with TestServer(server.application()) as running, aiohttp.ClientSession() as session:
+
+        async def ask(path: str = "/plan/shop/app", bearer: str = "good", **query: str) -> Any:
+            headers = {"Authorization": f"Bearer {bearer}"}
+            url = running.make_url(path)
+            async with session.get(url, params=query, headers=headers) as response:
+                return response.status, await response.text()
+
+        yield ask
+
+
+async def test_the_right_is_asked_for_as_a_subresource_of_the_inventory() -> None:
+    api, planner = Api(), Planner()
+    async with served(planner, api) as ask:
+        status, body = await ask(revision="r1")
+
+    assert (status, body) == (200, '{"revision":"r","unchanged":1,"changes":[]}')
+    assert planner.asked == ["app@r1"]
+    assert api.reviews == [
+        {
+            "group": "gitops.penstock.dev",
+            "resource": "inventories",
+            "subresource": "plan",
+            "verb": "get",
+            "namespace": "shop",
+            "name": "app",
+        }
+    ]
+
+
+async def test_nobody_without_the_right_reaches_the_planner() -> None:
+    api, planner = Api(), Planner()
+    api.allowed = False
+    async with served(planner, api) as ask:
+        answers = [
+            (await ask())[0],
+            (await ask("/plan/shop/missing"))[0],
+            (await ask(bearer="bad"))[0],
+        ]
+
+    assert (answers, planner.asked) == ([403, 403, 401], [])
+
+
+@pytest.mark.parametrize(
+    ("failure", "status"),
+    [
+        (UnknownRevisionError("not stored"), 404),
+        (WaitingError("no artifact yet"), 409),
+        (AccessDeniedError("a policy forbids it"), 422),
+        (StalledError("wrong spec"), 422),
+        (TransientError("build failed"), 422),
+        (errors.UnreachableError("the other cluster is away"), 503),
+        (errors.TooManyRequestsError("slow down"), 503),
+    ],
+)
+async def test_failures_have_the_status_of_their_kind(failure: Exception, status: int) -> None:
+    async with served(Planner(failure), Api()) as ask:
+        found, body = await ask()
+
+    assert found == status
+    assert str(failure) in body
+
+
+async def test_two_plans_are_made_at_a_time_and_a_crowd_is_sent_away() -> None:
+    planner = Planner()
+    planner.go.clear()
+    async with served(planner, Api()) as ask:
+        await ask("/plan/shop/missing")  # so that the answers of RBAC are known
+        asked = [asyncio.create_task(ask()) for _ in range(20)]
+        done, waiting = await asyncio.wait(asked, timeout=10, return_when="FIRST_COMPLETED")
+        while len(done) < 4:
+            more, waiting = await asyncio.wait(waiting, timeout=10, return_when="FIRST_COMPLETED")
+            done |= more
+        planner.go.set()
+        rest = await asyncio.gather(*waiting)
+
+    assert [task.result()[0] for task in done] == [429] * 4
+    assert [status for status, _ in rest] == [200] * 16
+    assert planner.most == 2
