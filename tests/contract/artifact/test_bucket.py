@@ -124,6 +124,22 @@ async def test_a_new_pod_finds_everything(place: Place, replica: Replica, tree: 
     assert sum((await fresh.usage("GitRepository")).values()) == artifact.size
 
 
+async def test_every_replica_tells_what_is_kept(place: Place, replica: Replica, tree: Path) -> None:
+    leader = await replica(place)
+    old = await stored(leader, tree, "old.tar.gz")
+    (tree / "more").write_text("x")
+    new = await stored(leader, tree, "new.tar.gz")
+
+    kept = await (await replica(place)).kept(OWNER)
+
+    assert {each.file: each.digest for each in kept} == {
+        "old.tar.gz": old.digest,
+        "new.tar.gz": new.digest,
+    }
+    assert {each.revision for each in kept} == {"main@sha1:abc"}
+    assert {each.size for each in kept} == {old.size, new.size}
+
+
 async def test_what_is_removed_is_gone(place: Place, replica: Replica, tree: Path) -> None:
     leader, follower = await replica(place), await replica(place)
     artifact = await stored(leader, tree)
