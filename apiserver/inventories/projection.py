@@ -25,6 +25,7 @@ from toolkit.objects import Json, ObjectKey, ObjectRef
 
 PAUSE: Final = 0.2
 _BATCH: Final = 50
+_ROWS: Final = 500
 
 
 class View(Protocol):
@@ -62,7 +63,9 @@ class Inventories:
         self._users: dict[Identity, set[ObjectKey]] = {}
         self._kinds: dict[GroupKind, set[Identity]] = {}
         self._dirty: dict[ObjectKey, None] = {}
+        self._doubtful: dict[GroupKind, None] = {}
         self._wake = asyncio.Event()
+        self._flushing = asyncio.Lock()
 
     async def run(self) -> None:
         """Watch and serve until cancelled."""
@@ -80,12 +83,15 @@ class Inventories:
 
     async def flush(self) -> None:
         """Serve what has changed; gives way to others now and then."""
-        for number, key in enumerate(tuple(self._dirty), start=1):
-            self._dirty.pop(key, None)
-            if inventory := self._inventories.get(key):
-                self._view.put(inventory.document(self._shown_in(key)), revision=inventory.revision)
-            if number % _BATCH == 0:
-                await asyncio.sleep(0)
+        async with self._flushing:
+            await self._look_again()
+            for number, key in enumerate(tuple(self._dirty), start=1):
+                self._dirty.pop(key, None)
+                if inventory := self._inventories.get(key):
+                    obj = inventory.document(self._shown_in(key))
+                    self._view.put(obj, revision=inventory.revision)
+                if number % _BATCH == 0:
+                    await asyncio.sleep(0)
 
     def applier(self, change: Change[Applied]) -> None:
         """Take in an event of an applier (informer handler)."""
@@ -136,13 +142,25 @@ class Inventories:
             self._update(tracked, "")
 
     def kind_changed(self, kind: GroupKind) -> None:
-        """Look at all objects of a kind again (``observation.Told``)."""
-        for identity in self._kinds.get(kind, ()):
-            tracked = self._tracked[identity]
-            lost = tracked.seen is not None and self.observation.find(tracked.ref) is None
-            if lost and not self.observation.reason(tracked.ref):
-                tracked.take(None, now=self._monotonic())
-            self._update(tracked, "")
+        """Look at all objects of a kind again, before long (``observation.Told``)."""
+        self._doubtful[kind] = None
+        self._wake.set()
+
+    async def _look_again(self) -> None:
+        """Count the objects of doubtful kinds anew; there may be ten thousands."""
+        while self._doubtful:
+            kind, _ = self._doubtful.popitem()
+            for number, identity in enumerate(tuple(self._kinds.get(kind, ())), start=1):
+                if tracked := self._tracked.get(identity):
+                    self._recount(tracked)
+                if number % _ROWS == 0:
+                    await asyncio.sleep(0)
+
+    def _recount(self, tracked: Tracked) -> None:
+        lost = tracked.seen is not None and self.observation.find(tracked.ref) is None
+        if lost and not self.observation.reason(tracked.ref):
+            tracked.take(None, now=self._monotonic())
+        self._update(tracked, "")
 
     def _update(self, tracked: Tracked, version: str) -> None:
         identity = tracked.ref.identity
