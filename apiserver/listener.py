@@ -1,9 +1,10 @@
 """Listen, and leave the port without hurting anybody.
 
 At the end readiness goes off first, while requests are answered as before: endpoints and proxies
-take a moment to notice (``--shutdown-delay-duration``). Then watches are ended, new requests are
-sent elsewhere, and what is being answered is finished, within ``grace`` seconds. Only then the port
-is closed. Replicas on one machine share the port, so that one can go while another stays.
+take a moment to notice (``--shutdown-delay-duration``). Then nobody is accepted any more, requests
+on old connections are sent elsewhere, watches are ended, and what is being answered is finished,
+within ``grace`` seconds. Replicas on one machine share the port, so that one can go while another
+stays.
 
 What anybody may do is bounded before anybody is known: connections and handshakes
 (``certs.accepting``), the size of headers, and the time that they take.
@@ -56,6 +57,7 @@ class Listener:
         self._delay = delay
         self._grace = grace
         self._listening = asyncio.Event()
+        self._left = asyncio.Event()
 
     @property
     def synced(self) -> bool:
@@ -90,7 +92,12 @@ class Listener:
         logger.info("listening", extra={"address": self._address, "for": "the API"})
         self._listening.set()
         try:
-            await acceptor.run(listening)
+            async with asyncio.TaskGroup() as group:
+                serving = group.create_task(acceptor.run(listening))
+                await self._left.wait()
+                serving.cancel()
+                # What is being answered goes on.
+                await asyncio.Event().wait()
         finally:
             self._listening.clear()
             await runner.cleanup()
@@ -102,6 +109,7 @@ class Listener:
         self._listening.clear()
         self._server.stopping = True
         await asyncio.sleep(self._delay)
+        self._left.set()
         self._server.closed = True
         await self._server.end_watches(over=min(self._delay, _FAREWELLS))
         with contextlib.suppress(TimeoutError):

@@ -98,6 +98,9 @@ class _Record:
     """What has begun to be sent."""
 
 
+_RECORD: Final = web.RequestKey("record", _Record)
+
+
 @dataclass(slots=True)
 class _Running:
     """What is being answered; watches can be ended."""
@@ -167,7 +170,7 @@ class Server:
         # 2. and 4.
         info = requestinfo.parse(request.method, request.path, request.query)
         record = _Record(info=info, audit_id=audit.new_id(request.headers.get(audit.HEADER)))
-        request["record"] = record
+        request[_RECORD] = record
         began, code = _now(), 499
         try:
             async with self._counted():
@@ -340,8 +343,8 @@ class Server:
         # 6.
         response.headers.setdefault("Cache-Control", "no-cache, private")
         response.headers["X-Content-Type-Options"] = "nosniff"
-        record = request.get("record")
-        if isinstance(record, _Record):
+        record = request.get(_RECORD)
+        if record is not None:
             record.response = response
             response.headers[audit.HEADER] = record.audit_id
         if self.stopping:

@@ -59,7 +59,7 @@ class Acceptor:
             await self._turn()  # 1.
             await self._connections.room()  # 2., 3.
             try:
-                accepted, _ = await loop.sock_accept(listening)
+                accepted = await _accepted(listening)
             except OSError as exc:
                 # No more files, or the client has gone already.
                 logger.error("not accepted", extra={"error": str(exc)})  # noqa: TRY400 - one line
@@ -98,6 +98,24 @@ class Acceptor:
         except OSError as exc:  # of TLS and of time are among them
             DROPPED.labels("handshake").inc()
             logger.debug("no handshake", extra={"error": str(exc)})
+
+
+async def _accepted(listening: socket.socket) -> socket.socket:
+    """Accept one connection; asyncio's own way loses one when it is cancelled at that moment."""
+    loop = asyncio.get_running_loop()
+    while True:
+        try:
+            accepted, _ = listening.accept()
+        except (BlockingIOError, InterruptedError):
+            ready = asyncio.Event()
+            loop.add_reader(listening, ready.set)
+            try:
+                await ready.wait()
+            finally:
+                loop.remove_reader(listening)
+        else:
+            accepted.setblocking(False)  # noqa: FBT003 - the standard library's signature
+            return accepted
 
 
 def bind(address: str) -> list[socket.socket]:
