@@ -86,7 +86,8 @@ def _headed(artifact: Held, plan: Plan, etag: str, size: int) -> web.StreamRespo
     headers = response.headers
     headers["ETag"] = etag
     headers["Accept-Ranges"] = "bytes"
-    headers["Repr-Digest"] = _digest_field(artifact.digest)
+    if field := _digest_field(artifact.digest):
+        headers["Repr-Digest"] = field
     headers["X-Artifact-Digest"] = artifact.digest
     headers["X-Content-Type-Options"] = "nosniff"
     if artifact.stored:
@@ -163,4 +164,6 @@ def _digest_field(digest: str) -> str:
 
 
 def _filename(file: str) -> str:
-    return "".join(char if char.isalnum() or char in "._+-" else "_" for char in file)[:255]
+    return "".join(
+        char if char.isascii() and (char.isalnum() or char in "._+-") else "_" for char in file
+    )[:255]

@@ -88,7 +88,7 @@ class Files:
             known = await self.read(
                 call, artifact, lambda path, check: _list(artifact, path, check)
             )
-            self._keep(key, known)
+        self._keep(key, known)
         return known
 
     async def read(self, call: Call, artifact: Held, work: Work[T]) -> T:
@@ -134,6 +134,7 @@ class Files:
 
     def _keep(self, key: str, files: tuple[File, ...]) -> None:
         self._listings[key] = files
+        self._listings.move_to_end(key)
         while len(self._listings) > 1 and sum(map(len, self._listings.values())) > _REMEMBERED:
             self._listings.popitem(last=False)
 
