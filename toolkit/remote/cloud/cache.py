@@ -109,7 +109,8 @@ class TokenCache:
     async def _renew(self, slot: "_Slot", fetch: Callable[[], Awaitable[Expiring]]) -> None:
         now = self.now()
         if slot.error is not None and now < slot.quiet_until:
-            raise copy.copy(slot.error)
+            # The cause tells an outage from a refusal (``asking.unsigned``), and no copy has it.
+            raise copy.copy(slot.error) from slot.error.__cause__
         try:
             slot.value = await _counted(fetch)
         except PenstockError as error:

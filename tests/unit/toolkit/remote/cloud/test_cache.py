@@ -107,6 +107,19 @@ async def test_refusal_is_told_again_without_asking_but_not_for_long() -> None:
     assert {str(answer) for answer in answers} == {"refused"}
 
 
+async def test_outage_is_told_again_as_an_outage() -> None:
+    cache = TokenCache(now=Issuing().now)
+
+    async def fetch() -> Token:
+        raise CloudError("out of reach") from TimeoutError()
+
+    asked = (cache.get("test", ("key",), fetch) for _ in range(3))
+    answers = await asyncio.gather(*asked, return_exceptions=True)
+
+    causes = [answer.__cause__ for answer in answers if isinstance(answer, CloudError)]
+    assert [type(cause) for cause in causes] == [TimeoutError] * 3
+
+
 async def test_living_token_outlasts_an_issuer_out_of_reach() -> None:
     issuing = Issuing()
     _, get = keeping(issuing)
