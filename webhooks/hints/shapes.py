@@ -13,6 +13,7 @@ from crds.source_bucket import Bucket
 from crds.source_helm import HelmRepository
 from crds.source_oci import OCIRepository
 from toolkit.decrypt.keyring import KeyRing
+from toolkit.decrypt.kms import logins
 from toolkit.errors import PenstockError, TransientError
 from toolkit.kube import config, remote
 from toolkit.remote import proxy, tls
@@ -115,6 +116,7 @@ def _root(_: object, data: Data) -> None:
 
 def _decryption(_: object, data: Data) -> None:
     KeyRing.from_secret(data)
+    logins.from_secret(data)
 
 
 def _kubeconfig(obj: Kustomization, data: Data) -> None:

@@ -186,6 +186,11 @@ async def test_the_right_to_one_namespace_tells_nothing_of_another() -> None:
             "'a.agekey'",
         ),
         (
+            made("Kustomization", decryption={"provider": "sops", "secretRef": {"name": "s"}}),
+            {"sops.aws-kms": "aws_access_key_id: x"},
+            "'sops.aws-kms'",
+        ),
+        (
             made(
                 "Kustomization",
                 postBuild={"substituteFrom": [{"kind": "Secret", "name": "s"}]},
