@@ -66,7 +66,8 @@ class ServiceAccountTokens:
         if not name:
             return None
         if not self._object_level:
-            where = "serviceAccountName" if account else "--default-service-account"
+            named = "serviceAccountName or the flag that names one by default"
+            where = named if account else "--default-service-account"
             raise StalledError(
                 f"ServiceAccount '{namespace}/{name}' cannot be used at a cloud: the feature is"
                 f" off; start with --feature-gates={GATE}=true, or remove {where}",
