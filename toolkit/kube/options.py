@@ -150,19 +150,13 @@ def _gates(text: str) -> Mapping[str, bool]:
 
 @dataclass(frozen=True, slots=True)
 class Flag:
-    """One flag. The default is written as on the command line; ``used_by`` empty means by all."""
+    """One flag. The default is written as on the command line."""
 
     name: str
     type: Callable[[str], Any]
     default: str
     help: str
-    used_by: tuple[str, ...] = ()
 
-
-_SOURCE: Final = ("source",)
-_APPLY: Final = ("kustomize",)
-_WEBHOOK: Final = ("webhooks",)
-_WINDOW: Final = ("apiserver",)
 
 FLAGS: Final = (
     # What runs, and as whom.
@@ -209,7 +203,6 @@ FLAGS: Final = (
         str,
         "reconcile.fluxcd.io/watch=Enabled",
         "ConfigMaps and Secrets whose change starts a reconcile",
-        _APPLY,
     ),
     # Tenancy.
     Flag("no-cross-namespace-refs", _bool, "false", "refuse references to other namespaces"),
@@ -225,7 +218,6 @@ FLAGS: Final = (
         str,
         "",
         "account to decrypt as",
-        (*_APPLY, *_WEBHOOK),
     ),
     Flag(
         "shared-decryption-identity",
@@ -233,137 +225,115 @@ FLAGS: Final = (
         "false",
         "let this process sign in as itself at key services for Kustomizations with no account:"
         " each of them then opens what it may open",
-        _APPLY,
     ),
-    Flag("default-kubeconfig-service-account", str, "", "account for spec.kubeConfig", _APPLY),
-    Flag(
-        "insecure-kubeconfig-exec", _bool, "false", "not supported: programs are never run", _APPLY
-    ),
-    Flag(
-        "insecure-kubeconfig-tls", _bool, "false", "let kubeconfigs skip TLS verification", _APPLY
-    ),
-    Flag("insecure-allow-http", _bool, "true", "let sources use plain HTTP", _SOURCE),
+    Flag("default-kubeconfig-service-account", str, "", "account for spec.kubeConfig"),
+    Flag("insecure-kubeconfig-exec", _bool, "false", "not supported: programs are never run"),
+    Flag("insecure-kubeconfig-tls", _bool, "false", "let kubeconfigs skip TLS verification"),
+    Flag("insecure-allow-http", _bool, "true", "let sources use plain HTTP"),
     Flag(
         "allow-private-revocation-servers",
         _bool,
         "false",
         "let certificates of Notary signatures name OCSP and CRL servers at private addresses",
-        _SOURCE,
     ),
     Flag(
         "sigstore-offline",
         _bool,
         "false",
         "verify by the public Sigstore root that is shipped, and never refresh it",
-        (*_SOURCE, *_WEBHOOK),
     ),
     Flag(
         "no-remote-bases",
         _bool,
         "false",
         "remote bases are never fetched, whatever it says",
-        _APPLY,
     ),
-    Flag("concurrent-ssa", int, "4", "objects of one Kustomization applied at once", _APPLY),
+    Flag("concurrent-ssa", int, "4", "objects of one Kustomization applied at once"),
     Flag(
         "override-manager",
         _names,
         "",
         "field managers whose fields are taken over besides kubectl's, comma-separated",
-        _APPLY,
     ),
     Flag(
         "custom-apply-stage-kinds",
         _names,
         "",
         "kinds to apply before the rest, as group/Kind, comma-separated",
-        _APPLY,
     ),
     # Artifacts.
-    Flag("storage-path", str, "", "directory of the artifact store", _SOURCE),
-    Flag("storage-addr", str, ":9090", "address of the artifact server", _SOURCE),
+    Flag("storage-path", str, "", "directory of the artifact store"),
+    Flag("storage-addr", str, ":9090", "address of the artifact server"),
     Flag(
         "storage-adv-addr",
         str,
         "",
         "host and port that artifact URLs name, and at which it is asked what is stored",
-        (*_SOURCE, *_APPLY),
     ),
     Flag(
         "storage-backend",
         str,
         "",
         "bucket that holds the artifacts instead of the directory: s3://, gs:// or az://",
-        _SOURCE,
     ),
     Flag(
         "storage-namespace-quota",
         _bytes,
         "0",
         "how much the artifacts of one namespace may take together, as 2Gi; 0: no limit",
-        _SOURCE,
     ),
-    Flag("artifact-retention-ttl", _duration, "60s", "how long old artifacts stay", _SOURCE),
-    Flag("artifact-retention-records", int, "2", "how many artifacts stay per source", _SOURCE),
+    Flag("artifact-retention-ttl", _duration, "60s", "how long old artifacts stay"),
+    Flag("artifact-retention-records", int, "2", "how many artifacts stay per source"),
     # Plans.
-    Flag(
-        "plan-addr", str, ":9791", "address at which plans are made on demand; 0: nowhere", _APPLY
-    ),
+    Flag("plan-addr", str, ":9791", "address at which plans are made on demand; 0: nowhere"),
     Flag(
         "plan-address",
         str,
         "",
         "host and port at which plans are asked for; the kustomize-controller's Service if empty",
-        _WINDOW,
     ),
     Flag(
         "artifact-hosts",
         _names,
         "",
-        "hosts, with ports, that artifacts are fetched from to be shown, comma-separated;"
-        " the source controller's Service if empty",
-        _WINDOW,
+        "further hosts, with ports, that artifacts of third parties are fetched from to be shown,"
+        " comma-separated",
     ),
     # Admission.
-    Flag("webhook-addr", str, ":9443", "address of the admission webhooks", _WEBHOOK),
+    Flag("webhook-addr", str, ":9443", "address of the admission webhooks"),
     Flag(
         "webhook-url",
         str,
         "",
         "URL under which API servers reach that address where no Service leads to it",
-        _WEBHOOK,
     ),
-    Flag("webhook-concurrent", int, "64", "requests that a plugin reviews at once", _WEBHOOK),
+    Flag("webhook-concurrent", int, "64", "requests that a plugin reviews at once"),
     # The aggregated API.
-    Flag("secure-addr", str, ":6443", "address of the aggregated API", _WINDOW),
-    Flag("apiservice-port", int, "443", "port of the Service that leads to that address", _WINDOW),
+    Flag("secure-addr", str, ":6443", "address of the aggregated API"),
+    Flag("apiservice-port", int, "443", "port of the Service that leads to that address"),
     Flag(
         "shutdown-delay-duration",
         _duration,
         "5s",
         "how long requests are answered after a signal, while others notice",
-        _WINDOW,
     ),
     Flag(
         "certificate-authority-lifetime",
         _duration,
         "8760h",
         "life of the authority that signs our certificates; renewed after two thirds",
-        (*_WEBHOOK, *_WINDOW),
     ),
     Flag(
         "certificate-lifetime",
         _duration,
         "2160h",
         "life of a serving certificate; renewed after two thirds",
-        (*_WEBHOOK, *_WINDOW),
     ),
     Flag(
         "certificate-overlap",
         _duration,
         "1h",
         "how long an authority is trusted before it signs, and after its follower does",
-        (*_WEBHOOK, *_WINDOW),
     ),
     # Clouds.
     Flag("token-cache-max-size", int, "100", "credentials of clouds that are kept; 0: none"),
