@@ -123,6 +123,53 @@ def test_a_locked_down_installation_tells_all_processes_the_same(
         assert "--default-service-account=default" in args[decides]
 
 
+def test_nothing_that_is_locked_down_signs_in_as_itself_for_others(
+    control_plane: ControlPlane,
+) -> None:
+    deployments = of_kind(build(control_plane, "overlays/lockdown"), "Deployment")
+
+    for name, each in deployments.items():
+        args = each["spec"]["template"]["spec"]["containers"][0]["args"]
+        assert not [word for word in args if "shared-decryption-identity" in word], name
+
+
+def test_an_installation_with_identities_at_clouds_is_built_and_applied(
+    control_plane: ControlPlane, namespace: str, tmp_path: Path
+) -> None:
+    def place(way: str) -> str:
+        return os.path.relpath(DEPLOY / way, tmp_path)
+
+    whole = {
+        "namespace": namespace,
+        "resources": [place("base")],
+        "components": [place("components/workload-identity")],
+    }
+    (tmp_path / "kustomization.yaml").write_text(yaml.safe_dump(whole))
+    documents = list(
+        yaml.safe_load_all(control_plane.kubectl("kustomize", str(tmp_path), timeout=60))
+    )
+
+    applied = control_plane.kubectl(
+        *("apply", "--server-side", "--force-conflicts", "--field-manager=penstock"),
+        *("--dry-run=server", "--validate=strict", "-k", str(tmp_path)),
+    )
+
+    gate = "--feature-gates=ObjectLevelWorkloadIdentity=true"
+    told = {
+        name
+        for name, each in of_kind(documents, "Deployment").items()
+        if gate in each["spec"]["template"]["spec"]["containers"][0]["args"]
+    }
+    assert told == {"source-controller", "kustomize-controller", "webhook"}
+    bindings = of_kind(documents, "ClusterRoleBinding")
+    for account in ("source-controller", "webhook"):
+        name = f"penstock-{account}-workload-identity"
+        assert bindings[name]["subjects"] == [
+            {"kind": "ServiceAccount", "name": account, "namespace": namespace}
+        ]
+        assert f"clusterrolebinding.rbac.authorization.k8s.io/{name} serverside" in applied
+
+
 def test_high_availability_runs_two_replicas_that_elect_one(control_plane: ControlPlane) -> None:
     deployments = of_kind(build(control_plane, "overlays/ha"), "Deployment")
 
