@@ -44,4 +44,4 @@ async def tables(stage: Stage) -> None:
 
 
 def _drifted(obj: Json | None) -> bool:
-    return dig(obj or {}, "status", "drifted") == 1
+    return bool(dig(obj or {}, "status", "drifted") == 1)
