@@ -1,0 +1,108 @@
+"""What anybody may send to our port, and what it does to others: nothing."""
+
+import asyncio
+import random
+import ssl
+
+import pytest
+
+from tests.contract.apiserver.conftest import BASE, Reply, Window
+
+ROOT = [("X-Remote-User", "root"), ("X-Remote-Group", "system:masters")]
+
+
+async def ask(window: Window, path: str, **more: str) -> Reply:
+    return await window.ask(path, certificate=window.front_proxy(), headers=ROOT, **more)
+
+
+REFUSED = [
+    ("GET", "/nowhere", 404, "NotFound"),
+    ("GET", f"{BASE}/cars", 404, "NotFound"),
+    ("GET", "/apis/other.group/v1/toys", 404, "NotFound"),
+    ("GET", f"{BASE}/namespaces/x/toys/a/nothing", 404, "NotFound"),
+    ("GET", f"{BASE}/namespaces/x/toys/a/report/more", 404, "NotFound"),
+    ("GET", f"{BASE}/namespaces/x/toys/a", 404, "NotFound"),
+    ("POST", f"{BASE}/namespaces/x/toys", 405, "MethodNotAllowed"),
+    ("DELETE", f"{BASE}/namespaces/x/toys/a", 405, "MethodNotAllowed"),
+    ("PATCH", f"{BASE}/namespaces/x/toys/a", 405, "MethodNotAllowed"),
+    ("POST", "/apis", 405, "MethodNotAllowed"),
+    ("GET", f"{BASE}/toys?timeout=soon", 400, "BadRequest"),
+    ("GET", f"{BASE}/toys?limit=1&limit=2", 400, "BadRequest"),
+    ("GET", f"{BASE}/toys?fieldSelector=metadata.name%3Da&fieldSelector=", 400, "BadRequest"),
+    ("GET", f"{BASE}/toys?labelSelector=%00", 400, "BadRequest"),
+]
+
+
+async def test_what_cannot_be_answered_is_told_as_a_status(window: Window) -> None:
+    await window.start()
+    await trusted(window)
+
+    replies = [await ask(window, path, method=method) for method, path, _, _ in REFUSED]
+
+    assert [(reply.status, reply.json["reason"]) for reply in replies] == [
+        (code, reason) for _, _, code, reason in REFUSED
+    ]
+    for reply in replies:
+        assert reply.json["kind"] == "Status"
+        assert reply.headers["Cache-Control"] == "no-cache, private"
+        assert reply.headers["Audit-ID"]
+
+
+async def test_a_bug_is_told_without_what_it_was_about(
+    window: Window, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def fail(_: object) -> None:
+        raise RuntimeError("the secret is 42")
+
+    window.shop.handle = fail  # type: ignore[assignment] - it never returns
+    await window.start()
+    await trusted(window)
+
+    reply = await ask(window, f"{BASE}/namespaces/x/toys/a/report")
+
+    assert (reply.status, reply.json["reason"]) == (500, "InternalError")
+    assert "42" not in reply.body.decode() + caplog.text
+
+
+async def test_a_large_body_is_not_read(window: Window) -> None:
+    await window.start()
+    await trusted(window)
+    path = f"{BASE}/namespaces/x/toys/a/report"
+
+    reply = await window.ask(
+        path,
+        method="POST",
+        certificate=window.front_proxy(),
+        headers=[*ROOT, ("Content-Length", str(1 << 30))],
+    )
+
+    assert reply.status == 413
+
+
+async def test_random_bytes_hurt_nobody(window: Window) -> None:
+    await window.start()
+    await trusted(window)
+    chance = random.Random(7)  # noqa: S311 - the same noise in each run
+    tls = ssl.create_default_context()
+    tls.check_hostname, tls.verify_mode = False, ssl.CERT_NONE
+
+    for number in range(60):
+        noise = chance.randbytes(chance.randrange(1, 4096))
+        if number % 2:
+            noise = b"GET /apis HTTP/1.1\r\nHost: x\r\n" + noise + b"\r\n\r\n"
+        encrypted = {"ssl": tls, "ssl_handshake_timeout": 5} if number % 3 else {}
+        _, writer = await asyncio.open_connection("127.0.0.1", window.port, **encrypted)
+        writer.write(noise)
+        writer.close()
+
+    assert (await ask(window, BASE)).status == 200
+    window.raise_failures()
+
+
+async def trusted(window: Window) -> None:
+    """Wait until the server knows whom to trust."""
+
+    async def ready() -> bool:
+        return (await window.ask("/readyz")).status == 200
+
+    await window.until(ready)
