@@ -4,15 +4,19 @@ import asyncio
 import json
 import secrets
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
 
+from controlplane import plane as planes
+from controlplane.plane import ControlPlane
 from tests.e2e.conftest import (
     KUSTOMIZATION,
     Space,
+    build_world,
     config_map,
     deployment,
 )
@@ -337,6 +341,55 @@ async def test_another_clusters_objects_are_unobserved(space: Space, window: Win
     assert (found["status"]["observed"], found["status"]["unobserved"]) == (0, 1)
     assert "another cluster" in found["status"]["problems"][0]["message"]
     assert found["spec"]["remote"] is True
+
+
+@pytest.fixture
+def own_plane() -> Iterator[ControlPlane]:
+    """Run a control plane whose Penstock may be stopped."""
+    with planes.start("pytest-window", alternatives=8) as plane:
+        yield plane
+
+
+async def test_without_its_neighbours_the_window_says_what_is_missing(
+    own_plane: ControlPlane, tmp_path: Path
+) -> None:
+    """Inventories need no controller; plans do. A restart loses nothing but what it saw."""
+    async with build_world(own_plane, tmp_path) as world:
+        namespace = f"test-{secrets.token_hex(4)}"
+        world.plane.kubectl("create", "namespace", namespace)
+        space = Space(world=world, namespace=namespace)
+        window = Window(space)
+        await start(space, {"a.yaml": config_map("a", v="1")})
+        before = await window.until(lambda status: status["ready"] == "True")
+
+        await world.stack.stop("kustomize")
+        said = await window.refused("get", "--raw", window.path("diff"))
+        await window("patch", "configmap", "a", "--type=merge", "-p", '{"data":{"v":"2"}}')
+        drifted = await window.until(lambda status: status["drifted"] == 1)
+        await world.stack.restart("apiserver")
+        after = await window.until(lambda status: status["current"] == 1)
+        objects = (await window.raw("objects"))["objects"]
+        await world.stack.restart("kustomize")
+        plan = await _until_planned(window)
+        healed = await window.until(lambda status: status["ready"] == "True")
+        world.plane.kubectl("delete", "namespace", namespace, "--wait=false")
+
+    assert "cannot be reached" in said
+    assert drifted["status"]["problems"][0]["changedBy"] == ["kubectl-patch"]
+    assert (after["status"]["drifted"], objects[0]["drift"]) == (0, "Possible")
+    assert objects[0]["changedBy"] == ["kubectl-patch"]
+    assert plan["kind"] == "InventoryPlan"
+    assert healed["metadata"]["uid"] == before["metadata"]["uid"]
+
+
+async def _until_planned(window: Window) -> Json:
+    for _ in range(100):
+        try:
+            return await window.raw("diff")
+        except Exception as exc:  # noqa: BLE001 - kubectl says why
+            said = str(exc)
+        await asyncio.sleep(0.2)
+    pytest.fail(said)
 
 
 async def test_names_that_are_none_are_not_found(window: Window) -> None:
