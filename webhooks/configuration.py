@@ -22,7 +22,7 @@ from certs import injection, keeper
 from crds import KINDS
 from toolkit.kube import migration, rbac
 from toolkit.objects import GroupVersionKind, Json
-from webhooks.plugin import Condition, Row, Rule
+from webhooks.plugin import INSTALLED, Condition, Row, Rule
 
 NAME: Final = "webhook"
 """The Deployment, the Service, the account, the lease, the certificates."""
@@ -136,7 +136,8 @@ def _webhook(row: Row, target: Target, bundle: str) -> Json:
         "rules": [_rule(rule) for rule in _resolved(row.rules)],
         "matchPolicy": "Equivalent",
         "matchConditions": [
-            {"name": each.name, "expression": each.expression} for each in _conditions(row)
+            {"name": each.name, "expression": each.expression.replace(INSTALLED, target.namespace)}
+            for each in _conditions(row)
         ],
         "namespaceSelector": _namespaces(row, target),
         "objectSelector": row.object_selector or {},

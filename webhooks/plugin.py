@@ -29,7 +29,16 @@ from toolkit.objects import GroupVersionKind, Json
 from webhooks.request import Operation, Request
 from webhooks.services import Services
 
-__all__ = ["Answer", "Cause", "Condition", "DeniedError", "Plugin", "Row", "Rule"]
+__all__ = [
+    "INSTALLED",
+    "Answer",
+    "Cause",
+    "Condition",
+    "DeniedError",
+    "Plugin",
+    "Row",
+    "Rule",
+]
 
 _NOTHING: Final[Mapping[str, str]] = MappingProxyType({})
 
@@ -111,12 +120,16 @@ class Rule:
     scope: Literal["Namespaced", "Cluster", "*"] = "Namespaced"
 
 
+INSTALLED: Final = "$(RUNTIME_NAMESPACE)"
+
+
 @dataclass(frozen=True, slots=True)
 class Condition:
     """A CEL expression that must hold for the plugin to be asked (``matchConditions``).
 
     An error of an expression is a denial, so guard each access: ``has(object.spec) && …``;
-    ``object`` is null on DELETE, ``oldObject`` on CREATE.
+    ``object`` is null on DELETE, ``oldObject`` on CREATE. ``INSTALLED`` in it becomes the namespace
+    that this process is installed in.
     """
 
     name: str

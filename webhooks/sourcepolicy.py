@@ -24,7 +24,7 @@ from toolkit.policy import selectors, sources
 from toolkit.policy.sources import Violation
 from webhooks.authorizer import Authorizer
 from webhooks.namespaces import Namespaces
-from webhooks.plugin import Answer, Cause, Condition, DeniedError, Row, Rule
+from webhooks.plugin import INSTALLED, Answer, Cause, Condition, DeniedError, Row, Rule
 from webhooks.request import Request
 from webhooks.services import Cache, Services
 
@@ -148,14 +148,13 @@ ROW: Final = Row(
     ),
     make=make,
     conditions=(
-        # Our own status writes, the most frequent of all, are let through without a question; in
-        # another namespace than the usual one the plugin knows them.
+        # Our own status writes, the most frequent of all, are let through without a question.
         Condition(
             name="not-by-the-source-controller",
             expression=(
                 "!(has(request.subResource) && request.subResource == 'status')"
                 " || request.userInfo.username != "
-                f"'system:serviceaccount:penstock-system:{CONTROLLER}'"
+                f"'system:serviceaccount:{INSTALLED}:{CONTROLLER}'"
             ),
         ),
     ),

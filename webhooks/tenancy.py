@@ -1,9 +1,10 @@
 """Nobody gets more power through an object than they hold, nor out of what their namespace demands.
 
 ``TENANCY``: who writes a Kustomization must be allowed to lend it the account that it acts as, the
-kubeconfig and the keys that it uses: the verbs ``impersonate`` or ``use`` on the service account
-(``get`` or ``use`` on a Secret, ``decrypt`` for keys). The account itself may always lend itself,
-so that one Kustomization can apply others. The same holds for the cloud accounts of sources.
+kubeconfig and the keys that it uses: the verbs ``impersonate`` or ``use`` on the service account,
+``get`` or ``use`` on a Secret. The account itself may always lend itself, so that one Kustomization
+can apply others. The same holds for the cloud accounts of sources, and for the credentials that
+these show to the server that they name.
 
 ``LABELS``: labels of namespaces that begin with ``policy.penstock.dev/`` are changed only by who
 may ``update`` the resource ``namespaces`` of the group ``policy.penstock.dev``, through whichever

@@ -86,13 +86,46 @@ def _asks_for_a_reconcile(attempt: Attempt) -> bool:
         {key: value for key, value in _notes(obj).items() if key in _REQUESTS}
         for obj in (attempt.old, attempt.object)
     )
-    return before != after and _same(attempt, notes=_REQUESTS)
+    return before != after and _same(attempt, notes=_REQUESTS) and _owned_alike(attempt)
 
 
 def _finalizers(attempt: Attempt) -> bool:
     return _same(attempt, ignored=_SERVER_SET | {"finalizers"})
 
 
+def _owned_alike(attempt: Attempt) -> bool:
+    """Tell whether all fields but such annotations keep their managers.
+
+    Whoever owns a field as well keeps it there when it leaves the repository, and whoever wipes
+    ``managedFields`` has all of them kept (``before-first-apply``).
+    """
+    before, after = (_owners(_metadata(obj)) for obj in (attempt.old, attempt.object))
+    return before == after
+
+
+def _owners(metadata: Json) -> list[tuple[Any, ...]]:
+    """Return the managers of fields, and which ones, without those by which people ask."""
+    found = []
+    for entry in metadata.get("managedFields") or ():
+        fields = _without_requests(entry.get("fieldsV1") or {})
+        if fields:
+            manager = tuple(entry.get(key) for key in _MANAGER)
+            found.append((*manager, fields))
+    return sorted(found, key=repr)
+
+
+def _without_requests(fields: Json) -> Json:
+    """Return owned fields (``FieldsV1``) without those annotations, and what only leads there."""
+    metadata = fields.get("f:metadata") or {}
+    asking = {".", *(f"f:{name}" for name in _REQUESTS)}
+    notes = {k: v for k, v in (metadata.get("f:annotations") or {}).items() if k not in asking}
+    rest = {key: value for key, value in metadata.items() if key != "f:annotations"}
+    kept = rest | ({"f:annotations": notes} if notes else {})
+    others = {key: value for key, value in fields.items() if key != "f:metadata"}
+    return others | ({"f:metadata": kept} if kept else {})
+
+
+_MANAGER: Final = ("manager", "operation", "apiVersion", "subresource")
 _SERVER_SET: Final = frozenset({"resourceVersion", "generation", "managedFields"})
 _REQUESTS: Final = frozenset(
     f"reconcile.fluxcd.io/{name}" for name in ("requestedAt", "forceAt", "resetAt")

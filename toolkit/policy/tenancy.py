@@ -21,8 +21,6 @@ PROTECTED: Final = "policy.penstock.dev/"
 """Prefix of the labels of namespaces that only who may change policies may change."""
 REQUIRED: Final = f"{PROTECTED}require-service-account"
 """Label of a namespace: what applies from here must name its account. ``true`` or ``false``."""
-_ELSEWHERE: Final = frozenset({f"{PROTECTED}provenance"})
-"""Labels that are protected by the policies that they are of, with a verb of their own."""
 
 GroupKind = tuple[str, str]
 _KUSTOMIZATION: Final = ("kustomize.toolkit.fluxcd.io", "Kustomization")
@@ -50,13 +48,26 @@ _SIGNING_IN: Final = MappingProxyType(
 )
 """Sources that may sign in at a cloud, with the fields that keep them from the default account."""
 _CLOUDS: Final = frozenset({"aws", "azure", "gcp"})
+_SHOWN: Final = MappingProxyType(
+    {
+        "GitRepository": ("spec.secretRef",),
+        "OCIRepository": ("spec.secretRef",),
+        "Bucket": ("spec.secretRef", "spec.sts.secretRef"),
+        "HelmRepository": ("spec.secretRef",),
+    }
+)
+"""Secrets that are shown to a server which the source names itself: naming them is reading them.
+
+Those with certificates and proxies are not among them: a private key is never shown, and a proxy's
+password goes to the address that stands beside it.
+"""
 
 PACE: Final = frozenset({"interval", "retryInterval", "timeout", "suspend"})
 """Fields of a spec that change when something is done, and not what."""
 
 _ACT: Final = ("impersonate", "use")
 _READ: Final = ("get", "use")
-_DECRYPT: Final = ("get", "use", "decrypt")
+"""Not ``decrypt``: a document of the author's own source has a Vault token sent where it says."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -116,7 +127,11 @@ def powers(obj: Json, namespace: str, installation: Installation) -> tuple[Power
     """Return everything that an object of ``namespace`` borrows."""
     if gvk_of(obj).group_kind == _KUSTOMIZATION:
         return tuple(_of_kustomization(obj, namespace, installation))
-    return (*_named(obj, namespace), *_signing_in(obj, namespace, installation))
+    return (
+        *_named(obj, namespace),
+        *_signing_in(obj, namespace, installation),
+        *_showing(obj, namespace),
+    )
 
 
 def require_account(labels: Mapping[str, str], *, account: str, remote: bool) -> None:
@@ -144,11 +159,7 @@ def protected(new: Json, old: Json | None) -> frozenset[str]:
 
 def _protected_labels(namespace: Json) -> dict[str, str]:
     labels = dig(namespace, "metadata", "labels", default={})
-    return {
-        key: str(value)
-        for key, value in labels.items()
-        if key.startswith(PROTECTED) and key not in _ELSEWHERE
-    }
+    return {key: str(value) for key, value in labels.items() if key.startswith(PROTECTED)}
 
 
 def _acting(obj: Json) -> dict[str, Any]:
@@ -193,7 +204,7 @@ def _decrypting(decryption: Json, namespace: str, installation: Installation) ->
     named = str(decryption.get("serviceAccountName") or "")
     default = installation.default_decryption_service_account
     if decryption.get("secretRef"):
-        yield _secret("spec.decryption.secretRef", namespace, decryption["secretRef"], _DECRYPT)
+        yield _secret("spec.decryption.secretRef", namespace, decryption["secretRef"], _READ)
     if named or default:
         yield _account(field, namespace, named or default, implied=not named)
 
@@ -218,6 +229,15 @@ def _signing_in(obj: Json, namespace: str, installation: Installation) -> Iterat
     asks = bool(fields) and spec.get("provider") in _CLOUDS
     if asks and default and not any(spec.get(field) for field in fields):
         yield _account(f"spec.{fields[0]}", namespace, default, implied=True)
+
+
+def _showing(obj: Json, namespace: str) -> Iterator[Power]:
+    """Yield the Secrets that a source has shown to the server that it names."""
+    group, kind = gvk_of(obj).group_kind
+    for field in _SHOWN.get(kind, ()) if group == _SOURCE else ():
+        ref = dig(obj, *field.split("."))
+        if ref:
+            yield _secret(field, namespace, ref, _READ)
 
 
 def _account(field: str, namespace: str, name: str, *, implied: bool = False) -> Power:

@@ -17,6 +17,7 @@ from tests.contract.webhooks.conftest import Gate, moved
 from toolkit.kube.client import Client
 from toolkit.kube.errors import ForbiddenError
 from toolkit.objects import GroupVersionKind, Json
+from toolkit.policy.provenance import LABEL as PROVENANCE
 from webhooks import configuration, references, sourcepolicy, tenancy
 
 ROWS = (references.ROW, tenancy.TENANCY, tenancy.LABELS, sourcepolicy.ROW)
@@ -261,6 +262,37 @@ async def test_tenant_lends_only_accounts_that_they_hold(tenant: Tenant) -> None
     assert "patched" in suspended
 
 
+async def test_tenant_sends_no_credentials_that_they_may_not_read(tenant: Tenant) -> None:
+    await tenant.may("jane", OWN)
+    git = tenant.repository("https://evil.example/app", secretRef={"name": "deploy-key"})
+    older = {
+        "apiVersion": "source.toolkit.fluxcd.io/v1beta2",
+        "kind": "HelmRepository",
+        "metadata": {"name": "charts", "namespace": tenant.namespace},
+        "spec": {
+            "interval": "1m",
+            "url": "https://evil.example",
+            "secretRef": {"name": "deploy-key"},
+        },
+    }
+    theirs = tenant.repository(secretRef={"name": "deploy-key"})
+    theirs["metadata"]["name"] = "theirs"
+
+    ways = {name: await tenant.kubectl(*way, "--as=jane", obj=git) for name, way in WAYS.items()}
+    ways["older"] = await tenant.kubectl("create", "--as=jane", obj=older)
+    await tenant.admin.create(theirs)
+    swap = '{"spec":{"url":"https://evil.example/app"}}'
+    patch = ("patch", "--as=jane", "gitrepository", "theirs", "--type=merge", "-p")
+    ways["patch"] = await tenant.kubectl(*patch, swap)
+    suspended = await tenant.kubectl(*patch, '{"spec":{"suspend":true}}')
+    open_to_all = await tenant.kubectl("create", "--as=jane", obj=tenant.repository())
+
+    denied = f"secrets '{tenant.namespace}/deploy-key', which user 'jane' may not lend"
+    assert all(denied in text for text in ways.values()), ways
+    assert "patched" in suspended
+    assert "created" in open_to_all
+
+
 async def test_tenant_cannot_relabel_its_namespace(tenant: Tenant) -> None:
     labelled = await tenant.kubectl("label", "namespace", tenant.namespace, f"{LABEL}=true")
     role = {"apiVersion": f"{RBAC}/v1", "kind": "ClusterRole", "metadata": {"name": "owners"}}
@@ -277,6 +309,12 @@ async def test_tenant_cannot_relabel_its_namespace(tenant: Tenant) -> None:
     free = ("--as=olga", "--type=merge", "-p", '{"metadata":{"labels":{"team":"a"}}}')
 
     refused = {name: await tenant.kubectl(*way, *bare) for name, way in ways.items()}
+    await tenant.kubectl("label", "namespace", tenant.namespace, f"{PROVENANCE}=production")
+    other = f'{{"metadata":{{"labels":{{"{PROVENANCE}":"free"}}}}}}'
+    for name, way in ways.items():
+        refused[f"{name}, other"] = await tenant.kubectl(
+            *way, "--as=olga", "--type=merge", "-p", other
+        )
     allowed = {name: await tenant.kubectl(*way, *free) for name, way in ways.items()}
 
     assert "labeled" in labelled
@@ -355,7 +393,11 @@ async def test_status_of_a_source_is_not_forged(tenant: Tenant, *, policy: bool)
     if policy:
         await enforced(tenant)
     # whoever may do anything with sources may also vouch for them
-    jane = await tenant.may("jane", OWN | {"verbs": ["get", "create", "patch", "update"]})
+    write = {"verbs": ["get", "create", "patch", "update"]}
+    # the same name in a namespace that we are not installed in is anybody's
+    usual = "system:serviceaccount:penstock-system:source-controller"
+    await tenant.may(usual, OWN | write)
+    jane = await tenant.may("jane", OWN | write)
     await tenant.admin.create(tenant.repository())
     artifact = {
         "digest": "sha256:" + "0" * 64,
@@ -375,8 +417,11 @@ async def test_status_of_a_source_is_not_forged(tenant: Tenant, *, policy: bool)
         GIT_REPOSITORY, *name, body, strategy="merge", subresource="status"
     )
 
-    usual = "system:serviceaccount:penstock-system:source-controller"
-    await tenant.may(usual, OWN)
+    forged = {"status": {"artifact": {**artifact, "path": "q"}}}
+    with pytest.raises(ForbiddenError, match="only the source controller vouches"):
+        await tenant.admin.impersonating(usual).patch(
+            GIT_REPOSITORY, *name, forged, strategy="merge", subresource="status"
+        )
     metadata = {"metadata": {"finalizers": ["finalizers.fluxcd.io"]}}
     for change in (metadata, {"metadata": {"finalizers": None}}):
         await tenant.admin.impersonating(usual).patch(

@@ -256,6 +256,14 @@ def workload(
     return _object(gvk, name, namespace) | {"spec": {**more, "template": template}}
 
 
+def autoscaler(namespace: str, *, least: int) -> Json:
+    """Return one that needs no metrics, because less than the least is there."""
+    target = {"apiVersion": "apps/v1", "kind": "Deployment", "name": "web"}
+    spec = {"scaleTargetRef": target, "minReplicas": least, "maxReplicas": 9}
+    gvk = GroupVersionKind("autoscaling", "v2", "HorizontalPodAutoscaler")
+    return _object(gvk, "web", namespace) | {"spec": spec}
+
+
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def guarded(control_plane: ControlPlane) -> AsyncIterator[Gate]:
     """Run the webhook process for all tests of the module."""
@@ -328,6 +336,15 @@ async def test_what_comes_from_a_repository_rolls_scales_and_goes(shop: Shop) ->
     path = f"/apis/apps/v1/namespaces/{shop.namespace}/deployments/web/scale"
     scale = await scaler.request("GET", path)
     await scaler.request("PUT", path, body={**scale, "spec": {"replicas": 3}})
+    await shop.rolled(DEPLOYMENT, "web")
+    # also the real one, to the least that it is told to keep,
+    await shop.apply(autoscaler(shop.namespace, least=4))
+
+    async def scaled() -> bool:
+        live = await shop.admin.get(DEPLOYMENT, "web", shop.namespace)
+        return bool(dig(live, "spec", "replicas") == 4)
+
+    await shop.gate.until(scaled)
     await shop.rolled(DEPLOYMENT, "web")
     # and the applier takes it away, with all that was made of it.
     ending = shop.applier(source="", revision="", digest="", verified="")
@@ -429,6 +446,11 @@ async def test_what_decides_nothing_is_left_to_people(shop: Shop) -> None:
     await shop.gone(POD, second, shop.namespace)
     await shop.rolled(DEPLOYMENT, "web")
     assert "denied" in await shop.alice("patch", "kustomization/web", "-p", SUSPEND, *MERGE)
+    # nor does asking make anybody the owner of fields, which would keep what leaves the repository
+    asking = {"reconcile.fluxcd.io/requestedAt": "then"}
+    wiped = json.dumps({"metadata": {"annotations": asking, "managedFields": [{}]}})
+    said = await shop.alice("patch", "deployment/web", "-p", wiped, *MERGE)
+    assert "only what comes from a repository is admitted" in said
 
 
 SUSPEND, MERGE = '{"spec":{"suspend":true}}', ("--type=merge",)

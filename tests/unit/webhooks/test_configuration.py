@@ -9,7 +9,7 @@ from toolkit.kube import rbac
 from toolkit.objects import Json
 from webhooks import configuration
 from webhooks.configuration import Target
-from webhooks.plugin import Answer, Condition, Row, Rule
+from webhooks.plugin import INSTALLED, Answer, Condition, Row, Rule
 from webhooks.plugins import PLUGINS
 from webhooks.request import Request
 from webhooks.services import Services
@@ -96,6 +96,16 @@ def test_conditions_are_those_that_the_rules_need() -> None:
         "not-a-removal",
         "mine",
     ]
+
+
+def test_our_own_accounts_are_those_of_the_namespace_that_we_are_in() -> None:
+    target = Target(namespace="flux-system")
+
+    text = yaml.safe_dump_all(configuration.configurations(PLUGINS, target))
+
+    assert "system:serviceaccount:flux-system:source-controller" in text
+    assert f"serviceaccount:{rbac.NAMESPACE}" not in text
+    assert INSTALLED not in text
 
 
 def test_mutating_and_validating_plugins_go_to_their_own_configuration() -> None:

@@ -133,7 +133,7 @@ def test_one_account_is_not_enough_for_a_config_map_that_may_name_any() -> None:
     assert judged(obj, may=allowed("use", "serviceaccounts", "team", "robot")) is not None
 
 
-@pytest.mark.parametrize("verb", ["get", "use", "decrypt"])
+@pytest.mark.parametrize("verb", ["get", "use"])
 def test_keys_are_lent_likewise(verb: str) -> None:
     decryption = {"provider": "sops", "secretRef": {"name": "keys"}}
     obj = kustomization(serviceAccountName="robot", decryption=decryption)
@@ -142,6 +142,32 @@ def test_keys_are_lent_likewise(verb: str) -> None:
     assert judged(obj, may=may) is not None
     may.allow("alice", verb, "secrets", "team", "keys")
     assert judged(obj, may=may) is None
+
+
+def test_who_may_only_decrypt_cannot_have_a_token_sent_by_a_kustomization() -> None:
+    decryption = {"provider": "sops", "secretRef": {"name": "keys"}}
+    obj = kustomization(serviceAccountName="robot", decryption=decryption)
+    may = allowed("use", "serviceaccounts", "team", "robot")
+    may.allow("alice", "decrypt", "secrets", "team", "keys")
+
+    assert "'get' or 'use' on secrets 'team/keys'" in str(judged(obj, may=may))
+
+
+def test_credentials_of_others_are_not_sent_to_a_server_of_ones_own() -> None:
+    def repository(**spec: Any) -> Json:
+        return {
+            "apiVersion": "source.toolkit.fluxcd.io/v1",
+            "kind": "GitRepository",
+            "metadata": {"name": "app", "namespace": "team"},
+            "spec": {"interval": "1m", "secretRef": {"name": "deploy"}, **spec},
+        }
+
+    theirs = repository(url="https://git.example/app")
+    moved, suspended = repository(url="https://evil.example/app"), repository(suspend=True)
+
+    assert "secrets 'team/deploy'" in str(judged(moved, theirs))
+    assert judged(moved, theirs, may=allowed("get", "secrets", "team", "deploy")) is None
+    assert judged(suspended | {"spec": theirs["spec"] | {"suspend": True}}, theirs) is None
 
 
 @pytest.mark.parametrize(

@@ -126,7 +126,21 @@ def passes(one: Attempt) -> bool:
             old=thing(resourceVersion="1"),
             new=thing(
                 resourceVersion="2",
-                managedFields=[{"manager": "flux"}],
+                managedFields=[
+                    {
+                        "manager": "flux",
+                        "operation": "Update",
+                        "time": "2026-01-01T00:00:00Z",
+                        "fieldsV1": {
+                            "f:metadata": {
+                                "f:annotations": {
+                                    ".": {},
+                                    "f:reconcile.fluxcd.io/requestedAt": {},
+                                }
+                            }
+                        },
+                    }
+                ],
                 annotations={"reconcile.fluxcd.io/requestedAt": "now"},
             ),
         ),
@@ -218,6 +232,34 @@ def test_a_request_annotation_brings_nothing_else_along() -> None:
     )
 
     assert not passes(sneaky)
+
+
+_REPLICAS: Json = {"f:spec": {"f:replicas": {}}}
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        pytest.param([], id="wiped"),
+        pytest.param([("web", "Apply", {"f:spec": {}})], id="taken"),
+        pytest.param([("web", "Apply", _REPLICAS), ("me", "Apply", _REPLICAS)], id="shared"),
+        pytest.param([("web", "Update", _REPLICAS)], id="otherwise"),
+    ],
+)
+def test_a_request_annotation_takes_no_field_from_who_manages_it(
+    fields: list[tuple[str, str, Json]],
+) -> None:
+    def managed(entries: list[tuple[str, str, Json]]) -> list[Json]:
+        return [
+            {"manager": manager, "operation": operation, "fieldsV1": owned}
+            for manager, operation, owned in entries
+        ]
+
+    asked = {"reconcile.fluxcd.io/requestedAt": "now"}
+    before = thing(managedFields=managed([("web", "Apply", _REPLICAS)]))
+    after = thing(managedFields=managed(fields), annotations=asked)
+
+    assert not passes(attempt("UPDATE", "deployments", "alice", old=before, new=after))
 
 
 def test_owners_are_read_in_the_version_that_is_stored() -> None:

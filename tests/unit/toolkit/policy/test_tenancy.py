@@ -10,6 +10,7 @@ from crds import schema
 from toolkit.errors import AccessDeniedError
 from toolkit.objects import Json
 from toolkit.policy import tenancy
+from toolkit.policy.provenance import LABEL as PROVENANCE
 from toolkit.policy.tenancy import REQUIRED, Installation
 
 HERE = Installation(namespace="system")
@@ -94,7 +95,7 @@ def test_keys_and_variables_are_borrowed() -> None:
     )
 
     assert borrowed(obj)[1:] == [
-        "spec.decryption.secretRef: get|use|decrypt secrets team/k",
+        "spec.decryption.secretRef: get|use secrets team/k",
         "spec.decryption.serviceAccountName: impersonate|use serviceaccounts team/kms",
         "spec.postBuild.substituteFrom[1]: get|use secrets team/s",
     ]
@@ -124,7 +125,25 @@ def test_source_that_names_nobody_at_a_cloud_borrows_the_default_account(
         assert borrowed(source(**elsewhere), LOCKED) == []
     # Git takes an authority from the Secret, and signs in as the account all the same.
     secret = source(provider="azure", secretRef={"name": "login"})
-    assert borrowed(secret, LOCKED) == ([] if spared else [default])
+    sent = ["spec.secretRef: get|use secrets team/login"]
+    assert borrowed(secret, LOCKED) == ([] if spared else [default]) + sent
+
+
+@pytest.mark.parametrize("kind", ["GitRepository", "OCIRepository", "Bucket", "HelmRepository"])
+def test_credentials_that_a_source_shows_to_its_server_are_borrowed(kind: str) -> None:
+    spec: Json = {name: {"name": "s"} for name in ("secretRef", "certSecretRef", "proxySecretRef")}
+    spec["sts"] = {"secretRef": {"name": "ldap"}} if kind == "Bucket" else {}
+    obj = {"apiVersion": "source.toolkit.fluxcd.io/v1", "kind": kind, "spec": spec}
+    directory = ["spec.sts.secretRef: get|use secrets team/ldap"] if kind == "Bucket" else []
+
+    assert borrowed(obj) == ["spec.secretRef: get|use secrets team/s", *directory]
+
+
+def test_labels_of_all_policies_are_protected() -> None:
+    old: Json = {"metadata": {"labels": {PROVENANCE: "production", "team": "a"}}}
+    new: Json = {"metadata": {"labels": {PROVENANCE: "test", "team": "b"}}}
+
+    assert tenancy.protected(new, old) == {PROVENANCE}
 
 
 def test_default_decryption_account_is_borrowed() -> None:
