@@ -13,6 +13,7 @@ What is said on a connection is for the protocol that ``make`` returns.
 
 import asyncio
 import contextlib
+import functools
 import logging
 import socket
 import ssl
@@ -66,9 +67,13 @@ class Acceptor:
                 self._connections.drop()
                 await asyncio.sleep(_PAUSE)
                 continue
-            task = group.create_task(self._handshake(accepted))
+            unless_begun = contextlib.ExitStack()
+            unless_begun.enter_context(accepted)
+            task = group.create_task(self._handshake(accepted, unless_begun))
             self._handshakes[task] = loop.time()
             task.add_done_callback(lambda done: self._handshakes.pop(done, None))
+            # One that is cancelled before it begins closes nothing by itself.
+            task.add_done_callback(functools.partial(_close, unless_begun))
             # Others get their turn, however many there are to accept.
             await asyncio.sleep(0)
 
@@ -86,7 +91,8 @@ class Acceptor:
                     self._handshakes, timeout=left, return_when=asyncio.FIRST_COMPLETED
                 )
 
-    async def _handshake(self, accepted: socket.socket) -> None:
+    async def _handshake(self, accepted: socket.socket, unless_begun: contextlib.ExitStack) -> None:
+        unless_begun.pop_all()
         try:
             await asyncio.get_running_loop().connect_accepted_socket(
                 lambda: _Counted(self._make, self._connections),
@@ -98,6 +104,10 @@ class Acceptor:
         except OSError as exc:  # of TLS and of time are among them
             DROPPED.labels("handshake").inc()
             logger.debug("no handshake", extra={"error": str(exc)})
+
+
+def _close(stack: contextlib.ExitStack, _: asyncio.Task[None]) -> None:
+    stack.close()
 
 
 async def _accepted(listening: socket.socket) -> socket.socket:
