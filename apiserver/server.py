@@ -28,7 +28,7 @@ from typing import Final, Protocol
 import msgspec
 from aiohttp import web
 
-from apiserver import audit, fairness, health, metrics, requestinfo, status
+from apiserver import audit, fairness, health, metrics, requestinfo, sanity, status
 from apiserver.auth import authentication
 from apiserver.auth.authentication import Authentication, Credentials
 from apiserver.auth.authorization import Authorization
@@ -40,23 +40,14 @@ from apiserver.requestinfo import RequestInfo
 from apiserver.resource import Resource, Subresource
 from apiserver.status import GROUP, StatusError
 from certs.connections import Connections, Limits
-from crds.meta import parse_duration
 
 logger = logging.getLogger(__name__)
 
-MAX_BODY: Final = 64 << 10
-"""Bytes; next to nothing is sent to us."""
 _CONNECTIONS: Final = 8192
 _SECONDS: Final = 60.0
 _STREAM_SECONDS: Final = 900.0
 """For what answers with bytes: an artifact may be large, and a client slow."""
 _RETRY_AFTER: Final = 5
-_SINGLE: Final = (
-    *("watch", "fieldSelector", "labelSelector", "resourceVersion", "resourceVersionMatch"),
-    *("limit", "continue", "timeout", "timeoutSeconds", "sendInitialEvents"),
-)
-"""Given twice, they could mean one thing to authorization and another to the answer."""
-
 Answer = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 
@@ -140,7 +131,7 @@ class Server:
 
     def application(self) -> web.Application:
         """Return what to serve."""
-        app = web.Application(client_max_size=MAX_BODY)
+        app = web.Application(client_max_size=sanity.MAX_BODY)
         app.router.add_route("*", "/{path:.*}", self._serve)
         app.on_response_prepare.append(self._finished_headers)
         return app
@@ -230,9 +221,9 @@ class Server:
             raise fairness.too_many_requests(
                 "the apiserver is shutting down, please try again later", retry_after=_RETRY_AFTER
             )
-        _check(request)
+        sanity.check(request)
         # 7.
-        seconds = _limit(request, longest=self._longest(info))
+        seconds = sanity.limit(request, longest=self._longest(info))
         async with self._bounded(record, seconds) as deadline:
             # 8.
             user = record.user = await self._authentication.user(
@@ -363,49 +354,6 @@ class Server:
 
 
 _VERBS: Final = frozenset({"get", "list", "create"})
-
-
-def _check(request: web.Request) -> None:
-    """Refuse what no client of ours sends.
-
-    Raises:
-        StatusError: 400 or 413.
-    """
-    if not request.raw_path.isascii() or not _is_text(request.path):
-        raise status.bad_request("the path holds what is no text")
-    if any(not _is_text(value) for value in request.query.values()):
-        raise status.bad_request("the query holds what is no text")
-    if (request.content_length or 0) > MAX_BODY:
-        raise StatusError(
-            413, "RequestEntityTooLarge", f"the request is larger than {MAX_BODY >> 10} KiB"
-        )
-    for name in _SINGLE:
-        if len(request.query.getall(name, ())) > 1:
-            raise status.bad_request(f"the parameter {name} is given more than once")
-
-
-def _is_text(text: str) -> bool:
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        return False
-    return "\0" not in text
-
-
-def _limit(request: web.Request, *, longest: float | None) -> float | None:
-    """Return how many seconds the answer may take (``WithRequestDeadline``).
-
-    Raises:
-        StatusError: 400, ``?timeout=`` is no duration.
-    """
-    told = request.query.get("timeout", "")
-    if longest is None or not told:
-        return longest
-    try:
-        seconds = parse_duration(told)
-    except ValueError as exc:
-        raise status.bad_request(f"invalid timeout specified in the request URL - {exc}") from exc
-    return seconds if 0 < seconds < longest else longest
 
 
 def _certificate(request: web.Request) -> bytes | None:

@@ -1,0 +1,64 @@
+"""What no client of ours sends, refused before anybody looks at it.
+
+Text that is none, bodies of any size, and parameters that could mean one thing to authorization and
+another to the answer.
+"""
+
+from typing import Final
+
+from aiohttp import web
+
+from apiserver import status
+from apiserver.status import StatusError
+from crds.meta import parse_duration
+
+MAX_BODY: Final = 64 << 10
+"""Bytes; next to nothing is sent to us."""
+_SINGLE: Final = (
+    *("watch", "fieldSelector", "labelSelector", "resourceVersion", "resourceVersionMatch"),
+    *("limit", "continue", "timeout", "timeoutSeconds", "sendInitialEvents"),
+)
+"""Given twice, they could mean one thing to authorization and another to the answer."""
+
+
+def check(request: web.Request) -> None:
+    """Refuse what no client of ours sends.
+
+    Raises:
+        StatusError: 400 or 413.
+    """
+    if not request.raw_path.isascii() or not _is_text(request.path):
+        raise status.bad_request("the path holds what is no text")
+    if any(not _is_text(value) for value in request.query.values()):
+        raise status.bad_request("the query holds what is no text")
+    if (request.content_length or 0) > MAX_BODY:
+        raise StatusError(
+            413, "RequestEntityTooLarge", f"the request is larger than {MAX_BODY >> 10} KiB"
+        )
+    for name in _SINGLE:
+        if len(request.query.getall(name, ())) > 1:
+            raise status.bad_request(f"the parameter {name} is given more than once")
+
+
+def _is_text(text: str) -> bool:
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return "\0" not in text
+
+
+def limit(request: web.Request, *, longest: float | None) -> float | None:
+    """Return how many seconds the answer may take (``WithRequestDeadline``).
+
+    Raises:
+        StatusError: 400, ``?timeout=`` is no duration.
+    """
+    told = request.query.get("timeout", "")
+    if longest is None or not told:
+        return longest
+    try:
+        seconds = parse_duration(told)
+    except ValueError as exc:
+        raise status.bad_request(f"invalid timeout specified in the request URL - {exc}") from exc
+    return seconds if 0 < seconds < longest else longest
