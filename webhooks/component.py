@@ -23,6 +23,7 @@ from toolkit.kube.options import Options
 from toolkit.turns import Turns
 from webhooks import arming, services
 from webhooks.arming import Arming
+from webhooks.callers import Callers
 from webhooks.configuration import NAME, Target
 from webhooks.conversion import Conversions
 from webhooks.definitions import Definitions
@@ -37,14 +38,20 @@ _PATIENCE: Final = 15.0
 
 
 async def start(manager: Manager, options: Options, *, rows: Sequence[Row]) -> None:
-    """Wire everything into the manager."""
+    """Wire everything into the manager.
+
+    Raises:
+        ValueError: a plugin is to be disabled that does not exist.
+    """
+    rows = _enabled(rows, options.disable_admission_plugins)
     target = Target(namespace=manager.namespace, url=options.webhook_url.rstrip("/"))
     shared, caches = await services.start(manager, options), Caches(manager.client)
     entries = {row.name: _entry(row, shared, caches, options) for row in rows}
     for informer in caches.informers:
         manager.add_service(informer.run)
 
-    injector, serving = Injector(manager.client, NAME), Serving()
+    ca, names = options.webhook_client_ca_file, options.webhook_client_names
+    injector, serving = Injector(manager.client, NAME), Serving(ask_clients=bool(ca))
     keeper = Keeper(
         manager.client,
         namespace=manager.namespace,
@@ -59,7 +66,11 @@ async def start(manager: Manager, options: Options, *, rows: Sequence[Row]) -> N
     manager.add_elected(injector.keep, lease=NAME)
 
     listener = Listener(
-        Endpoint(Reviews(entries), convert=Conversions(KINDS).convert),
+        Endpoint(
+            Reviews(entries),
+            convert=Conversions(KINDS).convert,
+            callers=Callers.trusting(serving, ca, names) if ca else None,
+        ),
         serving,
         address=options.webhook_addr,
         certificate=keeper.wait_ready,
@@ -83,6 +94,15 @@ async def start(manager: Manager, options: Options, *, rows: Sequence[Row]) -> N
         Migration(client, KINDS).run,
     ):
         manager.add_elected(work, lease=NAME)
+
+
+def _enabled(rows: Sequence[Row], disabled: Sequence[str]) -> list[Row]:
+    names = [row.name for row in rows]
+    if unknown := [name for name in disabled if name not in names]:
+        raise ValueError(
+            f"--disable-admission-plugins: {', '.join(unknown)} is none of {', '.join(names)}"
+        )
+    return [row for row in rows if row.name not in disabled]
 
 
 def _entry(row: Row, shared: Services, caches: Caches, options: Options) -> Entry:

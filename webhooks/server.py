@@ -1,9 +1,8 @@
 """Answer the API server: ``POST /admit/<plugin>`` over TLS.
 
 1. The caller is nobody in particular: API servers present no client certificate unless they are
-   configured to. So an answer tells nothing that the request does not prove, and whatever comes is
-   bounded: connections, its size, the bytes that are read at once, the places of each plugin,
-   the time.
+   configured to (``callers``). Who writes is what the review says, and whatever comes is bounded:
+   connections, its size, the bytes that are read at once, the places of each plugin, the time.
 2. The deadline is the API server's own (``?timeout=``) less a margin, so that our message is what
    the user reads, not "context deadline exceeded".
 3. Whatever goes wrong denies. Only a plugin that returns an answer lets a request pass.
@@ -25,6 +24,7 @@ from crds.meta import parse_duration
 from toolkit.errors import PenstockError
 from toolkit.turns import BusyError, Turns
 from webhooks import metrics, review
+from webhooks.callers import Callers
 from webhooks.plugin import Answer, DeniedError, Plugin, Row
 from webhooks.request import Request
 
@@ -123,8 +123,14 @@ class Endpoint:
     """The HTTP side: reads bodies within bounds, and hands them on."""
 
     def __init__(
-        self, reviews: Reviews, *, convert: Convert | None = None, limits: Limits | None = None
+        self,
+        reviews: Reviews,
+        *,
+        convert: Convert | None = None,
+        limits: Limits | None = None,
+        callers: Callers | None = None,
     ) -> None:
+        self._callers = callers
         self.connections = Connections(limits or Limits.fitting())
         self._reviews = reviews
         self._convert = convert
@@ -175,6 +181,8 @@ class Endpoint:
         entry = self._reviews.entries.get(request.match_info["plugin"])
         if entry is None:
             return _refused(404, "no such plugin")
+        if self._callers is not None and not self._callers.know(request.transport):
+            return _refused(403, "only API servers are answered, by their certificate")
         deadline = _now() + _seconds(request, entry.row.timeout)
         async with self._counted():
             try:

@@ -63,6 +63,9 @@ class Options:
     webhook_addr: str = ":9443"
     webhook_url: str = ""
     webhook_concurrent: int = 64
+    webhook_client_ca_file: str = ""
+    webhook_client_names: tuple[str, ...] = ()
+    disable_admission_plugins: tuple[str, ...] = ()
     secure_addr: str = ":6443"
     apiservice_port: int = 443
     shutdown_delay_duration: float = 5.0
@@ -308,6 +311,25 @@ FLAGS: Final = (
         "URL under which API servers reach that address where no Service leads to it",
     ),
     Flag("webhook-concurrent", int, "64", "requests that a plugin reviews at once"),
+    Flag(
+        "webhook-client-ca-file",
+        str,
+        "",
+        "authorities (PEM) of the certificate that API servers must show; if empty, whoever reaches"
+        " the webhooks is answered",
+    ),
+    Flag(
+        "webhook-client-names",
+        _names,
+        "",
+        "common names that such a certificate may have, comma-separated; any if empty",
+    ),
+    Flag(
+        "disable-admission-plugins",
+        _names,
+        "",
+        "plugins of the webhooks that are not to be asked, comma-separated",
+    ),
     # The aggregated API.
     Flag("secure-addr", str, ":6443", "address of the aggregated API"),
     Flag("apiservice-port", int, "443", "port of the Service that leads to that address"),

@@ -292,6 +292,21 @@ async def test_plugins_that_are_gone_leave_no_configuration(gate: Gate) -> None:
     await gate.until(gone)
 
 
+async def test_a_disabled_plugin_is_neither_asked_nor_served(gate: Gate) -> None:
+    asked, seen = gate.row("gate")
+    silent, unseen = gate.row("silent", no)
+
+    await gate.start(asked, silent, disable_admission_plugins=("silent",))
+    await gate.asked(seen)
+
+    found = await registered(gate) or {"webhooks": []}
+    assert [each["name"] for each in found["webhooks"]] == ["gate.admission.penstock.dev"]
+    assert "created" in await gate.apply(gate.config_map("house"))
+    assert unseen.asked == []
+    with pytest.raises(ValueError, match="silnet is none of gate, silent"):
+        await gate.start(asked, silent, disable_admission_plugins=("silnet",))
+
+
 async def test_a_plugin_that_goes_by_policies_is_asked_while_there_is_one(gate: Gate) -> None:
     """A StorageClass stands for the policy: there is none in this cluster."""
     watch = rbac.Rule(
