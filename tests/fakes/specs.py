@@ -119,7 +119,7 @@ ALSO_RIGHT: Final[tuple[tuple[str, Json], ...]] = (
             "decryption": {"provider": "sops", "secretRef": {"name": "age"}},
         },
     ),
-    ("SourcePolicy", {"namespaceSelector": {"matchLabels": {"tenant": "a"}}}),
+    ("SourcePolicy", {"namespaceSelector": {"matchLabels": {"policy.penstock.dev/tier": "a"}}}),
     ("SourcePolicy", {"sources": [{"kind": "GitRepository", "urls": ["git+*://x/**"]}]}),
 )
 
@@ -609,6 +609,20 @@ WARNED: Final[tuple[Case, ...]] = (
         "grant-without-use",
         "spec.to[0].group",
         "nothing refers to objects of this group",
+    ),
+    (
+        "SourcePolicy",
+        {"namespaceSelector": {"matchLabels": {"tenant": "a"}}},
+        "free-label",
+        "spec.namespaceSelector",
+        "whoever may label a namespace takes it out of the policy by 'tenant'",
+    ),
+    (
+        "ImageVerificationPolicy",
+        {"namespaceSelector": {"matchExpressions": [{"key": "team", "operator": "Exists"}]}},
+        "free-label",
+        "spec.namespaceSelector",
+        "takes it out of the policy by 'team'",
     ),
     (
         "SourcePolicy",

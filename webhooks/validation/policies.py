@@ -13,7 +13,7 @@ from crds.policy_image import ImageVerificationPolicy
 from crds.policy_provenance import ProvenancePolicy
 from crds.policy_referencegrant import ReferenceGrant
 from crds.policy_source import SourcePolicy
-from toolkit.policy import references, urls
+from toolkit.policy import references, tenancy, urls
 from webhooks.validation.rule import Checks, Fault, Named, Rule, when
 
 _HOLDERS: Final = frozenset(field.holder for field in references.REFERENCES)
@@ -61,6 +61,21 @@ def _origins(obj: ProvenancePolicy) -> Iterator[Fault]:
             yield from _unmatched(f"spec.origins[{number}].source.urls", origin.source.urls)
 
 
+def _loose(obj: SourcePolicy | ImageVerificationPolicy) -> Iterator[Fault]:
+    selector = obj.spec.namespace_selector
+    if selector is None:
+        return
+    keys = (*selector.match_labels, *(each.key for each in selector.match_expressions))
+    for key in dict.fromkeys(keys):
+        free = key != _NAME and not key.startswith(tenancy.PROTECTED)
+        why = f"whoever may label a namespace takes it out of the policy by '{key}'"
+        yield from when(free, "spec.namespaceSelector", why, key)
+
+
+_NAME: Final = "kubernetes.io/metadata.name"
+_UNPROTECTED: Final = "free-label"
+_FIXED: Final = "only who may change policies can change the labels that it selects by"
+_SELECT: Final = f"select by {_NAME}, or by labels that begin with {tenancy.PROTECTED}"
 _URLS: Final = "write it with a lower-case host, and without user, default port, '..' or query"
 
 GRANT: Final[Checks[ReferenceGrant]] = Checks(
@@ -87,6 +102,14 @@ SOURCE: Final[Checks[SourcePolicy]] = Checks(
             find=_allowed,
             refuses=False,
         ),
+        Rule(
+            name=_UNPROTECTED,
+            fields=("spec.namespaceSelector",),
+            demands=_FIXED,
+            remedy=_SELECT,
+            find=_loose,
+            refuses=False,
+        ),
     ),
     patterns=(
         "spec.sources[].verify.cosign.identities[].issuer",
@@ -111,7 +134,16 @@ PROVENANCE: Final[Checks[ProvenancePolicy]] = Checks(
 )
 IMAGE: Final[Checks[ImageVerificationPolicy]] = Checks(
     kind=IMAGE_VERIFICATION_POLICY,
-    rules=(),
+    rules=(
+        Rule(
+            name=_UNPROTECTED,
+            fields=("spec.namespaceSelector",),
+            demands=_FIXED,
+            remedy=_SELECT,
+            find=_loose,
+            refuses=False,
+        ),
+    ),
     names=(
         Named(path="spec.verifiers[].cosign.secretRef"),
         Named(path="spec.verifiers[].cosign.trustedRootSecretRef"),
