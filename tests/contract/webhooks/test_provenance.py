@@ -365,6 +365,7 @@ REFUSED: Sequence[tuple[str, ...]] = (
     ("rollout", "restart", "deployment/web"),
     ("delete", "deployment/web"),
     ("delete", "deployment", "--all"),
+    ("delete", "--raw", "/apis/apps/v1/namespaces/{}/deployments"),
     ("delete", "deployment/web", "--dry-run=server"),
     ("scale", "deployment/web", "--replicas=9"),
     (
@@ -387,7 +388,7 @@ async def test_a_person_is_told_which_repository_to_change(shop: Shop) -> None:
         ("label", inside, "owner=alice"),
         ("debug", dig(pod, "metadata", "name"), "--image=example.com/evil", "--target=app"),
     ):
-        said = await shop.alice(*arguments)
+        said = await shop.alice(*(each.replace("{}", shop.namespace) for each in arguments))
 
         assert "denied the request: " in said, (arguments, said)
         assert f"applied by {home} (https://git.example/fleet.git) in directory 'apps/web'" in said
