@@ -17,6 +17,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, Self
 
+from cryptography import x509
+from cryptography.x509.oid import NameOID
+
 from certs.serving import Serving
 
 _ANY: Final = frozenset[str]()
@@ -44,11 +47,11 @@ class Callers:
         connection = transport.get_extra_info("ssl_object") if transport else None
         if not isinstance(connection, ssl.SSLObject):
             return False
-        # 1. Nothing is shown here that was not verified.
-        shown = connection.getpeercert()
-        if not shown:
+        # 1. What was not verified has no fields.
+        shown = connection.getpeercert(binary_form=True) if connection.getpeercert() else None
+        if shown is None:
             return False
         # 2.
-        subject = shown.get("subject", ())
-        found = {value for part in subject for key, value in part if key == "commonName"}
+        subject = x509.load_der_x509_certificate(shown).subject
+        found = {str(each.value) for each in subject.get_attributes_for_oid(NameOID.COMMON_NAME)}
         return not self.names or not self.names.isdisjoint(found)
