@@ -15,7 +15,7 @@ from typing import Final
 
 import msgspec
 
-from bench import load, work
+from bench import load, report, work
 from bench.measure import Meter, Phase
 from bench.work import Plan
 from cli import errors
@@ -141,7 +141,7 @@ async def _compared(
                 size = len(body) if path == _SERVED else size
     phase.latencies, phase.beside = tuple(ours), tuple(theirs)
     phase.wall = sum(ours) / len(ours)
-    median, other = sorted(ours)[len(ours) // 2], sorted(theirs)[len(theirs) // 2]
+    median, other = report.quantile(ours, 0.5), report.quantile(theirs, 0.5)
     phase.note = (
         f"{median / other:.2f}x of ConfigMaps ({other * 1000:.0f} ms), {size / (1 << 20):.1f} MiB"
     )
