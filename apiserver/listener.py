@@ -74,6 +74,7 @@ class Listener:
         runner = web.AppRunner(
             self._server.application(),
             access_log=None,
+            logger=_protocol_log(),
             handle_signals=False,
             # Whoever goes away is not worked for.
             handler_cancellation=True,
@@ -116,3 +117,21 @@ class Listener:
             async with asyncio.timeout(self._grace):
                 await self._server.wait_idle()
                 await asyncio.sleep(_LINGER)
+
+
+def _protocol_log() -> logging.Logger:
+    """Return where errors of the protocol are told, without the bytes that they were about.
+
+    Those of a malformed header may be a credential.
+    """
+
+    def without_content(record: logging.LogRecord) -> bool:
+        error = record.exc_info[0] if record.exc_info else None
+        record.error = error.__name__ if error else ""
+        record.exc_info = record.exc_text = None
+        return True
+
+    log = logging.Logger(f"{__name__}.protocol")
+    log.parent = logger
+    log.addFilter(without_content)
+    return log

@@ -44,6 +44,8 @@ from certs.connections import Connections, Limits
 logger = logging.getLogger(__name__)
 
 _CONNECTIONS: Final = 8192
+_REQUEST_BYTES: Final = 1 << 20
+"""All headers and the body together, as in Go (``http.DefaultMaxHeaderBytes``)."""
 _SECONDS: Final = 60.0
 _STREAM_SECONDS: Final = 900.0
 """For what answers with bytes: an artifact may be large, and a client slow."""
@@ -121,7 +123,7 @@ class Server:
         self._documents = documents
         self._health = healthy
         self._fairness = Fairness()
-        self.connections = Connections(Limits.fitting(_CONNECTIONS))
+        self.connections = Connections(Limits.fitting(_CONNECTIONS, request_bytes=_REQUEST_BYTES))
         self._running = _Running()
         self._running.idle.set()
         self.stopping = False

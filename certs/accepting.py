@@ -183,7 +183,8 @@ class _Counted(asyncio.Protocol):
         self._inner.connection_made(transport)
 
     def data_received(self, data: bytes) -> None:
-        self._inner.data_received(data)
+        if self._connections.received(self._transport, len(data)):
+            self._inner.data_received(data)
 
     def eof_received(self) -> bool | None:
         return self._inner.eof_received()

@@ -13,7 +13,7 @@ when the answer is sent.
 import asyncio
 import contextlib
 import resource
-from collections import OrderedDict
+from collections import Counter, OrderedDict
 from dataclasses import dataclass
 from typing import Final, cast
 
@@ -22,8 +22,8 @@ import prometheus_client
 DROPPED: Final = prometheus_client.Counter(
     "penstock_connections_dropped", "Connections that were closed on clients.", ("reason",)
 )
-"""``reason`` is handshake (not finished in time, or too many), idle (made room), or silent (brought
-no request in time)."""
+"""``reason`` is handshake (not finished in time, or too many), idle (made room), silent (brought no
+request in time), or large (sent more than a request has)."""
 _MOST: Final = 1024
 GRACE: Final = 0.5
 """Seconds in which who means it has finished the handshake, and brought the request."""
@@ -35,7 +35,8 @@ class Limits:
 
     ``handshake_seconds`` is what a handshake may take, ``request_seconds`` the time after it in
     which the first request must have come whole, ``answer_seconds`` what a client has to take an
-    answer.
+    answer. ``request_bytes`` is what a connection may send from one request that has come whole to
+    the next: a parser bounds each header, and holds as many of them as it may. 0 is no bound.
     """
 
     connections: int = _MOST
@@ -43,13 +44,18 @@ class Limits:
     handshake_seconds: float = 5.0
     request_seconds: float = 10.0
     answer_seconds: float = 30.0
+    request_bytes: int = 0
 
     @classmethod
-    def fitting(cls, most: int = _MOST) -> "Limits":
+    def fitting(cls, most: int = _MOST, *, request_bytes: int = 0) -> "Limits":
         """Return the usual limits, or less if the process may not open as many files."""
         files, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
         few = files if files > 0 else most * 4
-        return cls(connections=min(most, few // 2), handshakes=min(256, few // 8))
+        return cls(
+            connections=min(most, few // 2),
+            handshakes=min(256, few // 8),
+            request_bytes=request_bytes,
+        )
 
 
 class Connections:
@@ -60,6 +66,7 @@ class Connections:
         self._fresh: OrderedDict[asyncio.BaseTransport, _Fresh] = OrderedDict()
         self._resting: OrderedDict[asyncio.BaseTransport, None] = OrderedDict()
         self._busy: set[asyncio.BaseTransport] = set()
+        self._bytes: Counter[asyncio.BaseTransport] = Counter()
         self._changed = asyncio.Event()
 
     def __len__(self) -> int:
@@ -99,7 +106,18 @@ class Connections:
             fresh.timer.cancel()
         self._resting.pop(transport, None)
         self._busy.discard(transport)
+        self._bytes.pop(transport, None)
         self._changed.set()
+
+    def received(self, transport: asyncio.BaseTransport, size: int) -> bool:
+        """Count what was sent; tell whether the connection stays, because it was not too much."""
+        if not self.limits.request_bytes:
+            return True
+        self._bytes[transport] += size
+        if self._bytes[transport] <= self.limits.request_bytes:
+            return True
+        self._end(transport, "large")
+        return False
 
     def work(self, transport: asyncio.BaseTransport | None) -> None:
         """Keep a connection open from now on, because a request of it has come whole."""

@@ -1,6 +1,7 @@
 """What anybody may send to our port, and what it does to others: nothing."""
 
 import asyncio
+import contextlib
 import random
 import ssl
 
@@ -106,3 +107,43 @@ async def trusted(window: Window) -> None:
         return (await window.ask("/readyz")).status == 200
 
     await window.until(ready)
+
+
+async def test_nobody_fills_the_memory_with_headers(window: Window) -> None:
+    await window.start()
+    await trusted(window)
+    tls = ssl.create_default_context()
+    tls.check_hostname, tls.verify_mode = False, ssl.CERT_NONE
+    reader, writer = await asyncio.open_connection("127.0.0.1", window.port, ssl=tls)
+    writer.write(b"GET /readyz HTTP/1.1\r\nHost: x\r\n")
+
+    sent = 0
+    with contextlib.suppress(ConnectionError):
+        for number in range(64):
+            writer.write(b"X-%d: %s\r\n" % (number, b"a" * 60_000))
+            await writer.drain()
+            sent += 60_000
+        writer.write(b"\r\n")
+        await writer.drain()
+        answered = await reader.read(64)
+        assert answered == b"", f"{sent} bytes of headers were read"
+    writer.close()
+
+    assert (await ask(window, BASE)).status == 200
+
+
+async def test_a_malformed_header_is_not_written_down(
+    window: Window, caplog: pytest.LogCaptureFixture
+) -> None:
+    await window.start()
+    await trusted(window)
+    tls = ssl.create_default_context()
+    tls.check_hostname, tls.verify_mode = False, ssl.CERT_NONE
+    reader, writer = await asyncio.open_connection("127.0.0.1", window.port, ssl=tls)
+
+    writer.write(b"GET /apis HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer secret-42\x01\r\n\r\n")
+    answered = await reader.read()
+    writer.close()
+
+    assert answered.startswith(b"HTTP/1.0 400")
+    assert "secret-42" not in caplog.text
