@@ -60,11 +60,8 @@ class Fairness:
         if kind == "documents" and MASTERS in user.groups:
             yield
             return
-        try:
-            async with self._turns[kind].turn(flow_of(user)):
-                yield
-        except BusyError as exc:
-            raise too_many_requests() from exc
+        async with turn(self._turns[kind], user):
+            yield
 
     @contextmanager
     def watch(self, user: User) -> Iterator[None]:
@@ -85,6 +82,20 @@ class Fairness:
             self._watches[flow] -= 1
             if not self._watches[flow]:
                 del self._watches[flow]
+
+
+@asynccontextmanager
+async def turn(turns: Turns, user: User) -> AsyncIterator[None]:
+    """Hold one of the places for a user, waiting for one if need be.
+
+    Raises:
+        StatusError: 429, too many wait already.
+    """
+    try:
+        async with turns.turn(flow_of(user)):
+            yield
+    except BusyError as exc:
+        raise too_many_requests() from exc
 
 
 def flow_of(user: User) -> str:

@@ -131,7 +131,7 @@ def _protocol_log() -> logging.Logger:
         record.exc_info = record.exc_text = None
         return True
 
-    log = logging.Logger(f"{__name__}.protocol")
+    log = logging.Logger(f"{__name__}.protocol")  # noqa: LOG001 - each has one filter, its own
     log.parent = logger
     log.addFilter(without_content)
     return log

@@ -17,14 +17,15 @@ from urllib.parse import urlsplit
 
 import aiohttp
 
-from apiserver import status
+from apiserver import fairness, status
 from apiserver.artifacts.held import Held
 from apiserver.artifacts.hosts import Hosts
+from apiserver.call import User
 from toolkit.artifact import limits
 from toolkit.artifact.cache import CONTENT, Cache
 from toolkit.artifact.digest import ALGORITHMS
 from toolkit.remote.http.reach import Known, OutOfReachError, Reach, Resolver, literal_within
-from toolkit.turns import BusyError, Turns
+from toolkit.turns import Turns
 
 CHUNK: Final = 256 << 10
 LARGEST: Final = 256 << 20
@@ -45,7 +46,7 @@ class Blobs:
         self._turns = Turns(places=_IN_USE, waiting=_WAITING)
 
     @asynccontextmanager
-    async def file(self, artifact: Held, user: str) -> AsyncIterator[Path]:
+    async def file(self, artifact: Held, user: User) -> AsyncIterator[Path]:
         """Give an artifact as a local file that has its digest; read it only.
 
         Users take turns: a slow one must not keep the others from theirs.
@@ -71,12 +72,8 @@ class Blobs:
         try:
             # By its owner too: a digest is no secret, and must not open a neighbour's.
             use = self._cache.use(f"{artifact.owner.path} {artifact.digest}", produce)
-            async with self._turns.turn(user), use as found:
+            async with fairness.turn(self._turns, user), use as found:
                 yield found.path
-        except BusyError as exc:
-            raise status.StatusError(
-                429, "TooManyRequests", str(exc), status.Details(retry_after=1)
-            ) from exc
         except DamagedError as exc:
             raise _damaged(artifact) from exc
         except OSError as exc:

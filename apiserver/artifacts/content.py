@@ -43,7 +43,7 @@ class Content:
         found = await self._fetch
         if not artifact.size:
             # A third party did not say: only a copy can tell.
-            async with found.file(artifact, call.user.name) as path:
+            async with found.file(artifact, call.user) as path:
                 size = await asyncio.to_thread(os.path.getsize, path)
                 return await _answer(call, artifact, found, size)
         return await _answer(call, artifact, found, artifact.size)
@@ -61,7 +61,7 @@ async def _answer(call: Call, artifact: Held, found: Blobs, size: int) -> web.St
         await response.prepare(call.web)
         return response
     if plan.status == 206:
-        async with found.file(artifact, call.user.name) as path:
+        async with found.file(artifact, call.user) as path:
             await response.prepare(call.web)
             await _send(call, response, _part(path, plan), plan.length)
         return response

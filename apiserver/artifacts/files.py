@@ -17,7 +17,7 @@ from typing import Final, TypeAlias, TypeVar
 from aiohttp import web
 from multidict import MultiMapping
 
-from apiserver import encoding, status
+from apiserver import encoding, fairness, status
 from apiserver.artifacts.blobs import Blobs
 from apiserver.artifacts.catalog import Catalog
 from apiserver.artifacts.held import Held
@@ -28,7 +28,7 @@ from toolkit.artifact import archive, layout, threads
 from toolkit.artifact.threads import Checkpoint
 from toolkit.errors import TransientError
 from toolkit.objects import Json
-from toolkit.turns import BusyError, Turns
+from toolkit.turns import Turns
 
 T = TypeVar("T")
 
@@ -96,14 +96,10 @@ class Files:
         found = await self._fetch
         try:
             async with (
-                found.file(artifact, call.user.name) as path,
-                self._turns.turn(call.user.name),
+                found.file(artifact, call.user) as path,
+                fairness.turn(self._turns, call.user),
             ):
                 return await threads.run(lambda checkpoint: work(path, checkpoint))
-        except BusyError as exc:
-            raise StatusError(
-                429, "TooManyRequests", str(exc), status.Details(retry_after=1)
-            ) from exc
         except TransientError as exc:
             raise StatusError(
                 422, "Invalid", f"artifact '{artifact.name}' cannot be read: {exc}"

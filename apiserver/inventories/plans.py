@@ -16,12 +16,13 @@ import aiohttp
 import msgspec
 from aiohttp import web
 
-from apiserver import encoding, status
+from apiserver import encoding, fairness, status
 from apiserver.call import Call
 from apiserver.inventories.finding import RESOURCE, Known, Ready, answer, find
 from apiserver.inventories.inventory import Inventory
 from apiserver.inventories.model import InventoryPlan
 from toolkit.errors import PenstockError
+from toolkit.turns import Turns
 
 AUDIENCE: Final = "penstock-plan"
 """What the token is for; the controller takes no other."""
@@ -30,6 +31,7 @@ _SECONDS: Final = 55.0
 """Less than kube-apiserver waits for us."""
 _MAX_ANSWER: Final = 32 << 20
 _AT_ONCE: Final = 8
+_WAITING: Final = 64
 _MAX_REVISION: Final = 2048
 
 Token = Callable[[], Awaitable[str]]
@@ -41,14 +43,14 @@ class _Problem(msgspec.Struct):
 
 
 class Plans:
-    """Forwards questions, some at a time."""
+    """Forwards questions, some at a time, fair to users."""
 
     def __init__(self, inventories: Known, view: Ready, *, address: str, token: Token) -> None:
         self._inventories = inventories
         self._view = view
         self._address = address
         self._token = token
-        self._turns = asyncio.Semaphore(_AT_ONCE)
+        self._turns = Turns(places=_AT_ONCE, waiting=_WAITING)
         self._session: aiohttp.ClientSession | None = None
 
     async def run(self) -> None:
@@ -81,7 +83,10 @@ class Plans:
         inventory = find(call, self._inventories, self._view)
         left = call.deadline - asyncio.get_running_loop().time()
         try:
-            async with asyncio.timeout(min(left, _SECONDS)), self._turns:
+            async with (
+                asyncio.timeout(min(left, _SECONDS)),
+                fairness.turn(self._turns, call.user),
+            ):
                 found = await self._ask(inventory, revision)
         except TimeoutError as exc:
             raise status.unavailable("the plan took too long: retry", retry_after=5) from exc

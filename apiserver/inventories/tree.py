@@ -13,7 +13,7 @@ from typing import Final
 
 from aiohttp import web
 
-from apiserver import encoding, status
+from apiserver import encoding, fairness, status
 from apiserver.call import Call
 from apiserver.inventories.finding import Ready, answer, find
 from apiserver.inventories.inventory import Inventory
@@ -24,6 +24,7 @@ from toolkit.apply.order import GroupKind
 from toolkit.errors import PenstockError
 from toolkit.kube.client import Client
 from toolkit.objects import GroupVersionKind, Json, dig, key_of
+from toolkit.turns import Turns
 
 _REPLICA_SET: Final = GroupVersionKind("apps", "v1", "ReplicaSet")
 _POD: Final = GroupVersionKind("", "v1", "Pod")
@@ -49,6 +50,7 @@ _MOST: Final = 5_000
 _SECONDS: Final = 20.0
 _AT_ONCE: Final = 4
 _TURNS: Final = 4
+_WAITING: Final = 64
 _PAGE: Final = 500
 
 
@@ -62,20 +64,20 @@ class _Reading:
 
 
 class Tree:
-    """Reads with our own rights; a few answers at a time."""
+    """Reads with our own rights; a few answers at a time, fair to users."""
 
     def __init__(self, api: Client, inventories: Inventories, view: Ready) -> None:
         self._api = api
         self._inventories = inventories
         self._view = view
-        self._turns = asyncio.Semaphore(_TURNS)
+        self._turns = Turns(places=_TURNS, waiting=_WAITING)
         self._lists = asyncio.Semaphore(_AT_ONCE)
 
     async def handle(self, call: Call) -> web.StreamResponse:
         """Answer with the tree below the inventory that the call names."""
         inventory = find(call, self._inventories, self._view)
         try:
-            async with asyncio.timeout(_SECONDS), self._turns:
+            async with asyncio.timeout(_SECONDS), fairness.turn(self._turns, call.user):
                 nodes = await self._grown(inventory)
         except TimeoutError as exc:
             raise status.unavailable(

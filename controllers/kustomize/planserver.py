@@ -6,7 +6,8 @@ because it writes nothing. Each request, in this order:
 1. names an object, in the form in which names are written;
 2. comes from a ServiceAccount, with a token that was made for this and opens nothing else;
 3. which may ``get`` the subresource ``plan`` of the inventory, by RBAC;
-4. waits for its turn, for a bounded time and among a bounded number.
+4. waits for its turn, for a bounded time, among a bounded number, and fair between namespaces:
+   one whose builds are slow holds up nobody else.
 
 Up to 3 nobody learns whether the object exists.
 """
@@ -23,10 +24,12 @@ from aiohttp import web
 from controllers.kustomize.plan import Plan, Planner
 from controllers.kustomize.planrevisions import UnknownRevisionError
 from crds.kustomize import Kustomization
+from toolkit import turns
 from toolkit.artifact.access import Access, Attributes, BusyError, UnauthenticatedError
 from toolkit.errors import AccessDeniedError, PenstockError, StalledError, WaitingError
 from toolkit.kube import errors
 from toolkit.objects import ObjectKey
+from toolkit.turns import Turns
 
 logger = logging.getLogger(__name__)
 
@@ -36,9 +39,9 @@ PATH: Final = "/plan/{namespace}/{name}"
 
 _SECONDS: Final = 50.0
 _QUEUE_SECONDS: Final = 20.0
-_TURNS: Final = 2
-"""Plans made at a time: builds and dry-runs take from what the passes need."""
-_QUEUE: Final = 16
+_TURNS: Final = 3
+"""Plans made at a time, of a namespace two: builds and dry-runs take from what the passes need."""
+_WAITING: Final = 16
 _MAX_REVISION: Final = 2048
 _NAME: Final = re.compile(r"[a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?")
 """DNS-1123 subdomain, which namespaces and Kustomizations are."""
@@ -53,8 +56,7 @@ class PlanServer:
         self._planner = planner
         self._access = access
         self._lookup = lookup
-        self._turns = asyncio.Semaphore(_TURNS)
-        self._asked = 0
+        self._turns = Turns(places=_TURNS, waiting=_WAITING)
 
     def application(self) -> web.Application:
         """Return the server."""
@@ -98,15 +100,12 @@ class PlanServer:
                 f" 'inventories/plan' of '{GROUP}' in '{key.namespace}'"
             )
         # 4.
-        if self._asked >= _QUEUE:
-            raise BusyError("too many plans are asked for at the same time: retry later")
-        self._asked += 1
-        try:
-            async with asyncio.timeout(_QUEUE_SECONDS) as queued, self._turns:
-                queued.reschedule(asyncio.get_running_loop().time() + _SECONDS)
-                return await self._planner.plan(self._object(key), revision)
-        finally:
-            self._asked -= 1
+        async with (
+            asyncio.timeout(_QUEUE_SECONDS) as queued,
+            self._turns.turn(key.namespace),
+        ):
+            queued.reschedule(asyncio.get_running_loop().time() + _SECONDS)
+            return await self._planner.plan(self._object(key), revision)
 
     def _object(self, key: ObjectKey) -> Kustomization:
         obj = self._lookup(key)
@@ -137,6 +136,7 @@ _STATUSES: Final[tuple[tuple[type[PenstockError], int], ...]] = (
     (NoObjectError, 404),
     (UnknownRevisionError, 404),
     (BusyError, 429),
+    (turns.BusyError, 429),
     (errors.UnreachableError, 503),
     (errors.TooManyRequestsError, 503),
     (WaitingError, 409),

@@ -46,12 +46,12 @@ Ask = Callable[..., Awaitable[Answer]]
 
 @asynccontextmanager
 async def asked(handler: Handler, *, name: str = "app", seconds: float = 30) -> AsyncIterator[Ask]:
-    """Give a function that asks the handler about an inventory."""
+    """Give a function that asks the handler about an inventory, as the user of a header."""
 
     async def answer(request: web.Request) -> web.StreamResponse:
         call = Call(
             web=request,
-            user=User(name="somebody"),
+            user=User(name=request.headers.get("X-User", "somebody")),
             verb="get",
             path=request.path,
             query=request.query,

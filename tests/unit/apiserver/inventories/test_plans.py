@@ -187,3 +187,28 @@ async def test_an_inventory_that_is_none_is_not_asked_about() -> None:
     found = await _diff(controller, name="../../x")
 
     assert (found.status, controller.asked) == (404, [])
+
+
+async def test_a_users_slow_plans_keep_nobody_else_from_theirs() -> None:
+    go, waiting = asyncio.Event(), asyncio.Semaphore(0)
+
+    async def slow() -> web.StreamResponse:
+        waiting.release()
+        await go.wait()
+        return web.json_response(PLAN)
+
+    async with plans(Controller(slow)) as made, asked(made.diff) as ask:
+        crowd = [
+            asyncio.create_task(ask(headers={"X-User": f"system:serviceaccount:shop:robot-{n}"}))
+            for n in range(20)
+        ]
+        for _ in range(6):
+            await waiting.acquire()
+
+        other = asyncio.create_task(ask(headers={"X-User": "alice"}))
+        async with asyncio.timeout(10):
+            await waiting.acquire()
+        go.set()
+
+        assert (await other).status == 200
+        assert {answer.status for answer in await asyncio.gather(*crowd)} == {200}

@@ -23,6 +23,10 @@ APP = Kustomization(
     metadata=ObjectMeta(name="app", namespace="shop"),
     spec=KustomizationSpec(interval="1m", prune=True),
 )
+VAULT = Kustomization(
+    metadata=ObjectMeta(name="vault", namespace="bank"),
+    spec=KustomizationSpec(interval="1m", prune=True),
+)
 
 
 class Api:
@@ -51,12 +55,14 @@ class Planner:
         self.most = 0
         self.now = 0
         self.go = asyncio.Event()
+        self.begun = asyncio.Event()
         self.go.set()
         self._failure = failure
 
     async def plan(self, obj: Kustomization, revision: str = "") -> Plan:
         self.asked.append(f"{obj.metadata.name}@{revision}")
         self.now += 1
+        self.begun.set()
         self.most = max(self.most, self.now)
         try:
             await self.go.wait()
@@ -70,7 +76,7 @@ class Planner:
 @asynccontextmanager
 async def served(planner: Any, api: Api) -> AsyncIterator[Any]:
     def lookup(key: ObjectKey) -> Kustomization | None:
-        return APP if key == ObjectKey("shop", "app") else None
+        return {ObjectKey("shop", "app"): APP, ObjectKey("bank", "vault"): VAULT}.get(key)
 
     server = PlanServer(planner, access=Access(api, audience=AUDIENCE), lookup=lookup)
     async with TestServer(server.application()) as running, aiohttp.ClientSession() as session:
@@ -143,12 +149,34 @@ async def test_two_plans_are_made_at_a_time_and_a_crowd_is_sent_away() -> None:
         await ask("/plan/shop/missing")  # so that the answers of RBAC are known
         asked = [asyncio.create_task(ask()) for _ in range(20)]
         done, waiting = await asyncio.wait(asked, timeout=10, return_when="FIRST_COMPLETED")
-        while len(done) < 4:
+        while len(done) < 6:
             more, waiting = await asyncio.wait(waiting, timeout=10, return_when="FIRST_COMPLETED")
             done |= more
         planner.go.set()
         rest = await asyncio.gather(*waiting)
 
-    assert [task.result()[0] for task in done] == [429] * 4
-    assert [status for status, _ in rest] == [200] * 16
+    assert [task.result()[0] for task in done] == [429] * 6
+    assert [status for status, _ in rest] == [200] * 14
     assert planner.most == 2
+
+
+async def test_slow_builds_of_a_namespace_hold_up_no_other() -> None:
+    planner = Planner()
+    planner.go.clear()
+    async with served(planner, Api()) as ask:
+        slow = [asyncio.create_task(ask()) for _ in range(10)]
+        while planner.now < 2:
+            await planner.begun.wait()
+            planner.begun.clear()
+
+        quick = asyncio.create_task(ask("/plan/bank/vault"))
+        async with asyncio.timeout(10):
+            while "vault@" not in planner.asked:
+                await planner.begun.wait()
+                planner.begun.clear()
+        assert planner.now == 3
+        planner.go.set()
+
+        answers = await asyncio.gather(quick, *slow)
+
+    assert [status for status, _ in answers] == [200] * 11
