@@ -13,6 +13,7 @@ the bundle only; what a client sends along with its certificate is not looked at
 import datetime as dt
 from collections import OrderedDict
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Final
 
 from cryptography import x509
@@ -55,7 +56,7 @@ class Authorities:
         self._clock = clock
         self._store = verification.Store(certificates) if certificates else None
         self.bundle = b"".join(each.public_bytes(Encoding.PEM) for each in certificates)
-        self._known: OrderedDict[bytes, x509.Certificate] = OrderedDict()
+        self._known: OrderedDict[bytes, _Known] = OrderedDict()
 
     def verify(self, certificate: bytes) -> x509.Certificate:
         """Return the certificate (DER) of a client that one of us vouches for.
@@ -65,18 +66,19 @@ class Authorities:
         """
         known = self._known.get(certificate)
         if known is not None:
-            # 1. The path does not change while the bundle does not; time goes on.
-            if not known.not_valid_before_utc <= self._clock() <= known.not_valid_after_utc:
-                raise UntrustedError("the client's certificate has expired")
-            self._known.move_to_end(certificate)
-            return known
-        leaf = self._verified(certificate)
-        self._known[certificate] = leaf
+            # 1. The path does not change while the bundle does not; time goes on, for the client
+            #    and for each authority above. There may be another path then, so it is looked for.
+            if known.begins <= self._clock() <= known.ends:
+                self._known.move_to_end(certificate)
+                return known.leaf
+            del self._known[certificate]
+        found = self._verified(certificate)
+        self._known[certificate] = found
         while len(self._known) > _REMEMBERED:
             self._known.popitem(last=False)
-        return leaf
+        return found.leaf
 
-    def _verified(self, certificate: bytes) -> x509.Certificate:
+    def _verified(self, certificate: bytes) -> "_Known":
         if self._store is None:
             raise UntrustedError("no authority of clients is known")
         # 2. Signatures, validity, path lengths up to an authority of this bundle.
@@ -90,12 +92,25 @@ class Authorities:
         )
         try:
             leaf = x509.load_der_x509_certificate(certificate)
-            verifier.verify(leaf, [])
+            path = verifier.verify(leaf, []).chain
             # Read here, because what is no name fails to be read.
             _ = leaf.subject
         except (verification.VerificationError, ValueError, UnsupportedAlgorithm) as exc:
             raise UntrustedError("no known authority vouches for the certificate") from exc
-        return leaf
+        return _Known(
+            leaf=leaf,
+            begins=max(each.not_valid_before_utc for each in path),
+            ends=min(each.not_valid_after_utc for each in path),
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Known:
+    """A client's certificate, and the time in which all of its path is valid."""
+
+    leaf: x509.Certificate
+    begins: dt.datetime
+    ends: dt.datetime
 
 
 def _certificates(bundle: bytes) -> list[x509.Certificate]:

@@ -11,6 +11,7 @@
 Upstream: ``apiserver/plugin/pkg/authorizer/webhook``, ``endpoints/handlers/responsewriters``.
 """
 
+import hashlib
 import json
 import time
 from collections.abc import Callable
@@ -53,12 +54,14 @@ class Authorization:
             return
         # 2.
         spec = question(user, info)
-        refusal = await self._refusal(msgspec.json.encode(spec, order="sorted"), spec)
+        refusal = await self._refusal(spec)
         if refusal is not None:
             raise forbidden(user, info, refusal)
 
-    async def _refusal(self, key: bytes, spec: Json) -> str | None:
-        # 3.
+    async def _refusal(self, spec: Json) -> str | None:
+        # 3. As a hash: what strangers ask must not fill our memory.
+        text = msgspec.json.encode(spec, order="sorted")
+        key = hashlib.sha256(text).digest()
         known = self._answers.recall(key)
         if known is not None:
             return known.value
@@ -76,7 +79,7 @@ class Authorization:
             ) from exc
         allowed = status.get("allowed") is True
         refusal = None if allowed else str(status.get("reason") or "")
-        return refusal if len(key) > _LONGEST else self._answers.keep(key, refusal)
+        return refusal if len(text) > _LONGEST else self._answers.keep(key, refusal)
 
 
 def question(user: User, info: RequestInfo) -> Json:

@@ -4,7 +4,9 @@ import datetime as dt
 
 import pytest
 from cryptography import x509
-from cryptography.hazmat.primitives.serialization import Encoding
+from cryptography.hazmat.primitives import hashes
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.hazmat.primitives.serialization import Encoding, load_pem_private_key
 
 from apiserver.auth.authorities import Authorities, BundleError, UntrustedError
 from controlplane.certificates import Authority, KeyPair
@@ -63,6 +65,38 @@ def test_a_certificate_counts_only_as_long_as_it_is_valid(ours: Authority) -> No
 
     with pytest.raises(UntrustedError):
         known.verify(alice)
+
+
+def test_a_certificate_counts_only_as_long_as_its_authority_is_valid() -> None:
+    now = dt.datetime.now(dt.UTC)
+    authority = _authority(until=now + dt.timedelta(days=1))
+    known = Authorities(authority.pair.certificate, clock=lambda: now)
+    alice = der(authority.client("alice"))
+    assert known.verify(alice)
+
+    now += dt.timedelta(days=2)
+
+    with pytest.raises(UntrustedError):
+        known.verify(alice)
+
+
+def _authority(*, until: dt.datetime) -> Authority:
+    """Return an authority that ends before those that it has certified."""
+    made = Authority.create("clients").pair
+    key = load_pem_private_key(made.key, password=None)
+    assert isinstance(key, ec.EllipticCurvePrivateKey)
+    old = x509.load_pem_x509_certificate(made.certificate)
+    builder = x509.CertificateBuilder(
+        issuer_name=old.issuer,
+        subject_name=old.subject,
+        public_key=old.public_key(),
+        serial_number=old.serial_number,
+        not_valid_before=old.not_valid_before_utc,
+        not_valid_after=until,
+        extensions=list(old.extensions),
+    )
+    text = builder.sign(key, hashes.SHA256()).public_bytes(Encoding.PEM)
+    return Authority.load(KeyPair(certificate=text, key=made.key))
 
 
 def test_no_authorities_vouch_for_nobody(ours: Authority) -> None:

@@ -1,5 +1,8 @@
 """One question a request, with everything in it; no answer is no permission."""
 
+import gc
+import tracemalloc
+
 import pytest
 from multidict import MultiDict
 
@@ -98,6 +101,24 @@ async def test_a_very_long_question_is_not_remembered() -> None:
     await asking.authorize(ALICE, info)
 
     assert len(server.asked) == 2
+
+
+async def test_questions_of_strangers_fill_no_memory() -> None:
+    server = Server({"allowed": False})
+    asking = Authorization(Reviews(server))
+    stranger = User(name="system:anonymous")
+    tracemalloc.start()
+    try:
+        for number in range(200):
+            with pytest.raises(StatusError):
+                await asking.authorize(stranger, about(f"{BASE}/artifacts/{'a' * 9_000}{number}"))
+            server.asked.clear()
+        gc.collect()
+        held, _ = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+
+    assert held < 200 * 2_000
 
 
 async def test_masters_are_not_asked_about() -> None:
