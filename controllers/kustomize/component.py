@@ -27,7 +27,7 @@ from controllers.kustomize.rendering import Renderer
 from controllers.kustomize.settings import Settings
 from controllers.kustomize.sources import SourceReader, SourceView
 from controllers.kustomize.triggers import Triggers
-from controllers.outside import connect
+from controllers.outside import Outside, connect
 from controllers.sourcepolicies import SourcePolicies
 from crds import BUCKET, EXTERNAL_ARTIFACT, GIT_REPOSITORY, KUSTOMIZATION, OCI_REPOSITORY
 from crds.kind import Kind
@@ -98,13 +98,7 @@ async def start(manager: Manager, options: Options) -> None:
     reader = SourceReader(sources, policy=policy, sources=policies)
     recorder = Recorder(manager.client, controller=ACCOUNT, address=options.events_addr)
     outside = await connect(manager, options)
-    remotes = RemoteClients(
-        manager.client,
-        cloud=outside.cloud,
-        tokens=outside.tokens,
-        allow_insecure_tls=options.insecure_kubeconfig_tls,
-        default_service_account=options.default_kubeconfig_service_account,
-    )
+    remotes = _remotes(manager, options, outside)
 
     def enqueue(key: ObjectKey, trigger: str) -> None:
         controller.enqueue(key, trigger)
@@ -115,13 +109,7 @@ async def start(manager: Manager, options: Options) -> None:
     clusters = Clusters(manager.client, remotes, enqueue)
     admission = Admission(manager.client)
     manager.add_informer(admission.informer)
-    decryption = Decryption(
-        secrets=Secrets(manager.client),
-        services=KeyServices(outside.cloud),
-        tokens=outside.tokens,
-        default_account=options.default_decryption_service_account,
-        own=options.shared_decryption_identity,
-    )
+    decryption = _decryption(manager, options, outside)
     reconciler, finalizer = _passes(
         manager,
         options,
@@ -155,6 +143,28 @@ async def start(manager: Manager, options: Options) -> None:
     manager.add_service(services.closing(remotes.close))
     manager.add_elected(clusters.run, lease=ACCOUNT)
     manager.add_controller(controller, lease=ACCOUNT)
+
+
+def _remotes(manager: Manager, options: Options, outside: Outside) -> RemoteClients:
+    """Return the clients of the clusters that Kustomizations lead to."""
+    return RemoteClients(
+        manager.client,
+        cloud=outside.cloud,
+        tokens=outside.tokens,
+        allow_insecure_tls=options.insecure_kubeconfig_tls,
+        default_service_account=options.default_kubeconfig_service_account,
+    )
+
+
+def _decryption(manager: Manager, options: Options, outside: Outside) -> Decryption:
+    """Return what reads encrypted files, with keys of Secrets and of key services."""
+    return Decryption(
+        secrets=Secrets(manager.client),
+        services=KeyServices(outside.cloud),
+        tokens=outside.tokens,
+        default_account=options.default_decryption_service_account,
+        own=options.shared_decryption_identity,
+    )
 
 
 def _serve_plans(
