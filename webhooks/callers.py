@@ -1,19 +1,22 @@
 """Who may ask for reviews: whoever reaches the port, or API servers that prove who they are.
 
 A review tells who writes, and whoever sends one can write anything there. The answer to an
-encrypted Secret holds what it decrypts to, so where not only API servers reach the port, nothing
-but a certificate keeps others from having documents decrypted in the name of an administrator.
+encrypted Secret holds what it decrypts to, so nothing but a proof of the caller keeps others from
+having documents decrypted in the name of an administrator. What is demanded, all of it counts:
 
-1. The certificate is verified by TLS against the authorities that were given, and no others.
-2. Its common name must be one of those that were given: authorities of clusters sign many.
+1. An address in one of the networks that were given; a pod cannot speak from one of a node's.
+2. A certificate, verified by TLS against the authorities that were given, and no others. Its common
+   name must be one of those that were given: authorities of clusters sign many.
 
-Conversions are not asked about: API servers show no certificate there, and the answer holds nothing
-but the objects that were sent.
+Where nothing is demanded, plugins that disclose anything are not asked at all. Conversions are not
+asked about: API servers show no certificate there, and the answer holds nothing but the objects
+that were sent.
 """
 
 import asyncio
 import ssl
 from dataclasses import dataclass
+from ipaddress import IPv4Network, IPv6Address, IPv6Network, ip_address, ip_network
 from pathlib import Path
 from typing import Final, Self
 
@@ -21,37 +24,79 @@ from cryptography import x509
 from cryptography.x509.oid import NameOID
 
 from certs.serving import Serving
+from toolkit.kube.options import Options
 
 _ANY: Final = frozenset[str]()
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Callers:
-    """The common names of those who may ask; without any, all that the authorities signed."""
+    """What is demanded of whoever asks; ``names`` are any that the authorities signed if empty."""
 
+    networks: tuple[IPv4Network | IPv6Network, ...] = ()
+    certified: bool = False
     names: frozenset[str] = _ANY
 
     @classmethod
-    def trusting(cls, serving: Serving, path: str, names: tuple[str, ...]) -> Self:
-        """Have certificates asked for, by the authorities in a file (PEM).
+    def trusting(cls, serving: Serving, options: Options) -> Self:
+        """Read what the flags demand, and have certificates asked for if they do.
 
         Raises:
-            CertificateError: the file holds none.
+            ValueError: a network is none.
+            CertificateError: the file of authorities holds none.
             OSError: it cannot be read.
         """
-        serving.trust(Path(path).read_bytes())
-        return cls(frozenset(names))
+        if options.webhook_client_ca_file:
+            serving.trust(Path(options.webhook_client_ca_file).read_bytes())
+        return cls(
+            networks=tuple(_network(text) for text in options.webhook_client_networks),
+            certified=bool(options.webhook_client_ca_file),
+            names=frozenset(options.webhook_client_names),
+        )
+
+    @property
+    def proven(self) -> bool:
+        """Tell whether anything is demanded."""
+        return self.certified or bool(self.networks)
 
     def know(self, transport: asyncio.BaseTransport | None) -> bool:
         """Tell whether the client of a connection has proven to be one of them."""
-        connection = transport.get_extra_info("ssl_object") if transport else None
+        if transport is None:
+            return not self.proven
+        # 1.
+        if self.networks and not self._near(transport):
+            return False
+        # 2.
+        return not self.certified or self._certified(transport)
+
+    def _near(self, transport: asyncio.BaseTransport) -> bool:
+        peer = transport.get_extra_info("peername")
+        if not peer:
+            return False
+        address = ip_address(str(peer[0]).partition("%")[0])
+        if isinstance(address, IPv6Address) and address.ipv4_mapped:
+            address = address.ipv4_mapped
+        return any(address in network for network in self.networks)
+
+    def _certified(self, transport: asyncio.BaseTransport) -> bool:
+        connection = transport.get_extra_info("ssl_object")
         if not isinstance(connection, ssl.SSLObject):
             return False
-        # 1. What was not verified has no fields.
+        # What was not verified has no fields.
         shown = connection.getpeercert(binary_form=True) if connection.getpeercert() else None
         if shown is None:
             return False
-        # 2.
         subject = x509.load_der_x509_certificate(shown).subject
         found = {str(each.value) for each in subject.get_attributes_for_oid(NameOID.COMMON_NAME)}
         return not self.names or not self.names.isdisjoint(found)
+
+
+ANYBODY: Final = Callers()
+"""Nothing is demanded."""
+
+
+def _network(text: str) -> IPv4Network | IPv6Network:
+    try:
+        return ip_network(text)
+    except ValueError as exc:
+        raise ValueError(f"--webhook-client-networks: {exc}") from exc

@@ -47,7 +47,10 @@ class CiphertextGuard:
 
 def _remedy(secret: dict[str, object]) -> str:
     if envelope.opted_in(secret):
-        return "it was not decrypted; is another admission webhook putting it back"
+        return (
+            "it was not decrypted: is decryption at admission offered here, or does another"
+            " admission webhook put it back"
+        )
     return (
         f"label it {envelope.LABEL}=true and send the whole encrypted manifest under"
         f" data.{envelope.CARRIER} (`penstock apply` does)"

@@ -41,17 +41,20 @@ async def start(manager: Manager, options: Options, *, rows: Sequence[Row]) -> N
     """Wire everything into the manager.
 
     Raises:
-        ValueError: a plugin is to be disabled that does not exist.
+        ValueError: a plugin is to be disabled that does not exist, or a network is none.
+        CertificateError: the authorities of callers cannot be used.
+        OSError: they cannot be read.
     """
-    rows = _enabled(rows, options.disable_admission_plugins)
+    serving = Serving(ask_clients=bool(options.webhook_client_ca_file))
+    callers = Callers.trusting(serving, options)
+    rows = _enabled(rows, options.disable_admission_plugins, callers)
     target = Target(namespace=manager.namespace, url=options.webhook_url.rstrip("/"))
     shared, caches = await services.start(manager, options), Caches(manager.client)
     entries = {row.name: _entry(row, shared, caches, options) for row in rows}
     for informer in caches.informers:
         manager.add_service(informer.run)
 
-    ca, names = options.webhook_client_ca_file, options.webhook_client_names
-    injector, serving = Injector(manager.client, NAME), Serving(ask_clients=bool(ca))
+    injector = Injector(manager.client, NAME)
     keeper = Keeper(
         manager.client,
         namespace=manager.namespace,
@@ -69,7 +72,7 @@ async def start(manager: Manager, options: Options, *, rows: Sequence[Row]) -> N
         Endpoint(
             Reviews(entries),
             convert=Conversions(KINDS).convert,
-            callers=Callers.trusting(serving, ca, names) if ca else None,
+            callers=callers,
         ),
         serving,
         address=options.webhook_addr,
@@ -96,13 +99,21 @@ async def start(manager: Manager, options: Options, *, rows: Sequence[Row]) -> N
         manager.add_elected(work, lease=NAME)
 
 
-def _enabled(rows: Sequence[Row], disabled: Sequence[str]) -> list[Row]:
+def _enabled(rows: Sequence[Row], disabled: Sequence[str], callers: Callers) -> list[Row]:
     names = [row.name for row in rows]
     if unknown := [name for name in disabled if name not in names]:
         raise ValueError(
             f"--disable-admission-plugins: {', '.join(unknown)} is none of {', '.join(names)}"
         )
-    return [row for row in rows if row.name not in disabled]
+    wanted = [row for row in rows if row.name not in disabled]
+    for row in wanted:
+        if row.discloses and not callers.proven:
+            logger.warning(
+                "plugin not offered: nothing tells API servers from others; give"
+                " --webhook-client-ca-file or --webhook-client-networks",
+                extra={"plugin": row.name},
+            )
+    return [row for row in wanted if callers.proven or not row.discloses]
 
 
 def _entry(row: Row, shared: Services, caches: Caches, options: Options) -> Entry:

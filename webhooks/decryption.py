@@ -318,6 +318,7 @@ ROW: Final = Row(
     object_selector={"matchLabels": {envelope.LABEL: envelope.ENABLED}},
     # A Secret that asks for it is never stored encrypted, wherever it is.
     everywhere=True,
+    discloses=True,
     permissions=(
         # The keys, which nobody else needs to read.
         Permission(groups=("",), resources=("secrets",), verbs=("get", "list")),

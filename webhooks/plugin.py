@@ -146,7 +146,8 @@ class Row:
     namespaces alone, so that a cluster can start and heal without this process. ``timeout`` is in
     seconds, 30 at most. ``permissions`` are what the process needs for it on the whole cluster, the
     right to watch ``needed`` among them: the kind of policy without which the plugin has nothing to
-    say, and is not asked.
+    say, and is not asked. What ``discloses`` answers with more than the request held; it is asked
+    only where callers prove that they are API servers.
     """
 
     name: str
@@ -161,4 +162,5 @@ class Row:
     fail_open: bool = False
     everywhere: bool = False
     needed: GroupVersionKind | None = None
+    discloses: bool = False
     permissions: tuple[rbac.Rule, ...] = ()

@@ -24,7 +24,7 @@ from crds.meta import parse_duration
 from toolkit.errors import PenstockError
 from toolkit.turns import BusyError, Turns
 from webhooks import metrics, review
-from webhooks.callers import Callers
+from webhooks.callers import ANYBODY, Callers
 from webhooks.plugin import Answer, DeniedError, Plugin, Row
 from webhooks.request import Request
 
@@ -128,7 +128,7 @@ class Endpoint:
         *,
         convert: Convert | None = None,
         limits: Limits | None = None,
-        callers: Callers | None = None,
+        callers: Callers = ANYBODY,
     ) -> None:
         self._callers = callers
         self.connections = Connections(limits or Limits.fitting())
@@ -181,8 +181,8 @@ class Endpoint:
         entry = self._reviews.entries.get(request.match_info["plugin"])
         if entry is None:
             return _refused(404, "no such plugin")
-        if self._callers is not None and not self._callers.know(request.transport):
-            return _refused(403, "only API servers are answered, by their certificate")
+        if not self._callers.know(request.transport):
+            return _refused(403, "only API servers are answered; this caller is none")
         deadline = _now() + _seconds(request, entry.row.timeout)
         async with self._counted():
             try:

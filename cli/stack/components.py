@@ -90,6 +90,7 @@ class Component:
             argv += [
                 f"--webhook-addr=127.0.0.1:{ports.webhook}",
                 f"--webhook-url=https://127.0.0.1:{ports.webhook}",
+                "--webhook-client-networks=127.0.0.0/8",
             ]
         return (*argv, *flags)
 

@@ -63,6 +63,7 @@ class Options:
     webhook_addr: str = ":9443"
     webhook_url: str = ""
     webhook_concurrent: int = 64
+    webhook_client_networks: tuple[str, ...] = ()
     webhook_client_ca_file: str = ""
     webhook_client_names: tuple[str, ...] = ()
     disable_admission_plugins: tuple[str, ...] = ()
@@ -312,11 +313,17 @@ FLAGS: Final = (
     ),
     Flag("webhook-concurrent", int, "64", "requests that a plugin reviews at once"),
     Flag(
+        "webhook-client-networks",
+        _names,
+        "",
+        "networks (CIDR) that API servers ask webhooks from, comma-separated; others get no answer",
+    ),
+    Flag(
         "webhook-client-ca-file",
         str,
         "",
-        "authorities (PEM) of the certificate that API servers must show; if empty, whoever reaches"
-        " the webhooks is answered",
+        "authorities (PEM) of the certificate that API servers must show to webhooks; without it"
+        " and without networks, encrypted Secrets are left to the controllers",
     ),
     Flag(
         "webhook-client-names",

@@ -114,6 +114,7 @@ class Gate:
                 "runtime_namespace": self.namespace,
                 "webhook_addr": f"127.0.0.1:{self.port}",
                 "webhook_url": self.target.url,
+                "webhook_client_networks": ("127.0.0.0/8",),
                 "metrics_addr": "0",
                 "health_addr": "0",
                 "graceful_shutdown_timeout": 5.0,

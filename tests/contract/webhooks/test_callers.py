@@ -81,10 +81,12 @@ async def gate(proven: Proven) -> AsyncIterator[Gate]:
             await opened.close()
 
 
-async def asks(gate: Gate, pair: KeyPair | None, directory: Path) -> int | str:
+async def asks(
+    gate: Gate, pair: KeyPair | None, directory: Path, *, plugin: str = "gate"
+) -> int | str:
     """Send a review as whoever holds this certificate, and return what comes of it."""
     trust = await asyncio.to_thread(_context, pair, directory)
-    url = f"{gate.target.url}/admit/gate?timeout=5s"
+    url = f"{gate.target.url}/admit/{plugin}?timeout=5s"
     body = json.loads(json.dumps(REVIEW))
     body["request"]["userInfo"] = {"username": "admin", "groups": ["system:masters"]}
     try:
@@ -131,12 +133,28 @@ async def test_only_api_servers_are_answered(gate: Gate, proven: Proven, tmp_pat
     assert await asks(gate, proven.authority.client("kube-apiserver"), tmp_path) == 200
 
 
-async def test_without_the_flag_whoever_reaches_the_port_is_answered(
-    gate: Gate, tmp_path: Path
+@pytest.mark.parametrize(("network", "status"), [("127.0.0.1/32", 200), ("10.0.0.0/8", 403)])
+async def test_only_networks_of_api_servers_are_answered(
+    gate: Gate, tmp_path: Path, network: str, status: int
 ) -> None:
-    """What docs/security.md says is left, and why the port is to be guarded."""
+    row, _ = gate.row("gate", fail_open=True)
+    await gate.start(row, webhook_client_networks=(network,))
+
+    async def answered() -> int | None:
+        said = await asks(gate, None, tmp_path)
+        return said if isinstance(said, int) else None
+
+    assert await gate.until(answered) == status
+
+
+async def test_nothing_is_disclosed_where_callers_prove_nothing(gate: Gate, tmp_path: Path) -> None:
+    """What docs/security.md says is left: the rest is answered, whoever reaches the port."""
+    teller, told = gate.row("teller", discloses=True)
     row, seen = gate.row("gate")
-    await gate.start(row)
+    await gate.start(teller, row, webhook_client_networks=())
     await gate.asked(seen)
 
     assert await asks(gate, None, tmp_path) == 200
+    assert await asks(gate, None, tmp_path, plugin="teller") == 404
+    assert told.asked == []
+    assert "created" in await gate.apply(gate.config_map("house"))

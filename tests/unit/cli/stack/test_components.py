@@ -90,7 +90,11 @@ def test_only_what_the_api_server_asks_listens_for_it() -> None:
 
         told = [word for word in words if word.startswith("--webhook-")]
         assert told == (
-            ["--webhook-addr=127.0.0.1:1004", "--webhook-url=https://127.0.0.1:1004"]
+            [
+                "--webhook-addr=127.0.0.1:1004",
+                "--webhook-url=https://127.0.0.1:1004",
+                "--webhook-client-networks=127.0.0.0/8",
+            ]
             if component.asked_by_api_server and not component.serves_api
             else []
         )

@@ -1,0 +1,57 @@
+"""Addresses of callers, however a socket tells them."""
+
+import asyncio
+
+import pytest
+
+from certs.serving import Serving
+from toolkit.kube.options import Options
+from webhooks.callers import Callers
+
+
+class Connection(asyncio.BaseTransport):
+    """A connection from an address."""
+
+    def __init__(self, address: str) -> None:
+        super().__init__({"peername": (address, 1) if address else None})
+
+
+def callers(*networks: str) -> Callers:
+    return Callers.trusting(Serving(), Options(webhook_client_networks=networks))
+
+
+@pytest.mark.parametrize(
+    ("address", "known"),
+    [
+        ("10.0.0.7", True),
+        ("::ffff:10.0.0.7", True),
+        ("10.0.1.7", False),
+        ("::ffff:10.0.1.7", False),
+        ("fd00::1", True),
+        ("fd00::1%eth0", True),
+        ("fd01::1", False),
+        ("", False),
+    ],
+)
+def test_callers_are_known_by_their_network(address: str, *, known: bool) -> None:
+    assert callers("10.0.0.0/24", "fd00::/64").know(Connection(address)) is known
+
+
+def test_who_has_gone_is_nobody() -> None:
+    assert not callers("0.0.0.0/0").know(None)
+
+
+def test_nothing_demanded_is_nothing_proven() -> None:
+    assert not callers().proven
+    assert callers().know(Connection("192.0.2.1"))
+
+
+def test_what_is_no_network_is_named() -> None:
+    with pytest.raises(ValueError, match=r"--webhook-client-networks: .*10\.0\.0\.7/24"):
+        callers("10.0.0.7/24")
+
+
+def test_certificates_are_demanded_besides() -> None:
+    demanded = Callers(networks=callers("10.0.0.0/24").networks, certified=True)
+
+    assert not demanded.know(Connection("10.0.0.7"))
