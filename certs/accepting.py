@@ -17,6 +17,7 @@ import functools
 import logging
 import socket
 import ssl
+from asyncio import sslproto
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from typing import Any, Final
@@ -28,6 +29,7 @@ logger = logging.getLogger(__name__)
 _BACKLOG: Final = 256
 _PAUSE: Final = 0.5
 _CLOSE_SECONDS: Final = 2.0
+_READ: Final = 32 << 10
 
 
 class Acceptor:
@@ -46,6 +48,7 @@ class Acceptor:
 
     async def run(self, listening: Sequence[socket.socket]) -> None:
         """Accept on these sockets; they are closed at the end, open connections are not."""
+        _read_less()
         try:
             async with asyncio.TaskGroup() as group:
                 for each in listening:
@@ -104,6 +107,15 @@ class Acceptor:
         except OSError as exc:  # of TLS and of time are among them
             DROPPED.labels("handshake").inc()
             logger.debug("no handshake", extra={"error": str(exc)})
+
+
+def _read_less() -> None:
+    """Have TLS connections of this process read two records at a time.
+
+    asyncio gives each connection, whoever opened it, 256 KiB for that before it has brought a byte:
+    2 GiB for all that may be open. There is no parameter for it.
+    """
+    sslproto.SSLProtocol.max_size = _READ
 
 
 def _close(stack: contextlib.ExitStack, _: asyncio.Task[None]) -> None:
