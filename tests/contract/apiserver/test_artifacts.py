@@ -14,13 +14,11 @@ import aiohttp
 import msgspec
 import pytest
 import pytest_asyncio
-import yaml
 from aiohttp import web
 from multidict import CIMultiDict
 
 from apiserver.artifacts import resource
 from apiserver.resources import Row
-from controlplane.plane import ControlPlane
 from crds.meta import VERIFIED, Artifact
 from tests.contract.apiserver.conftest import BASE, Window, free_port
 from toolkit.artifact import index, server
@@ -31,7 +29,6 @@ from toolkit.artifact.storage import Storage
 from toolkit.artifact.store import Owner
 from toolkit.objects import Json
 
-CRDS = Path(__file__).parents[3] / "crds/yaml"
 SOURCE = "source.toolkit.fluxcd.io/v1"
 ROW = Row(
     make=resource.artifacts,
@@ -45,19 +42,6 @@ SIGNED = {
     "verify.penstock.dev/fingerprint": "SHA256:abc",
 }
 FIRST, SECOND = ("main@sha1:" + digit * 40 for digit in "ab")
-
-
-@pytest.fixture(scope="session")
-def source_kinds(control_plane: ControlPlane) -> None:
-    """Install the kinds, in their stored versions: what converts older ones does not run here."""
-    for file in sorted(CRDS.glob("*.toolkit.fluxcd.io_*.yaml")):
-        crd = yaml.safe_load(file.read_text())
-        crd["spec"].pop("conversion", None)
-        crd["spec"]["versions"] = [each for each in crd["spec"]["versions"] if each["storage"]]
-        control_plane.kubectl(
-            "apply", "--server-side", "--force-conflicts", "-f", "-", stdin=yaml.safe_dump(crd)
-        )
-    control_plane.kubectl("wait", "--for=condition=Established", "crd", "--all", "--timeout=60s")
 
 
 @dataclass
