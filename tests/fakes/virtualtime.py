@@ -1,7 +1,8 @@
 """An event loop whose clock jumps to the next timer when there is nothing to do.
 
-Minutes of back-off pass in milliseconds, and always in the same order. Sockets work: before it
-jumps, the loop gives loopback connections a moment to deliver.
+Minutes of back-off pass in milliseconds, and always in the same order. Sockets and threads work:
+before it jumps, the loop gives loopback connections a moment to deliver, and threads a longer one
+to end.
 """
 
 import asyncio
@@ -13,18 +14,22 @@ T = TypeVar("T")
 
 _GRACE = 0.003
 """Real seconds that a loopback peer may take to answer before the clock jumps."""
+_WORK = 0.5
+"""Real seconds that a thread may take before it does: it waits for a processor like everybody."""
 
 
 class _Selector(selectors.DefaultSelector):
     """Answers as if the timeout had passed at once, and tells the loop how long it was."""
 
     elapsed = 0.0
+    threads = 0
 
     def select(self, timeout: float | None = None) -> Any:
         ready = super().select(0)
         if ready or timeout == 0:
             return ready
-        ready = super().select(_GRACE if timeout is not None else 1.0)
+        grace = _WORK if self.threads else _GRACE
+        ready = super().select(grace if timeout is not None else 1.0)
         if not ready and timeout is not None:
             self.elapsed += timeout
         return ready
@@ -39,6 +44,16 @@ class VirtualLoop(asyncio.SelectorEventLoop):
 
     def time(self) -> float:
         return self._virtual.elapsed
+
+    def run_in_executor(self, executor: Any, func: Any, *args: Any) -> Any:
+        """Count what is under way in threads."""
+        future = super().run_in_executor(executor, func, *args)
+        self._virtual.threads += 1
+        future.add_done_callback(self._came_back)
+        return future
+
+    def _came_back(self, _: object) -> None:
+        self._virtual.threads -= 1
 
 
 def run(main: Callable[[], Coroutine[Any, Any, T]]) -> T:
