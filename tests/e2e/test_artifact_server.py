@@ -105,7 +105,7 @@ async def test_nothing_but_artifacts_can_be_read(space: Space) -> None:
     (root / folder / "away.tar.gz").symlink_to(root.parent / "outside.tar.gz")
     deep = "gitrepository/x/y"
     targets = [
-        *("/", "//", "/gitrepository", "/gitrepository/", f"/{folder}", f"/{folder}/"),
+        *("/", "//", "/gitrepository", "/gitrepository/", f"/{folder}"),
         *(f"/{folder}/{entry}" for entry in (*hidden, ".lock", "away.tar.gz")),
         *(f"/{path}/", f"//{path}", f"/./{path}", f"/{folder}/./{name}", f"/{path}%00"),
         *("/loose.tar.gz", "/../outside.tar.gz", f"/{deep}/../../../../outside.tar.gz"),
@@ -116,10 +116,14 @@ async def test_nothing_but_artifacts_can_be_read(space: Space) -> None:
     ]
 
     answers = {target: await ask_raw(address, target) for target in targets}
+    # What is kept of a source is told to who may list sources there (``toolkit.artifact.index``).
+    listing = {where: await ask_raw(address, where) for where in (f"/{folder}/", f"/{deep}/")}
     refused = {method: await ask(f"http://{address}/{path}", method=method) for method in WRITES}
 
     wrong = {target: answer for target, answer in answers.items() if answer[0] not in {400, 404}}
     assert not wrong
+    assert {status for status, _ in listing.values()} == {401}
+    assert len({body for _, body in listing.values()}) == 1
     assert not any(b"outside" in body or b"root:" in body for _, body in answers.values())
     assert {answer.status for answer in refused.values()} == {405}
     assert (await ask_raw(address, f"/{path}"))[0] == 200
@@ -157,7 +161,7 @@ async def test_old_artifacts_go_and_the_last_one_stays(space: Space) -> None:
     name = artifact_of(last)["path"].rpartition("/")[2]
     await eventually(lambda: [path.name for path in folder.parent.glob("*.tar.gz")] != [])
     kept = {path.name for path in folder.parent.iterdir()}
-    assert kept == {name, f".digest-{name}", "latest.tar.gz"}
+    assert kept == {name, f".digest-{name}", f".about-{name}", "latest.tar.gz"}
     assert (await ask(artifact_of(first)["url"])).status == 404
     assert await content(last) == {"a": "4"}
 
