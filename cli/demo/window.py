@@ -33,6 +33,7 @@ async def notice_drift(stage: Stage) -> None:
 
 async def tables(stage: Stage) -> None:
     """Show both tables, and what a reconcile would change now."""
+    await stage.until(INVENTORY, _calm, "deployment/web is not as it was scaled")
     narration.chapter("$ kubectl get artifacts,inventories -A")
     print(await stage.kubectl("get", "artifacts,inventories", "-A"), end="")
     where = window.path("inventories", INVENTORY.namespace, INVENTORY.name, "diff")
@@ -45,3 +46,9 @@ async def tables(stage: Stage) -> None:
 
 def _drifted(obj: Json | None) -> bool:
     return bool(dig(obj or {}, "status", "drifted") == 1)
+
+
+def _calm(obj: Json | None) -> bool:
+    """Tell whether all that is observed is current: what was changed by hand has come to rest."""
+    status = dig(obj or {}, "status", default={})
+    return _drifted(obj) and bool(status.get("current") == status.get("observed"))
