@@ -27,7 +27,7 @@ from toolkit.remote.oci.errors import RegistryError
 from toolkit.verify.cosign import cosign
 from toolkit.verify.cosign.steps import Step
 
-GOLDEN = Path(__file__).parents[3] / "testdata" / "cosign"
+GOLDEN = Path(__file__).parents[4] / "testdata" / "cosign"
 
 
 @pytest.fixture(scope="module")
