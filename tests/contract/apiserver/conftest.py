@@ -25,7 +25,6 @@ from typing import Any
 
 import aiohttp
 import msgspec
-import pytest
 import pytest_asyncio
 import yaml
 from aiohttp import web
@@ -51,7 +50,6 @@ from toolkit.objects import GroupVersionKind, Json, ObjectKey
 
 API_VERSION = f"{GROUP}/v1alpha1"
 BASE = f"/apis/{API_VERSION}"
-_CRDS = Path(__file__).parents[3] / "crds/yaml"
 _RBAC = "rbac.authorization.k8s.io"
 
 
@@ -320,7 +318,7 @@ class Window:
 
     def _tls(self, certificate: KeyPair | None) -> ssl.SSLContext:
         # What clients make of our certificate is tested where the API server is one.
-        tls = ssl.create_default_context()
+        tls = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
         tls.check_hostname, tls.verify_mode = False, ssl.CERT_NONE
         if certificate:
             name = f"client-{secrets.token_hex(4)}"
@@ -380,16 +378,3 @@ def free_port() -> int:
         one.bind(("127.0.0.1", 0))
         port: int = one.getsockname()[1]
         return port
-
-
-@pytest.fixture(scope="session")
-def source_kinds(control_plane: ControlPlane) -> None:
-    """Install the kinds, in their stored versions: what converts older ones does not run here."""
-    for file in sorted(_CRDS.glob("*.toolkit.fluxcd.io_*.yaml")):
-        crd = yaml.safe_load(file.read_text())
-        crd["spec"].pop("conversion", None)
-        crd["spec"]["versions"] = [each for each in crd["spec"]["versions"] if each["storage"]]
-        control_plane.kubectl(
-            "apply", "--server-side", "--force-conflicts", "-f", "-", stdin=yaml.safe_dump(crd)
-        )
-    control_plane.kubectl("wait", "--for=condition=Established", "crd", "--all", "--timeout=60s")

@@ -124,8 +124,8 @@ def made(api_version: str, kind: str, name: str, namespace: str) -> Json:
 
 
 @pytest_asyncio.fixture
-async def depot(window: Window, source_kinds: None, tmp_path: Path) -> AsyncIterator[Depot]:
-    del source_kinds
+async def depot(window: Window, definitions: None, tmp_path: Path) -> AsyncIterator[Depot]:
+    del definitions
     port, partner = free_port(), free_port()
     address = f"127.0.0.1:{port}"
     storage = Storage(tmp_path / "root", advertised=address)

@@ -35,14 +35,15 @@ async def test_no_request_is_lost_when_one_of_two_replicas_goes(window: Window) 
     await window.start()
     root = window.front_proxy()
     headers = [("X-Remote-User", "root"), ("X-Remote-Group", "system:masters")]
-    codes: list[int] = []
+    answers: list[tuple[int, str | None]] = []
     done = asyncio.Event()
 
     async def ask() -> None:
         while not done.is_set():
             # Whoever is not let in at all tries again elsewhere, as every client does.
             with contextlib.suppress(aiohttp.ClientConnectorError):
-                codes.append((await window.ask(BASE, certificate=root, headers=headers)).status)
+                reply = await window.ask(BASE, certificate=root, headers=headers)
+                answers.append((reply.status, reply.headers.get("Retry-After")))
 
     async with asyncio.TaskGroup() as group:
         for _ in range(4):
@@ -52,8 +53,9 @@ async def test_no_request_is_lost_when_one_of_two_replicas_goes(window: Window) 
         await asyncio.sleep(0.5)
         done.set()
 
-    assert len(codes) > 10
-    assert set(codes) == {200}
+    # Whoever has got in too late is told to come again, as every client does.
+    assert answers.count((200, None)) > 10
+    assert set(answers) <= {(200, None), (429, "5")}
 
 
 async def test_readiness_goes_first_and_watches_end_cleanly(window: Window) -> None:

@@ -84,15 +84,15 @@ async def running(window: Window, number: int) -> AsyncIterator[Process]:
 
 
 @pytest_asyncio.fixture
-async def first(window: Window, source_kinds: None) -> AsyncIterator[Process]:
-    del source_kinds
+async def first(window: Window, definitions: None) -> AsyncIterator[Process]:
+    del definitions
     async with running(window, 1) as process:
         yield process
 
 
 @pytest_asyncio.fixture
-async def second(window: Window, source_kinds: None) -> AsyncIterator[Process]:
-    del source_kinds
+async def second(window: Window, definitions: None) -> AsyncIterator[Process]:
+    del definitions
     async with running(window, 2) as process:
         yield process
 

@@ -28,8 +28,6 @@ from toolkit.kube import config
 from toolkit.kube.client import Client
 from toolkit.kube.errors import NotFoundError
 
-CRD = Path(__file__).parents[3] / "crds/yaml/source.toolkit.fluxcd.io_externalartifacts.yaml"
-
 RULES = [
     {
         "apiGroups": ["source.toolkit.fluxcd.io"],
@@ -38,14 +36,6 @@ RULES = [
         "verbs": ["update"],
     }
 ]
-
-
-@pytest.fixture(scope="session")
-def external_artifacts(control_plane: ControlPlane) -> None:
-    control_plane.kubectl("apply", "--server-side", "-f", str(CRD))
-    control_plane.kubectl(
-        "wait", "--for=condition=Established", "crd/externalartifacts.source.toolkit.fluxcd.io"
-    )
 
 
 async def token(api: Client, namespace: str, account: str, *audiences: str) -> str:
@@ -85,8 +75,8 @@ async def api(control_plane: ControlPlane) -> AsyncIterator[Client]:
 
 
 @pytest_asyncio.fixture
-async def tenant(api: Client, namespace: str, external_artifacts: None) -> Tenant:
-    del external_artifacts
+async def tenant(api: Client, namespace: str, definitions: None) -> Tenant:
+    del definitions
     for account in ("writer", "stranger"):
         await api.create(made("v1", "ServiceAccount", account, namespace))
     rbac = "rbac.authorization.k8s.io"

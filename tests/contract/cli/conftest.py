@@ -3,13 +3,11 @@
 import json
 from collections.abc import Callable
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
 
-import crds
 from cli.__main__ import main
 from controlplane.plane import ControlPlane
 
@@ -31,21 +29,15 @@ class Result:
 Penstock = Callable[..., Result]
 
 
-@pytest.fixture(scope="session", autouse=True)
-def definitions(control_plane: ControlPlane) -> None:
-    folder = Path(crds.__file__).parent / "yaml"
-    control_plane.kubectl("apply", "--server-side", "--field-manager=penstock", "-k", str(folder))
-    names = [f"crd/{kind.crd_name}" for kind in crds.KINDS]
-    control_plane.kubectl("wait", "--for=condition=Established", "--timeout=30s", *names)
-
-
 @pytest.fixture
 def penstock(
     control_plane: ControlPlane,
+    definitions: None,
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> Penstock:
     """Run the command as a user whose kubeconfig is the administrator's."""
+    del definitions
     monkeypatch.setenv("KUBECONFIG", str(control_plane.kubeconfig))
     monkeypatch.delenv("KUBERNETES_SERVICE_HOST", raising=False)
 
@@ -128,7 +120,8 @@ class Cluster:
 
 
 @pytest.fixture
-def cluster(control_plane: ControlPlane, namespace: str) -> Cluster:
+def cluster(control_plane: ControlPlane, definitions: None, namespace: str) -> Cluster:
+    del definitions
     return Cluster(plane=control_plane, namespace=namespace)
 
 

@@ -2,20 +2,19 @@
 
 import subprocess
 from collections.abc import Callable
-from pathlib import Path
 
 import pytest
 import yaml
 
-import crds
 from controlplane.plane import ControlPlane
 
 Kubectl = Callable[..., subprocess.CompletedProcess[str]]
 
 
 @pytest.fixture(scope="session")
-def run(control_plane: ControlPlane) -> Kubectl:
+def run(control_plane: ControlPlane, definitions: None) -> Kubectl:
     """Run kubectl as the administrator; documents go in on stdin."""
+    del definitions
 
     def call(*args: str, documents: object = None) -> subprocess.CompletedProcess[str]:
         text = "" if documents is None else yaml.safe_dump_all(_listed(documents))
@@ -25,16 +24,6 @@ def run(control_plane: ControlPlane) -> Kubectl:
         )
 
     return call
-
-
-@pytest.fixture(scope="session", autouse=True)
-def definitions(run: Kubectl) -> None:
-    folder = Path(crds.__file__).parent / "yaml"
-    applied = run("apply", "--server-side", "--field-manager=penstock", "-k", str(folder))
-    assert applied.returncode == 0, applied.stderr
-    names = [f"crd/{kind.crd_name}" for kind in crds.KINDS]
-    waited = run("wait", "--for=condition=Established", "--timeout=30s", *names)
-    assert waited.returncode == 0, waited.stderr
 
 
 def _listed(documents: object) -> list[object]:

@@ -2,7 +2,6 @@
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
-from pathlib import Path
 
 import pytest
 import pytest_asyncio
@@ -10,8 +9,6 @@ import pytest_asyncio
 from controlplane.plane import ControlPlane
 from toolkit.kube import config
 from toolkit.kube.client import Client
-
-CRDS = Path(__file__).parents[3] / "crds" / "yaml"
 
 Until = Callable[[Callable[[], object]], Awaitable[None]]
 
@@ -33,10 +30,3 @@ def until() -> Until:
                 await asyncio.sleep(0.02)
 
     return wait
-
-
-@pytest.fixture(scope="session")
-def flux_crds(control_plane: ControlPlane) -> None:
-    """Install our CRDs."""
-    control_plane.kubectl("apply", "--server-side", "-k", str(CRDS))
-    control_plane.kubectl("wait", "--for=condition=Established", "crd", "--all")

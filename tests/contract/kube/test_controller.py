@@ -19,7 +19,7 @@ from toolkit.kube.controller import Controller, ControllerOptions, Outcome, Reco
 from toolkit.kube.reconciliation import FINALIZER
 from toolkit.objects import GroupVersionKind, Json, ObjectKey
 
-pytestmark = pytest.mark.usefixtures("flux_crds")
+pytestmark = pytest.mark.usefixtures("definitions")
 
 Pass = Reconciliation[GitRepository]
 Script = Callable[[Pass], Awaitable[Outcome]]

@@ -6,7 +6,6 @@ import sys
 from pathlib import Path
 
 import pytest
-import pytest_asyncio
 
 import crds
 from certs import injection
@@ -19,16 +18,6 @@ from webhooks.services import Cache, Services
 
 CRDS = Path(crds.__file__).parent / "yaml"
 KUSTOMIZATION = GroupVersionKind("kustomize.toolkit.fluxcd.io", "v1", "Kustomization")
-
-
-@pytest_asyncio.fixture
-async def installed(gate: Gate) -> None:
-    """Install our kinds."""
-    kubectl = gate.control_plane.kubectl
-    apply = ("apply", "--server-side", "--force-conflicts", "-k", str(CRDS))
-    await asyncio.to_thread(kubectl, *apply)
-    await asyncio.to_thread(kubectl, "wait", "--for=condition=Established", "crd", "--all")
-    gate.admin.mapper.invalidate()
 
 
 def old(gate: Gate) -> Json:
@@ -47,7 +36,7 @@ def old(gate: Gate) -> Json:
     }
 
 
-@pytest.mark.usefixtures("installed")
+@pytest.mark.usefixtures("definitions")
 async def test_an_old_version_reads_back_as_it_was_written(gate: Gate) -> None:
     await gate.start()
 
@@ -85,7 +74,7 @@ async def disarmed(gate: Gate) -> bool:
     return await strategies(gate) == {"None"} and configuration.CONFIGURATION not in asked
 
 
-@pytest.mark.usefixtures("installed")
+@pytest.mark.usefixtures("definitions")
 async def test_nobody_is_asked_when_our_namespace_goes_and_the_process_still_answers(
     gate: Gate,
 ) -> None:
@@ -99,7 +88,7 @@ async def test_nobody_is_asked_when_our_namespace_goes_and_the_process_still_ans
     assert not replica.task.done()
 
 
-@pytest.mark.usefixtures("installed")
+@pytest.mark.usefixtures("definitions")
 async def test_what_a_command_disarms_stays_so_until_the_process_starts_again(gate: Gate) -> None:
     row, _ = gate.row("gate")
     replica = await gate.start(row)
@@ -118,7 +107,7 @@ async def test_what_a_command_disarms_stays_so_until_the_process_starts_again(ga
     await gate.until(lambda: armed(gate))
 
 
-@pytest.mark.usefixtures("installed")
+@pytest.mark.usefixtures("definitions")
 async def test_old_objects_reach_the_cache_of_a_plugin(gate: Gate) -> None:
     """The cache may list what only this process can convert, so it is ready before that."""
     row, seen = gate.row("gate")

@@ -19,6 +19,7 @@ from controlplane import plane
 from controlplane.errors import ControlPlaneError
 from controlplane.plane import ControlPlane
 from tests.contract.webhooks.conftest import Gate, free_port, moved
+from tests.tools import definitions as kinds
 from tests.unit.toolkit.decrypt.reference import Reference
 from toolkit.decrypt import envelope
 from toolkit.kube import config, impersonation
@@ -49,10 +50,6 @@ class Vault:
 
     async def open(self) -> None:
         """Install the rights, start the process, wait until it is asked."""
-        crd = YAML / "kustomize.toolkit.fluxcd.io_kustomizations.yaml"
-        await self.kubectl("apply", "--server-side", "--force-conflicts", "-f", str(crd))
-        name = f"crd/{crds.KUSTOMIZATION.crd_name}"
-        await self.kubectl("wait", "--for=condition=Established", name)
         for obj in yaml.safe_load_all(configuration.render(ROWS)["rbac.yaml"]):
             await self.admin.apply(moved(obj, self.namespace), manager="test")
         await self.keys("sops")
@@ -172,7 +169,8 @@ async def opened(control_plane: ControlPlane) -> AsyncIterator[Vault]:
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def gate(control_plane: ControlPlane) -> AsyncIterator[Gate]:
+async def gate(control_plane: ControlPlane, definitions: None) -> AsyncIterator[Gate]:
+    del definitions
     async with opened(control_plane) as vault:
         yield vault.gate
 
@@ -416,6 +414,7 @@ async def test_plaintext_reaches_neither_the_audit_log_nor_ours(
     flags = {"kube-apiserver": [f"--audit-policy-file={policy}", f"--audit-log-path={log}"]}
 
     with plane.start("pytest-audit", alternatives=8, flags=flags) as audited:
+        await asyncio.to_thread(kinds.install, audited)
         refusal = await _audited(audited)
 
     events = [json.loads(line) for line in log.read_text().splitlines()]

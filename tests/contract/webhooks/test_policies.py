@@ -12,7 +12,6 @@ import pytest_asyncio
 import yaml
 
 import crds
-from controlplane.plane import ControlPlane
 from tests.contract.webhooks.conftest import Gate, moved
 from toolkit.kube.client import Client
 from toolkit.kube.errors import ForbiddenError
@@ -121,23 +120,9 @@ class Tenant:
             return f"failed: {exc}"
 
 
-@pytest.fixture(scope="module")
-def kinds(control_plane: ControlPlane) -> None:
-    """Install the kinds."""
-    found = [yaml.safe_load(file.read_text()) for file in sorted(YAML.glob("*.yaml"))]
-    definitions = [each for each in found if each["kind"] == "CustomResourceDefinition"]
-    for each in definitions:
-        # nothing is served here that converts
-        each["spec"]["conversion"] = {"strategy": "None"}
-    text = yaml.safe_dump_all(definitions)
-    control_plane.kubectl("apply", "--server-side", "--force-conflicts", "-f", "-", stdin=text)
-    names = [f"crd/{kind.crd_name}" for kind in crds.KINDS]
-    control_plane.kubectl("wait", "--for=condition=Established", *names)
-
-
 @pytest_asyncio.fixture
-async def tenant(gate: Gate, kinds: None) -> AsyncIterator[Tenant]:
-    del kinds
+async def tenant(gate: Gate, definitions: None) -> AsyncIterator[Tenant]:
+    del definitions
     opened = Tenant(gate)
     try:
         await opened.open()

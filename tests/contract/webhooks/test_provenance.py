@@ -265,8 +265,9 @@ def autoscaler(namespace: str, *, least: int) -> Json:
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def guarded(control_plane: ControlPlane) -> AsyncIterator[Gate]:
+async def guarded(control_plane: ControlPlane, definitions: None) -> AsyncIterator[Gate]:
     """Run the webhook process for all tests of the module."""
+    del definitions
     installed = f"gate-{secrets.token_hex(4)}"
     async with Client.open(config.from_environment(str(control_plane.kubeconfig))) as admin:
         await admin.create(_object(NAMESPACE, installed, ""))
@@ -283,14 +284,8 @@ async def guarded(control_plane: ControlPlane) -> AsyncIterator[Gate]:
 
 
 async def install(gate: Gate) -> None:
-    """Apply definitions and rights, and wait until every part of the server knows them."""
+    """Apply the rights, and wait until every part of the server knows the kinds."""
     kinds = [kind for kind in crds.KINDS if kind.plural in _KINDS]
-    for kind in kinds:
-        path = str(YAML / f"{kind.group}_{kind.plural}.yaml")
-        said = await gate.kubectl("apply", "--server-side", "--force-conflicts", "-f", path)
-        assert not said.startswith("failed"), said
-    names = [f"crd/{kind.crd_name}" for kind in kinds]
-    assert "met" in await gate.kubectl("wait", "--for=condition=Established", *names)
     for obj in yaml.safe_load_all(configuration.render(ROWS)["rbac.yaml"]):
         await gate.admin.apply(moved(obj, gate.namespace), manager="test")
 
