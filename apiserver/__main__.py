@@ -10,6 +10,7 @@ import sys
 from collections.abc import Sequence
 
 from apiserver import component, manifests, registration
+from crds import written
 from toolkit.kube import options
 from toolkit.kube.manager import Manager
 
@@ -27,32 +28,14 @@ async def unregister(settings: options.Options) -> None:
         await registration.unregister(manager.client)
 
 
-def generate() -> int:
-    """Write what is generated."""
-    for name, text in manifests.render().items():
-        (manifests.DIRECTORY / name).write_text(text)
-    return 0
-
-
-def check() -> int:
-    """Tell which generated files are stale."""
-    stale = 0
-    for name, text in manifests.render().items():
-        path = manifests.DIRECTORY / name
-        if not path.exists() or path.read_text() != text:
-            print(f"{path} is not what `make generate` writes", file=sys.stderr)  # noqa: T201 - a command prints
-            stale = 1
-    return stale
-
-
 def main(argv: Sequence[str] | None = None) -> int:
     """Do what the first word says; without one, serve."""
     words = list(sys.argv[1:] if argv is None else argv)
     match words[:1]:
-        case ["generate"]:
-            return generate()
-        case ["check"]:
-            return check()
+        case ["generate"] | ["check"]:
+            files = manifests.render()
+            folder = manifests.DIRECTORY
+            return written.main(words, {folder / name: text for name, text in files.items()})
         case ["unregister"]:
             asyncio.run(unregister(options.parse(words[1:], components=("apiserver",))))
         case _:

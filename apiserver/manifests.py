@@ -24,7 +24,7 @@ from toolkit.kube import rbac
 from toolkit.kube.rbac import Rule
 from toolkit.objects import Json
 
-DIRECTORY: Final = Path(__file__).parent.parent / "deploy" / "base" / "apiserver"
+DIRECTORY: Final = Path("deploy/base/apiserver")
 READER: Final = "penstock-inventory-reader"
 """Whose rights are what the cluster adds to it, by label."""
 AGGREGATE: Final = "gitops.penstock.dev/aggregate-to-inventory"

@@ -1,16 +1,16 @@
 """Write ``docs/cli.md`` from the commands' own help: ``python -m cli.reference generate|check``."""
 
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
 import click
 
-from cli import progress
 from cli.__main__ import penstock
+from crds import written
 
-FILE: Final = Path(__file__).resolve().parents[1] / "docs" / "cli.md"
+FILE: Final = Path("docs/cli.md")
 _WIDTH: Final = 96
 _HEADER: Final = """# The `penstock` command
 
@@ -47,21 +47,5 @@ def _section(path: tuple[str, ...], command: click.Command) -> str:
     return f"## {name}\n\n```text\n{command.get_help(context)}\n```\n"
 
 
-def main(arguments: Sequence[str]) -> int:
-    """Write the file, or tell whether it is stale."""
-    text = render()
-    if list(arguments) == ["generate"]:
-        FILE.parent.mkdir(parents=True, exist_ok=True)
-        FILE.write_text(text)
-        return 0
-    if list(arguments) == ["check"]:
-        fresh = FILE.exists() and FILE.read_text() == text
-        if not fresh:
-            progress.failure(f"{FILE} is not what `make generate` writes")
-        return 0 if fresh else 1
-    progress.failure("usage: python -m cli.reference generate|check")
-    return 2
-
-
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    sys.exit(written.main(sys.argv[1:], {FILE: render()}))

@@ -12,10 +12,11 @@ from typing import Final
 import yaml
 
 from controllers import components
+from crds import written
 from toolkit.kube import rbac
 from toolkit.objects import Json
 
-DIRECTORY: Final = Path(__file__).parent.parent / "deploy"
+DIRECTORY: Final = Path("deploy")
 BASE: Final = "base/rbac"
 ON_DEMAND: Final = "components/workload-identity/rbac.yaml"
 HEADER: Final = "# Generated from the components' PERMISSIONS by `make generate`; do not edit.\n"
@@ -70,21 +71,8 @@ def _document(objects: Iterator[Json] | Sequence[Json]) -> str:
 
 def main(argv: Sequence[str]) -> int:
     """Write the files, or tell which differ."""
-    files = render()
-    if argv == ["generate"]:
-        for name, text in files.items():
-            (DIRECTORY / name).parent.mkdir(parents=True, exist_ok=True)
-            (DIRECTORY / name).write_text(text)
-        return 0
-    if argv == ["check"]:
-        found = [*(DIRECTORY / BASE).glob("*.yaml"), *DIRECTORY.glob(ON_DEMAND)]
-        on_disk = {str(path.relative_to(DIRECTORY)): path.read_text() for path in found}
-        stale = sorted(name for name in files | on_disk if files.get(name) != on_disk.get(name))
-        for name in stale:
-            print(f"{DIRECTORY / name} is not what `make generate` writes", file=sys.stderr)  # noqa: T201 - a command prints
-        return 1 if stale else 0
-    print("usage: python -m controllers.rbac generate|check", file=sys.stderr)  # noqa: T201 - a command prints
-    return 2
+    files = {DIRECTORY / name: text for name, text in render().items()}
+    return written.main(argv, files, whole=(f"{DIRECTORY / BASE}/*.yaml",))
 
 
 if __name__ == "__main__":

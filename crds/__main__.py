@@ -7,7 +7,7 @@ where no webhooks run: ``python -m crds print --without-gate | kubectl apply --s
 import argparse
 import sys
 
-from crds import generate
+from crds import generate, written
 
 
 def main() -> int:
@@ -18,15 +18,10 @@ def main() -> int:
         "--without-gate", action="store_true", help="serve no version that needs it"
     )
     chosen = parser.parse_args()
-    if chosen.command == "generate":
-        generate.write()
-        return 0
     if chosen.command == "print":
         sys.stdout.writelines(generate.definitions(gate=not chosen.without_gate))
         return 0
-    found = list(generate.differences())
-    sys.stdout.writelines(found)
-    return 1 if found else 0
+    return written.main([chosen.command], generate.outputs(), whole=generate.WHOLE)
 
 
 if __name__ == "__main__":

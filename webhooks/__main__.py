@@ -9,7 +9,7 @@ import asyncio
 import sys
 from collections.abc import Sequence
 
-from crds import KINDS
+from crds import KINDS, written
 from toolkit.kube import options
 from toolkit.kube.manager import Manager
 from webhooks import arming, component, configuration, definitions, plugins
@@ -29,32 +29,14 @@ async def disarm(settings: options.Options) -> None:
         await definitions.disarm(manager.client, KINDS)
 
 
-def generate() -> int:
-    """Write what is generated."""
-    for name, text in configuration.render(plugins.PLUGINS).items():
-        (configuration.DIRECTORY / name).write_text(text)
-    return 0
-
-
-def check() -> int:
-    """Tell which generated files are stale."""
-    stale = 0
-    for name, text in configuration.render(plugins.PLUGINS).items():
-        path = configuration.DIRECTORY / name
-        if not path.exists() or path.read_text() != text:
-            print(f"{path} is not what `make generate` writes", file=sys.stderr)  # noqa: T201 - a command prints
-            stale = 1
-    return stale
-
-
 def main(argv: Sequence[str] | None = None) -> int:
     """Do what the first word says; without one, serve."""
     words = list(sys.argv[1:] if argv is None else argv)
     match words[:1]:
-        case ["generate"]:
-            return generate()
-        case ["check"]:
-            return check()
+        case ["generate"] | ["check"]:
+            files = configuration.render(plugins.PLUGINS)
+            folder = configuration.DIRECTORY
+            return written.main(words, {folder / name: text for name, text in files.items()})
         case ["disarm"]:
             asyncio.run(disarm(options.parse(words[1:], components=("webhooks",))))
         case _:

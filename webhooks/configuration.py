@@ -28,7 +28,7 @@ NAME: Final = "webhook"
 """The Deployment, the Service, the account, the lease, the certificates."""
 CONFIGURATION: Final = "penstock"
 DOMAIN: Final = "admission.penstock.dev"
-DIRECTORY: Final = Path(__file__).parent.parent / "deploy" / "base" / "webhooks"
+DIRECTORY: Final = Path("deploy/base/webhooks")
 CLUSTER_ROLE: Final = f"penstock-{NAME}"
 API_SERVICES: Final = ("v1alpha1.gitops.penstock.dev",)
 
