@@ -29,13 +29,12 @@ from webhooks.hints.mentions import Mention
 from webhooks.plugin import Answer, Condition, Row
 from webhooks.request import Request
 from webhooks.services import Cache, Services
-from webhooks.validation import CHECKS, circles
-from webhooks.validation.admission import CHANGED, RULES, applied, concerned
+from webhooks.validation import circles
+from webhooks.validation.admission import BY_KIND, CHANGED, RULES, applied, concerned
 from webhooks.validation.circles import Seen
 from webhooks.validation.rule import Checks
 from webhooks.validation.verdict import LONGEST_WARNING
 
-_BY_KIND: Final = {checks.kind.gvk[::2]: checks for checks in CHECKS}
 _KUSTOMIZATION: Final = GroupVersionKind(*KUSTOMIZATION.gvk)
 _MOST: Final = 12
 """Objects that one request is asked about."""
@@ -64,7 +63,7 @@ class Hints:
 
     async def review(self, request: Request) -> Answer:
         """Let it pass; perhaps say something."""
-        checks, obj = _BY_KIND.get(request.gvk.group_kind), request.object
+        checks, obj = BY_KIND.get(request.gvk.group_kind), request.object
         if checks is None or obj is None or applied(request) or not concerned(request):
             return Answer()
         told: list[str] = []

@@ -28,6 +28,7 @@ from toolkit.remote.proxy import Proxy
 from toolkit.render import substitute
 from toolkit.verify.cosign import cosign
 from toolkit.verify.notation import notation
+from webhooks.validation.rule import WithSpec
 from webhooks.validation.signing import Signed
 
 Data = Mapping[str, bytes]
@@ -103,7 +104,7 @@ def _directory(obj: Bucket, data: Data) -> None:
     secret.ldap(endpoint, data, secret.Trust())
 
 
-def _signers(obj: Signed, data: Data) -> None:
+def _signers(obj: WithSpec[Signed], data: Data) -> None:
     if obj.spec.verify and obj.spec.verify.provider == "notation":
         notation.Policy.from_secret(data)
     else:

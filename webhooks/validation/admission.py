@@ -23,7 +23,7 @@ from webhooks.validation.verdict import Finding
 _SMALL: Final = 8 << 10
 """Bytes of an object that is checked on the event loop; a larger one takes milliseconds."""
 
-_BY_KIND: Final = {checks.kind.gvk[::2]: checks for checks in CHECKS}
+BY_KIND: Final = {checks.kind.gvk[::2]: checks for checks in CHECKS}
 
 
 class Validation:
@@ -39,14 +39,14 @@ class Validation:
         return cls(
             {
                 kind: services.watch(GroupVersionKind(*checks.kind.gvk), decode=circles.decode)
-                for kind, checks in _BY_KIND.items()
+                for kind, checks in BY_KIND.items()
                 if checks.circle
             }
         )
 
     async def review(self, request: Request) -> Answer:
         """Refuse what cannot work, all reasons at once; warn of what is hardly meant."""
-        checks, obj, old = _BY_KIND.get(request.gvk.group_kind), request.object, request.old
+        checks, obj, old = BY_KIND.get(request.gvk.group_kind), request.object, request.old
         if checks is None or obj is None or not concerned(request):
             return Answer()
         found = await self._find(checks, obj, request)

@@ -16,13 +16,6 @@ def _problems(obj: ArtifactGenerator) -> Iterator[Fault]:
         yield Fault(problem.field, problem.why, problem.value)
 
 
-def _metadata(obj: ArtifactGenerator) -> Iterator[Fault]:
-    common = obj.spec.common_metadata
-    if common:
-        yield from naming.labels("spec.commonMetadata.labels", common.labels)
-        yield from naming.annotations("spec.commonMetadata.annotations", common.annotations)
-
-
 RULES: Final[tuple[Rule[ArtifactGenerator], ...]] = (
     Rule(
         name="artifact-composition",
@@ -31,13 +24,7 @@ RULES: Final[tuple[Rule[ArtifactGenerator], ...]] = (
         remedy="see docs/artifact-generators.md",
         find=_problems,
     ),
-    Rule(
-        name="common-metadata",
-        fields=("spec.commonMetadata.labels", "spec.commonMetadata.annotations"),
-        demands="they are labels and annotations that objects can have",
-        remedy="a key is [<domain>/]<name>, a label's value at most 63 letters, digits, '-_.'",
-        find=_metadata,
-    ),
+    naming.COMMON_METADATA,
 )
 
 CHECKS: Final = Checks(

@@ -1,46 +1,36 @@
 """What kinds that fetch have in common: ignore rules, plain HTTP, credentials on the way."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Final, Protocol
 from urllib.parse import urlsplit
 
 from crds.meta import LocalObjectReference
 from toolkit.artifact.ignore import Ignore
-from webhooks.validation.rule import Fault, Rule, read, when
-
-
-class _IgnoringSpec(Protocol):
-    @property
-    def ignore(self) -> str: ...
+from webhooks.validation.rule import Fault, Rule, WithSpec, read, when
 
 
 class _Ignoring(Protocol):
     @property
-    def spec(self) -> _IgnoringSpec: ...
+    def ignore(self) -> str: ...
 
 
-class _AddressedSpec(Protocol):
+class _Addressed(Protocol):
     @property
     def url(self) -> str: ...
     @property
     def secret_ref(self) -> LocalObjectReference | None: ...
 
 
-class _Addressed(Protocol):
-    @property
-    def spec(self) -> _AddressedSpec: ...
-
-
-class _InsecureSpec(Protocol):
+class _Insecure(Protocol):
     @property
     def insecure(self) -> bool: ...
     @property
     def secret_ref(self) -> LocalObjectReference | None: ...
 
 
-class _Insecure(Protocol):
+class _Lent(_Insecure, Protocol):
     @property
-    def spec(self) -> _InsecureSpec: ...
+    def provider(self) -> str: ...
 
 
 def host(url: str) -> str:
@@ -53,37 +43,55 @@ def host(url: str) -> str:
     return parts.hostname or ""
 
 
-def _ignore(obj: _Ignoring) -> Iterator[Fault]:
+def registry_url(url: str, parse: Callable[[str], object]) -> Iterator[Fault]:
+    """Yield a fault if a URL names no repository in a registry."""
+    if "@" in url:
+        # the parser's message quotes the URL, which may hold a password
+        yield Fault("spec.url", "it holds user information, a tag or a digest")
+    else:
+        yield from read("spec.url", url, parse)
+
+
+def _ignore(obj: WithSpec[_Ignoring]) -> Iterator[Fault]:
     yield from read("spec.ignore", obj.spec.ignore, Ignore.from_rules, shown="")
 
 
-def _in_url(obj: _Addressed) -> Iterator[Fault]:
+def _in_url(obj: WithSpec[_Addressed]) -> Iterator[Fault]:
     authority = obj.spec.url.partition("://")[2].partition("/")[0]
     password = ":" in authority.rpartition("@")[0]
     # the value stays out, because it holds the password
     yield from when(password, "spec.url", "it holds a password, which whoever may read it sees")
 
 
-def _clear(obj: _Addressed) -> Iterator[Fault]:
+def _clear(obj: WithSpec[_Addressed]) -> Iterator[Fault]:
     sent = obj.spec.url.startswith("http://") and obj.spec.secret_ref is not None
     yield from when(sent, "spec.url", "the credentials of spec.secretRef are sent in the clear")
 
 
-def _insecure(obj: _Insecure) -> Iterator[Fault]:
+def _insecure(obj: WithSpec[_Insecure]) -> Iterator[Fault]:
     sent = obj.spec.insecure and obj.spec.secret_ref is not None
     yield from when(
         sent, "spec.insecure", "the credentials of spec.secretRef are sent in the clear"
     )
 
 
-IGNORE: Final[Rule[_Ignoring]] = Rule(
+def _lent(obj: WithSpec[_Lent]) -> Iterator[Fault]:
+    spec = obj.spec
+    # a HelmRepository looks at neither field unless it is a registry
+    registry = getattr(spec, "type", "oci") == "oci"
+    lent = spec.insecure and spec.provider != "generic" and spec.secret_ref is None
+    why = f"the credentials of '{spec.provider}' would be sent in the clear"
+    yield from when(registry and lent, "spec.insecure", why)
+
+
+IGNORE: Final[Rule[WithSpec[_Ignoring]]] = Rule(
     name="ignore-rules",
     fields=("spec.ignore",),
     demands="each line is a rule of .gitignore, and there are at most 2000",
     remedy="see gitignore(5): close brackets, and escape a backslash by another one",
     find=_ignore,
 )
-PASSWORD: Final[Rule[_Addressed]] = Rule(
+PASSWORD: Final[Rule[WithSpec[_Addressed]]] = Rule(
     name="url-password",
     fields=("spec.url",),
     demands="it holds no password",
@@ -91,7 +99,7 @@ PASSWORD: Final[Rule[_Addressed]] = Rule(
     find=_in_url,
     refuses=False,
 )
-CLEAR: Final[Rule[_Addressed]] = Rule(
+CLEAR: Final[Rule[WithSpec[_Addressed]]] = Rule(
     name="credentials-in-clear",
     fields=("spec.url", "spec.secretRef"),
     demands="credentials are sent over TLS",
@@ -99,11 +107,18 @@ CLEAR: Final[Rule[_Addressed]] = Rule(
     find=_clear,
     refuses=False,
 )
-INSECURE: Final[Rule[_Insecure]] = Rule(
+INSECURE: Final[Rule[WithSpec[_Insecure]]] = Rule(
     name="credentials-in-clear",
     fields=("spec.insecure", "spec.secretRef"),
     demands="credentials are sent over TLS",
     remedy="remove spec.insecure, or the credentials",
     find=_insecure,
     refuses=False,
+)
+LENT: Final[Rule[WithSpec[_Lent]]] = Rule(
+    name="insecure-provider",
+    fields=("spec.insecure", "spec.provider"),
+    demands="what a cloud lends is sent over TLS",
+    remedy="remove spec.insecure, or use the provider generic",
+    find=_lent,
 )

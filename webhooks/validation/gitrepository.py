@@ -1,18 +1,16 @@
 """What is checked of a GitRepository."""
 
-import posixpath
 from collections.abc import Iterator
 from typing import Final
 
 from crds import GIT_REPOSITORY
 from crds.source import GitRepository
 from toolkit.errors import PenstockError
-from toolkit.remote import semver
 from toolkit.remote.git import refs as gitrefs
 from toolkit.remote.git.refs import GitReference
 from toolkit.remote.git.tree import Sparse
 from toolkit.remote.git.url import GitUrl
-from webhooks.validation import circles, fetching, schedule
+from webhooks.validation import circles, fetching, paths, refs, schedule
 from webhooks.validation.rule import Checks, Fault, Named, Rule, read, when
 
 
@@ -39,21 +37,14 @@ def _commit(text: str) -> object:
     return gitrefs.choose(GitReference(commit=text), {})
 
 
-def _range(obj: GitRepository) -> Iterator[Fault]:
-    if obj.spec.ref:
-        yield from read("spec.ref.semver", obj.spec.ref.semver, semver.Range.parse)
-
-
 _ORDER: Final = ("commit", "name", "semver", "tag", "branch")
 
 
 def _overruled(obj: GitRepository) -> Iterator[Fault]:
-    ref = obj.spec.ref
-    given = [name for name in _ORDER if ref and getattr(ref, name)]
+    given = refs.given(obj.spec.ref, _ORDER)
     # a branch beside a commit narrows what is fetched
-    kept = 2 if given[:1] == ["commit"] and given[-1] == "branch" else 1
-    for name in [each for each in given[1:] if kept == 1 or each != "branch"]:
-        yield Fault(f"spec.ref.{name}", f"it has no effect beside spec.ref.{given[0]}")
+    narrowed = "commit" in given
+    yield from refs.overruled([name for name in given if not (narrowed and name == "branch")])
 
 
 def _sparse(obj: GitRepository) -> Iterator[Fault]:
@@ -65,16 +56,11 @@ def _includes(obj: GitRepository) -> Iterator[Fault]:
     for number, include in enumerate(obj.spec.include):
         for field, path in (("fromPath", include.from_path), ("toPath", include.target)):
             yield from when(
-                leads_out(path),
+                paths.leads_out(path),
                 f"spec.include[{number}].{field}",
                 "it leads out of the repository",
                 path,
             )
-
-
-def leads_out(path: str) -> bool:
-    """Tell whether a path leads out of the directory that it is relative to."""
-    return path.startswith("/") or posixpath.normpath(path).split("/")[0] == ".."
 
 
 def _tag(obj: GitRepository) -> Iterator[Fault]:
@@ -127,33 +113,20 @@ RULES: Final[tuple[Rule[GitRepository], ...]] = (
         remedy="see git-check-ref-format(1); a commit has 40 lower-case hexadecimal digits",
         find=_reference,
     ),
-    Rule(
-        name="semver-range",
-        fields=("spec.ref.semver",),
-        demands="it is a range of versions",
-        remedy="write it as '>=1.2.0 <2.0.0', '1.x' or '~1.4'",
-        find=_range,
-    ),
-    Rule(
-        name="reference-unused",
-        fields=tuple(f"spec.ref.{name}" for name in _ORDER[1:]),
-        demands="no other field of spec.ref wins over it",
-        remedy="remove all but one",
-        find=_overruled,
-        refuses=False,
-    ),
+    refs.RANGE,
+    refs.unused(_overruled, *_ORDER[1:]),
     Rule(
         name="sparse-path",
         fields=("spec.sparseCheckout[]",),
         demands="it is a directory of the repository",
-        remedy="write it relative to the root, without '..'",
+        remedy=paths.REMEDY,
         find=_sparse,
     ),
     Rule(
         name="include-path",
         fields=("spec.include[].fromPath", "spec.include[].toPath"),
         demands="it is a directory of the repository",
-        remedy="write it relative to the root, without '..'",
+        remedy=paths.REMEDY,
         find=_includes,
     ),
     Rule(

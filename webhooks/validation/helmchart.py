@@ -6,8 +6,7 @@ from typing import Final
 from crds import HELM_CHART
 from crds.source_helm import HelmChart
 from toolkit.chart import version
-from webhooks.validation import schedule, signing
-from webhooks.validation.gitrepository import leads_out
+from webhooks.validation import paths, refs, schedule, signing
 from webhooks.validation.rule import Checks, Fault, Named, Rule, read, when
 
 _REPOSITORY: Final = "HelmRepository"
@@ -23,13 +22,13 @@ def _chart(obj: HelmChart) -> Iterator[Fault]:
     if not chart.strip("/"):
         yield from when(obj.spec.source_ref.kind == _REPOSITORY, "spec.chart", "it is empty")
         return
-    out = leads_out(chart.lstrip("/"))
+    out = paths.leads_out(chart.lstrip("/"))
     yield from when(out, "spec.chart", "it leads out of the source", chart)
 
 
 def _values(obj: HelmChart) -> Iterator[Fault]:
     for number, file in enumerate(obj.spec.values_files):
-        out = leads_out(file.lstrip("/"))
+        out = paths.leads_out(file.lstrip("/"))
         yield from when(out, f"spec.valuesFiles[{number}]", "it leads out of the source", file)
 
 
@@ -49,21 +48,21 @@ RULES: Final[tuple[Rule[HelmChart], ...]] = (
         name="semver-range",
         fields=("spec.version",),
         demands="it is a version or a range of versions",
-        remedy="write it as '>=1.2.0 <2.0.0', '1.x' or '~1.4'",
+        remedy=refs.RANGE.remedy,
         find=_version,
     ),
     Rule(
         name="chart-path",
         fields=("spec.chart",),
         demands="it is the name of a chart, or a path in the source",
-        remedy="write it relative to the root, without '..'",
+        remedy=paths.REMEDY,
         find=_chart,
     ),
     Rule(
         name="values-path",
         fields=("spec.valuesFiles[]",),
         demands="it is a file of the source",
-        remedy="write it relative to the root, without '..'",
+        remedy=paths.REMEDY,
         find=_values,
     ),
     Rule(

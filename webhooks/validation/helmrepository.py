@@ -7,7 +7,7 @@ from crds import HELM_REPOSITORY
 from crds.source_helm import HelmRepository
 from toolkit.remote.oci.oci import Repository
 from webhooks.validation import fetching, schedule
-from webhooks.validation.rule import Checks, Fault, Named, Rule, read, when
+from webhooks.validation.rule import Checks, Fault, Named, Rule, when
 
 
 def _type(obj: HelmRepository) -> Iterator[Fault]:
@@ -23,17 +23,10 @@ def _url(obj: HelmRepository) -> Iterator[Fault]:
     url = obj.spec.url
     if not url.startswith("oci://"):
         yield from when(not fetching.host(url), "spec.url", "it names no host")
-    elif "@" in url:
-        yield Fault("spec.url", "it holds user information, a tag or a digest")
     else:
-        yield from read("spec.url", url, lambda text: Repository.parse(f"{text.rstrip('/')}/chart"))
-
-
-def _insecure(obj: HelmRepository) -> Iterator[Fault]:
-    spec = obj.spec
-    lent = spec.insecure and spec.type == "oci" and spec.provider != "generic"
-    why = f"the credentials of '{spec.provider}' would be sent in the clear"
-    yield from when(lent and spec.secret_ref is None, "spec.insecure", why)
+        yield from fetching.registry_url(
+            url, lambda text: Repository.parse(f"{text.rstrip('/')}/chart")
+        )
 
 
 def _unused(obj: HelmRepository) -> Iterator[Fault]:
@@ -71,13 +64,7 @@ RULES: Final[tuple[Rule[HelmRepository], ...]] = (
     ),
     fetching.PASSWORD,
     fetching.CLEAR,
-    Rule(
-        name="insecure-provider",
-        fields=("spec.insecure", "spec.provider"),
-        demands="what a cloud lends is sent over TLS",
-        remedy="remove spec.insecure, or use the provider generic",
-        find=_insecure,
-    ),
+    fetching.LENT,
     Rule(
         name="credentials-passed",
         fields=("spec.passCredentials",),

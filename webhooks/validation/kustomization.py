@@ -1,7 +1,6 @@
 """What is checked of a Kustomization; expressions, patches and images have modules of their own."""
 
 import functools
-import posixpath
 from collections.abc import Iterator
 from typing import Final
 
@@ -11,7 +10,7 @@ from crds.kustomize import Kustomization
 from toolkit.apply import ignore, selector
 from toolkit.errors import PenstockError
 from toolkit.render import substitute
-from webhooks.validation import circles, expressions, naming, patches, schedule
+from webhooks.validation import circles, expressions, naming, patches, paths, schedule
 from webhooks.validation.rule import Checks, Fault, Named, Rule, read, when
 
 _MOST_RULES: Final = 500
@@ -19,7 +18,7 @@ _MOST_RULES: Final = 500
 
 def _path(obj: Kustomization) -> Iterator[Fault]:
     path = obj.spec.path
-    above = posixpath.normpath(path.lstrip("/") or ".").split("/")[0] == ".."
+    above = paths.leads_out(path.lstrip("/"))
     yield from when(above, "spec.path", "it leads above the root, where it stops", path)
 
 
@@ -51,13 +50,6 @@ def _variables(obj: Kustomization) -> Iterator[Fault]:
             substitute.require_name(name)
         except PenstockError:
             yield Fault("spec.postBuild.substitute", "no variable can have this name", name)
-
-
-def _metadata(obj: Kustomization) -> Iterator[Fault]:
-    common = obj.spec.common_metadata
-    if common:
-        yield from naming.labels("spec.commonMetadata.labels", common.labels)
-        yield from naming.annotations("spec.commonMetadata.annotations", common.annotations)
 
 
 def _ignored(obj: Kustomization) -> Iterator[Fault]:
@@ -139,7 +131,7 @@ RULES: Final[tuple[Rule[Kustomization], ...]] = (
         name="path-above-root",
         fields=("spec.path",),
         demands="it stays below the root of the build tree",
-        remedy="write it relative to the root, without '..'",
+        remedy=paths.REMEDY,
         find=_path,
         refuses=False,
     ),
@@ -174,13 +166,7 @@ RULES: Final[tuple[Rule[Kustomization], ...]] = (
         remedy="write letters, digits and '_', and begin with no digit",
         find=_variables,
     ),
-    Rule(
-        name="common-metadata",
-        fields=("spec.commonMetadata.labels", "spec.commonMetadata.annotations"),
-        demands="they are labels and annotations that objects can have",
-        remedy="a key is [<domain>/]<name>, a label's value at most 63 letters, digits, '-_.'",
-        find=_metadata,
-    ),
+    naming.COMMON_METADATA,
     Rule(
         name="ignore-pointer",
         fields=("spec.ignore[].paths[]", "spec.ignore[].target"),

@@ -2,9 +2,9 @@
 
 import re
 from collections.abc import Iterator, Mapping
-from typing import Final
+from typing import Final, Protocol
 
-from webhooks.validation.rule import Fault
+from webhooks.validation.rule import Fault, Rule, WithSpec
 
 _LABEL: Final = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?")
 _SUBDOMAIN: Final = re.compile(rf"{_LABEL.pattern}(\.{_LABEL.pattern})*")
@@ -51,3 +51,31 @@ def annotations(field: str, given: Mapping[str, str]) -> Iterator[Fault]:
     for key in given:
         if why := label_key(key):
             yield Fault(field, why, key)
+
+
+class _Common(Protocol):
+    @property
+    def labels(self) -> Mapping[str, str]: ...
+    @property
+    def annotations(self) -> Mapping[str, str]: ...
+
+
+class _Labelling(Protocol):
+    @property
+    def common_metadata(self) -> _Common | None: ...
+
+
+def _common(obj: WithSpec[_Labelling]) -> Iterator[Fault]:
+    common = obj.spec.common_metadata
+    if common:
+        yield from labels("spec.commonMetadata.labels", common.labels)
+        yield from annotations("spec.commonMetadata.annotations", common.annotations)
+
+
+COMMON_METADATA: Final[Rule[WithSpec[_Labelling]]] = Rule(
+    name="common-metadata",
+    fields=("spec.commonMetadata.labels", "spec.commonMetadata.annotations"),
+    demands="they are labels and annotations that objects can have",
+    remedy="a key is [<domain>/]<name>, a label's value at most 63 letters, digits, '-_.'",
+    find=_common,
+)

@@ -5,21 +5,14 @@ from typing import Final
 
 from crds import OCI_REPOSITORY
 from crds.source_oci import OCIRepository
-from toolkit.remote import semver
 from toolkit.remote.oci import oci, tagfilter
 from toolkit.remote.oci.oci import Repository
-from webhooks.validation import fetching, schedule, signing
+from webhooks.validation import fetching, patterns, refs, schedule, signing
 from webhooks.validation.rule import Checks, Fault, Named, Rule, read, when
 
 
 def _url(obj: OCIRepository) -> Iterator[Fault]:
-    # the message quotes the URL, which may hold a password
-    held = "@" in obj.spec.url
-    why = "it holds user information, a tag or a digest"
-    if held:
-        yield Fault("spec.url", why)
-    else:
-        yield from read("spec.url", obj.spec.url, Repository.parse)
+    yield from fetching.registry_url(obj.spec.url, Repository.parse)
 
 
 def _reference(obj: OCIRepository) -> Iterator[Fault]:
@@ -32,11 +25,6 @@ def _reference(obj: OCIRepository) -> Iterator[Fault]:
     yield from when(wrong, "spec.ref.tag", "it cannot be a tag", ref.tag)
 
 
-def _range(obj: OCIRepository) -> Iterator[Fault]:
-    if obj.spec.ref:
-        yield from read("spec.ref.semver", obj.spec.ref.semver, semver.Range.parse)
-
-
 def _filter(obj: OCIRepository) -> Iterator[Fault]:
     if obj.spec.ref:
         yield from read("spec.ref.semverFilter", obj.spec.ref.semver_filter, tagfilter.compiled)
@@ -44,18 +32,10 @@ def _filter(obj: OCIRepository) -> Iterator[Fault]:
 
 def _overruled(obj: OCIRepository) -> Iterator[Fault]:
     ref = obj.spec.ref
-    given = [name for name in ("digest", "semver", "tag") if ref and getattr(ref, name)]
-    for name in given[1:]:
-        yield Fault(f"spec.ref.{name}", f"it has no effect beside spec.ref.{given[0]}")
+    given = refs.given(ref, ("digest", "semver", "tag"))
+    yield from refs.overruled(given)
     unused = ref and ref.semver_filter and given[:1] != ["semver"]
     yield from when(unused, "spec.ref.semverFilter", "it has no effect without spec.ref.semver")
-
-
-def _insecure(obj: OCIRepository) -> Iterator[Fault]:
-    spec = obj.spec
-    lent = spec.insecure and spec.provider != "generic" and spec.secret_ref is None
-    why = f"the credentials of '{spec.provider}' would be sent in the clear"
-    yield from when(lent, "spec.insecure", why)
 
 
 def _unused(obj: OCIRepository) -> Iterator[Fault]:
@@ -82,35 +62,16 @@ RULES: Final[tuple[Rule[OCIRepository], ...]] = (
         remedy="a tag has at most 128 letters, digits, '.', '_', '-'; a digest is sha256:<hex>",
         find=_reference,
     ),
-    Rule(
-        name="semver-range",
-        fields=("spec.ref.semver",),
-        demands="it is a range of versions",
-        remedy="write it as '>=1.2.0 <2.0.0', '1.x' or '~1.4'",
-        find=_range,
-    ),
+    refs.RANGE,
     Rule(
         name="semver-filter",
         fields=("spec.ref.semverFilter",),
         demands="it is a regular expression of RE2",
-        remedy="see github.com/google/re2/wiki/Syntax: lookaround and backreferences do not exist",
+        remedy=patterns.REMEDY,
         find=_filter,
     ),
-    Rule(
-        name="reference-unused",
-        fields=("spec.ref.tag", "spec.ref.semver", "spec.ref.semverFilter"),
-        demands="no other field of spec.ref wins over it",
-        remedy="remove all but one",
-        find=_overruled,
-        refuses=False,
-    ),
-    Rule(
-        name="insecure-provider",
-        fields=("spec.insecure", "spec.provider"),
-        demands="what a cloud lends is sent over TLS",
-        remedy="remove spec.insecure, or use the provider generic",
-        find=_insecure,
-    ),
+    refs.unused(_overruled, "tag", "semver", "semverFilter"),
+    fetching.LENT,
     fetching.INSECURE,
     Rule(
         name="field-unused",

@@ -6,6 +6,8 @@ from typing import Final
 import re2
 
 LONGEST: Final = 4096
+DEMANDS: Final = f"it is a regular expression of RE2, of at most {LONGEST} characters"
+REMEDY: Final = "see github.com/google/re2/wiki/Syntax: lookaround and backreferences do not exist"
 _MAX_MEMORY: Final = 256 << 10
 """Bytes of a compiled pattern, and so a millisecond to compile it."""
 

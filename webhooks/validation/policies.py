@@ -1,7 +1,7 @@
 """What is checked of the kinds of ``policy.penstock.dev``: that they can match something."""
 
 from collections.abc import Iterator
-from typing import Final
+from typing import Final, TypeVar
 
 from crds import (
     IMAGE_VERIFICATION_POLICY,
@@ -14,7 +14,9 @@ from crds.policy_provenance import ProvenancePolicy
 from crds.policy_referencegrant import ReferenceGrant
 from crds.policy_source import SourcePolicy
 from toolkit.policy import references, tenancy, urls
-from webhooks.validation.rule import Checks, Fault, Named, Rule, when
+from webhooks.validation.rule import Checks, Fault, Find, Named, Rule, when
+
+T = TypeVar("T")
 
 _HOLDERS: Final = frozenset(field.holder for field in references.REFERENCES)
 _GROUPS: Final = frozenset(field.group for field in references.REFERENCES)
@@ -73,10 +75,26 @@ def _loose(obj: SourcePolicy | ImageVerificationPolicy) -> Iterator[Fault]:
 
 
 _NAME: Final = "kubernetes.io/metadata.name"
-_UNPROTECTED: Final = "free-label"
-_FIXED: Final = "only who may change policies can change the labels that it selects by"
-_SELECT: Final = f"select by {_NAME}, or by labels that begin with {tenancy.PROTECTED}"
-_URLS: Final = "write it with a lower-case host, and without user, default port, '..' or query"
+_FREE_LABEL: Final = Rule(
+    name="free-label",
+    fields=("spec.namespaceSelector",),
+    demands="only who may change policies can change the labels that it selects by",
+    remedy=f"select by {_NAME}, or by labels that begin with {tenancy.PROTECTED}",
+    find=_loose,
+    refuses=False,
+)
+
+
+def _url_pattern(field: str, find: Find[T]) -> Rule[T]:
+    return Rule(
+        name="url-pattern",
+        fields=(field,),
+        demands="URLs in their canonical form can match it",
+        remedy="write it with a lower-case host, and without user, default port, '..' or query",
+        find=find,
+        refuses=False,
+    )
+
 
 GRANT: Final[Checks[ReferenceGrant]] = Checks(
     kind=REFERENCE_GRANT,
@@ -94,22 +112,8 @@ GRANT: Final[Checks[ReferenceGrant]] = Checks(
 SOURCE: Final[Checks[SourcePolicy]] = Checks(
     kind=SOURCE_POLICY,
     rules=(
-        Rule(
-            name="url-pattern",
-            fields=("spec.sources[].urls[]",),
-            demands="URLs in their canonical form can match it",
-            remedy=_URLS,
-            find=_allowed,
-            refuses=False,
-        ),
-        Rule(
-            name=_UNPROTECTED,
-            fields=("spec.namespaceSelector",),
-            demands=_FIXED,
-            remedy=_SELECT,
-            find=_loose,
-            refuses=False,
-        ),
+        _url_pattern("spec.sources[].urls[]", _allowed),
+        _FREE_LABEL,
     ),
     patterns=(
         "spec.sources[].verify.cosign.identities[].issuer",
@@ -119,31 +123,13 @@ SOURCE: Final[Checks[SourcePolicy]] = Checks(
 )
 PROVENANCE: Final[Checks[ProvenancePolicy]] = Checks(
     kind=PROVENANCE_POLICY,
-    rules=(
-        Rule(
-            name="url-pattern",
-            fields=("spec.origins[].source.urls[]",),
-            demands="URLs in their canonical form can match it",
-            remedy=_URLS,
-            find=_origins,
-            refuses=False,
-        ),
-    ),
+    rules=(_url_pattern("spec.origins[].source.urls[]", _origins),),
     patterns=("spec.origins[].revision", "spec.origins[].verifiedBy"),
     selectors=("spec.namespaceSelector",),
 )
 IMAGE: Final[Checks[ImageVerificationPolicy]] = Checks(
     kind=IMAGE_VERIFICATION_POLICY,
-    rules=(
-        Rule(
-            name=_UNPROTECTED,
-            fields=("spec.namespaceSelector",),
-            demands=_FIXED,
-            remedy=_SELECT,
-            find=_loose,
-            refuses=False,
-        ),
-    ),
+    rules=(_FREE_LABEL,),
     names=(
         Named(path="spec.verifiers[].cosign.secretRef"),
         Named(path="spec.verifiers[].cosign.trustedRootSecretRef"),

@@ -7,7 +7,7 @@ reconcilers read them with.
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Any, Final, Generic, TypeVar
+from typing import Any, Final, Generic, Protocol, TypeVar
 
 from msgspec import Struct
 
@@ -16,6 +16,7 @@ from toolkit.errors import PenstockError
 from toolkit.objects import Json
 
 T = TypeVar("T")
+T_co = TypeVar("T_co", covariant=True)
 T_contra = TypeVar("T_contra", contravariant=True)
 
 LONGEST_VALUE: Final = 100
@@ -39,6 +40,14 @@ class Fault:
 
 
 Find = Callable[[T_contra], Iterator[Fault]]
+
+
+class WithSpec(Protocol[T_co]):
+    """An object of any kind whose spec has what a rule reads."""
+
+    @property
+    def spec(self) -> T_co:
+        """Return the spec."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from typing import Final, Protocol
 
 from crds import meta
-from webhooks.validation.rule import Fault, Rule, when
+from webhooks.validation.rule import Fault, Rule, WithSpec, when
 
 SHORT_SECONDS: Final = 10.0
 _LONGEST_SECONDS: Final = 2**63 / 1e9
@@ -19,16 +19,11 @@ class _Timed(Protocol):
     def interval(self) -> str: ...
 
 
-class _Scheduled(Protocol):
-    @property
-    def spec(self) -> _Timed: ...
-
-
 _FIELDS: Final = ("interval", "timeout", "retryInterval")
 _ATTRIBUTES: Final = ("interval", "timeout", "retry_interval")
 
 
-def _given(obj: _Scheduled) -> dict[str, float]:
+def _given(obj: WithSpec[_Timed]) -> dict[str, float]:
     """Return the seconds of the fields that are set and can be read."""
     found = {}
     for field, attribute in zip(_FIELDS, _ATTRIBUTES, strict=True):
@@ -39,22 +34,22 @@ def _given(obj: _Scheduled) -> dict[str, float]:
     return found
 
 
-def _long(obj: _Scheduled) -> Iterator[Fault]:
+def _long(obj: WithSpec[_Timed]) -> Iterator[Fault]:
     for field, seconds in _given(obj).items():
         yield from when(seconds >= _LONGEST_SECONDS, f"spec.{field}", "it is longer than 292 years")
 
 
-def _short(obj: _Scheduled) -> Iterator[Fault]:
+def _short(obj: WithSpec[_Timed]) -> Iterator[Fault]:
     seconds = _given(obj).get("interval", SHORT_SECONDS)
     short = seconds < SHORT_SECONDS
     yield from when(short, "spec.interval", "less than 10 s is work without end", obj.spec.interval)
 
 
-def _zero(obj: _Scheduled) -> Iterator[Fault]:
+def _zero(obj: WithSpec[_Timed]) -> Iterator[Fault]:
     yield from when(_given(obj).get("timeout") == 0, "spec.timeout", "nothing is done in no time")
 
 
-def _exceeds(obj: _Scheduled) -> Iterator[Fault]:
+def _exceeds(obj: WithSpec[_Timed]) -> Iterator[Fault]:
     given = _given(obj)
     timeout, interval = given.get("timeout", 0), given.get("interval", 0)
     chosen = timeout != _DEFAULT_TIMEOUT
@@ -88,7 +83,7 @@ _EXCEEDS: Final = Rule(
 )
 
 
-def rules(*fields: str) -> tuple[Rule[_Scheduled], ...]:
+def rules(*fields: str) -> tuple[Rule[WithSpec[_Timed]], ...]:
     """Return the rules for a kind that has these durations in its spec."""
     long = Rule(
         name="duration-range",

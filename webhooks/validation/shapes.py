@@ -36,9 +36,8 @@ def rules(checks: Checks[Any]) -> tuple[Rule[Json], ...]:
         Rule(
             name="regular-expression",
             fields=checks.patterns,
-            demands="it is a regular expression of RE2, of at most 4096 characters",
-            remedy="see github.com/google/re2/wiki/Syntax: lookaround and backreferences do not "
-            "exist",
+            demands=patterns.DEMANDS,
+            remedy=patterns.REMEDY,
             find=_patterns(checks.patterns),
         ),
         Rule(

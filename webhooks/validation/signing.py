@@ -6,27 +6,23 @@ from typing import Final, Protocol
 from crds.source_parts import OCIVerification
 from toolkit.verify.cosign import cosign
 from toolkit.verify.signature import VerificationError
-from webhooks.validation.rule import Fault, Rule, when
+from webhooks.validation import patterns
+from webhooks.validation.rule import Fault, Rule, WithSpec, when
 
 MAX_IDENTITIES: Final = 256
 _FIELD: Final = "spec.verify"
 _IDENTITIES: Final = f"{_FIELD}.matchOIDCIdentity"
 
 
-class _Spec(Protocol):
-    @property
-    def verify(self) -> OCIVerification | None: ...
-
-
 class Signed(Protocol):
-    """A kind with ``spec.verify``."""
+    """A spec with ``verify``."""
 
     @property
-    def spec(self) -> _Spec:
-        """Return the spec."""
+    def verify(self) -> OCIVerification | None:
+        """Return it."""
 
 
-def _nobody(obj: Signed) -> Iterator[Fault]:
+def _nobody(obj: WithSpec[Signed]) -> Iterator[Fault]:
     verify = obj.spec.verify
     if verify is None or verify.secret_ref is not None:
         return
@@ -36,7 +32,7 @@ def _nobody(obj: Signed) -> Iterator[Fault]:
         yield Fault(_FIELD, "it trusts nobody")
 
 
-def _patterns(obj: Signed) -> Iterator[Fault]:
+def _patterns(obj: WithSpec[Signed]) -> Iterator[Fault]:
     verify = obj.spec.verify
     identities = verify.match_oidc_identity if verify else []
     if len(identities) > MAX_IDENTITIES:
@@ -50,7 +46,7 @@ def _patterns(obj: Signed) -> Iterator[Fault]:
             yield Fault(f"{_IDENTITIES}[{number}]", why)
 
 
-def _unanchored(obj: Signed) -> Iterator[Fault]:
+def _unanchored(obj: WithSpec[Signed]) -> Iterator[Fault]:
     verify = obj.spec.verify
     for number, each in enumerate(verify.match_oidc_identity[:MAX_IDENTITIES] if verify else ()):
         for name, identity in (
@@ -64,7 +60,7 @@ def _unanchored(obj: Signed) -> Iterator[Fault]:
             )
 
 
-def _unused(obj: Signed) -> Iterator[Fault]:
+def _unused(obj: WithSpec[Signed]) -> Iterator[Fault]:
     verify = obj.spec.verify
     if verify is None:
         return
@@ -78,7 +74,7 @@ def _unused(obj: Signed) -> Iterator[Fault]:
         )
 
 
-RULES: Final[tuple[Rule[Signed], ...]] = (
+RULES: Final[tuple[Rule[WithSpec[Signed]], ...]] = (
     Rule(
         name="verify-nobody",
         fields=("spec.verify",),
@@ -89,8 +85,8 @@ RULES: Final[tuple[Rule[Signed], ...]] = (
     Rule(
         name="verify-identity",
         fields=(f"{_IDENTITIES}[].issuer", f"{_IDENTITIES}[].subject"),
-        demands="it is a regular expression of RE2, of at most 4096 characters",
-        remedy="see github.com/google/re2/wiki/Syntax: lookaround and backreferences do not exist",
+        demands=patterns.DEMANDS,
+        remedy=patterns.REMEDY,
         find=_patterns,
     ),
     Rule(
