@@ -83,6 +83,20 @@ def test_an_empty_target_of_old_patches_is_refused() -> None:
     assert rules == ["patch-target-empty", "deprecated-patches"]
 
 
+def test_an_index_that_is_no_registry_is_lent_nothing() -> None:
+    told = found("HelmRepository", {"insecure": True, "provider": "aws"})
+
+    assert [each.rule.name for each in told] == ["field-unused", "field-unused"]
+
+
+def test_a_branch_beside_a_commit_is_not_overruled() -> None:
+    ref = {"commit": "a" * 40, "tag": "v1", "branch": "main"}
+
+    told = found("GitRepository", {"ref": ref})
+
+    assert [each.fault.field for each in told] == ["spec.ref.tag"]
+
+
 def test_a_password_in_a_url_is_not_repeated() -> None:
     for url in ("https://me:s3cret@git.example.com:x/", "https://me:s3cret@git.example.com/"):
         told = found("GitRepository", {"url": url})
