@@ -4,10 +4,10 @@ import asyncio
 import secrets
 import tempfile
 from collections.abc import Callable
-from datetime import timedelta
 from pathlib import Path
 from typing import Any, Final
 
+from apiserver import owntoken
 from apiserver.artifacts import blobs, hosts, observed
 from apiserver.artifacts.catalog import Catalog
 from apiserver.artifacts.columns import COLUMNS, FIELDS
@@ -18,8 +18,7 @@ from apiserver.artifacts.hosts import Hosts
 from apiserver.artifacts.model import Artifact, ArtifactDiff, ArtifactFiles
 from apiserver.artifacts.observed import Consumer, Source
 from apiserver.artifacts.shown import API_VERSION, KIND
-from apiserver.artifacts.surveying import Remembered, Survey, Token
-from apiserver.registration import NAME
+from apiserver.artifacts.surveying import Remembered, Survey
 from apiserver.resource import Resource, Subresource
 from apiserver.view import View
 from crds import HELM_CHART, KUSTOMIZATION
@@ -29,9 +28,7 @@ from toolkit.kube.informer import Change, Informer
 from toolkit.kube.manager import Manager
 from toolkit.kube.options import Options
 from toolkit.kube.rbac import Rule
-from toolkit.kube.tokens import ServiceAccountTokens
 from toolkit.objects import GroupVersionKind
-from toolkit.remote.cloud.cache import TokenCache
 
 PERMISSIONS: Final = (
     # What they are made from; to list sources is also what the artifact server asks for.
@@ -47,11 +44,8 @@ PERMISSIONS: Final = (
         verbs=("get", "list", "watch"),
     ),
 )
-NAMESPACE_PERMISSIONS: Final = (
-    # A token for itself, to ask the artifact server what there is.
-    Rule(groups=("",), resources=("serviceaccounts",), verbs=("get",), names=(NAME,)),
-    Rule(groups=("",), resources=("serviceaccounts/token",), verbs=("create",), names=(NAME,)),
-)
+# A token for itself, to ask the artifact server what there is.
+NAMESPACE_PERMISSIONS: Final = owntoken.PERMISSIONS
 
 
 def artifacts(manager: Manager, options: Options) -> Resource:
@@ -60,7 +54,8 @@ def artifacts(manager: Manager, options: Options) -> Resource:
     own = Hosts.of(tuple(advertised) or hosts.usual(manager.namespace))
     view = View(kind=KIND, api_version=API_VERSION, tag=secrets.randbelow(1000))
     fetch: asyncio.Future[blobs.Blobs] = asyncio.get_running_loop().create_future()
-    survey = Survey(session=lambda: fetch.result().session, token=_token(manager))
+    token = Remembered(owntoken.of(manager, AUDIENCE))
+    survey = Survey(session=lambda: fetch.result().session, token=token)
     catalog = Catalog(view, ours=own.has, survey=survey.look)
     informers = _informers(manager, catalog)
     for informer in informers:
@@ -127,18 +122,6 @@ def _informers(manager: Manager, catalog: Catalog) -> tuple[Informer[Any], ...]:
 
 def _reader(kind: Kind[Any]) -> Callable[[bytes], Source]:
     return lambda raw: observed.source(kind, raw)
-
-
-def _token(manager: Manager) -> Token:
-    tokens = ServiceAccountTokens(
-        manager.client, cache=TokenCache(size=1, longest=timedelta(hours=1))
-    )
-
-    async def token() -> str:
-        account = await tokens.account(manager.namespace, NAME)
-        return (await tokens.bearer(account, (AUDIENCE,))).token
-
-    return Remembered(token)
 
 
 def _subresources(content: Content, files: Files, diff: Diff) -> tuple[Subresource, ...]:

@@ -10,13 +10,14 @@ import asyncio
 import logging
 import random
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from typing import Final, Protocol
 from urllib.parse import urlsplit
 
 import aiohttp
 import msgspec
 
+from apiserver.owntoken import Token
 from toolkit.artifact.index import KINDS, Index
 from toolkit.artifact.store import Owner
 from toolkit.errors import PenstockError, TransientError
@@ -24,9 +25,6 @@ from toolkit.kube.workqueue import WorkQueue
 from toolkit.objects import ObjectKey
 
 logger = logging.getLogger(__name__)
-
-Token = Callable[[], Awaitable[str]]
-"""Returns a token for the index's audience; raises ``PenstockError``."""
 
 
 class Catalog(Protocol):

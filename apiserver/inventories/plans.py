@@ -8,7 +8,6 @@ What comes back is read into our own schema, within bounds, before any of it is 
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable
 from typing import Final
 from urllib.parse import quote
 
@@ -21,6 +20,7 @@ from apiserver.call import Call
 from apiserver.inventories.finding import RESOURCE, Known, Ready, answer, find
 from apiserver.inventories.inventory import Inventory
 from apiserver.inventories.model import InventoryPlan
+from apiserver.owntoken import Token
 from toolkit.errors import PenstockError
 from toolkit.turns import Turns
 
@@ -33,8 +33,6 @@ _MAX_ANSWER: Final = 32 << 20
 _AT_ONCE: Final = 8
 _WAITING: Final = 64
 _MAX_REVISION: Final = 2048
-
-Token = Callable[[], Awaitable[str]]
 
 
 class _Problem(msgspec.Struct):

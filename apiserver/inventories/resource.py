@@ -3,9 +3,9 @@
 import asyncio
 import logging
 import secrets
-from datetime import timedelta
 from typing import Final
 
+from apiserver import owntoken
 from apiserver.inventories import columns
 from apiserver.inventories.appliers import APPLIERS, Applied
 from apiserver.inventories.inventory import API_VERSION, KIND
@@ -17,7 +17,7 @@ from apiserver.inventories.model import (
     InventoryReconcile,
     InventoryTree,
 )
-from apiserver.inventories.plans import AUDIENCE, Plans, Token
+from apiserver.inventories.plans import AUDIENCE, Plans
 from apiserver.inventories.projection import Inventories
 from apiserver.inventories.reconciling import Reconciling
 from apiserver.inventories.tree import Tree
@@ -27,12 +27,8 @@ from toolkit.kube.informer import Informer
 from toolkit.kube.manager import Manager
 from toolkit.kube.options import Options
 from toolkit.kube.rbac import Rule
-from toolkit.kube.tokens import ServiceAccountTokens
-from toolkit.remote.cloud.cache import TokenCache
 
 logger = logging.getLogger(__name__)
-
-ACCOUNT: Final = "penstock-apiserver"
 
 PERMISSIONS: Final = (
     # Whose inventories there are; patch asks for a reconcile (subresource reconcile).
@@ -50,11 +46,9 @@ PERMISSIONS: Final = (
     # What the kustomize-controller wants of those who ask it for plans.
     Rule(groups=("gitops.penstock.dev",), resources=("inventories/plan",), verbs=("get",)),
 )
-NAMESPACE_PERMISSIONS: Final = (
-    # A token for itself, to ask the kustomize-controller for plans with.
-    Rule(groups=("",), resources=("serviceaccounts",), verbs=("get",), names=(ACCOUNT,)),
-    Rule(groups=("",), resources=("serviceaccounts/token",), verbs=("create",), names=(ACCOUNT,)),
-)
+
+# A token for itself, to ask the kustomize-controller for plans with.
+NAMESPACE_PERMISSIONS: Final = owntoken.PERMISSIONS
 
 _PATIENCE: Final = 20.0
 """Seconds that the first look at applied objects may take; what is missing then is unobserved."""
@@ -79,7 +73,7 @@ def inventories(manager: Manager, options: Options) -> Resource:
 
     manager.add_service(complete)
     address = options.plan_address or f"kustomize-controller.{manager.namespace}.svc"
-    plans = Plans(known, view, address=address, token=_token(manager))
+    plans = Plans(known, view, address=address, token=owntoken.of(manager, AUDIENCE))
     manager.add_service(plans.run)
     return Resource(
         kind=KIND,
@@ -111,18 +105,6 @@ async def _first_look(known: Inventories) -> None:
         logger.info("applied objects are not all read yet")
     observation.look()
     await known.flush()
-
-
-def _token(manager: Manager) -> Token:
-    tokens = ServiceAccountTokens(
-        manager.client, cache=TokenCache(size=1, longest=timedelta(hours=1))
-    )
-
-    async def token() -> str:
-        account = await tokens.account(manager.namespace, ACCOUNT)
-        return (await tokens.bearer(account, (AUDIENCE,))).token
-
-    return token
 
 
 def _subresources(

@@ -1,0 +1,33 @@
+"""Tokens for ourselves: how we prove to Penstock's other processes who we are (TokenRequest).
+
+Each is for one audience, so that whoever is shown it can use it nowhere else.
+"""
+
+from collections.abc import Awaitable, Callable
+from typing import Final
+
+from apiserver.registration import NAME
+from toolkit.kube.manager import Manager
+from toolkit.kube.rbac import Rule
+from toolkit.kube.tokens import ServiceAccountTokens
+from toolkit.remote.cloud.cache import TokenCache
+
+Token = Callable[[], Awaitable[str]]
+"""Returns a token for an audience; raises ``PenstockError``."""
+
+PERMISSIONS: Final = (
+    Rule(groups=("",), resources=("serviceaccounts",), verbs=("get",), names=(NAME,)),
+    Rule(groups=("",), resources=("serviceaccounts/token",), verbs=("create",), names=(NAME,)),
+)
+"""In our own namespace."""
+
+
+def of(manager: Manager, audience: str) -> Token:
+    """Return what gives tokens for the audience; each is kept while it is young."""
+    tokens = ServiceAccountTokens(manager.client, cache=TokenCache(size=1))
+
+    async def token() -> str:
+        account = await tokens.account(manager.namespace, NAME)
+        return (await tokens.bearer(account, (audience,))).token
+
+    return token
