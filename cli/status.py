@@ -3,7 +3,6 @@
 Works on any kind: the first path that holds a revision is taken, so a new kind needs no branch.
 """
 
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
@@ -20,7 +19,6 @@ _REVISIONS: Final = (
     ("status", "lastAppliedRevision"),  # Kustomization
     ("status", "latestRef", "tag"),  # ImagePolicy
 )
-_HEX: Final = re.compile(r"\b([0-9a-f]{8})[0-9a-f]{24,}\b")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,11 +67,6 @@ def suspended(obj: Json) -> bool:
 def is_source(kind: Kind[Any]) -> bool:
     """Tell whether objects of the kind produce artifacts."""
     return SOURCES in kind.categories
-
-
-def shorten(text: str) -> str:
-    """Cut hexadecimal digests down to eight digits, as Flux's tables do."""
-    return _HEX.sub(r"\1", text)
 
 
 def observed(obj: Json) -> bool:

@@ -1,12 +1,12 @@
 """What ``kubectl get artifacts`` shows, and what field selectors may name."""
 
-import re
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import Final
 from urllib.parse import urlsplit
 
 from apiserver.artifacts import shown
+from apiserver.cells import shorten, text
 from apiserver.resource import Column
 from toolkit.objects import Json, dig
 
@@ -19,7 +19,7 @@ def _source(obj: Json) -> str:
 def _revision(obj: Json) -> str:
     """Return the revision with hashes shortened to 8 digits, as ``flux get`` does."""
     revision = str(dig(obj, "spec", "revision", default="")) or "<unknown>"
-    return _HEX.sub(r"\1", revision)
+    return shorten(revision)
 
 
 def _size(obj: Json) -> str:
@@ -56,10 +56,6 @@ def _used(obj: Json) -> str:
     return ", ".join(told)
 
 
-def _text(*path: str) -> Callable[[Json], str]:
-    return lambda obj: str(dig(obj, *path, default=""))
-
-
 def _current(obj: Json) -> str:
     return "true" if obj["status"]["current"] else "false"
 
@@ -68,19 +64,18 @@ def _is_verified(obj: Json) -> str:
     return "true" if dig(obj, "status", "verification") else "false"
 
 
-_HEX: Final = re.compile(r"\b([0-9a-f]{8})[0-9a-f]{24,}\b")
 _UNITS: Final = ("B", "KiB", "MiB", "GiB")
 _SHOWN: Final = 3
 
 FIELDS: Final[Mapping[str, Callable[[Json], str]]] = MappingProxyType(
     {
-        "spec.sourceRef.kind": _text("spec", "sourceRef", "kind"),
-        "spec.sourceRef.name": _text("spec", "sourceRef", "name"),
-        "spec.revision": _text("spec", "revision"),
-        "spec.digest": _text("spec", "digest"),
+        "spec.sourceRef.kind": text("spec", "sourceRef", "kind"),
+        "spec.sourceRef.name": text("spec", "sourceRef", "name"),
+        "spec.revision": text("spec", "revision"),
+        "spec.digest": text("spec", "digest"),
         "status.current": _current,
         "status.verified": _is_verified,
-        "status.stored.backend": _text("status", "stored", "backend"),
+        "status.stored.backend": text("status", "stored", "backend"),
     }
 )
 """``status.current`` and ``status.verified`` are ``true`` or ``false``."""
@@ -89,7 +84,7 @@ COLUMNS: Final = (
     Column(
         name="Name",
         format="name",
-        cell=_text("metadata", "name"),
+        cell=text("metadata", "name"),
         description="Kind and name of the source, and the beginning of the digest.",
     ),
     Column(name="Source", cell=_source, description="Object that the artifact was made for."),
@@ -100,12 +95,12 @@ COLUMNS: Final = (
     Column(
         name="Age",
         type="date",
-        cell=_text("metadata", "creationTimestamp"),
+        cell=text("metadata", "creationTimestamp"),
         description="Time since it was stored.",
     ),
     Column(
         name="Digest",
-        cell=_text("spec", "digest"),
+        cell=text("spec", "digest"),
         priority=1,
         description="Digest of the file.",
     ),

@@ -1,10 +1,10 @@
 """What ``kubectl get inventories`` shows, and what field selectors may name."""
 
-import re
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import Final
 
+from apiserver.cells import number, shorten, text
 from apiserver.resource import Column
 from toolkit.objects import Json, dig
 
@@ -20,22 +20,12 @@ def _source(obj: Json) -> str:
 
 
 def _revision(obj: Json) -> str:
-    return _HEX.sub(r"\1", obj["status"]["revision"])
+    return shorten(obj["status"]["revision"])
 
-
-def _text(*path: str) -> Callable[[Json], str]:
-    return lambda obj: str(dig(obj, *path, default=""))
-
-
-def _number(*path: str) -> Callable[[Json], int]:
-    return lambda obj: int(dig(obj, *path, default=0))
-
-
-_HEX: Final = re.compile(r"\b([0-9a-f]{8})[0-9a-f]{24,}\b")
 
 FIELDS: Final[Mapping[str, Callable[[Json], str]]] = MappingProxyType(
     {
-        name: _text(*name.split("."))
+        name: text(*name.split("."))
         for name in (
             "spec.applierRef.kind",
             "spec.applierRef.name",
@@ -59,13 +49,13 @@ FIELDS: Final[Mapping[str, Callable[[Json], str]]] = MappingProxyType(
 COLUMNS: Final = (
     Column(
         name="Name",
-        cell=_text("metadata", "name"),
+        cell=text("metadata", "name"),
         format="name",
         description="Name of the inventory, which is that of its applier.",
     ),
     Column(
         name="Objects",
-        cell=_number("status", "objects"),
+        cell=number("status", "objects"),
         type="integer",
         description="How many objects are listed.",
     ),
@@ -76,20 +66,20 @@ COLUMNS: Final = (
     ),
     Column(
         name="Drifted",
-        cell=_number("status", "drifted"),
+        cell=number("status", "drifted"),
         type="integer",
         description="How many were changed or deleted since the last apply.",
     ),
     Column(name="Revision", cell=_revision, description="Revision that was applied last."),
     Column(
         name="Age",
-        cell=_text("metadata", "creationTimestamp"),
+        cell=text("metadata", "creationTimestamp"),
         type="date",
         description="How long there has been the applier.",
     ),
     Column(
         name="Suspended",
-        cell=_text("spec", "suspended"),
+        cell=text("spec", "suspended"),
         priority=1,
         description="Whether the applier is suspended.",
     ),
@@ -101,7 +91,7 @@ COLUMNS: Final = (
     ),
     Column(
         name="Message",
-        cell=_text("status", "message"),
+        cell=text("status", "message"),
         priority=1,
         description="The first thing that keeps it from being ready.",
     ),

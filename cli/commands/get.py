@@ -8,6 +8,7 @@ from typing import Any, Final
 
 import click
 
+from apiserver.cells import shorten
 from cli import errors, kindtree, output, progress, selectors, session, status, table, watching
 from cli.commands import window
 from toolkit.kube import errors as kube_errors
@@ -149,10 +150,10 @@ def row(kind: kindtree.AnyKind, obj: Json, query: Query) -> tuple[str, ...]:
     key, ready = key_of(obj), status.readiness(obj)
     cells = (
         f"{kind.singular}/{key.name}" if query.prefixed else key.name,
-        status.shorten(status.revision(obj)),
+        shorten(status.revision(obj)),
         str(status.suspended(obj)),
         ready.status,
-        status.shorten(ready.message),
+        shorten(ready.message),
     )
     return (key.namespace, *cells) if query.all_namespaces else cells
 

@@ -9,6 +9,7 @@ import json
 import secrets
 from typing import Final
 
+from apiserver.cells import shorten
 from cli import errors, status
 from cli.demo import narration, sample, tenant
 from cli.demo.stage import Stage
@@ -64,7 +65,7 @@ async def grant_references(stage: Stage) -> None:
             tenant.MENU, lambda obj: obj is not None and status.settled(obj), "not Ready"
         )
         clock.stop()
-        clock.note = status.shorten(status.readiness(obj).message)
+        clock.note = shorten(status.readiness(obj).message)
     narration.tell(await stage.kubectl("get", "configmap/menu", "-n", tenant.NAMESPACE))
 
 

@@ -3,6 +3,7 @@
 import asyncio
 from typing import Final
 
+from apiserver.cells import shorten
 from cli import errors, status
 from cli.demo import gate, narration, sample, window
 from cli.demo.stage import Stage
@@ -21,7 +22,7 @@ async def commit_to_ready(stage: Stage) -> None:
         await stage.kubectl.apply(*sample.objects(stage.url))
         obj = await stage.applied(commit)
         clock.stop()
-        clock.note = status.shorten(status.readiness(obj).message)
+        clock.note = shorten(status.readiness(obj).message)
     narration.tell(await stage.kubectl("get", "all,configmaps", "-n", sample.SHOP, *sample.OWNED))
 
 
@@ -35,7 +36,7 @@ async def roll_out(stage: Stage) -> None:
         await stage.push()
         obj = await stage.applied(commit)
         clock.stop()
-        clock.note = status.shorten(status.readiness(obj).message)
+        clock.note = shorten(status.readiness(obj).message)
     web = await stage.until(sample.WEB, lambda obj: _replicas(obj) == 3, "3 replicas")
     narration.tell(f"deployment/web: {_image(web)}, {_replicas(web)} replicas")
 
@@ -76,7 +77,7 @@ async def refuse(stage: Stage) -> None:
         )
         clock.stop()
         ready = status.readiness(obj)
-        message = f"Ready={ready.status} {ready.reason}: {status.shorten(ready.message)}"
+        message = f"Ready={ready.status} {ready.reason}: {shorten(ready.message)}"
         clock.note = narration.quote(message)
     await _unchanged(stage, before)
     with narration.step("git push of the correction, until Ready") as clock:

@@ -6,8 +6,6 @@ from cli import status
 from crds import KINDS
 from toolkit.objects import Json
 
-SHA = "0123456789abcdef0123456789abcdef01234567"
-
 
 def kustomization(
     *,
@@ -43,14 +41,6 @@ def test_unseen_object_is_waiting_to_be_reconciled() -> None:
     ready = status.readiness({"status": {"observedGeneration": -1}})
 
     assert (ready.status, ready.message) == ("False", "waiting to be reconciled")
-
-
-def test_hashes_are_cut_to_eight_digits_and_names_are_not() -> None:
-    text = f"stored artifact for revision 'main@sha1:{SHA}' of deadbeef-cafe"
-
-    assert status.shorten(text) == (
-        "stored artifact for revision 'main@sha1:01234567' of deadbeef-cafe"
-    )
 
 
 def test_ready_at_the_present_generation_is_settled() -> None:
