@@ -104,9 +104,7 @@ async def prepared(
 ) -> AsyncIterator[Bench]:
     """Make the namespaces and the images, and take the armed configurations apart."""
     for name in (ASKED, NOBODY):
-        await api.apply(
-            {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}, manager="bench"
-        )
+        await work.set_up(api, name)
     try:
         async with images.served(api, namespaces=(ASKED, NOBODY)) as made:
             entries = await _taken_apart(api)

@@ -57,8 +57,7 @@ async def prepared(
     root: Path,  # noqa: ARG001 - as every part is prepared
 ) -> AsyncIterator[Bench]:
     """Make the Kustomizations and their ConfigMaps, and wait until all inventories are there."""
-    namespace: Json = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}}
-    await api.apply(namespace, manager="bench")
+    await work.set_up(api, NAMESPACE)
     try:
         await work.parallel(load.names(plan.count), lambda name: _applied(api, name))
         await _until_served(api, plan)
@@ -177,10 +176,8 @@ async def _applied(api: client.Client, name: str) -> None:
     }
     await api.apply(config, manager="kustomize-controller")
     await api.create(
-        {
-            "apiVersion": load.KUSTOMIZATION.api_version,
-            "kind": load.KUSTOMIZATION.kind,
-            "metadata": metadata,
+        load.custom(load.KUSTOMIZATION, name, {}, namespace=NAMESPACE)
+        | {
             "spec": {
                 "interval": "24h",
                 "suspend": True,

@@ -46,7 +46,7 @@ async def prepared(
     api: client.Client, plan: Plan, meter: Meter, root: Path
 ) -> AsyncIterator[Bench]:
     """Make the namespace, the monorepo and the source, and wait until that is fetched."""
-    await api.apply(load.namespace(), manager="bench")
+    await work.set_up(api, load.NAMESPACE)
     async with AsyncExitStack() as stack:
         repository = await _monorepo(root, plan)
         server = await stack.enter_async_context(gitserver.serve(root / "served"))
@@ -103,15 +103,14 @@ async def create(bench: Bench) -> Phase:
 
 async def requested(bench: Bench) -> Phase:
     """Request a reconciliation of all, with nothing changed."""
-    token = f"bench-{time.time_ns()}"
+    token = work.token()
     async with bench.meter.phase("requested no-op", bench.plan.count) as phase:
         began = time.perf_counter()
-        await _annotate_all(bench, token)
-        reached = await _all(
-            bench,
-            lambda obj: work.ready(obj) and work.handled(obj) == token,
-            "requests not handled",
+        await work.parallel(
+            bench.names,
+            lambda name: work.ask(bench.api, load.KUSTOMIZATION, name, load.NAMESPACE, token),
         )
+        reached = await _all(bench, work.handled(token), "requests not handled")
         work.timed(phase, began, reached)
     return phase
 
@@ -136,13 +135,7 @@ async def change(bench: Bench) -> Phase:
     await asyncio.sleep(QUIET_BEFORE)
     async with bench.meter.phase("one change to one", bench.plan.count) as phase:
         began = time.perf_counter()
-        await bench.api.patch(
-            load.GIT_REPOSITORY,
-            load.SOURCE,
-            load.NAMESPACE,
-            work.request(f"bench-{time.time_ns()}"),
-            strategy="merge",
-        )
+        await work.ask(bench.api, load.GIT_REPOSITORY, load.SOURCE, load.NAMESPACE, work.token())
         changed = await bench.config_maps.all(
             [name],
             lambda obj: _message(obj) == "second",
@@ -251,15 +244,6 @@ async def _set_interval(bench: Bench, text: str) -> None:
         bench,
         lambda obj: work.ready(obj) and dig(obj or {}, "spec", "interval") == text,
         "the new interval was not observed",
-    )
-
-
-async def _annotate_all(bench: Bench, token: str) -> None:
-    await work.parallel(
-        bench.names,
-        lambda name: bench.api.patch(
-            load.KUSTOMIZATION, name, load.NAMESPACE, work.request(token), strategy="merge"
-        ),
     )
 
 

@@ -15,7 +15,6 @@ NAMESPACE: Final = "bench"
 SOURCE: Final = "bench"
 IMAGE: Final = "registry.k8s.io/pause:3.10"
 DATA_KEY: Final = "message"
-OBJECTS_EACH: Final = 4
 NO_INTERVAL: Final = "10m"
 """An interval that does not come round during a phase."""
 
@@ -53,21 +52,16 @@ def files(name: str, *, message: str, kustomize: bool) -> dict[str, str]:
     }
 
 
-def namespace() -> Json:
-    """Return the namespace of everything."""
-    return {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}}
-
-
 def git_repository(url: str, labels: Mapping[str, str]) -> Json:
     """Return the source."""
-    return _custom(GIT_REPOSITORY, SOURCE, labels) | {
+    return custom(GIT_REPOSITORY, SOURCE, labels) | {
         "spec": {"interval": NO_INTERVAL, "url": url, "ref": {"branch": "main"}}
     }
 
 
 def kustomization(name: str, labels: Mapping[str, str]) -> Json:
     """Return one Kustomization."""
-    return _custom(KUSTOMIZATION, name, labels) | {
+    return custom(KUSTOMIZATION, name, labels) | {
         "spec": {
             "interval": NO_INTERVAL,
             "timeout": "5m",
@@ -79,10 +73,12 @@ def kustomization(name: str, labels: Mapping[str, str]) -> Json:
     }
 
 
-def _custom(gvk: GroupVersionKind, name: str, labels: Mapping[str, str]) -> Json:
-    made = _object(gvk.api_version, gvk.kind, name)
-    made["metadata"]["labels"] = dict(labels)
-    return made
+def custom(
+    gvk: GroupVersionKind, name: str, labels: Mapping[str, str], *, namespace: str = NAMESPACE
+) -> Json:
+    """Return an object of one of our kinds, without its spec."""
+    metadata = {"name": name, "namespace": namespace, "labels": dict(labels)}
+    return {"apiVersion": gvk.api_version, "kind": gvk.kind, "metadata": metadata}
 
 
 def _object(api_version: str, kind: str, name: str) -> Json:

@@ -60,10 +60,7 @@ async def prepared(
     root: Path,  # noqa: ARG001 - as every part is prepared
 ) -> AsyncIterator[Bench]:
     """Fill a registry, and make the namespace and the HelmRepository that names it."""
-    metadata = {"name": NAMESPACE}
-    await api.apply(
-        {"apiVersion": "v1", "kind": "Namespace", "metadata": metadata}, manager="bench"
-    )
+    await work.set_up(api, NAMESPACE)
     async with AsyncExitStack() as stack:
         served = await stack.enter_async_context(FakeRegistry())
         for name in load.names(plan.count):
@@ -103,20 +100,16 @@ async def create(bench: Bench) -> Phase:
 
 async def requested(bench: Bench) -> Phase:
     """Request a reconciliation of all, with nothing changed."""
-    token = f"bench-{time.time_ns()}"
+    token = work.token()
 
     async def both(name: str) -> None:
         for gvk, _ in bench.kinds:
-            await bench.api.patch(gvk, name, NAMESPACE, work.request(token), strategy="merge")
+            await work.ask(bench.api, gvk, name, NAMESPACE, token)
 
     async with _measured(bench, "requested no-op") as phase:
         began = time.perf_counter()
         await work.parallel(bench.names, both)
-        reached = await _all(
-            bench,
-            lambda obj: work.ready(obj) and work.handled(obj) == token,
-            "requests not handled",
-        )
+        reached = await _all(bench, work.handled(token), "requests not handled")
         work.timed(phase, began, reached)
     return phase
 
@@ -124,12 +117,7 @@ async def requested(bench: Bench) -> Phase:
 async def change(bench: Bench) -> Phase:
     """Move every tag to another artifact; done when all OCIRepositories have it."""
     moved = {name: _push(bench.registry, name, "second") for name in bench.names}
-    token = f"bench-{time.time_ns()}"
-
-    async def ask(name: str) -> None:
-        await bench.api.patch(
-            OCI_REPOSITORY, name, NAMESPACE, work.request(token), strategy="merge"
-        )
+    token = work.token()
 
     def arrived(obj: Json | None) -> bool:
         name = (obj or {}).get("metadata", {}).get("name", "")
@@ -137,7 +125,9 @@ async def change(bench: Bench) -> Phase:
 
     async with _measured(bench, "every tag moved", kinds=1) as phase:
         began = time.perf_counter()
-        await work.parallel(bench.names, ask)
+        await work.parallel(
+            bench.names, lambda name: work.ask(bench.api, OCI_REPOSITORY, name, NAMESPACE, token)
+        )
         reached = await bench.artifacts.all(
             bench.names, arrived, seconds=bench.plan.patience, what="the artifact has not arrived"
         )
@@ -220,7 +210,7 @@ def _push_chart(served: FakeRegistry, name: str) -> None:
 
 
 def _oci_repository(served: FakeRegistry, name: str, labels: Mapping[str, str]) -> Json:
-    return _object(OCI_REPOSITORY, name, labels) | {
+    return load.custom(OCI_REPOSITORY, name, labels, namespace=NAMESPACE) | {
         "spec": {
             "interval": load.NO_INTERVAL,
             "url": served.url(f"manifests/{name}"),
@@ -230,13 +220,13 @@ def _oci_repository(served: FakeRegistry, name: str, labels: Mapping[str, str]) 
 
 
 def _helm_repository(served: FakeRegistry, labels: Mapping[str, str]) -> Json:
-    return _object(HELM_REPOSITORY, CHARTS, labels) | {
+    return load.custom(HELM_REPOSITORY, CHARTS, labels, namespace=NAMESPACE) | {
         "spec": {"type": "oci", "url": served.url(CHARTS), "insecure": True}
     }
 
 
 def _helm_chart(name: str, labels: Mapping[str, str]) -> Json:
-    return _object(HELM_CHART, name, labels) | {
+    return load.custom(HELM_CHART, name, labels, namespace=NAMESPACE) | {
         "spec": {
             "interval": load.NO_INTERVAL,
             "chart": name,
@@ -244,8 +234,3 @@ def _helm_chart(name: str, labels: Mapping[str, str]) -> Json:
             "sourceRef": {"kind": HELM_REPOSITORY.kind, "name": CHARTS},
         }
     }
-
-
-def _object(gvk: GroupVersionKind, name: str, labels: Mapping[str, str]) -> Json:
-    metadata = {"name": name, "namespace": NAMESPACE, "labels": dict(labels)}
-    return {"apiVersion": gvk.api_version, "kind": gvk.kind, "metadata": metadata}

@@ -2,11 +2,13 @@
 
 import asyncio
 import contextlib
+import time
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
 from bench import load
+from bench.collection import Predicate
 from bench.measure import Phase
 from cli import errors, status
 from toolkit.errors import PenstockError
@@ -49,9 +51,17 @@ def timed(phase: Phase, began: float, reached: Mapping[str, float]) -> None:
     phase.latencies = tuple(moment - began for moment in reached.values())
 
 
-def request(token: str) -> Json:
-    """Return the patch that asks for a reconcile."""
-    return {"metadata": {"annotations": {status.REQUESTED_AT: token}}}
+def token() -> str:
+    """Return a word by which a request to reconcile is known."""
+    return f"bench-{time.time_ns()}"
+
+
+async def ask(
+    api: client.Client, gvk: GroupVersionKind, name: str, namespace: str, token: str
+) -> None:
+    """Ask for a reconcile."""
+    body: Json = {"metadata": {"annotations": {status.REQUESTED_AT: token}}}
+    await api.patch(gvk, name, namespace, body, strategy="merge")
 
 
 def ready(obj: Json | None) -> bool:
@@ -64,9 +74,15 @@ def gone(obj: Json | None) -> bool:
     return obj is None
 
 
-def handled(obj: Json | None) -> str:
-    """Return the request that was handled last."""
-    return str(dig(obj or {}, "status", "lastHandledReconcileAt", default=""))
+def handled(token: str) -> Predicate:
+    """Return what tells whether a request was the last that was handled, and well."""
+    return lambda obj: ready(obj) and dig(obj or {}, "status", "lastHandledReconcileAt") == token
+
+
+async def set_up(api: client.Client, namespace: str) -> None:
+    """Make a namespace."""
+    body: Json = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace}}
+    await api.apply(body, manager="bench")
 
 
 async def clean_up(

@@ -9,7 +9,7 @@ def test_each_directory_holds_four_objects_of_one_name() -> None:
     files = load.files("app-0001", message="first", kustomize=False)
 
     objects = [yaml.safe_load(text) for text in files.values()]
-    assert len(objects) == load.OBJECTS_EACH
+    assert len(objects) == 4
     assert {obj["kind"] for obj in objects} == {
         "ConfigMap",
         "ServiceAccount",
