@@ -10,7 +10,6 @@ uninstalled. If somebody deletes it, it stays deleted until another replica take
 starts again, because deleting it is how an administrator gets out of trouble.
 """
 
-import asyncio
 import base64
 import logging
 from collections.abc import Awaitable, Callable
@@ -23,9 +22,9 @@ from apiserver import metrics
 from apiserver.discovery import VERSION
 from apiserver.status import GROUP
 from certs import injection
-from toolkit.kube import rbac
+from toolkit.kube import installation, rbac
 from toolkit.kube.client import Client
-from toolkit.kube.errors import ApiError, NotFoundError
+from toolkit.kube.errors import NotFoundError
 from toolkit.kube.informer import Change, Informer
 from toolkit.kube.settling import Settling
 from toolkit.objects import GroupVersionKind, Json, dig
@@ -36,10 +35,7 @@ NAME: Final = "penstock-apiserver"
 """The Deployment, the Service, the account, the ClusterRole, the lease, the certificates."""
 API_SERVICE: Final = f"{VERSION}.{GROUP}"
 MANAGER: Final = NAME
-_ROLE: Final = GroupVersionKind("rbac.authorization.k8s.io", "v1", "ClusterRole")
 _SERVICE: Final = GroupVersionKind("", "v1", "Service")
-_SLICE: Final = GroupVersionKind("discovery.k8s.io", "v1", "EndpointSlice")
-_PAUSE: Final = 0.5
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -93,28 +89,12 @@ class Registration:
         if self._deleted:
             return
         wanted = api_service(self._target, bundle=base64.b64encode(self._bundle()).decode())
-        wanted["metadata"]["ownerReferences"] = await self._owner()
+        wanted["metadata"]["ownerReferences"] = await installation.owner(self._client, NAME)
         applied = await self._client.apply(wanted, manager=MANAGER)
         if self._applied is None:
             logger.info("registered", extra={"apiService": API_SERVICE})
         self._applied = _settled(applied.object)
         metrics.REGISTERED.set(1)
-
-    async def _owner(self) -> list[Json]:
-        """Return the reference to the ClusterRole; none where it is not installed."""
-        try:
-            role = await self._client.get(_ROLE, NAME)
-        except NotFoundError:
-            return []
-        return [
-            {
-                "apiVersion": _ROLE.api_version,
-                "kind": _ROLE.kind,
-                "name": NAME,
-                "uid": role["metadata"]["uid"],
-                "blockOwnerDeletion": False,
-            }
-        ]
 
     def _changed(self, change: Change[Json]) -> None:
         if change.new is None:
@@ -146,16 +126,13 @@ def api_service(target: Target, *, bundle: str = "") -> Json:
 
 async def reachable(client: Client, target: Target) -> None:
     """Wait until the Service leads to a ready replica; one that is but a name leads here."""
-    told = False
-    while True:
-        try:
-            if await _leads(client, target):
-                return
-        except ApiError as exc:
-            if not told:
-                logger.error("endpoints not read", extra={"error": str(exc)})  # noqa: TRY400 - one line
-            told = True
-        await asyncio.sleep(_PAUSE)
+
+    async def found() -> bool:
+        service = await client.get(_SERVICE, NAME, target.namespace)
+        named = dig(service, "spec", "type") == "ExternalName"
+        return named or await installation.leads(client, target.namespace, NAME)
+
+    await installation.reachable(found)
 
 
 async def unregister(client: Client) -> None:
@@ -175,17 +152,6 @@ def is_available(api: Json) -> bool:
     """Tell whether the API server reaches us."""
     conditions = dig(api, "status", "conditions", default=[])
     return any(row["type"] == "Available" and row["status"] == "True" for row in conditions)
-
-
-async def _leads(client: Client, target: Target) -> bool:
-    service = await client.get(_SERVICE, NAME, target.namespace)
-    if dig(service, "spec", "type") == "ExternalName":
-        return True
-    slices = await client.list(
-        _SLICE, target.namespace, label_selector=f"kubernetes.io/service-name={NAME}"
-    )
-    rows = (row for each in slices for row in each.get("endpoints") or ())
-    return any(dig(row, "conditions", "ready", default=True) is True for row in rows)
 
 
 def _settled(api: Json) -> Any:

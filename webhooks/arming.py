@@ -12,7 +12,6 @@ The configurations are owned by the process's ClusterRole, so the garbage collec
 when Penstock is uninstalled; and they are deleted when its namespace is, before its pods go.
 """
 
-import asyncio
 import base64
 import logging
 from collections.abc import Awaitable, Callable, Sequence
@@ -21,8 +20,9 @@ from typing import Final
 import msgspec
 
 from certs import injection
+from toolkit.kube import installation
 from toolkit.kube.client import Client
-from toolkit.kube.errors import ApiError, NotFoundError
+from toolkit.kube.errors import NotFoundError
 from toolkit.kube.informer import Change, Informer
 from toolkit.kube.settling import Settling
 from toolkit.objects import GroupVersionKind, Json, dig, gvk_of
@@ -33,10 +33,7 @@ from webhooks.plugin import Row
 logger = logging.getLogger(__name__)
 
 MANAGER: Final = "penstock-webhook"
-_ROLE: Final = GroupVersionKind("rbac.authorization.k8s.io", "v1", "ClusterRole")
-_SLICE: Final = GroupVersionKind("discovery.k8s.io", "v1", "EndpointSlice")
 _KINDS: Final = (injection.MUTATING, injection.VALIDATING)
-_PAUSE: Final = 0.5
 
 
 class Arming:
@@ -74,7 +71,7 @@ class Arming:
         bundle = base64.b64encode(self._bundle()).decode()
         rows = [row for row in self._rows if self._has_a_say(row)]
         wanted = configuration.configurations(rows, self._target, bundle=bundle)
-        owner = await self._owner()
+        owner = await installation.owner(self._client, CLUSTER_ROLE)
         for obj in wanted:
             gvk = gvk_of(obj)
             if gvk in self._deleted:
@@ -102,23 +99,6 @@ class Arming:
 
         informer.subscribe(handle)
         return informer
-
-    async def _owner(self) -> list[Json]:
-        """Return the reference to the ClusterRole; none where it is not installed."""
-        try:
-            role = await self._client.get(_ROLE, CLUSTER_ROLE)
-        except NotFoundError:
-            return []
-        uid = role["metadata"]["uid"]
-        return [
-            {
-                "apiVersion": _ROLE.api_version,
-                "kind": _ROLE.kind,
-                "name": CLUSTER_ROLE,
-                "uid": uid,
-                "blockOwnerDeletion": False,
-            }
-        ]
 
     def _watched(self) -> list[Informer[Json]]:
         informers = [
@@ -154,17 +134,8 @@ class Arming:
 
 async def reachable(client: Client, target: Target) -> None:
     """Wait until the Service leads to a ready replica; a URL leads here anyway."""
-    while not target.url:
-        try:
-            slices = await client.list(
-                _SLICE, target.namespace, label_selector=f"kubernetes.io/service-name={NAME}"
-            )
-        except ApiError as exc:
-            logger.error("endpoints not read", extra={"error": str(exc)})  # noqa: TRY400 - one line
-            slices = []
-        if any(_serves(each) for each in slices):
-            return
-        await asyncio.sleep(_PAUSE)
+    if not target.url:
+        await installation.reachable(lambda: installation.leads(client, target.namespace, NAME))
 
 
 async def disarm(client: Client) -> None:
@@ -184,8 +155,3 @@ async def _delete(client: Client, gvk: GroupVersionKind) -> None:
     except NotFoundError:
         return
     logger.info("disarmed", extra={"configuration": gvk.kind})
-
-
-def _serves(endpoints: Json) -> bool:
-    rows = endpoints.get("endpoints") or ()
-    return any(dig(row, "conditions", "ready", default=True) is True for row in rows)

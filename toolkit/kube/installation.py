@@ -1,0 +1,65 @@
+"""What the installation tells a process of itself: what it goes with, and whether it is found.
+
+What one replica sets up for the API server (``settling``) is owned by the process's ClusterRole, so
+that the garbage collector removes it when Penstock is uninstalled; and it is set up when the
+process's Service leads to a replica, not before. What is set up is the caller's.
+"""
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable
+from typing import Final
+
+from toolkit.kube.client import Client
+from toolkit.kube.errors import ApiError, NotFoundError
+from toolkit.objects import GroupVersionKind, Json, dig
+
+logger = logging.getLogger(__name__)
+
+_ROLE: Final = GroupVersionKind("rbac.authorization.k8s.io", "v1", "ClusterRole")
+_SLICE: Final = GroupVersionKind("discovery.k8s.io", "v1", "EndpointSlice")
+_PAUSE: Final = 0.5
+
+
+async def owner(client: Client, cluster_role: str) -> list[Json]:
+    """Return the reference to the ClusterRole; none where it is not installed."""
+    try:
+        role = await client.get(_ROLE, cluster_role)
+    except NotFoundError:
+        return []
+    return [
+        {
+            "apiVersion": _ROLE.api_version,
+            "kind": _ROLE.kind,
+            "name": cluster_role,
+            "uid": role["metadata"]["uid"],
+            "blockOwnerDeletion": False,
+        }
+    ]
+
+
+async def leads(client: Client, namespace: str, service: str) -> bool:
+    """Tell whether the Service leads to a ready replica.
+
+    Raises:
+        ApiError: it cannot be found out.
+    """
+    slices = await client.list(
+        _SLICE, namespace, label_selector=f"kubernetes.io/service-name={service}"
+    )
+    rows = (row for each in slices for row in each.get("endpoints") or ())
+    return any(dig(row, "conditions", "ready", default=True) is True for row in rows)
+
+
+async def reachable(found: Callable[[], Awaitable[bool]]) -> None:
+    """Wait until we are found; that it cannot be told is logged once."""
+    told = False
+    while True:
+        try:
+            if await found():
+                return
+        except ApiError as exc:
+            if not told:
+                logger.error("endpoints not read", extra={"error": str(exc)})  # noqa: TRY400 - one line
+            told = True
+        await asyncio.sleep(_PAUSE)
