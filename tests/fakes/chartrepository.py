@@ -10,11 +10,13 @@ import hashlib
 import json
 import ssl
 from collections.abc import Mapping
+from contextlib import AsyncExitStack
 from typing import Self
 
 from aiohttp import web
 
 from tests.fakes.charts import chart, entry, package
+from tests.fakes.serving import serving
 
 
 class ChartRepository:
@@ -40,19 +42,15 @@ class ChartRepository:
         self._tls = tls
         self._host = host
         self._entries: dict[str, list[dict[str, object]]] = {}
+        self._open = AsyncExitStack()
 
     async def __aenter__(self) -> Self:
-        application = web.Application()
-        application.router.add_get("/{path:.*}", self._answer)
-        self._runner = web.AppRunner(application)
-        await self._runner.setup()
-        site = web.TCPSite(self._runner, self._host, 0, ssl_context=self._tls)
-        await site.start()
-        self.port = self._runner.addresses[0][1]
+        served = serving(self._answer, tls=self._tls, host=self._host)
+        self.port = await self._open.enter_async_context(served)
         return self
 
     async def __aexit__(self, *_: object) -> None:
-        await self._runner.cleanup()
+        await self._open.aclose()
 
     @property
     def origin(self) -> str:

@@ -7,7 +7,6 @@ keys, their audiences and subjects, SigV4 signatures, IMDSv2 tokens, scopes.
 """
 
 import asyncio
-import ssl
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
@@ -17,6 +16,7 @@ from aiohttp import web
 
 from tests.fakes import cloudaws, cloudazure, cloudgcp
 from tests.fakes.issuer import Issuer, Json, RefusedError, verify
+from tests.fakes.serving import certified, serving
 from toolkit.remote.http.http import Endpoint
 from toolkit.remote.proxy import Proxy
 
@@ -92,9 +92,8 @@ class FakeClouds:
     async def running(self) -> AsyncIterator["FakeClouds"]:
         """Serve until the block ends."""
         authority = trustme.CA()
-        context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
-        authority.issue_cert(*_NAMES).configure_cert(context)
-        async with _serving(self._tls, context) as tls, _serving(self._plain, None) as plain:
+        context = certified(authority, *_NAMES)
+        async with serving(self._tls, tls=context) as tls, serving(self._plain) as plain:
             proxy = await asyncio.start_server(self._connect(tls), "127.0.0.1", 0)
             async with proxy:
                 port = proxy.sockets[0].getsockname()[1]
@@ -165,17 +164,3 @@ async def _copy(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> N
             await writer.drain()
     with suppress(ConnectionError):
         writer.close()
-
-
-@asynccontextmanager
-async def _serving(
-    handler: Callable[[web.BaseRequest], Awaitable[web.Response]], context: ssl.SSLContext | None
-) -> AsyncIterator[int]:
-    runner = web.ServerRunner(web.Server(handler), shutdown_timeout=0.1)
-    await runner.setup()
-    site = web.TCPSite(runner, "127.0.0.1", 0, ssl_context=context)
-    await site.start()
-    try:
-        yield runner.addresses[0][1]
-    finally:
-        await runner.cleanup()

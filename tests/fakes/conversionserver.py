@@ -2,18 +2,16 @@
 
 import asyncio
 import base64
-import socket
-import ssl
 import threading
 from collections.abc import Sequence
 from typing import Any
 
 import trustme
-from aiohttp import web
 from msgspec import Struct
 
 from crds import manifest
 from crds.kind import Kind
+from tests.fakes.serving import certified, free_port, serving
 from webhooks.conversion import Conversions
 from webhooks.server import Endpoint, Reviews
 
@@ -26,9 +24,7 @@ class ConversionServer:
     def __init__(self, kinds: Sequence[Kind[Struct]]) -> None:
         self._kinds = kinds
         self._authority = trustme.CA()
-        with socket.socket() as found:
-            found.bind(("127.0.0.1", 0))
-            self.port = int(found.getsockname()[1])
+        self.port = free_port()
         self._loop: asyncio.AbstractEventLoop | None = None
         self._thread: threading.Thread | None = None
         self._stopping: asyncio.Event | None = None
@@ -65,16 +61,11 @@ class ConversionServer:
 
     async def _serve(self, ready: threading.Event) -> None:
         self._loop, self._stopping = asyncio.get_running_loop(), asyncio.Event()
-        context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
-        self._authority.issue_cert("127.0.0.1").configure_cert(context)
+        context = certified(self._authority, "127.0.0.1")
         convert = Conversions(self._kinds).convert
-        runner = web.AppRunner(
-            Endpoint(Reviews({}), convert=convert).application(), shutdown_timeout=0.1
-        )
-        await runner.setup()
-        await web.TCPSite(runner, "127.0.0.1", self.port, ssl_context=context).start()
-        ready.set()
-        await self._stopping.wait()
-        await runner.cleanup()
+        application = Endpoint(Reviews({}), convert=convert).application()
+        async with serving(application, tls=context, port=self.port):
+            ready.set()
+            await self._stopping.wait()
         # The other side answers the end of TLS, and only then are its connections closed.
         await asyncio.sleep(_GOODBYE)

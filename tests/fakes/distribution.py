@@ -8,7 +8,7 @@ import re
 import time
 from asyncio.subprocess import PIPE
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Self
@@ -18,6 +18,8 @@ from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.asymmetric.utils import decode_dss_signature
+
+from tests.fakes.serving import serving
 
 LOGIN = ("ada", "hunter2")
 _HASHED = "ada:$2b$04$Y7AAS7JCDYv9Io22hS0CrePucEi37YZ18hCRN6Z1AURel5obthf1K\n"
@@ -66,18 +68,17 @@ class TokenService:
         """Scope and Authorization header of each request."""
         self._key = ec.generate_private_key(ec.SECP256R1())
         self.certificate = _self_signed(self._key)
+        self._open = AsyncExitStack()
 
     async def __aenter__(self) -> Self:
         application = web.Application()
         application.router.add_get("/token", self._answer)
-        self._runner = web.AppRunner(application, shutdown_timeout=0.1)
-        await self._runner.setup()
-        await web.TCPSite(self._runner, "127.0.0.1", 0).start()
-        self.realm = f"http://localhost:{self._runner.addresses[0][1]}/token"
+        port = await self._open.enter_async_context(serving(application))
+        self.realm = f"http://localhost:{port}/token"
         return self
 
     async def __aexit__(self, *_: object) -> None:
-        await self._runner.cleanup()
+        await self._open.aclose()
 
     async def _answer(self, request: web.Request) -> web.Response:
         authorization = request.headers.get("Authorization", "")

@@ -9,7 +9,7 @@ import asyncio
 import base64
 import ssl
 from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager, suppress
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Self
@@ -17,22 +17,9 @@ from typing import Self
 from aiohttp import web
 
 from tests.fakes.gitrepository import Repository, environment
+from tests.fakes.serving import Seen, serving
 
-__all__ = ["Faults", "GitServer", "Proxy", "Repository", "Seen", "proxy"]
-
-
-@dataclass(frozen=True, slots=True)
-class Seen:
-    """A request that the server got."""
-
-    method: str
-    path: str
-    headers: dict[str, str]
-    body: bytes = b""
-
-    @property
-    def authorization(self) -> str:
-        return self.headers.get("Authorization", "")
+__all__ = ["Faults", "GitServer", "Proxy", "Repository", "proxy"]
 
 
 @dataclass(slots=True)
@@ -80,27 +67,19 @@ class GitServer:
         self._wanted = f"Bearer {bearer}" if bearer else ""
         if basic:
             self._wanted = "Basic " + base64.b64encode(":".join(basic).encode()).decode()
-        self._runner: web.AppRunner | None = None
+        self._open = AsyncExitStack()
 
     def repository(self, name: str, *, head: str = "main") -> Repository:
         """Make an empty repository and serve it at ``<base>/<name>.git``."""
         return Repository(self.root / f"{name}.git", url=f"{self.base}/{name}.git", head=head)
 
     async def __aenter__(self) -> Self:
-        application = web.Application(client_max_size=1 << 30)
-        application.router.add_route("*", "/{path:.*}", self._answer)
-        # A client that is killed at its deadline must not keep the server waiting.
-        self._runner = web.AppRunner(application, shutdown_timeout=0.1)
-        await self._runner.setup()
-        site = web.TCPSite(self._runner, "127.0.0.1", 0, ssl_context=self._tls)
-        await site.start()
-        port = self._runner.addresses[0][1]
+        port = await self._open.enter_async_context(serving(self._answer, tls=self._tls))
         self.base = f"{'https' if self._tls else 'http'}://{self._host}:{port}"
         return self
 
     async def __aexit__(self, *_: object) -> None:
-        assert self._runner is not None
-        await self._runner.cleanup()
+        await self._open.aclose()
 
     async def _answer(self, request: web.Request) -> web.StreamResponse:
         body = await request.read()

@@ -3,7 +3,6 @@
 import base64
 import json
 import os
-import ssl
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
@@ -12,6 +11,8 @@ import trustme
 from aiohttp import web
 from cryptography.exceptions import InvalidTag
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
+
+from tests.fakes.serving import certified, serving
 
 TOKEN = "hvs.CAESIJ-a-token-of-a-test"
 
@@ -49,19 +50,11 @@ class FakeVault:
         context = None
         if tls:
             authority = trustme.CA()
-            context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
-            authority.issue_cert("127.0.0.1").configure_cert(context)
+            context = certified(authority, "127.0.0.1")
             self.ca = authority.cert_pem.bytes()
-        runner = web.ServerRunner(web.Server(self._answer), shutdown_timeout=0.1)
-        await runner.setup()
-        site = web.TCPSite(runner, "127.0.0.1", 0, ssl_context=context)
-        await site.start()
-        scheme = "https" if tls else "http"
-        self.address = f"{scheme}://127.0.0.1:{runner.addresses[0][1]}"
-        try:
+        async with serving(self._answer, tls=context) as port:
+            self.address = f"{'https' if tls else 'http'}://127.0.0.1:{port}"
             yield self
-        finally:
-            await runner.cleanup()
 
     async def _answer(self, request: web.BaseRequest) -> web.Response:
         body = await request.read()

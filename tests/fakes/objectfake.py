@@ -1,13 +1,13 @@
 """An object store that says what it is told to: for faults, lies and looks at what was asked."""
 
 import ssl
-from collections.abc import Awaitable, Callable
+from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
 from typing import Self
 
 from aiohttp import web
 
-Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
+from tests.fakes.serving import Handler, serving
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -28,21 +28,17 @@ class FakeObjectServer:
         self.answer = answer
         self.endpoint = ""
         self._tls = tls
-        self._runner: web.ServerRunner | None = None
+        self._open = AsyncExitStack()
 
     async def __aenter__(self) -> Self:
-        self._runner = web.ServerRunner(web.Server(self._handle), shutdown_timeout=0.1)
-        await self._runner.setup()
-        site = web.TCPSite(self._runner, "127.0.0.1", 0, ssl_context=self._tls)
-        await site.start()
-        self.endpoint = "{}:{}".format(*self._runner.addresses[0][:2])
+        port = await self._open.enter_async_context(serving(self._handle, tls=self._tls))
+        self.endpoint = f"127.0.0.1:{port}"
         return self
 
     async def __aexit__(self, *_: object) -> None:
-        if self._runner:
-            await self._runner.cleanup()
+        await self._open.aclose()
 
-    async def _handle(self, request: web.BaseRequest) -> web.StreamResponse:
+    async def _handle(self, request: web.Request) -> web.StreamResponse:
         headers = {name.lower(): value for name, value in request.headers.items()}
         self.asked.append(
             Asked(
@@ -52,7 +48,7 @@ class FakeObjectServer:
                 body=await request.read(),
             )
         )
-        return await self.answer(request)  # type: ignore[arg-type]  # the base has all we use
+        return await self.answer(request)
 
 
 def listing(*objects: tuple[str, str, int], token: str = "") -> bytes:

@@ -4,7 +4,6 @@ import asyncio
 import json
 import os
 import secrets
-import socket
 import urllib.request
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
@@ -12,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, Protocol
 
+from tests.fakes.serving import free_port
 from toolkit.remote.objectstore.dialect import Ask
 from toolkit.remote.objectstore.objectstore import (
     AzureKey,
@@ -124,13 +124,6 @@ async def azure(command: Sequence[str], root: Path) -> AsyncIterator[AzureServer
     options = ("--silent", "--inMemoryPersistence", "--skipApiVersionCheck", "--disableTelemetry")
     async with _running((*command, "--blobPort", str(port), *options), port, root, {}):
         yield AzureServer(endpoint=f"127.0.0.1:{port}")
-
-
-def free_port() -> int:
-    """Return a port that nobody listens on now."""
-    with socket.socket() as bound:
-        bound.bind(("127.0.0.1", 0))
-        return int(bound.getsockname()[1])
 
 
 def _place(provider: str, endpoint: str, credentials: Credentials) -> Place:

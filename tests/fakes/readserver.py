@@ -14,6 +14,7 @@ from apiserver.resource import Column, Resource
 from apiserver.serving import Serving
 from apiserver.status import StatusError
 from apiserver.view import View
+from tests.fakes import serving as loopback
 from toolkit.objects import Json
 
 
@@ -170,13 +171,8 @@ async def serve(view: View) -> AsyncIterator[Reader]:
     for path in ("/gauges", "/namespaces/{namespace}/gauges"):
         app.router.add_get(path, handle)
     app.router.add_get("/namespaces/{namespace}/gauges/{name}", handle)
-    runner = web.AppRunner(app, shutdown_timeout=0.1)
-    await runner.setup()
-    site = web.TCPSite(runner, "127.0.0.1", 0)
-    await site.start()
-    host, port = runner.addresses[0][:2]
-    try:
-        async with aiohttp.ClientSession(timeout=aiohttp.ClientTimeout()) as session:
-            yield Reader(session, f"http://{host}:{port}", serving)
-    finally:
-        await runner.cleanup()
+    async with (
+        loopback.serving(app) as port,
+        aiohttp.ClientSession(timeout=aiohttp.ClientTimeout()) as session,
+    ):
+        yield Reader(session, f"http://127.0.0.1:{port}", serving)

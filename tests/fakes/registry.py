@@ -16,10 +16,13 @@ import ssl
 import tarfile
 from collections import Counter
 from collections.abc import Awaitable, Callable, Iterable, Mapping
+from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
 from typing import Any, Self
 
 from aiohttp import web
+
+from tests.fakes.serving import Seen, serving
 
 OCI_MANIFEST = "application/vnd.oci.image.manifest.v1+json"
 OCI_INDEX = "application/vnd.oci.image.index.v1+json"
@@ -30,20 +33,6 @@ HELM_CONTENT = "application/vnd.cncf.helm.chart.content.v1.tar+gzip"
 
 Descriptor = dict[str, Any]
 """A descriptor as JSON: mediaType, digest, size and more."""
-
-
-@dataclass(frozen=True, slots=True)
-class Seen:
-    """A request that the registry got."""
-
-    method: str
-    path: str
-    headers: dict[str, str]
-    body: bytes = b""
-
-    @property
-    def authorization(self) -> str:
-        return self.headers.get("Authorization", "")
 
 
 @dataclass(slots=True)
@@ -113,7 +102,7 @@ class FakeRegistry:
         self._page = page
         self._name = host
         self._uploads: dict[str, bytes] = {}
-        self._runner: web.AppRunner | None = None
+        self._open = AsyncExitStack()
 
     async def __aenter__(self) -> Self:
         application = web.Application(client_max_size=1 << 30)
@@ -129,18 +118,13 @@ class FakeRegistry:
             ("GET", "/v2/{name:.+}/referrers/{digest}", self._list_referrers),
         ):
             application.router.add_route(method, path, self._wrapped(handler))
-        # A client that is gone must not keep us waiting.
-        self._runner = web.AppRunner(application, shutdown_timeout=0.1)
-        await self._runner.setup()
-        site = web.TCPSite(self._runner, "127.0.0.1", 0, ssl_context=self._tls)
-        await site.start()
-        self.host = f"{self._name}:{self._runner.addresses[0][1]}"
+        port = await self._open.enter_async_context(serving(application, tls=self._tls))
+        self.host = f"{self._name}:{port}"
         self.base = f"{'https' if self._tls else 'http'}://{self.host}"
         return self
 
     async def __aexit__(self, *_: object) -> None:
-        assert self._runner is not None
-        await self._runner.cleanup()
+        await self._open.aclose()
 
     def url(self, name: str) -> str:
         """Return the address of a repository, as in ``spec.url``."""

@@ -9,6 +9,7 @@ import base64
 import urllib.parse
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from contextlib import AsyncExitStack
 from datetime import UTC, datetime, timedelta
 from typing import Self
 
@@ -20,6 +21,7 @@ from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption,
 from cryptography.x509 import ocsp
 from cryptography.x509.oid import AuthorityInformationAccessOID, ExtendedKeyUsageOID, NameOID
 
+from tests.fakes.serving import serving
 from toolkit.verify.notation.revocation import Answer, Need
 
 Key = ec.EllipticCurvePrivateKey | rsa.RSAPrivateKey
@@ -221,20 +223,15 @@ class RevocationServer:
         self.base = ""
         self.redirect = ""
         self.endless = False
-        self._runner: web.AppRunner | None = None
+        self._open = AsyncExitStack()
 
     async def __aenter__(self) -> Self:
-        application = web.Application()
-        application.router.add_route("*", "/{path:.*}", self._serve)
-        self._runner = web.AppRunner(application, shutdown_timeout=0.1)
-        await self._runner.setup()
-        await web.TCPSite(self._runner, "127.0.0.1", 0).start()
-        self.base = f"http://127.0.0.1:{self._runner.addresses[0][1]}"
+        port = await self._open.enter_async_context(serving(self._serve))
+        self.base = f"http://127.0.0.1:{port}"
         return self
 
     async def __aexit__(self, *_: object) -> None:
-        assert self._runner is not None
-        await self._runner.cleanup()
+        await self._open.aclose()
 
     async def _serve(self, request: web.Request) -> web.StreamResponse:
         if self.redirect:

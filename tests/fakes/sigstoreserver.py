@@ -4,12 +4,14 @@ import base64
 import hashlib
 import json
 import time
+from contextlib import AsyncExitStack
 from typing import Any, Self
 
 from aiohttp import web
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 
+from tests.fakes.serving import serving
 from tests.fakes.sigstore import Json, Sigstore, b64, canonical
 
 ISSUER = "https://token.actions.example.com"
@@ -22,7 +24,7 @@ class SigstoreServer:
     def __init__(self, sigstore: Sigstore) -> None:
         self.sigstore = sigstore
         self.url = ""
-        self._runner: web.AppRunner | None = None
+        self._open = AsyncExitStack()
 
     async def __aenter__(self) -> Self:
         application = web.Application()
@@ -30,15 +32,12 @@ class SigstoreServer:
         application.router.add_post("/api/v1/log/entries", self._rekor)
         application.router.add_post("/api/v2/log/entries", self._rekor2)
         application.router.add_post("/api/v1/timestamp", self._timestamp)
-        self._runner = web.AppRunner(application, shutdown_timeout=0.1)
-        await self._runner.setup()
-        await web.TCPSite(self._runner, "127.0.0.1", 0).start()
-        self.url = f"http://127.0.0.1:{self._runner.addresses[0][1]}"
+        port = await self._open.enter_async_context(serving(application))
+        self.url = f"http://127.0.0.1:{port}"
         return self
 
     async def __aexit__(self, *_: object) -> None:
-        assert self._runner is not None
-        await self._runner.cleanup()
+        await self._open.aclose()
 
     def signing_config(self, *, rekor: int, timestamps: bool) -> Json:
         """Return a signing config (protobuf-specs, v0.2) that names these services."""

@@ -20,6 +20,7 @@ from aiohttp import web
 from tests.fakes import keyscene, kmsaws, kmsazure, kmsgcp
 from tests.fakes.keyscene import Scene
 from tests.fakes.kmsvault import TOKEN
+from tests.fakes.serving import serving
 
 PLAIN = Path(__file__).parent / "plain" / "secret.yaml"
 
@@ -165,8 +166,5 @@ async def kms(scene: Scene) -> AsyncIterator[str]:
     async def answer(request: web.BaseRequest) -> web.Response:
         return await scene.aws.answer(request, await request.read())
 
-    runner = web.ServerRunner(web.Server(answer), shutdown_timeout=0.1)
-    await runner.setup()
-    await web.TCPSite(runner, "127.0.0.1", 0).start()
-    yield f"http://127.0.0.1:{runner.addresses[0][1]}"
-    await runner.cleanup()
+    async with serving(answer) as port:
+        yield f"http://127.0.0.1:{port}"

@@ -11,6 +11,7 @@ from controllers.source import helmrepository
 from tests.contract.chart.conftest import World
 from tests.fakes.chartrepository import ChartRepository
 from tests.fakes.passes import condition
+from tests.fakes.serving import certified
 from toolkit.chart.errors import IndexationError
 from toolkit.errors import StalledError, TransientError
 from toolkit.remote.http.http import HttpError
@@ -173,10 +174,7 @@ async def test_certificates_come_from_a_secret(
         client.private_key_pem.bytes(),
     )
     world.secrets.values["tls"] = dict(zip(data, pem, strict=False))
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    authority.issue_cert("127.0.0.1").configure_cert(context)
-    authority.configure_trust(context)
-    context.verify_mode = ssl.CERT_REQUIRED
+    context = certified(authority, "127.0.0.1", clients=ssl.CERT_REQUIRED)
     async with ChartRepository(tls=context) as server:
         server.add()
         obj = world.repository(server.url, **spec)

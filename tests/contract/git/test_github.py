@@ -13,6 +13,7 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec, padding, rsa
 
 from tests.fakes import gitserver
+from tests.fakes.serving import serving
 from toolkit.errors import PenstockError
 from toolkit.remote.git.auth import Proxy
 from toolkit.remote.git.github import GitHubApp, GitHubTokens
@@ -99,12 +100,9 @@ def decoded(text: str) -> bytes:
 @pytest.fixture
 async def github() -> AsyncIterator[FakeGitHub]:
     fake = FakeGitHub(Clock())
-    runner = web.AppRunner(fake.application())
-    await runner.setup()
-    await web.TCPSite(runner, "127.0.0.1", 0).start()
-    fake.base = f"http://127.0.0.1:{runner.addresses[0][1]}"
-    yield fake
-    await runner.cleanup()
+    async with serving(fake.application()) as port:
+        fake.base = f"http://127.0.0.1:{port}"
+        yield fake
 
 
 def app(github: FakeGitHub, **changes: bytes) -> GitHubApp:

@@ -1,7 +1,6 @@
 """How registries are asked: how often, signed in as whom, and what a bad one can do."""
 
 import asyncio
-import ssl
 from collections.abc import AsyncIterator, Mapping
 from typing import Any
 
@@ -13,6 +12,7 @@ from tests.fakes import imagescene
 from tests.fakes.admission import NAMESPACE
 from tests.fakes.imagescene import ImageScene, texts, verifier
 from tests.fakes.registry import FakeRegistry
+from tests.fakes.serving import certified
 from toolkit.verify.verifications import REFUSAL_SECONDS
 from webhooks.plugin import DeniedError
 
@@ -160,8 +160,8 @@ async def test_refused_login_is_told_without_the_password(private: ImageScene) -
 
 @pytest.mark.parametrize("trusted", [True, False])
 async def test_authority_of_a_registry_is_trusted_where_the_policy_says(*, trusted: bool) -> None:
-    authority, context = trustme.CA(), ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    authority.issue_cert("localhost").configure_cert(context)
+    authority = trustme.CA()
+    context = certified(authority, "localhost")
     async with FakeRegistry(tls=context) as registry, imagescene.running(registry) as scene:
         scene.signed("acme/app")
         scene.secret("authority", {"ca.crt": authority.cert_pem.bytes()}, NAMESPACE)

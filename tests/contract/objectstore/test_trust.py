@@ -9,6 +9,7 @@ import pytest
 import trustme
 
 from tests.fakes.objectfake import FakeObjectServer, listing, saying
+from tests.fakes.serving import certified
 from toolkit.remote.objectstore.objectstore import (
     Anonymous,
     AzureKey,
@@ -50,28 +51,23 @@ def authority() -> trustme.CA:
     return trustme.CA()
 
 
-def serving(authority: trustme.CA, *, clients: trustme.CA | None = None) -> ssl.SSLContext:
-    context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
-    authority.issue_cert("127.0.0.1").configure_cert(context)
-    if clients:
-        context.verify_mode = ssl.CERT_REQUIRED
-        clients.configure_trust(context)
-    return context
-
-
 def pem(authority: trustme.CA) -> bytes:
     return authority.cert_pem.bytes()
 
 
 async def test_a_server_with_a_given_ca_is_trusted(authority: trustme.CA) -> None:
-    async with FakeObjectServer(saying(200, listing()), tls=serving(authority)) as fake:
+    async with FakeObjectServer(
+        saying(200, listing()), tls=certified(authority, "127.0.0.1")
+    ) as fake:
         found = await ask(place(fake, plain_http=False, ca=pem(authority)))
 
     assert found == []
 
 
 async def test_a_server_that_nobody_vouches_for_is_not_asked(authority: trustme.CA) -> None:
-    async with FakeObjectServer(saying(200, listing()), tls=serving(authority)) as fake:
+    async with FakeObjectServer(
+        saying(200, listing()), tls=certified(authority, "127.0.0.1")
+    ) as fake:
         for ca in (None, pem(trustme.CA())):
             with pytest.raises(ObjectStoreError, match="certificate is not trusted"):
                 await ask(place(fake, KEYS, plain_http=False, ca=ca))
@@ -81,7 +77,7 @@ async def test_a_server_that_nobody_vouches_for_is_not_asked(authority: trustme.
 
 async def test_a_client_certificate_is_shown(authority: trustme.CA) -> None:
     client = authority.issue_cert("client.test")
-    tls = serving(authority, clients=authority)
+    tls = certified(authority, "127.0.0.1", clients=ssl.CERT_REQUIRED)
     async with FakeObjectServer(saying(200, listing(("a", "1", 1))), tls=tls) as fake:
         trusted = place(fake, KEYS, plain_http=False, ca=pem(authority))
         with pytest.raises(ObjectStoreError):

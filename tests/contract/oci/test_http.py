@@ -3,7 +3,7 @@
 import asyncio
 import contextlib
 import ssl
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass, field
@@ -14,11 +14,10 @@ from aiohttp import web
 
 from tests.contract.oci.conftest import PLAIN
 from tests.fakes import gitserver
+from tests.fakes.serving import Handler, certified, serving
 from toolkit.remote.http.http import AuthError, Endpoint, Http, HttpError, Proxy, read
 
 ADA = Endpoint(username="ada", password="hunter2", plain_http=True)
-
-Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 
 @dataclass
@@ -37,18 +36,9 @@ async def site(handler: Handler, *, tls: ssl.SSLContext | None = None) -> AsyncI
         running.seen.append(request)
         return await handler(request)
 
-    application = web.Application()
-    application.router.add_route("*", "/{path:.*}", handle)
-    runner = web.AppRunner(application, shutdown_timeout=0.1)
-    await runner.setup()
-    listening = web.TCPSite(runner, "127.0.0.1", 0, ssl_context=tls)
-    await listening.start()
-    scheme = "https" if tls else "http"
-    running.base = f"{scheme}://localhost:{runner.addresses[0][1]}"
-    try:
+    async with serving(handle, tls=tls) as port:
+        running.base = f"{'https' if tls else 'http'}://localhost:{port}"
         yield running
-    finally:
-        await runner.cleanup()
 
 
 async def hello(_: web.Request) -> web.StreamResponse:
@@ -121,10 +111,7 @@ async def test_credentials_do_not_come_back_from_a_detour(http: Http) -> None:
 async def test_client_certificate_is_not_shown_to_another_origin(
     http: Http, authority: trustme.CA, ca: bytes
 ) -> None:
-    asking = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    authority.issue_cert("localhost").configure_cert(asking)
-    authority.configure_trust(asking)
-    asking.verify_mode = ssl.CERT_OPTIONAL
+    asking = certified(authority, "localhost", clients=ssl.CERT_OPTIONAL)
     shown: list[object] = []
 
     async def look(request: web.Request) -> web.StreamResponse:

@@ -13,6 +13,7 @@ from aiohttp import web
 from tests.contract.oci.conftest import NAME, PLAIN
 from tests.fakes import gitserver
 from tests.fakes.registry import FakeRegistry
+from tests.fakes.serving import certified
 from toolkit.remote.http.http import Endpoint, Http, Proxy
 from toolkit.remote.oci.oci import Descriptor, Repository
 from toolkit.remote.oci.registry import Registry, RegistryAuthError, RegistryError, Tokens
@@ -269,10 +270,7 @@ async def test_challenge_of_where_a_blob_lies_is_not_answered(
 async def test_client_certificate_is_not_shown_to_a_token_service_elsewhere(
     http: Http, authority: trustme.CA, ca: bytes
 ) -> None:
-    asking = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    authority.issue_cert("localhost").configure_cert(asking)
-    authority.configure_trust(asking)
-    asking.verify_mode = ssl.CERT_OPTIONAL
+    asking = certified(authority, "localhost", clients=ssl.CERT_OPTIONAL)
     certificates: dict[str, bool] = {}
 
     async def look(request: web.Request, kind: str) -> None:

@@ -1,0 +1,73 @@
+"""HTTP servers on loopback, which is what most fakes of remote services are.
+
+What a server answers, and what it remembers of those who ask, is the fake's.
+"""
+
+import socket
+import ssl
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+
+import trustme
+from aiohttp import web
+
+Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """A request that a server got."""
+
+    method: str
+    path: str
+    headers: dict[str, str]
+    body: bytes = b""
+
+    @property
+    def authorization(self) -> str:
+        return self.headers.get("Authorization", "")
+
+
+@asynccontextmanager
+async def serving(
+    handler: Handler | web.Application,
+    *,
+    tls: ssl.SSLContext | None = None,
+    host: str = "127.0.0.1",
+    port: int = 0,
+) -> AsyncIterator[int]:
+    """Serve an application, or one function for every request, and give the port."""
+    application = handler if isinstance(handler, web.Application) else _everything(handler)
+    # A client that is gone, or was killed at its deadline, must not keep us waiting.
+    runner = web.AppRunner(application, access_log=None, shutdown_timeout=0.1)
+    await runner.setup()
+    try:
+        await web.TCPSite(runner, host, port, ssl_context=tls).start()
+        yield runner.addresses[0][1]
+    finally:
+        await runner.cleanup()
+
+
+def certified(
+    authority: trustme.CA, *hosts: str, clients: ssl.VerifyMode = ssl.CERT_NONE
+) -> ssl.SSLContext:
+    """Return what a server of these hosts needs; ``clients`` is whether they show who they are."""
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    authority.issue_cert(*hosts).configure_cert(context)
+    authority.configure_trust(context)
+    context.verify_mode = clients
+    return context
+
+
+def free_port() -> int:
+    """Return a port that nobody listens on now."""
+    with socket.socket() as bound:
+        bound.bind(("127.0.0.1", 0))
+        return int(bound.getsockname()[1])
+
+
+def _everything(handler: Handler) -> web.Application:
+    application = web.Application(client_max_size=1 << 30)
+    application.router.add_route("*", "/{path:.*}", handler)
+    return application
