@@ -6,7 +6,8 @@ The cluster that we run on is there from the start; others come with the first K
 
 import asyncio
 import logging
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext
 from dataclasses import dataclass, field
 from itertools import count
 from typing import Final
@@ -80,22 +81,24 @@ class Clusters:
         finally:
             self._group = None
 
-    async def of(self, obj: Kustomization) -> Cluster:
-        """Return the cluster that the Kustomization applies to.
+    @asynccontextmanager
+    async def of(self, obj: Kustomization) -> AsyncIterator[Cluster]:
+        """Give the cluster that the Kustomization applies to; its client stays open for the block.
 
         Raises:
             PenstockError: ``spec.kubeConfig`` cannot be read or is refused.
         """
         key = ObjectKey(obj.metadata.namespace, obj.metadata.name)
-        client = self._own
+        way: AbstractAsyncContextManager[Client] = nullcontext(self._own)
         if obj.spec.kube_config is not None:
-            client = await self._remotes.client(obj.metadata.namespace, obj.spec.kube_config)
-        cluster = self._open.get(client) or self._cluster(client)
-        for other in tuple(self._open.values()):
-            if other is not cluster and key in other.users:
-                self._leave(other, key)
-        cluster.users.add(key)
-        return cluster
+            way = self._remotes.client(obj.metadata.namespace, obj.spec.kube_config)
+        async with way as client:
+            cluster = self._open.get(client) or self._cluster(client)
+            for other in tuple(self._open.values()):
+                if other is not cluster and key in other.users:
+                    self._leave(other, key)
+            cluster.users.add(key)
+            yield cluster
 
     def forget(self, key: ObjectKey) -> None:
         """Drop everything about a Kustomization that is gone."""
@@ -107,8 +110,9 @@ class Clusters:
         cluster.forget(key)
         if not cluster.users and cluster is not self._local:
             del self._open[cluster.client]
-            self._remotes.release(cluster.client)
-            if cluster.task is not None:
+            if cluster.task is None:
+                self._remotes.release(cluster.client)
+            else:
                 cluster.task.cancel()
 
     def _cluster(self, client: Client) -> Cluster:
@@ -129,14 +133,15 @@ class Clusters:
             number=next(self._numbers), client=client, live=live, waits=waits, clock=ServerClock()
         )
         self._open[client] = cluster
-        if client is not self._own:
-            self._remotes.hold(client)
+        self._remotes.hold(client)
         self._start(cluster)
         return cluster
 
     def _start(self, cluster: Cluster) -> None:
         if self._group is not None and cluster.task is None:
             cluster.task = self._group.create_task(_follow(cluster))
+            # not before its last watch has ended
+            cluster.task.add_done_callback(lambda _: self._remotes.release(cluster.client))
 
 
 async def _follow(cluster: Cluster) -> None:

@@ -6,6 +6,7 @@ hang on what went first.
 """
 
 from collections.abc import Sequence
+from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Final
@@ -53,31 +54,32 @@ class KustomizationFinalizer:
         self.memory.forget(rec.key)
 
     async def _delete(self, rec: Pass, refs: tuple[ObjectRef, ...]) -> None:
-        client = await self._client(rec)
-        if client is None:
-            return
-        options = self.settings.apply_options(rec.obj)
-        # what we are about to delete must not come back as drift
-        self.clusters.forget(rec.key)
-        pruned = await prune.prune(
-            client, refs, owner=options.owner, concurrency=options.concurrency
-        )
-        if pruned.lines:
-            rec.event("info", "ReconciliationSucceeded", "\n".join(pruned.lines))
-        if pruned.failed:
-            raise TransientError(pruned.message, reason="PruneFailed")
-        if rec.obj.spec.deletion_policy == "WaitForTermination":
-            going = (*pruned.deleted, *pruned.terminating)
-            await self._require_gone(rec, client, going)
+        async with AsyncExitStack() as until_gone:
+            client = await self._client(rec, until_gone)
+            if client is None:
+                return
+            options = self.settings.apply_options(rec.obj)
+            # what we are about to delete must not come back as drift
+            self.clusters.forget(rec.key)
+            pruned = await prune.prune(
+                client, refs, owner=options.owner, concurrency=options.concurrency
+            )
+            if pruned.lines:
+                rec.event("info", "ReconciliationSucceeded", "\n".join(pruned.lines))
+            if pruned.failed:
+                raise TransientError(pruned.message, reason="PruneFailed")
+            if rec.obj.spec.deletion_policy == "WaitForTermination":
+                going = (*pruned.deleted, *pruned.terminating)
+                await self._require_gone(rec, client, going)
 
-    async def _client(self, rec: Pass) -> Client | None:
+    async def _client(self, rec: Pass, until_gone: AsyncExitStack) -> Client | None:
         """Return the client to delete with; None if its account or cluster is gone for good.
 
         A kubeConfig that can never be used is waited for as long as the spec allows for a pass:
         somebody may correct it.
         """
         try:
-            cluster = await self.clusters.of(rec.obj)
+            cluster = await until_gone.enter_async_context(self.clusters.of(rec.obj))
             account = self.identities.account(rec.obj)
             if cluster is self.clusters.local:
                 await cluster.client.get(_SERVICE_ACCOUNT, account.name, account.namespace)

@@ -5,6 +5,7 @@ namespace. The provenance extras say which verified revision the write comes fro
 controllers may set them, so admission can rely on them.
 """
 
+from contextlib import AbstractAsyncContextManager, nullcontext
 from dataclasses import dataclass
 
 from controllers.kustomize.sources import Sources
@@ -37,11 +38,11 @@ class Identities:
             installed=self.namespace,
         )
 
-    async def cluster(self, obj: Kustomization) -> Client:
-        """Return the un-impersonated client of the cluster that ``spec.kubeConfig`` names."""
+    def cluster(self, obj: Kustomization) -> AbstractAsyncContextManager[Client]:
+        """Give the un-impersonated client of the cluster that ``spec.kubeConfig`` names."""
         if obj.spec.kube_config is None:
-            return self.own
-        return await self.remotes.client(obj.metadata.namespace, obj.spec.kube_config)
+            return nullcontext(self.own)
+        return self.remotes.client(obj.metadata.namespace, obj.spec.kube_config)
 
     def impersonated(self, cluster: Client, obj: Kustomization, sources: Sources | None) -> Client:
         """Return the client that applies, with provenance extras.

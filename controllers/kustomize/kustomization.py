@@ -75,17 +75,17 @@ class KustomizationReconciler:
         rec.status({"lastAttemptedRevision": sources.revision})
         admission = self.admission.decrypts(obj)
         given = await inputs.gather(obj, self.secrets, self.decryption, admission=admission)
-        cluster = await self.clusters.of(obj)
-        cluster.live.set_rules(rec.key, rules)
-        applied = self.memory.get(rec.key)
-        fingerprint = memory.fingerprint(obj, sources, given, cluster=cluster.number)
-        watched = not cluster.live.unwatched(rec.key)
-        if applied is None or not applied.stands(fingerprint, rec.triggers, watched=watched):
-            applied = await self._apply(rec, sources, given, cluster, fingerprint)
-            self.memory.put(rec.key, applied)
-        return await settling.settle(
-            rec, sources, cluster, applied, fail_fast=self.settings.fail_fast
-        )
+        async with self.clusters.of(obj) as cluster:
+            cluster.live.set_rules(rec.key, rules)
+            applied = self.memory.get(rec.key)
+            fingerprint = memory.fingerprint(obj, sources, given, cluster=cluster.number)
+            watched = not cluster.live.unwatched(rec.key)
+            if applied is None or not applied.stands(fingerprint, rec.triggers, watched=watched):
+                applied = await self._apply(rec, sources, given, cluster, fingerprint)
+                self.memory.put(rec.key, applied)
+            return await settling.settle(
+                rec, sources, cluster, applied, fail_fast=self.settings.fail_fast
+            )
 
     async def _apply(
         self, rec: Pass, sources: Sources, given: inputs.Inputs, cluster: Cluster, fingerprint: str

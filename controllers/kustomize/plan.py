@@ -20,6 +20,7 @@ import msgspec
 from controllers.kustomize import inputs, redaction
 from controllers.kustomize.kustomization import KustomizationReconciler
 from controllers.kustomize.rendering import Rendered
+from controllers.kustomize.settings import Settings
 from controllers.kustomize.sources import Sources
 from crds.kustomize import Kustomization
 from toolkit import inventory
@@ -29,6 +30,7 @@ from toolkit.apply.changes import ApplyError
 from toolkit.apply.comparison import Difference
 from toolkit.apply.diff import Finding
 from toolkit.errors import TransientError
+from toolkit.kube.client import Client
 from toolkit.objects import Json, ObjectRef, ref_of
 
 _SECONDS: Final = 30.0
@@ -97,24 +99,30 @@ class Planner:
             stages.sources.require_signers(sources)
         admission = stages.admission.decrypts(obj)
         given = await inputs.gather(obj, stages.secrets, stages.decryption, admission=admission)
-        cluster = await stages.identities.cluster(obj)
-        client = stages.identities.impersonated(cluster, obj, sources)
-        seconds = min(obj.spec.timeout_seconds, _SECONDS)
-        built = await stages.renderer.render(obj, sources, given, seconds=seconds)
-        options = stages.settings.apply_options(obj)
-        try:
-            found = await applying.diff(
-                client,
-                built.objects,
-                options=replace(options, concurrency=max(options.concurrency, _PARALLEL)),
-                inventory=_inventory(obj),
-            )
-        except ApplyError as error:
-            raise TransientError(built.redaction.text(str(error)), reason=error.reason) from None
+        async with stages.identities.cluster(obj) as cluster:
+            client = stages.identities.impersonated(cluster, obj, sources)
+            seconds = min(obj.spec.timeout_seconds, _SECONDS)
+            built = await stages.renderer.render(obj, sources, given, seconds=seconds)
+            found = await _found(client, obj, built, stages.settings)
         changes = await asyncio.to_thread(_changes, found, built)
         told = {finding.ref.identity for finding in found}
         unchanged = sum(ref_of(item).identity not in told for item in built.objects)
         return Plan(revision=sources.revision, unchanged=unchanged, changes=changes)
+
+
+async def _found(
+    client: Client, obj: Kustomization, built: Rendered, settings: Settings
+) -> Sequence[Finding]:
+    options = settings.apply_options(obj)
+    try:
+        return await applying.diff(
+            client,
+            built.objects,
+            options=replace(options, concurrency=max(options.concurrency, _PARALLEL)),
+            inventory=_inventory(obj),
+        )
+    except ApplyError as error:
+        raise TransientError(built.redaction.text(str(error)), reason=error.reason) from None
 
 
 def _inventory(obj: Kustomization) -> Sequence[ObjectRef]:

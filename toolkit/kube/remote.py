@@ -1,14 +1,15 @@
 """Clients for the clusters that ``spec.kubeConfig`` names.
 
 They are kept by the digest of what describes them, so a changed Secret makes a new client and a
-hundred objects share one. Those that somebody holds stay; of the others the least recently used are
-put to sleep. Tenants' kubeconfigs are data: see ``config.from_untrusted_kubeconfig``.
+hundred objects share one. Those that somebody uses stay open; of the others the least recently used
+are closed. Tenants' kubeconfigs are data: see ``config.from_untrusted_kubeconfig``.
 """
 
 import asyncio
 import hashlib
-from collections import OrderedDict
-from collections.abc import Awaitable, Callable, Mapping
+from collections import Counter, OrderedDict
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from contextlib import asynccontextmanager
 from types import TracebackType
 from typing import Final, Protocol, Self
 
@@ -40,7 +41,7 @@ class Clouds(Protocol):
 class RemoteClients:
     """Opens and keeps the clients of remote clusters. Close it with the process.
 
-    ``size`` bounds those that nobody holds.
+    ``size`` bounds those that nobody uses.
     """
 
     def __init__(  # noqa: PLR0913 - the flags of spec.kubeConfig
@@ -60,7 +61,8 @@ class RemoteClients:
         self._default_account = default_service_account
         self._size = size
         self._cache: OrderedDict[str, Client] = OrderedDict()
-        self._held: set[Client] = set()
+        self._users: Counter[Client] = Counter()
+        self._closed = False
 
     async def __aenter__(self) -> Self:
         return self
@@ -74,21 +76,25 @@ class RemoteClients:
         await self.close()
 
     async def close(self) -> None:
-        """Close every connection."""
-        self._held.clear()
-        while self._cache:
-            await self._cache.popitem()[1].close()
+        """Close every connection, also those in use, and open no more."""
+        self._closed = True
+        async with asyncio.TaskGroup() as group:
+            while self._cache:
+                group.create_task(self._cache.popitem()[1].close())
 
     def hold(self, client: Client) -> None:
-        """Keep a client however many others there are: somebody watches through it."""
-        self._held.add(client)
+        """Keep a client that is in use for longer: somebody watches through it."""
+        self._users[client] += 1
 
     def release(self, client: Client) -> None:
-        """Let a client make room again."""
-        self._held.discard(client)
+        """End one ``hold``; the client may make room from now on."""
+        self._users[client] -= 1
+        if not self._users[client]:
+            del self._users[client]
 
-    async def client(self, namespace: str, ref: KubeConfigReference) -> Client:
-        """Return the client for a reference made in ``namespace``.
+    @asynccontextmanager
+    async def client(self, namespace: str, ref: KubeConfigReference) -> AsyncIterator[Client]:
+        """Give the client for a reference made in ``namespace``; it stays open for the block.
 
         Raises:
             TransientError: the Secret, the ConfigMap or the ServiceAccount is missing, or a cloud
@@ -96,10 +102,19 @@ class RemoteClients:
             StalledError: a cloud's cluster is named in a way that cannot be right.
             KubeConfigError: its content is malformed or asks for what is not allowed.
         """
+        client = await self._found(namespace, ref)
+        try:
+            yield client
+        finally:
+            self.release(client)
+            await self._make_room()
+
+    async def _found(self, namespace: str, ref: KubeConfigReference) -> Client:
+        """Return the client, held."""
         if ref.secret_ref is not None:
             data = await self._secrets.data(SECRET, namespace, ref.secret_ref.name, reason=_REASON)
             text = kubeconfig(data.values, ref.secret_ref.key, ref.secret_ref.name)
-            return await self._cached(_digest(text), lambda: self._from_kubeconfig(text))
+            return self._held(_digest(text), lambda: self._from_kubeconfig(text))
         if ref.config_map_ref is not None:
             name = ref.config_map_ref.name
             data = await self._secrets.data(CONFIG_MAP, namespace, name, reason=_REASON)
@@ -109,14 +124,22 @@ class RemoteClients:
             return await self._of_cloud(namespace, name, values)
         raise errors.KubeConfigError("kubeConfig names neither a Secret nor a ConfigMap")
 
-    async def _cached(self, digest: str, make: Callable[[], config.ClusterConfig]) -> Client:
+    def _held(self, digest: str, make: Callable[[], config.ClusterConfig]) -> Client:
+        if self._closed:
+            raise errors.ApiError("no remote cluster is entered any more: this process ends")
         client = self._cache.pop(digest, None) or Client.open(make(), max_body=_MAX_BODY)
         self._cache[digest] = client
-        idle = [key for key, other in self._cache.items() if other not in self._held]
-        for key in idle[: max(0, len(idle) - self._size)]:
-            # A client that is closed opens its pool anew when somebody still uses it.
-            await self._cache.pop(key).close()
+        self.hold(client)
         return client
+
+    async def _make_room(self) -> None:
+        """Close the least recently used clients that are too many."""
+        # One at a time: while one is being closed, the next may come into use.
+        while len(idle := self._idle()) > self._size:
+            await self._cache.pop(idle[0]).close()
+
+    def _idle(self) -> list[str]:
+        return [digest for digest, client in self._cache.items() if client not in self._users]
 
     def _from_kubeconfig(self, text: bytes) -> config.ClusterConfig:
         return config.from_untrusted_kubeconfig(
@@ -143,7 +166,7 @@ class RemoteClients:
 
         server, ca = address.rstrip("/"), _ca(values)
         digest = _digest(_GENERIC, server, ca, audiences, who.key)
-        return await self._cached(
+        return self._held(
             digest, lambda: config.ClusterConfig(server=server, ca=ca, token=_Asked(ask))
         )
 
@@ -169,7 +192,7 @@ class RemoteClients:
             return (await cloud.cluster(provider, named, who)).token
 
         digest = _digest(provider, named.cluster, access.server, access.ca, key_of(who))
-        return await self._cached(
+        return self._held(
             digest,
             lambda: config.ClusterConfig(server=access.server, ca=access.ca, token=_Asked(ask)),
         )

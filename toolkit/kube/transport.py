@@ -84,12 +84,14 @@ class Transport:
         self._server_name = cluster.tls_server_name or None
         self._tls = _tls(cluster)
         self._open_session: aiohttp.ClientSession | None = None
+        self._closed = False
 
     async def close(self) -> None:
-        """Close every connection; a later request opens new ones.
+        """Close every connection for good; a later request is refused.
 
         A server that does not answer the end of a TLS stream is not waited for.
         """
+        self._closed = True
         session, self._open_session = self._open_session, None
         if session:
             with suppress(TimeoutError):
@@ -98,6 +100,8 @@ class Transport:
 
     @property
     def _session(self) -> aiohttp.ClientSession:
+        if self._closed:
+            raise errors.ApiError(f"the client of {self._host} is closed")
         if self._open_session is None:
             self._open_session = aiohttp.ClientSession(
                 connector=aiohttp.TCPConnector(limit=0, ssl=self._tls),

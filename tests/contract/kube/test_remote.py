@@ -34,8 +34,10 @@ async def test_a_kubeconfig_secret_leads_to_the_other_cluster(
     second_control_plane.kubectl("create", "namespace", f"only-{namespace}")
     await put(client, "Secret", namespace, value=second_control_plane.kubeconfig.read_text())
 
-    async with RemoteClients(client) as remotes:
-        remote = await remotes.client(namespace, SECRET)
+    async with (
+        RemoteClients(client) as remotes,
+        remotes.client(namespace, SECRET) as remote,
+    ):
         found = await remote.get(NAMESPACE, f"only-{namespace}")
 
     assert remote.server == second_control_plane.server != control_plane.server
@@ -62,8 +64,10 @@ async def test_a_config_map_enters_as_a_service_account(
     )
     kind = {"apiVersion": "authentication.k8s.io/v1", "kind": "SelfSubjectReview"}
 
-    async with RemoteClients(client) as remotes:
-        remote = await remotes.client(namespace, CONFIG_MAP)
+    async with (
+        RemoteClients(client) as remotes,
+        remotes.client(namespace, CONFIG_MAP) as remote,
+    ):
         review = await remote.request("POST", REVIEW, body=kind)
 
     user = review["status"]["userInfo"]["username"]
@@ -77,7 +81,9 @@ async def test_a_certificate_that_is_not_trusted_is_refused(
     lines = [line for line in text.splitlines() if "certificate-authority-data" not in line]
     await put(client, "Secret", namespace, value="\n".join(lines))
 
-    async with RemoteClients(client) as remotes:
-        remote = await remotes.client(namespace, SECRET)
+    async with (
+        RemoteClients(client) as remotes,
+        remotes.client(namespace, SECRET) as remote,
+    ):
         with pytest.raises(errors.UnreachableError, match="certificate verify failed"):
             await remote.get(NAMESPACE, "default")

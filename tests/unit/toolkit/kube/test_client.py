@@ -8,6 +8,7 @@ import pytest
 
 from tests.fakes import virtualtime
 from tests.fakes.apiserver import FakeApiServer
+from tests.tools import sessions
 from toolkit.kube import errors, impersonation
 from toolkit.kube.client import Client
 from toolkit.kube.config import ClusterConfig
@@ -304,17 +305,23 @@ def test_qps_and_burst_set_the_pace() -> None:
     assert virtualtime.run(main) == pytest.approx(5.0, abs=0.5)
 
 
-def test_a_closed_client_opens_again_when_it_is_used() -> None:
+@pytest.mark.parametrize("used", [True, False])
+def test_a_closed_client_stays_closed(*, used: bool) -> None:
     server = FakeApiServer()
     server.put("configmaps", "a")
 
-    async def scenario(client: Client) -> Any:
+    async def scenario(client: Client) -> int:
+        if used:
+            await read(client)
         await client.close()
-        return await read(client)
+        before = sessions.opened()
+        with pytest.raises(errors.ApiError, match="is closed"):
+            await read(client)
+        return len(sessions.opened() - before)
 
-    answer, _ = ask(scenario, server)
+    leaked, server = ask(scenario, server)
 
-    assert answer["metadata"]["name"] == "a"
+    assert leaked == 0
 
 
 def test_redirects_are_not_followed() -> None:

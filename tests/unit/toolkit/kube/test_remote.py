@@ -45,12 +45,17 @@ def use(
     return virtualtime.run(main)
 
 
+async def entered(remotes: RemoteClients, ref: KubeConfigReference) -> Client:
+    async with remotes.client("default", ref) as client:
+        return client
+
+
 @pytest.mark.parametrize("key", ["value", "value.yaml"])
 def test_a_secret_is_found_under_flux_s_keys(key: str) -> None:
     server = FakeApiServer()
     put_secret(server, **{key: kubeconfig()})
 
-    client = use(lambda remotes: remotes.client("default", SECRET), server)
+    client = use(lambda remotes: entered(remotes, SECRET), server)
 
     assert client.server == "https://remote.example.com"
 
@@ -61,7 +66,7 @@ def test_a_named_key_is_the_only_one() -> None:
     named = KubeConfigReference(secret_ref=SecretKeyReference(name="kubeconfig", key="mine"))
 
     with pytest.raises(KubeConfigError, match="'mine'"):
-        use(lambda remotes: remotes.client("default", named), server)
+        use(lambda remotes: entered(remotes, named), server)
 
 
 def test_the_same_content_shares_a_client_and_a_change_makes_a_new_one() -> None:
@@ -69,9 +74,9 @@ def test_the_same_content_shares_a_client_and_a_change_makes_a_new_one() -> None
     put_secret(server, value=kubeconfig())
 
     async def scenario(remotes: RemoteClients) -> list[Client]:
-        clients = [await remotes.client("default", SECRET) for _ in range(2)]
+        clients = [await entered(remotes, SECRET) for _ in range(2)]
         put_secret(server, value=kubeconfig("other"))
-        return [*clients, await remotes.client("default", SECRET)]
+        return [*clients, await entered(remotes, SECRET)]
 
     first, second, third = use(scenario, server)
 
@@ -81,7 +86,7 @@ def test_the_same_content_shares_a_client_and_a_change_makes_a_new_one() -> None
 
 def test_a_missing_secret_is_told() -> None:
     with pytest.raises(TransientError, match="kubeconfig"):
-        use(lambda remotes: remotes.client("default", SECRET), FakeApiServer())
+        use(lambda remotes: entered(remotes, SECRET), FakeApiServer())
 
 
 @pytest.mark.parametrize(
@@ -97,7 +102,7 @@ def test_an_unusable_config_map_is_explained(data: dict[str, str], message: str)
     server.put("configmaps", "cluster", data=data)
 
     with pytest.raises(KubeConfigError, match=message):
-        use(lambda remotes: remotes.client("default", CONFIG_MAP), server)
+        use(lambda remotes: entered(remotes, CONFIG_MAP), server)
 
 
 def test_a_token_is_asked_for_in_the_own_namespace_only() -> None:
@@ -107,7 +112,7 @@ def test_a_token_is_asked_for_in_the_own_namespace_only() -> None:
     server.put("configmaps", "cluster", data=data)
 
     with pytest.raises(TransientError, match="invalid name"):
-        use(lambda remotes: remotes.client("default", CONFIG_MAP), server)
+        use(lambda remotes: entered(remotes, CONFIG_MAP), server)
 
 
 def test_the_least_recently_used_client_makes_room() -> None:
@@ -115,11 +120,11 @@ def test_the_least_recently_used_client_makes_room() -> None:
     put_secret(server, value=kubeconfig())
 
     async def scenario(remotes: RemoteClients) -> list[Client]:
-        first = await remotes.client("default", SECRET)
+        first = await entered(remotes, SECRET)
         put_secret(server, value=kubeconfig("other"))
-        await remotes.client("default", SECRET)
+        await entered(remotes, SECRET)
         put_secret(server, value=kubeconfig())
-        return [first, await remotes.client("default", SECRET)]
+        return [first, await entered(remotes, SECRET)]
 
     first, again = use(scenario, server, size=1)
 

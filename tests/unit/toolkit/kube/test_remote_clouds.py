@@ -56,12 +56,17 @@ async def both() -> AsyncIterator[Both]:
             yield made
 
 
+async def entered(remotes: RemoteClients) -> Client:
+    async with remotes.client("team", FAR) as client:
+        return client
+
+
 async def test_cluster_is_entered_as_the_account(both: Both) -> None:
     both.account()
     both.far(**EKS, serviceAccountName="app")
 
-    client = await both.remotes.client("team", FAR)
-    again = await both.remotes.client("team", FAR)
+    client = await entered(both.remotes)
+    again = await entered(both.remotes)
 
     assert client.server == "https://far.eks.amazonaws.com"
     assert client is again
@@ -71,17 +76,17 @@ async def test_cluster_is_entered_as_the_account(both: Both) -> None:
 async def test_account_made_anew_makes_a_new_client(both: Both) -> None:
     both.account()
     both.far(**EKS, serviceAccountName="app")
-    first = await both.remotes.client("team", FAR)
+    first = await entered(both.remotes)
     both.account(uid="u2")
 
-    assert await both.remotes.client("team", FAR) is not first
+    assert await entered(both.remotes) is not first
 
 
 async def test_cluster_without_an_account_is_entered_as_this_process(both: Both) -> None:
     both.clouds.aws.node_role = "node"
     both.far(**EKS)
 
-    await both.remotes.client("team", FAR)
+    await entered(both.remotes)
 
     (session,) = both.clouds.aws.sessions.values()
     assert session.arn.endswith("role/node")
@@ -92,7 +97,7 @@ async def test_account_of_the_config_map_must_exist(both: Both) -> None:
     both.far(**EKS, serviceAccountName="nobody")
 
     with pytest.raises(TransientError, match="ServiceAccount 'team/nobody' not found"):
-        await both.remotes.client("team", FAR)
+        await entered(both.remotes)
 
 
 async def test_address_of_a_stranger_gets_no_token(both: Both) -> None:
@@ -100,7 +105,7 @@ async def test_address_of_a_stranger_gets_no_token(both: Both) -> None:
     both.far(**EKS, serviceAccountName="app", address="https://evil.example", **{"ca.crt": "x"})
 
     with pytest.raises(TransientError, match=r"has no endpoint 'https://evil\.example'"):
-        await both.remotes.client("team", FAR)
+        await entered(both.remotes)
 
 
 @pytest.mark.parametrize(
@@ -118,7 +123,7 @@ async def test_config_map_that_cannot_be_used_is_explained(
     both.far(**data)
 
     with pytest.raises(KubeConfigError, match=f"ConfigMap far: {message}"):
-        await both.remotes.client("team", FAR)
+        await entered(both.remotes)
 
 
 async def test_accounts_enter_clouds_only_if_the_operator_says_so() -> None:
@@ -130,7 +135,7 @@ async def test_accounts_enter_clouds_only_if_the_operator_says_so() -> None:
         cloud = Cloud(http, cache=TokenCache(), environment={})
         async with RemoteClients(client, cloud=cloud) as remotes:
             with pytest.raises(StalledError, match="feature is off"):
-                await remotes.client("team", FAR)
+                await entered(remotes)
 
 
 async def test_cluster_that_trusts_our_issuer_is_never_entered_as_this_process(
@@ -139,7 +144,7 @@ async def test_cluster_that_trusts_our_issuer_is_never_entered_as_this_process(
     both.far(provider="generic", address="https://far.example")
 
     with pytest.raises(KubeConfigError, match="serviceAccountName is missing"):
-        await both.remotes.client("team", FAR)
+        await entered(both.remotes)
 
 
 async def test_clients_that_are_held_do_not_make_room() -> None:
@@ -151,7 +156,7 @@ async def test_clients_that_are_held_do_not_make_room() -> None:
         async def far(name: str) -> Client:
             data = {"provider": "generic", "serviceAccountName": "app"}
             server.config_map("team", "far", address=f"https://{name}.example", **data)
-            return await remotes.client("team", FAR)
+            return await entered(remotes)
 
         first = await far("one")
         remotes.hold(first)
