@@ -139,8 +139,9 @@ class Http:
         if authorization := hop.endpoint.authorization:
             headers["Authorization"] = authorization
         timeout = aiohttp.ClientTimeout(total=sending.deadline.left, sock_connect=CONNECT_SECONDS)
-        pool = await self._pool(_Trust.of(hop.endpoint, route, reach))
+        pool = self._pool(_Trust.of(hop.endpoint, route, reach))
         try:
+            await self._make_room()
             with _translated(hop.url), _sendable(hop.url):
                 response = await pool.session.request(
                     sending.method,
@@ -158,17 +159,23 @@ class Http:
         finally:
             pool.users -= 1
 
-    async def _pool(self, trust: "_Trust") -> "_Pool":
-        """Return the connections of a trust (rule 1), in use, making room for them."""
+    def _pool(self, trust: "_Trust") -> "_Pool":
+        """Return the connections of a trust (rule 1), in use."""
         pool = self._pools.get(trust)
         if pool is None:
             pool = self._pools[trust] = _Pool(session=_session(trust, self._known))
         pool.users += 1
         self._pools.move_to_end(trust)
-        idle = [old for old, other in self._pools.items() if not other.users]
-        for old in idle[: max(0, len(self._pools) - self._bound)]:
-            await self._pools.pop(old).session.close()
         return pool
+
+    async def _make_room(self) -> None:
+        """Close the least recently used pools that are too many, but for those in use."""
+        # One at a time: while one is being closed, the next may come into use.
+        while len(self._pools) > self._bound and (idle := self._idle()):
+            await self._pools.pop(idle).session.close()
+
+    def _idle(self) -> "_Trust | None":
+        return next((trust for trust, pool in self._pools.items() if not pool.users), None)
 
 
 async def read(response: aiohttp.ClientResponse, *, limit: int) -> bytes:
