@@ -6,13 +6,10 @@ policies of a namespace hold together; within one, a single origin must be satis
 applier brought it may take away again, whatever has become of its source.
 """
 
-import functools
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from typing import Any, Final
-
-import re2
+from typing import Final
 
 from crds.policy_parts import Mode
 from crds.policy_provenance import (
@@ -25,7 +22,7 @@ from crds.policy_provenance import (
 )
 from toolkit.kube import impersonation
 from toolkit.objects import GroupVersionKind, Json, ObjectRef, dig
-from toolkit.policy import selectors, urls
+from toolkit.policy import patterns, selectors, urls
 from toolkit.policy.attempts import Attempt
 from toolkit.policy.claims import KUSTOMIZE, Claims, Part, Standing
 
@@ -265,10 +262,11 @@ def _lacks(origin: AllowedOrigin, claims: Claims, standing: Standing) -> Iterato
         foreign = [part for part in standing.parts if not _fits(origin.source, part)]
         yield f"{foreign[0].source} is no source that is admitted" if foreign else ""
     if origin.revision:
-        fits = _full(origin.revision, claims.revision)
+        fits = patterns.fits(origin.revision, claims.revision)
         yield "" if fits else f"revision '{claims.revision}' does not match '{origin.revision}'"
     if origin.verified_by:
-        yield "" if _full(origin.verified_by, claims.verified) else _unverified(origin, claims)
+        fits = patterns.fits(origin.verified_by, claims.verified)
+        yield "" if fits else _unverified(origin, claims)
 
 
 def _unverified(origin: AllowedOrigin, claims: Claims) -> str:
@@ -301,18 +299,3 @@ def _at(patterns: Iterable[str], url: str) -> bool:
     except urls.UnclearURLError:
         return False
     return any(urls.matches(pattern, meant) for pattern in patterns)
-
-
-def _full(pattern: str, text: str) -> bool:
-    """Tell whether a pattern matches the whole text; one that is malformed matches none."""
-    try:
-        return _compiled(pattern).fullmatch(text) is not None
-    except re2.error:
-        return False
-
-
-@functools.lru_cache(maxsize=1024)
-def _compiled(pattern: str) -> Any:
-    options = re2.Options()
-    options.log_errors = False
-    return re2.compile(pattern, options=options)

@@ -5,13 +5,10 @@ certainly weaker; patterns of identities are compared as far as that can be deci
 signed is asked by ``refused`` before the content is kept.
 """
 
-import functools
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any, Final
-
-import re2
+from typing import Final
 
 from crds.policy_parts import RequiredIdentity
 from crds.policy_source import (
@@ -21,6 +18,7 @@ from crds.policy_source import (
     RequiredVerification,
 )
 from toolkit.objects import Json, dig
+from toolkit.policy import patterns
 
 _FACT: Final = "verify.penstock.dev/"
 _VERIFY: Final = "spec.verify"
@@ -156,7 +154,7 @@ def _narrower(pattern: str, required: str) -> bool:
         return True
     text, rest = _literal(inner)
     if not rest:
-        return _full(required, text)
+        return patterns.fits(required, text)
     prefix, wild = _literal(required)
     return wild == ".*" and text.startswith(prefix)
 
@@ -187,20 +185,6 @@ def _literal(pattern: str) -> tuple[str, str]:
     return text, pattern[at:]
 
 
-def _full(pattern: str, text: str) -> bool:
-    try:
-        return _compiled(pattern).fullmatch(text) is not None
-    except re2.error:
-        return False
-
-
-@functools.lru_cache(maxsize=1024)
-def _compiled(pattern: str) -> Any:
-    options = re2.Options()
-    options.log_errors = False
-    return re2.compile(pattern, options=options)
-
-
 def _known(signed: Signed, allowed: list[str]) -> bool:
     """Tell whether all keys that signed are among those allowed; with none, any is."""
     wanted = {_same(each) for each in allowed}
@@ -225,7 +209,7 @@ def _identified(signed: Signed, required: RequiredCosignSignature) -> bool:
     if not required.identities:
         return not required.keys
     return any(
-        _full(each.issuer, signed.issuer) and _full(each.subject, signed.identity)
+        patterns.fits(each.issuer, signed.issuer) and patterns.fits(each.subject, signed.identity)
         for each in required.identities
     )
 
