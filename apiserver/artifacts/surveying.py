@@ -18,7 +18,8 @@ import aiohttp
 import msgspec
 
 from apiserver.owntoken import Token
-from toolkit.artifact.index import KINDS, Index
+from toolkit.artifact.index import Index
+from toolkit.artifact.kinds import KINDS
 from toolkit.artifact.store import Owner
 from toolkit.errors import PenstockError, TransientError
 from toolkit.kube.workqueue import WorkQueue

@@ -10,15 +10,9 @@ from typing import Final
 
 from yarl import URL
 
-from crds import (
-    BUCKET,
-    EXTERNAL_ARTIFACT,
-    GIT_REPOSITORY,
-    HELM_CHART,
-    HELM_REPOSITORY,
-    OCI_REPOSITORY,
-)
+from crds import EXTERNAL_ARTIFACT
 from crds.meta import Artifact
+from toolkit.artifact.kinds import KINDS
 from toolkit.artifact.store import Owner
 from toolkit.errors import TransientError
 
@@ -37,22 +31,9 @@ def require_own(artifact: Artifact, owner: Owner) -> None:
     except ValueError as exc:
         raise _refused(artifact, owner, "that cannot be read") from exc
     *_, kind, namespace, name, _file = ["", "", "", "", *segments]
-    stored = owner.kind != EXTERNAL_ARTIFACT.kind or kind.lower() in _KINDS
+    stored = owner.kind != EXTERNAL_ARTIFACT.kind or kind.lower() in KINDS
     if stored and f"{kind}/{namespace}/{name}" != owner.path:
         raise _refused(artifact, owner, "of another object")
-
-
-_KINDS: Final = frozenset(
-    row.kind.lower()
-    for row in (
-        BUCKET,
-        EXTERNAL_ARTIFACT,
-        GIT_REPOSITORY,
-        HELM_CHART,
-        HELM_REPOSITORY,
-        OCI_REPOSITORY,
-    )
-)
 
 
 def _refused(artifact: Artifact, owner: Owner, what: str) -> TransientError:

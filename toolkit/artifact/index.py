@@ -9,24 +9,14 @@ same names from the API server.
 """
 
 import logging
-from collections.abc import Mapping
-from types import MappingProxyType
-from typing import Any, Final, Protocol
+from typing import Final, Protocol
 
 import msgspec
 from aiohttp import web
 
-from crds import (
-    BUCKET,
-    EXTERNAL_ARTIFACT,
-    GIT_REPOSITORY,
-    HELM_CHART,
-    HELM_REPOSITORY,
-    OCI_REPOSITORY,
-)
-from crds.kind import Kind
 from toolkit.artifact.about import Backend, Kept
 from toolkit.artifact.access import Access, Attributes, UnauthenticatedError
+from toolkit.artifact.kinds import KINDS
 from toolkit.artifact.store import Owner
 from toolkit.errors import AccessDeniedError, PenstockError, StalledError
 
@@ -34,20 +24,6 @@ logger = logging.getLogger(__name__)
 
 AUDIENCE: Final = "index.artifacts.penstock.dev"
 """What tokens that open indexes are made for."""
-
-KINDS: Final[Mapping[str, Kind[Any]]] = MappingProxyType(
-    {
-        kind.kind.lower(): kind
-        for kind in (
-            BUCKET,
-            EXTERNAL_ARTIFACT,
-            GIT_REPOSITORY,
-            HELM_CHART,
-            HELM_REPOSITORY,
-            OCI_REPOSITORY,
-        )
-    }
-)
 
 
 class Entry(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
