@@ -17,6 +17,7 @@ from toolkit.remote.cloud.awskeys import AwsKeys, checked_region, suffix_of
 from toolkit.remote.cloud.errors import CloudError, ForeignHostError
 from toolkit.remote.cloud.identity import (
     Bearer,
+    BucketPlace,
     ClusterAccess,
     ClusterName,
     Identity,
@@ -67,17 +68,12 @@ class Aws:
         return await self._ecr_login(("ecr", checked_region(region), name), who, proxy)
 
     async def bucket(
-        self,
-        endpoint: str,  # noqa: ARG002  # anybody may see a signature
-        region: str,
-        sts: str,
-        who: Identity | None,
-        proxy: Proxy | None,
+        self, place: BucketPlace, who: Identity | None, proxy: Proxy | None
     ) -> SessionKeys | Bearer:
-        """Return keys for S3."""
+        """Return keys for S3, at whatever endpoint: anybody may see a signature."""
         keys = AwsKeys(services=self.services)
-        region = checked_region(region) if region else await keys.region()
-        return await keys.get(who, region=region, sts=sts, proxy=proxy)
+        region = checked_region(place.region) if place.region else await keys.region()
+        return await keys.get(who, region=region, sts=place.sts, proxy=proxy)
 
     async def git(self, url: str, who: Identity | None, proxy: Proxy | None) -> Login | Bearer:
         """Return a signed login for one repository of CodeCommit.

@@ -19,6 +19,7 @@ from toolkit.remote.cloud.azuretokens import AzureTokens
 from toolkit.remote.cloud.errors import CloudError, ForeignHostError
 from toolkit.remote.cloud.identity import (
     Bearer,
+    BucketPlace,
     ClusterAccess,
     ClusterName,
     Identity,
@@ -80,21 +81,14 @@ class Azure:
 
         return await self.services.cache.get("registry", ("azure", key_of(who), host, proxy), fetch)
 
-    async def bucket(
-        self,
-        endpoint: str,
-        region: str,  # noqa: ARG002  # not asked for here
-        sts: str,  # noqa: ARG002  # not asked for here
-        who: Identity | None,
-        proxy: Proxy | None,
-    ) -> Bearer:
+    async def bucket(self, place: BucketPlace, who: Identity | None, proxy: Proxy | None) -> Bearer:
         """Return a token for Blob Storage."""
         tokens = AzureTokens(services=self.services)
         suffixes = (await tokens.environment()).blobs
-        if not endpoint.startswith("https://") or not any(
-            _below(host_of(endpoint), suffix) for suffix in suffixes
+        if not place.endpoint.startswith("https://") or not any(
+            _below(host_of(place.endpoint), suffix) for suffix in suffixes
         ):
-            raise ForeignHostError(f"'{endpoint}' is not an endpoint of Azure Blob Storage")
+            raise ForeignHostError(f"'{place.endpoint}' is not an endpoint of Azure Blob Storage")
         return await tokens.get(who, scope=STORAGE, proxy=proxy)
 
     async def git(self, url: str, who: Identity | None, proxy: Proxy | None) -> Bearer:

@@ -12,6 +12,7 @@ from toolkit.remote.cloud.cache import Expiring, TokenCache
 from toolkit.remote.cloud.errors import ForeignHostError
 from toolkit.remote.cloud.identity import (
     Bearer,
+    BucketPlace,
     ClusterAccess,
     ClusterName,
     Identity,
@@ -90,7 +91,8 @@ class Cloud:
             ForeignHostError: the endpoint, the region or ``sts`` is not the provider's, or it is
                 not to prove who it is with a certificate that everybody trusts.
         """
-        found = await self._provider(provider).bucket(endpoint, region, sts, who, proxy)
+        place = BucketPlace(endpoint=endpoint, region=region, sts=sts)
+        found = await self._provider(provider).bucket(place, who, proxy)
         if isinstance(found, Bearer):
             _check(who, own_ca=own_ca)
             if plain_http and "://" not in endpoint:

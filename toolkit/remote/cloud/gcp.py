@@ -14,6 +14,7 @@ from toolkit.remote.cloud.errors import CloudError, ForeignHostError
 from toolkit.remote.cloud.gcptokens import GcpTokens
 from toolkit.remote.cloud.identity import (
     Bearer,
+    BucketPlace,
     ClusterAccess,
     ClusterName,
     Identity,
@@ -49,15 +50,9 @@ class Gcp:
             username=_USER, password=token.token, expires_at=token.expires_at, origin=token
         )
 
-    async def bucket(
-        self,
-        endpoint: str,
-        region: str,  # noqa: ARG002  # not asked for here
-        sts: str,  # noqa: ARG002  # not asked for here
-        who: Identity | None,
-        proxy: Proxy | None,
-    ) -> Bearer:
+    async def bucket(self, place: BucketPlace, who: Identity | None, proxy: Proxy | None) -> Bearer:
         """Return a token for Cloud Storage, or for the emulator that the operator names."""
+        endpoint = place.endpoint
         emulator = self.services.variable("STORAGE_EMULATOR_HOST")
         own = emulator and host_of(endpoint) == host_of(emulator)
         tls = not endpoint.startswith("http://")

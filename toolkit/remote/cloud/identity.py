@@ -79,6 +79,15 @@ class SessionKeys:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class BucketPlace:
+    """Where a bucket is, as ``spec`` says; ``sts`` is who changes tokens for keys there."""
+
+    endpoint: str
+    region: str = ""
+    sts: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ClusterName:
     """Which cluster is meant, as the ConfigMap of ``spec.kubeConfig.configMapRef`` says.
 

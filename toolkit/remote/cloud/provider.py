@@ -4,6 +4,7 @@ from typing import Protocol
 
 from toolkit.remote.cloud.identity import (
     Bearer,
+    BucketPlace,
     ClusterAccess,
     ClusterName,
     Identity,
@@ -25,7 +26,7 @@ class Provider(Protocol):
         ...
 
     async def bucket(
-        self, endpoint: str, region: str, sts: str, who: Identity | None, proxy: Proxy | None
+        self, place: BucketPlace, who: Identity | None, proxy: Proxy | None
     ) -> SessionKeys | Bearer:
         """Return credentials for an object store."""
         ...
