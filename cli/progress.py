@@ -11,11 +11,6 @@ def action(text: str) -> None:
     _say("►", text)
 
 
-def generate(text: str) -> None:
-    """Tell what is being made: ``✚``."""
-    _say("✚", text)
-
-
 def success(text: str) -> None:
     """Tell that it worked: ``✔``."""
     _say("✔", text)

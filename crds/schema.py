@@ -24,13 +24,11 @@ _API_VERSION: Final = "Version of the API that this object is written in, as `<g
 _KIND: Final = "Kind of the object."
 
 
-def schema_of(model: type[Struct]) -> Schema:
-    """Return the ``openAPIV3Schema`` of a kind, whose struct has metadata, spec and status."""
-    return without_implied(annotated(model))
-
-
 def annotated(model: type[Struct]) -> Schema:
-    """Return the schema with implied defaults beside it, under a keyword for documentation only."""
+    """Return the ``openAPIV3Schema`` of a kind, whose struct has metadata, spec and status.
+
+    Implied defaults stand beside it, under a keyword for documentation only.
+    """
     schema = _inlined(model)
     schema["properties"] |= {
         "apiVersion": {"type": "string", "description": _API_VERSION},

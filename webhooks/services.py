@@ -61,8 +61,6 @@ class Watch(Protocol):
         gvk: GroupVersionKind,
         *,
         decode: Callable[[bytes], T],
-        namespace: str = "",
-        label_selector: str = "",
         metadata_only: bool = False,
     ) -> Cache[T]:
         """Return the cache of these objects; the same for the same arguments."""
@@ -105,19 +103,12 @@ class Caches:
             gvk: GroupVersionKind,
             *,
             decode: Callable[[bytes], T],
-            namespace: str = "",
-            label_selector: str = "",
             metadata_only: bool = False,
         ) -> Cache[T]:
-            key = (gvk, decode, namespace, label_selector, metadata_only)
+            key = (gvk, decode, metadata_only)
             if key not in self._known:
                 self._known[key] = Informer(
-                    self._client,
-                    gvk,
-                    decode=decode,
-                    namespace=namespace,
-                    label_selector=label_selector,
-                    metadata_only=metadata_only,
+                    self._client, gvk, decode=decode, metadata_only=metadata_only
                 )
             asked.append(self._known[key])
             return self._known[key]

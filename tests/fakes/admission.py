@@ -191,7 +191,7 @@ class FakeCache(Generic[T]):
 
 
 class FakeCluster:
-    """The objects that caches of any kind are filled with; labels and namespaces are not chosen."""
+    """The objects that caches of any kind are filled with."""
 
     def __init__(self, objects: Iterable[Json] = ()) -> None:
         self._objects = list(objects)
@@ -202,8 +202,6 @@ class FakeCluster:
         gvk: GroupVersionKind,
         *,
         decode: Callable[[bytes], T],
-        namespace: str = "",  # noqa: ARG002 - see the class
-        label_selector: str = "",  # noqa: ARG002 - see the class
         metadata_only: bool = False,  # noqa: ARG002 - whole objects decode as well
     ) -> FakeCache[T]:
         """Return a cache of all objects of the kind."""

@@ -125,7 +125,7 @@ def structs(path: str, node: schema.Schema) -> Iterator[tuple[str, str]]:
 FOUND = {
     path: fields
     for kind in crds.KINDS
-    for path, fields in structs(kind.kind, schema.schema_of(kind.model))
+    for path, fields in structs(kind.kind, schema.annotated(kind.model))
 }
 
 
@@ -162,7 +162,7 @@ def test_an_older_version_differs_by_exactly_its_fields(kind: str, version: str)
     (old,) = [each for each in row.older if each.version == version]
 
     here, newest = (
-        [set(schema.schema_of(model)["properties"][part]["properties"]) for part in PARTS]
+        [set(schema.annotated(model)["properties"][part]["properties"]) for part in PARTS]
         for model in (old.model, row.model)
     )
 

@@ -41,7 +41,7 @@ class Thing(Struct, frozen=True, kw_only=True, rename="camel"):
 
 
 def part() -> dict[str, Any]:
-    spec: dict[str, Any] = schema.schema_of(Thing)["properties"]["spec"]
+    spec: dict[str, Any] = schema.annotated(Thing)["properties"]["spec"]
     return spec
 
 
@@ -64,11 +64,11 @@ def test_implied_defaults_are_told_to_readers_only() -> None:
     told = schema.annotated(Thing)["properties"]["spec"]["properties"]["implied"]
 
     assert told[meta.IMPLIED_DEFAULT] == "xyz"
-    assert "implied-default" not in str(schema.schema_of(Thing))
+    assert "implied-default" not in str(schema.without_implied(schema.annotated(Thing)))
 
 
 def test_an_object_starts_with_the_status_that_its_struct_starts_with() -> None:
-    assert schema.schema_of(Thing)["properties"]["status"]["default"] == {"a": "new"}
+    assert schema.annotated(Thing)["properties"]["status"]["default"] == {"a": "new"}
 
 
 def test_rules_and_keywords_of_a_struct_are_in_its_schema() -> None:
@@ -95,16 +95,16 @@ def test_what_no_structural_schema_can_say_is_refused() -> None:
         raw: bytes
 
     with pytest.raises(TypeError, match="no union"):
-        schema.schema_of(Odd)
+        schema.annotated(Odd)
     with pytest.raises(TypeError, match="no structural schema"):
-        schema.schema_of(Unknown)
+        schema.annotated(Unknown)
 
 
 @pytest.mark.parametrize("model", MODELS)
 def test_every_node_has_a_type_or_is_open(model: type[Struct]) -> None:
     odd = [
         path
-        for path, node in nodes(schema.schema_of(model))
+        for path, node in nodes(schema.annotated(model))
         if ("type" in node) == ("x-kubernetes-preserve-unknown-fields" in node)
         or node.keys() & {"$ref", "anyOf", "oneOf", "allOf", "title"}
     ]
@@ -116,7 +116,7 @@ def test_every_node_has_a_type_or_is_open(model: type[Struct]) -> None:
 def test_every_field_tells_an_operator_what_it_does(model: type[Struct]) -> None:
     silent = [
         path
-        for path, node in nodes(schema.schema_of(model))
+        for path, node in nodes(schema.annotated(model))
         if not path.endswith("[]") and path != ".metadata" and not node.get("description")
     ]
 
@@ -127,7 +127,7 @@ def test_every_field_tells_an_operator_what_it_does(model: type[Struct]) -> None
     "model", [m for m in MODELS if m not in UNSEEN and "status" in m.__struct_fields__]
 )
 def test_an_object_that_no_controller_has_seen_says_so(model: type[Struct]) -> None:
-    status = schema.schema_of(model)["properties"]["status"]
+    status = schema.annotated(model)["properties"]["status"]
 
     assert status["default"] == {"observedGeneration": -1}
 
@@ -136,4 +136,4 @@ def test_an_object_that_no_controller_has_seen_says_so(model: type[Struct]) -> N
 def test_a_kind_that_upstream_gives_no_status_has_none_from_the_start(
     model: type[Struct],
 ) -> None:
-    assert "default" not in schema.schema_of(model)["properties"]["status"]
+    assert "default" not in schema.annotated(model)["properties"]["status"]

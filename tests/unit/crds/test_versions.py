@@ -35,7 +35,7 @@ def test_all_versions_have_the_same_fields(kind: Kind[Any], old: OldVersion) -> 
     here, newest = versions.older(kind, old), versions.newest(kind)
 
     assert set(paths(here)) == set(paths(newest))
-    assert set(paths(schema.schema_of(old.model))) <= set(paths(here))
+    assert set(paths(schema.annotated(old.model))) <= set(paths(here))
 
 
 @pytest.mark.parametrize(("kind", "old"), OLD)
@@ -49,11 +49,11 @@ def test_an_old_version_demands_nothing_that_the_newest_does_not(
 
 @pytest.mark.parametrize("kind", crds.KINDS, ids=lambda kind: kind.kind)
 def test_the_newest_version_demands_what_its_model_demands(kind: Kind[Any]) -> None:
-    inner = set(paths(schema.schema_of(kind.model)))
+    inner = set(paths(schema.annotated(kind.model)))
 
     found = {path for path in demands(versions.newest(kind)) if path in inner}
 
-    assert found == demands(schema.schema_of(kind.model))
+    assert found == demands(schema.annotated(kind.model))
 
 
 def demands(node: schema.Schema, path: str = "") -> set[str]:

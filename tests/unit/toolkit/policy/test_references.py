@@ -38,7 +38,7 @@ def fields_of_all_versions() -> set[tuple[str, str, str]]:
     # what belongs to the cluster is its administrators', who may name whom they like
     for kind in (kind for kind in crds.KINDS if kind.namespaced):
         for model in (kind.model, *(old.model for old in kind.older)):
-            node = schema.schema_of(model)["properties"]
+            node = schema.annotated(model)["properties"]
             for part in ("spec", "status"):
                 for path in namespace_fields(node.get(part, {}), part):
                     found.add((kind.group, kind.kind, path))

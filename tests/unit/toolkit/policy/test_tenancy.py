@@ -47,7 +47,7 @@ def test_every_field_that_names_an_account_is_in_the_table() -> None:
         ((kind.group, kind.kind), path)
         for kind in crds.KINDS
         for model in (kind.model, *(old.model for old in kind.older))
-        for path in account_fields(schema.schema_of(model))
+        for path in account_fields(schema.annotated(model))
         if kind.namespaced
     }
 
