@@ -4,21 +4,14 @@ The parts are those of upstream's ``RequestInfo`` (``apiserver/pkg/endpoints/req
 authorization, audit and fairness are about them.
 """
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from aiohttp import web
 from multidict import MultiMapping
 
+from toolkit.kube.reviews import User
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class User:
-    """Who asks, as authentication found out."""
-
-    name: str
-    uid: str = ""
-    groups: tuple[str, ...] = ()
-    extra: Mapping[str, Sequence[str]] = field(default_factory=dict)
+__all__ = ["Call", "User"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -3,29 +3,15 @@
 Pure values. ``review`` makes them from an ``AdmissionReview``; nothing here does IO.
 """
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field
-from types import MappingProxyType
-from typing import Final, Literal
+from typing import Literal
 
+from toolkit.kube.reviews import User
 from toolkit.objects import GroupVersionKind, Json, ObjectRef
 
+__all__ = ["Operation", "Request", "User"]
+
 Operation = Literal["CREATE", "UPDATE", "DELETE", "CONNECT"]
-
-_NOTHING: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType({})
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class User:
-    """Who asks, as the API server authenticated them (``authentication.k8s.io/v1 UserInfo``).
-
-    After impersonation this is the impersonated user, ``extra`` included.
-    """
-
-    name: str
-    uid: str = ""
-    groups: tuple[str, ...] = ()
-    extra: Mapping[str, tuple[str, ...]] = field(default_factory=lambda: _NOTHING, repr=False)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -11,7 +11,6 @@
 Upstream: ``apiserver/plugin/pkg/authorizer/webhook``, ``endpoints/handlers/responsewriters``.
 """
 
-import hashlib
 import json
 import time
 from collections.abc import Callable
@@ -20,28 +19,28 @@ from typing import Final
 import msgspec
 
 from apiserver.auth import restrictions
-from apiserver.auth.memory import Memory
-from apiserver.auth.reviews import Reviews
-from apiserver.call import User
 from apiserver.requestinfo import RequestInfo
 from apiserver.status import Details, StatusError
+from toolkit.kube import reviews
 from toolkit.kube.errors import ApiError
+from toolkit.kube.memory import Memory
+from toolkit.kube.reviews import Answer, Api, User
 from toolkit.objects import Json
 
 MASTERS: Final = "system:masters"
 _REMEMBERED: Final = 8192
 _SECONDS: Final = 10.0
 _LONGEST: Final = 10_000
-"""Characters of a question that is kept."""
+"""Bytes of a question that is kept."""
 _ESCAPES: Final = str.maketrans({"&": "&amp;", "<": "&lt;", ">": "&gt;"})
 
 
 class Authorization:
     """Asks whether somebody may."""
 
-    def __init__(self, reviews: Reviews, *, now: Callable[[], float] = time.monotonic) -> None:
-        self._reviews = reviews
-        self._answers: Memory[str | None] = Memory(size=_REMEMBERED, seconds=_SECONDS, now=now)
+    def __init__(self, api: Api, *, now: Callable[[], float] = time.monotonic) -> None:
+        self._api = api
+        self._answers: Memory[Answer] = Memory(size=_REMEMBERED, now=now)
 
     async def authorize(self, user: User, info: RequestInfo) -> None:
         """Let pass who may.
@@ -53,22 +52,18 @@ class Authorization:
         if MASTERS in user.groups:
             return
         # 2.
-        spec = question(user, info)
-        refusal = await self._refusal(spec)
-        if refusal is not None:
-            raise forbidden(user, info, refusal)
+        answer = await self._answer(question(user, info))
+        if not answer.allowed:
+            raise forbidden(user, info, answer.reason)
 
-    async def _refusal(self, spec: Json) -> str | None:
+    async def _answer(self, spec: Json) -> Answer:
         # 3. As a hash: what strangers ask must not fill our memory.
-        text = msgspec.json.encode(spec, order="sorted")
-        key = hashlib.sha256(text).digest()
+        key = reviews.key(spec)
         known = self._answers.recall(key)
         if known is not None:
             return known.value
         try:
-            status = await self._reviews.post(
-                "authorization.k8s.io", "SubjectAccessReview", "subjectaccessreviews", spec
-            )
+            answer = await reviews.allowed(self._api, spec)
         except ApiError as exc:
             # 4.
             raise StatusError(
@@ -77,23 +72,18 @@ class Authorization:
                 "Internal error occurred: the API server does not say whether this is allowed;"
                 " retry",
             ) from exc
-        allowed = status.get("allowed") is True
-        refusal = None if allowed else str(status.get("reason") or "")
-        return refusal if len(text) > _LONGEST else self._answers.keep(key, refusal)
+        if len(msgspec.json.encode(spec)) > _LONGEST:
+            return answer
+        return self._answers.keep(key, answer, seconds=_SECONDS)
 
 
 def question(user: User, info: RequestInfo) -> Json:
-    """Return the ``spec`` of the review."""
-    spec: Json = {
-        "user": user.name,
-        "uid": user.uid,
-        "groups": list(user.groups),
-        "extra": {key: list(values) for key, values in user.extra.items()},
-    }
+    """Return the ``spec`` of the review, as short as upstream's."""
     if info.is_resource:
-        spec["resourceAttributes"] = _resource(info)
+        spec = reviews.question(user, resourceAttributes=_resource(info))
     else:
-        spec["nonResourceAttributes"] = {"path": info.path, "verb": info.verb}
+        about = {"path": info.path, "verb": info.verb}
+        spec = reviews.question(user, nonResourceAttributes=about)
     return {key: value for key, value in spec.items() if value}
 
 

@@ -5,9 +5,10 @@ pause half a second, each half as long again.
 """
 
 import asyncio
-from typing import Final, Protocol
+from typing import Final
 
 from toolkit.kube.errors import ApiError, UnreachableError
+from toolkit.kube.reviews import Api
 from toolkit.objects import Json
 
 SECONDS: Final = 10.0
@@ -18,48 +19,36 @@ _AT_ONCE: Final = 64
 """Questions to the API server at a time."""
 
 
-class Api(Protocol):
-    """The API server, as ``toolkit.kube.client.Client`` reaches it."""
-
-    async def request(self, method: str, path: str, *, body: Json) -> Json:
-        """Send a request and return the decoded answer."""
-        ...
-
-
 class Reviews:
-    """Posts reviews; one object for all, so that their number is bounded."""
+    """An ``Api`` with patience, and a bound to how many questions it asks at a time."""
 
     def __init__(self, api: Api) -> None:
         self._api = api
         self._places = asyncio.Semaphore(_AT_ONCE)
 
-    async def post(self, group: str, kind: str, resource: str, spec: Json) -> Json:
-        """Return the ``status`` of a review.
+    async def request(self, method: str, path: str, *, body: Json) -> Json:
+        """Return the answer to a review.
 
         Raises:
             ApiError: there is no answer, even after some time.
         """
-        body = {"apiVersion": f"{group}/v1", "kind": kind, "spec": spec}
-        path = f"/apis/{group}/v1/{resource}"
         try:
             async with asyncio.timeout(SECONDS), self._places:
-                answer = await self._asked(path, body)
+                return await self._asked(method, path, body)
         except TimeoutError as exc:
-            raise UnreachableError(f"{kind}: no answer within {SECONDS:.0f}s") from exc
-        status: Json = answer.get("status") or {}
-        return status
+            raise UnreachableError(f"{body['kind']}: no answer within {SECONDS:.0f}s") from exc
 
-    async def _asked(self, path: str, body: Json) -> Json:
+    async def _asked(self, method: str, path: str, body: Json) -> Json:
         pause = _PAUSE
         for _ in range(_ATTEMPTS - 1):
             try:
-                return await self._api.request("POST", path, body=body)
+                return await self._api.request(method, path, body=body)
             except ApiError as exc:
                 if not _passing(exc):
                     raise
             await asyncio.sleep(pause)
             pause *= _FACTOR
-        return await self._api.request("POST", path, body=body)
+        return await self._api.request(method, path, body=body)
 
 
 def _passing(exc: ApiError) -> bool:

@@ -8,9 +8,9 @@ import time
 from collections.abc import Callable
 from typing import Final
 
-from apiserver.auth.memory import Memory
-from apiserver.auth.reviews import Reviews
-from apiserver.call import User
+from toolkit.kube import reviews
+from toolkit.kube.memory import Memory
+from toolkit.kube.reviews import Api, User
 
 _REMEMBERED: Final = 4096
 _SECONDS: Final = 10.0
@@ -26,9 +26,9 @@ def bearer(authorization: str) -> str:
 class Tokens:
     """Asks whose tokens are."""
 
-    def __init__(self, reviews: Reviews, *, now: Callable[[], float] = time.monotonic) -> None:
-        self._reviews = reviews
-        self._users: Memory[User | None] = Memory(size=_REMEMBERED, seconds=_SECONDS, now=now)
+    def __init__(self, api: Api, *, now: Callable[[], float] = time.monotonic) -> None:
+        self._api = api
+        self._users: Memory[User | None] = Memory(size=_REMEMBERED, now=now)
 
     async def user(self, token: str) -> User | None:
         """Return whose token it is, or None if it is nobody's.
@@ -42,18 +42,5 @@ class Tokens:
         known = self._users.recall(key)
         if known is not None:
             return known.value
-        return self._users.keep(key, await self._review(token))
-
-    async def _review(self, token: str) -> User | None:
-        status = await self._reviews.post(
-            "authentication.k8s.io", "TokenReview", "tokenreviews", {"token": token}
-        )
-        user = status.get("user") or {}
-        if status.get("authenticated") is not True or not user.get("username"):
-            return None
-        return User(
-            name=str(user["username"]),
-            uid=str(user.get("uid") or ""),
-            groups=tuple(user.get("groups") or ()),
-            extra=user.get("extra") or {},
-        )
+        found = await reviews.whose(self._api, token)
+        return self._users.keep(key, found, seconds=_SECONDS)

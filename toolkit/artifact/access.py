@@ -9,15 +9,18 @@ import asyncio
 import hashlib
 import re
 import time
-from collections import OrderedDict
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
-from dataclasses import asdict, dataclass, field
-from typing import Final, Generic, Protocol, TypeVar
+from dataclasses import asdict, dataclass
+from typing import Final
 
 from toolkit.artifact.store import Owner
 from toolkit.errors import AccessDeniedError, TransientError
-from toolkit.objects import Json, dig
+from toolkit.kube import reviews
+from toolkit.kube.memory import Memory
+from toolkit.kube.reviews import Api, User
+
+__all__ = ["AUDIENCE", "Access", "Attributes", "BusyError", "UnauthenticatedError", "User"]
 
 AUDIENCE: Final = "artifacts.penstock.dev"
 """``spec.audiences`` of the TokenRequest, ``audience`` of the projected volume."""
@@ -26,26 +29,6 @@ GROUP: Final = "source.toolkit.fluxcd.io"
 RESOURCE: Final = "externalartifacts"
 SUBRESOURCE: Final = "status"
 VERB: Final = "update"
-
-T = TypeVar("T")
-
-
-class Api(Protocol):
-    """The API server, as ``toolkit.kube.client.Client`` reaches it."""
-
-    async def request(self, method: str, path: str, *, body: Json) -> Json:
-        """Send a request and return the decoded answer."""
-        ...
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class User:
-    """Whose token it is, as ``TokenReview.status.user`` says."""
-
-    name: str
-    uid: str = ""
-    groups: tuple[str, ...] = ()
-    extra: Json = field(default_factory=dict, hash=False)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,8 +59,8 @@ class Access:
     ) -> None:
         self._api = api
         self._audience = audience
-        self._users: _Memory[User | None] = _Memory(now)
-        self._grants: _Memory[bool] = _Memory(now)
+        self._users: Memory[User | None] = Memory(size=_REMEMBERED, now=now)
+        self._grants: Memory[bool] = Memory(size=_REMEMBERED, now=now)
         self._turns = asyncio.Semaphore(_ASKING)
         self._waiting = 0
 
@@ -94,16 +77,12 @@ class Access:
                 f"send 'Authorization: Bearer <token>' with a ServiceAccount's token for the "
                 f"audience '{self._audience}'"
             )
-        key = hashlib.sha256(match["token"].encode()).hexdigest()
-        known = self._users.recall(key)
-        if known is None:
-            async with self._turn():
-                known = self._users.keep(key, await self._review(match["token"]))
-        if known.value is None:
+        user = await self._user(match["token"])
+        if user is None:
             raise UnauthenticatedError(
                 f"the token is not valid for the audience '{self._audience}', or has expired"
             )
-        return known.value
+        return user
 
     async def authorize(self, user: User, owner: Owner) -> None:
         """Let pass who may upload for ``owner``, whether or not that exists.
@@ -133,54 +112,23 @@ class Access:
         Raises:
             TransientError: the API server does not answer, or too many ask at once.
         """
-        key = f"{user!r} {wanted!r}"
+        spec = reviews.question(user, resourceAttributes=asdict(wanted))
+        key = reviews.key(spec)
         known = self._grants.recall(key)
-        if known is None:
-            async with self._turn():
-                known = self._grants.keep(key, await self._allowed(user, wanted))
-        return known.value
+        if known is not None:
+            return known.value
+        async with self._turn():
+            answer = await reviews.allowed(self._api, spec)
+        return self._grants.keep(key, answer.allowed, seconds=_SECONDS)
 
-    async def _review(self, token: str) -> User | None:
-        """Return whose token it is (authentication.k8s.io/v1 ``TokenReview``)."""
-        answer = await self._api.request(
-            "POST",
-            "/apis/authentication.k8s.io/v1/tokenreviews",
-            body={
-                "apiVersion": "authentication.k8s.io/v1",
-                "kind": "TokenReview",
-                "spec": {"token": token, "audiences": [self._audience]},
-            },
-        )
-        # A server that knows nothing of audiences names none; its yes is no answer to us.
-        ours = self._audience in dig(answer, "status", "audiences", default=[])
-        user = dig(answer, "status", "user", default={})
-        if dig(answer, "status", "authenticated") is not True or not ours:
-            return None
-        return User(
-            name=str(user.get("username") or ""),
-            uid=str(user.get("uid") or ""),
-            groups=tuple(user.get("groups") or ()),
-            extra=user.get("extra") or {},
-        )
-
-    async def _allowed(self, user: User, wanted: Attributes) -> bool:
-        """Ask RBAC (authorization.k8s.io/v1 ``SubjectAccessReview``)."""
-        answer = await self._api.request(
-            "POST",
-            "/apis/authorization.k8s.io/v1/subjectaccessreviews",
-            body={
-                "apiVersion": "authorization.k8s.io/v1",
-                "kind": "SubjectAccessReview",
-                "spec": {
-                    "user": user.name,
-                    "uid": user.uid,
-                    "groups": list(user.groups),
-                    "extra": user.extra,
-                    "resourceAttributes": asdict(wanted),
-                },
-            },
-        )
-        return dig(answer, "status", "allowed") is True
+    async def _user(self, token: str) -> User | None:
+        key = hashlib.sha256(token.encode()).digest()
+        known = self._users.recall(key)
+        if known is not None:
+            return known.value
+        async with self._turn():
+            user = await reviews.whose(self._api, token, audience=self._audience)
+        return self._users.keep(key, user, seconds=_SECONDS)
 
     @asynccontextmanager
     async def _turn(self) -> AsyncIterator[None]:
@@ -202,28 +150,3 @@ _REMEMBERED: Final = 1024
 _SECONDS: Final = 10.0
 """How long an answer is believed, be it yes or no."""
 _BEARER: Final = re.compile(r"(?i:bearer) +(?P<token>[A-Za-z0-9._~+/-]{1,16384}=*)")
-
-
-@dataclass(frozen=True, slots=True)
-class _Answer(Generic[T]):
-    value: T
-    until: float
-
-
-class _Memory(Generic[T]):
-    """The last answers, for a moment."""
-
-    def __init__(self, now: Callable[[], float]) -> None:
-        self._now = now
-        self._answers: OrderedDict[str, _Answer[T]] = OrderedDict()
-
-    def recall(self, key: str) -> _Answer[T] | None:
-        answer = self._answers.get(key)
-        return answer if answer is not None and self._now() < answer.until else None
-
-    def keep(self, key: str, value: T) -> _Answer[T]:
-        answer = self._answers[key] = _Answer(value, self._now() + _SECONDS)
-        self._answers.move_to_end(key)
-        while len(self._answers) > _REMEMBERED:
-            self._answers.popitem(last=False)
-        return answer

@@ -19,9 +19,8 @@ class Remembered(Generic[T]):
 class Memory(Generic[T]):
     """Keeps at most ``size`` answers; the one that was used least recently goes first."""
 
-    def __init__(self, *, size: int, seconds: float, now: Callable[[], float]) -> None:
+    def __init__(self, *, size: int, now: Callable[[], float]) -> None:
         self._size = size
-        self._seconds = seconds
         self._now = now
         self._answers: OrderedDict[bytes, Remembered[T]] = OrderedDict()
 
@@ -36,9 +35,9 @@ class Memory(Generic[T]):
         self._answers.move_to_end(key)
         return answer
 
-    def keep(self, key: bytes, value: T) -> T:
+    def keep(self, key: bytes, value: T, *, seconds: float) -> T:
         """Remember an answer, and return it."""
-        self._answers[key] = Remembered(value, self._now() + self._seconds)
+        self._answers[key] = Remembered(value, self._now() + seconds)
         self._answers.move_to_end(key)
         while len(self._answers) > self._size:
             self._answers.popitem(last=False)

@@ -1,0 +1,103 @@
+"""Ask the API server who somebody is, and what they may do (TokenReview, SubjectAccessReview).
+
+Whatever the cluster knows people by decides, and whatever authorizer it has, RBAC or another. How a
+question is put and how its answer is read stand here once, because a mistake in either lets
+somebody in. Nothing is remembered and nothing asked twice: that is the callers' to decide.
+"""
+
+import hashlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Final, Protocol
+
+import msgspec
+
+from toolkit.objects import Json, dig
+
+_TOKENS: Final = ("authentication.k8s.io", "TokenReview", "tokenreviews")
+_ACCESS: Final = ("authorization.k8s.io", "SubjectAccessReview", "subjectaccessreviews")
+
+
+class Api(Protocol):
+    """The API server, as ``toolkit.kube.client.Client`` reaches it."""
+
+    async def request(self, method: str, path: str, *, body: Json) -> Json:
+        """Send a request and return the decoded answer."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class User:
+    """Who asks, as the API server authenticated them (``authentication.k8s.io/v1 UserInfo``).
+
+    After impersonation this is the impersonated user, ``extra`` included.
+    """
+
+    name: str
+    uid: str = ""
+    groups: tuple[str, ...] = ()
+    extra: Mapping[str, Sequence[str]] = field(default_factory=dict, repr=False)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Answer:
+    """Whether somebody may, and the reason why not if there is one."""
+
+    allowed: bool
+    reason: str = ""
+
+
+async def whose(api: Api, token: str, *, audience: str = "") -> User | None:
+    """Return whose token it is, or None if it is nobody's, or not for the audience.
+
+    Raises:
+        ApiError: the API server does not say.
+    """
+    spec = {"token": token} | ({"audiences": [audience]} if audience else {})
+    status = await _ask(api, _TOKENS, spec)
+    # 1. It is somebody's.
+    name = dig(status, "user", "username", default="")
+    if status.get("authenticated") is not True or not name:
+        return None
+    # 2. A server that knows nothing of audiences names none; its yes is no answer to us.
+    if audience and audience not in dig(status, "audiences", default=()):
+        return None
+    user = status["user"]
+    return User(
+        name=str(name),
+        uid=str(user.get("uid") or ""),
+        groups=tuple(user.get("groups") or ()),
+        extra=user.get("extra") or {},
+    )
+
+
+def question(user: User, **attributes: Json) -> Json:
+    """Return ``SubjectAccessReviewSpec``; ``attributes`` are one of its two kinds, by its name."""
+    extra = {key: list(values) for key, values in user.extra.items()}
+    who = {"user": user.name, "uid": user.uid, "groups": list(user.groups), "extra": extra}
+    return who | attributes
+
+
+def key(spec: Json) -> bytes:
+    """Return what an answer may be remembered by: a hash, because the question is a stranger's."""
+    return hashlib.sha256(msgspec.json.encode(spec, order="sorted")).digest()
+
+
+async def allowed(api: Api, spec: Json) -> Answer:
+    """Return the answer to a question; only a plain yes is one.
+
+    Raises:
+        ApiError: the API server does not say, which is no permission.
+    """
+    status = await _ask(api, _ACCESS, spec)
+    if status.get("allowed") is True:
+        return Answer(allowed=True)
+    return Answer(allowed=False, reason=str(status.get("reason") or ""))
+
+
+async def _ask(api: Api, what: tuple[str, str, str], spec: Json) -> Json:
+    group, kind, resource = what
+    body = {"apiVersion": f"{group}/v1", "kind": kind, "spec": spec}
+    answer = await api.request("POST", f"/apis/{group}/v1/{resource}", body=body)
+    status: Json = answer.get("status") or {}
+    return status
