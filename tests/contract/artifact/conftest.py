@@ -2,7 +2,7 @@
 
 import socket
 from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 
 import pytest
@@ -19,9 +19,10 @@ from tests.contract.objectstore.conftest import (
     server,
     versitygw_program,
 )
+from tests.fakes.bucketreplicas import stored
+from tests.fakes.serving import serving
 from toolkit.artifact import server as artifact_server
-from toolkit.artifact.ignore import Ignore
-from toolkit.artifact.storage import Owner, Storage
+from toolkit.artifact.storage import Storage
 
 # Real S3, Google and Azure servers: ``place`` is a bucket on each in turn.
 __all__ = [
@@ -35,27 +36,18 @@ __all__ = [
     "versitygw_program",
 ]
 
-OWNER = Owner(kind="GitRepository", namespace="apps", name="web")
-
 Serve = Callable[[web.Application], Awaitable[str]]
 
 
 @pytest.fixture
 async def serve() -> AsyncIterator[Serve]:
     """Return a function that serves an application and returns its host and port."""
-    runners = []
+    async with AsyncExitStack() as stack:
 
-    async def start(application: web.Application) -> str:
-        runner = web.AppRunner(application, access_log=None, shutdown_timeout=0.1)
-        runners.append(runner)
-        await runner.setup()
-        await web.TCPSite(runner, "127.0.0.1", 0).start()
-        host, port = runner.addresses[0][:2]
-        return f"{host}:{port}"
+        async def start(application: web.Application) -> str:
+            return f"127.0.0.1:{await stack.enter_async_context(serving(application))}"
 
-    yield start
-    for runner in runners:
-        await runner.cleanup()
+        yield start
 
 
 @pytest.fixture
@@ -75,13 +67,7 @@ def storage(tmp_path: Path) -> Storage:
 
 @pytest.fixture
 async def artifact(storage: Storage, tree: Path) -> Artifact:
-    return await storage.store(
-        OWNER,
-        revision="main@sha1:abc",
-        filename="abc.tar.gz",
-        tree=tree,
-        ignore=Ignore.from_rules(None),
-    )
+    return await stored(storage, tree)
 
 
 @pytest.fixture

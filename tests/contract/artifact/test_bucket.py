@@ -18,7 +18,8 @@ import aiohttp
 import pytest
 
 from crds.meta import Artifact
-from tests.contract.artifact.conftest import OWNER, Serve, closed_port
+from tests.contract.artifact.conftest import Serve, closed_port
+from tests.fakes.bucketreplicas import IGNORE, OWNER, replicas, served, stored
 from tests.fakes.objectservers import ACCESS_KEY, SECRET_KEY, S3Server
 from toolkit.artifact import access, archive, backend
 from toolkit.artifact import server as artifact_server
@@ -27,13 +28,10 @@ from toolkit.artifact.backend import Settings
 from toolkit.artifact.bucket import BucketStorage
 from toolkit.artifact.cache import Cache
 from toolkit.artifact.fetch import Fetcher
-from toolkit.artifact.ignore import Ignore
 from toolkit.artifact.uploads import Uploads
 from toolkit.errors import TransientError
 from toolkit.objects import GroupVersionKind
 from toolkit.remote.objectstore.objectstore import ObjectStore, Place, S3Keys
-
-IGNORE = Ignore.from_rules(None)
 
 T = TypeVar("T")
 Replica = Callable[[Place], Awaitable[BucketStorage]]
@@ -41,45 +39,15 @@ Replica = Callable[[Place], Awaitable[BucketStorage]]
 
 @pytest.fixture
 async def replica(tmp_path: Path) -> AsyncIterator[Replica]:
-    """Return a function that starts a replica on an empty disk."""
-    async with AsyncExitStack() as stack:
-        count = 0
+    """Return a function that starts a replica of a bucket."""
+    async with AsyncExitStack() as stack, replicas(tmp_path) as start:
 
-        async def start(place: Place) -> BucketStorage:
-            nonlocal count
-            count += 1
-            disk = tmp_path / f"disk-{count}"
+        async def started(place: Place) -> BucketStorage:
             quick = await stack.enter_async_context(ObjectStore(place, timeout=5))
             bulk = await stack.enter_async_context(ObjectStore(place, timeout=30))
-            cache = Cache(disk / "cache", idle_copies=10, idle_bytes=1 << 30)
-            await cache.open()
-            stack.push_async_callback(cache.close)
-            return BucketStorage(
-                quick=quick,
-                bulk=bulk,
-                prefix="fleet/",
-                scratch=disk / "scratch",
-                cache=cache,
-                advertised="artifacts.test",
-            )
+            return await start(quick=quick, bulk=bulk)
 
-        yield start
-
-
-async def stored(storage: BucketStorage, tree: Path, filename: str = "abc.tar.gz") -> Artifact:
-    return await storage.store(
-        OWNER, revision="main@sha1:abc", filename=filename, tree=tree, ignore=IGNORE
-    )
-
-
-async def served(storage: BucketStorage, path: str) -> bytes | None:
-    opened = await storage.open(path)
-    if opened is None:
-        return None
-    with opened.file:
-        content = opened.file.read()
-    assert opened.digest == f"sha256:{hashlib.sha256(content).hexdigest()}"
-    return content
+        yield started
 
 
 async def test_every_replica_serves_what_one_stored(

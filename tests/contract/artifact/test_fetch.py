@@ -12,7 +12,8 @@ import pytest
 from aiohttp import web
 
 from crds.meta import Artifact
-from tests.contract.artifact.conftest import OWNER, Serve, closed_port
+from tests.contract.artifact.conftest import Serve, closed_port
+from tests.fakes.bucketreplicas import OWNER
 from toolkit.artifact.fetch import Extracted, Fetcher
 from toolkit.artifact.limits import Limits
 from toolkit.artifact.storage import Storage

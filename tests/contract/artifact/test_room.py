@@ -2,14 +2,13 @@
 
 import os
 from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import AsyncExitStack
 from pathlib import Path
 
 import pytest
 
+from tests.fakes.bucketreplicas import replicas
 from toolkit.artifact.allowance import QuotaError
 from toolkit.artifact.bucket import BucketStorage
-from toolkit.artifact.cache import Cache
 from toolkit.artifact.room import Limited
 from toolkit.artifact.store import Owner
 from toolkit.remote.objectstore.objectstore import ObjectStore, Place
@@ -20,29 +19,9 @@ Replica = Callable[[], Awaitable[BucketStorage]]
 
 @pytest.fixture
 async def replica(tmp_path: Path, place: Place) -> AsyncIterator[Replica]:
-    """Return a function that starts a replica, on an empty disk, with room for two files."""
-    async with AsyncExitStack() as stack:
-        count = 0
-
-        async def start() -> BucketStorage:
-            nonlocal count
-            count += 1
-            disk = tmp_path / f"disk-{count}"
-            bucket = await stack.enter_async_context(ObjectStore(place, timeout=30))
-            cache = Cache(disk / "cache", idle_copies=10, idle_bytes=1 << 30)
-            await cache.open()
-            stack.push_async_callback(cache.close)
-            return BucketStorage(
-                quick=bucket,
-                bulk=bucket,
-                prefix="fleet/",
-                scratch=disk / "scratch",
-                cache=cache,
-                advertised="artifacts.test",
-                room=Limited(2 * SIZE),
-            )
-
-        yield start
+    """Return a function that starts a replica with room for two files."""
+    async with ObjectStore(place, timeout=30) as bucket, replicas(tmp_path) as start:
+        yield lambda: start(quick=bucket, bulk=bucket, room=Limited(2 * SIZE))
 
 
 async def keep(store: BucketStorage, owner: Owner, directory: Path) -> None:

@@ -5,7 +5,6 @@ import contextlib
 import hashlib
 import os
 from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import AsyncExitStack
 from pathlib import Path
 
 import pytest
@@ -13,17 +12,13 @@ from msgspec import structs
 
 from crds.meta import Artifact
 from tests.fakes.bucketobjects import KilledError, MemoryBucket
+from tests.fakes.bucketreplicas import IGNORE, OWNER, replicas, served, stored
+from tests.fakes.bucketreplicas import Start as Replica
 from toolkit.artifact.bucket import BucketStorage
-from toolkit.artifact.cache import Cache
-from toolkit.artifact.ignore import Ignore
 from toolkit.artifact.store import Owner, Store
 from toolkit.errors import StalledError, TransientError
 
-OWNER = Owner(kind="GitRepository", namespace="apps", name="web")
 HERE = "gitrepository/apps/web"
-IGNORE = Ignore.from_rules(None)
-
-Replica = Callable[..., Awaitable[BucketStorage]]
 
 
 @pytest.fixture
@@ -33,29 +28,19 @@ def bucket() -> MemoryBucket:
 
 @pytest.fixture
 async def replica(bucket: MemoryBucket, tmp_path: Path) -> AsyncIterator[Replica]:
-    """Return a function that starts a replica, on an empty disk of its own."""
-    async with AsyncExitStack() as stack:
-        count = 0
+    """Return a function that starts a replica of the bucket."""
+    async with replicas(tmp_path, idle_copies=100) as start:
 
-        async def start(*, cached: int = 1 << 20, records: int = 2) -> BucketStorage:
-            nonlocal count
-            count += 1
-            disk = tmp_path / f"disk-{count}"
-            cache = Cache(disk / "cache", idle_copies=100, idle_bytes=cached)
-            await cache.open()
-            stack.push_async_callback(cache.close)
-            return BucketStorage(
+        async def started(*, cached: int = 1 << 20, records: int = 2) -> BucketStorage:
+            return await start(
                 quick=bucket,
                 bulk=bucket,
-                prefix="fleet/",
-                scratch=disk / "scratch",
-                cache=cache,
-                advertised="artifacts.test",
+                idle_bytes=cached,
                 retention_records=records,
                 now=lambda: bucket.now,
             )
 
-        yield start
+        yield started
 
 
 @pytest.fixture
@@ -71,31 +56,12 @@ def tree(tmp_path: Path) -> Path:
     return tree
 
 
-async def stored(storage: BucketStorage, tree: Path, filename: str = "abc.tar.gz") -> Artifact:
-    return await storage.store(
-        OWNER, revision="main@sha1:abc", filename=filename, tree=tree, ignore=IGNORE
-    )
-
-
 async def kept(
     storage: BucketStorage, tmp_path: Path, content: bytes, filename: str = "app-1.0.0.tgz"
 ) -> Artifact:
     file = tmp_path / "file"
     file.write_bytes(content)
     return await storage.store_file(OWNER, revision="1", filename=filename, file=file)
-
-
-async def served(storage: BucketStorage, path: str) -> bytes | None:
-    """Return what a reader of the artifact server gets."""
-    opened = await storage.open(path)
-    if opened is None:
-        return None
-    with opened.file:
-        content = opened.file.read()
-    assert opened.intact
-    assert opened.size == len(content)
-    assert opened.digest == f"sha256:{hashlib.sha256(content).hexdigest()}"
-    return content
 
 
 def test_a_bucket_is_a_store(storage: BucketStorage) -> None:
@@ -455,17 +421,22 @@ async def test_two_writers_of_the_same_converge(
         assert await served(each, one.path)
 
 
+def overtake(bucket: MemoryBucket, data: bytes) -> None:
+    """Have another write the object between our write and our look at it, and be killed."""
+    path = f"fleet/{HERE}/app-1.0.0.tgz"
+
+    def before(asked: str, key: str) -> None:
+        if asked == "head" and key == path and path in bucket.content:
+            bucket.before = lambda _operation, _key: None
+            bucket.put(path, data)
+
+    bucket.before = before
+
+
 async def test_two_writers_of_the_same_at_the_same_moment_are_one(
     storage: BucketStorage, replica: Replica, bucket: MemoryBucket, tmp_path: Path
 ) -> None:
-    path = f"fleet/{HERE}/app-1.0.0.tgz"
-
-    def overtake(asked: str, key: str) -> None:
-        if asked == "head" and key == path and path in bucket.content:
-            bucket.before = lambda _operation, _key: None
-            bucket.put(path, b"ours")
-
-    bucket.before = overtake
+    overtake(bucket, b"ours")
 
     artifact = await kept(storage, tmp_path, b"ours")
 
@@ -475,15 +446,7 @@ async def test_two_writers_of_the_same_at_the_same_moment_are_one(
 async def test_a_writer_that_is_overtaken_vouches_for_nothing(
     storage: BucketStorage, replica: Replica, bucket: MemoryBucket, tmp_path: Path
 ) -> None:
-    # Another writes the object between our write and our look at it, and is killed.
-    path = f"fleet/{HERE}/app-1.0.0.tgz"
-
-    def overtake(asked: str, key: str) -> None:
-        if asked == "head" and key == path and path in bucket.content:
-            bucket.before = lambda _operation, _key: None
-            bucket.put(path, b"other")
-
-    bucket.before = overtake
+    overtake(bucket, b"other")
 
     with pytest.raises(TransientError, match="another source controller"):
         await kept(storage, tmp_path, b"ours")
