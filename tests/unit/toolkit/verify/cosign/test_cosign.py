@@ -12,7 +12,6 @@ from tests.fakes import cosignsigner, signaturestore
 from tests.fakes.cosignscene import (
     ANOTHER,
     ANYONE,
-    ARTIFACT,
     attach,
     pem,
     refusal,
@@ -28,16 +27,6 @@ from toolkit.verify.cosign import cosign
 from toolkit.verify.cosign.steps import Step
 
 GOLDEN = Path(__file__).parents[4] / "testdata" / "cosign"
-
-
-@pytest.fixture(scope="module")
-def sigstore() -> Sigstore:
-    return Sigstore()
-
-
-@pytest.fixture
-def store() -> SignatureStore:
-    return SignatureStore(ARTIFACT)
 
 
 @pytest.mark.parametrize(

@@ -24,16 +24,6 @@ from toolkit.verify.cosign.trustedroot import TrustedRoot
 from toolkit.verify.signature import VerificationError
 
 
-@pytest.fixture(scope="module")
-def sigstore() -> Sigstore:
-    return Sigstore()
-
-
-@pytest.fixture
-def store() -> SignatureStore:
-    return SignatureStore(ARTIFACT)
-
-
 async def test_signature_of_the_manifest_itself_counts(
     store: SignatureStore, sigstore: Sigstore
 ) -> None:

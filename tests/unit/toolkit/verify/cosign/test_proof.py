@@ -19,16 +19,6 @@ from tests.fakes.sigstore import Json, Log, Sigstore, b64, canonical, now, sign
 from toolkit.verify.cosign.steps import Step
 
 
-@pytest.fixture(scope="module")
-def sigstore() -> Sigstore:
-    return Sigstore()
-
-
-@pytest.fixture
-def store() -> SignatureStore:
-    return SignatureStore(ARTIFACT)
-
-
 async def test_promise_or_proof_of_the_log_suffices_with_a_time(
     store: SignatureStore, sigstore: Sigstore
 ) -> None:
