@@ -12,6 +12,7 @@ from tests.fakes.admission import NAMESPACE
 from tests.fakes.cosignscene import pem
 from tests.fakes.imagescene import STRANGER, ImageScene, texts
 from tests.fakes.registry import FakeRegistry
+from toolkit.errors import PenstockError
 from webhooks.imageregistries import PAUSE_SECONDS, TAG_SECONDS
 from webhooks.imagetrust import SECONDS
 from webhooks.plugin import DeniedError
@@ -86,16 +87,20 @@ def test_key_that_is_taken_away_counts_for_seconds_only() -> None:
     play(test)
 
 
+async def unanswered(scene: ImageScene, loop: Loop) -> PenstockError:
+    """Have the registry say nothing of a Pod's image, and return what becomes of the Pod."""
+    scene.signed("acme/app")
+    scene.require("acme/*")
+    scene.registry.faults.hook = silence = Silence()
+    waiting = asyncio.create_task(scene.refusal(scene.pod("acme/app:v1"), seconds=600))
+    await silence.asked.wait()
+    loop.late += 599.5
+    return await waiting
+
+
 def test_slow_registry_is_denied_before_the_deadline_with_image_and_remedy() -> None:
     async def test(scene: ImageScene, loop: Loop) -> None:
-        scene.signed("acme/app")
-        scene.require("acme/*")
-        scene.registry.faults.hook = silence = Silence()
-        waiting = asyncio.create_task(scene.refusal(scene.pod("acme/app:v1"), seconds=600))
-        await silence.asked.wait()
-
-        loop.late += 599.5
-        refusal = await waiting
+        refusal = await unanswered(scene, loop)
 
         assert isinstance(refusal, DeniedError)
         assert refusal.code == 503
@@ -108,13 +113,7 @@ def test_slow_registry_is_denied_before_the_deadline_with_image_and_remedy() -> 
 
 def test_slow_registry_is_asked_again_after_a_pause() -> None:
     async def test(scene: ImageScene, loop: Loop) -> None:
-        scene.signed("acme/app")
-        scene.require("acme/*")
-        scene.registry.faults.hook = silence = Silence()
-        waiting = asyncio.create_task(scene.refusal(scene.pod("acme/app:v1"), seconds=600))
-        await silence.asked.wait()
-        loop.late += 599.5
-        await waiting
+        await unanswered(scene, loop)
         before = scene.asked
 
         at_once = str(await scene.refusal(scene.pod("acme/app:v2"), seconds=600))
