@@ -7,34 +7,24 @@ within ``grace`` seconds. Replicas on one machine share the port, so that one ca
 stays.
 
 What anybody may do is bounded before anybody is known: connections and handshakes
-(``certs.accepting``), the size of headers, and the time that they take.
+(``toolkit.net.listening``), the size of headers, and the time that they take.
 """
 
 import asyncio
 import contextlib
-import logging
 from collections.abc import Awaitable, Callable
 from typing import Final
 
-from aiohttp import web
-
 from apiserver.server import Server
-from certs import accepting
-from certs.accepting import Acceptor
 from certs.serving import Serving
+from toolkit.net import listening
 
-logger = logging.getLogger(__name__)
-
-_KEEP_ALIVE: Final = 120.0
-"""Seconds; API servers give up idle connections after 90, and it is better that they do."""
 _MAX_LINE: Final = 64 << 10
 """Bytes of a request line, and of one header: selectors may be long."""
 _MAX_HEADERS: Final = 512
 """Lines; a user's groups come one by one."""
 _FAREWELLS: Final = 5.0
 """Seconds over which watches are ended, so that not all come back at once elsewhere."""
-_LINGER: Final = 0.3
-"""Seconds in which idle connections are used once more, and told to close."""
 
 
 class Listener:
@@ -71,37 +61,26 @@ class Listener:
     async def run(self) -> None:
         """Serve until cancelled."""
         await self._certificate()
-        runner = web.AppRunner(
+        async with listening.on(
+            self._address,
             self._server.application(),
-            access_log=None,
-            logger=_protocol_log(),
-            handle_signals=False,
+            self._server.connections,
+            context=self._serving.context,
             # Whoever goes away is not worked for.
             handler_cancellation=True,
-            keepalive_timeout=_KEEP_ALIVE,
-            shutdown_timeout=_LINGER,
+            shutdown_timeout=listening.LINGER,
             max_line_size=_MAX_LINE,
             max_field_size=_MAX_LINE,
             max_headers=_MAX_HEADERS,
-            auto_decompress=False,
-        )
-        await runner.setup()
-        if runner.server is None:
-            raise AssertionError("setup makes the server")
-        acceptor = Acceptor(runner.server, self._serving.context, self._server.connections)
-        listening = accepting.bind(self._address)
-        logger.info("listening", extra={"address": self._address, "for": "the API"})
-        self._listening.set()
-        try:
-            async with asyncio.TaskGroup() as group:
-                serving = group.create_task(acceptor.run(listening))
+        ) as accepted:
+            self._listening.set()
+            try:
                 await self._left.wait()
-                serving.cancel()
+                accepted.cancel()
                 # What is being answered goes on.
                 await asyncio.Event().wait()
-        finally:
-            self._listening.clear()
-            await runner.cleanup()
+            finally:
+                self._listening.clear()
 
     async def finish(self) -> None:
         """Leave the port to others: see the module."""
@@ -116,22 +95,4 @@ class Listener:
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(self._grace):
                 await self._server.wait_idle()
-                await asyncio.sleep(_LINGER)
-
-
-def _protocol_log() -> logging.Logger:
-    """Return where errors of the protocol are told, without the bytes that they were about.
-
-    Those of a malformed header may be a credential.
-    """
-
-    def without_content(record: logging.LogRecord) -> bool:
-        error = record.exc_info[0] if record.exc_info else None
-        record.error = error.__name__ if error else ""
-        record.exc_info = record.exc_text = None
-        return True
-
-    log = logging.Logger(f"{__name__}.protocol")  # noqa: LOG001 - each has one filter, its own
-    log.parent = logger
-    log.addFilter(without_content)
-    return log
+                await asyncio.sleep(listening.LINGER)

@@ -39,7 +39,7 @@ from apiserver.fairness import Fairness
 from apiserver.requestinfo import RequestInfo
 from apiserver.resource import Resource, Subresource
 from apiserver.status import GROUP, StatusError
-from certs.connections import Connections, Limits
+from toolkit.net.connections import Connections, Limits
 
 logger = logging.getLogger(__name__)
 

@@ -4,10 +4,6 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from contextlib import AbstractAsyncContextManager
 
-from aiohttp import web
-
-from toolkit.kube.manager import serve
-
 Work = Callable[[], Awaitable[None]]
 
 
@@ -29,14 +25,5 @@ def within(context: AbstractAsyncContextManager[object]) -> Work:
     async def run() -> None:
         async with context:
             await asyncio.Event().wait()
-
-    return run
-
-
-def serving(application: web.Application, address: str) -> Work:
-    """Return a service that serves an application on ``host:port``."""
-
-    async def run() -> None:
-        await serve(application, address)
 
     return run

@@ -4,27 +4,15 @@ Serving begins with the first certificate. At the end readiness goes off first, 
 their connections, and what is being reviewed is finished, within ``grace`` seconds; only then is
 the port closed. Replicas on one machine share the port, so that one can go while another stays.
 
-How many connections there are, and how long they may do nothing, is bounded (``certs.accepting``).
+What anybody may do on the port is bounded (``toolkit.net.listening``).
 """
 
 import asyncio
-import logging
 from collections.abc import Awaitable, Callable
-from typing import Final
 
-from aiohttp import web
-
-from certs import accepting
-from certs.accepting import Acceptor
 from certs.serving import Serving
+from toolkit.net import listening
 from webhooks.server import Endpoint
-
-logger = logging.getLogger(__name__)
-
-_KEEP_ALIVE: Final = 120.0
-"""Seconds; API servers give up idle connections after 90, and it is better that they do."""
-_LINGER: Final = 0.3
-"""Seconds in which idle connections are used once more, and told to close."""
 
 
 class Listener:
@@ -58,35 +46,16 @@ class Listener:
     async def run(self) -> None:
         """Serve until cancelled, then drain."""
         await self._certificate()
-        runner = web.AppRunner(
+        async with listening.on(
+            self._address,
             self._endpoint.application(),
-            access_log=None,
-            handle_signals=False,
-            keepalive_timeout=_KEEP_ALIVE,
-            shutdown_timeout=_LINGER,
-        )
-        await runner.setup()
-        try:
-            await self._serve(_made_by(runner))
-        finally:
-            await runner.cleanup()
-
-    async def _serve(self, make: Callable[[], asyncio.Protocol]) -> None:
-        listening = accepting.bind(self._address)
-        acceptor = Acceptor(make, self._serving.context, self._endpoint.connections)
-        async with asyncio.TaskGroup() as group:
-            accepted = group.create_task(acceptor.run(listening))
-            logger.info("listening", extra={"address": self._address, "for": "admission"})
+            self._endpoint.connections,
+            context=self._serving.context,
+            shutdown_timeout=listening.LINGER,
+        ):
             self._listening.set()
             try:
                 await asyncio.Event().wait()
             finally:
                 self._listening.clear()
-                await self._endpoint.drain(linger=_LINGER, grace=self._grace)
-                accepted.cancel()
-
-
-def _made_by(runner: web.AppRunner) -> Callable[[], asyncio.Protocol]:
-    if runner.server is None:
-        raise AssertionError("setup makes the server")
-    return runner.server
+                await self._endpoint.drain(linger=listening.LINGER, grace=self._grace)

@@ -19,9 +19,9 @@ from typing import Final, Protocol
 
 from aiohttp import web
 
-from certs.connections import Connections, Limits
 from crds.meta import parse_duration
 from toolkit.errors import PenstockError
+from toolkit.net.connections import Connections, Limits
 from toolkit.turns import BusyError, Turns
 from webhooks import metrics, review
 from webhooks.callers import ANYBODY, Callers
@@ -36,11 +36,13 @@ MAX_CONVERSION: Final = 64 << 20
 """Bytes; a whole list is converted in one call."""
 MAX_READING: Final = 96 << 20
 """Bytes of all bodies that are read or reviewed at a time."""
+_HEAD: Final = 512 << 10
+"""Bytes before a body is expected, some of which are the body's: on all connections together half
+of what the process may have."""
 _MARGIN: Final = 0.5
 _LONGEST: Final = 30.0
 _JSON: Final = "application/json"
 
-Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 Convert = Callable[[bytes], Awaitable[bytes]]
 
 
@@ -131,7 +133,7 @@ class Endpoint:
         callers: Callers = ANYBODY,
     ) -> None:
         self._callers = callers
-        self.connections = Connections(limits or Limits.fitting())
+        self.connections = Connections(limits or Limits.fitting(request_bytes=_HEAD))
         self._reviews = reviews
         self._convert = convert
         self._reading = 0
@@ -142,7 +144,7 @@ class Endpoint:
 
     def application(self) -> web.Application:
         """Return what to serve."""
-        app = web.Application(middlewares=[self._sent])
+        app = web.Application()
         app.router.add_post("/admit/{plugin}", self._admit)
         if self._convert:
             app.router.add_post("/convert", self._converted)
@@ -157,27 +159,8 @@ class Endpoint:
             async with asyncio.timeout(grace):
                 await self._idle.wait()
 
-    @web.middleware
-    async def _sent(self, request: web.Request, handler: Handler) -> web.StreamResponse:
-        """Send the answer here, so that its connection rests only then.
-
-        A client that does not take it gives its connection up.
-        """
-        try:
-            response = await handler(request)
-            async with asyncio.timeout(self.connections.limits.answer_seconds):
-                await response.prepare(request)
-                await response.write_eof()
-        except TimeoutError:
-            if request.transport is not None:
-                request.transport.abort()
-            raise
-        else:
-            return response
-        finally:
-            self.connections.rest(request.transport)
-
     async def _admit(self, request: web.Request) -> web.Response:
+        self.connections.expect(request.transport, MAX_BODY)
         entry = self._reviews.entries.get(request.match_info["plugin"])
         if entry is None:
             return _refused(404, "no such plugin")
@@ -198,6 +181,7 @@ class Endpoint:
         return self._replied(reply)
 
     async def _converted(self, request: web.Request) -> web.Response:
+        self.connections.expect(request.transport, MAX_CONVERSION)
         if self._convert is None:
             return _refused(404, "nothing is converted here")
         deadline = _now() + _seconds(request, _LONGEST)
@@ -234,7 +218,8 @@ class Endpoint:
     ) -> AsyncIterator[bytes]:
         """Read the body, within the bounds; its bytes count as long as it is reviewed.
 
-        From then on its connection is not closed to make room for another one (``_sent``).
+        From then on its connection is not closed to make room for another one, until the answer is
+        sent (``toolkit.net.listening``).
 
         Raises:
             DeniedError: it is no JSON, it is too big, or too much is read already.

@@ -5,6 +5,7 @@ bucket all do.
 """
 
 import asyncio
+import functools
 import shutil
 from pathlib import Path
 from typing import Any, Final
@@ -24,9 +25,10 @@ from toolkit.artifact.index import Indexes
 from toolkit.artifact.uploads import Uploads
 from toolkit.events import Recorder
 from toolkit.kube.controller import Controller
-from toolkit.kube.manager import Manager
+from toolkit.kube.manager import Manager, serve
 from toolkit.kube.options import Options
 from toolkit.kube.rbac import Rule
+from toolkit.net.connections import Limits
 
 ACCOUNT: Final = "source-controller"
 _GROUP: Final = "source.toolkit.fluxcd.io"
@@ -60,6 +62,8 @@ NAMESPACE_PERMISSIONS: Final = (
 )
 _SCRATCH: Final = ".scratch-"
 _CONCURRENT: Final = 2
+_CONNECTIONS: Final = 256
+"""Twice the readers that are served at a time (``toolkit.artifact.server``)."""
 
 
 async def start(manager: Manager, options: Options) -> None:
@@ -157,11 +161,11 @@ def _serve(manager: Manager, options: Options, opened: backend.Opened, scratch: 
     )
     indexes = Indexes(opened.store, access=Access(manager.client, audience=index.AUDIENCE))
     application = server.application(opened.store, uploads=uploads, indexes=indexes)
-    serve = services.serving(application, options.storage_addr)
+    run = functools.partial(serve, application, options.storage_addr, Limits.fitting(_CONNECTIONS))
     if opened.shared:
-        manager.add_service(serve)
+        manager.add_service(run)
     else:
-        manager.add_elected(serve, lease=ACCOUNT)
+        manager.add_elected(run, lease=ACCOUNT)
 
 
 async def _clean(root: Path, *, keep: Path) -> None:

@@ -23,12 +23,14 @@ from toolkit import telemetry
 from toolkit.kube import config, leaderelection
 from toolkit.kube.client import Client
 from toolkit.kube.options import Options
+from toolkit.net import listening
+from toolkit.net.connections import Connections, Limits
 
 logger = logging.getLogger(__name__)
 
 _FILL_SECONDS: Final = 60.0
-_IDLE_SECONDS: Final = 75.0
-"""How long a connection is kept on which no request is complete, be it begun or not."""
+_CONNECTIONS: Final = 64
+"""On each port: a request may take 1 MiB before it is refused, and nobody needs more."""
 _METRICS_TYPE: Final = "text/plain; version=0.0.4; charset=utf-8"
 
 Work = Callable[[], Awaitable[None]]
@@ -203,21 +205,23 @@ class Manager:
         return web.Response(text="ok")
 
 
-async def serve(app: web.Application, address: str) -> None:
+async def serve(app: web.Application, address: str, limits: Limits | None = None) -> None:
     """Serve an application on ``host:port`` (Go's notation: ``:8080`` is every interface)."""
-    host, _, port = address.rpartition(":")
-    runner = web.AppRunner(
-        app, access_log=None, handle_signals=False, keepalive_timeout=_IDLE_SECONDS
-    )
-    await runner.setup()
-    try:
-        site = web.TCPSite(runner, host.strip("[]") or None, int(port))
-        await site.start()
-        for bound in runner.addresses:
-            logger.info("listening", extra={"address": f"{bound[0]}:{bound[1]}"})
+    connections = Connections(limits or Limits.fitting(_CONNECTIONS))
+    app.middlewares.insert(0, _at_work(connections))
+    # Probes are for this process, so nobody shares the port.
+    async with listening.on(address, app, connections, shared=False):
         await asyncio.Event().wait()
-    finally:
-        await runner.cleanup()
+
+
+def _at_work(connections: Connections) -> Callable[..., Awaitable[web.StreamResponse]]:
+    @web.middleware
+    async def at_work(request: web.Request, handler: listening.Handler) -> web.StreamResponse:
+        """Count a request as whole when its head is: what reads a body bounds its time."""
+        connections.work(request.transport)
+        return await handler(request)
+
+    return at_work
 
 
 def _server(app: web.Application, address: str) -> Work:

@@ -3,7 +3,8 @@
 import asyncio
 import contextlib
 import datetime as dt
-import socket
+import io
+import logging
 import ssl
 from collections.abc import AsyncIterator, Awaitable, Callable
 
@@ -12,10 +13,12 @@ import msgspec
 import pytest
 
 from certs import authority
-from certs.connections import Limits
 from certs.serving import Serving
+from tests.fakes.strangers import Stranger, free_port
+from tests.unit.toolkit.net.test_listening import MALFORMED
 from tests.unit.webhooks.test_review import REVIEW
 from tests.unit.webhooks.test_server import HEADERS, entry, yes
+from toolkit.net.connections import Limits
 from webhooks.listener import Listener
 from webhooks.plugin import Answer
 from webhooks.request import Request
@@ -41,38 +44,24 @@ class Port:
         session = aiohttp.ClientSession(f"https://127.0.0.1:{self.port}", connector=connector)
         return await self._open.enter_async_context(session)
 
-    async def ask(self, client: aiohttp.ClientSession) -> bool:
+    async def ask(self, client: aiohttp.ClientSession, body: bytes = BODY) -> bool:
         """Tell whether a review is answered."""
-        async with client.post("/admit/test", data=BODY, headers=HEADERS) as response:
+        async with client.post("/admit/test", data=io.BytesIO(body), headers=HEADERS) as response:
             return bool((await response.json())["response"]["allowed"])
 
-    async def stranger(self, *, tls: bool) -> "Stranger":
+    async def stranger(self, *, tls: bool) -> Stranger:
         """Open a connection, and say nothing on it."""
-        way = self.trust if tls else None
-        reader, writer = await asyncio.open_connection("127.0.0.1", self.port, ssl=way)
-        self._open.callback(writer.close)
-        return Stranger(reader, writer)
+        found = await Stranger.open(self.port, tls=self.trust if tls else None)
+        self._open.callback(found.writer.close)
+        return found
 
     async def close(self) -> None:
         await self._open.aclose()
 
 
-class Stranger:
-    """Somebody who has opened a connection."""
-
-    def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        self._reader, self.writer = reader, writer
-
-    async def ended(self) -> None:
-        """Wait until the server closes the connection."""
-        async with asyncio.timeout(20):
-            with contextlib.suppress(ConnectionError, ssl.SSLError):
-                assert await self._reader.read() == b""
-
-
 @contextlib.asynccontextmanager
 async def listening(
-    limits: Limits, behave: Review = yes, convert: Convert | None = None
+    limits: Limits | None, behave: Review = yes, convert: Convert | None = None
 ) -> AsyncIterator[Port]:
     now = dt.datetime.now(dt.UTC)
     root = authority.new_authority("test", now=now, lifetime=dt.timedelta(days=1))
@@ -85,9 +74,7 @@ async def listening(
         """Return at once."""
 
     endpoint = Endpoint(Reviews({"test": entry(behave)}), convert=convert, limits=limits)
-    with socket.socket() as one:
-        one.bind(("127.0.0.1", 0))
-        port = one.getsockname()[1]
+    port = free_port()
     listener = Listener(
         endpoint, serving, address=f"127.0.0.1:{port}", certificate=certificate, grace=5
     )
@@ -212,3 +199,62 @@ async def test_silence_ends_after_some_time(*, tls: bool) -> None:
         # Who has brought a request may rest.
         assert len(port.endpoint.connections) == used
         assert await port.ask(client)
+
+
+async def test_a_malformed_header_is_not_written_down(caplog: pytest.LogCaptureFixture) -> None:
+    async with listening(None) as port:
+        stranger = await port.stranger(tls=True)
+        await stranger.send(MALFORMED)
+
+        answered = await stranger.answer()
+
+    assert answered.startswith(b"HTTP/1.0 400")
+    assert [record.name for record in caplog.records if record.levelno >= logging.ERROR]
+    assert "secret-42" not in caplog.text
+
+
+async def test_nobody_fills_the_memory_with_headers() -> None:
+    async with listening(None) as port:
+        stranger = await port.stranger(tls=True)
+
+        await stranger.send(b"GET /readyz HTTP/1.1\r\nHost: x\r\n")
+        for number in range(100):
+            await stranger.send(b"X-%d: %s\r\n" % (number, b"a" * 8000))
+        await stranger.send(b"\r\n")
+
+        await stranger.ended()
+        assert await port.ask(await port.client())
+
+
+async def test_large_bodies_are_no_headers() -> None:
+    async with listening(None) as port:
+        client = await port.client()
+        large = BODY + b" " * (6 << 20)
+
+        for _ in range(2):
+            assert await port.ask(client, large)
+        assert len(port.endpoint.connections) == 1
+
+
+async def test_a_list_is_converted_whole() -> None:
+    async def convert(body: bytes) -> bytes:
+        return str(len(body)).encode()
+
+    async with listening(None, convert=convert) as port:
+        client, size = await port.client(), 20 << 20
+
+        async with client.post(
+            "/convert", data=io.BytesIO(bytes(size)), headers=HEADERS
+        ) as response:
+            assert await response.text() == str(size)
+
+
+async def test_who_is_refused_before_the_body_learns_why() -> None:
+    async with listening(None) as port:
+        client = await port.client()
+        large = bytes(1 << 20)
+
+        async with client.post("/admit/test", data=large) as response:
+            assert response.status == 415
+        async with client.post("/admit/other", data=large) as response:
+            assert response.status == 404

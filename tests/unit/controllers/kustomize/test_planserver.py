@@ -14,9 +14,12 @@ from controllers.kustomize.planrevisions import UnknownRevisionError
 from controllers.kustomize.planserver import AUDIENCE, PlanServer
 from crds.kustomize import Kustomization, KustomizationSpec
 from crds.meta import ObjectMeta
+from tests.fakes.strangers import Stranger
+from tests.fakes.strangers import served as serving
 from toolkit.artifact.access import Access
 from toolkit.errors import AccessDeniedError, StalledError, TransientError, WaitingError
 from toolkit.kube import errors
+from toolkit.net.connections import Limits
 from toolkit.objects import Json, ObjectKey
 
 APP = Kustomization(
@@ -180,3 +183,29 @@ async def test_slow_builds_of_a_namespace_hold_up_no_other() -> None:
         answers = await asyncio.gather(quick, *slow)
 
     assert [status for status, _ in answers] == [200] * 11
+
+
+async def test_strangers_keep_no_plan_from_being_made() -> None:
+    planner = Planner()
+    planner.go.clear()
+    server = PlanServer(planner, access=Access(Api(), audience=AUDIENCE), lookup=lambda _: APP)
+    limits = Limits(connections=4, request_seconds=0.3)
+    async with serving(server.application(), limits) as port, aiohttp.ClientSession() as session:
+
+        async def ask() -> int:
+            url, headers = (
+                f"http://127.0.0.1:{port}/plan/shop/app",
+                {"Authorization": "Bearer good"},
+            )
+            async with session.get(url, headers=headers) as response:
+                return response.status
+
+        first = asyncio.create_task(ask())
+        await planner.begun.wait()
+        strangers = [await Stranger.open(port) for _ in range(12)]
+        for each in strangers:
+            await each.ended()
+            await each.close()
+        planner.go.set()
+
+        assert (await first, await ask()) == (200, 200)

@@ -12,6 +12,7 @@ import pytest
 
 from tests.fakes import virtualtime
 from tests.fakes.apiserver import FakeApiServer
+from tests.fakes.strangers import Stranger
 from toolkit.kube.client import Client
 from toolkit.kube.informer import Informer
 from toolkit.kube.leaderelection import LeaseLostError
@@ -220,3 +221,31 @@ def test_a_connection_without_a_whole_request_is_closed(sent: bytes) -> None:
         await writer.wait_closed()
 
     assert "closed" in manage(scenario, health_addr=f"127.0.0.1:{port}")
+
+
+@pytest.mark.parametrize("endpoint", ["health", "metrics"])
+def test_strangers_keep_no_probe_out(endpoint: str) -> None:
+    port = free_port()
+    path = {"health": "healthz", "metrics": "metrics"}[endpoint]
+
+    async def scenario(_: Manager, __: FakeApiServer, diary: list[str]) -> None:
+        loop = asyncio.get_running_loop()
+        strangers = [await Stranger.open(port) for _ in range(100)]
+        async with (
+            aiohttp.ClientSession() as session,
+            session.get(f"http://127.0.0.1:{port}/{path}") as response,
+        ):
+            diary.append(str(response.status))
+        # Those for whom there is no room go at once, the others when they have brought nothing.
+        for each in strangers[:36]:
+            await each.ended()
+        crowded = loop.time()
+        for each in strangers[36:]:
+            await each.ended()
+        diary.append("in time" if crowded < 5 and loop.time() < 15 else "late")
+        for each in strangers:
+            await each.close()
+
+    diary = manage(scenario, **{f"{endpoint}_addr": f"127.0.0.1:{port}"})
+
+    assert diary == ["started", "200", "in time", "finished", "service ended"]

@@ -36,7 +36,8 @@ class Limits:
     ``handshake_seconds`` is what a handshake may take, ``request_seconds`` the time after it in
     which the first request must have come whole, ``answer_seconds`` what a client has to take an
     answer. ``request_bytes`` is what a connection may send from one request that has come whole to
-    the next: a parser bounds each header, and holds as many of them as it may. 0 is no bound.
+    the next, beside the bodies that its server expects: a parser bounds each header, and holds as
+    many of them as it may. 0 is no bound.
     """
 
     connections: int = _MOST
@@ -118,6 +119,11 @@ class Connections:
             return True
         self._end(transport, "large")
         return False
+
+    def expect(self, transport: asyncio.BaseTransport | None, size: int) -> None:
+        """Let a connection send so many bytes more: the body of a request whose head has come."""
+        if transport is not None:
+            self._bytes[transport] = -size
 
     def work(self, transport: asyncio.BaseTransport | None) -> None:
         """Keep a connection open from now on, because a request of it has come whole."""

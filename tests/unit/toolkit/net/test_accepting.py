@@ -8,9 +8,9 @@ from collections.abc import Iterator
 
 import pytest
 
-from certs import accepting
-from certs.accepting import Acceptor
-from certs.connections import Connections, Limits
+from toolkit.net import accepting
+from toolkit.net.accepting import Acceptor
+from toolkit.net.connections import Connections, Limits
 
 
 @pytest.fixture
@@ -36,6 +36,19 @@ def test_replicas_on_one_machine_share_a_port() -> None:
 def test_a_port_that_somebody_does_not_share_is_an_error(port: int) -> None:
     with pytest.raises(OSError, match="in use"):
         accepting.bind(f"127.0.0.1:{port}")
+
+
+def test_a_port_that_we_do_not_share_is_an_error() -> None:
+    (first,) = accepting.bind("127.0.0.1:0")
+
+    with pytest.raises(OSError, match="in use"):
+        accepting.bind(f"127.0.0.1:{first.getsockname()[1]}", shared=False)
+    closed(first)
+
+
+def test_a_port_that_is_taken_on_one_address_is_taken(port: int) -> None:
+    with pytest.raises(OSError, match="in use"):
+        accepting.bind(f":{port}")
 
 
 def test_without_a_host_all_addresses_are_listened_on() -> None:

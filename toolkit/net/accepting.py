@@ -1,7 +1,7 @@
-"""Accept TLS connections within bounds, so that nobody exhausts what a process may open.
+"""Accept connections within bounds, so that nobody exhausts what a process may open.
 
-asyncio's own server accepts whatever comes: each connection that begins a handshake holds a file
-for a minute, and each that brings no request for ever. Here
+asyncio's own server accepts whatever comes: each connection that begins a handshake of TLS holds a
+file for a minute, and each that brings no request for ever. Here
 
 1. a handshake has some seconds, and at the limit of unfinished ones the oldest ends for a new one,
    unless it has only just begun: who means it is done within milliseconds;
@@ -13,6 +13,7 @@ What is said on a connection is for the protocol that ``make`` returns.
 
 import asyncio
 import contextlib
+import errno
 import functools
 import logging
 import socket
@@ -22,7 +23,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from typing import Any, Final
 
-from certs.connections import DROPPED, GRACE, Connections
+from toolkit.net.connections import DROPPED, GRACE, Connections
 
 logger = logging.getLogger(__name__)
 
@@ -30,6 +31,7 @@ _BACKLOG: Final = 256
 _PAUSE: Final = 0.5
 _CLOSE_SECONDS: Final = 2.0
 _READ: Final = 32 << 10
+_ABSENT: Final = frozenset({errno.EAFNOSUPPORT, errno.EADDRNOTAVAIL})
 
 
 class Acceptor:
@@ -38,7 +40,7 @@ class Acceptor:
     def __init__(
         self,
         make: Callable[[], asyncio.Protocol],
-        context: ssl.SSLContext,
+        context: ssl.SSLContext | None,
         connections: Connections,
     ) -> None:
         self._make = make
@@ -48,7 +50,8 @@ class Acceptor:
 
     async def run(self, listening: Sequence[socket.socket]) -> None:
         """Accept on these sockets; they are closed at the end, open connections are not."""
-        _read_less()
+        if self._context is not None:
+            _read_less()
         try:
             async with asyncio.TaskGroup() as group:
                 for each in listening:
@@ -96,13 +99,14 @@ class Acceptor:
 
     async def _handshake(self, accepted: socket.socket, unless_begun: contextlib.ExitStack) -> None:
         unless_begun.pop_all()
+        tls = self._context is not None
         try:
             await asyncio.get_running_loop().connect_accepted_socket(
                 lambda: _Counted(self._make, self._connections),
                 accepted,
                 ssl=self._context,
-                ssl_handshake_timeout=self._connections.limits.handshake_seconds,
-                ssl_shutdown_timeout=_CLOSE_SECONDS,
+                ssl_handshake_timeout=self._connections.limits.handshake_seconds if tls else None,
+                ssl_shutdown_timeout=_CLOSE_SECONDS if tls else None,
             )
         except OSError as exc:  # of TLS and of time are among them
             DROPPED.labels("handshake").inc()
@@ -140,8 +144,10 @@ async def _accepted(listening: socket.socket) -> socket.socket:
             return accepted
 
 
-def bind(address: str) -> list[socket.socket]:
-    """Listen on ``host:port``, or ``:port`` for all addresses, together with other processes.
+def bind(address: str, *, shared: bool = True) -> list[socket.socket]:
+    """Listen on ``host:port``, or ``:port`` for all addresses.
+
+    ``shared`` is together with other processes of the same user.
 
     Raises:
         OSError: the address is not ours, or taken by somebody who does not share it.
@@ -151,25 +157,28 @@ def bind(address: str) -> list[socket.socket]:
         host.strip("[]") or None, int(port), type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
     )
     listening: list[socket.socket] = []
-    failures: list[OSError] = []
-    for family, _, _, _, place in dict.fromkeys(found):
-        try:
-            listening.append(_listen(family, place))
-        except OSError as exc:
-            failures.append(exc)
-    # Of all addresses, IPv6 may be what the kernel does not have.
-    if failures and (host or not listening):
-        for each in listening:
-            each.close()
-        raise failures[0]
+    absent: list[OSError] = []
+    with contextlib.ExitStack() as unless:
+        for family, _, _, _, place in dict.fromkeys(found):
+            try:
+                listening.append(unless.enter_context(_listen(family, place, shared=shared)))
+            except OSError as exc:
+                # IPv6 may be what the kernel does not have. Taken is another matter: whoever has
+                # one of our addresses gets what is meant for us.
+                if exc.errno not in _ABSENT:
+                    raise
+                absent.append(exc)
+        if not listening:
+            raise absent[0]
+        unless.pop_all()
     return listening
 
 
-def _listen(family: int, place: Any) -> socket.socket:
+def _listen(family: int, place: Any, *, shared: bool) -> socket.socket:
     with contextlib.ExitStack() as unless:
         one = unless.enter_context(socket.socket(family, socket.SOCK_STREAM))
         one.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        one.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
+        one.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, shared)
         if family == socket.AF_INET6:
             one.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
         one.bind(place)

@@ -1,0 +1,126 @@
+"""Serve an application on a port that anybody may reach, with TLS or without.
+
+How many connections there are, and how long they may do nothing, is bounded (``accepting``,
+``connections``). An answer has to be taken within some seconds, and only then does its connection
+rest. Errors of the protocol are told without the bytes that they were about.
+
+When a connection is at work is for the application to say (``Connections.work``), and how to leave
+the port without hurting anybody too.
+"""
+
+import asyncio
+import contextlib
+import logging
+import ssl
+import traceback
+from collections.abc import AsyncIterator, Awaitable, Callable
+from typing import Any, Final
+
+from aiohttp import web
+
+from toolkit.net import accepting
+from toolkit.net.accepting import Acceptor
+from toolkit.net.connections import Connections
+
+logger = logging.getLogger(__name__)
+
+LINGER: Final = 0.3
+"""Seconds in which idle connections are used once more, and told to close."""
+_KEEP_ALIVE: Final = 95.0
+"""Seconds; API servers give up idle connections after 90, and it is better that they do."""
+
+Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
+
+
+@contextlib.asynccontextmanager
+async def on(
+    address: str,
+    app: web.Application,
+    connections: Connections,
+    *,
+    context: ssl.SSLContext | None = None,
+    shared: bool = True,
+    **options: Any,
+) -> AsyncIterator[asyncio.Task[None]]:
+    """Serve within the block; what it gives accepts connections, and may be cancelled before.
+
+    ``shared`` is for replicas on one machine, so that one can go while another stays; ``options``
+    are those of ``web.AppRunner``.
+
+    Raises:
+        OSError: the address cannot be listened on.
+    """
+    app.middlewares.insert(0, _sent(connections))
+    runner = web.AppRunner(
+        app,
+        access_log=None,
+        logger=_protocol_log(),
+        handle_signals=False,
+        keepalive_timeout=_KEEP_ALIVE,
+        # What is sent is what counts.
+        auto_decompress=False,
+        **options,
+    )
+    await runner.setup()
+    try:
+        if runner.server is None:
+            raise AssertionError("setup makes the server")
+        acceptor = Acceptor(runner.server, context, connections)
+        bound = accepting.bind(address, shared=shared)
+        for each in bound:
+            host, port, *_ = each.getsockname()
+            logger.info("listening", extra={"address": f"{host}:{port}"})
+        async with asyncio.TaskGroup() as group:
+            accepted = group.create_task(acceptor.run(bound))
+            try:
+                yield accepted
+            finally:
+                accepted.cancel()
+    finally:
+        await runner.cleanup()
+
+
+def _sent(connections: Connections) -> Callable[..., Awaitable[web.StreamResponse]]:
+    @web.middleware
+    async def sent(request: web.Request, handler: Handler) -> web.StreamResponse:
+        try:
+            response = await handler(request)
+            # Here, so that the connection rests only then. That a client has gone aiohttp finds out
+            # once more.
+            with contextlib.suppress(ConnectionError):
+                await _send(request, response, seconds=connections.limits.answer_seconds)
+            return response
+        finally:
+            connections.rest(request.transport)
+
+    return sent
+
+
+async def _send(request: web.Request, response: web.StreamResponse, *, seconds: float) -> None:
+    """Send what is left of an answer; a client that does not take it gives its connection up."""
+    try:
+        async with asyncio.timeout(seconds):
+            await response.prepare(request)
+            await response.write_eof()
+    except TimeoutError:
+        if request.transport is not None:
+            request.transport.abort()
+
+
+def _protocol_log() -> logging.Logger:
+    """Return where errors of the protocol are told, without the bytes that they were about.
+
+    Those of a malformed header may be a credential.
+    """
+
+    def without_content(record: logging.LogRecord) -> bool:
+        kind, _, trace = record.exc_info or (None, None, None)
+        record.error = kind.__name__ if kind else ""
+        record.at = traceback.format_tb(trace)[-5:]
+        record.exc_info = record.exc_text = None
+        return True
+
+    log = logging.Logger(f"{__name__}.protocol")  # noqa: LOG001 - each has one filter, its own
+    log.parent = logger
+    log.addFilter(without_content)
+    return log
