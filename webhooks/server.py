@@ -69,6 +69,8 @@ class Reviews:
 
     def __init__(self, entries: Mapping[str, Entry]) -> None:
         self.entries = entries
+        for entry in entries.values():
+            _measure(entry.row.name, entry.turns)
 
     async def decide(self, entry: Entry, body: bytes, *, deadline: float) -> bytes:
         """Return the ``AdmissionReview`` to answer with.
@@ -260,15 +262,17 @@ _LAST: Final = 0.05
 
 @contextlib.asynccontextmanager
 async def _place(entry: Entry, namespace: str) -> AsyncIterator[None]:
-    name = entry.row.name
     try:
         async with entry.turns.turn(namespace):
-            _gauge(name, entry.turns)
             yield
     except BusyError as exc:
         raise DeniedError(str(exc), code=429) from exc
-    finally:
-        _gauge(name, entry.turns)
+
+
+def _measure(name: str, turns: Turns) -> None:
+    """Have the gauges ask, whenever they are read."""
+    metrics.IN_FLIGHT.labels(name).set_function(lambda: turns.running)
+    metrics.WAITING.labels(name).set_function(lambda: turns.waiting)
 
 
 async def _bounded(request: web.Request, limit: int) -> bytes:
@@ -279,11 +283,6 @@ async def _bounded(request: web.Request, limit: int) -> bytes:
             raise DeniedError(f"more than {limit >> 20} MiB", code=413)
         parts.append(part)
     return b"".join(parts)
-
-
-def _gauge(name: str, turns: Turns) -> None:
-    metrics.IN_FLIGHT.labels(name).set(turns.running)
-    metrics.WAITING.labels(name).set(turns.waiting)
 
 
 def _report(entry: Entry, request: Request, denial: DeniedError) -> None:

@@ -8,6 +8,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 
 import msgspec
+import prometheus_client
 from aiohttp.test_utils import TestClient, TestServer
 from yarl import URL
 
@@ -176,6 +177,28 @@ async def test_too_many_requests_are_denied_with_words() -> None:
     (first,) = done
     assert "too many requests" in first.result()[1]["status"]["message"]
     assert sorted(answers) == [False, True, True]
+
+
+async def test_the_gauges_tell_who_holds_a_place_and_who_waits_now() -> None:
+    release = asyncio.Event()
+
+    async def wait(_: Request) -> Answer:
+        await release.wait()
+        return Answer()
+
+    def told() -> list[float | None]:
+        names = ("penstock_admission_in_flight", "penstock_admission_waiting")
+        return [prometheus_client.REGISTRY.get_sample_value(n, {"plugin": "test"}) for n in names]
+
+    async with serving(entry(wait, turns=Turns(places=1, waiting=4))) as (client, _):
+        pending = [asyncio.create_task(post(client)) for _ in range(3)]
+        async with asyncio.timeout(9):
+            while told() != [1, 2]:  # noqa: ASYNC110 - gauges are read, they tell nobody
+                await asyncio.sleep(0.01)
+        release.set()
+        await asyncio.gather(*pending)
+
+    assert told() == [0, 0]
 
 
 async def test_a_plugin_that_changes_in_place_is_its_own_problem() -> None:
