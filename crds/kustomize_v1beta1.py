@@ -47,14 +47,11 @@ class PostBuild(meta.ApiStruct, frozen=True, kw_only=True):
     """ConfigMaps and Secrets to take variables from; later ones win."""
 
 
-class KustomizationSpec(meta.ApiStruct, frozen=True, kw_only=True):
-    """What to build, how to change it, and how to apply it."""
+class SameSpec(meta.ApiStruct, frozen=True, kw_only=True):
+    """What v1beta1 and v1beta2 have in common."""
 
     depends_on: list[meta.NamespacedObjectReference] = field(default_factory=list)
     decryption: Decryption | None = None
-    interval: str
-    retry_interval: str = ""
-    kube_config: KubeConfig | None = None
     path: str = ""
     post_build: PostBuild | None = None
     prune: bool
@@ -64,13 +61,21 @@ class KustomizationSpec(meta.ApiStruct, frozen=True, kw_only=True):
     patches_json6902: list[parts.Json6902Patch] = field(default_factory=list)
     images: list[parts.Image] = field(default_factory=list)
     service_account_name: str = ""
-    source_ref: SourceReference
-    """Source to build from; its files are the root of the build tree."""
     suspend: bool = False
     target_namespace: meta.Namespace = ""
-    timeout: str = ""
     validation: Literal["none", "client", "server"] | None = None
     force: Annotated[bool, Meta(extra_json_schema={"default": False})] = False
+
+
+class KustomizationSpec(SameSpec, frozen=True, kw_only=True):
+    """What to build, how to change it, and how to apply it."""
+
+    interval: str
+    retry_interval: str = ""
+    timeout: str = ""
+    kube_config: KubeConfig | None = None
+    source_ref: SourceReference
+    """Source to build from; its files are the root of the build tree."""
 
 
 class SnapshotEntry(meta.ApiStruct, frozen=True, kw_only=True):

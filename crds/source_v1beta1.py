@@ -31,15 +31,11 @@ class GitRepositoryVerification(meta.ApiStruct, frozen=True, kw_only=True):
     secret_ref: meta.LocalObjectReference | None = None
 
 
-class GitRepositorySpec(meta.ApiStruct, frozen=True, kw_only=True):
-    """What to fetch, how often, and with which credentials."""
+class SameSpec(meta.ApiStruct, frozen=True, kw_only=True):
+    """What v1beta1 and v1beta2 have in common."""
 
     url: Annotated[str, Meta(pattern=r"^(http|https|ssh)://.*$")]
-    interval: str
-    timeout: str = "60s"
-    ref: GitRepositoryRef | None = None
     secret_ref: meta.LocalObjectReference | None = None
-    verify: GitRepositoryVerification | None = None
     ignore: str = ""
     suspend: bool = False
     git_implementation: Annotated[
@@ -50,6 +46,15 @@ class GitRepositorySpec(meta.ApiStruct, frozen=True, kw_only=True):
     include: list[source.GitRepositoryInclude] = field(default_factory=list)
     access_from: parts.AccessFrom | None = None
     """Deprecated: accepted and without effect."""
+
+
+class GitRepositorySpec(SameSpec, frozen=True, kw_only=True):
+    """What to fetch, how often, and with which credentials."""
+
+    interval: str
+    timeout: str = "60s"
+    ref: GitRepositoryRef | None = None
+    verify: GitRepositoryVerification | None = None
 
 
 class GitRepositoryStatus(SourceStatus, frozen=True, kw_only=True):

@@ -3,11 +3,11 @@
 Fields without a text below them mean what they mean in ``crds.source``.
 """
 
-from typing import Annotated, Literal
+from typing import Literal
 
-from msgspec import Meta, Struct, field
+from msgspec import Struct, field
 
-from crds import meta, source
+from crds import meta, source, source_v1beta1
 from crds import source_parts as parts
 
 
@@ -19,25 +19,13 @@ class GitRepositoryVerification(meta.ApiStruct, frozen=True, kw_only=True):
     secret_ref: meta.LocalObjectReference
 
 
-class GitRepositorySpec(meta.ApiStruct, frozen=True, kw_only=True):
+class GitRepositorySpec(source_v1beta1.SameSpec, frozen=True, kw_only=True):
     """What to fetch, how often, and with which credentials."""
 
-    url: Annotated[str, Meta(pattern=r"^(http|https|ssh)://.*$")]
     interval: meta.Duration
     timeout: meta.ShortDuration = "60s"
     ref: source.GitRepositoryRef | None = None
-    secret_ref: meta.LocalObjectReference | None = None
     verify: GitRepositoryVerification | None = None
-    ignore: str = ""
-    suspend: bool = False
-    git_implementation: Annotated[
-        Literal["go-git", "libgit2"], Meta(extra_json_schema=meta.IMPLIED)
-    ] = "go-git"
-    """Deprecated: there is one implementation. Accepted and without effect."""
-    recurse_submodules: bool = False
-    include: list[source.GitRepositoryInclude] = field(default_factory=list)
-    access_from: parts.AccessFrom | None = None
-    """Deprecated: accepted and without effect."""
 
 
 class GitRepositoryStatus(parts.LinkedSourceStatus, frozen=True, kw_only=True):
