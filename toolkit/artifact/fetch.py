@@ -72,9 +72,11 @@ class Fetcher:
         return self
 
     async def __aexit__(self, *_: object) -> None:
-        await self._cache.close()
-        if self._session is not None:
-            await self._session.close()
+        try:
+            await self._cache.close()
+        finally:
+            if self._session is not None:
+                await self._session.close()
 
     @asynccontextmanager
     async def extracted(
