@@ -1,4 +1,4 @@
-"""Fixtures for tests that need a real API server.
+"""Fixtures for tests that need a real API server, and connections to other servers.
 
 A control plane starts with the first test that asks for it and serves the whole run; each test
 works in a namespace of its own. ``PENSTOCK_USE_EXISTING_CLUSTER=<context>`` runs them against a
@@ -8,7 +8,7 @@ cluster that exists (see ``controlplane.plane``).
 import os
 import secrets
 import signal
-from collections.abc import Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -16,6 +16,7 @@ import pytest
 from controlplane import binaries, plane
 from controlplane.plane import ControlPlane
 from tests.tools import programs
+from toolkit.remote.http.http import Http
 
 # As many test runs of one user may go on at the same time.
 _RUNS = 9
@@ -77,3 +78,10 @@ def namespace(control_plane: ControlPlane) -> Iterator[str]:
     control_plane.kubectl("create", "namespace", name)
     yield name
     control_plane.kubectl("delete", "namespace", name, "--wait=false")
+
+
+@pytest.fixture
+async def http() -> AsyncIterator[Http]:
+    """Keep connections for one test."""
+    async with Http() as running:
+        yield running

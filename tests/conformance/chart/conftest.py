@@ -10,7 +10,6 @@ import pytest
 
 from tests.fakes.chartrepository import ChartRepository
 from tests.tools import programs
-from toolkit.remote.http.http import Http
 
 Helm = Callable[..., str]
 
@@ -45,12 +44,6 @@ def helm(helm_program: Path, tmp_path: Path) -> Helm:
 @pytest.fixture
 async def server() -> AsyncIterator[ChartRepository]:
     async with ChartRepository() as running:
-        yield running
-
-
-@pytest.fixture
-async def http() -> AsyncIterator[Http]:
-    async with Http() as running:
         yield running
 
 

@@ -9,7 +9,6 @@ from tests.fakes.sigstore import Sigstore
 from tests.fakes.sigstoreserver import SigstoreServer
 from tests.tools import cosigncases, programs, sign
 from tests.tools.cosigncases import Cosign
-from toolkit.remote.http.http import Http
 
 
 @pytest.fixture(scope="session")
@@ -41,10 +40,3 @@ async def cosign_cli(
     async with SigstoreServer(sigstore) as server:
         (tmp_path / cosigncases.TRUSTED_ROOT).write_bytes(sigstore.trusted_root())
         yield Cosign(cosign_program, tmp_path, server)
-
-
-@pytest.fixture
-async def http() -> AsyncIterator[Http]:
-    """Open connections to registries."""
-    async with Http() as running:
-        yield running

@@ -47,9 +47,8 @@ class _Gate:
 
 
 @pytest.fixture
-async def gate(registry: FakeRegistry, pool: WorkerPool) -> AsyncIterator[_Gate]:
-    async with Http() as http:
-        yield _Gate(registry, http, pool)
+def gate(registry: FakeRegistry, http: Http, pool: WorkerPool) -> _Gate:
+    return _Gate(registry, http, pool)
 
 
 def _document(registry: FakeRegistry, *stores: str) -> bytes:

@@ -43,12 +43,6 @@ NAMESPACE = "apps"
 
 
 @pytest.fixture
-async def http() -> AsyncIterator[Http]:
-    async with Http() as running:
-        yield running
-
-
-@pytest.fixture
 async def server() -> AsyncIterator[ChartRepository]:
     async with ChartRepository() as running:
         yield running

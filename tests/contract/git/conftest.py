@@ -6,7 +6,6 @@ from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 
 import pytest
-import trustme
 
 from tests.fakes.gitserver import GitServer
 from toolkit.remote.git import worker
@@ -40,23 +39,6 @@ async def server(tmp_path: Path) -> AsyncIterator[GitServer]:
 def out(tmp_path: Path) -> Path:
     """Return a directory for a checkout that does not exist yet."""
     return tmp_path / "out"
-
-
-@pytest.fixture(scope="session")
-def authority() -> trustme.CA:
-    return trustme.CA()
-
-
-@pytest.fixture(scope="session")
-def ca(authority: trustme.CA) -> bytes:
-    return authority.cert_pem.bytes()
-
-
-@pytest.fixture
-def server_tls(authority: trustme.CA) -> ssl.SSLContext:
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    authority.issue_cert("localhost").configure_cert(context)
-    return context
 
 
 @pytest.fixture

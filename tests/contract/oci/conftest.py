@@ -1,11 +1,9 @@
 """Registries on loopback, and the client that asks them."""
 
-import ssl
 from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
-import trustme
 
 from tests.contract.oci import bench as benches
 from tests.fakes.registry import FakeRegistry
@@ -17,12 +15,6 @@ PLAIN = Endpoint(plain_http=True)
 NAME = benches.NAME
 
 __all__ = ["NAME", "PLAIN"]
-
-
-@pytest.fixture
-async def http() -> AsyncIterator[Http]:
-    async with Http() as running:
-        yield running
 
 
 @pytest.fixture
@@ -39,23 +31,6 @@ def repository(server: FakeRegistry) -> Repository:
 @pytest.fixture
 def registry(http: Http) -> Registry:
     return Registry(http, PLAIN, tokens=Tokens(), timeout=10)
-
-
-@pytest.fixture(scope="session")
-def authority() -> trustme.CA:
-    return trustme.CA()
-
-
-@pytest.fixture(scope="session")
-def ca(authority: trustme.CA) -> bytes:
-    return authority.cert_pem.bytes()
-
-
-@pytest.fixture
-def server_tls(authority: trustme.CA) -> ssl.SSLContext:
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    authority.issue_cert("localhost", "registry.example.com").configure_cert(context)
-    return context
 
 
 @pytest.fixture

@@ -31,13 +31,12 @@ async def registry() -> AsyncIterator[FakeRegistry]:
 
 
 @pytest.fixture
-async def subject(registry: FakeRegistry) -> AsyncIterator[Subject]:
+async def subject(registry: FakeRegistry, http: Http) -> Subject:
     """Return the artifact as it is asked for over HTTP."""
-    async with Http() as http:
-        store = Registry(http, Endpoint(plain_http=True), timeout=20.0)
-        repository = Repository.parse(registry.url("acme/app"))
-        descriptor = await store.resolve(repository, "v1")
-        yield Subject(store=store, repository=repository, descriptor=descriptor)
+    store = Registry(http, Endpoint(plain_http=True), timeout=20.0)
+    repository = Repository.parse(registry.url("acme/app"))
+    descriptor = await store.resolve(repository, "v1")
+    return Subject(store=store, repository=repository, descriptor=descriptor)
 
 
 def sign(registry: FakeRegistry, subject: Subject, sigstore: Sigstore) -> None:
@@ -70,15 +69,17 @@ async def test_unsigned_artifact_is_refused(subject: Subject) -> None:
 
 
 @pytest.mark.parametrize("kind", ["referrers", "manifests", "blobs"])
-async def test_endless_answer_ends_as_an_error(
+async def test_endless_answer_ends_as_a_refusal(
     registry: FakeRegistry, subject: Subject, kind: str
 ) -> None:
     sigstore = Sigstore()
     sign(registry, subject, sigstore)
     registry.faults.endless = kind
 
-    with pytest.raises(RegistryError):
+    with pytest.raises(VerificationError) as caught:
         await verify(subject, sigstore)
+
+    assert caught.value.step == Step.READABLE
 
 
 @pytest.mark.parametrize("status", [401, 403, 500])

@@ -21,12 +21,6 @@ async def server() -> AsyncIterator[RevocationServer]:
         yield server
 
 
-@pytest.fixture
-async def http() -> AsyncIterator[Http]:
-    async with Http() as http:
-        yield http
-
-
 def _question(server: RevocationServer, *, get: bool = False) -> Need:
     assert server.authority is not None
     request = _request(server.authority.certify(responder=True))
