@@ -16,7 +16,6 @@ The API's name is one for the cluster, so only one window is open at a time.
 import asyncio
 import contextlib
 import secrets
-import socket
 import ssl
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
@@ -39,9 +38,11 @@ from apiserver.status import GROUP
 from apiserver.view import View
 from certs import injection
 from controlplane.certificates import Authority, KeyPair
-from controlplane.errors import ControlPlaneError
 from controlplane.plane import ControlPlane
-from toolkit.kube import config, rbac
+from tests.fakes.serving import free_port
+from tests.tools import kubectl, waiting
+from tests.tools.installation import moved
+from toolkit.kube import config
 from toolkit.kube.client import Client
 from toolkit.kube.errors import NotFoundError
 from toolkit.kube.manager import Manager
@@ -225,11 +226,8 @@ class Window:
 
     async def install(self) -> None:
         """Install the account, its rights, and a Service that is but a name for this machine."""
-        for obj in yaml.safe_load_all(manifests.render()["rbac.yaml"]):
-            text = yaml.safe_dump(obj).replace(
-                f"namespace: {rbac.NAMESPACE}", f"namespace: {self.namespace}"
-            )
-            await self.admin.apply(yaml.safe_load(text), manager="test")
+        for obj in moved(manifests.render()["rbac.yaml"], self.namespace):
+            await self.admin.apply(obj, manager="test")
         service = {
             "apiVersion": "v1",
             "kind": "Service",
@@ -269,20 +267,13 @@ class Window:
 
     async def kubectl(self, *arguments: str, stdin: str | None = None) -> str:
         """Run kubectl as administrator in the namespace; a failure is an answer too."""
-        return await self._kubectl(*arguments, f"--namespace={self.namespace}", stdin=stdin)
+        line = (*arguments, f"--namespace={self.namespace}")
+        return await kubectl.answer(self.control_plane, *line, stdin=stdin)
 
     async def kubectl_as(self, user: str, *arguments: str, groups: tuple[str, ...] = ()) -> str:
         """Run kubectl as a user in the namespace; a failure is an answer too."""
         path = self.control_plane.kubeconfig_as(user, groups=groups)
-        return await self._kubectl(
-            *arguments, f"--kubeconfig={path}", f"--namespace={self.namespace}"
-        )
-
-    async def _kubectl(self, *arguments: str, stdin: str | None = None) -> str:
-        try:
-            return await asyncio.to_thread(self.control_plane.kubectl, *arguments, stdin=stdin)
-        except ControlPlaneError as exc:
-            return f"failed: {exc}"
+        return await self.kubectl(*arguments, f"--kubeconfig={path}")
 
     def client_of(self, user: str, *, groups: tuple[str, ...] = ()) -> KeyPair:
         """Return a certificate of the cluster's own authority of clients."""
@@ -327,18 +318,12 @@ class Window:
         return tls
 
     async def until(self, check: Callable[[], Awaitable[Any]]) -> Any:
-        """Return the first answer of ``check`` that counts, within half a minute."""
-        async with asyncio.timeout(30):
-            while not (answer := await check()):
-                self.raise_failures()
-                await asyncio.sleep(0.05)
-        return answer
+        """Return the first answer of ``check`` that counts; no process may end meanwhile."""
+        return await waiting.until(check, beside=(replica.task for replica in self.replicas))
 
     def raise_failures(self) -> None:
         """Fail with the error of a process that ended by itself."""
-        for replica in self.replicas:
-            if replica.task.done() and not replica.task.cancelled():
-                replica.task.result()
+        waiting.raise_failures(replica.task for replica in self.replicas)
 
     async def close(self) -> None:
         """End what runs, and have the API server ask nobody."""
@@ -371,10 +356,3 @@ async def window(
             yield opened
         finally:
             await opened.close()
-
-
-def free_port() -> int:
-    with socket.socket() as one:
-        one.bind(("127.0.0.1", 0))
-        port: int = one.getsockname()[1]
-        return port

@@ -20,7 +20,8 @@ from multidict import CIMultiDict
 from apiserver.artifacts import resource
 from apiserver.resources import Row
 from crds.meta import VERIFIED, Artifact
-from tests.contract.apiserver.conftest import BASE, Window, free_port
+from tests.contract.apiserver.conftest import BASE, Window
+from tests.fakes.serving import free_port
 from toolkit.artifact import index, server
 from toolkit.artifact.access import Access
 from toolkit.artifact.ignore import Ignore

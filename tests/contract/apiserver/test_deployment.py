@@ -1,33 +1,22 @@
 """What is installed in a cluster fits what the process expects."""
 
 from pathlib import Path
-from typing import Any
 
 import yaml
 
 from apiserver import manifests, registration
 from apiserver.status import GROUP
 from controlplane.plane import ControlPlane
+from tests.tools.installation import built, strictly_applied
 from toolkit.kube import options
 
 DEPLOY = Path(__file__).parents[3] / "deploy" / "base" / "apiserver"
 
 
-def built(control_plane: ControlPlane) -> list[dict[str, Any]]:
-    text = control_plane.kubectl("kustomize", str(DEPLOY))
-    return [document for document in yaml.safe_load_all(text) if document]
-
-
 def test_the_manifests_apply_under_strict_validation(
     control_plane: ControlPlane, namespace: str
 ) -> None:
-    moved = yaml.safe_dump_all(built(control_plane)).replace("penstock-system", namespace)
-
-    applied = control_plane.kubectl(
-        *("apply", "--server-side", "--force-conflicts", "--dry-run=server"),
-        *("--validate=strict", f"--namespace={namespace}", "-f", "-"),
-        stdin=moved,
-    )
+    applied = strictly_applied(control_plane, DEPLOY, namespace)
 
     for wanted in ("deployment.apps/penstock-apiserver", "service/penstock-apiserver"):
         assert wanted in applied
@@ -36,7 +25,7 @@ def test_the_manifests_apply_under_strict_validation(
 
 
 def test_what_the_manifests_say_is_what_the_process_expects(control_plane: ControlPlane) -> None:
-    documents = {each["kind"]: each for each in built(control_plane)}
+    documents = {each["kind"]: each for each in built(control_plane, DEPLOY)}
     template = documents["Deployment"]["spec"]["template"]
     (container,) = template["spec"]["containers"]
     service = documents["Service"]

@@ -16,7 +16,8 @@ import pytest_asyncio
 
 from apiserver.registration import NAME
 from apiserver.resuming import MARGIN
-from tests.contract.apiserver.conftest import BASE, Reply, Window, free_port
+from tests.contract.apiserver.conftest import BASE, Reply, Window
+from tests.fakes.serving import free_port
 from toolkit.objects import Json
 
 ROOT = Path(__file__).parents[3]

@@ -1,17 +1,20 @@
 """A client that counts its requests, and objects to apply, on the real API server."""
 
+import contextlib
 from collections.abc import AsyncIterator, Callable
 from typing import Any
 
 import pytest
 
 from controlplane.plane import ControlPlane
+from tests.tools.waiting import until
 from toolkit.apply import ownership, ssa
 from toolkit.apply.options import ApplyOptions
 from toolkit.apply.ownership import Owner
 from toolkit.kube import config, transport
 from toolkit.kube.client import Client
-from toolkit.objects import Json, dig
+from toolkit.kube.errors import ForbiddenError
+from toolkit.objects import Json, dig, ref_of
 
 
 class Wire(transport.Transport):
@@ -70,6 +73,19 @@ def apply(api: Client, options: ApplyOptions) -> Apply:
         return await ssa.apply(as_ or api, owned, options=chosen, **kwargs)
 
     return run
+
+
+async def permitted(api: Client, obj: Json) -> None:
+    """Wait until RBAC knows a new role, so that the client may get this object."""
+    ref = ref_of(obj)
+
+    async def may() -> bool:
+        with contextlib.suppress(ForbiddenError):
+            await api.get(ref.gvk, ref.name, ref.namespace)
+            return True
+        return False
+
+    await until(may)
 
 
 class Make:

@@ -1,13 +1,12 @@
 """What cannot be changed in place is recreated only when that is asked for, and safe."""
 
-import asyncio
 from dataclasses import replace
 from typing import Any
 
 import pytest
 
+from tests.contract.apply.conftest import permitted
 from toolkit.apply.changes import ApplyError
-from toolkit.kube import errors
 from toolkit.objects import Json, dig, gvk_of
 
 
@@ -91,24 +90,12 @@ async def test_nothing_is_deleted_that_could_not_be_created_again(
     cluster("create", "role", "editor", verbs, "--resource=configmaps")
     cluster("create", "rolebinding", "editor", "--role=editor", f"--user={user}")
     editor = api.impersonating(user)
-    await _settled(editor, before)
+    await permitted(editor, before)
 
     with pytest.raises(ApplyError, match="cannot create resource"):
         await apply(after, as_=editor, options=replace(options, force=True))
 
     assert await _uid(api, before) == uid
-
-
-async def _settled(api: Any, obj: Json) -> None:
-    """Wait until RBAC knows the new role."""
-    for _ in range(100):
-        try:
-            await _uid(api, obj)
-        except errors.ForbiddenError:
-            await asyncio.sleep(0.05)
-        else:
-            return
-    pytest.fail("the role never came into force")
 
 
 async def test_an_invalid_change_is_not_taken_for_an_immutable_field(

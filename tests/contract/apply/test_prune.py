@@ -1,14 +1,13 @@
 """Deleting what has left the build."""
 
-import asyncio
 import json
 from typing import Any
 
 import pytest
 
+from tests.contract.apply.conftest import permitted
 from toolkit.apply import prune
 from toolkit.apply.ownership import Owner
-from toolkit.kube import errors
 from toolkit.kube.client import Client
 from toolkit.objects import GroupVersionKind, Json, ObjectRef, ref_of
 
@@ -98,7 +97,7 @@ async def test_a_failure_keeps_the_object_listed_and_the_others_going(
     role = ("--verb=get,delete", "--resource=serviceaccounts")
     cluster("create", "role", "pruner", *role)
     cluster("create", "rolebinding", "p", "--role=pruner", f"--user={user}")
-    await _allowed(api.impersonating(user), make)
+    await permitted(api.impersonating(user), make.account())
 
     pruned = await prune.prune(api.impersonating(user), changes.refs, owner=owner)
 
@@ -121,16 +120,3 @@ async def test_an_object_that_waits_for_a_finalizer_remains(
 
     assert before == changes.refs
     assert await prune.remaining(api, changes.refs) == ()
-
-
-async def _allowed(api: Client, make: Any) -> None:
-    """Wait until RBAC knows the new role."""
-    account = ref_of(make.account())
-    for _ in range(100):
-        try:
-            await api.get(account.gvk, account.name, account.namespace)
-        except errors.ForbiddenError:
-            await asyncio.sleep(0.05)
-        else:
-            return
-    pytest.fail("the role never came into force")

@@ -9,7 +9,7 @@ import os
 import stat
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -18,6 +18,7 @@ from cli import errors
 from cli.stack import COMPONENTS, install, stack
 from cli.stack.components import Component
 from controlplane.plane import ControlPlane
+from tests.tools.waiting import until
 
 
 @pytest.fixture
@@ -35,12 +36,6 @@ def alive(pid: int) -> bool:
 
 def arguments(pid: int) -> list[str]:
     return Path(f"/proc/{pid}/cmdline").read_text().split("\0")
-
-
-async def until(condition: Callable[[], object]) -> None:
-    async with asyncio.timeout(30):
-        while not condition():  # noqa: ASYNC110 -- the kernel tells nobody
-            await asyncio.sleep(0.05)
 
 
 def kubectl(plane: ControlPlane, kubeconfig: Path, *arguments: str) -> "tuple[int, str]":

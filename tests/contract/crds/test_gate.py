@@ -3,7 +3,7 @@
 import asyncio
 import contextlib
 import dataclasses
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +15,7 @@ from controlplane.plane import ControlPlane
 from crds import manifest
 from crds.kind import Kind
 from tests.fakes.conversionserver import ConversionServer
+from tests.tools.waiting import until
 from toolkit.kube import config
 from toolkit.kube.client import Client
 from toolkit.kube.errors import ApiError
@@ -39,12 +40,6 @@ async def server() -> AsyncIterator[ConversionServer]:
     running.start()
     yield running
     await asyncio.to_thread(running.stop)
-
-
-async def until(condition: Callable[[], Awaitable[bool]]) -> None:
-    async with asyncio.timeout(30):
-        while not await condition():  # noqa: ASYNC110 - the condition is the API server's state
-            await asyncio.sleep(0.05)
 
 
 @contextlib.asynccontextmanager

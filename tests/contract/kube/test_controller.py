@@ -11,7 +11,7 @@ import pytest_asyncio
 import crds
 from controlplane.plane import ControlPlane
 from crds.source import GitRepository
-from tests.contract.kube.conftest import Until
+from tests.tools.waiting import until
 from toolkit.errors import StalledError, TransientError
 from toolkit.events import Recorder
 from toolkit.kube.client import Client
@@ -209,7 +209,7 @@ async def test_a_deleted_object_is_finalized_and_goes(
 
 
 async def test_repeated_failures_are_one_counted_event(
-    reconciler: Reconciler, repository: Repository, until: Until
+    reconciler: Reconciler, repository: Repository
 ) -> None:
     async def fail(rec: Pass) -> Outcome:
         rec.revision = "main@sha1:abc"

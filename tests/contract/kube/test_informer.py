@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 
 from controlplane.plane import ControlPlane
-from tests.contract.kube.conftest import Until
+from tests.tools.waiting import until
 from toolkit.kube.client import Client
 from toolkit.kube.informer import Change, Informer
 from toolkit.objects import GroupVersionKind, Json, ObjectKey
@@ -39,7 +39,7 @@ def config_map(namespace: str, name: str, **data: str) -> Json:
     return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": meta, "data": data}
 
 
-async def test_it_follows_every_change_once(client: Client, namespace: str, until: Until) -> None:
+async def test_it_follows_every_change_once(client: Client, namespace: str) -> None:
     await client.create(config_map(namespace, "before"))
 
     async with following(client, namespace=namespace) as (informer, changes):
@@ -63,9 +63,7 @@ async def test_streaming_lists_are_used(client: Client, namespace: str) -> None:
         assert informer._watch_list
 
 
-async def test_a_selector_makes_objects_come_and_go(
-    client: Client, namespace: str, until: Until
-) -> None:
+async def test_a_selector_makes_objects_come_and_go(client: Client, namespace: str) -> None:
     selector = "color=red"
 
     async with following(client, namespace=namespace, label_selector=selector) as (_, changes):
@@ -77,9 +75,7 @@ async def test_a_selector_makes_objects_come_and_go(
     assert [change.type for change in changes] == ["ADDED", "DELETED"]
 
 
-async def test_metadata_only_leaves_the_data_at_the_server(
-    client: Client, namespace: str, until: Until
-) -> None:
+async def test_metadata_only_leaves_the_data_at_the_server(client: Client, namespace: str) -> None:
     await client.create(config_map(namespace, "a", secret="x"))
 
     async with following(client, namespace=namespace, metadata_only=True) as (informer, changes):
@@ -108,7 +104,7 @@ async def test_paged_lists_and_streams_give_the_same(client: Client, namespace: 
 
 
 async def test_it_recovers_by_itself_when_the_api_server_comes_back(
-    client: Client, control_plane: ControlPlane, namespace: str, until: Until
+    client: Client, control_plane: ControlPlane, namespace: str
 ) -> None:
     async with following(client, namespace=namespace) as (informer, changes):
         await client.create(config_map(namespace, "a"))

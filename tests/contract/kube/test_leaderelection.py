@@ -4,7 +4,7 @@ import asyncio
 import json
 
 from controlplane.plane import ControlPlane
-from tests.contract.kube.conftest import Until
+from tests.tools.waiting import until
 from toolkit.kube.client import Client
 from toolkit.kube.leaderelection import Elector, Timing
 
@@ -33,7 +33,7 @@ class Candidate:
 
 
 async def test_one_leads_the_other_follows_and_takes_over(
-    client: Client, control_plane: ControlPlane, namespace: str, until: Until
+    client: Client, control_plane: ControlPlane, namespace: str
 ) -> None:
     one = Candidate(client, namespace, "one")
     await until(lambda: one.leading)
@@ -53,7 +53,7 @@ async def test_one_leads_the_other_follows_and_takes_over(
 
 
 async def test_a_leader_that_died_is_followed_when_its_lease_runs_out(
-    client: Client, namespace: str, until: Until
+    client: Client, namespace: str
 ) -> None:
     await client.create(
         {

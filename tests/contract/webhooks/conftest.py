@@ -6,7 +6,6 @@ namespace of the test. kubectl runs in a thread meanwhile.
 
 import asyncio
 import contextlib
-import socket
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -15,11 +14,13 @@ import pytest_asyncio
 import yaml
 from aiohttp.test_utils import make_mocked_request
 
-from controlplane.errors import ControlPlaneError
 from controlplane.plane import ControlPlane
 from crds import KINDS
+from tests.fakes.serving import free_port
+from tests.tools import kubectl, waiting
+from tests.tools.installation import moved
 from toolkit.errors import PenstockError
-from toolkit.kube import config, rbac
+from toolkit.kube import config
 from toolkit.kube.client import Client
 from toolkit.kube.errors import NotFoundError
 from toolkit.kube.manager import Manager
@@ -71,9 +72,11 @@ class Replica:
 
     async def ready(self) -> None:
         """Wait until it listens."""
-        async with asyncio.timeout(30):
-            while (await self.manager._ready(_READY)).status != 200:  # noqa: ASYNC110 - see _READY
-                await asyncio.sleep(0.05)
+
+        async def listens() -> bool:
+            return (await self.manager._ready(_READY)).status == 200
+
+        await waiting.until(listens)
 
     async def stop(self) -> None:
         """End it as SIGTERM does."""
@@ -141,8 +144,8 @@ class Gate:
 
     async def grant(self, *rows: Row) -> None:
         """Install the account and the rights that these plugins need."""
-        for obj in yaml.safe_load_all(configuration.render(rows)["rbac.yaml"]):
-            await self.admin.apply(moved(obj, self.namespace), manager="test")
+        for obj in moved(configuration.render(rows)["rbac.yaml"], self.namespace):
+            await self.admin.apply(obj, manager="test")
 
     async def asked(self, *recorders: Recorder) -> None:
         """Wait until the API server asks these plugins."""
@@ -168,10 +171,7 @@ class Gate:
     async def kubectl(self, *arguments: str, stdin: str | None = None) -> str:
         """Run kubectl as administrator in the namespace; a failure is an answer too."""
         line = (*arguments, f"--namespace={self.namespace}")
-        try:
-            return await asyncio.to_thread(self.control_plane.kubectl, *line, stdin=stdin)
-        except ControlPlaneError as exc:
-            return f"failed: {exc}"
+        return await kubectl.answer(self.control_plane, *line, stdin=stdin)
 
     async def apply(self, *objects: Json, flags: Sequence[str] = ()) -> str:
         """``kubectl apply`` the objects."""
@@ -179,18 +179,8 @@ class Gate:
         return await self.kubectl("apply", *flags, "-f", "-", stdin=text)
 
     async def until(self, check: Callable[[], Awaitable[Any]]) -> Any:
-        """Return the first answer of ``check`` that counts, within half a minute."""
-        async with asyncio.timeout(30):
-            while not (answer := await check()):
-                self.raise_failures()
-                await asyncio.sleep(0.05)
-        return answer
-
-    def raise_failures(self) -> None:
-        """Fail with the error of a process that ended by itself."""
-        for replica in self.replicas:
-            if replica.task.done() and not replica.task.cancelled():
-                replica.task.result()
+        """Return the first answer of ``check`` that counts; no process may end meanwhile."""
+        return await waiting.until(check, beside=(replica.task for replica in self.replicas))
 
     async def close(self) -> None:
         """End what runs, and have the API server ask nobody."""
@@ -207,27 +197,20 @@ class Gate:
         await self._open.aclose()
 
 
+@contextlib.asynccontextmanager
+async def opened(control_plane: ControlPlane, namespace: str) -> AsyncIterator[Gate]:
+    """Make the gate of a namespace, and close it in the end; no process runs yet."""
+    async with Client.open(config.from_environment(str(control_plane.kubeconfig))) as admin:
+        gate = Gate(control_plane, namespace, admin, port=free_port())
+        try:
+            yield gate
+        finally:
+            await gate.close()
+
+
 @pytest_asyncio.fixture
 async def gate(control_plane: ControlPlane, namespace: str) -> AsyncIterator[Gate]:
     """Install the account and its rights; no process runs yet."""
-    async with Client.open(config.from_environment(str(control_plane.kubeconfig))) as admin:
-        opened = Gate(control_plane, namespace, admin, port=free_port())
-        await opened.grant()
-        try:
-            yield opened
-        finally:
-            await opened.close()
-
-
-def moved(obj: Json, namespace: str) -> Json:
-    """Put what is namespaced, and the accounts that are bound, into the namespace."""
-    text = yaml.safe_dump(obj).replace(f"namespace: {rbac.NAMESPACE}", f"namespace: {namespace}")
-    found: Json = yaml.safe_load(text)
-    return found
-
-
-def free_port() -> int:
-    with socket.socket() as one:
-        one.bind(("127.0.0.1", 0))
-        port: int = one.getsockname()[1]
-        return port
+    async with opened(control_plane, namespace) as made:
+        await made.grant()
+        yield made

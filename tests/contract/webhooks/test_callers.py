@@ -17,10 +17,8 @@ import yaml
 from controlplane import plane
 from controlplane.certificates import Authority, KeyPair
 from controlplane.plane import ControlPlane
-from tests.contract.webhooks.conftest import Gate, free_port
+from tests.contract.webhooks.conftest import Gate, opened
 from tests.unit.webhooks.test_review import REVIEW
-from toolkit.kube import config
-from toolkit.kube.client import Client
 
 
 @dataclass(frozen=True)
@@ -70,15 +68,9 @@ async def gate(proven: Proven) -> AsyncIterator[Gate]:
     """Install the account and its rights in the cluster whose API server proves who it is."""
     plane_ = proven.control_plane
     namespace = f"test-{secrets.token_hex(4)}"
-    async with Client.open(config.from_environment(str(plane_.kubeconfig))) as admin:
-        await admin.create(
-            {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace}}
-        )
-        opened = Gate(plane_, namespace, admin, port=free_port())
-        try:
-            yield opened
-        finally:
-            await opened.close()
+    plane_.kubectl("create", "namespace", namespace)
+    async with opened(plane_, namespace) as made:
+        yield made
 
 
 async def asks(

@@ -12,22 +12,21 @@ from typing import Any
 
 import pytest
 import pytest_asyncio
-import yaml
 
 import crds
 from controlplane import plane
-from controlplane.errors import ControlPlaneError
 from controlplane.plane import ControlPlane
-from tests.contract.webhooks.conftest import Gate, free_port, moved
+from tests.contract.webhooks.conftest import Gate, opened
 from tests.tools import definitions as kinds
+from tests.tools import kubectl
 from tests.unit.toolkit.decrypt.reference import Reference
 from toolkit.decrypt import envelope
-from toolkit.kube import config, impersonation
+from toolkit.kube import impersonation
 from toolkit.kube.client import Client
 from toolkit.kube.errors import ApiError, ForbiddenError, InvalidError
 from toolkit.kube.secrets import SECRET
 from toolkit.objects import GroupVersionKind, Json, dig
-from webhooks import ciphertextguard, configuration, decryption
+from webhooks import ciphertextguard, decryption
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
@@ -35,7 +34,6 @@ ROWS = (decryption.ROW, ciphertextguard.ROW)
 KUSTOMIZATION = GroupVersionKind(*crds.KUSTOMIZATION.gvk)
 SOPS = Reference()
 SECRET_KIND: Json = {"apiVersion": "v1", "kind": "Secret"}
-YAML = Path(crds.__file__).parent / "yaml"
 WORD = "word-4cb0f1d2e6"
 MANAGER = "kustomize-controller"
 
@@ -50,8 +48,6 @@ class Vault:
 
     async def open(self) -> None:
         """Install the rights, start the process, wait until it is asked."""
-        for obj in yaml.safe_load_all(configuration.render(ROWS)["rbac.yaml"]):
-            await self.admin.apply(moved(obj, self.namespace), manager="test")
         await self.keys("sops")
         await self.gate.start(*ROWS)
 
@@ -73,10 +69,7 @@ class Vault:
     async def kubectl(self, *arguments: str, stdin: str | None = None) -> str:
         """Run kubectl as administrator; a failure is an answer too."""
         line = (*arguments, f"--namespace={self.namespace}")
-        try:
-            return await asyncio.to_thread(self.gate.control_plane.kubectl, *line, stdin=stdin)
-        except ControlPlaneError as exc:
-            return f"failed: {exc}"
+        return await kubectl.answer(self.gate.control_plane, *line, stdin=stdin)
 
     async def keys(self, name: str, sops: Reference = SOPS) -> None:
         data = {key: base64.b64encode(value).decode() for key, value in sops.secret.items()}
@@ -153,25 +146,21 @@ class Vault:
 
 
 @asynccontextmanager
-async def opened(control_plane: ControlPlane) -> AsyncIterator[Vault]:
+async def installed(control_plane: ControlPlane) -> AsyncIterator[Vault]:
     """Run the process in a namespace of its own."""
     namespace = f"gate-{secrets.token_hex(4)}"
     await asyncio.to_thread(control_plane.kubectl, "create", "namespace", namespace)
-    async with Client.open(config.from_environment(str(control_plane.kubeconfig))) as admin:
-        gate = Gate(control_plane, namespace, admin, port=free_port())
+    async with opened(control_plane, namespace) as gate:
         vault = Vault(gate, namespace)
-        try:
-            await vault.open()
-            yield vault
-        finally:
-            await gate.close()
+        await vault.open()
+        yield vault
     await asyncio.to_thread(control_plane.kubectl, "delete", "namespace", namespace, "--wait=false")
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def gate(control_plane: ControlPlane, definitions: None) -> AsyncIterator[Gate]:
     del definitions
-    async with opened(control_plane) as vault:
+    async with installed(control_plane) as vault:
         yield vault.gate
 
 
@@ -428,7 +417,7 @@ async def test_plaintext_reaches_neither_the_audit_log_nor_ours(
 
 async def _audited(audited: ControlPlane) -> str:
     """Decrypt, fail to, and be refused, in a namespace of that cluster."""
-    async with opened(audited) as vault:
+    async with installed(audited) as vault:
         await vault.apply(vault.carrier())
         broken = vault.carrier("other")
         document = base64.b64decode(broken["data"][envelope.CARRIER])

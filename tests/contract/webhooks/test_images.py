@@ -5,7 +5,6 @@ import contextlib
 import secrets
 from collections.abc import AsyncIterator, Mapping
 from dataclasses import dataclass, field, replace
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -15,22 +14,19 @@ from cryptography.hazmat.primitives.asymmetric import ec
 
 import crds
 from controlplane.plane import ControlPlane
-from tests.contract.webhooks.conftest import Gate, free_port, moved
+from tests.contract.webhooks.conftest import Gate, opened
 from tests.fakes import cosignsigner
 from tests.fakes.cosignscene import pem
 from tests.fakes.registry import OCI_MANIFEST, FakeRegistry, Faults
 from tests.fakes.sigstore import canonical
-from toolkit.kube import config
-from toolkit.kube.client import Client
 from toolkit.kube.errors import ApiError, NoMatchError
 from toolkit.objects import GroupVersionKind, Json, dig
 from toolkit.policy import images
-from webhooks import configuration, imagepinning, imageverification
+from webhooks import imagepinning, imageverification
 
 ROWS = (imagepinning.ROW, imageverification.ROW)
 KIND = crds.IMAGE_VERIFICATION_POLICY
 pytestmark = pytest.mark.asyncio(loop_scope="module")
-YAML = Path(crds.__file__).parent / "yaml"
 POD = GroupVersionKind("", "v1", "Pod")
 DEPLOYMENT = GroupVersionKind("apps", "v1", "Deployment")
 
@@ -47,15 +43,7 @@ class Yard:
     )
 
     async def open(self) -> None:
-        """Install the kind, the rights and the key; start the process, wait until it is asked."""
-        crd = YAML / f"{KIND.group}_{KIND.plural}.yaml"
-        for line in (
-            ("apply", "--server-side", "--force-conflicts", "-f", str(crd)),
-            ("wait", "--for=condition=Established", f"crd/{KIND.crd_name}"),
-        ):
-            assert not (await self.gate.kubectl(*line)).startswith("failed")
-        for obj in yaml.safe_load_all(configuration.render(ROWS)["rbac.yaml"]):
-            await self.gate.admin.apply(moved(obj, self.gate.namespace), manager="test")
+        """Install the key and the policy; start the process, wait until it is asked."""
         data = {"cosign.pub": base64.b64encode(pem(self.key)).decode()}
         await self.apply({"apiVersion": "v1", "kind": "Secret", "data": data}, "keys")
 
@@ -86,10 +74,8 @@ class Yard:
         self.registry.counts.clear()
 
     async def close(self) -> None:
-        """Let the policy hold for nobody else, and the API server ask nobody."""
+        """Let the policy hold for nobody else."""
         await self.gate.kubectl("delete", KIND.plural, self.gate.namespace)
-        await self.gate.close()
-        await self.gate.kubectl("delete", "namespace", self.gate.namespace, "--wait=false")
 
     def policy(self, **spec: Any) -> Json:
         """Return the policy, for the namespace of the test."""
@@ -163,20 +149,19 @@ class Yard:
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def shared(control_plane: ControlPlane) -> AsyncIterator[Yard]:
+async def shared(control_plane: ControlPlane, definitions: None) -> AsyncIterator[Yard]:
     """One process for all tests here: each has images and objects of its own."""
+    del definitions
     namespace = f"test-{secrets.token_hex(4)}"
     control_plane.kubectl("create", "namespace", namespace)
-    async with (
-        Client.open(config.from_environment(str(control_plane.kubeconfig))) as admin,
-        FakeRegistry() as registry,
-    ):
-        opened = Yard(Gate(control_plane, namespace, admin, port=free_port()), registry)
+    async with opened(control_plane, namespace) as gate, FakeRegistry() as registry:
+        made = Yard(gate, registry)
         try:
-            await opened.open()
-            yield opened
+            await made.open()
+            yield made
         finally:
-            await opened.close()
+            await made.close()
+    control_plane.kubectl("delete", "namespace", namespace, "--wait=false")
 
 
 @pytest.fixture

@@ -46,8 +46,9 @@ Penstock = Callable[..., Coroutine[None, None, Said]]
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def gate(control_plane: ControlPlane) -> AsyncIterator[Gate]:
-    async with decryption.opened(control_plane) as vault:
+async def gate(control_plane: ControlPlane, definitions: None) -> AsyncIterator[Gate]:
+    del definitions
+    async with decryption.installed(control_plane) as vault:
         yield vault.gate
 
 

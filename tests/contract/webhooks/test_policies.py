@@ -4,7 +4,6 @@ import asyncio
 import contextlib
 import subprocess
 from collections.abc import AsyncIterator
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -12,15 +11,15 @@ import pytest_asyncio
 import yaml
 
 import crds
-from tests.contract.webhooks.conftest import Gate, moved
+from tests.contract.webhooks.conftest import Gate
+from tests.tools import kubectl
 from toolkit.kube.client import Client
 from toolkit.kube.errors import ForbiddenError
 from toolkit.objects import GroupVersionKind, Json
 from toolkit.policy.provenance import LABEL as PROVENANCE
-from webhooks import configuration, references, sourcepolicy, tenancy
+from webhooks import references, sourcepolicy, tenancy
 
 ROWS = (references.ROW, tenancy.TENANCY, tenancy.LABELS, sourcepolicy.ROW)
-YAML = Path(crds.__file__).parent / "yaml"
 RBAC = "rbac.authorization.k8s.io"
 NAMESPACE = GroupVersionKind("", "v1", "Namespace")
 KUSTOMIZATION = GroupVersionKind(*crds.KUSTOMIZATION.gvk)
@@ -40,8 +39,6 @@ class Tenant:
     async def open(self) -> None:
         """Install the rights, start the process, wait until it is asked."""
         self.admin.mapper.invalidate()
-        for obj in yaml.safe_load_all(configuration.render(ROWS)["rbac.yaml"]):
-            await self.admin.apply(moved(obj, self.gate.namespace), manager="test")
         await self.admin.create(self.space())
         await self.gate.start(*ROWS)
         mallory = self.admin.impersonating("mallory")
@@ -112,12 +109,8 @@ class Tenant:
         """Run kubectl in the namespace of the tenant."""
         text = yaml.safe_dump(obj) if obj else None
         line = [*arguments, *(("-f", "-") if obj else ())]
-        try:
-            return await asyncio.to_thread(
-                self.gate.control_plane.kubectl, *line, f"-n={self.namespace}", stdin=text
-            )
-        except Exception as exc:  # noqa: BLE001 - what a user sees
-            return f"failed: {exc}"
+        line.append(f"--namespace={self.namespace}")
+        return await kubectl.answer(self.gate.control_plane, *line, stdin=text)
 
 
 @pytest_asyncio.fixture

@@ -7,7 +7,6 @@ import json
 import secrets
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from datetime import UTC, datetime, timedelta
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -16,19 +15,18 @@ import yaml
 
 import crds
 from controlplane.plane import ControlPlane
-from tests.contract.webhooks.conftest import Gate, free_port, moved
+from tests.contract.webhooks.conftest import Gate, opened
 from toolkit.apply.ownership import Owner
-from toolkit.kube import config, impersonation
+from toolkit.kube import impersonation
 from toolkit.kube.client import Client
 from toolkit.kube.errors import ApiError, ForbiddenError, NotFoundError
 from toolkit.objects import GroupVersionKind, Json, dig
 from toolkit.policy.provenance import BREAK_GLASS, LABEL
-from webhooks import configuration, provenance
+from webhooks import provenance
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 ROWS = (provenance.ROW, provenance.NAMESPACES_ROW)
-YAML = Path(crds.__file__).parent / "yaml"
 DEPLOYMENT = GroupVersionKind("apps", "v1", "Deployment")
 STATEFUL_SET = GroupVersionKind("apps", "v1", "StatefulSet")
 POD = GroupVersionKind("", "v1", "Pod")
@@ -269,25 +267,17 @@ async def guarded(control_plane: ControlPlane, definitions: None) -> AsyncIterat
     """Run the webhook process for all tests of the module."""
     del definitions
     installed = f"gate-{secrets.token_hex(4)}"
-    async with Client.open(config.from_environment(str(control_plane.kubeconfig))) as admin:
-        await admin.create(_object(NAMESPACE, installed, ""))
-        opened = Gate(control_plane, installed, admin, port=free_port())
-        await install(opened)
-        try:
-            await opened.start(*ROWS)
-            yield opened
-        finally:
-            await opened.close()
-            await asyncio.to_thread(
-                control_plane.kubectl, "delete", "namespace", installed, "--wait=false"
-            )
+    async with opened(control_plane, installed) as gate:
+        await gate.admin.create(_object(NAMESPACE, installed, ""))
+        await known(gate)
+        await gate.start(*ROWS)
+        yield gate
+    await asyncio.to_thread(control_plane.kubectl, "delete", "namespace", installed, "--wait=false")
 
 
-async def install(gate: Gate) -> None:
-    """Apply the rights, and wait until every part of the server knows the kinds."""
+async def known(gate: Gate) -> None:
+    """Wait until every part of the server knows the kinds."""
     kinds = [kind for kind in crds.KINDS if kind.plural in _KINDS]
-    for obj in yaml.safe_load_all(configuration.render(ROWS)["rbac.yaml"]):
-        await gate.admin.apply(moved(obj, gate.namespace), manager="test")
 
     async def served() -> bool:
         gate.admin.mapper.invalidate()

@@ -3,13 +3,13 @@
 import asyncio
 import contextlib
 from pathlib import Path
-from typing import Any
 
 import yaml
 
 from certs import injection
 from controlplane.plane import ControlPlane
 from tests.contract.webhooks.conftest import Gate
+from tests.tools.installation import built, strictly_applied
 from toolkit.kube.errors import NotFoundError
 from toolkit.objects import Json
 from webhooks import configuration
@@ -58,21 +58,10 @@ async def test_nothing_is_armed_before_the_service_leads_to_a_replica(gate: Gate
     assert service["namespace"] == gate.namespace
 
 
-def built(control_plane: ControlPlane) -> list[dict[str, Any]]:
-    text = control_plane.kubectl("kustomize", str(DEPLOY))
-    return [document for document in yaml.safe_load_all(text) if document]
-
-
 def test_the_manifests_apply_under_strict_validation(
     control_plane: ControlPlane, namespace: str
 ) -> None:
-    moved = yaml.safe_dump_all(built(control_plane)).replace("penstock-system", namespace)
-
-    applied = control_plane.kubectl(
-        *("apply", "--server-side", "--force-conflicts", "--dry-run=server"),
-        *("--validate=strict", f"--namespace={namespace}", "-f", "-"),
-        stdin=moved,
-    )
+    applied = strictly_applied(control_plane, DEPLOY, namespace)
 
     for wanted in ("deployment.apps/webhook", "service/webhook", "poddisruptionbudget"):
         assert wanted in applied
@@ -90,7 +79,7 @@ def test_the_api_server_takes_what_the_plugins_say(control_plane: ControlPlane) 
 
 
 def test_what_the_manifests_say_is_what_the_process_expects(control_plane: ControlPlane) -> None:
-    documents = {each["kind"]: each for each in built(control_plane)}
+    documents = {each["kind"]: each for each in built(control_plane, DEPLOY)}
     template = documents["Deployment"]["spec"]["template"]
     service = documents["Service"]
 

@@ -7,7 +7,6 @@ import asyncio
 import contextlib
 import secrets
 from collections.abc import AsyncIterator, Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -17,17 +16,15 @@ import crds
 from certs import injection
 from controlplane import plane
 from controlplane.plane import ControlPlane
-from tests.contract.webhooks.conftest import Gate, free_port
+from tests.contract.webhooks.conftest import Gate, opened
+from tests.tools import definitions, kubectl
 from toolkit.decrypt import envelope
-from toolkit.kube import config
-from toolkit.kube.client import Client
 from toolkit.kube.errors import ApiError, NoMatchError, NotFoundError
 from toolkit.objects import GroupVersionKind, Json, dig
 from toolkit.policy.provenance import LABEL as PROVENANCE
 from webhooks import configuration
 from webhooks.plugins import PLUGINS
 
-YAML = Path(crds.__file__).parent / "yaml"
 NAMESPACE = GroupVersionKind("", "v1", "Namespace")
 KUSTOMIZATION = GroupVersionKind(*crds.KUSTOMIZATION.gvk)
 GIT_REPOSITORY = GroupVersionKind(*crds.GIT_REPOSITORY.gvk)
@@ -89,31 +86,24 @@ def policies(namespace: str) -> list[Json]:
 @contextlib.asynccontextmanager
 async def installed(control_plane: ControlPlane) -> AsyncIterator[Gate]:
     """Install our kinds and the account; no process runs yet."""
-    kubectl = control_plane.kubectl
     namespace = f"gate-{secrets.token_hex(4)}"
-    apply = ("apply", "--server-side", "--force-conflicts", "-k", str(YAML))
-    await asyncio.to_thread(kubectl, *apply)
-    names = [f"crd/{kind.crd_name}" for kind in crds.KINDS]
-    await asyncio.to_thread(kubectl, "wait", "--for=condition=Established", *names)
-    async with Client.open(config.from_environment(str(control_plane.kubeconfig))) as admin:
-        await admin.create(_object(NAMESPACE, namespace))
-        opened = Gate(control_plane, namespace, admin, port=free_port())
+    await asyncio.to_thread(definitions.install, control_plane)
+    async with opened(control_plane, namespace) as gate:
+        await gate.admin.create(_object(NAMESPACE, namespace))
         try:
-            yield opened
+            yield gate
         finally:
             for policy in policies(f"{namespace}-doomed"):
                 with contextlib.suppress(ApiError):
                     gvk = GroupVersionKind.parse(policy["apiVersion"], policy["kind"])
-                    await admin.delete(gvk, policy["metadata"]["name"])
-            await opened.close()
-            with contextlib.suppress(ApiError):
-                await admin.delete(NAMESPACE, namespace)
+                    await gate.admin.delete(gvk, policy["metadata"]["name"])
+    await kubectl.answer(control_plane, "delete", "namespace", namespace, "--wait=false")
 
 
 @pytest_asyncio.fixture
 async def shipped(control_plane: ControlPlane) -> AsyncIterator[Gate]:
-    async with installed(control_plane) as opened:
-        yield opened
+    async with installed(control_plane) as gate:
+        yield gate
 
 
 async def fill(gate: Gate, namespace: str) -> None:

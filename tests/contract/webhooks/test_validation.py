@@ -9,11 +9,11 @@ import pytest
 import pytest_asyncio
 import yaml
 
-from tests.contract.webhooks.conftest import Gate, moved
+from tests.contract.webhooks.conftest import Gate
 from tests.fakes import specs
 from toolkit.kube.errors import ApiError, InvalidError
 from toolkit.objects import GroupVersionKind, Json
-from webhooks import arming, configuration
+from webhooks import arming
 from webhooks.hints import admission as hints
 from webhooks.validation import admission as validation
 
@@ -40,8 +40,6 @@ def kustomization(name: str, gate: Gate, *waits_for: str, **spec: Any) -> Json:
 @pytest_asyncio.fixture
 async def judged(definitions: None, gate: Gate) -> Gate:  # noqa: ARG001 - must be there first
     """Have validation and hints asked in a namespace."""
-    for obj in yaml.safe_load_all(configuration.render(ROWS)["rbac.yaml"]):
-        await gate.admin.apply(moved(obj, gate.namespace), manager="test")
     await start(gate)
     return gate
 

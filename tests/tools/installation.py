@@ -1,0 +1,29 @@
+"""What is installed in clusters, in a namespace of the test's own."""
+
+from pathlib import Path
+
+import yaml
+
+from controlplane.plane import ControlPlane
+from toolkit.kube import rbac
+from toolkit.objects import Json
+
+
+def moved(text: str, namespace: str) -> list[Json]:
+    """Return objects; what is namespaced, and accounts that are bound, are of the namespace."""
+    text = text.replace(f"namespace: {rbac.NAMESPACE}", f"namespace: {namespace}")
+    return [each for each in yaml.safe_load_all(text) if each]
+
+
+def built(plane: ControlPlane, folder: Path) -> list[Json]:
+    """Return what kustomize makes of a folder."""
+    return [each for each in yaml.safe_load_all(plane.kubectl("kustomize", str(folder))) if each]
+
+
+def strictly_applied(plane: ControlPlane, folder: Path, namespace: str) -> str:
+    """Return what kubectl says when it applies a folder to the namespace, field by field known."""
+    return plane.kubectl(
+        *("apply", "--server-side", "--force-conflicts", "--dry-run=server"),
+        *("--validate=strict", f"--namespace={namespace}", "-f", "-"),
+        stdin=yaml.safe_dump_all(built(plane, folder)).replace(rbac.NAMESPACE, namespace),
+    )
