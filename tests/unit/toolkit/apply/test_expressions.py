@@ -69,6 +69,10 @@ def test_what_cannot_be_evaluated_is_refused_when_compiled(text: str, why: str) 
         ("x" + "+x" * 500 + " == 'a'", {"x": "a" * 1_000_000}),
         ("x.exists(a, a.matches('b'))", {"x": ["c"] * 100}),
         ("y.all(a, a) || x.all(a, x.all(b, a == b))", {"x": list(range(1000)), "y": []}),
+        ("['" + "y" * 900 + "']" + ".map(x,x+x+x+x+x)" * 8 + "[0].size() > 0", {}),
+        ("[1]" + ".map(x,[x,x])" * 30 + " == []", {}),
+        ("[1]" + ".map(x,{'a':x,'b':x})" * 30 + " == []", {}),
+        ("[1].map(x, true, [x,x])" + ".map(x, (x + x))" * 20 + " == []", {}),
     ],
 )
 def test_what_would_take_too_long_is_refused_when_evaluated(
@@ -76,6 +80,13 @@ def test_what_would_take_too_long_is_refused_when_evaluated(
 ) -> None:
     with pytest.raises(errors.StalledError, match="too expensive"):
         Expression(text).holds(variables)
+
+
+def test_parts_may_be_put_together_in_a_list_of_usual_length() -> None:
+    text = "x.map(e, e.type + '=' + e.status).exists(s, s == 'Ready=True')"
+    conditions = [{"type": f"t{n}", "status": "False"} for n in range(30)]
+
+    assert Expression(text).holds({"x": [*conditions, {"type": "Ready", "status": "True"}]})
 
 
 def test_large_fields_that_are_not_looked_at_cost_nothing() -> None:
