@@ -52,6 +52,7 @@ SUMMARY: Final = "source.penstock.dev/summary"
 """Artifact metadata: the Ready message."""
 
 _PACKAGED: Final = "packaged"
+_UNVERIFIED: Final = "ChartVerificationError"
 
 KINDS: Final = ("HelmRepository", "GitRepository", "Bucket")
 
@@ -81,7 +82,8 @@ class HelmChartSource:
         """Find the chart; see the classes of ``controllers.source.charts`` for what that costs."""
         place = self._place(obj)
         policy, trust = await self._policy(obj, place)
-        located = await place.find(scratch)
+        with signatures.replacing(obj.status.artifact, trust, reason=_UNVERIFIED):
+            located = await place.find(scratch)
         return HelmChartUpstream(
             revision=_version(obj, located),
             trust=trust,
@@ -99,7 +101,8 @@ class HelmChartSource:
         origin, fetched, out = (into / name for name in ("origin", "dependencies", "out.tgz"))
         await asyncio.to_thread(origin.mkdir)
         await asyncio.to_thread(fetched.mkdir)
-        chart = await place.fetch(located, origin)
+        with signatures.replacing(obj.status.artifact, upstream.trust, reason=_UNVERIFIED):
+            chart = await place.fetch(located, origin)
         inspected = await self.services.charts.inspect(chart.root, chart.path)
         dependencies = await self.dependencies.fetch(
             obj.metadata.namespace, inspected.missing, fetched
@@ -172,7 +175,7 @@ class HelmChartSource:
             raise StalledError(
                 "spec.verify is only possible for charts in a registry: the HelmRepository "
                 "must be of type 'oci'",
-                reason="ChartVerificationError",
+                reason=_UNVERIFIED,
             )
         try:
             found = await signatures.policy(self.secrets, obj.metadata.namespace, obj.spec.verify)
@@ -278,4 +281,4 @@ def _summary(built: Built) -> str:
 
 def _unverified(error: VerificationError) -> VerificationError:
     """Return the same failure with the reason that it has for charts."""
-    return VerificationError(error.finding, reason="ChartVerificationError", step=error.step)
+    return VerificationError(error.finding, reason=_UNVERIFIED, step=error.step)

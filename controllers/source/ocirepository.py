@@ -30,6 +30,7 @@ from toolkit.errors import PenstockError, StalledError, TransientError
 from toolkit.kube.secrets import Secrets
 from toolkit.remote import semver
 from toolkit.remote.oci import oci, tagfilter
+from toolkit.remote.oci.errors import RegistryNotFoundError
 from toolkit.remote.oci.oci import Descriptor, Manifest, Repository
 from toolkit.remote.oci.registry import Registry
 from toolkit.verify.cosign.evidence import shown
@@ -61,17 +62,19 @@ class OCIRepositorySource:
     async def resolve(self, obj: OCIRepository, scratch: Scratch) -> OCIUpstream:  # noqa: ARG002  # nothing is downloaded
         """Ask the registry which digest the reference means."""
         repository = Repository.parse(obj.spec.url)
-        policy = None
+        policy, trust = None, ""
         if obj.spec.verify:
             policy = await signatures.policy(self.secrets, obj.metadata.namespace, obj.spec.verify)
-        async with self._registry(obj, repository) as registry:
-            tag = await _reference(obj, registry, repository)
-            descriptor = await registry.resolve(repository, tag)
+            trust = signatures.trust(policy, repository)
+        with signatures.replacing(obj.status.artifact, trust):
+            async with self._registry(obj, repository) as registry:
+                tag = await _reference(obj, registry, repository)
+                descriptor = await registry.resolve(repository, tag)
         digest = descriptor.digest
         return OCIUpstream(
             revision=digest if oci.is_digest(tag) else f"{tag}@{digest}",
             observed=_observed(obj),
-            trust=signatures.trust(policy, repository) if policy else "",
+            trust=trust,
             repository=repository,
             descriptor=descriptor,
             policy=policy,
@@ -84,8 +87,9 @@ class OCIRepositorySource:
             self._registry(obj, upstream.repository) as registry,
         ):
             proof = await self._proof(obj, registry, upstream)
-            manifest, found = await _manifest(registry, upstream)
-            content = await _pull(obj, registry, upstream.repository, manifest, into)
+            with signatures.replacing(obj.status.artifact, upstream.trust):
+                manifest, found = await _manifest(registry, upstream)
+                content = await _pull(obj, registry, upstream.repository, manifest, into)
         metadata = annotations(found)
         return Fetched(
             filename=f"{upstream.descriptor.digest}.tar.gz",
@@ -182,7 +186,7 @@ async def _reference(obj: OCIRepository, registry: Registry, repository: Reposit
     )
     if found is None:
         filtered = f" and spec.ref.semverFilter '{ref.semver_filter}'" if ref.semver_filter else ""
-        raise TransientError(
+        raise RegistryNotFoundError(
             f"no tag of '{repository}' matches spec.ref.semver '{ref.semver}'{filtered}",
             reason="ReadOperationFailed",
         )

@@ -33,6 +33,10 @@ class ChartPullError(TransientError):
     default_reason: ClassVar[str] = "ChartPullError"
 
 
+class ChartNotFoundError(ChartPullError):
+    """A registry has no version of the chart that would do."""
+
+
 class ChartPackageError(TransientError):
     """The chart cannot be read or packaged."""
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Final, Protocol
 
 from toolkit.chart import limits, version
-from toolkit.chart.errors import ChartPullError, ChartReferenceError
+from toolkit.chart.errors import ChartNotFoundError, ChartPullError, ChartReferenceError
 from toolkit.remote import semver
 from toolkit.remote.oci.errors import RegistryAuthError, RegistryError
 from toolkit.remote.oci.oci import Descriptor, Manifest, Repository
@@ -48,7 +48,7 @@ async def choose(registry: Registry, repository: Repository, wanted: str) -> str
 
     Raises:
         ChartReferenceError: ``wanted`` is neither a version nor a range.
-        ChartPullError: no tag is in the range.
+        ChartNotFoundError: no tag is in the range.
         RegistryError: the tags cannot be listed.
     """
     if _is_version(wanted):
@@ -60,7 +60,7 @@ async def choose(registry: Registry, repository: Repository, wanted: str) -> str
     tags = await registry.tags(repository)
     found = semver.highest((version.from_tag(tag) for tag in tags), within)
     if found is None:
-        raise ChartPullError(f"'{repository}' has no tag with a version matching '{wanted}'")
+        raise ChartNotFoundError(f"'{repository}' has no tag with a version matching '{wanted}'")
     return found
 
 

@@ -4,16 +4,21 @@ A tag is resolved once, before: what is verified here is the digest that it led 
 digest is then fetched (CVE-2022-47633 came of asking the registry twice).
 """
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Protocol
 
+from toolkit.remote.oci.errors import MalformedError, RegistryNotFoundError
 from toolkit.remote.oci.oci import Descriptor, Manifest, Repository
+from toolkit.verify.signature import VerificationError
 
 
 class SignatureStore(Protocol):
     """Reads a registry; every method raises ``RegistryError``, bounds what it reads, and checks it.
 
-    An error is never an answer: only a registry that says so has no signatures.
+    An error is never an answer: only a registry that says so has no signatures. But that something
+    is gone or malformed is one (`refusing`).
     """
 
     async def resolve(self, repository: Repository, reference: str) -> Descriptor:
@@ -52,3 +57,20 @@ class Subject:
 
     def __str__(self) -> str:
         return f"{self.repository}@{self.digest}"
+
+
+@contextmanager
+def refusing(step: int) -> Iterator[None]:
+    """Refuse what is attached and cannot be accepted: whoever may push can make that, at will.
+
+    Raises:
+        VerificationError: the body met what is gone or malformed; ``step`` is the one that failed.
+
+    """
+    try:
+        yield
+    except RegistryNotFoundError as exc:
+        # What a list of referrers names may have been deleted since.
+        raise VerificationError(f"it is not there: {exc}", step=step) from exc
+    except MalformedError as exc:
+        raise VerificationError(str(exc), step=step) from exc

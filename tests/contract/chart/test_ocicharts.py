@@ -279,6 +279,25 @@ async def test_stored_chart_goes_when_its_signature_is_demanded_and_missing(
     assert world.current.status.artifact is None
 
 
+@pytest.mark.parametrize("version", ["6.0.0", "6.x"])
+async def test_stored_chart_goes_when_its_signature_is_demanded_and_its_tag_is_gone(
+    world: World, registry: FakeRegistry, signed_only: OCIVerification, version: str
+) -> None:
+    push(registry, "6.0.0")
+    settings(world, registry)
+    await world.build(world.chart(version=version))
+    push(registry, "5.0.0")
+    del registry.tags["charts/podinfo"]["6.0.0"]
+
+    without = await refused(world, world.chart(version=version))
+    before = world.current.status.artifact
+    demanded = await refused(world, world.chart(version=version, verify=signed_only, generation=2))
+
+    assert (without.reason, demanded.reason) == ("ChartPullError", "ChartVerificationError")
+    assert before is not None
+    assert world.current.status.artifact is None
+
+
 async def test_range_notices_that_a_signed_tag_has_moved(
     world: World, registry: FakeRegistry, signed_only: OCIVerification
 ) -> None:

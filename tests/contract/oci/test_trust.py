@@ -1,6 +1,7 @@
 """What an artifact claims about its signature, whatever becomes of policies, keys and status."""
 
 import contextlib
+import dataclasses
 from pathlib import Path
 from typing import Any
 
@@ -11,12 +12,17 @@ from crds import OCI_REPOSITORY
 from crds.meta import VERIFIED, Artifact
 from crds.source_oci import OCIRepository
 from tests.contract.oci.bench import LAYER, NAME, Bench, obj
+from tests.fakes import notary
+from tests.fakes.cosignsigner import BUNDLE
 from tests.fakes.passes import Cluster, condition
 from tests.fakes.registry import FakeRegistry
+from tests.fakes.revocation import Authority
 from toolkit.artifact.ignore import Ignore
 from toolkit.artifact.storage import Owner, Storage
 from toolkit.errors import PenstockError
+from toolkit.verify.cosign.publicroot import PublicRoot
 from toolkit.verify.signature import Proof, Signer, VerificationError
+from toolkit.verify.verifications import Means, Verifications
 
 KEY = (
     b"-----BEGIN PUBLIC KEY-----\n"
@@ -44,7 +50,7 @@ class World:
 
     async def run(self, name: str = NAME, **spec: Any) -> OCIRepository:
         """Run a pass over the object with this spec; a failed one is over, too."""
-        new = obj(self.server, name, ref={"tag": "v1"}, **spec)
+        new = obj(self.server, name, **{"ref": {"tag": "v1"}, **spec})
         old = self.cluster.objects.get((new.kind, "team", "app"), new)
         self.cluster.put(msgspec.structs.replace(new, status=old.status))
         with contextlib.suppress(PenstockError):
@@ -57,6 +63,15 @@ class World:
 def world(server: FakeRegistry, bench: Bench, tmp_path: Path) -> World:
     server.push(NAME, "v1", [LAYER])
     return World(server, bench, tmp_path)
+
+
+@pytest.fixture
+def verifications() -> Verifications:
+    """Verify for real, but for what needs the engine."""
+    unused: Any = None
+    return Verifications(
+        Means(public_root=PublicRoot(offline=True), pool=unused, revocations=unused)
+    )
 
 
 def claims(found: OCIRepository) -> set[str]:
@@ -118,6 +133,108 @@ async def test_registry_that_is_away_withdraws_nothing(world: World) -> None:
 
     assert found.status.artifact is not None
     assert condition(found, "FetchFailed")[0] == "True"
+
+
+async def test_malformed_attachment_withdraws_what_nobody_signed(
+    world: World, verifications: Verifications
+) -> None:
+    world.bench.source = dataclasses.replace(world.bench.source, verify=verifications.verify)
+    before = await world.run()
+    assert before.status.artifact is not None
+    digest = before.status.artifact.revision.partition("@")[2]
+    layers = [world.server.put_blob(b"no signature", BUNDLE)] * 2001
+    subject = {"mediaType": "x", "digest": digest, "size": 1}
+    world.server.push(NAME, "", layers, artifact_type=BUNDLE, subject=subject)
+
+    found = await world.run(verify=VERIFY)
+
+    assert found.status.artifact is None
+    assert not world.store.path(before.status.artifact).exists()
+    status, reason, message = condition(found, "SourceVerified")
+    assert (status, reason) == ("False", "VerificationError")
+    assert message.startswith("step 2: ")
+
+
+@pytest.mark.parametrize("ref", [{"tag": "v1.0.0"}, {"semver": "*"}])
+async def test_tag_that_is_gone_withdraws_what_the_keys_never_verified(
+    world: World, ref: dict[str, str]
+) -> None:
+    world.server.push(NAME, "v1.0.0", [LAYER])
+    before = await world.run(ref=ref)
+    del world.server.tags[NAME]["v1.0.0"]
+
+    without_keys = await world.run(ref=ref)
+    with_keys = await world.run(ref=ref, verify=VERIFY)
+
+    assert before.status.artifact is not None
+    assert without_keys.status.artifact is not None
+    assert with_keys.status.artifact is None
+    assert condition(with_keys, "SourceVerified")[:2] == ("False", "VerificationError")
+
+
+@pytest.mark.parametrize("lost", ["tag", "layer"])
+async def test_what_is_gone_withdraws_nothing_that_the_keys_verified(
+    world: World, lost: str
+) -> None:
+    await world.run(verify=VERIFY)
+    if lost == "tag":
+        del world.server.tags[NAME]["v1"]
+    else:
+        world.server.push(NAME, "v1", [b"another"])
+        world.server.blobs.clear()
+
+    found = await world.run(verify=VERIFY)
+
+    assert found.status.artifact is not None
+    assert condition(found, "FetchFailed")[0] == "True"
+
+
+async def test_signed_tag_without_its_layer_withdraws_what_the_keys_never_verified(
+    world: World,
+) -> None:
+    await world.run()
+    world.server.push(NAME, "v1", [b"another"])
+    world.server.blobs.clear()
+
+    found = await world.run(verify=VERIFY)
+
+    assert found.status.artifact is None
+
+
+async def test_policy_that_skips_takes_the_claims_of_keys_away(
+    world: World, verifications: Verifications
+) -> None:
+    before = await world.run(verify=VERIFY)
+    world.bench.cluster.held["trust"] = {
+        "trustpolicy.json": notary.document("skip", scopes=(world.server.host + "/" + NAME,))
+    }
+    world.bench.source = dataclasses.replace(world.bench.source, verify=verifications.verify)
+
+    found = await world.run(verify={"provider": "notation", "secretRef": {"name": "trust"}})
+
+    assert claims(before) == {VERIFIED, f"{CLAIMS}identity"}
+    assert found.status.artifact is not None
+    assert claims(found) == set()
+    assert condition(found, "SourceVerified")[:2] == ("Unknown", "Ignored")
+
+
+async def test_policy_that_is_lowered_asks_again_and_takes_the_claims_away(world: World) -> None:
+    authority = Authority()
+    held = {"trustpolicy.json": notary.document(scopes=("*",)), **notary.trust(authority)}
+    world.bench.cluster.held["trust"] = held
+    verify = {"provider": "notation", "secretRef": {"name": "trust"}}
+    before = await world.run(verify=verify)
+    held["trustpolicy.json"] = notary.document("audit", scopes=("*",))
+    world.bench.verifier.answer = Proof(
+        signer=Signer(identity="x", fingerprint="1"), message="let pass", tolerated=True
+    )
+
+    found = await world.run(verify=verify)
+
+    assert claims(before) == {VERIFIED, f"{CLAIMS}identity"}
+    assert len(world.bench.verifier.asked) == 2
+    assert claims(found) == set()
+    assert condition(found, "SourceVerified")[:2] == ("Unknown", "Ignored")
 
 
 async def test_same_digest_elsewhere_is_verified_for_that_place(world: World) -> None:

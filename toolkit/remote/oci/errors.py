@@ -6,12 +6,16 @@
     └── RegistryError                 OCIArtifactPullFailed: no answer, or one that is not what it
         │                             should be
         ├── RegistryAuthError         AuthenticationFailed: credentials, or who the registry is
-        └── RegistryNotFoundError     OCIArtifactPullFailed: it has no such tag, digest or blob
+        ├── RegistryNotFoundError     OCIArtifactPullFailed: it has no such tag, digest or blob
+        └── MalformedError            OCIArtifactPullFailed: what it has cannot be accepted
     StalledError
     └── RepositoryURLError            URLInvalid: only a new spec helps
+
+The last two of a registry are answers: whoever may push makes them, and no outage does. So they may
+not keep in use what nobody vouches for (``ANSWERS``).
 """
 
-from typing import ClassVar
+from typing import ClassVar, Final
 
 from toolkit.errors import StalledError, TransientError
 
@@ -34,6 +38,14 @@ class RegistryAuthError(RegistryError):
 
 class RegistryNotFoundError(RegistryError):
     """The registry has no such thing, or does not show it to us."""
+
+
+class MalformedError(RegistryError):
+    """What was pushed there cannot be accepted: damaged, too large, or too many of it."""
+
+
+ANSWERS: Final = (RegistryNotFoundError, MalformedError)
+"""What a registry that works says of what was pushed to it, or deleted."""
 
 
 class RepositoryURLError(StalledError):

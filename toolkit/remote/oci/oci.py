@@ -13,7 +13,7 @@ from typing import Final
 
 import msgspec
 
-from toolkit.remote.oci.errors import RegistryError, RepositoryURLError
+from toolkit.remote.oci.errors import MalformedError, RepositoryURLError
 
 OCI_INDEX: Final = "application/vnd.oci.image.index.v1+json"
 OCI_MANIFEST: Final = "application/vnd.oci.image.manifest.v1+json"
@@ -109,17 +109,17 @@ def parse_manifest(raw: bytes, *, media_type: str = "", digest: str = "") -> Man
     ``digest`` is what it was asked for and found to have, if not SHA-256.
 
     Raises:
-        RegistryError: it is neither, both, or has more in it than is bearable.
+        MalformedError: it is neither, both, or has more in it than is bearable.
     """
     if len(raw) > MAX_MANIFEST:
-        raise RegistryError(f"the manifest is larger than {MAX_MANIFEST >> 20} MiB")
+        raise MalformedError(f"the manifest is larger than {MAX_MANIFEST >> 20} MiB")
     try:
         document = msgspec.json.decode(raw, type=_Document)
     except (msgspec.MsgspecError, RecursionError, UnicodeDecodeError) as exc:
-        raise RegistryError(f"the manifest cannot be read: {str(exc)[:200]}") from exc
+        raise MalformedError(f"the manifest cannot be read: {str(exc)[:200]}") from exc
     kind = _kind(document, media_type)
     if max(len(document.layers or ()), len(document.manifests or ())) > MAX_PARTS:
-        raise RegistryError(f"the manifest has more than {MAX_PARTS} parts")
+        raise MalformedError(f"the manifest has more than {MAX_PARTS} parts")
     return Manifest(
         descriptor=Descriptor(
             media_type=kind,
@@ -178,7 +178,7 @@ class _Descriptor(msgspec.Struct):
 
     def value(self) -> Descriptor:
         if not is_digest(self.digest) or self.size < 0:
-            raise RegistryError(
+            raise MalformedError(
                 "the manifest has a descriptor with a digest that cannot be checked"
             )
         platform = self.platform
@@ -212,15 +212,15 @@ class _Document(msgspec.Struct):
 def _kind(document: _Document, told: str) -> str:
     """Return the media type; the document's own word counts, and its form must agree."""
     if document.schemaVersion != 2:
-        raise RegistryError("the manifest is not of schema version 2")
+        raise MalformedError("the manifest is not of schema version 2")
     listing = document.manifests is not None
     if listing and (document.layers is not None or document.config is not None):
-        raise RegistryError("the manifest is both an image and an index")
+        raise MalformedError("the manifest is both an image and an index")
     told = told.partition(";")[0].strip().lower()
     kind = document.mediaType or told
     if kind not in (*INDEXES, *MANIFESTS):
         # A registry that stores without looking calls it text/plain; its form says what it is.
         kind = OCI_INDEX if listing else OCI_MANIFEST
     if (kind in INDEXES) != listing:
-        raise RegistryError("the manifest's media type contradicts its content")
+        raise MalformedError("the manifest's media type contradicts its content")
     return kind

@@ -1,7 +1,8 @@
 """A registry, asked over the distribution API: nothing is believed that has not its digest.
 
 1. A tag is resolved once, to a digest; everything after that goes by digest.
-2. What is asked for by digest must have it, whatever the registry says in its headers.
+2. What is asked for by digest must have it, whatever the registry says in its headers. What has
+   its digest and is damaged all the same was pushed like that, and is no failure of the registry.
 3. A blob goes to the disk as it comes, is cut off where its descriptor says it ends, and is there
    under its name only when size and digest are right.
 4. Lists end: after so many pages, entries and bytes, and pages lie on the registry itself.
@@ -24,6 +25,7 @@ from toolkit.remote.http import http
 from toolkit.remote.http.http import AuthError, Endpoint, Http, HttpError
 from toolkit.remote.oci import oci
 from toolkit.remote.oci.errors import (
+    MalformedError,
     RegistryAuthError,
     RegistryError,
     RegistryNotFoundError,
@@ -86,8 +88,8 @@ class Registry:
         """Return the manifest or index with this digest.
 
         Raises:
-            RegistryError: it has another digest, is larger than ``oci.MAX_MANIFEST``, or cannot be
-                understood.
+            RegistryError: it has another digest.
+            MalformedError: it is larger than ``oci.MAX_MANIFEST``, or cannot be understood.
         """
         async with self._working(f"the manifest {_digest(digest)} of '{repository}'"):
             return await self._manifest(repository, digest)
@@ -103,7 +105,7 @@ class Registry:
             async for page, _ in self._pages(repository, f"tags/list?n={_PAGE}"):
                 tags = _decode(page, _Tags).tags or ()
                 if len(found) + len(tags) > MAX_TAGS:
-                    raise RegistryError(f"'{repository}' has more than {MAX_TAGS} tags")
+                    raise MalformedError(f"'{repository}' has more than {MAX_TAGS} tags")
                 found += filter(oci.is_tag, tags)
         return tuple(found)
 
@@ -115,7 +117,8 @@ class Registry:
         A registry without the referrers API has them in an index tagged ``sha256-<hex>``.
 
         Raises:
-            RegistryError: there are more than ``oci.MAX_PARTS``, or they cannot be listed.
+            RegistryError: they cannot be listed.
+            MalformedError: there are more than ``oci.MAX_PARTS``, or the list is damaged.
         """
         async with self._working(f"the referrers of {_digest(digest)} in '{repository}'"):
             found = await self._referrers(repository, digest, artifact_type)
@@ -129,13 +132,16 @@ class Registry:
         """Return a blob of at most ``limit`` bytes.
 
         Raises:
-            RegistryError: it has another size or digest than the descriptor, or is too large.
+            RegistryError: it has another digest than the descriptor.
+            MalformedError: it has that digest and another size, or is too large.
         """
-        check, parts = _Check(descriptor, limit), []
+        # Read on to the limit: only the digest tells who is wrong about the size.
+        check, parts = _Check(descriptor, limit, end=limit), []
         async with self._working(f"the blob {descriptor.digest} of '{repository}'"):
             async with self._ask("GET", repository, f"blobs/{descriptor.digest}") as answer:
                 async for chunk in answer.content.iter_any():
-                    check.update(chunk)
+                    check.expect(len(chunk))
+                    check.digest(chunk)
                     parts.append(chunk)
             check.finish()
         return b"".join(parts)
@@ -150,7 +156,7 @@ class Registry:
                 there is no file.
             OSError: the disk failed or is full.
         """
-        check = _Check(descriptor, limit)
+        check = _Check(descriptor, limit, end=descriptor.size)
         try:
             with await asyncio.to_thread(into.open, "xb") as file:
                 async with self._working(f"the blob {descriptor.digest} of '{repository}'"):
@@ -182,16 +188,19 @@ class Registry:
     async def _manifest(self, repository: Repository, reference: str) -> Manifest:
         path = f"manifests/{reference}"
         async with self._ask("GET", repository, path, accept=_ACCEPT) as answer:
-            raw = await http.read(answer, limit=oci.MAX_MANIFEST)
+            raw = await _body(answer, limit=oci.MAX_MANIFEST)
             kind = answer.headers.get("Content-Type", "")
-        if not oci.is_digest(reference):
+            told = answer.headers.get("Docker-Content-Digest", "").strip()
+        if oci.is_digest(reference):
+            _require_digest(raw, reference)
+            return oci.parse_manifest(raw, media_type=kind, digest=reference)
+        try:
             return oci.parse_manifest(raw, media_type=kind)
-        # Rule 2.
-        algorithm, _, expected = reference.partition(":")
-        actual = hashlib.new(algorithm, raw).hexdigest()
-        if actual != expected:
-            raise RegistryError(f"it has the digest {algorithm}:{actual}")
-        return oci.parse_manifest(raw, media_type=kind, digest=reference)
+        except MalformedError as exc:
+            if not oci.is_digest(told):
+                raise RegistryError(str(exc)) from exc  # Who knows what this is.
+            _require_digest(raw, told)
+            raise
 
     async def _referrers(
         self, repository: Repository, digest: str, artifact_type: str
@@ -205,7 +214,7 @@ class Registry:
                     return None  # Something that answers everything with a page of its own.
                 found += oci.parse_manifest(page, media_type=kind).manifests
                 if len(found) > oci.MAX_PARTS:
-                    raise RegistryError(f"there are more than {oci.MAX_PARTS}")
+                    raise MalformedError(f"there are more than {oci.MAX_PARTS}")
         except HttpError as exc:
             if exc.status in _NO_REFERRERS:
                 return None
@@ -228,7 +237,7 @@ class Registry:
         left = _MAX_LIST
         for _ in range(_MAX_PAGES):
             async with self._ask("GET", repository, url, accept=oci.OCI_INDEX) as answer:
-                page = await http.read(answer, limit=min(left, _MAX_PAGE))
+                page = await _body(answer, limit=min(left, _MAX_PAGE))
                 left -= len(page)
                 kind = answer.headers.get("Content-Type", "").partition(";")[0].strip()
                 following = _next(url, answer)
@@ -238,7 +247,7 @@ class Registry:
             if URL(following).origin() != URL(start).origin() or following == url:
                 raise RegistryError("the next page of the list lies elsewhere")
             url = following
-        raise RegistryError(f"the list has more than {_MAX_PAGES} pages")
+        raise MalformedError(f"the list has more than {_MAX_PAGES} pages")
 
     @asynccontextmanager
     async def _ask(
@@ -298,7 +307,7 @@ class Registry:
                 raise RegistryNotFoundError(f"{what} not found", status=404) from exc
             raise RegistryError(f"cannot get {what}: {exc}", status=exc.status) from exc
         except RegistryError as exc:
-            raise RegistryError(f"cannot get {what}: {exc}", status=exc.status) from exc
+            raise type(exc)(f"cannot get {what}: {exc}", status=exc.status) from exc
 
 
 MAX_TAGS: Final = 200_000
@@ -322,40 +331,59 @@ class _Tags(msgspec.Struct):
 
 
 class _Check:
-    """Compares what comes with its descriptor (rule 3)."""
+    """Compares what comes with its descriptor (rules 2 and 3); after ``end`` it is cut off."""
 
-    def __init__(self, descriptor: Descriptor, limit: int) -> None:
+    def __init__(self, descriptor: Descriptor, limit: int, *, end: int) -> None:
         algorithm, _, self._expected = _digest(descriptor.digest).partition(":")
         if descriptor.size > limit:
-            raise RegistryError(
+            raise MalformedError(
                 f"the blob {descriptor.digest} has {descriptor.size} bytes, more than {limit}"
             )
         self._hash = hashlib.new(algorithm)
         self._size = descriptor.size
+        self._limit = limit
+        self._end = end
         self._seen = 0
 
     def expect(self, count: int) -> None:
         """Count bytes that have come, before anything is done with them."""
         self._seen += count
-        if self._seen > self._size:
-            raise RegistryError(f"it is longer than the {self._size} bytes of its descriptor")
+        if self._seen > self._end:
+            raise self._too_long(MalformedError if self._seen > self._limit else RegistryError)
 
     def digest(self, data: bytes) -> None:
         """Digest bytes that were expected."""
         self._hash.update(data)
 
-    def update(self, data: bytes) -> None:
-        """Count and digest bytes."""
-        self.expect(len(data))
-        self.digest(data)
-
     def finish(self) -> None:
         """Require that everything has come."""
-        if self._seen != self._size:
-            raise RegistryError(f"it ends after {self._seen} of {self._size} bytes")
         actual = self._hash.hexdigest()
+        kind = MalformedError if actual == self._expected else RegistryError
+        if self._seen > self._size:
+            raise self._too_long(kind)
+        if self._seen < self._size:
+            raise kind(f"it ends after {self._seen} of {self._size} bytes")
         if actual != self._expected:
             raise RegistryError(f"it has the digest {self._hash.name}:{actual}")
+
+    def _too_long(self, kind: type[RegistryError]) -> RegistryError:
+        return kind(f"it is longer than the {self._size} bytes of its descriptor")
+
+
+def _require_digest(content: bytes, digest: str) -> None:
+    """Refuse what has not the digest that it was asked for by (rule 2)."""
+    algorithm, _, expected = digest.partition(":")
+    actual = hashlib.new(algorithm, content).hexdigest()
+    if actual != expected:
+        raise RegistryError(f"it has the digest {algorithm}:{actual}")
+
+
+async def _body(answer: aiohttp.ClientResponse, *, limit: int) -> bytes:
+    """Return a body; one that is too long is whoever's who pushed it."""
+    try:
+        return await http.read(answer, limit=limit)
+    except HttpError as exc:
+        raise MalformedError(str(exc)) from exc
 
 
 async def _receive(content: aiohttp.StreamReader, check: _Check, file: IO[bytes]) -> None:

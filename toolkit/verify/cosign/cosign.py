@@ -4,8 +4,8 @@ The steps of the proof are listed in `cosignsteps`. Every signature that refers 
 tried, in this order: bundles that say they are signatures, other bundles, the tag of the old form.
 The first whose proof holds suffices; otherwise the one that got furthest is told of.
 
-Whoever may write to the repository may attach anything. So what is looked at is bounded, and
-nothing that was attached can turn an error of the registry into "not signed".
+Whoever may write to the repository may attach anything. So what is looked at is bounded, nothing
+that was attached can turn an error of the registry into "not signed", nor itself be such an error.
 """
 
 import asyncio
@@ -14,8 +14,8 @@ from contextlib import aclosing
 from dataclasses import dataclass
 from typing import Final
 
-from toolkit.remote.oci.errors import RegistryError, RegistryNotFoundError
-from toolkit.remote.oci.oci import MAX_MANIFEST, Descriptor, Manifest
+from toolkit.remote.oci.errors import MalformedError, RegistryError, RegistryNotFoundError
+from toolkit.remote.oci.oci import MAX_MANIFEST, Descriptor
 from toolkit.verify.cosign import evidence as cosignevidence
 from toolkit.verify.cosign import proof, trustedroot
 from toolkit.verify.cosign.evidence import (
@@ -30,7 +30,7 @@ from toolkit.verify.cosign.publicroot import PublicRoot
 from toolkit.verify.cosign.steps import Step
 from toolkit.verify.cosign.trustedroot import TrustedRoot
 from toolkit.verify.signature import Proof, VerificationError
-from toolkit.verify.subject import Subject
+from toolkit.verify.subject import Subject, refusing
 
 __all__ = ["Identity", "Policy", "unanchored", "verify"]
 
@@ -79,11 +79,8 @@ async def _root(policy: Policy, public_root: PublicRoot) -> TrustedRoot:
 async def _prove(
     candidate: "_Candidate", subject: Subject, policy: Policy, root: TrustedRoot | None
 ) -> Proof:
-    try:
+    with refusing(Step.READABLE):
         read = await candidate.fetch()
-    except RegistryNotFoundError as exc:
-        # A list of referrers may name what was deleted since; that is an answer, and no error.
-        raise VerificationError("it is listed, and not there", step=Step.READABLE) from exc
 
     def prove() -> Proof:
         evidence = read()  # (2, 3, 4)
@@ -120,28 +117,23 @@ async def _candidates(
     subject: Subject, errors: list[RegistryError]
 ) -> AsyncGenerator[_Candidate, None]:
     """(1) Find what refers to the subject; errors of single ones are noted, others raised."""
-    referrers = await subject.store.referrers(subject.repository, subject.digest)
+    referrers: tuple[Descriptor, ...] = ()
+    try:
+        referrers = await subject.store.referrers(subject.repository, subject.digest)
+    except MalformedError as exc:
+        yield _refused("referrers", str(exc))
     for descriptor in sorted(referrers, key=_rank)[:MAX_SIGNATURES]:
         if descriptor.artifact_type.startswith(BUNDLE) or descriptor.artifact_type in _UNTOLD:
             yield _bundle(subject, descriptor)
         elif descriptor.artifact_type == _OLD_MANIFEST:
             try:
-                manifest = await subject.store.manifest(subject.repository, descriptor.digest)
+                layers = await _old_form(subject, descriptor.digest)
             except RegistryError as exc:
                 errors.append(exc)
                 continue
-            for candidate in _layers(subject, manifest):
+            for candidate in layers:
                 yield candidate
-    tag = subject.digest.replace(":", "-") + ".sig"
-    try:
-        found = await subject.store.resolve(subject.repository, tag)
-    except RegistryNotFoundError:
-        return
-    if found.size > MAX_MANIFEST:
-        yield _too_large(f"tag {tag}")
-        return
-    manifest = await subject.store.manifest(subject.repository, found.digest)
-    for candidate in _layers(subject, manifest):
+    for candidate in await _tagged(subject):
         yield candidate
 
 
@@ -171,7 +163,27 @@ def _bundle(subject: Subject, referrer: Descriptor) -> _Candidate:
     return _Candidate(f"bundle {referrer.digest}", fetch)
 
 
-def _layers(subject: Subject, manifest: Manifest) -> list[_Candidate]:
+async def _tagged(subject: Subject) -> list[_Candidate]:
+    """Return the signatures behind the tag of the old form."""
+    tag = subject.digest.replace(":", "-") + ".sig"
+    try:
+        found = await subject.store.resolve(subject.repository, tag)
+    except RegistryNotFoundError:
+        return []
+    except MalformedError as exc:
+        return [_refused(f"tag {tag}", str(exc))]
+    if found.size > MAX_MANIFEST:
+        return [_refused(f"tag {tag}", f"it has more than {MAX_MANIFEST} bytes")]
+    return await _old_form(subject, found.digest)
+
+
+async def _old_form(subject: Subject, digest: str) -> list[_Candidate]:
+    """Return the signatures in a manifest of the old form."""
+    try:
+        with refusing(Step.READABLE):
+            manifest = await subject.store.manifest(subject.repository, digest)
+    except VerificationError as exc:
+        return [_refused(f"signatures {digest}", exc.finding)]
     return [
         _layer(subject, layer)
         for layer in manifest.layers[: MAX_SIGNATURES + 1]
@@ -194,9 +206,9 @@ async def _read(subject: Subject, layer: Descriptor) -> bytes:
     return await subject.store.read_blob(subject.repository, layer, limit=MAX_BYTES)
 
 
-def _too_large(name: str) -> _Candidate:
+def _refused(name: str, finding: str) -> _Candidate:
     async def fetch() -> Callable[[], Evidence]:
-        raise VerificationError(f"it has more than {MAX_MANIFEST} bytes", step=Step.READABLE)
+        raise VerificationError(finding, step=Step.READABLE)
 
     return _Candidate(name, fetch)
 

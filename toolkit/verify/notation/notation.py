@@ -14,14 +14,14 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from toolkit.errors import TransientError
 from toolkit.native.pool import WorkerDiedError, WorkerPool, WorkerTimeoutError
-from toolkit.remote.oci.errors import RegistryError, RegistryNotFoundError
+from toolkit.remote.oci.errors import RegistryError
 from toolkit.verify.notation import judge as notationjudge
 from toolkit.verify.notation.document import Statement
 from toolkit.verify.notation.judge import Failure, Judge, Result, Revocations, Status, Validation
 from toolkit.verify.notation.policy import Policy
 from toolkit.verify.notation.steps import Step
 from toolkit.verify.signature import FACT, Proof, Signer, VerificationError
-from toolkit.verify.subject import Subject
+from toolkit.verify.subject import Subject, refusing
 
 if TYPE_CHECKING:
     from toolkit.remote.oci.oci import Descriptor, Manifest
@@ -63,16 +63,18 @@ async def verify(
     statement, name = policy.applicable(str(subject.repository))  # (1)
     if statement.skips:
         return _skipped(subject, statement)
-    found = await subject.store.referrers(  # (2)
-        subject.repository, subject.digest, artifact_type=SIGNATURE
-    )
-    if not found:
-        raise VerificationError("the artifact is not signed", step=Step.FOUND)
+    with refusing(Step.FOUND):  # (2)
+        found = await subject.store.referrers(
+            subject.repository, subject.digest, artifact_type=SIGNATURE
+        )
+        if not found:
+            raise VerificationError("the artifact is not signed", step=Step.FOUND)
+        descriptor = await _described(subject)
     question = {
         "policy": policy.for_engine(),
         "certificates": dict(policy.stores),
         "reference": f"{name}@{subject.digest}",
-        "descriptor": await _described(subject),
+        "descriptor": descriptor,
     }
     judge = Judge(pool=pool, revocations=revocations, question=question)
     verdicts = _Verdicts(total=len(found))
@@ -136,12 +138,10 @@ async def _described(subject: Subject) -> dict[str, Any]:
 
 async def _envelope(subject: Subject, signature: "Descriptor") -> tuple[str, bytes]:
     """(3) Return media type and bytes of the one envelope of a signature."""
-    try:
+    with refusing(Step.READABLE):
         manifest = await subject.store.manifest(subject.repository, signature.digest)
         layer = _layer(manifest, subject)
         content = await subject.store.read_blob(subject.repository, layer, limit=MAX_ENVELOPE)
-    except RegistryNotFoundError as exc:
-        raise VerificationError(f"it is gone: {exc}", step=Step.READABLE) from exc
     return layer.media_type, content
 
 
