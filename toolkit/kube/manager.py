@@ -6,6 +6,7 @@ released, then the rest ends. Losing a lease, or any part failing, ends the proc
 """
 
 import asyncio
+import functools
 import gc
 import logging
 import os
@@ -195,7 +196,11 @@ class Manager:
         health.router.add_get("/readyz", self._ready)
         metrics.router.add_get("/metrics", _metrics)
         addresses = ((self.options.health_addr, health), (self.options.metrics_addr, metrics))
-        return [_server(app, address) for address, app in addresses if address not in {"", "0"}]
+        return [
+            functools.partial(serve, app, address)
+            for address, app in addresses
+            if address not in {"", "0"}
+        ]
 
     async def _ready(self, _: web.Request) -> web.Response:
         """Ready as soon as the caches are complete, whether this replica leads or not."""
@@ -222,13 +227,6 @@ def _at_work(connections: Connections) -> Callable[..., Awaitable[web.StreamResp
         return await handler(request)
 
     return at_work
-
-
-def _server(app: web.Application, address: str) -> Work:
-    async def run() -> None:
-        await serve(app, address)
-
-    return run
 
 
 def _start(group: asyncio.TaskGroup, run: Work) -> asyncio.Task[None]:

@@ -67,15 +67,17 @@ async def on(
             raise AssertionError("setup makes the server")
         acceptor = Acceptor(runner.server, context, connections)
         bound = accepting.bind(address, shared=shared)
-        for each in bound:
-            host, port, *_ = each.getsockname()
-            logger.info("listening", extra={"address": f"{host}:{port}"})
-        async with asyncio.TaskGroup() as group:
-            accepted = group.create_task(acceptor.run(bound))
-            try:
-                yield accepted
-            finally:
-                accepted.cancel()
+        with contextlib.ExitStack() as closing:
+            for each in bound:
+                closing.enter_context(each)
+                host, port, *_ = each.getsockname()
+                logger.info("listening", extra={"address": f"{host}:{port}"})
+            async with asyncio.TaskGroup() as group:
+                accepted = group.create_task(acceptor.run(bound))
+                try:
+                    yield accepted
+                finally:
+                    accepted.cancel()
     finally:
         await runner.cleanup()
 
