@@ -12,10 +12,11 @@ import pytest
 from apiserver.registration import API_SERVICE, NAME
 from certs import injection
 from tests.contract.apiserver.conftest import BASE, Window
+from tests.contract.apiserver.test_rotation import renew, served
+from tests.tools.waiting import until
 from toolkit.kube.errors import NotFoundError
 from toolkit.objects import GroupVersionKind
 
-SECRET = GroupVersionKind("", "v1", "Secret")
 NAMESPACE = GroupVersionKind("", "v1", "Namespace")
 
 
@@ -100,9 +101,8 @@ async def test_a_namespace_is_deleted_with_us_and_waits_without_us(window: Windo
             for row in api["status"]["conditions"]
         )
 
-    async with asyncio.timeout(60):
-        while not await gone_from_discovery():  # noqa: ASYNC110 - a look every 30 s is upstream's
-            await asyncio.sleep(0.5)
+    # a look every 30 s is upstream's
+    await window.until(gone_from_discovery)
     await window.kubectl("delete", "namespace", name, "--wait=false")
 
     async def waits() -> bool:
@@ -119,41 +119,34 @@ async def test_a_namespace_is_deleted_with_us_and_waits_without_us(window: Windo
             return False
         return True
 
-    async with asyncio.timeout(90):
-        while not await gone():  # noqa: ASYNC110 - the controller tries again when it likes
-            await asyncio.sleep(0.5)
+    # the controller tries again when it likes
+    await window.until(gone)
 
 
 async def test_a_new_certificate_is_served_and_no_request_fails(window: Window) -> None:
     await window.start()
     await window.available()
-    secret = f"{NAME}-certificates"
-    before = await window.admin.get(SECRET, secret, window.namespace)
-    failed: list[str] = []
+    before = await served(window)
+    answers: list[str] = []
     done = asyncio.Event()
 
     async def ask() -> None:
         while not done.is_set():
-            answer = await window.kubectl("get", "--raw", f"{BASE}/toys")
-            if "ToyList" not in answer:
-                failed.append(answer)
+            answers.append(await window.kubectl("get", "--raw", f"{BASE}/toys"))
+
+    async def replaced() -> bool:
+        return await served(window) != before
 
     async with asyncio.TaskGroup() as group:
         group.create_task(ask())
-        await window.admin.delete(SECRET, secret, window.namespace)
-
-        async def rotated() -> bool:
-            with contextlib.suppress(NotFoundError):
-                now = await window.admin.get(SECRET, secret, window.namespace)
-                return bool(now["data"] != before["data"])
-            return False
-
-        await window.until(rotated)
+        await renew(window)
         # Clients trust it for a moment before it is served.
-        await asyncio.sleep(12)
+        await window.until(replaced)
+        enough = len(answers) + 10
+        await until(lambda: len(answers) >= enough)
         done.set()
 
-    assert failed == []
+    assert [answer for answer in answers if "ToyList" not in answer] == []
 
 
 async def test_what_an_administrator_unregisters_stays_so(window: Window) -> None:

@@ -10,8 +10,10 @@ import yaml
 from kubernetes.client import CustomObjectsApi
 from kubernetes.config import new_client_from_config
 from kubernetes.informer import SharedInformer
+from prometheus_client import REGISTRY
 
 from tests.contract.apiserver.conftest import API_VERSION, BASE, ToyShop, Window
+from tests.tools.waiting import until
 from toolkit.kube import config
 from toolkit.kube.client import Client
 from toolkit.kube.informer import Informer
@@ -86,35 +88,56 @@ async def test_kubectl_reads_page_by_page(window: Window) -> None:
 async def test_kubectl_waits_for_a_value_and_for_an_end(window: Window) -> None:
     await opened(window, "ball", "bear")
 
-    async def paint() -> None:
-        await asyncio.sleep(1)
+    before = watches()
+
+    async def wait(condition: str) -> str:
+        return await window.kubectl("wait", f"--for={condition}", "ty/ball", "--timeout=30s")
+
+    async with asyncio.TaskGroup() as group:
+        green = group.create_task(wait("jsonpath={.spec.colour}=green"))
+        gone = group.create_task(wait("delete"))
+        await until(lambda: watches() >= before + 2)
         window.shop.put(window.namespace, "ball", colour="green")
-        await asyncio.sleep(1)
+        await green
         window.shop.remove(window.namespace, "ball")
 
-    green = ("wait", "--for=jsonpath={.spec.colour}=green", "ty/ball", "--timeout=30s")
-    gone = ("wait", "--for=delete", "ty/ball", "--timeout=30s")
-    painted, ended, _ = await asyncio.gather(window.kubectl(*green), window.kubectl(*gone), paint())
+    assert green.result().strip() == "toy.gitops.penstock.dev/ball condition met"
+    assert gone.result().strip() == "toy.gitops.penstock.dev/ball condition met"
 
-    assert painted.strip() == "toy.gitops.penstock.dev/ball condition met"
-    assert ended.strip() == "toy.gitops.penstock.dev/ball condition met"
+
+def watches() -> float:
+    """Return how many watches this process answers."""
+    return REGISTRY.get_sample_value("penstock_apiserver_watches") or 0
 
 
 async def test_kubectl_watches_rows(window: Window) -> None:
     await opened(window, "ball")
 
-    async def play() -> None:
-        await asyncio.sleep(2)
+    process = await asyncio.create_subprocess_exec(
+        window.control_plane.kubectl_program,
+        f"--kubeconfig={window.control_plane.kubeconfig}",
+        *("get", "ty", f"--namespace={window.namespace}", "--watch", "--output-watch-events"),
+        stdout=asyncio.subprocess.PIPE,
+    )
+    assert process.stdout is not None
+    output = process.stdout
+
+    async def rows(count: int) -> list[list[str]]:
+        async with asyncio.timeout(60):
+            return [(await output.readline()).decode().split() for _ in range(count)]
+
+    try:
+        first = await rows(2)
         window.shop.put(window.namespace, "kite", colour="blue")
         window.shop.put(window.namespace, "ball", colour="green")
         window.shop.remove(window.namespace, "kite")
+        later = await rows(3)
+    finally:
+        process.kill()
+        await process.wait()
 
-    watching = ("get", "ty", "--watch", "--output-watch-events", "--request-timeout=8s")
-    shown, _ = await asyncio.gather(window.kubectl(*watching), play())
-
-    lines = [line.split() for line in shown.splitlines()]
-    assert lines[:2] == [["EVENT", "NAME", "COLOUR"], ["ADDED", "ball", "blue"]]
-    assert lines[2:5] == [
+    assert first == [["EVENT", "NAME", "COLOUR"], ["ADDED", "ball", "blue"]]
+    assert later == [
         ["ADDED", "kite", "blue"],
         ["MODIFIED", "ball", "green"],
         ["DELETED", "kite", "blue"],

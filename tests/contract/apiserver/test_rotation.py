@@ -110,7 +110,7 @@ async def test_all_who_follow_stay_in_sync_while_the_certificate_is_replaced(
 
         window.shop.put(window.namespace, "first")
         await window.until(same)
-        await replaced(window)
+        await renew(window)
         made = 0
         async with asyncio.timeout(60):
             while made < CHANGES or await served(window) == before:
@@ -134,7 +134,7 @@ async def served(window: Window) -> str:
     return await asyncio.to_thread(ssl.get_server_certificate, ("127.0.0.1", window.port))
 
 
-async def replaced(window: Window) -> None:
+async def renew(window: Window) -> None:
     """Take the certificates away, authority and all, and wait for others."""
     name = f"{NAME}-certificates"
     before = await window.admin.get(SECRET, name, window.namespace)
