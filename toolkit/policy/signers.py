@@ -5,6 +5,7 @@ certainly weaker; patterns of identities are compared as far as that can be deci
 signed is asked by ``refused`` before the content is kept.
 """
 
+import dataclasses
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -33,10 +34,11 @@ _SPECIAL: Final = frozenset(r".^$*+?()[]{}|\\")
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """What is wrong, and with which field."""
+    """What is wrong, and with which field; ``value`` tells findings apart, and may be secret."""
 
     field: str
     why: str
+    value: str = dataclasses.field(default="", repr=False)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

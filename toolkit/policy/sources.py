@@ -9,6 +9,7 @@ an allowed source pulls in by itself (submodules, a chart's dependencies) is its
 for: their revisions or names are part of what was allowed, and signed where that is demanded.
 """
 
+import dataclasses
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
@@ -30,12 +31,16 @@ KINDS: Final = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Violation:
-    """One policy that a source does not satisfy: the field, and why."""
+    """One policy that a source does not satisfy: the field, and why.
+
+    ``value`` is for comparisons alone: it may hold a password, and is never told.
+    """
 
     policy: str
     mode: Mode
     field: str
     why: str
+    value: str = dataclasses.field(default="", repr=False)
 
     def __str__(self) -> str:
         return f"{self.field}: {self.why} (SourcePolicy '{self.policy}')"
@@ -49,6 +54,7 @@ def judge(obj: Json, policies: Iterable[SourcePolicy]) -> tuple[Violation, ...]:
             mode=policy.spec.mode,
             field=finding.field,
             why=finding.why,
+            value=finding.value,
         )
         for policy in policies
         if (finding := _finding(obj, policy)) is not None
@@ -106,13 +112,17 @@ def _against(obj: Json, entry: AllowedSource) -> Finding | None:
 def _foreign(obj: Json, entry: AllowedSource) -> Finding | None:
     """Return what speaks against a URL."""
     field, url = _url_field(entry.kind), url_of(obj)
+    allowed = f"allowed are {', '.join(entry.urls)}"
     try:
         meant = urls.canonical(url)
     except urls.UnclearURLError as exc:
-        return Finding(field, f"'{url}' cannot be compared with what is allowed: {exc}")
+        # It stays out: it may hold a password or a token, and this goes to logs, events and audit.
+        return Finding(field, f"it cannot be compared, {exc}; {allowed}", url)
     if any(urls.matches(pattern, meant) for pattern in entry.urls):
         return None
-    return Finding(field, f"'{meant}' is not allowed; allowed are {', '.join(entry.urls)}")
+    # What is left of an '@' is the end of a password that holds a slash.
+    shown = "it" if "@" in meant else f"'{meant}'"
+    return Finding(field, f"{shown} is not allowed; {allowed}", url)
 
 
 def url_of(obj: Json) -> str:

@@ -41,11 +41,14 @@ class GitUrl:
             parts = urlsplit(text)
             port = parts.port
         except ValueError as exc:
-            raise GitSpecError(f"invalid repository URL: {exc}", reason="URLInvalid") from exc
+            # The parser's message quotes what it stumbles over, which may be part of a password.
+            raise GitSpecError(
+                "invalid repository URL: its host or port is malformed", reason="URLInvalid"
+            ) from exc
         default = _DEFAULT_PORTS.get(parts.scheme)
         if default is None or not parts.hostname or _unprintable(text):
             raise GitSpecError(
-                f"invalid repository URL '{_display(parts)}': "
+                f"invalid repository URL{_display(parts)}: "
                 "it must start with http://, https:// or ssh:// and name a host",
                 reason="URLInvalid",
             )
@@ -96,5 +99,7 @@ def _unprintable(text: str) -> bool:
 
 
 def _display(parts: SplitResult) -> str:
-    host = parts.netloc.rpartition("@")[2]
-    return repr(urlunsplit((parts.scheme, host, parts.path, "", ""))[:200])[1:-1]
+    """Return the address in quotes; nothing where a password may not stand where it should."""
+    if "@" in parts.geturl():
+        return ""
+    return f" '{repr(urlunsplit((parts.scheme, parts.netloc, parts.path, '', ''))[:200])[1:-1]}'"

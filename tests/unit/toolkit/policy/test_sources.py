@@ -71,6 +71,32 @@ def test_other_url_is_refused_and_the_allowed_ones_are_named(url: str) -> None:
     assert url in why or "allowed are https://github.com/acme/**" in why
 
 
+@pytest.mark.parametrize(
+    "url",
+    [
+        "https://bob:s3cr3t@github.com/acme/x?private_token=s3cr3t",
+        "https://bob:s3cr3t@evil.example/x",
+        "https://bob:x#s3cr3t@github.com/acme/x",
+        "https://bob:x/s3cr3t@github.com/acme/x",
+        "https://bob/s3cr3t@github.com/acme/x",
+    ],
+)
+def test_secrets_in_a_url_are_not_told(url: str) -> None:
+    (violation,) = sources.judge(git(url), [policy(GIT)])
+
+    assert "s3cr3t" not in f"{violation} {violation!r}"
+
+
+def test_another_url_that_cannot_be_compared_is_a_change_for_the_worse() -> None:
+    before, after = (
+        sources.judge(git(f"https://github.com/acme/{name}?x"), [policy(GIT)])
+        for name in ("app", "evil")
+    )
+
+    assert [*sources.fresh(after, before)] == [*after]
+    assert not [*sources.fresh(before, before)]
+
+
 @pytest.mark.parametrize("kind", ["OCIRepository", "Bucket", "HelmRepository", "ExternalArtifact"])
 def test_kind_that_a_policy_does_not_name_is_refused(kind: str) -> None:
     assert fields(obj(kind), policy(GIT)) == ["kind"]

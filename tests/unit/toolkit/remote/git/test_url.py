@@ -53,9 +53,19 @@ def test_user_information_is_never_printed(url: str) -> None:
     assert "ada" not in str(parsed)
 
 
-def test_user_information_is_not_printed_for_a_bad_url() -> None:
+@pytest.mark.parametrize(
+    "url",
+    [
+        "ftp://ada:hunter2@example.org/a",
+        "https://ada:hunter2#x@example.org/a",
+        "https://ada:x#hunter2@example.org/a",
+        "ftp://ada:hunter2#x@example.org/a",
+        "ftp://ada/hunter2@example.org/a",
+    ],
+)
+def test_user_information_is_not_printed_for_a_bad_url(url: str) -> None:
     with pytest.raises(StalledError) as caught:
-        GitUrl.parse("ftp://ada:hunter2@example.org/a")
+        GitUrl.parse(url)
 
     assert "hunter2" not in str(caught.value)
 
