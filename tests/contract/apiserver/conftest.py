@@ -327,17 +327,17 @@ class Window:
 
     async def close(self) -> None:
         """End what runs, and have the API server ask nobody."""
-        for replica in self.replicas:
-            replica.manager.stop()
-        await registration.unregister(self.admin)
-        tasks = [replica.task for replica in self.replicas]
-        await asyncio.wait_for(asyncio.gather(*tasks), 30)
-        await registration.unregister(self.admin)
-        for obj in yaml.safe_load_all(manifests.render()["rbac.yaml"]):
-            if obj["kind"].startswith("ClusterRole"):
-                gvk = GroupVersionKind(_RBAC, "v1", obj["kind"])
-                await self._forget(gvk, obj["metadata"]["name"])
-        await self._open.aclose()
+        async with self._open:
+            for replica in self.replicas:
+                replica.manager.stop()
+            await registration.unregister(self.admin)
+            tasks = [replica.task for replica in self.replicas]
+            await asyncio.wait_for(asyncio.gather(*tasks), 30)
+            await registration.unregister(self.admin)
+            for obj in yaml.safe_load_all(manifests.render()["rbac.yaml"]):
+                if obj["kind"].startswith("ClusterRole"):
+                    gvk = GroupVersionKind(_RBAC, "v1", obj["kind"])
+                    await self._forget(gvk, obj["metadata"]["name"])
 
     async def _forget(self, gvk: GroupVersionKind, name: str) -> None:
         with contextlib.suppress(NotFoundError):

@@ -184,17 +184,17 @@ class Gate:
 
     async def close(self) -> None:
         """End what runs, and have the API server ask nobody."""
-        for replica in self.replicas:
-            replica.manager.stop()
-        tasks = [replica.task for replica in self.replicas]
-        await asyncio.wait_for(asyncio.gather(*tasks), 30)
-        await arming.disarm(self.admin)
-        await definitions.disarm(self.admin, KINDS)
-        for kind in ("ClusterRoleBinding", "ClusterRole"):
-            with contextlib.suppress(NotFoundError):
-                gvk = GroupVersionKind("rbac.authorization.k8s.io", "v1", kind)
-                await self.admin.delete(gvk, configuration.CLUSTER_ROLE)
-        await self._open.aclose()
+        async with self._open:
+            for replica in self.replicas:
+                replica.manager.stop()
+            tasks = [replica.task for replica in self.replicas]
+            await asyncio.wait_for(asyncio.gather(*tasks), 30)
+            await arming.disarm(self.admin)
+            await definitions.disarm(self.admin, KINDS)
+            for kind in ("ClusterRoleBinding", "ClusterRole"):
+                with contextlib.suppress(NotFoundError):
+                    gvk = GroupVersionKind("rbac.authorization.k8s.io", "v1", kind)
+                    await self.admin.delete(gvk, configuration.CLUSTER_ROLE)
 
 
 @contextlib.asynccontextmanager
