@@ -192,6 +192,11 @@ class Space:
     async def get(self, gvk: GroupVersionKind, name: str) -> Json:
         return await self.world.api.get(gvk, name, self.namespace)
 
+    def noted(self, component: str, replica: int = 0) -> int:
+        """Return how many lines a process has logged of passes over objects of the namespace."""
+        log = self.world.stack.log(component, replica=replica).read_text()
+        return sum("reconcileID" in line and self.namespace in line for line in log.splitlines())
+
 
 def condition(obj: Json, kind: str) -> Json:
     """Return a condition, empty if there is none."""

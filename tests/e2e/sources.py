@@ -1,18 +1,15 @@
 """What the tests of sources share: Secrets, what an artifact holds, what a Git server was asked."""
 
-import asyncio
 import base64
 import hashlib
 import io
 import tarfile
-import time
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 import aiohttp
 
 from tests.e2e.conftest import (
-    DEADLINE,
     EVENT,
     GIT_REPOSITORY,
     SECRET,
@@ -22,6 +19,7 @@ from tests.e2e.conftest import (
 )
 from tests.fakes.gitrepository import Repository
 from tests.fakes.gitserver import GitServer
+from tests.tools.waiting import until
 from toolkit.objects import Json
 
 
@@ -106,21 +104,10 @@ async def content(source: Json) -> dict[str, str]:
 async def told(space: Space, reason: str, name: str = "app") -> list[Json]:
     """Return the events about a GitRepository with this reason, once there is one."""
     selector = f"involvedObject.kind=GitRepository,involvedObject.name={name},reason={reason}"
-    deadline = time.monotonic() + DEADLINE
-    while True:
-        found = await space.world.api.list(EVENT, space.namespace, field_selector=selector)
-        if found:
-            return found
-        assert time.monotonic() < deadline, f"no event with reason {reason}"
-        await asyncio.sleep(0.1)
-
-
-async def eventually(holds: Callable[[], bool]) -> None:
-    """Return once something that nobody announces is so."""
-    deadline = time.monotonic() + DEADLINE
-    while not holds():
-        assert time.monotonic() < deadline, "it did not come to that"
-        await asyncio.sleep(0.05)
+    found: list[Json] = await until(
+        lambda: space.world.api.list(EVENT, space.namespace, field_selector=selector)
+    )
+    return found
 
 
 def fetches(server: GitServer, repository: Repository) -> int:

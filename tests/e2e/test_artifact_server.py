@@ -9,7 +9,8 @@ import pytest
 import pytest_asyncio
 
 from tests.e2e.conftest import GIT_REPOSITORY, Space, World, revision_of
-from tests.e2e.sources import artifact_of, content, digest_of, eventually, fetches
+from tests.e2e.sources import artifact_of, content, digest_of, fetches
+from tests.tools.waiting import until
 from toolkit.objects import Json
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
@@ -159,7 +160,7 @@ async def test_old_artifacts_go_and_the_last_one_stays(space: Space) -> None:
     await space.request(GIT_REPOSITORY)
 
     name = artifact_of(last)["path"].rpartition("/")[2]
-    await eventually(lambda: [path.name for path in folder.parent.glob("*.tar.gz")] != [])
+    await until(lambda: [path.name for path in folder.parent.glob("*.tar.gz")] != [])
     kept = {path.name for path in folder.parent.iterdir()}
     assert kept == {name, f".digest-{name}", f".about-{name}", "latest.tar.gz"}
     assert (await ask(artifact_of(first)["url"])).status == 404

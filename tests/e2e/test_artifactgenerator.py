@@ -65,14 +65,17 @@ async def made(space: Space, name: str, *, but: str = "") -> Json:
     return await space.world.until(EXTERNAL, space.namespace, name, holds)
 
 
-async def generated(space: Space) -> Json:
-    """Have a generator make ``web`` of the first repository of the test."""
+async def start(space: Space, *outputs: Json, **spec: Any) -> Repository:
+    """Have a generator make these of the first repository of the test."""
     repository = space.repository()
     repository.commit(MONOREPO)
-    await space.world.apply(
-        space.source(repository),
-        generator(space, artifact("web", ("@app/apps/web/**", "@artifact/"))),
-    )
+    await space.world.apply(space.source(repository), generator(space, *outputs, **spec))
+    return repository
+
+
+async def generated(space: Space) -> Json:
+    """Have a generator make ``web``."""
+    await start(space, artifact("web", ("@app/apps/web/**", "@artifact/")))
     web = await made(space, "web")
     await space.ready(GENERATOR, "gen")
     return web
@@ -181,16 +184,11 @@ async def test_a_generator_can_feed_another(space: Space) -> None:
 
 
 async def test_directories_become_artifacts_and_leave_with_them(space: Space) -> None:
-    repository = space.repository()
-    repository.commit(MONOREPO)
-    await space.world.apply(
-        space.source(repository),
-        generator(
-            space,
-            artifact("x-{name}", ("@app/apps/{name}/**", "@artifact/")),
-            pathPattern="@app/apps/{name}",
-            commonMetadata={"labels": {"team": "one"}},
-        ),
+    repository = await start(
+        space,
+        artifact("x-{name}", ("@app/apps/{name}/**", "@artifact/")),
+        pathPattern="@app/apps/{name}",
+        commonMetadata={"labels": {"team": "one"}},
     )
     web = await made(space, "x-web")
     db = await made(space, "x-db")
@@ -282,12 +280,10 @@ async def test_an_artifact_of_somebody_else_is_never_overwritten(space: Space) -
 async def test_what_cannot_be_made_is_told(
     space: Space, change: dict[str, str], reason: str, saying: str
 ) -> None:
-    repository = space.repository()
-    repository.commit(MONOREPO)
     output = artifact("web", ("@app/**", "@artifact/"))
     output["copy"][0] |= change
 
-    await space.world.apply(space.source(repository), generator(space, output))
+    await start(space, output)
     refused = await space.refused(GENERATOR, "gen", saying=saying)
 
     assert condition(refused, "Ready")["reason"] == reason
@@ -315,15 +311,10 @@ async def annotate(space: Space, value: str) -> Json:
 
 
 async def test_what_somebody_deletes_or_changes_is_set_right(space: Space) -> None:
-    repository = space.repository()
-    repository.commit(MONOREPO)
-    await space.world.apply(
-        space.source(repository),
-        generator(
-            space,
-            artifact("web", ("@app/apps/web/**", "@artifact/")),
-            artifact("db", ("@app/apps/db/**", "@artifact/")),
-        ),
+    await start(
+        space,
+        artifact("web", ("@app/apps/web/**", "@artifact/")),
+        artifact("db", ("@app/apps/db/**", "@artifact/")),
     )
     web, db = await made(space, "web"), await made(space, "db")
     await space.ready(GENERATOR, "gen")

@@ -33,6 +33,7 @@ from tests.fakes.clouds import FakeClouds
 from tests.fakes.issuer import RefusedError
 from tests.fakes.kmsaws import AwsKms
 from tests.fakes.kmsvault import TOKEN, FakeVault
+from tests.fakes.serving import serving
 from tests.unit.toolkit.decrypt.reference import Reference
 from toolkit.decrypt import envelope
 from toolkit.objects import Json
@@ -59,14 +60,9 @@ class Services:
 
     @asynccontextmanager
     async def running(self) -> AsyncIterator["Services"]:
-        runner = web.ServerRunner(web.Server(self._answer), shutdown_timeout=0.1)
-        await runner.setup()
-        await web.TCPSite(runner, "127.0.0.1", 0).start()
-        self.address = f"http://127.0.0.1:{runner.addresses[0][1]}"
-        try:
+        async with serving(self._answer) as port:
+            self.address = f"http://127.0.0.1:{port}"
             yield self
-        finally:
-            await runner.cleanup()
 
     async def _answer(self, request: web.BaseRequest) -> web.Response:
         body = await request.read()

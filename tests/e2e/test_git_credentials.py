@@ -19,6 +19,7 @@ from tests.e2e.conftest import GIT_REPOSITORY, Space, condition
 from tests.e2e.sources import content, ready, refused, replace, secret
 from tests.fakes import gitserver
 from tests.fakes.gitserver import GitServer
+from tests.fakes.serving import certified, serving
 from tests.fakes.sshserver import SshServer
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
@@ -134,10 +135,7 @@ async def test_ssh_key_opens_the_host_that_is_known(space: Space, tmp_path: Path
 
 async def test_own_authority_and_client_certificate_are_used(space: Space, tmp_path: Path) -> None:
     authority, other = trustme.CA(), trustme.CA()
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    authority.issue_cert("localhost").configure_cert(context)
-    context.verify_mode = ssl.CERT_REQUIRED
-    authority.configure_trust(context)
+    context = certified(authority, "localhost", clients=ssl.CERT_REQUIRED)
     client = authority.issue_cert("ada@example.org")
     certificate = {
         "tls.crt": client.cert_chain_pems[0].bytes(),
@@ -243,13 +241,8 @@ async def github(public: rsa.RSAPublicKey) -> AsyncIterator[str]:
 
     application = web.Application()
     application.router.add_post("/app/installations/{id}/access_tokens", token)
-    runner = web.AppRunner(application)
-    await runner.setup()
-    try:
-        await web.TCPSite(runner, "127.0.0.1", 0).start()
-        yield f"http://127.0.0.1:{runner.addresses[0][1]}"
-    finally:
-        await runner.cleanup()
+    async with serving(application) as port:
+        yield f"http://127.0.0.1:{port}"
 
 
 def decoded(text: str) -> bytes:

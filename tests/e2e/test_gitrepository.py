@@ -17,7 +17,6 @@ from tests.e2e.sources import (
     content,
     digest_of,
     edit,
-    eventually,
     fetches,
     looks,
     ready,
@@ -27,6 +26,7 @@ from tests.e2e.sources import (
 )
 from tests.fakes.gitrepository import Entry, executable, link, submodule
 from tests.fakes.gitserver import GitServer
+from tests.tools.waiting import until
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 
@@ -307,7 +307,7 @@ async def test_unchanged_repository_is_looked_at_and_not_fetched(space: Space) -
     server = space.world.git
     seen, fetched = looks(server, repository), fetches(server, repository)
 
-    await eventually(lambda: looks(server, repository) >= seen + 3)
+    await until(lambda: looks(server, repository) >= seen + 3)
 
     after = await space.get(GIT_REPOSITORY, "app")
     assert fetches(server, repository) == fetched == 1
@@ -367,7 +367,7 @@ async def test_server_that_never_answers_is_left_at_the_timeout(space: Space) ->
         await space.world.apply(space.source(repository))
         await space.ready(GIT_REPOSITORY, revision=commit)
         sources = await refused(space, *(obj["metadata"]["name"] for obj in silent))
-        await eventually(lambda: ended >= len(silent))
+        await until(lambda: ended >= len(silent))
 
     for source in sources.values():
         assert "timed out" in condition(source, "Ready")["message"]

@@ -1,6 +1,5 @@
 """Two replicas: one acts, the other takes over within the lease time."""
 
-import asyncio
 import signal
 from collections.abc import AsyncIterator
 
@@ -18,6 +17,7 @@ from tests.e2e.conftest import (
     build_world,
     config_map,
 )
+from tests.tools.waiting import until
 from toolkit.objects import dig
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
@@ -45,12 +45,6 @@ async def holder(world: World, lease: str) -> str:
     return str(dig(obj, "spec", "holderIdentity", default=""))
 
 
-def passes(world: World, component: str, replica: int, namespace: str) -> int:
-    """Return how many passes over objects of a namespace a replica has logged."""
-    log = world.stack.log(component, replica=replica).read_text()
-    return sum("reconcileID" in line and namespace in line for line in log.splitlines())
-
-
 async def test_one_replica_acts_and_the_other_is_ready_to(space: Space) -> None:
     repository = space.repository()
     commit = repository.commit({"a.yaml": config_map("settings", v="1")})
@@ -59,7 +53,7 @@ async def test_one_replica_acts_and_the_other_is_ready_to(space: Space) -> None:
     await space.ready(revision=commit)
 
     for component in ("source", "kustomize"):
-        worked = [passes(space.world, component, n, space.namespace) > 0 for n in (0, 1)]
+        worked = [space.noted(component, n) > 0 for n in (0, 1)]
         assert sorted(worked) == [False, True], component
         await space.world.stack.wait_ready(component, replica=worked.index(False))
 
@@ -70,7 +64,7 @@ async def test_killed_leader_is_replaced_and_nothing_is_lost(space: Space) -> No
     await space.world.apply(space.source(repository), space.kustomization())
     await space.ready(revision=first)
     before = await holder(space.world, "kustomize-controller")
-    leader = next(n for n in (0, 1) if passes(space.world, "kustomize", n, space.namespace))
+    leader = next(n for n in (0, 1) if space.noted("kustomize", n))
 
     # stopped, so that the supervisor does not bring it back before the lease is over
     pid = space.world.stack.pids()[f"kustomize-{leader}"]
@@ -82,16 +76,9 @@ async def test_killed_leader_is_replaced_and_nothing_is_lost(space: Space) -> No
     assert await holder(space.world, "kustomize-controller") != before
     assert (await space.get(CONFIG_MAP, "settings"))["data"] == {"v": "2"}
     await space.world.stack.kill("kustomize", signal.SIGCONT, replica=leader)
-    await until_replaced(space.world, f"kustomize-{leader}", pid)
-
-
-async def until_replaced(world: World, name: str, pid: int) -> None:
-    """Return once a process that lost its lease has ended and was started again."""
-    for _ in range(300):
-        if world.stack.pids().get(name, pid) != pid:
-            return
-        await asyncio.sleep(0.1)
-    pytest.fail(f"{name} went on although it had lost its lease")
+    # it has lost its lease, so it ends, and is started again
+    pids = space.world.stack.pids
+    await until(lambda: pids().get(f"kustomize-{leader}", pid) != pid)
 
 
 async def test_stopped_leader_hands_over_at_once(space: Space) -> None:
@@ -99,7 +86,7 @@ async def test_stopped_leader_hands_over_at_once(space: Space) -> None:
     first = repository.commit({"a.yaml": config_map("settings", v="1")})
     await space.world.apply(space.source(repository), space.kustomization())
     await space.ready(revision=first)
-    leader = next(n for n in (0, 1) if passes(space.world, "kustomize", n, space.namespace))
+    leader = next(n for n in (0, 1) if space.noted("kustomize", n))
 
     await space.world.stack.stop("kustomize", replica=leader)
     second = repository.commit({"a.yaml": config_map("settings", v="2")})

@@ -36,6 +36,7 @@ from tests.fakes.chartrepository import ChartRepository
 from tests.fakes.gitserver import GitServer
 from tests.fakes.objectservers import S3Server
 from tests.fakes.registry import FakeRegistry, tarball
+from tests.fakes.serving import certified
 from tests.tools import programs
 from toolkit.objects import GroupVersionKind, Json
 from toolkit.remote.objectstore.dialect import Ask
@@ -150,7 +151,7 @@ async def internet(
     (root / "s3").mkdir()
     async with (
         GitServer(
-            root, tls=_certified(authority, "github.com"), basic=LOGIN, host="github.com"
+            root, tls=certified(authority, "github.com"), basic=LOGIN, host="github.com"
         ) as github,
         ChartRepository() as charts,
         FakeRegistry(basic=LOGIN) as registry,
@@ -159,12 +160,6 @@ async def internet(
         yield Internet(
             authority=authority, github=github, charts=charts, registry=registry, bucket=bucket
         )
-
-
-def _certified(authority: trustme.CA, *hosts: str) -> ssl.SSLContext:
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    authority.issue_cert(*hosts).configure_cert(context)
-    return context
 
 
 @pytest.fixture(scope="module")
@@ -185,7 +180,7 @@ async def world(
         for namespace in ("flux-system", "production", "payments-production"):
             plane.kubectl("create", "namespace", namespace)
         async with Pipes() as pipes:
-            context = _certified(internet.authority, *PLAIN)
+            context = certified(internet.authority, *PLAIN)
             ports = {"github.com": _port(internet.github.base)}
             for host, address in (
                 ("charts.bitnami.com", internet.charts.origin),

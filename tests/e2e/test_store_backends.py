@@ -30,6 +30,7 @@ from tests.e2e.conftest import (
 from tests.e2e.sources import artifact_of, digest_of, fetches
 from tests.fakes import objectservers
 from tests.fakes.objectservers import ACCESS_KEY, SECRET_KEY
+from tests.tools.waiting import until
 from toolkit.objects import Json, dig
 from toolkit.remote.objectstore.objectstore import ObjectStore, Place
 
@@ -142,11 +143,6 @@ async def holder(world: World) -> str:
     return str(dig(obj, "spec", "holderIdentity", default=""))
 
 
-def passes(world: World, replica: int, namespace: str) -> int:
-    log = world.stack.log("source", replica=replica).read_text()
-    return sum("reconcileID" in line and namespace in line for line in log.splitlines())
-
-
 async def deployed(space: Space) -> tuple[Json, int]:
     """Apply one commit; return the source and how often its repository was fetched."""
     repository = space.repository()
@@ -165,7 +161,7 @@ async def test_both_replicas_serve_what_one_stored(space: Space) -> None:
     for status, digest, body in answers:
         assert (status, digest) == (200, digest_of(source))
         assert f"sha256:{hashlib.sha256(body).hexdigest()}" == digest
-    worked = [passes(space.world, replica, space.namespace) > 0 for replica in (0, 1)]
+    worked = [space.noted("source", replica) > 0 for replica in (0, 1)]
     assert sorted(worked) == [False, True]
     assert fetched == 1
 
@@ -173,7 +169,7 @@ async def test_both_replicas_serve_what_one_stored(space: Space) -> None:
 async def test_killed_leader_costs_no_fetch(space: Space) -> None:
     source, fetched = await deployed(space)
     world, before = space.world, await holder(space.world)
-    leader = next(n for n in (0, 1) if passes(world, n, space.namespace))
+    leader = next(n for n in (0, 1) if space.noted("source", n))
     pid = world.stack.pids()[f"source-{leader}"]
 
     # stopped, so that the supervisor does not bring it back before the lease is over
@@ -187,16 +183,8 @@ async def test_killed_leader_costs_no_fetch(space: Space) -> None:
     assert (await get(world, 1 - leader, after))[1] == digest_of(source)
     await world.stack.kill("source", signal.SIGKILL, replica=leader)
     await world.stack.kill("source", signal.SIGCONT, replica=leader)
-    await until_replaced(world, f"source-{leader}", pid)
+    await until(lambda: world.stack.pids().get(f"source-{leader}", pid) != pid)
     await world.stack.wait_ready("source", replica=leader)
-
-
-async def until_replaced(world: World, name: str, pid: int) -> None:
-    for _ in range(300):
-        if world.stack.pids().get(name, pid) != pid:
-            return
-        await asyncio.sleep(0.1)
-    pytest.fail(f"{name} was not started again")
 
 
 async def test_new_pods_with_empty_disks_serve_without_fetching(space: Space) -> None:

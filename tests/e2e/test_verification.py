@@ -20,7 +20,6 @@ from tests.e2e.sources import (
     artifact_of,
     digest_of,
     edit,
-    eventually,
     fetches,
     looks,
     ready,
@@ -30,6 +29,7 @@ from tests.e2e.sources import (
 )
 from tests.testdata.signatures import generate
 from tests.testdata.signatures.generate import Author
+from tests.tools.waiting import until
 from toolkit.objects import Json
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
@@ -300,7 +300,7 @@ async def test_verified_revision_is_not_fetched_again(
     server = space.world.git
     seen = looks(server, repository)
 
-    await eventually(lambda: looks(server, repository) >= seen + 2)
+    await until(lambda: looks(server, repository) >= seen + 2)
 
     after = await space.get(GIT_REPOSITORY, "app")
     assert fetches(server, repository) == 1

@@ -6,7 +6,6 @@ The other cluster believes the tokens that this one's issuer signs, as published
 
 import asyncio
 import json
-import ssl
 from collections.abc import AsyncIterator, Iterator
 from typing import Any
 
@@ -29,6 +28,7 @@ from tests.e2e.conftest import (
     condition,
     config_map,
 )
+from tests.fakes.serving import certified, serving
 from toolkit.kube import config
 from toolkit.kube.client import Client
 from toolkit.kube.errors import NotFoundError
@@ -52,10 +52,7 @@ async def published(control_plane: ControlPlane) -> AsyncIterator[tuple[str, byt
     document = json.loads(control_plane.kubectl(*get, "/.well-known/openid-configuration"))
     keys = control_plane.kubectl(*get, "/openid/v1/jwks")
     authority = trustme.CA()
-    context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
-    authority.issue_cert("127.0.0.1").configure_cert(context)
     app = web.Application()
-    runner = web.AppRunner(app, shutdown_timeout=0.1)
 
     async def discovery(request: web.Request) -> web.Response:
         return web.json_response(document | {"jwks_uri": f"https://{request.host}/keys"})
@@ -65,11 +62,8 @@ async def published(control_plane: ControlPlane) -> AsyncIterator[tuple[str, byt
 
     app.router.add_get("/discovery", discovery)
     app.router.add_get("/keys", jwks)
-    await runner.setup()
-    await web.TCPSite(runner, "127.0.0.1", 0, ssl_context=context).start()
-    port = runner.addresses[0][1]
-    yield f"https://127.0.0.1:{port}/discovery", authority.cert_pem.bytes()
-    await runner.cleanup()
+    async with serving(app, tls=certified(authority, "127.0.0.1")) as port:
+        yield f"https://127.0.0.1:{port}/discovery", authority.cert_pem.bytes()
 
 
 @pytest.fixture(scope="module")
