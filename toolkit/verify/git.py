@@ -9,9 +9,12 @@ to prove is who signed them, and that the tag is the one that was asked for.
    would otherwise pass an old release off as a new one.
 4. Tag: the signature is by a trusted key. (That it leads to the commit was seen at the checkout.)
 5. Commit: it is signed, by a trusted key.
+
+Where a signature fails at 4 or 5, the message adds at which of its own steps (`ssh`, `openpgp`).
 """
 
 from collections.abc import Iterable, Mapping
+from enum import IntEnum
 from typing import Final
 
 from toolkit.errors import StalledError
@@ -23,6 +26,16 @@ from toolkit.verify.signature import FACT, Proof, Signer, VerificationError
 _SSH_KEYS: Final = ".sshpub"
 _SSH_SIGNATURE: Final = b"-----BEGIN SSH SIGNATURE-----"
 _PGP_SIGNATURES: Final = (b"-----BEGIN PGP SIGNATURE-----", b"-----BEGIN PGP MESSAGE-----")
+
+
+class Step(IntEnum):
+    """One step of the proof; its number is part of the message when it fails."""
+
+    MODE = 1
+    TAG_SIGNED = 2
+    TAG_NAME = 3
+    TAG_SIGNER = 4
+    COMMIT = 5
 
 
 def verify(checkout: Checkout, *, mode: str, keys: Mapping[str, bytes]) -> Proof:
@@ -70,7 +83,7 @@ def _parts(mode: str) -> tuple[bool, bool]:
         case "TagAndHEAD":
             return True, True
     raise StalledError(
-        f"unknown verification mode '{mode}': use HEAD, Tag or TagAndHEAD",
+        f"step {Step.MODE}: unknown verification mode '{mode}': use HEAD, Tag or TagAndHEAD",
         reason="InvalidVerificationMode",
     )
 
@@ -78,33 +91,43 @@ def _parts(mode: str) -> tuple[bool, bool]:
 def _verify_tag(tag: TagObject | None, keys: Mapping[str, bytes]) -> Signer:
     if tag is None:  # (1)
         raise StalledError(
-            "cannot verify a tag: spec.ref names none; set tag, semver, or a name below refs/tags/",
+            f"step {Step.MODE}: cannot verify a tag: spec.ref names none; set tag, semver, or a "
+            "name below refs/tags/",
             reason="InvalidVerificationMode",
         )
     if not tag.own_name or tag.signature is None:  # (2)
         kind = "not signed" if tag.own_name else "a lightweight one, which cannot be signed"
-        raise VerificationError(f"tag '{tag.name}' is {kind}", reason="InvalidGitObject")
+        raise VerificationError(
+            f"tag '{tag.name}' is {kind}", reason="InvalidGitObject", step=Step.TAG_SIGNED
+        )
     if tag.own_name != tag.name:  # (3)
         raise VerificationError(
             f"tag '{tag.name}' calls itself '{tag.own_name}': its signature is for that name",
             reason="InvalidTagSignature",
+            step=Step.TAG_NAME,
         )
-    return _signer(tag.signature, keys, f"tag '{tag.name}'", "InvalidTagSignature")  # (4)
+    what = f"tag '{tag.name}'"
+    return _signer(tag.signature, keys, what, "InvalidTagSignature", Step.TAG_SIGNER)  # (4)
 
 
 def _verify_commit(checkout: Checkout, keys: Mapping[str, bytes]) -> Signer:
     what = f"commit '{checkout.commit}'"
     if checkout.commit_signature is None:  # (5)
-        raise VerificationError(f"{what} is not signed", reason="InvalidCommitSignature")
-    return _signer(checkout.commit_signature, keys, what, "InvalidCommitSignature")
+        raise VerificationError(
+            f"{what} is not signed", reason="InvalidCommitSignature", step=Step.COMMIT
+        )
+    return _signer(checkout.commit_signature, keys, what, "InvalidCommitSignature", Step.COMMIT)
 
 
-def _signer(signed: Signed, keys: Mapping[str, bytes], what: str, reason: str) -> Signer:
+def _signer(
+    signed: Signed, keys: Mapping[str, bytes], what: str, reason: str, step: Step
+) -> Signer:
     try:
         return _check(signed, keys)
     except VerificationError as exc:
+        at = f" at its own step {exc.step}" if exc.step else ""
         raise VerificationError(
-            f"signature verification of {what} failed: {exc}", reason=reason
+            f"signature verification of {what} failed{at}: {exc.finding}", reason=reason, step=step
         ) from exc
 
 

@@ -1,5 +1,11 @@
 """Detached OpenPGP signatures, checked by Sequoia with its standard policy.
 
+Proof steps, each with its number below:
+
+1. There are certificates that are good today, whatever date the signature bears.
+2. The signature is valid for these bytes by one of these certificates.
+3. The subkey that made it, if it was one, is good today too.
+
 The policy refuses SHA-1 and other broken algorithms. Beyond it a certificate must be good *today*:
 with an expired or revoked key a signature can be dated back at will.
 
@@ -8,12 +14,21 @@ No web of trust and no key server: the keyrings that are given are trusted, and 
 
 from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
+from enum import IntEnum
 
 import pysequoia
 from pysequoia import packet
 
 from toolkit.remote.git.objects import Signed
 from toolkit.verify.signature import Signer, VerificationError
+
+
+class Step(IntEnum):
+    """One step of the proof; its number is part of the message when it fails."""
+
+    CERTIFICATES = 1
+    SIGNATURE = 2
+    SUBKEY = 3
 
 
 def verify(signed: Signed, keyrings: Mapping[str, bytes], *, now: datetime | None = None) -> Signer:
@@ -25,8 +40,7 @@ def verify(signed: Signed, keyrings: Mapping[str, bytes], *, now: datetime | Non
     """
     now = now or datetime.now(UTC)
     signature = _signature(signed.signature)
-    # 1. Certificates that are good today, whatever date the signature bears.
-    trusted: dict[str, pysequoia.Cert] = {}
+    trusted: dict[str, pysequoia.Cert] = {}  # (1)
     refused = []
     for certificate in _certificates(keyrings):
         ailment = _ailment(certificate, now)
@@ -34,16 +48,14 @@ def verify(signed: Signed, keyrings: Mapping[str, bytes], *, now: datetime | Non
             refused.append(f"key {_shown(certificate)} {ailment}")
         else:
             trusted[certificate.fingerprint] = certificate
-    # 2. The signature is valid for these bytes by one of these certificates.
     try:
-        made_by, with_key = _check(signed, signature, trusted)
+        made_by, with_key = _check(signed, signature, trusted)  # (2)
     except VerificationError as exc:
-        raise VerificationError("; ".join([str(exc), *refused])) from exc
-    # 3. The subkey that made it, if it was one, is good today too.
+        raise VerificationError("; ".join([exc.finding, *refused]), step=exc.step) from exc
     certificate = trusted[made_by]
     end = _end_of_subkey(certificate, with_key)
-    if end is not None and end <= now:
-        raise VerificationError(f"signing subkey {with_key.upper()} has expired")
+    if end is not None and end <= now:  # (3)
+        raise VerificationError(f"signing subkey {with_key.upper()} has expired", step=Step.SUBKEY)
     return Signer(identity=_identity(certificate), fingerprint=made_by.upper())
 
 
@@ -53,7 +65,8 @@ def _certificates(keyrings: Mapping[str, bytes]) -> Iterator[pysequoia.Cert]:
             yield from pysequoia.Cert.split_bytes(content)
         except RuntimeError as exc:
             raise VerificationError(
-                f"'{name}' holds no OpenPGP public key: {_first_line(exc)}"
+                f"'{name}' holds no OpenPGP public key: {_first_line(exc)}",
+                step=Step.CERTIFICATES,
             ) from exc
 
 
@@ -61,7 +74,9 @@ def _signature(armored: bytes) -> pysequoia.Sig:
     try:
         return pysequoia.Sig.from_bytes(armored)
     except RuntimeError as exc:
-        raise VerificationError(f"no OpenPGP signature: {_first_line(exc)}") from exc
+        raise VerificationError(
+            f"no OpenPGP signature: {_first_line(exc)}", step=Step.SIGNATURE
+        ) from exc
 
 
 def _check(
@@ -76,13 +91,14 @@ def _check(
         issuer = (signature.issuer_fingerprint or signature.issuer_key_id or "unknown").upper()
         raise VerificationError(
             f"no trusted OpenPGP key made this signature, which names key {issuer}: "
-            f"{_first_line(exc)}"
+            f"{_first_line(exc)}",
+            step=Step.SIGNATURE,
         ) from exc
     # pysequoia may succeed without a valid signature: only these count.
     for valid in result.valid_sigs:
         if valid.certificate in trusted:
             return str(valid.certificate), str(valid.signing_key)
-    raise VerificationError("no trusted OpenPGP key made this signature")
+    raise VerificationError("no trusted OpenPGP key made this signature", step=Step.SIGNATURE)
 
 
 def _ailment(certificate: pysequoia.Cert, now: datetime) -> str:

@@ -19,6 +19,7 @@ import hashlib
 import struct
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from enum import IntEnum
 from typing import Final
 
 from cryptography.exceptions import InvalidSignature
@@ -29,6 +30,19 @@ from toolkit.remote.git.objects import Signed
 from toolkit.verify.signature import Signer, VerificationError
 
 NAMESPACE: Final = b"git"
+
+
+class Step(IntEnum):
+    """One step of the proof; its number is part of the message when it fails."""
+
+    ENVELOPE = 1
+    PURPOSE = 2
+    DIGEST = 3
+    KEY = 4
+    ALGORITHM = 5
+    SIGNATURE = 6
+    TOUCH = 7
+
 
 _MAGIC: Final = b"SSHSIG"
 _BEGIN: Final = b"-----BEGIN SSH SIGNATURE-----"
@@ -60,17 +74,22 @@ def verify(signed: Signed, keys: Mapping[str, bytes]) -> Signer:
     try:
         envelope = _envelope(signed.signature)  # (1)
     except (IndexError, struct.error, binascii.Error) as exc:
-        raise VerificationError("the SSH signature is damaged") from exc
+        raise VerificationError("the SSH signature is damaged", step=Step.ENVELOPE) from exc
     if envelope.namespace != NAMESPACE:  # (2)
-        raise VerificationError("the SSH signature was made for another purpose than git")
+        raise VerificationError(
+            "the SSH signature was made for another purpose than git", step=Step.PURPOSE
+        )
     digest = _DIGESTS.get(envelope.digest)
     if digest is None:  # (3)
-        raise VerificationError("the SSH signature uses a digest other than SHA-256 or SHA-512")
+        raise VerificationError(
+            "the SSH signature uses a digest other than SHA-256 or SHA-512", step=Step.DIGEST
+        )
     signer = trusted.get(envelope.public_key)
     if signer is None:  # (4)
         raise VerificationError(
             f"the SSH key {_fingerprint(envelope.public_key)} that made this signature "
-            "is not trusted"
+            "is not trusted",
+            step=Step.KEY,
         )
     covered = _MAGIC + b"".join(
         _string(part)
@@ -80,10 +99,11 @@ def verify(signed: Signed, keys: Mapping[str, bytes]) -> Signer:
         _check(envelope.public_key, envelope.signature, covered)
     except InvalidSignature as exc:  # (6)
         raise VerificationError(
-            f"the signature by SSH key {_fingerprint(envelope.public_key)} does not match"
+            f"the signature by SSH key {_fingerprint(envelope.public_key)} does not match",
+            step=Step.SIGNATURE,
         ) from exc
-    except (IndexError, struct.error, ValueError) as exc:
-        raise VerificationError("the SSH signature is damaged") from exc
+    except (IndexError, struct.error, ValueError) as exc:  # (1)
+        raise VerificationError("the SSH signature is damaged", step=Step.ENVELOPE) from exc
     return Signer(identity=signer.identity, fingerprint=_fingerprint(signer.blob))
 
 
@@ -110,14 +130,18 @@ def _keys(name: str, content: bytes) -> Iterator[_Key]:
             continue
         start = next((i for i, word in enumerate(words) if _is_key_type(word)), None)
         if start is None or len(words) < start + 2:
-            raise VerificationError(f"'{name}' holds a line that is no SSH public key")
+            raise _no_key(name)
         if "cert-authority" in " ".join(words[:start]):
             continue
         try:
             blob = base64.b64decode(words[start + 1], validate=True)
         except binascii.Error as exc:
-            raise VerificationError(f"'{name}' holds a line that is no SSH public key") from exc
+            raise _no_key(name) from exc
         yield _Key(blob, " ".join(words[start + 2 :]) or name)
+
+
+def _no_key(name: str) -> VerificationError:
+    return VerificationError(f"'{name}' holds a line that is no SSH public key", step=Step.KEY)
 
 
 def _is_key_type(word: str) -> bool:
@@ -128,10 +152,10 @@ def _envelope(armored: bytes) -> _Envelope:
     """(1) Take the armour off and the structure apart."""
     lines = armored.strip().splitlines()
     if len(lines) < 3 or lines[0].strip() != _BEGIN or lines[-1].strip() != _END:
-        raise VerificationError("not an SSH signature")
+        raise VerificationError("not an SSH signature", step=Step.ENVELOPE)
     reader = _Reader(base64.b64decode(b"".join(lines[1:-1]), validate=True))
     if reader.take(len(_MAGIC)) != _MAGIC or reader.number() != 1:
-        raise VerificationError("the SSH signature has an unknown format")
+        raise VerificationError("the SSH signature has an unknown format", step=Step.ENVELOPE)
     envelope = _Envelope(
         public_key=reader.string(),
         namespace=reader.string(),
@@ -155,22 +179,26 @@ def _check(public_key: bytes, signature: bytes, covered: bytes) -> None:
     if kind == b"ssh-rsa":
         _check_rsa(key, algorithm, raw, covered)
     elif algorithm != kind:  # (5)
-        raise VerificationError("the SSH signature's algorithm does not fit its key")
+        raise _unfit("the SSH signature's algorithm does not fit its key")
     elif kind in {b"ssh-ed25519", _SECURITY_KEYS[0]}:
         ed25519.Ed25519PublicKey.from_public_bytes(key.string()).verify(raw, covered)
     elif kind.startswith((b"ecdsa-sha2-", b"sk-ecdsa-sha2-")):
         _check_ecdsa(key, raw, covered)
     else:
-        raise VerificationError(f"SSH keys of type {kind.decode('ascii', 'replace')} do not count")
+        raise _unfit(f"SSH keys of type {kind.decode('ascii', 'replace')} do not count")
+
+
+def _unfit(message: str) -> VerificationError:
+    return VerificationError(message, step=Step.ALGORITHM)
 
 
 def _check_rsa(key: "_Reader", algorithm: bytes, raw: bytes, covered: bytes) -> None:
     exponent, modulus = (int.from_bytes(key.string()) for _ in range(2))
     digest = _RSA_HASHES.get(algorithm)
     if digest is None:  # (5)
-        raise VerificationError("the SSH signature's algorithm is too weak or does not fit its key")
+        raise _unfit("the SSH signature's algorithm is too weak or does not fit its key")
     if modulus.bit_length() < _MIN_RSA_BITS:
-        raise VerificationError(f"the RSA key has fewer than {_MIN_RSA_BITS} bits")
+        raise _unfit(f"the RSA key has fewer than {_MIN_RSA_BITS} bits")
     public = rsa.RSAPublicNumbers(exponent, modulus).public_key()
     # RFC 8332 allows leading zeros to be left away.
     raw = raw.rjust((modulus.bit_length() + 7) // 8, b"\0")
@@ -180,7 +208,7 @@ def _check_rsa(key: "_Reader", algorithm: bytes, raw: bytes, covered: bytes) -> 
 def _check_ecdsa(key: "_Reader", raw: bytes, covered: bytes) -> None:
     curve, digest = _CURVES.get(key.string(), (None, None))
     if curve is None or digest is None:
-        raise VerificationError("the SSH key lies on an unknown curve")
+        raise _unfit("the SSH key lies on an unknown curve")
     public = ec.EllipticCurvePublicKey.from_encoded_point(curve, key.string())
     pair = _Reader(raw)
     r, s = (int.from_bytes(pair.string()) for _ in range(2))
@@ -195,7 +223,9 @@ def _attested(key: "_Reader", blob: "_Reader", covered: bytes, *, ecdsa: bool) -
     application = key.string()
     flags, counter = blob.take(1), blob.take(4)
     if not flags[0] & _USER_PRESENT:
-        raise VerificationError("the SSH signature was made without its owner's touch")
+        raise VerificationError(
+            "the SSH signature was made without its owner's touch", step=Step.TOUCH
+        )
     return hashlib.sha256(application).digest() + flags + counter + hashlib.sha256(covered).digest()
 
 

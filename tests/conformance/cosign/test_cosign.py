@@ -161,7 +161,8 @@ async def test_signatures_are_found_in_a_registry(
 
         assert proof.message == (
             f"verified signature of {registry.host}/acme/app@{pushed['digest']} by {SUBJECT} "
-            f"(issuer {ISSUER})"
+            f"(issuer {ISSUER}), log index {proof.facts['verify.penstock.dev/log-index']}, "
+            f"at {proof.facts['verify.penstock.dev/signed-at']}"
         )
 
 

@@ -89,6 +89,7 @@ async def test_a_timestamp_is_verified_and_told(registry: FakeRegistry, gate: _G
 
     told = proof.facts["verify.penstock.dev/signed-at"]
     assert told == at.strftime("%Y-%m-%dT%H:%M:%SZ")
+    assert proof.message.endswith(f", at {told}")
 
 
 async def test_an_unsigned_artifact_is_refused(registry: FakeRegistry, gate: _Gate) -> None:

@@ -74,16 +74,19 @@ def by_identity(evidence: Evidence, policy: Policy, root: TrustedRoot, subject: 
         identity=identity,
         fingerprint="SHA256:" + sha256(certificate.public_bytes(Encoding.DER)).hexdigest(),
     )
+    index = entries[0].index
+    signed_at = min(times).astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
     return Proof(
         signer=signer,
-        message=f"verified signature of {subject} by {identity} (issuer {issuer})",
+        message=f"verified signature of {subject} by {identity} (issuer {issuer}), "
+        f"log index {index}, at {signed_at}",
         facts=_facts(
             method=KEYLESS,
             identity=identity,
             issuer=issuer,
             fingerprint=signer.fingerprint,
-            log_index=str(entries[0].index),
-            signed_at=min(times).astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
+            log_index=str(index),
+            signed_at=signed_at,
         ),
     )
 

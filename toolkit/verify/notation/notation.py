@@ -39,6 +39,8 @@ _UNTOLD_FRESHNESS: Final = timedelta(minutes=10)
 _LONGEST: Final = 400
 _SHOWN: Final = 3
 _TIMESTAMP: Final = "authenticTimestamp"
+_AUTHORITY: Final = "notary.x509.signingAuthority"
+_SIGNED_AT: Final = f"{FACT}signed-at"
 
 
 class RevocationUnknownError(TransientError):
@@ -189,19 +191,23 @@ def _proof(result: Result, statement: Statement, subject: Subject) -> Proof:
     unknown = [one for one in failed if one.type == "revocation" and result.is_unknown()]
     fingerprint = f"SHA256:{result.signer.fingerprint}"
     signer = Signer(identity=result.signer.subject, fingerprint=fingerprint)
-    note = _told(result.revocation) if unknown else ""
+    facts = _facts(result.signer, statement, failed)
     if len(failed) > len(unknown):
         return Proof(
             signer=signer,
             message=_ignored(subject, statement, failed),
-            facts=_facts(result.signer, statement, failed),
+            facts=facts,
             tolerated=True,
             fresh_until=_fresh_until(result, soon=bool(unknown)),
         )
+    # A time that nobody vouches for is the signer's own word.
+    vouched = result.signer.scheme == _AUTHORITY or _timestamped(result.signer, statement, failed)
+    when = f"{'at' if vouched else 'dated'} {facts[_SIGNED_AT]}"
+    note = f"; {_told(result.revocation)}" if unknown else ""
     return Proof(
         signer=signer,
-        message=f"verified signature of {subject} by {signer}" + (f"; {note}" if note else ""),
-        facts=_facts(result.signer, statement, failed),
+        message=f"verified signature of {subject} by {signer}, {when}{note}",
+        facts=facts,
         fresh_until=_fresh_until(result, soon=bool(unknown)),
     )
 
@@ -252,18 +258,27 @@ def _told(statuses: Iterable[Status]) -> str:
 def _facts(
     signer: notationjudge.Signer, statement: Statement, failed: Iterable[Validation]
 ) -> dict[str, str]:
-    proven = statement.demands_timestamp and all(one.type != _TIMESTAMP for one in failed)
-    signed_at = signer.timestamp if signer.timestamp and proven else signer.signing_time
+    proven = signer.timestamp if _timestamped(signer, statement, failed) else None
+    signed_at = proven or signer.signing_time
     facts = {
         "method": "notation",
         "identity": signer.subject,
         "issuer": signer.issuer,
         "fingerprint": f"SHA256:{signer.fingerprint}",
-        "signed-at": signed_at.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
         "policy": statement.name,
         "level": statement.level,
     }
-    return {FACT + name: value for name, value in facts.items()}
+    return {
+        **{FACT + name: value for name, value in facts.items()},
+        _SIGNED_AT: signed_at.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
+    }
+
+
+def _timestamped(
+    signer: notationjudge.Signer, statement: Statement, failed: Iterable[Validation]
+) -> bool:
+    demanded = statement.demands_timestamp and signer.timestamp is not None
+    return demanded and all(one.type != _TIMESTAMP for one in failed)
 
 
 def _fresh_until(result: Result, *, soon: bool) -> datetime | None:

@@ -9,7 +9,7 @@ from tests.testdata.signatures.generate import Author
 from toolkit.errors import StalledError
 from toolkit.remote.git import objects
 from toolkit.remote.git.wire import Checkout, TagObject
-from toolkit.verify import git
+from toolkit.verify import git, openpgp, ssh
 from toolkit.verify.signature import VerificationError
 
 
@@ -92,19 +92,24 @@ def test_unsigned_commit_is_refused(repository: Repository, authors: dict[str, A
         git.verify(checkout_of(repository), mode="HEAD", keys=keys(authors["ed25519"]))
 
     assert caught.value.reason == "InvalidCommitSignature"
+    assert caught.value.step == git.Step.COMMIT
 
 
-@pytest.mark.parametrize("name", ["stranger", "ssh-stranger"])
+@pytest.mark.parametrize(
+    ("name", "step"),
+    [("stranger", openpgp.Step.SIGNATURE), ("ssh-stranger", ssh.Step.KEY)],
+)
 def test_commit_of_a_stranger_is_refused(
-    repository: Repository, authors: dict[str, Author], name: str
+    repository: Repository, authors: dict[str, Author], name: str, step: int
 ) -> None:
     repository.commit({"a": "1"}, sign=authors[name].key)
     trusted = keys(authors["ed25519"], authors["ssh-ed25519"])
 
-    with pytest.raises(VerificationError, match="signature verification of commit") as caught:
+    with pytest.raises(VerificationError, match=f"failed at its own step {step}: ") as caught:
         git.verify(checkout_of(repository), mode="HEAD", keys=trusted)
 
     assert caught.value.reason == "InvalidCommitSignature"
+    assert str(caught.value).startswith("step 5: signature verification of commit")
 
 
 def test_unsigned_commit_fails_although_its_tag_is_signed(
@@ -119,6 +124,7 @@ def test_unsigned_commit_fails_although_its_tag_is_signed(
         )
 
     assert caught.value.reason == "InvalidCommitSignature"
+    assert caught.value.step == git.Step.COMMIT
 
 
 @pytest.mark.parametrize(("message", "why"), [("", "lightweight"), ("a message", "not signed")])
@@ -132,6 +138,7 @@ def test_unsigned_tag_is_refused(
         git.verify(checkout_of(repository, "v1.0.0"), mode="Tag", keys=keys(authors["ed25519"]))
 
     assert caught.value.reason == "InvalidGitObject"
+    assert caught.value.step == git.Step.TAG_SIGNED
 
 
 def test_tag_of_a_stranger_is_refused(repository: Repository, authors: dict[str, Author]) -> None:
@@ -142,6 +149,7 @@ def test_tag_of_a_stranger_is_refused(repository: Repository, authors: dict[str,
         git.verify(checkout_of(repository, "v1.0.0"), mode="Tag", keys=keys(authors["ed25519"]))
 
     assert caught.value.reason == "InvalidTagSignature"
+    assert str(caught.value).startswith("step 4: signature verification of tag 'v1.0.0' failed")
 
 
 def test_old_signed_tag_under_a_new_name_is_refused(
@@ -155,6 +163,7 @@ def test_old_signed_tag_under_a_new_name_is_refused(
         git.verify(checkout_of(repository, "v2.0.0"), mode="Tag", keys=keys(authors["ed25519"]))
 
     assert caught.value.reason == "InvalidTagSignature"
+    assert caught.value.step == git.Step.TAG_NAME
 
 
 @pytest.mark.parametrize("mode", ["Tag", "TagAndHEAD", "everything"])
@@ -167,6 +176,7 @@ def test_mode_that_cannot_be_met_stalls(
         git.verify(checkout_of(repository), mode=mode, keys=keys(authors["ed25519"]))
 
     assert caught.value.reason == "InvalidVerificationMode"
+    assert str(caught.value).startswith("step 1: ")
 
 
 @pytest.mark.parametrize(

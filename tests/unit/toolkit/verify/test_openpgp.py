@@ -44,7 +44,9 @@ def test_changed_payload_is_refused(authors: dict[str, Author]) -> None:
     signed = signed_by(authors["ed25519"])
     tampered = Signed(payload=signed.payload + b"more", signature=signed.signature)
 
-    with pytest.raises(VerificationError, match="no trusted OpenPGP key made this signature"):
+    with pytest.raises(
+        VerificationError, match="step 2: no trusted OpenPGP key made this signature"
+    ):
         openpgp.verify(tampered, {"keys.asc": authors["ed25519"].public})
 
 
@@ -58,7 +60,7 @@ def test_signature_of_an_unknown_key_is_refused_and_the_key_named(
 def test_expired_key_is_refused_even_for_a_signature_from_its_lifetime(
     authors: dict[str, Author],
 ) -> None:
-    with pytest.raises(VerificationError, match="has expired"):
+    with pytest.raises(VerificationError, match=r"step 2: .* has expired"):
         openpgp.verify(signed_by(authors["expired"]), {"keys.asc": authors["expired"].public})
 
 
@@ -73,7 +75,7 @@ def test_expired_key_was_good_in_its_lifetime(authors: dict[str, Author]) -> Non
 
 
 def test_revoked_key_is_refused(authors: dict[str, Author]) -> None:
-    with pytest.raises(VerificationError, match="revoked"):
+    with pytest.raises(VerificationError, match=r"step 2: .* is revoked"):
         openpgp.verify(signed_by(authors["revoked"]), {"keys.asc": authors["revoked"].public})
 
 
@@ -83,7 +85,9 @@ def test_no_keyring_trusts_nobody(authors: dict[str, Author]) -> None:
 
 
 def test_file_without_a_key_is_named(authors: dict[str, Author]) -> None:
-    with pytest.raises(VerificationError, match=r"'readme\.txt' holds no OpenPGP public key"):
+    with pytest.raises(
+        VerificationError, match=r"step 1: 'readme\.txt' holds no OpenPGP public key"
+    ):
         openpgp.verify(signed_by(authors["ed25519"]), {"readme.txt": b"hello"})
 
 
@@ -94,16 +98,18 @@ def test_expired_subkey_of_a_good_key_is_refused(authors: dict[str, Author]) -> 
 
     assert openpgp.verify(signed, {"keys.asc": author.public}, now=then)
 
-    with pytest.raises(VerificationError, match=r"signing subkey .* has expired"):
+    with pytest.raises(VerificationError, match=r"step 3: signing subkey .* has expired"):
         openpgp.verify(signed, {"keys.asc": author.public})
 
 
 @pytest.mark.parametrize("signature", [b"", b"-----BEGIN PGP SIGNATURE-----\nx", b"\x00\xff"])
 def test_damaged_signature_is_refused(authors: dict[str, Author], signature: bytes) -> None:
-    with pytest.raises(VerificationError):
+    with pytest.raises(VerificationError) as caught:
         openpgp.verify(
             Signed(payload=PAYLOAD, signature=signature), {"a": authors["ed25519"].public}
         )
+
+    assert caught.value.step == openpgp.Step.SIGNATURE
 
 
 def test_messages_hold_no_backtrace() -> None:

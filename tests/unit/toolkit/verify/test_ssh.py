@@ -14,6 +14,7 @@ from tests.testdata.signatures.generate import Author
 from toolkit.remote.git.objects import Signed
 from toolkit.verify import ssh
 from toolkit.verify.signature import VerificationError
+from toolkit.verify.ssh import Step
 
 PAYLOAD = b"tree 4b825dc642cb6eb9a060e54bf8d69288fbee4904\n\nwhat was signed\n"
 GOOD = ["ssh-ed25519", "ssh-ecdsa-256", "ssh-ecdsa-384", "ssh-ecdsa-521", "ssh-rsa"]
@@ -60,14 +61,18 @@ def test_changed_payload_is_refused(authors: dict[str, Author], name: str) -> No
     author = authors[name]
     signed = Signed(payload=PAYLOAD + b"more", signature=author.sign(PAYLOAD))
 
-    with pytest.raises(VerificationError, match="does not match"):
+    with pytest.raises(VerificationError, match="does not match") as caught:
         ssh.verify(signed, {"a.sshpub": author.public})
+
+    assert caught.value.step == Step.SIGNATURE
 
 
 def test_key_that_is_not_trusted_is_refused_by_fingerprint(authors: dict[str, Author]) -> None:
     signed = Signed(payload=PAYLOAD, signature=authors["ssh-stranger"].sign(PAYLOAD))
 
-    with pytest.raises(VerificationError, match=r"the SSH key SHA256:\S+ .* is not trusted"):
+    with pytest.raises(
+        VerificationError, match=r"step 4: the SSH key SHA256:\S+ .* is not trusted"
+    ):
         ssh.verify(signed, {"a.sshpub": authors["ssh-ed25519"].public})
 
 
@@ -75,7 +80,7 @@ def test_signature_for_another_purpose_is_refused(authors: dict[str, Author]) ->
     author = authors["ssh-ed25519"]
     signed = Signed(payload=PAYLOAD, signature=author.sign(PAYLOAD, namespace="file"))
 
-    with pytest.raises(VerificationError, match="another purpose than git"):
+    with pytest.raises(VerificationError, match=r"step 2: .*another purpose than git"):
         ssh.verify(signed, {"a.sshpub": author.public})
 
 
@@ -83,7 +88,7 @@ def test_short_rsa_key_is_refused(authors: dict[str, Author]) -> None:
     author = authors["ssh-rsa-1024"]
     signed = Signed(payload=PAYLOAD, signature=author.sign(PAYLOAD))
 
-    with pytest.raises(VerificationError, match="fewer than 2048 bits"):
+    with pytest.raises(VerificationError, match=r"step 5: .*fewer than 2048 bits"):
         ssh.verify(signed, {"a.sshpub": author.public})
 
 
@@ -95,7 +100,7 @@ def test_rsa_with_sha1_is_refused() -> None:
     raw = key.sign(covered(PAYLOAD), padding.PKCS1v15(), hashes.SHA1())  # noqa: S303  # the point
     signature = armored(public, string(b"ssh-rsa") + string(raw))
 
-    with pytest.raises(VerificationError, match="too weak"):
+    with pytest.raises(VerificationError, match=r"step 5: .*too weak"):
         ssh.verify(Signed(payload=PAYLOAD, signature=signature), {"a.sshpub": line(public)})
 
 
@@ -104,7 +109,7 @@ def test_weak_digest_is_refused() -> None:
     raw = key.sign(covered(PAYLOAD, "sha1"))
     signature = armored(public, string(b"ssh-ed25519") + string(raw), digest="sha1")
 
-    with pytest.raises(VerificationError, match="other than SHA-256 or SHA-512"):
+    with pytest.raises(VerificationError, match=r"step 3: .*other than SHA-256 or SHA-512"):
         ssh.verify(Signed(payload=PAYLOAD, signature=signature), {"a.sshpub": line(public)})
 
 
@@ -120,7 +125,7 @@ def test_bytes_behind_the_signature_are_refused() -> None:
     ssh.verify(good, {"a.sshpub": line(public)})
 
     for signed in bad:
-        with pytest.raises(VerificationError, match="damaged"):
+        with pytest.raises(VerificationError, match=r"step 1: .*damaged"):
             ssh.verify(signed, {"a.sshpub": line(public)})
 
 
@@ -145,7 +150,7 @@ def test_options_before_a_key_are_passed_over(authors: dict[str, Author]) -> Non
 def test_file_that_is_no_public_key_is_named(authors: dict[str, Author], content: bytes) -> None:
     signed = Signed(payload=PAYLOAD, signature=authors["ssh-ed25519"].sign(PAYLOAD))
 
-    with pytest.raises(VerificationError, match=r"'bad\.sshpub' holds a line"):
+    with pytest.raises(VerificationError, match=r"step 4: 'bad\.sshpub' holds a line"):
         ssh.verify(signed, {"bad.sshpub": content})
 
 
@@ -165,7 +170,7 @@ def test_security_key_counts_only_if_it_was_touched(*, touched: bool) -> None:
     if touched:
         assert ssh.verify(signed, {"a.sshpub": line(public)}).identity == "made up"
     else:
-        with pytest.raises(VerificationError, match="touch"):
+        with pytest.raises(VerificationError, match=r"step 7: .*touch"):
             ssh.verify(signed, {"a.sshpub": line(public)})
 
 

@@ -55,7 +55,12 @@ async def test_signatures_by_the_real_cosign_with_an_identity_count(name: str) -
     proof = await verify(store, cosign.Policy.keyless(ANYONE, root))
 
     assert proof.signer.identity == SUBJECT
-    assert proof.message == f"verified signature of {store.subject} by {SUBJECT} (issuer {ISSUER})"
+    index = proof.facts["verify.penstock.dev/log-index"]
+    time = proof.facts["verify.penstock.dev/signed-at"]
+    assert proof.message == (
+        f"verified signature of {store.subject} by {SUBJECT} (issuer {ISSUER}), "
+        f"log index {index}, at {time}"
+    )
     assert proof.facts["verify.penstock.dev/method"] == "cosign-keyless"
     assert proof.facts["verify.penstock.dev/identity"] == SUBJECT
     assert proof.facts["verify.penstock.dev/issuer"] == ISSUER

@@ -123,6 +123,25 @@ async def test_a_signing_authoritys_store_counts_for_its_scheme_only(
     assert step == 5
 
 
+@pytest.mark.parametrize(
+    ("scheme", "store", "word"),
+    [
+        ("notary.x509", "ca:x", "dated"),
+        ("notary.x509.signingAuthority", "signingAuthority:x", "at"),
+    ],
+)
+async def test_the_proof_says_when_and_whose_word_that_is(  # noqa: PLR0917  # what is on the shelf, and a case
+    gate: _Gate, shelf: Shelf, artifact: Descriptor, scheme: str, store: str, word: str
+) -> None:
+    signed = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
+    old = _AUTHORITY.certify(lasts=(signed - datetime.now(UTC), timedelta(days=1)))
+    shelf.sign(artifact, notary.envelope(old, artifact, signed=signed, scheme=scheme))
+
+    proof = await gate.verify(artifact, notary.document(stores=(store,)))
+
+    assert proof.message.endswith(f" by {proof.signer}, {word} 2026-01-02T03:04:05Z")
+
+
 async def test_an_unsigned_artifact_is_refused(gate: _Gate, artifact: Descriptor) -> None:
     assert await gate.refusal(artifact) == (2, "step 2: the artifact is not signed")
 
