@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import tracemalloc
 from pathlib import Path
 
 import pytest
@@ -140,6 +141,35 @@ async def test_blob_is_written_as_it_is(
 
     assert (tmp_path / "blob").read_bytes() == data
     assert await registry.read_blob(repository, blob, limit=len(data)) == data
+
+
+async def test_blob_is_never_whole_in_memory(
+    server: FakeRegistry, registry: Registry, repository: Repository, tmp_path: Path
+) -> None:
+    piece, pieces = bytes(1 << 18), 256
+    digest = hashlib.sha256()
+    for _ in range(pieces):
+        digest.update(piece)
+    size = len(piece) * pieces
+    blob = Descriptor(media_type="", digest=f"sha256:{digest.hexdigest()}", size=size)
+
+    async def in_pieces(request: web.Request, _: str) -> web.StreamResponse:
+        response = web.StreamResponse(headers={"Content-Length": str(size)})
+        await response.prepare(request)
+        for _ in range(pieces):
+            await response.write(piece)
+        return response
+
+    server.faults.hook = in_pieces
+    tracemalloc.start()
+    try:
+        await registry.blob(repository, blob, tmp_path / "blob", limit=size)
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+
+    assert (tmp_path / "blob").stat().st_size == size
+    assert peak < size // 4
 
 
 async def refused(registry: Registry, repository: Repository, blob: Descriptor, path: Path) -> str:
