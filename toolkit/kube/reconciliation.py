@@ -178,7 +178,7 @@ class Reconciliation(Generic[T]):
     ) -> None:
         """Emit an event about the object; the revision is added to its metadata."""
         about = {"revision": self._revision} if self._revision else {}
-        self.told = True
+        self.told = self.told or severity != "trace"
         self._recorder.emit(
             Event(
                 ref=self.ref,

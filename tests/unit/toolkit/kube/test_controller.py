@@ -417,6 +417,21 @@ def test_a_stalled_object_waits_for_a_change(error: type[StalledError]) -> None:
     assert bench.status["observedGeneration"] == 1
 
 
+def test_what_is_only_traced_does_not_keep_a_recovery_back() -> None:
+    async def tracing(rec: Pass) -> Outcome:
+        rec.event("trace", "ArtifactUpToDate", "as before")
+        return Outcome(message="fine")
+
+    async def scenario(bench: Bench) -> None:
+        bench.script = tracing
+        bench.put()
+        await bench.until(lambda: bench.condition("Ready"))
+
+    bench = work(scenario)
+
+    assert [event.severity for event in bench.events] == ["trace", "info"]
+
+
 def test_a_waiting_object_is_looked_at_after_the_dependency_delay() -> None:
     async def scenario(bench: Bench) -> None:
         bench.script = raising(WaitingError("dependency 'x/y' is not ready"))
