@@ -13,6 +13,7 @@ import asyncio
 import hashlib
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Final
 
@@ -36,8 +37,6 @@ from controllers.source.source import Fetched, File, Scratch, Upstream
 from crds.kind import Kind
 from crds.meta import Artifact
 from crds.source_helm import HelmChart, HelmRepository
-from toolkit.artifact import layout
-from toolkit.artifact.store import Owner
 from toolkit.chart import values, version
 from toolkit.chart.charts import Built, PackageRequest
 from toolkit.chart.errors import ChartPullError, MetadataPatchError
@@ -63,7 +62,7 @@ class HelmChartUpstream(Upstream):
 
     place: Place
     located: Located
-    policy: Policy | None = None
+    news: str = "NewChart"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -84,20 +83,23 @@ class HelmChartSource:
         policy, trust = await self._policy(obj, place)
         with signatures.replacing(obj.status.artifact, trust, reason=_UNVERIFIED):
             located = await place.find(scratch)
+        prove = None
+        if policy and isinstance(place, InRegistry):
+            prove = partial(self._prove, place, located, policy, obj.metadata.namespace)
         return HelmChartUpstream(
             revision=_version(obj, located),
             trust=trust,
             place=place,
             located=located,
             recipe=_recipe(obj, located),
-            policy=policy,
+            prove=prove,
             status={"observedSourceArtifactRevision": located.source},
         )
 
     async def fetch(self, obj: HelmChart, upstream: HelmChartUpstream, into: Path) -> Fetched:
         """Verify the chart where that is demanded, fetch it, and package it."""
         located, place = upstream.located, upstream.place
-        proof = await self._prove(upstream, scope=obj.metadata.namespace)
+        proof = await upstream.prove() if upstream.prove else None
         origin, fetched, out = (into / name for name in ("origin", "dependencies", "out.tgz"))
         await asyncio.to_thread(origin.mkdir)
         await asyncio.to_thread(fetched.mkdir)
@@ -120,7 +122,7 @@ class HelmChartSource:
             )
         )
         _require_same(located, built)
-        return self._described(obj, built, out, proof)
+        return _described(built, out, proof)
 
     def message(self, obj: HelmChart, artifact: Artifact) -> str:
         """Return the Ready message for a stored chart."""
@@ -183,43 +185,18 @@ class HelmChartSource:
             raise _unverified(exc) from exc
         return found, signatures.trust(found, place.repository)
 
-    async def _prove(self, upstream: HelmChartUpstream, *, scope: str) -> Proof | None:
+    async def _prove(
+        self, place: InRegistry, located: Located, policy: Policy, scope: str
+    ) -> Proof:
         """Have the digest verified that will be pulled."""
-        place = upstream.place
-        if upstream.policy is None or not isinstance(place, InRegistry):
-            return None
-        signed = Descriptor(media_type="", digest=upstream.located.content, size=0)
+        signed = Descriptor(media_type="", digest=located.content, size=0)
         seconds = place.settings.spec.timeout_seconds
         async with place.open() as registry, in_time(seconds, "a proof of its signature"):
             subject = Subject(store=registry, repository=place.repository, descriptor=signed)
             try:
-                return await self.verify(subject, upstream.policy, scope=scope)
+                return await self.verify(subject, policy, scope=scope)
             except VerificationError as exc:
                 raise _unverified(exc) from exc
-
-    def _described(
-        self,
-        obj: HelmChart,
-        built: Built,
-        out: Path,
-        proof: Proof | None,
-    ) -> Fetched:
-        filename = f"{built.name}-{built.version}.tgz"
-        owner = Owner(kind=self.kind.kind, namespace=obj.metadata.namespace, name=obj.metadata.name)
-        summary = _summary(built)
-        return Fetched(
-            filename=filename,
-            summary=summary,
-            content=File(path=out),
-            proof=proof,
-            vouched=not built.dependencies,
-            metadata={SUMMARY: summary},
-            status={
-                "observedChartName": built.name,
-                "observedValuesFiles": list(built.values_files) or None,
-                "url": self.services.store.url(f"{owner.path}/{layout.latest(filename)}"),
-            },
-        )
 
 
 def parents(obj: HelmChart) -> Iterator[tuple[str, str]]:
@@ -270,6 +247,22 @@ def _require_same(located: Located, built: Built) -> None:
             f"instead of the chart '{located.name}' in version '{located.version}' there is "
             f"'{built.name}' in version '{built.original_version}'"
         )
+
+
+def _described(built: Built, out: Path, proof: Proof | None) -> Fetched:
+    summary = _summary(built)
+    return Fetched(
+        filename=f"{built.name}-{built.version}.tgz",
+        summary=summary,
+        content=File(path=out),
+        proof=proof,
+        vouched=not built.dependencies,
+        metadata={SUMMARY: summary},
+        status={
+            "observedChartName": built.name,
+            "observedValuesFiles": list(built.values_files) or None,
+        },
+    )
 
 
 def _summary(built: Built) -> str:

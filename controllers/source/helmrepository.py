@@ -17,8 +17,6 @@ from controllers.source.source import SUCCEEDED, Fetched, File, Scratch, Upstrea
 from crds.kind import Kind
 from crds.meta import Artifact
 from crds.source_helm import HelmRepository
-from toolkit.artifact import layout
-from toolkit.artifact.store import Owner, Store
 from toolkit.chart import repository
 from toolkit.chart.charts import Charts
 from toolkit.chart.repository import Validators
@@ -55,7 +53,6 @@ class HelmRepositorySource:
     http: Http
     charts: Charts
     access: ChartAccess
-    store: Store
     remembered: "OrderedDict[tuple[str, str], _Remembered]" = field(default_factory=OrderedDict)
 
     async def resolve(self, obj: HelmRepository, scratch: Scratch) -> HelmRepositoryUpstream:
@@ -79,12 +76,10 @@ class HelmRepositorySource:
             if index is None or revision != upstream.revision:
                 raise TransientError("the index changed while it was fetched")
         filename = f"index-{upstream.revision.removeprefix('sha256:')}.yaml"
-        owner = Owner(kind=self.kind.kind, namespace=obj.metadata.namespace, name=obj.metadata.name)
         return Fetched(
             filename=filename,
             summary=f"stored fetched index of size {human_size(index.size)} from '{obj.spec.url}'",
             content=File(path=index.path),
-            status={"url": self.store.url(f"{owner.path}/{layout.latest(filename)}")},
         )
 
     def message(self, obj: HelmRepository, artifact: Artifact) -> str:  # noqa: ARG002  # Source's

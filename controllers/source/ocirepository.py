@@ -11,7 +11,8 @@ of the index is the revision.
 import asyncio
 from collections.abc import Mapping
 from contextlib import AbstractAsyncContextManager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
@@ -43,11 +44,10 @@ MAX_LAYER: Final = 1 << 30
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OCIUpstream(Upstream):
-    """What the reference led to, and whose signature it needs."""
+    """What the reference led to."""
 
     repository: Repository
     descriptor: Descriptor
-    policy: Policy | None = field(default=None, repr=False)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -77,7 +77,7 @@ class OCIRepositorySource:
             trust=trust,
             repository=repository,
             descriptor=descriptor,
-            policy=policy,
+            prove=partial(self._prove, obj, repository, descriptor, policy) if policy else None,
         )
 
     async def fetch(self, obj: OCIRepository, upstream: OCIUpstream, into: Path) -> Fetched:
@@ -86,7 +86,7 @@ class OCIRepositorySource:
             in_time(obj.spec.timeout_seconds, "the artifact"),
             self._registry(obj, upstream.repository) as registry,
         ):
-            proof = await self._proof(obj, registry, upstream)
+            proof = await upstream.prove() if upstream.prove else None
             with signatures.replacing(obj.status.artifact, upstream.trust):
                 manifest, found = await _manifest(registry, upstream)
                 content = await _pull(obj, registry, upstream.repository, manifest, into)
@@ -122,15 +122,16 @@ class OCIRepositorySource:
         )
         return self.registries.open(access, repository, timeout=spec.timeout_seconds)
 
-    async def _proof(
-        self, obj: OCIRepository, registry: Registry, upstream: OCIUpstream
-    ) -> Proof | None:
-        if upstream.policy is None:
-            return None
-        subject = Subject(
-            store=registry, repository=upstream.repository, descriptor=upstream.descriptor
-        )
-        return await self.verify(subject, upstream.policy, scope=obj.metadata.namespace)
+    async def _prove(
+        self, obj: OCIRepository, repository: Repository, descriptor: Descriptor, policy: Policy
+    ) -> Proof:
+        """Verify again who signed a digest."""
+        async with (
+            in_time(obj.spec.timeout_seconds, "a proof of its signature"),
+            self._registry(obj, repository) as registry,
+        ):
+            subject = Subject(store=registry, repository=repository, descriptor=descriptor)
+            return await self.verify(subject, policy, scope=obj.metadata.namespace)
 
 
 REASON: Final = "OCIArtifactLayerOperationFailed"

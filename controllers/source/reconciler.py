@@ -9,6 +9,7 @@ It does not write status: ``toolkit.kube.controller`` does.
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from datetime import UTC, datetime
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Final, Generic, Literal, TypeVar
@@ -16,6 +17,7 @@ from typing import Any, Final, Generic, Literal, TypeVar
 import msgspec
 
 from controllers import caches
+from controllers.source import proofs
 from controllers.source.source import (
     SUCCEEDED,
     Fetched,
@@ -28,12 +30,14 @@ from controllers.source.source import (
     Upstream,
     offered,
 )
-from crds.meta import VERIFIED, Artifact
+from crds.meta import Artifact
+from crds.source_parts import LinkedSourceStatus
+from toolkit.artifact import layout
 from toolkit.artifact.allowance import QuotaError
 from toolkit.artifact.store import Owner, Store
 from toolkit.errors import AccessDeniedError, PenstockError
 from toolkit.kube.controller import Outcome, Reconciliation
-from toolkit.verify.signature import Proof, VerificationError
+from toolkit.verify.signature import VerificationError
 
 TRUST: Final = "source.penstock.dev/trust"
 """Artifact metadata: the mode and the version of the keys that it was verified with."""
@@ -73,7 +77,11 @@ class SourceReconciler(Generic[T, U]):
         rec.revision = upstream.revision
         rec.status(upstream.status)
         if stored and _answers(stored, obj, upstream):
-            return await self._settled(rec, stored)
+            proven = await self._proven(rec, stored, upstream)
+            if proven:
+                return await self._settled(rec, proven)
+        elif stored:
+            _outdate(rec, stored, upstream)
         await rec.progress(f"building artifact: new upstream revision '{upstream.revision}'")
         try:
             artifact, fetched = await self._build(rec, upstream, scratch)
@@ -86,10 +94,9 @@ class SourceReconciler(Generic[T, U]):
             if stored:  # what is past its retention makes room for the next attempt
                 await self._collect(rec, stored)
             raise
-        built = {"artifact": msgspec.to_builtins(artifact)}
         for violation in self._policy.check(obj):
             rec.event("error", "SourcePolicyViolated", str(violation))
-        rec.status({**upstream.observed, **fetched.status, **built})
+        rec.status({**upstream.observed, **fetched.status})
         reason = self._source.reason(artifact)
         told = "NewArtifact" if reason == SUCCEEDED else reason
         rec.event("info", told, fetched.summary, {"digest": artifact.digest})
@@ -110,15 +117,47 @@ class SourceReconciler(Generic[T, U]):
     async def _settled(self, rec: Reconciliation[T], artifact: Artifact) -> Outcome:
         """Tell that the store holds what the spec asks for, and drop what is too old."""
         message, reason = self._source.message(rec.obj, artifact), self._source.reason(artifact)
-        rec.unmark("ArtifactOutdated")
+        self._offer(rec, artifact)
+        # A revision that could not be stored may have gone from upstream again.
+        rec.unmark("ArtifactOutdated", "StorageOperationFailed")
         rec.mark("ArtifactInStorage", "True", reason, message)
         await self._collect(rec, artifact)
-        return Outcome(message=message, reason=reason, requeue_after=rec.obj.spec.interval_seconds)
+        due = proofs.left(artifact, datetime.now(UTC))
+        interval = rec.obj.spec.interval_seconds
+        after = interval if due is None else min(interval, max(due, proofs.SOONEST))
+        return Outcome(message=message, reason=reason, requeue_after=after)
+
+    async def _proven(
+        self, rec: Reconciliation[T], stored: Artifact, upstream: U
+    ) -> Artifact | None:
+        """Return what is stored with a proof that holds now; ``None`` if it must be fetched again.
+
+        To make a proof again takes no fetch, but it may say other than the one before.
+        """
+        if not proofs.shown(rec, stored, demanded=bool(upstream.trust)):
+            return None
+        due = proofs.left(stored, datetime.now(UTC))
+        if upstream.prove is None or due is None or due > 0:
+            if "requested" in rec.triggers:  # else every pass would cost a write
+                told = f"artifact up-to-date with remote revision: '{upstream.revision}'"
+                rec.event("trace", "ArtifactUpToDate", told)
+            return stored
+        try:
+            with _failing(rec, "FetchFailed"):
+                proof = await upstream.prove()
+        except VerificationError:
+            await self._withdraw(rec, stored, "whose signature does not hold any longer")
+            raise
+        metadata = proofs.renewed(rec, stored, proof)
+        if metadata is None:
+            return None
+        proofs.show(rec, proof)
+        return msgspec.structs.replace(stored, metadata=metadata)
 
     async def finalize(self, rec: Reconciliation[T]) -> None:
         """Delete everything stored for the object."""
         await self._store.remove(self._owner(rec))
-        rec.status({"artifact": None})
+        self._offer(rec, None)
 
     async def _build(
         self, rec: Reconciliation[T], upstream: U, scratch: Scratch
@@ -126,7 +165,7 @@ class SourceReconciler(Generic[T, U]):
         into = await scratch.directory()
         with _failing(rec, "FetchFailed"):
             fetched = await self._source.fetch(rec.obj, upstream, into)
-        _report(rec, fetched.proof)
+        proofs.show(rec, fetched.proof)
         with _failing(rec, "StorageOperationFailed"):
             return await self._keep(rec, upstream, fetched, into), fetched
 
@@ -134,7 +173,9 @@ class SourceReconciler(Generic[T, U]):
         self, rec: Reconciliation[T], upstream: U, fetched: Fetched, tree: Path
     ) -> Artifact:
         recipe = {RECIPE: upstream.recipe} if upstream.recipe else {}
-        metadata = {**fetched.metadata, **recipe, **_proven(fetched, upstream)}
+        signed = {TRUST: upstream.trust} if upstream.trust else {}
+        signed |= proofs.metadata(fetched.proof, vouched=fetched.vouched)
+        metadata = {**fetched.metadata, **recipe, **signed}
         _require_signer(self._policy, rec.obj, metadata)
         match fetched.content:
             case Tree(ignore=ignore):
@@ -182,8 +223,7 @@ class SourceReconciler(Generic[T, U]):
     async def _withdraw(self, rec: Reconciliation[T], stored: Artifact, why: str) -> None:
         """Offer an artifact no longer that was not checked as is now demanded."""
         await self._store.remove(self._owner(rec))
-        rec.status({"artifact": None})
-        rec.unmark("ArtifactInStorage")
+        self._offer(rec, None)
         rec.event(
             "error",
             "ArtifactWithdrawn",
@@ -200,16 +240,32 @@ class SourceReconciler(Generic[T, U]):
         artifact = offered(rec.obj, self._source.kind.kind)
         if artifact and await self._store.intact(artifact):
             artifact = msgspec.structs.replace(artifact, url=self._store.url(artifact.path))
-            rec.status({"artifact": artifact})
+            self._offer(rec, artifact)
             return artifact
-        rec.status({"artifact": None})
+        self._offer(rec, None)
         rec.mark(
             "ArtifactOutdated", "True", "NoArtifact", "building artifact: disappeared from storage"
         )
         return None
 
+    def _offer(self, rec: Reconciliation[T], artifact: Artifact | None) -> None:
+        """Let status tell what consumers get, and where the newest is if the kind links to it."""
+        rec.status({"artifact": artifact})
+        if artifact is None:
+            rec.unmark("ArtifactInStorage")
+        if isinstance(rec.obj.status, LinkedSourceStatus):
+            name = layout.latest(Path(artifact.path).name) if artifact else ""
+            url = self._store.url(f"{self._owner(rec).path}/{name}") if name else None
+            rec.status({"url": url})
+
     async def _collect(self, rec: Reconciliation[T], current: Artifact) -> None:
-        removed = await self._store.collect(self._owner(rec), current=current)
+        """Drop what is past its retention; that it stays a while longer fails no pass."""
+        try:
+            removed = await self._store.collect(self._owner(rec), current=current)
+        except PenstockError as error:
+            told = f"garbage collection failed, and is tried again: {error}"
+            rec.event("error", "GarbageCollectionFailed", told)
+            return
         if removed:
             rec.event(
                 "trace", "GarbageCollectionSucceeded", f"garbage collected {len(removed)} artifacts"
@@ -265,16 +321,6 @@ def _require_signer(policy: Policy, obj: SourceObject, metadata: Mapping[str, st
         raise VerificationError(str(exc)) from exc
 
 
-def _report(rec: Reconciliation[T], proof: Proof | None) -> None:
-    """Tell who signed; what a policy let pass in spite of its signature is not verified."""
-    if proof is None:
-        rec.unmark("SourceVerified")
-    elif proof.tolerated:
-        rec.mark("SourceVerified", "Unknown", "Ignored", proof.message)
-    else:
-        rec.mark("SourceVerified", "True", "Succeeded", proof.message)
-
-
 def _answers(stored: Artifact, obj: SourceObject, upstream: Upstream) -> bool:
     """Tell whether the stored artifact is what the spec asks for now."""
     status = msgspec.to_builtins(obj.status)
@@ -286,11 +332,15 @@ def _answers(stored: Artifact, obj: SourceObject, upstream: Upstream) -> bool:
     )
 
 
-def _proven(fetched: Fetched, upstream: Upstream) -> dict[str, str]:
-    """Return the metadata that say how an artifact was verified, and by whom it was signed."""
-    if not upstream.trust:
-        return {}
-    proof = fetched.proof
-    if proof is None or proof.tolerated or not fetched.vouched:
-        return {TRUST: upstream.trust}
-    return {TRUST: upstream.trust, VERIFIED: proof.message, **proof.facts}
+def _outdate(rec: Reconciliation[T], stored: Artifact, upstream: Upstream) -> None:
+    """Tell what there is to be fetched; another spec alone makes an artifact not outdated."""
+    included = msgspec.to_builtins(rec.obj.status).get(_INCLUDED)
+    if stored.revision != upstream.revision:
+        told = f"new upstream revision '{upstream.revision}'"
+        rec.mark("ArtifactOutdated", "True", upstream.news, told)
+    elif included != upstream.observed.get(_INCLUDED):
+        told = "included artifacts differ from those of the last pass"
+        rec.mark("ArtifactOutdated", "True", "IncludeChange", told)
+
+
+_INCLUDED: Final = "includedArtifacts"

@@ -7,7 +7,7 @@ decided once, in ``controllers.source.reconciler``.
 import asyncio
 import shutil
 import tempfile
-from collections.abc import Iterable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final, Protocol, Self, TypeVar
@@ -76,7 +76,8 @@ class Upstream:
     ``trust`` names the mode and the version of the keys that a signature is checked against, and
     is empty if none is demanded; ``recipe`` is a digest of all else that shapes the artifact. The
     artifact keeps both, and a difference means the same. ``status`` holds fields that are true
-    whether or not anything has to be fetched.
+    whether or not anything has to be fetched. ``prove`` verifies the signature without a fetch,
+    where a kind can do that. ``news`` is the reason that a stored artifact is outdated for.
     """
 
     revision: str
@@ -84,6 +85,8 @@ class Upstream:
     trust: str = ""
     recipe: str = ""
     status: Json = field(default_factory=dict)
+    prove: Callable[[], Awaitable[Proof]] | None = field(default=None, repr=False, compare=False)
+    news: str = "NewRevision"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

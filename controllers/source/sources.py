@@ -108,7 +108,6 @@ def _helm_repository(services: Services) -> HelmRepositorySource:
         http=services.http,
         charts=services.charts,
         access=_chart_access(services),
-        store=services.store,
     )
 
 

@@ -70,7 +70,9 @@ class Cluster:
         """Record an event."""
         self.events.append(event)
 
-    async def reconcile(self, kind: Kind[Any], source: Source[Any, Any], obj: Any) -> Outcome:
+    async def reconcile(
+        self, kind: Kind[Any], source: Source[Any, Any], obj: Any, *triggers: str
+    ) -> Outcome:
         """Run one pass over an object and keep its status, also if the pass fails."""
         reconciler = SourceReconciler(
             source,
@@ -83,7 +85,7 @@ class Cluster:
             self.objects[obj.kind, obj.metadata.namespace, obj.metadata.name],
             GroupVersionKind(*kind.gvk),
             id="pass",
-            triggers=frozenset(),
+            triggers=frozenset(triggers),
             recorder=self,
             log=telemetry.ObjectLogger(logging.getLogger(__name__), {}),
             write_status=self.write,

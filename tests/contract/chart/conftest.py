@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import AsyncIterator, Mapping
 from dataclasses import dataclass, field
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -79,6 +80,7 @@ class Signatures:
     """A verifier that believes in the digests it is told of, unless it never comes to an end."""
 
     signed: set[str] = field(default_factory=set)
+    until: datetime | None = None
     endless: bool = False
     asked: list[str] = field(default_factory=list)
 
@@ -90,7 +92,11 @@ class Signatures:
             await asyncio.Event().wait()
         if subject.digest not in self.signed:
             raise VerificationError("nobody signed it", step=2)
-        return Proof(signer=Signer(identity="me", fingerprint="f"), message="signed by me")
+        return Proof(
+            signer=Signer(identity="me", fingerprint="f"),
+            message="signed by me",
+            fresh_until=self.until,
+        )
 
 
 class World:
@@ -125,7 +131,6 @@ class World:
             http=self._http,
             charts=charts,
             access=access,
-            store=self.store,
         )
         self.charts = HelmChartSource(
             kind=HELM_CHART,

@@ -1,5 +1,6 @@
 """A HelmChart's passes over a registry: versions are tags, and the digest is what counts."""
 
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -235,6 +236,26 @@ async def test_digest_that_is_pulled_is_the_one_that_was_verified(
     assert obj.status.artifact is not None
     trust = (await policy(world, signed_only)).trust
     assert obj.status.artifact.metadata["source.penstock.dev/trust"].split()[0] == trust
+
+
+async def test_proof_that_is_over_is_made_again_without_a_pull(
+    world: World, registry: FakeRegistry, signed_only: OCIVerification
+) -> None:
+    digest = push(registry, "6.0.0")
+    world.signatures.signed.add(digest)
+    world.signatures.until = datetime.now(UTC) - timedelta(minutes=1)
+    settings(world, registry)
+    obj, _ = await world.build(world.chart(version="6.0.0", verify=signed_only))
+    registry.seen.clear()
+
+    await world.build(obj)
+    world.signatures.signed.clear()
+    with pytest.raises(VerificationError, match="step 2"):
+        await world.build(obj)
+
+    assert world.signatures.asked == [digest] * 3
+    assert set(requests(registry)) == {"HEAD manifests/6.0.0"}
+    assert world.current.status.artifact is None
 
 
 async def policy(world: World, verify: OCIVerification) -> signatures.Policy:
