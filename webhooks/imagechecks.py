@@ -60,6 +60,11 @@ class Task:
     policies: Policies
 
 
+async def new_images(request: Request) -> tuple[Image, ...]:
+    """Return the images that a request brings, found off the loop: there may be thousands."""
+    return await asyncio.to_thread(imagepolicies.changed, request.object or {}, request.old)
+
+
 class Checks:
     """Checks images; to be made in ``Row.make``."""
 
@@ -173,10 +178,15 @@ class Tasks:
 def tasks(found: Iterable[Image], policies: Policies) -> Tasks:
     """Pair images with the policies that name them; one of each text is enough (step 1).
 
-    What cannot be read as an image violates all policies: no one can tell which name it.
+    What cannot be read as an image violates all policies: no one can tell which name it. So does an
+    object of more images than anybody runs, of which none is read. To be called off the loop: this
+    takes as long as there are images and patterns.
     """
-    sorted_out = Tasks(tasks=[], violations=[])
-    for image in {image.text: image for image in reversed(tuple(found))}.values():
+    sorted_out, listed = Tasks(tasks=[], violations=[]), tuple(found)
+    if len(listed) > MOST:
+        sorted_out.violations += [violation(listed[MOST], each, _TOO_MANY) for each in policies]
+        return sorted_out
+    for image in {image.text: image for image in reversed(listed)}.values():
         try:
             reference = imagereference.parse(image.text)
         except ImageReferenceError as exc:
@@ -229,6 +239,12 @@ def decode(data: bytes) -> ImageVerificationPolicy:
     return _DECODER.decode(data)
 
 
+MOST: Final = 1000
+"""New images of one object."""
+_TOO_MANY: Final = StalledError(
+    f"it comes after {MOST} others, and of more new images in one object none is verified: divide"
+    " the object, or add them by and by"
+)
 _DECODER: Final = msgspec.json.Decoder(ImageVerificationPolicy)
 _AT_ONCE: Final = 16
 _KEPT: Final = 4096

@@ -9,14 +9,17 @@ Images that stood in the object before are left alone, and where only the digest
 a manifest with the tag was applied again, it is put back without asking anybody.
 """
 
+import asyncio
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, Self
 
 from crds import IMAGE_VERIFICATION_POLICY
 from toolkit.kube.rbac import Rule as Permission
-from toolkit.objects import GroupVersionKind
+from toolkit.objects import GroupVersionKind, Json
 from toolkit.policy import imagepolicies, imagereference, images
 from toolkit.policy.imagepolicies import Violation
+from toolkit.policy.images import Image
 from webhooks import imagechecks
 from webhooks.imagechecks import Checks, Task, Verified
 from webhooks.plugin import Answer, Row, Rule
@@ -37,42 +40,53 @@ class ImagePinning:
 
     async def review(self, request: Request) -> Answer:
         """Pin the new images that are named by a tag, or refuse them."""
-        new = imagepolicies.changed(request.object or {}, request.old)
+        new = await imagechecks.new_images(request)
         if not new or request.object is None:
             return Answer()
-        enforced = [
+        enforced = tuple(
             policy
             for policy in await self.checks.policies(request.namespace)
             if policy.spec.mode == "Enforce"
-        ]
-        todo = {
-            task.image.text: task
-            for task in imagechecks.tasks(new, tuple(enforced)).tasks
-            if not task.reference.digest
-            and any(policy.spec.mutate_digest for policy in task.policies)
-        }
-        texts, left = imagepolicies.restored(
-            (image for image in new if image.text in todo), request.old
         )
-        wanted = {image.text for image in left}
+        todo = await asyncio.to_thread(_todo, new, request.old, enforced)
         found = await imagechecks.side_by_side(
-            request,
-            [task for text, task in todo.items() if text in wanted],
-            lambda task: self._verified(request, task),
+            request, todo.tasks, lambda task: self._verified(request, task)
         )
         if violations := [each for each in found if isinstance(each, Violation)]:
             raise imagechecks.denial(violations, found)
         digests = {each.image.text: each.digest for each in found if isinstance(each, Verified)}
         pinned = {
-            image.path: imagereference.pinned(image.text, digests[image.text]) for image in left
+            image.path: imagereference.pinned(image.text, digests[image.text])
+            for image in todo.images
         }
-        if not texts and not pinned:
+        if not todo.restored and not pinned:
             return Answer()
-        return Answer(object=images.with_images(request.object, {**texts, **pinned}))
+        return Answer(object=images.with_images(request.object, {**todo.restored, **pinned}))
 
     async def _verified(self, request: Request, task: Task) -> list[Verified | Violation]:
         digest = await self.checks.resolve(request, task)
         return await self.checks.verify(request, task, digest)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Todo:
+    """Images to pin, what is to be verified for them, and digests that are only put back."""
+
+    images: tuple[Image, ...]
+    tasks: list[Task]
+    restored: Mapping[images.Path, str]
+
+
+def _todo(new: Sequence[Image], old: Json | None, policies: imagechecks.Policies) -> _Todo:
+    named = {
+        task.image.text: task
+        for task in imagechecks.tasks(new, policies).tasks
+        if not task.reference.digest and any(policy.spec.mutate_digest for policy in task.policies)
+    }
+    restored, left = imagepolicies.restored((each for each in new if each.text in named), old)
+    wanted = {image.text for image in left}
+    tasks = [task for text, task in named.items() if text in wanted]
+    return _Todo(images=left, tasks=tasks, restored=restored)
 
 
 RULES: Final = (

@@ -6,11 +6,11 @@ a moment ago the proof is still there. Policies that only warn or audit let a ta
 what it leads to now.
 """
 
+import asyncio
 from dataclasses import dataclass, replace
 from typing import Final, Self
 
 from toolkit.errors import StalledError
-from toolkit.policy import imagepolicies
 from toolkit.policy.imagepolicies import Violation
 from webhooks import imagechecks, imagepinning
 from webhooks.imagechecks import Checks, Task, Verified
@@ -32,11 +32,11 @@ class ImageVerification:
 
     async def review(self, request: Request) -> Answer:
         """Let pass what is signed; tell of what policies that do not enforce would refuse."""
-        new = imagepolicies.changed(request.object or {}, request.old)
+        new = await imagechecks.new_images(request)
         policies = await self.checks.policies(request.namespace) if new else ()
         if not policies:
             return Answer()
-        todo = imagechecks.tasks(new, policies)
+        todo = await asyncio.to_thread(imagechecks.tasks, new, policies)
         found = todo.violations + await imagechecks.side_by_side(
             request, todo.tasks, lambda task: self._verified(request, task)
         )

@@ -1,6 +1,8 @@
 """Each way around the signature of an image, refused."""
 
+import contextlib
 import copy
+import threading
 from dataclasses import replace
 from typing import Any
 
@@ -257,3 +259,72 @@ def cron_job(spec: Json) -> Json:
         "metadata": {"name": "nightly", "namespace": "apps"},
         "spec": {"schedule": "0 3 * * *", "jobTemplate": {"spec": template}},
     }
+
+
+class Watched(str):
+    """An image's name that tells in which threads it was read."""
+
+    readers: set[int]
+    __slots__ = ("readers",)
+
+    def isascii(self) -> bool:
+        self.readers.add(threading.get_ident())
+        return super().isascii()
+
+
+def watched(scene: ImageScene, count: int, readers: set[int]) -> Json:
+    """Return a Pod of ``count`` image volumes that no policy names."""
+    names = [Watched(f"elsewhere.example/a{number}") for number in range(count)]
+    for name in names:
+        name.readers = readers
+    return scene.pod("acme/app:v1", volumes=[{"image": {"reference": name}} for name in names])
+
+
+async def test_thousands_of_images_are_refused_before_any_is_read(scene: ImageScene) -> None:
+    scene.signed("acme/app")
+    scene.require("acme/*", policy="signed")
+    readers = set[int]()
+
+    refusal = await scene.refusal(watched(scene, 20_000, readers))
+
+    assert isinstance(refusal, DeniedError)
+    assert refusal.code == 403
+    assert "it comes after 1000 others" in str(refusal)
+    assert len(str(refusal)) < 1000
+    assert (readers, scene.asked) == (set(), 0)
+
+
+async def test_images_are_read_beside_the_loop(scene: ImageScene) -> None:
+    scene.signed("acme/app")
+    scene.require("acme/*")
+    readers = set[int]()
+
+    for plugin in (scene.pinning, scene.verification):
+        with contextlib.suppress(DeniedError):
+            await plugin.review(admission.request(watched(scene, 900, readers)))
+
+    assert readers
+    assert threading.get_ident() not in readers
+
+
+async def test_thousands_of_images_that_were_there_before_block_no_other_change(
+    scene: ImageScene,
+) -> None:
+    pod = scene.pod(
+        "acme/app:v1", volumes=[{"image": {"reference": f"a/{n}"}} for n in range(1100)]
+    )
+    scene.require("acme/*")
+
+    await scene.admit({**pod, "metadata": {**pod["metadata"], "labels": {"a": "b"}}}, pod)
+
+    assert scene.asked == 0
+
+
+async def test_policy_that_warns_lets_thousands_of_images_pass_with_a_warning(
+    scene: ImageScene,
+) -> None:
+    scene.require("acme/*", mode="Warn")
+
+    _, _, verified = await scene.answer(watched(scene, 1100, set()))
+
+    assert [warning for warning in verified.warnings if "it comes after 1000 others" in warning]

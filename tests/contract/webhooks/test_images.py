@@ -330,3 +330,15 @@ async def test_thing_that_ran_before_the_policy_can_be_changed_and_deleted(yard:
     await yard.gate.kubectl("delete", KIND.plural, yard.own)
     assert labelled.strip() == f"pod/{yard.own} labeled"
     assert "deleted" in deleted
+
+
+async def test_pod_of_more_images_than_are_verified_is_denied(yard: Yard) -> None:
+    pod = yard.pod("free:v1")
+    pod["spec"]["initContainers"] = [
+        {"name": f"c{number}", "image": f"elsewhere.example/c{number}"} for number in range(1100)
+    ]
+
+    denied = await yard.stored(pod, dry_run=True)
+
+    assert isinstance(denied, str)
+    assert "it comes after 1000 others" in denied
