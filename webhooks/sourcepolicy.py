@@ -11,7 +11,8 @@ holds the verb ``attest`` on the source: roles that say ``*`` of resources hold 
 verified; where a policy is enforced, only if the kind is allowed.
 """
 
-from collections.abc import Iterable
+import asyncio
+from collections.abc import Iterable, Sequence
 from typing import Final
 
 import msgspec
@@ -60,8 +61,10 @@ class SourcePolicyCheck:
         if request.subresource == "status":
             return await self._attested(request, obj)
         policies = await self._applicable(request.namespace)
-        before = sources.judge(request.old, policies) if request.old else ()
-        return _answer(sources.fresh(sources.judge(obj, policies), before))
+        if not policies:
+            return Answer()
+        # Patterns and identities of policies and sources are compared each with each.
+        return await asyncio.to_thread(_judged, obj, request.old, policies)
 
     async def _applicable(self, namespace: str) -> tuple[SourcePolicy, ...]:
         everywhere = self._policies.items().values()
@@ -83,7 +86,7 @@ class SourcePolicyCheck:
         if request.gvk.kind == EXTERNAL_ARTIFACT.kind:
             policies = await self._applicable(request.namespace)
             enforced = any(policy.spec.mode == "Enforce" for policy in policies)
-            return _answer(sources.judge(obj, policies)) if enforced else Answer()
+            return _judged(obj, None, policies) if enforced else Answer()
         if await self._authorize.allowed(
             request.user,
             verb="attest",
@@ -107,6 +110,12 @@ class SourcePolicyCheck:
 def _artifact(obj: Json) -> object:
     found: object = dig(obj, "status", "artifact")
     return found
+
+
+def _judged(obj: Json, old: Json | None, policies: Sequence[SourcePolicy]) -> Answer:
+    """Answer with what a write makes worse."""
+    before = sources.judge(old, policies) if old else ()
+    return _answer(sources.fresh(sources.judge(obj, policies), before))
 
 
 def _answer(found: Iterable[Violation]) -> Answer:

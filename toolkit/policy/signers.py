@@ -29,6 +29,10 @@ _MODES: Final[Mapping[str, frozenset[str]]] = {
     "Tag": frozenset({"tag"}),
     "TagAndHEAD": frozenset({"commit", "tag"}),
 }
+_MOST: Final = 256
+"""Identities of a source: each is compared with each that is required."""
+_LONGEST: Final = 4096
+"""Characters of a pattern."""
 _SPECIAL: Final = frozenset(r".^$*+?()[]{}|\\")
 
 
@@ -127,6 +131,8 @@ def _weaker_identities(verify: Json, required: RequiredCosignSignature) -> Findi
         )
     if not identities:
         return Finding(where, "any identity would do; name those that may sign")
+    if len(identities) > _MOST:
+        return Finding(where, f"more than {_MOST} identities are not compared; name fewer")
     for number, each in enumerate(identities):
         found = str(each.get("issuer") or ""), str(each.get("subject") or "")
         if required.identities and not any(_within(*found, one) for one in required.identities):
@@ -147,9 +153,10 @@ def _narrower(pattern: str, required: str) -> bool:
     """Tell whether all that an anchored pattern matches is matched by ``required``, if decidable.
 
     It is where both are the same, where the pattern is a plain text that matches, and where the
-    required one is a plain text followed by anything and the pattern begins with that text.
+    required one is a plain text followed by anything and the pattern begins with that text. A
+    pattern longer than any identity is not looked at.
     """
-    inner = _anchored(pattern)
+    inner = _anchored(pattern) if len(pattern) <= _LONGEST else None
     if inner is None:
         return False
     if inner == required:

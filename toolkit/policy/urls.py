@@ -13,6 +13,8 @@ import re2
 
 _STRICT: Final = re.compile(r"[a-z][a-z0-9+.-]*://[A-Za-z0-9._~:/@%+=,!$&'()*;\[\]-]+", re.ASCII)
 _PORTS: Final = {"http": 80, "https": 443, "ssh": 22, "oci": 443, "oci+http": 80}
+_LONGEST: Final = 4096
+"""Characters; every pattern of every policy looks at all of them."""
 _DOTS: Final = re.compile(r"(^|/)(\.|%2e){1,2}(/|$)", re.IGNORECASE)
 _HIDDEN: Final = re.compile(r"%(2f|5c|00)", re.IGNORECASE)
 
@@ -27,6 +29,8 @@ def canonical(url: str) -> str:
     Raises:
         UnclearURLError: programs may disagree about what it means.
     """
+    if len(url) > _LONGEST:
+        raise UnclearURLError(f"it has more than {_LONGEST} characters")
     scheme, separator, rest = url.partition("://")
     url = f"{scheme.lower()}{separator}{rest}"
     if not _STRICT.fullmatch(url):

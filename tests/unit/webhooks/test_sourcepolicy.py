@@ -1,7 +1,8 @@
 """Sources are refused at admission as they are in a reconcile; their status is not forged."""
 
 import asyncio
-from typing import Any
+import threading
+from typing import Any, ClassVar
 
 import pytest
 
@@ -70,6 +71,26 @@ def judged(
 
 def test_allowed_source_is_admitted() -> None:
     assert judged(source()) == Answer()
+
+
+class Watched(dict[str, Any]):
+    """An object that tells in which threads its spec was read."""
+
+    readers: ClassVar[set[int]] = set()
+
+    def get(self, key: str, default: Any = None) -> Any:
+        if key == "spec":
+            self.readers.add(threading.get_ident())
+        return super().get(key, default)
+
+
+@pytest.mark.parametrize("old", [None, source(GOOD + "/old")])
+def test_sources_are_compared_with_policies_beside_the_loop(old: Json | None) -> None:
+    Watched.readers.clear()
+
+    assert judged(Watched(source()), old) == Answer()
+    assert Watched.readers
+    assert threading.get_ident() not in Watched.readers
 
 
 def test_other_source_is_refused_with_field_and_policy() -> None:

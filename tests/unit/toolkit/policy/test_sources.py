@@ -240,6 +240,40 @@ def test_own_trust_root_can_be_allowed() -> None:
     assert fields(source, policy(entry)) == []
 
 
+class Counted(dict[str, str]):
+    """An identity that counts how often it is read."""
+
+    reads = 0
+
+    def get(self, key: str, default: Any = None) -> Any:
+        type(self).reads += 1
+        return super().get(key, default)
+
+
+def test_thousands_of_identities_are_refused_and_none_is_compared() -> None:
+    identity = {"issuer": f"^{ISSUER_PATTERN}$", "subject": f"^{SUBJECT_PATTERN}$"}
+    source = keyless(**identity)
+
+    def counted(number: int) -> tuple[list[tuple[str, str]], int]:
+        Counted.reads = 0
+        source["spec"]["verify"]["matchOIDCIdentity"] = [Counted(identity) for _ in range(number)]
+        return found(source, policy(KEYLESS)), Counted.reads
+
+    ((field, why),), reads = counted(18_000)
+    assert field == "spec.verify.matchOIDCIdentity"
+    assert "more than 256 identities are not compared" in why
+    assert reads == 0
+    assert counted(256) == ([], 512)
+
+
+def test_pattern_of_endless_length_is_not_compared() -> None:
+    subject = rf"^https://github\.com/acme/{'a' * 4096}$"
+
+    ((field, _),) = found(keyless(f"^{ISSUER_PATTERN}$", subject), policy(KEYLESS))
+
+    assert field == "spec.verify.matchOIDCIdentity[0]"
+
+
 def facts(method: str, **more: str) -> dict[str, str]:
     named = {"method": method, **more}
     return {VERIFIED: "yes"} | {f"verify.penstock.dev/{k}": v for k, v in named.items()}

@@ -29,6 +29,7 @@ def test_a_url_has_one_form(url: str, meant: str) -> None:
         "https://github.com/acme/%2e%2E/evil",
         "https://github.com/acme%2f..%2fevil",
         "https://github.com/acme//evil",
+        f"https://github.com/acme/{'a' * 4096}",
         "https://evil.example#.github.com/acme/app",
         "https://evil.example?https://github.com/acme/app",
         "https://evil.example\\@github.com/acme/app",
