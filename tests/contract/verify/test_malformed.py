@@ -21,7 +21,7 @@ from toolkit.native.pool import WorkerPool
 from toolkit.remote.http.http import Http
 from toolkit.remote.http.rules import Endpoint
 from toolkit.remote.oci import oci
-from toolkit.remote.oci.errors import RegistryError
+from toolkit.remote.oci.errors import MalformedError, RegistryError
 from toolkit.remote.oci.registry import Registry
 from toolkit.verify.cosign import cosign
 from toolkit.verify.cosign.publicroot import PublicRoot
@@ -273,6 +273,32 @@ async def test_page_without_a_digest_is_an_error(
 
     with pytest.raises(RegistryError, match="cannot be read"):
         await method.verify(subject)
+
+
+async def test_blob_that_breaks_off_is_an_error(
+    method: Method, registry: FakeRegistry, artifact: Descriptor, subject: Subject
+) -> None:
+    sign(method, artifact)
+    registry.faults.truncate = True
+
+    with pytest.raises(RegistryError) as caught:
+        await method.verify(subject)
+
+    assert not isinstance(caught.value, MalformedError)
+
+
+@pytest.mark.parametrize("served", [b"a page that asks to sign in", b"x" * 100_000])
+async def test_blob_with_another_digest_is_an_error(
+    method: Method, registry: FakeRegistry, artifact: Descriptor, subject: Subject, served: bytes
+) -> None:
+    signature = method.registry.put_blob(method.signature(artifact), method.layer)
+    attach(method, artifact, [signature])
+    registry.faults.content[signature["digest"]] = served
+
+    with pytest.raises(RegistryError) as caught:
+        await method.verify(subject)
+
+    assert not isinstance(caught.value, MalformedError)
 
 
 @pytest.mark.parametrize(

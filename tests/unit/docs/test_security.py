@@ -6,7 +6,8 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[3]
-PAGES = [ROOT / "docs" / name for name in ("security.md", "sops.md", "image-verification.md")]
+NAMES = ("security.md", "sops.md", "image-verification.md", "hostile-signatures.md")
+PAGES = [ROOT / "docs" / name for name in NAMES]
 GATE = PAGES[0].read_text().partition("\n## The gate\n")[2].partition("\n## ")[0]
 THREATS = (
     "replay of ciphertext into another namespace",
@@ -25,6 +26,26 @@ THREATS = (
     "revoked grant",
     "old API version as bypass",
     "controller borrowed as deputy",
+)
+SIGNATURES = PAGES[-1].read_text()
+VERIFIERS = ("OpenPGP", "SSH", "cosign", "Notation")
+CASES = (
+    "unsigned",
+    "other key",
+    "other identity",
+    "expired",
+    "copied from another artifact",
+    "tag moved between resolve and pull",
+    "truncated blob",
+    "digest mismatch",
+    "malformed attachment",
+    "endless signatures",
+    "10 MB manifest",
+    "redirect with credentials",
+    "attestation instead of a signature",
+    "log entry of another artifact",
+    "revoked",
+    "demand lowered under a stored artifact",
 )
 
 
@@ -61,3 +82,13 @@ def test_every_file_that_stops_a_threat_exists() -> None:
     for row in rows():
         for file in re.findall(r"`([a-z]+/[a-z/]+\.py)`", row[2]):
             assert (ROOT / file).is_file(), row
+
+
+@pytest.mark.parametrize("verifier", VERIFIERS)
+def test_every_verifier_has_a_test_of_every_hostile_case(verifier: str) -> None:
+    section = SIGNATURES.partition(f"\n## {verifier}\n")[2].partition("\n## ")[0]
+    lines = re.findall(r"^\| ([^|]+) \| (.+) \|$", section, re.MULTILINE)
+
+    assert tuple(case for case, _ in lines[1:]) == CASES
+    for case, seen in lines[1:]:
+        assert "::test_" in seen or seen.startswith("n/a: "), case
