@@ -45,6 +45,7 @@ GIT_REPOSITORY: Final = Kind(
     categories=_SOURCES,
     columns=(_URL, _AGE, _READY, _STATUS),
     component="source-controller",
+    has_artifact=True,
     older=(
         OldVersion("v1beta2", source_v1beta2.GitRepository),
         OldVersion("v1beta1", source_v1beta1.GitRepository, source_v1beta1.CHANGES),
@@ -61,6 +62,7 @@ OCI_REPOSITORY: Final = Kind(
     categories=_SOURCES,
     columns=(_URL, _READY, _STATUS, _AGE),
     component="source-controller",
+    has_artifact=True,
     older=(OldVersion("v1beta2", source_oci_v1beta2.OCIRepository),),
 )
 BUCKET: Final = Kind(
@@ -74,6 +76,7 @@ BUCKET: Final = Kind(
     categories=_SOURCES,
     columns=(Column("Endpoint", ".spec.endpoint"), _AGE, _READY, _STATUS),
     component="source-controller",
+    has_artifact=True,
     older=(
         OldVersion("v1beta2", source_bucket_v1beta2.Bucket),
         OldVersion("v1beta1", source_bucket_v1beta1.Bucket, source_bucket_v1beta1.CHANGES),
@@ -90,6 +93,7 @@ HELM_REPOSITORY: Final = Kind(
     categories=_SOURCES,
     columns=(_URL, _AGE, _READY, _STATUS),
     component="source-controller",
+    has_artifact=True,
     older=(
         OldVersion("v1beta2", source_helm_v1beta2.HelmRepository),
         OldVersion(
@@ -118,6 +122,7 @@ HELM_CHART: Final = Kind(
         _STATUS,
     ),
     component="source-controller",
+    has_artifact=True,
     older=(
         OldVersion("v1beta2", source_helm_v1beta2.HelmChart),
         OldVersion("v1beta1", source_helm_v1beta1.HelmChart, source_helm_v1beta1.CHART_CHANGES),
@@ -134,6 +139,7 @@ EXTERNAL_ARTIFACT: Final = Kind(
     categories=_SOURCES,
     columns=(_AGE, _READY, _STATUS, Column("Source", ".spec.sourceRef.name")),
     component="source-controller",
+    has_artifact=True,
 )
 ARTIFACT_GENERATOR: Final = Kind(
     model=extensions.ArtifactGenerator,

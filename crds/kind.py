@@ -42,7 +42,8 @@ class OldVersion:
 class Kind(Generic[ModelT_co]):
     """A kind in its stored version; ``older`` holds the other ones, newest first.
 
-    ``finalizer`` is what its controller puts on objects that it has something to undo for.
+    ``finalizer`` is what its controller puts on objects that it has something to undo for;
+    ``has_artifact`` is whether ``status.artifact`` offers something that lies in the store.
     """
 
     model: type[ModelT_co]
@@ -58,6 +59,7 @@ class Kind(Generic[ModelT_co]):
     older: tuple[OldVersion, ...] = ()
     finalizer: str = "finalizers.fluxcd.io"
     namespaced: bool = True
+    has_artifact: bool = False
 
     @property
     def gvk(self) -> tuple[str, str, str]:

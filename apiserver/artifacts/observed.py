@@ -9,26 +9,12 @@ from typing import Any, Final
 import msgspec
 from msgspec import Struct
 
-from crds import (
-    BUCKET,
-    EXTERNAL_ARTIFACT,
-    GIT_REPOSITORY,
-    HELM_CHART,
-    HELM_REPOSITORY,
-    KUSTOMIZATION,
-    OCI_REPOSITORY,
-)
+from crds import HELM_CHART, KUSTOMIZATION
 from crds.kind import Kind
+from toolkit.artifact.kinds import KINDS
 from toolkit.artifact.store import Owner
 
-SOURCES: Final[tuple[Kind[Any], ...]] = (
-    GIT_REPOSITORY,
-    OCI_REPOSITORY,
-    BUCKET,
-    HELM_REPOSITORY,
-    HELM_CHART,
-    EXTERNAL_ARTIFACT,
-)
+SOURCES: Final[tuple[Kind[Any], ...]] = tuple(KINDS.values())
 """Every kind that has artifacts."""
 
 

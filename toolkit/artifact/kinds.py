@@ -4,26 +4,9 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Any, Final
 
-from crds import (
-    BUCKET,
-    EXTERNAL_ARTIFACT,
-    GIT_REPOSITORY,
-    HELM_CHART,
-    HELM_REPOSITORY,
-    OCI_REPOSITORY,
-)
+import crds
 from crds.kind import Kind
 
 KINDS: Final[Mapping[str, Kind[Any]]] = MappingProxyType(
-    {
-        kind.kind.lower(): kind
-        for kind in (
-            BUCKET,
-            EXTERNAL_ARTIFACT,
-            GIT_REPOSITORY,
-            HELM_CHART,
-            HELM_REPOSITORY,
-            OCI_REPOSITORY,
-        )
-    }
+    {kind.kind.lower(): kind for kind in crds.KINDS if kind.has_artifact}
 )

@@ -14,6 +14,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
+import crds
 from crds.meta import VERIFIED
 from crds.policy_parts import Mode
 from crds.policy_source import AllowedSource, SourcePolicy
@@ -22,10 +23,7 @@ from toolkit.policy import signers, urls
 from toolkit.policy.signers import Finding, Signed
 
 GROUP: Final = "source.toolkit.fluxcd.io"
-KINDS: Final = (
-    *("GitRepository", "OCIRepository", "Bucket", "HelmRepository", "HelmChart"),
-    "ExternalArtifact",
-)
+KINDS: Final = tuple(kind.kind for kind in crds.KINDS if kind.has_artifact)
 """The kinds of ``GROUP`` that policies are about."""
 
 
