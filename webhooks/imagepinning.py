@@ -57,7 +57,7 @@ class ImagePinning:
         digests = {each.image.text: each.digest for each in found if isinstance(each, Verified)}
         pinned = {
             image.path: imagereference.pinned(image.text, digests[image.text])
-            for image in todo.images
+            for image in todo.left
         }
         if not todo.restored and not pinned:
             return Answer()
@@ -70,9 +70,9 @@ class ImagePinning:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Todo:
-    """Images to pin, what is to be verified for them, and digests that are only put back."""
+    """Images that are left to pin, what is to be verified for them, and digests to put back."""
 
-    images: tuple[Image, ...]
+    left: tuple[Image, ...]
     tasks: list[Task]
     restored: Mapping[images.Path, str]
 
@@ -86,7 +86,7 @@ def _todo(new: Sequence[Image], old: Json | None, policies: imagechecks.Policies
     restored, left = imagepolicies.restored((each for each in new if each.text in named), old)
     wanted = {image.text for image in left}
     tasks = [task for text, task in named.items() if text in wanted]
-    return _Todo(images=left, tasks=tasks, restored=restored)
+    return _Todo(left=left, tasks=tasks, restored=restored)
 
 
 RULES: Final = (

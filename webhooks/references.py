@@ -2,11 +2,12 @@
 
 Only references that a write brings are looked at: what stood there before is the reconciler's to
 stop. A grant that was written a moment ago may not be in the cache yet, so before a denial the
-grants of the target's namespace are read once more.
+grants of the target's namespace are read once more, of a bounded number of namespaces.
 """
 
-from collections.abc import Sequence
-from typing import Final
+import asyncio
+from collections.abc import Iterable, Sequence
+from typing import Final, TypeAlias
 
 import msgspec
 
@@ -15,7 +16,7 @@ from crds.policy_referencegrant import ReferenceGrant
 from toolkit.errors import AccessDeniedError
 from toolkit.kube.client import Client
 from toolkit.kube.rbac import Rule as Permission
-from toolkit.objects import GroupVersionKind, ObjectRef
+from toolkit.objects import GroupVersionKind, Json, ObjectRef
 from toolkit.policy import references
 from toolkit.policy.grants import Grants
 from toolkit.policy.references import Reference, References
@@ -23,7 +24,13 @@ from webhooks.plugin import Answer, Cause, DeniedError, Row, Rule
 from webhooks.request import Request
 from webhooks.services import Services
 
+MOST: Final = 1000
+"""References to other namespaces that one write may bring."""
+_READS: Final = 16
+"""Namespaces whose grants are read once more for one request."""
+_SHOWN: Final = 32
 _GRANT: Final = GroupVersionKind(*REFERENCE_GRANT.gvk)
+_Denied: TypeAlias = tuple[Reference, AccessDeniedError]
 
 
 class ReferenceCheck:
@@ -38,46 +45,70 @@ class ReferenceCheck:
         """Let the references pass, or deny."""
         if request.object is None:
             return Answer()
-        before = references.references(request.old or {}, request.namespace)
-        known = {each.target for each in before}
-        found = references.references(request.object, request.namespace)
-        new = [each for each in found if each.target not in known]
-        denials = [each for each in [await self._denial(request.ref, one) for one in new] if each]
-        if denials:
-            causes = tuple(
-                Cause(reason="FieldValueForbidden", field=path, message=str(denial))
-                for path, denial in denials
+        # Off the loop: an object may hold hundreds of thousands of them.
+        new = await asyncio.to_thread(_new, request.object, request.old, request.namespace)
+        if len(new) > MOST:
+            raise DeniedError(
+                f"{request.ref} refers to {len(new)} objects of other namespaces, more than {MOST}:"
+                " divide it"
             )
-            text = "; ".join(f"{path}: {denial}" for path, denial in denials)
-            raise DeniedError(text, reason="Forbidden", causes=causes)
+        if denials := await self._denials(request.ref, new):
+            raise _denial(denials)
         return Answer()
 
-    async def _denial(
-        self, holder: ObjectRef, reference: Reference
-    ) -> tuple[str, AccessDeniedError] | None:
-        """Return where a reference stands and why it is denied; None if it may be."""
-        policy = References(grants=self._grants, cross_namespace=self._cross_namespace)
-        try:
-            policy.require(holder, reference.target)
-        except AccessDeniedError:
-            return await self._read_again(holder, reference)
-        return None
+    async def _denials(self, holder: ObjectRef, new: Sequence[Reference]) -> Sequence[_Denied]:
+        """Return what is denied by what is known, and still by what is read once more."""
+        denied = await self._judged(holder, new, self._grants)
+        if not denied or not self._cross_namespace:
+            return denied
+        # Each namespace once, and not all of a thousand: who writes an object chooses how many.
+        named = list(dict.fromkeys(each.target.namespace for each, _ in denied))[:_READS]
+        fresh = {namespace: await self._fresh(namespace) for namespace in named}
+        again = [each for each, _ in denied if each.target.namespace in fresh]
+        still = await self._judged(holder, again, fresh.__getitem__)
+        return [*still, *(pair for pair in denied if pair[0].target.namespace not in fresh)]
 
-    async def _read_again(
-        self, holder: ObjectRef, reference: Reference
-    ) -> tuple[str, AccessDeniedError] | None:
-        fresh = await self._fresh(reference.target.namespace) if self._cross_namespace else ()
-        policy = References(grants=lambda _: fresh, cross_namespace=self._cross_namespace)
-        try:
-            policy.require(holder, reference.target)
-        except AccessDeniedError as denial:
-            return reference.path, denial
-        return None
+    async def _judged(
+        self, holder: ObjectRef, found: Sequence[Reference], lookup: references.Lookup
+    ) -> Sequence[_Denied]:
+        # Gathered on the loop, where the cache changes, and compared off it.
+        namespaces = {each.target.namespace for each in found} if self._cross_namespace else set()
+        grants = {namespace: lookup(namespace) for namespace in namespaces}
+        policy = References(grants=grants.__getitem__, cross_namespace=self._cross_namespace)
+        return await asyncio.to_thread(_denied, policy, holder, found) if found else ()
 
     async def _fresh(self, namespace: str) -> Sequence[ReferenceGrant]:
         found = await self._client.list(_GRANT, namespace)
         grants = [msgspec.convert(each, ReferenceGrant) for each in found]
         return [each for each in grants if not each.metadata.deletion_timestamp]
+
+
+def _new(obj: Json, old: Json | None, own: str) -> list[Reference]:
+    """Return the references to other namespaces that an object has and its former self had not."""
+    before = {each.target for each in references.references(old or {}, own)}
+    found = references.references(obj, own)
+    return [each for each in found if each.target.namespace != own and each.target not in before]
+
+
+def _denied(policy: References, holder: ObjectRef, found: Iterable[Reference]) -> list[_Denied]:
+    denied = []
+    for reference in found:
+        try:
+            policy.require(holder, reference.target)
+        except AccessDeniedError as error:
+            denied.append((reference, error))
+    return denied
+
+
+def _denial(denials: Sequence[_Denied]) -> DeniedError:
+    shown = denials[:_SHOWN]
+    causes = tuple(
+        Cause(reason="FieldValueForbidden", field=each.path, message=str(error))
+        for each, error in shown
+    )
+    text = "; ".join(f"{each.path}: {error}" for each, error in shown)
+    more = f"; and {len(denials) - len(shown)} more" if len(denials) > len(shown) else ""
+    return DeniedError(f"{text}{more}", reason="Forbidden", causes=causes)
 
 
 def make(services: Services) -> ReferenceCheck:

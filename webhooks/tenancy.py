@@ -11,6 +11,7 @@ may ``update`` the resource ``namespaces`` of the group ``policy.penstock.dev``,
 subresource: tenants may often label their namespaces, and policies go by these.
 """
 
+import asyncio
 from typing import Final
 
 from crds import BUCKET, GIT_REPOSITORY, HELM_REPOSITORY, KUSTOMIZATION, OCI_REPOSITORY
@@ -43,9 +44,11 @@ class Tenancy:
             return Answer()
         if request.gvk.kind == KUSTOMIZATION.kind:
             await self._require_account(request, obj)
+        # Off the loop: a list may have hundreds of thousands of entries.
+        powers = await asyncio.to_thread(tenancy.powers, obj, request.namespace, self._installation)
         refusals = [
             (power.field, power.refusal(request.user.name))
-            for power in tenancy.powers(obj, request.namespace, self._installation)
+            for power in powers
             if not await self._holds(request.user, power)
         ]
         if refusals:

@@ -22,6 +22,9 @@ PROTECTED: Final = "policy.penstock.dev/"
 REQUIRED: Final = f"{PROTECTED}require-service-account"
 """Label of a namespace: what applies from here must name its account. ``true`` or ``false``."""
 
+MOST_SECRETS: Final = 64
+"""Secrets of one list that requesters are asked about one by one: each is a question."""
+
 GroupKind = tuple[str, str]
 _KUSTOMIZATION: Final = ("kustomize.toolkit.fluxcd.io", "Kustomization")
 _SOURCE: Final = "source.toolkit.fluxcd.io"
@@ -172,11 +175,21 @@ def _of_kustomization(obj: Json, namespace: str, installation: Installation) -> 
     decryption = dig(obj, "spec", "decryption")
     if decryption:
         yield from _decrypting(decryption, namespace, installation)
-    sources = dig(obj, "spec", "postBuild", "substituteFrom", default=())
-    for number, source in enumerate(sources):
+    yield from _substituting(obj, namespace)
+
+
+def _substituting(obj: Json, namespace: str) -> Iterator[Power]:
+    """Yield each Secret that variables come from; of very many, all Secrets of the namespace."""
+    field = "spec.postBuild.substituteFrom"
+    named: dict[object, tuple[int, Json]] = {}
+    for number, source in enumerate(dig(obj, "spec", "postBuild", "substituteFrom", default=())):
         if source.get("kind") == "Secret":
-            field = f"spec.postBuild.substituteFrom[{number}]"
-            yield _secret(field, namespace, source, _READ)
+            named.setdefault(source.get("name"), (number, source))
+    if len(named) > MOST_SECRETS:
+        yield _secret(field, namespace, {}, _READ)
+        return
+    for number, source in named.values():
+        yield _secret(f"{field}[{number}]", namespace, source, _READ)
 
 
 def _applying(obj: Json, namespace: str, installation: Installation) -> Iterator[Power]:

@@ -422,3 +422,10 @@ async def test_labelled_namespace_goes_while_nobody_answers(tenant: Tenant) -> N
 
     await tenant.gate.until(gone)
     assert "failed calling webhook" in refused
+
+
+async def test_object_with_thousands_of_references_is_denied(tenant: Tenant) -> None:
+    needs = [{"name": "x", "namespace": f"n{number}"} for number in range(5000)]
+
+    with pytest.raises(ForbiddenError, match="5000 objects of other namespaces"):
+        await tenant.admin.create(tenant.kustomization(dependsOn=needs))

@@ -45,12 +45,13 @@ def judged(
     cached: Json | None = None,
     stored: Json | None = None,
     options: Options | None = None,
+    server: FakeApiServer | None = None,
 ) -> PenstockError | None:
     """Return how a write is denied, with grants in the cache and on the server; None if it is not.
 
     The server has what the cache has, unless told otherwise.
     """
-    server = FakeApiServer()
+    server = server or FakeApiServer()
     server.kinds["policy.penstock.dev", "v1alpha1", "referencegrants"] = "ReferenceGrant"
     on_server = stored or cached
     if on_server:
@@ -136,6 +137,41 @@ def test_write_that_brings_no_reference_is_admitted_after_a_revocation(metadata:
 def test_change_to_another_target_is_denied() -> None:
     assert judged(kustomization(), kustomization({**THEIRS, "name": "other"})) is not None
     assert judged(kustomization(), kustomization(OURS)) is not None
+
+
+def elsewhere(count: int, namespaces: int) -> list[Json]:
+    """Return as many references to other namespaces, in turn to each."""
+    return [{"name": f"x{n}", "namespace": f"n{n % namespaces}"} for n in range(count)]
+
+
+def test_thousands_of_references_are_denied_and_nothing_is_asked_for_them() -> None:
+    server = FakeApiServer()
+
+    denial = judged(kustomization(OURS, dependsOn=elsewhere(20_000, 20_000)), server=server)
+
+    assert isinstance(denial, DeniedError)
+    assert "refers to 20000 objects of other namespaces, more than 1000" in str(denial)
+    assert server.count("GET", "referencegrants") == 0
+
+
+@pytest.mark.parametrize(("namespaces", "lists"), [(2, 2), (16, 16), (900, 16)])
+def test_grants_of_a_namespace_are_read_once_and_not_of_all(namespaces: int, lists: int) -> None:
+    server = FakeApiServer()
+
+    denial = judged(kustomization(OURS, dependsOn=elsewhere(900, namespaces)), server=server)
+
+    assert isinstance(denial, DeniedError)
+    assert "; and 868 more" in str(denial)
+    assert len(denial.causes) == 32
+    assert server.count("GET", "referencegrants") == lists
+
+
+def test_thousands_of_references_within_a_namespace_or_of_before_are_admitted() -> None:
+    within = kustomization(OURS, dependsOn=[{"name": f"x{n}"} for n in range(2000)])
+    old = kustomization(OURS, dependsOn=elsewhere(2000, 2000))
+
+    assert judged(within) is None
+    assert judged({**old, "metadata": {**old["metadata"], "labels": {"a": "b"}}}, old) is None
 
 
 def test_deletion_is_admitted() -> None:

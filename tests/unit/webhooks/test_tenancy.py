@@ -144,6 +144,25 @@ def test_keys_are_lent_likewise(verb: str) -> None:
     assert judged(obj, may=may) is None
 
 
+def substituted(count: int, names: int) -> Json:
+    entries = [{"kind": "Secret", "name": f"s{number % names}"} for number in range(count)]
+    return kustomization(serviceAccountName="robot", postBuild={"substituteFrom": entries})
+
+
+def test_few_questions_are_asked_about_thousands_of_secrets() -> None:
+    def questions(obj: Json, *held: str) -> tuple[PenstockError | None, int]:
+        may = allowed("use", "serviceaccounts", "team", "robot")
+        for name in held:
+            may.allow("alice", "get", "secrets", "team", name)
+        return judged(obj, may=may), len([q for q in may.questions if q[2] == "secrets"])
+
+    assert questions(substituted(5000, 3), "s0", "s1", "s2") == (None, 3)
+    assert questions(substituted(5000, 5000), "") == (None, 1)
+    denial, asked = questions(substituted(5000, 5000), *(f"s{n}" for n in range(5000)))
+    assert asked == 2
+    assert "spec.postBuild.substituteFrom needs secrets all of 'team'" in str(denial)
+
+
 def test_who_may_only_decrypt_cannot_have_a_token_sent_by_a_kustomization() -> None:
     decryption = {"provider": "sops", "secretRef": {"name": "keys"}}
     obj = kustomization(serviceAccountName="robot", decryption=decryption)
