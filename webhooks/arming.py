@@ -77,14 +77,35 @@ class Arming:
             if gvk in self._deleted:
                 continue
             obj["metadata"]["ownerReferences"] = owner
-            applied = await self._client.apply(obj, manager=MANAGER)
-            version = str(dig(applied.object, "metadata", "resourceVersion"))
+            version = str(dig(await self._written(gvk, obj), "metadata", "resourceVersion"))
             if self._applied.get(gvk) != version:
                 logger.info("armed", extra={"configuration": gvk.kind})
             self._applied[gvk] = version
             metrics.ARMED.labels(gvk.kind).set(1)
         for gvk in {*_KINDS} - {gvk_of(obj) for obj in wanted}:
             await _delete(self._client, gvk)
+
+    async def _written(self, gvk: GroupVersionKind, obj: Json) -> Json:
+        """Apply a configuration, and return it as it is then, with nothing in it but ours.
+
+        An apply leaves entries of lists alone that others added: a condition that is never true,
+        or another webhook under our name.
+        """
+        found = (await self._client.apply(obj, manager=MANAGER)).object
+        if _bare(found["webhooks"]) == _bare(obj["webhooks"]):
+            return found
+        logger.warning("what somebody added goes", extra={"configuration": gvk.kind})
+        whole = [
+            {
+                "op": "test",
+                "path": "/metadata/resourceVersion",
+                "value": found["metadata"]["resourceVersion"],
+            },
+            {"op": "replace", "path": "/webhooks", "value": obj["webhooks"]},
+        ]
+        return await self._client.patch(
+            gvk, CONFIGURATION, "", whole, strategy="json", manager=MANAGER
+        )
 
     def _has_a_say(self, row: Row) -> bool:
         """Tell whether there is a policy that the plugin goes by, if it goes by policies."""
@@ -130,6 +151,11 @@ class Arming:
                 self._settling.wake()
 
         return handle
+
+
+def _bare(webhooks: Sequence[Json]) -> list[Json]:
+    """Return the webhooks without what is empty, which is stored or is not."""
+    return [{name: value for name, value in each.items() if value} for each in webhooks]
 
 
 async def reachable(client: Client, target: Target) -> None:

@@ -223,6 +223,41 @@ async def test_what_others_change_is_put_right(gate: Gate) -> None:
     await gate.until(right)
 
 
+async def test_what_others_add_goes(gate: Gate, caplog: pytest.LogCaptureFixture) -> None:
+    """A server-side apply leaves entries alone that others added to lists."""
+    row, _ = gate.row("gate", no)
+    await gate.start(row)
+
+    async def right() -> bool:
+        found = await registered(gate) or {"webhooks": [{}]}
+        named = [condition["name"] for condition in found["webhooks"][0].get("matchConditions", ())]
+        return len(found["webhooks"]) == 1 and named[-1:] == [configuration.REMOVAL.name]
+
+    await gate.until(right)
+    armed = await registered(gate)
+    assert armed is not None
+    (webhook,) = armed["webhooks"]
+    never = {"name": "never", "expression": "false"}
+    changed = {**webhook, "matchConditions": [*webhook["matchConditions"], never]}
+    another = {**webhook, "name": "another.example.com", "failurePolicy": "Ignore"}
+    for webhooks in ([changed], [webhook, another]):
+        change = [{"op": "replace", "path": "/webhooks", "value": webhooks}]
+        await gate.admin.patch(
+            injection.VALIDATING, configuration.CONFIGURATION, "", change, strategy="json"
+        )
+        await gate.until(right)
+
+    assert "nothing passes" in await gate.apply(gate.config_map("house"))
+    again = await registered(gate)
+    assert again is not None
+    assert again["webhooks"] == armed["webhooks"]
+    # Its own writes wake it once, and then it rests.
+    await asyncio.sleep(1)
+    assert (await registered(gate) or again)["metadata"] == again["metadata"]
+    told = [each for each in caplog.records if each.message == "what somebody added goes"]
+    assert len(told) == 2
+
+
 async def test_a_deleted_configuration_stays_deleted(
     gate: Gate, caplog: pytest.LogCaptureFixture
 ) -> None:
