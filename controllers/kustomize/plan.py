@@ -103,15 +103,20 @@ class Planner:
             client = stages.identities.impersonated(cluster, obj, sources)
             seconds = min(obj.spec.timeout_seconds, _SECONDS)
             built = await stages.renderer.render(obj, sources, given, seconds=seconds)
-            found = await _found(client, obj, built, stages.settings)
-        changes = await asyncio.to_thread(_changes, found, built)
+            secrets = await asyncio.to_thread(built.redaction.secrets)
+            found = await _found(client, obj, built, secrets, stages.settings)
+        changes = await asyncio.to_thread(_changes, found, built, secrets)
         told = {finding.ref.identity for finding in found}
         unchanged = sum(ref_of(item).identity not in told for item in built.objects)
         return Plan(revision=sources.revision, unchanged=unchanged, changes=changes)
 
 
 async def _found(
-    client: Client, obj: Kustomization, built: Rendered, settings: Settings
+    client: Client,
+    obj: Kustomization,
+    built: Rendered,
+    secrets: Collection[str],
+    settings: Settings,
 ) -> Sequence[Finding]:
     options = settings.apply_options(obj)
     try:
@@ -120,6 +125,7 @@ async def _found(
             built.objects,
             options=replace(options, concurrency=max(options.concurrency, _PARALLEL)),
             inventory=_inventory(obj),
+            secret=lambda text: _holds(text, secrets),
         )
     except ApplyError as error:
         raise TransientError(built.redaction.text(str(error)), reason=error.reason) from None
@@ -133,8 +139,9 @@ def _inventory(obj: Kustomization) -> Sequence[ObjectRef]:
     return inventory.decode(msgspec.to_builtins(listed.entries))
 
 
-def _changes(found: Sequence[Finding], built: Rendered) -> tuple[Change, ...]:
-    secrets = built.redaction.secrets()
+def _changes(
+    found: Sequence[Finding], built: Rendered, secrets: Collection[str]
+) -> tuple[Change, ...]:
     objects = {ref_of(obj).identity: obj for obj in built.objects}
     return tuple(_change(one, objects.get(one.ref.identity), secrets) for one in found)
 
@@ -142,7 +149,8 @@ def _changes(found: Sequence[Finding], built: Rendered) -> tuple[Change, ...]:
 def _change(finding: Finding, built: Json | None, secrets: Collection[str]) -> Change:
     ref, failure = finding.ref, finding.failure
     differences = finding.differences
-    if differences and built is not None and _holds(built, differences, secrets):
+    # what differs was judged whole, when it was compared; here it is about the rest of the object
+    if differences and _holds(json.dumps(built, ensure_ascii=False), secrets):
         differences = comparison.masked(differences)
     message = redaction.hide(failure.message, secrets)[:_MAX_MESSAGE] if failure else ""
     return Change(
@@ -156,17 +164,11 @@ def _change(finding: Finding, built: Json | None, secrets: Collection[str]) -> C
     )
 
 
-def _holds(built: Json, differences: Sequence[Difference], secrets: Collection[str]) -> bool:
-    """Tell whether values must not be shown, because some of them are secret, now or then.
-
-    Differences show the beginning of a long value, so the object itself is looked at.
-    """
+def _holds(text: str, secrets: Collection[str]) -> bool:
+    """Tell whether a text must not be shown, because some of it is secret, now or then."""
     if not secrets:
         return False
-    if len(secrets) > _MANY:
-        return True
-    texts = (json.dumps(built, ensure_ascii=False), *(one.old for one in differences))
-    return any(redaction.hide(text, secrets) != text for text in texts)
+    return len(secrets) > _MANY or redaction.hide(text, secrets) != text
 
 
 _ACTIONS: Final[dict[str, Literal["added", "changed", "removed"]]] = {

@@ -166,9 +166,11 @@ async def test_a_stored_revision_can_be_planned_and_no_other(space: Space) -> No
 
 async def test_no_plan_shows_a_secret(space: Space) -> None:
     old, new, word = (f"word-{secrets.token_hex(8)}" for _ in range(3))
+    token_of_old = f"jwt-{secrets.token_hex(200)}"
     space.world.plane.kubectl(
         *("-n", space.namespace, "create", "secret", "generic", "vars"),
         f"--from-literal=WORD={word}",
+        f"--from-literal=TOKEN={token_of_old}",
     )
     await start(
         space,
@@ -176,6 +178,8 @@ async def test_no_plan_shows_a_secret(space: Space) -> None:
             "s.yaml": secret("s", password=old, gone=old),
             "c.yaml": config_map("c", text="before"),
             "d.yaml": config_map("d", v="1"),
+            "e.yaml": config_map("e", v="1", gone="${TOKEN}"),
+            "f.yaml": config_map("f", v="1", gone="x" * 190 + " ${WORD} " + "y" * 300),
         },
         postBuild={"substituteFrom": [{"kind": "Secret", "name": "vars"}]},
     )
@@ -187,6 +191,8 @@ async def test_no_plan_shows_a_secret(space: Space) -> None:
             "t.yaml": secret("t", password=new),
             "c.yaml": config_map("c", text=long, other="${WORD}"),
             "d.yaml": config_map("d", v="2"),
+            "e.yaml": config_map("e", v="2"),
+            "f.yaml": config_map("f", v="2"),
         }
     )
     await fetch(space, commit)
@@ -194,10 +200,12 @@ async def test_no_plan_shows_a_secret(space: Space) -> None:
     answer = await ask(space, reader(space))
 
     assert answer.status == 200, answer.body
-    assert {"Secret/s", "Secret/t", "ConfigMap/c", "ConfigMap/d"} == answer.changes.keys()
+    assert {"Secret/s", "Secret/t", *(f"ConfigMap/{name}" for name in "cdef")} == set(
+        answer.changes
+    )
     told = json.dumps(answer.body)
     log = space.world.stack.log("kustomize").read_text()
-    for hidden in (old, new, word, word[:8]):
+    for hidden in (old, new, word, word[:8], token_of_old[:16]):
         assert hidden not in told
         assert hidden not in log
     assert {one["path"] for one in answer.changes["Secret/s"]["differences"]} == {

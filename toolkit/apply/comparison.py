@@ -1,13 +1,14 @@
 """How one object differs from another, field by field. Pure.
 
 What only the server writes is left out, and so is ``status``. The values of a Secret are compared
-and never shown, nor is kubectl's copy of one.
+and never shown, nor is kubectl's copy of one. Long values are cut last of all, so whoever knows
+what is secret elsewhere judges them whole.
 """
 
 import json
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any, Final, Literal
 
 from toolkit.apply import ownership
@@ -46,12 +47,19 @@ class Difference:
         return f"{self.op} {self.path}: {shown[self.op]}"
 
 
-def compare(live: Json, wanted: Json) -> tuple[Difference, ...]:
-    """Return what would change from ``live`` to ``wanted``."""
+def compare(
+    live: Json, wanted: Json, *, secret: Callable[[str], bool] = lambda _: False
+) -> tuple[Difference, ...]:
+    """Return what would change from ``live`` to ``wanted``.
+
+    ``secret`` is asked about all values at once, uncut; if it says so, none of them is shown.
+    """
     found = tuple(_compare("", _relevant(live), _relevant(wanted)))
+    if found and secret("\n".join(text for one in found for text in (one.old, one.new))):
+        return masked(found)
     if ownership.is_secret(wanted) or ownership.is_secret(live):
-        return tuple(_masked(one) if _SECRET.match(one.path) else one for one in found)
-    return found
+        found = tuple(_masked(one) if _SECRET.match(one.path) else one for one in found)
+    return tuple(replace(one, old=_cut(one.old), new=_cut(one.new)) for one in found)
 
 
 def masked(differences: Iterable[Difference]) -> tuple[Difference, ...]:
@@ -114,7 +122,10 @@ def _quoted(name: str) -> str:
 
 
 def _text(value: Any) -> str:
-    text = json.dumps(value, ensure_ascii=False)
+    return json.dumps(value, ensure_ascii=False)
+
+
+def _cut(text: str) -> str:
     return text if len(text) <= _LONG else f"{text[:_LONG]}… ({len(text)} characters)"
 
 

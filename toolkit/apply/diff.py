@@ -8,6 +8,7 @@ Whoever may not decrypt sends stand-ins for encrypted Secrets, and says what adm
 answer; for others both are what they are.
 """
 
+import asyncio
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Final, Literal
@@ -44,18 +45,19 @@ _TRIES: Final = 3
 AS_IS: Final = StandIns(send=lambda obj, _live: obj, admit=lambda answer, _obj, _live: answer)
 
 
-async def diff(
+async def diff(  # noqa: PLR0913 - what is compared, and how it is told
     api: client.Client,
     objects: Sequence[Json],
     *,
     options: ApplyOptions,
     inventory: Sequence[ObjectRef] = (),
     stand_ins: StandIns = AS_IS,
+    secret: Callable[[str], bool] = lambda _: False,
 ) -> tuple[Finding, ...]:
     """Return what would change, in the order of the objects, deletions last.
 
     The objects are as ``ownership.own`` prepares them. Those of ``inventory`` that are not among
-    them would be deleted.
+    them would be deleted. ``secret`` is as for ``comparison.compare``, and is asked in a thread.
 
     Raises:
         ApplyError: objects are named wrongly.
@@ -69,6 +71,7 @@ async def diff(
         examiner=Examiner(api=api, options=options),
         coming=_Coming.of(scoped),
         stand_ins=stand_ins,
+        secret=secret,
     )
     found = await bounded.each(scoped, examination.of, limit=options.concurrency)
     bounded.raise_general(found)
@@ -111,6 +114,7 @@ class _Examination:
     examiner: Examiner
     coming: _Coming
     stand_ins: StandIns
+    secret: Callable[[str], bool]
 
     async def of(self, obj: Json) -> Finding | None:
         ref = ref_of(obj)
@@ -130,7 +134,8 @@ class _Examination:
             return Finding(ref=ref, fate="created")
         recreated = checked.verdict == "recreate"
         answer = checked.payload if recreated else checked.answer or live
-        differences = comparison.compare(live, self.stand_ins.admit(answer, obj, live))
+        wanted = self.stand_ins.admit(answer, obj, live)
+        differences = await asyncio.to_thread(comparison.compare, live, wanted, secret=self.secret)
         if recreated:
             return Finding(ref=ref, fate="recreated", differences=differences)
         return Finding(ref=ref, fate="configured", differences=differences) if differences else None

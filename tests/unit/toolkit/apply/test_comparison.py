@@ -2,6 +2,8 @@
 
 from typing import Any
 
+import pytest
+
 from toolkit.apply import comparison
 
 
@@ -124,3 +126,27 @@ def test_all_values_can_be_masked() -> None:
         "- data.b: ***",
         "+ data.c: ***",
     ]
+
+
+@pytest.mark.parametrize(
+    "held",
+    ["hunter2" * 60, "x" * 195 + " hunter2hunter2 and more", "x" * 300 + "hunter2hunter2"],
+    ids=["longer than what is shown", "across the cut", "after the cut"],
+)
+def test_long_values_are_judged_before_they_are_cut(held: str) -> None:
+    old = {"data": {"gone": held, "v": "1"}}
+    new = {"data": {"v": "2"}}
+
+    shown = comparison.compare(old, new, secret=lambda text: "hunter2hunter2" in text)
+
+    assert [str(one) for one in shown] == [
+        "- data.gone: ***",
+        "~ data.v: *** (before) → *** (after)",
+    ]
+
+
+def test_long_values_are_shown_cut() -> None:
+    (shown,) = comparison.compare({"data": {}}, {"data": {"long": "x" * 500}})
+
+    assert len(shown.new) < 250
+    assert shown.new.endswith("… (502 characters)")
