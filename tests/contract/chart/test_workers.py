@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.fakes.charts import chart, entry, write
-from toolkit.chart import charts
+from toolkit.chart import charts, limits
 from toolkit.chart.charts import Charts, PackageRequest
 from toolkit.chart.errors import ChartReferenceError, IndexationError, ValuesFilesError
 from toolkit.native.pool import WorkerPool
@@ -81,6 +81,31 @@ async def test_worker_without_memory_is_a_failure_of_the_index(tmp_path: Path) -
             await Charts(small).normalize(tmp_path / "raw", tmp_path / "index")
     finally:
         await small.close()
+
+
+async def test_index_close_to_the_limit_is_never_whole_in_memory(tmp_path: Path) -> None:
+    with (tmp_path / "raw").open("w") as file:
+        file.write("apiVersion: v1\nentries:\n")
+        for name in range(100):
+            file.write(f"  app{name}:\n")
+            for number in range(100):
+                file.write(f"  - {json.dumps(entry(f'app{name}', f'1.{number}.0', home=HOME))}\n")
+    small = WorkerPool(charts.MODULE, size=1, memory_limit=LITTLE)
+    try:
+        summary = await Charts(small).normalize(tmp_path / "raw", tmp_path / "index")
+        found = await Charts(small).find(tmp_path / "index", summary.digest, "app99", "1.x")
+    finally:
+        await small.close()
+
+    size = (tmp_path / "raw").stat().st_size
+    assert LITTLE < size * 0.9 < size < limits.INDEX_BYTES < size * 1.1
+    assert (summary.charts, summary.versions) == (100, 10_000)
+    assert found.version == "1.99.0"
+
+
+HOME = "https://e.example/" + "x" * 4860
+LITTLE = 40 << 20
+"""Bytes for a worker, less than the index has."""
 
 
 async def test_time_is_bounded(pool: WorkerPool, tmp_path: Path) -> None:
