@@ -7,6 +7,9 @@ to control. A row says how many requests of a kind run at once; of those a flow 
 and those who wait are let in flow by flow (``toolkit.turns``). Watches do not wait: they stay for
 long, so their number is bounded, all told and for each flow.
 
+A reader of a watch that takes nothing holds what has been written to it, about as many bytes
+whatever it watches (``apiserver.watching``). While many do, they are given up sooner.
+
 Administrators and the aggregator (``system:masters``) never wait for discovery and schemas: the
 whole cluster does, when they do not come.
 """
@@ -37,6 +40,12 @@ _PLACES: Final[tuple[tuple[Kind, int, int], ...]] = (
 """How many run, and how many may wait."""
 _WATCHES: Final = 4096
 _WATCHES_OF_A_FLOW: Final = 1536
+_SLOW: Final = 1024
+"""Readers of one resource that take nothing: 128 MiB, at 128 KiB each. A flow gets half."""
+_SLOW_OF_A_FLOW: Final = 512
+_PATIENCE: Final = 60.0
+"""Seconds a reader may take nothing, and while too many do."""
+_HURRY: Final = 5.0
 _ACCOUNT: Final = "system:serviceaccount:"
 _RETRY: Final = 1
 
@@ -82,6 +91,28 @@ class Fairness:
             self._watches[flow] -= 1
             if not self._watches[flow]:
                 del self._watches[flow]
+
+
+class Patience:
+    """How long the readers of one resource may take nothing."""
+
+    def __init__(self) -> None:
+        self._waiting: Counter[str] = Counter()
+        self._all = 0
+
+    @contextmanager
+    def writing(self, flow: str) -> Iterator[float]:
+        """Count a reader who is written to; yield the seconds in which it must take it."""
+        many = self._all >= _SLOW or self._waiting[flow] >= _SLOW_OF_A_FLOW
+        self._waiting[flow] += 1
+        self._all += 1
+        try:
+            yield _HURRY if many else _PATIENCE
+        finally:
+            self._all -= 1
+            self._waiting[flow] -= 1
+            if not self._waiting[flow]:
+                del self._waiting[flow]
 
 
 @asynccontextmanager

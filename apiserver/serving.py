@@ -7,6 +7,7 @@ together in slices, so others get their turn.
 
 import asyncio
 import contextlib
+import functools
 import random
 from collections.abc import AsyncIterator, Sequence
 from typing import Final
@@ -15,6 +16,7 @@ from aiohttp import web
 
 from apiserver import encoding, listing, negotiation, paging, position, resuming, shapes, status
 from apiserver.call import Call
+from apiserver.fairness import Patience, flow_of
 from apiserver.item import Item
 from apiserver.listing import Options
 from apiserver.paging import Page
@@ -42,6 +44,7 @@ class Serving:
     def __init__(self, resource: Resource) -> None:
         self.resource = resource
         self._view = resource.view
+        self._patience = Patience()
         self._open: set[Watch] = set()
         self._empty = asyncio.Event()
         self._empty.set()
@@ -113,7 +116,8 @@ class Serving:
             except StatusError as exc:
                 await response.write(error_line(exc))
             else:
-                await watch.run(response, call.web, start)
+                patience = functools.partial(self._patience.writing, flow_of(call.user))
+                await watch.run(response, call.web, start, patience=patience)
         return response
 
     async def drain(self, *, over: float) -> None:

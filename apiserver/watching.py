@@ -1,14 +1,16 @@
 """One watch: what its reader is told, line by line, until it ends.
 
 The reader has a place in the shared history, not a queue, and what it is told about an event is
-encoded once for all readers that see it alike. Lines are written in batches, with a deadline: a
-reader that takes nothing is cut off, one that is behind the history is told so (410).
+encoded once for all readers that see it alike. Lines are written in small pieces, each taken
+before the next one is made, so a reader that takes nothing holds about 128 KiB, however large the
+objects are. It is cut off in the end; one that is behind the history is told so (410).
 """
 
 import asyncio
 import contextlib
 import random
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Final, Literal
 
@@ -27,8 +29,11 @@ INITIAL_END: Final = "k8s.io/initial-events-end"
 _BATCH: Final = 200
 """Objects looked at before others get a turn."""
 _MANY: Final = 20
-_BYTES: Final = 128 << 10
-"""What one reader holds on to: about so much, or one object that is larger."""
+_BYTES: Final = 16 << 10
+"""Written at a time, and waiting in a transport before we wait for the reader.
+
+The socket's transport below TLS has 64 KiB of its own.
+"""
 _INITIAL: Final = 300.0
 """Seconds in which a reader must have taken what there is."""
 _BOOKMARKS: Final = 60.0
@@ -36,8 +41,9 @@ _BEFORE_END: Final = 2.0
 """Seconds; the last bookmark comes so long before the end (``cache_watcher.go``)."""
 _LOOK: Final = 15.0
 """Seconds after which a quiet watch looks whether its reader is still there."""
-_WRITE: Final = 60.0
-"""Seconds a reader may take nothing."""
+
+Patience = Callable[[], AbstractContextManager[float]]
+"""Yields in how many seconds the reader must take what is written (``fairness.Patience``)."""
 
 Kind = Literal["ADDED", "MODIFIED", "DELETED", "BOOKMARK", "ERROR"]
 
@@ -82,10 +88,15 @@ class Watch:
         self._end = min(self._end, _now() + seconds)
 
     async def run(
-        self, response: web.StreamResponse, request: web.BaseRequest, start: Start
+        self,
+        response: web.StreamResponse,
+        request: web.BaseRequest,
+        start: Start,
+        *,
+        patience: Patience,
     ) -> None:
         """Write until the watch is over."""
-        out = _Writer(response, request)
+        out = _Writer(response, request, patience)
         with contextlib.suppress(GoneError):
             try:
                 await self._begin(out, start)
@@ -109,7 +120,7 @@ class Watch:
             if _now() > latest:
                 raise position.too_old(start.snapshot.position, self._view.clock.latest)
             chosen = filter(self._selector.matches, items[index : index + _BATCH])
-            await out.write(self._line("ADDED", item) for item in chosen)
+            await out.write(part for item in chosen for part in self._parts(item))
             await asyncio.sleep(0)
         if self._bookmarks:
             await out.write([self._bookmark(start.snapshot.position, last=True)])
@@ -164,6 +175,11 @@ class Watch:
         first, self._first = self._first, False
         return line(kind, self._shape.whole(item, first=first))
 
+    def _parts(self, item: Item) -> tuple[bytes, ...]:
+        """Return the line of what is there; the object's part is everybody's, not a copy."""
+        first, self._first = self._first, False
+        return _parts("ADDED", self._shape.whole(item, first=first))
+
     def _bookmark(self, version: int, *, last: bool = False) -> bytes:
         return line("BOOKMARK", self._shape.bookmark(mark(version, last=last)))
 
@@ -195,7 +211,11 @@ def mark(version: int, *, last: bool) -> Json:
 
 def line(kind: Kind, shown: bytes) -> bytes:
     """Return one line of a watch (``meta/v1.WatchEvent``)."""
-    return b'{"type":"' + kind.encode() + b'","object":' + shown + b"}\n"
+    return b"".join(_parts(kind, shown))
+
+
+def _parts(kind: Kind, shown: bytes) -> tuple[bytes, ...]:
+    return b'{"type":"' + kind.encode() + b'","object":', shown, b"}\n"
 
 
 def error_line(error: StatusError) -> bytes:
@@ -206,30 +226,39 @@ def error_line(error: StatusError) -> bytes:
 class _Writer:
     """Writes to one reader, who may be gone or take nothing."""
 
-    def __init__(self, response: web.StreamResponse, request: web.BaseRequest) -> None:
+    def __init__(
+        self, response: web.StreamResponse, request: web.BaseRequest, patience: Patience
+    ) -> None:
         self._response = response
         self._request = request
+        self._patience = patience
+        if request.transport is not None:
+            # TLS has half a MiB otherwise
+            request.transport.set_write_buffer_limits(high=_BYTES)
 
-    async def write(self, lines: Iterable[bytes]) -> None:
-        """Write lines; no more of them are made at a time than are written at once.
+    async def write(self, parts: Iterable[bytes]) -> None:
+        """Write parts of lines; no more of them are made at a time than are written at once.
 
         Raises:
             GoneError: nobody takes them.
         """
-        batch, size = [], 0
-        for each in lines:
-            batch.append(each)
-            size += len(each)
-            if size >= _BYTES:
-                await self._send(b"".join(batch))
-                batch, size = [], 0
+        batch = bytearray()
+        for each in parts:
+            for start in range(0, len(each), _BYTES):
+                batch += memoryview(each)[start : start + _BYTES]
+                if len(batch) >= _BYTES:
+                    await self._send(batch)
+                    batch = bytearray()
         if batch:
-            await self._send(b"".join(batch))
+            await self._send(batch)
 
-    async def _send(self, data: bytes) -> None:
+    async def _send(self, data: bytearray) -> None:
         try:
-            async with asyncio.timeout(_WRITE):
-                await self._response.write(data)
+            with self._patience() as seconds:
+                async with asyncio.timeout(seconds):
+                    await self._response.write(data)
+                    # The response itself waits once in 64 KiB only.
+                    await self._request.writer.drain()
         except TimeoutError as exc:
             if self._request.transport is not None:
                 self._request.transport.abort()

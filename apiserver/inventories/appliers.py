@@ -22,6 +22,8 @@ from toolkit.errors import StalledError
 from toolkit.objects import GroupVersionKind, Json, ObjectKey, ObjectRef
 
 _MAX_MESSAGE: Final = 256
+_LABELS: Final = 64
+"""The first by name; Kubernetes limits them nowhere, and every watch of inventories gets them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -146,7 +148,7 @@ def kustomization(raw: bytes) -> Applied:
         uid=meta.uid,
         resource_version=meta.resource_version,
         created=meta.creation_timestamp,
-        labels=meta.labels,
+        labels=dict(sorted(meta.labels.items())[:_LABELS]),
         sources=_sources(spec, meta.namespace),
         suspended=spec.suspend,
         remote=spec.kube_config is not None,

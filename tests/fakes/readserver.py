@@ -84,6 +84,8 @@ class Reader:
         self.serving = serving
         self.session = session
         self.url = url
+        self.transports: list[asyncio.Transport] = []
+        """Of all requests, on the server's side."""
 
     @property
     def view(self) -> View:
@@ -147,8 +149,11 @@ class Lines:
 async def serve(view: View) -> AsyncIterator[Reader]:
     """Serve a view on loopback."""
     serving = Serving(resource(view))
+    transports: list[asyncio.Transport] = []
 
     async def handle(request: web.Request) -> web.StreamResponse:
+        if request.transport is not None:
+            transports.append(request.transport)
         name = request.match_info.get("name", "")
         watch = request.query.get("watch") == "true"
         call = Call(
@@ -175,4 +180,6 @@ async def serve(view: View) -> AsyncIterator[Reader]:
         loopback.serving(app) as port,
         aiohttp.ClientSession(timeout=aiohttp.ClientTimeout()) as session,
     ):
-        yield Reader(session, f"http://127.0.0.1:{port}", serving)
+        reader = Reader(session, f"http://127.0.0.1:{port}", serving)
+        reader.transports = transports
+        yield reader

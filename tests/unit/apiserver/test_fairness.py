@@ -6,7 +6,7 @@ import contextlib
 import pytest
 
 from apiserver.call import User
-from apiserver.fairness import Fairness, flow_of
+from apiserver.fairness import Fairness, Patience, flow_of
 from apiserver.status import StatusError
 
 
@@ -74,3 +74,21 @@ async def test_masters_do_not_wait_for_discovery() -> None:
         await settle()
         async with fairness.place("documents", root):
             go.set()
+
+
+def test_readers_that_take_nothing_are_given_up_sooner_while_many_do() -> None:
+    patience = Patience()
+
+    with contextlib.ExitStack() as slow:
+        early = [slow.enter_context(patience.writing("alice")) for _ in range(512)]
+        with patience.writing("alice") as crowded, patience.writing("bob") as other:
+            pass
+        for number in range(512):
+            slow.enter_context(patience.writing(f"user-{number}"))
+        with patience.writing("carol") as full:
+            pass
+    with patience.writing("alice") as later:
+        pass
+
+    assert set(early) == {60.0}
+    assert (crowded, other, full, later) == (5.0, 60.0, 5.0, 60.0)

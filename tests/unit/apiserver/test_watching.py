@@ -377,6 +377,46 @@ async def test_readers_that_read_nothing_cost_others_nothing() -> None:
     assert view.history.end - view.history.after(view.history.floor) <= 200 + 256
 
 
+@pytest.mark.parametrize(("objects", "size"), [(300, 40_000), (10, 1 << 20)])
+async def test_a_reader_that_reads_nothing_holds_little(objects: int, size: int) -> None:
+    view = new_view()
+    for number in range(objects):
+        view.put(gauge(f"n{number}", text="x" * size), revision=100)
+    view.complete()
+    async with serve(view) as reader:
+        asleep = [await sleeper(reader) for _ in range(20)]
+        await watches(reader, 20)
+        async with asyncio.timeout(30):
+            while not all(map(_owed, reader.transports)):  # noqa: ASYNC110 - nothing tells
+                await asyncio.sleep(0.01)
+        held = list(map(_owed, reader.transports))
+        for each in asleep:
+            each.close()
+
+    assert len(held) == 20
+    assert max(held) <= 64 << 10
+
+
+def _owed(transport: asyncio.Transport) -> int:
+    return transport.get_write_buffer_size()
+
+
+async def test_a_large_object_comes_whole() -> None:
+    view = new_view()
+    text = "".join(map(str, range(80_000)))
+    view.put(gauge("n", text=text), revision=100)
+    view.complete()
+    async with serve(view) as reader, reader.watch() as lines:
+        first = await lines.next()
+        view.put(gauge("n", text=text[::-1]), revision=101)
+        second = await lines.next()
+
+    assert first is not None
+    assert second is not None
+    assert (first["type"], first["object"]["spec"]["text"]) == ("ADDED", text)
+    assert (second["type"], second["object"]["spec"]["text"]) == ("MODIFIED", text[::-1])
+
+
 async def test_a_reader_behind_the_history_is_told_so() -> None:
     view = filled(bounds=Bounds(events=10, weight=16 << 20))
     async with serve(view) as reader, reader.watch() as lines:

@@ -306,3 +306,12 @@ def test_an_unreadable_inventory_is_a_problem_and_no_failure() -> None:
 
     assert read.refs == ()
     assert "malformed inventory id" in read.problem
+
+
+def test_few_labels_of_a_kustomization_are_kept() -> None:
+    labels = {f"l{number:04}": "x" for number in range(5000)}
+    raw: Json = {"metadata": {"name": "app", "namespace": "shop", "labels": labels}}
+
+    read = kustomization(msgspec.json.encode(raw))
+
+    assert list(read.labels) == [f"l{number:04}" for number in range(64)]
