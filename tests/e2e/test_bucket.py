@@ -79,6 +79,7 @@ async def test_objects_reach_the_cluster(space: Space, s3: S3Server) -> None:
     artifact = artifact_of(obj)
     hexadecimal = artifact["revision"].removeprefix("sha256:")
     assert artifact["path"] == f"bucket/{space.namespace}/app/{hexadecimal}.tar.gz"
+    assert obj["status"]["url"] == artifact["url"].replace(hexadecimal, "latest")
     message = f"stored artifact: revision '{artifact['revision']}'"
     assert condition(obj, "Ready")["message"] == message
     assert condition(obj, "ArtifactInStorage")["message"] == message

@@ -98,6 +98,8 @@ async def test_chart_of_an_index_reaches_consumers(space: Space) -> None:
     )
     artifact = obj["status"]["artifact"]
     assert artifact["path"] == f"helmchart/{space.namespace}/app/podinfo-6.1.0.tgz"
+    assert obj["status"]["url"] == artifact["url"].replace("6.1.0", "latest")
+    assert index["status"]["url"].endswith(f"/helmrepository/{space.namespace}/charts/index.yaml")
     assert artifact["size"] == len(data)
     assert "version: 6.1.0" in (await content(obj))["podinfo/Chart.yaml"]
     assert obj["status"]["observedSourceArtifactRevision"] == revision

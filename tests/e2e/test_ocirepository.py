@@ -62,6 +62,7 @@ async def test_artifact_reaches_the_cluster(space: Space) -> None:
     artifact = obj["status"]["artifact"]
     assert artifact["revision"] == revision
     assert artifact["path"] == f"ocirepository/{space.namespace}/app/{digest}.tar.gz"
+    assert obj["status"]["url"] == artifact["url"].replace(digest, "latest")
     assert await content(obj) == FILES
     applied = await space.get(CONFIG_MAP, "app")
     assert applied["data"] == {"water": "flows"}
