@@ -1,7 +1,7 @@
 """The plugin that tells what an author may have overlooked.
 
 1. What a spec names and does not exist, or a Secret that lacks what is needed of it.
-2. Another Kustomization that builds the very same, so that both would own one set of objects.
+2. Another Kustomization that builds the very same, or a part of it: both would own those objects.
 
 It tells nobody what they could not find out: of an object that the requester may not ``get`` it
 says nothing, be it there or not. It refuses nothing: an error, or too little time, means silence,
@@ -80,10 +80,10 @@ class Hints:
             with contextlib.suppress(PenstockError):
                 if line := await self._look(request, checks, obj, mention):
                     yield f"{mention.field}: {line}"
-        for other in self._builds.others(obj):
+        for other, what in self._builds.others(obj):
             with contextlib.suppress(PenstockError):
                 if await self._may_get(request, KUSTOMIZATION.plural, _KUSTOMIZATION, other):
-                    yield f"spec.sourceRef: Kustomization '{other}' builds the same"
+                    yield f"spec.sourceRef: Kustomization '{other}' builds {what}"
 
     async def _look(
         self, request: Request, checks: Checks[Any], obj: Json, mention: Mention
@@ -122,25 +122,41 @@ class Hints:
 
 
 class _Builds:
-    """Kustomizations by the digest of what their build is made of."""
+    """The paths of Kustomizations, by the digest of what else their builds are made of."""
 
     def __init__(self, cache: Cache[Seen]) -> None:
-        self._known: defaultdict[bytes, set[ObjectKey]] = defaultdict(set)
+        self._known: defaultdict[bytes, dict[ObjectKey, str]] = defaultdict(dict)
         cache.subscribe(self._saw)
 
-    def others(self, obj: Json) -> Iterator[ObjectKey]:
-        """Yield who builds the same as an object."""
+    def others(self, obj: Json) -> Iterator[tuple[ObjectKey, str]]:
+        """Yield who builds the same as an object, or part of it, and what that is."""
         build, own = circles.build(obj), key_of(obj)
-        if build:
-            yield from sorted(self._known.get(build, set()) - {own})[:_MOST]
+        if build is None:
+            return
+        beside = self._known.get(build.ground, {}).items()
+        found = ((key, _common(build.path, other)) for key, other in beside if key != own)
+        yield from sorted((key, what) for key, what in found if what)[:_MOST]
 
     def _saw(self, change: Change[Seen]) -> None:
-        if change.old is not None:
-            self._known[change.old.build].discard(change.key)
-            if not self._known[change.old.build]:
-                del self._known[change.old.build]
-        if change.new is not None and change.new.build:
-            self._known[change.new.build].add(change.key)
+        if change.old is not None and (old := change.old.build):
+            self._known[old.ground].pop(change.key, None)
+            if not self._known[old.ground]:
+                del self._known[old.ground]
+        if change.new is not None and (new := change.new.build):
+            self._known[new.ground][change.key] = new.path
+
+
+def _common(path: str, other: str) -> str:
+    """Return what of a path another one holds as well; empty if nothing.
+
+    The root of a source is above everything in it, and mostly says by a ``kustomization.yaml`` what
+    of that it means.
+    """
+    if path == other:
+        return "the same"
+    if other and path.startswith(f"{other}/"):
+        return f"'.{other}', of which this is a part"
+    return f"'.{other}', a part of this" if path and other.startswith(f"{path}/") else ""
 
 
 def _exists(_: bytes) -> bool:

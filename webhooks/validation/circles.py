@@ -5,6 +5,7 @@ includes. The way is told without what lies in namespaces that its author did no
 """
 
 import hashlib
+import posixpath
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any, Final
@@ -25,10 +26,21 @@ _BUILT_FROM: Final = (
 
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """What is kept of an object: whom it waits for, and a digest of what its build is made of."""
+    """What is kept of an object: whom it waits for, and what its build is made of."""
 
     waits_for: tuple[ObjectKey, ...]
-    build: bytes
+    build: "Build | None"
+
+
+@dataclass(frozen=True, slots=True)
+class Build:
+    """What a build is made of: the digest of all but its path, and the path.
+
+    ``path`` begins with a slash and ends in none; that of the root is empty.
+    """
+
+    ground: bytes
+    path: str
 
 
 class _Metadata(msgspec.Struct):
@@ -68,18 +80,18 @@ def seen(obj: Json) -> Seen:
     return Seen(tuple(key for _, key in _named(obj)), build(obj))
 
 
-def build(obj: Json) -> bytes:
-    """Return a digest of what a build is made of; empty for what builds nothing."""
+def build(obj: Json) -> Build | None:
+    """Return what a build is made of; None for what builds nothing."""
     spec = obj.get("spec") or {}
     parts = {name: spec.get(name) for name in _BUILT_FROM if spec.get(name)}
     if not parts.keys() & {"sourceRef", "sourceRefs"}:
-        return b""
+        return None
     namespace = key_of(obj).namespace
     if source := parts.get("sourceRef"):
         parts["sourceRef"] = {"namespace": namespace, **source}
-    path = str(parts.pop("path", "")).strip("./")
-    text = msgspec.json.encode([namespace, path, parts], order="deterministic")
-    return hashlib.blake2b(text, digest_size=16).digest()
+    path = posixpath.normpath(f"/{parts.pop('path', '')}").rstrip("/")
+    text = msgspec.json.encode([namespace, parts], order="deterministic")
+    return Build(hashlib.blake2b(text, digest_size=16).digest(), path)
 
 
 def find(obj: Json, lookup: Callable[[ObjectKey], Seen | None]) -> Iterator[Fault]:

@@ -246,6 +246,65 @@ async def test_two_who_build_the_same_are_told() -> None:
 
 
 @pytest.mark.parametrize(
+    ("own", "others", "what"),
+    [
+        ("./apps/web", "./apps", "'./apps', of which this is a part"),
+        ("./apps/web/", "apps", "'./apps', of which this is a part"),
+        ("apps", "./apps/web", "'./apps/web', a part of this"),
+        ("./apps", "./apps/./web", "'./apps/web', a part of this"),
+        ("./apps", "", ""),
+        ("./", "./apps", ""),
+        ("./apps/web", "./apps/webs", ""),
+        ("./apps/web", "./app", ""),
+        ("./infra", "./apps", ""),
+    ],
+)
+async def test_paths_of_which_one_is_in_the_other_are_told(
+    own: str, others: str, what: str
+) -> None:
+    source = {"sourceRef": {"kind": "GitRepository", "name": "apps"}}
+    other = made("Kustomization", "other", **source, path=others)
+
+    told = await hints(
+        made("Kustomization", **source, path=own), made("GitRepository", "apps"), other
+    )
+
+    expected = f"spec.sourceRef: Kustomization 'apps/other' builds {what}"
+    assert told == ((expected,) if what else ())
+
+
+async def test_who_may_not_get_the_other_hears_nothing_of_its_path() -> None:
+    source = {"sourceRef": {"kind": "GitRepository", "name": "apps"}}
+    other = made("Kustomization", "other", **source, path="./apps")
+    own = FakeAuthorizer()
+    own.allow("alice", "get", "gitrepositories", "apps")
+
+    assert await hints(made("Kustomization", **source, path="./apps/x"), other, authorize=own) == (
+        "spec.sourceRef: GitRepository 'apps/apps' does not exist",
+    )
+
+
+async def test_a_kustomization_that_went_elsewhere_is_not_told_any_more() -> None:
+    source = {"sourceRef": {"kind": "GitRepository", "name": "apps"}}
+    other = made("Kustomization", "other", **source, path="./apps")
+    cluster = FakeCluster([other])
+    plugin = Hints.make(admission.services(cluster=cluster, authorize=everything()))
+
+    async def told() -> list[str]:
+        asked = admission.request(made("Kustomization", **source, path="./apps/x"))
+        lines = (await admission.admitted(plugin, asked)).warnings
+        return [line for line in lines if "builds" in line]
+
+    assert len(await told()) == 1
+    cluster.put(made("Kustomization", "other", **source, path="./infra"))
+    assert await told() == []
+    cluster.put(other)
+    assert len(await told()) == 1
+    cluster.remove(other)
+    assert await told() == []
+
+
+@pytest.mark.parametrize(
     "different",
     [
         {"path": "x"},
@@ -259,6 +318,23 @@ async def test_two_who_build_differently_are_not_told(different: Json) -> None:
     other = made("Kustomization", "other", **different)
 
     assert await hints(made("Kustomization"), made("GitRepository", "apps"), other) == ()
+
+
+@pytest.mark.parametrize(
+    "different",
+    [
+        {"targetNamespace": "x"},
+        {"namePrefix": "x-"},
+        {"postBuild": {"substitute": {"a": "b"}}},
+        {"kubeConfig": {"secretRef": {"name": "remote"}}},
+        {"sourceRef": {"kind": "GitRepository", "name": "more"}},
+    ],
+)
+async def test_other_objects_of_a_path_above_are_not_told(different: Json) -> None:
+    other = made("Kustomization", "other", **{"path": "./apps", **different})
+    own = made("Kustomization", path="./apps/web")
+
+    assert await hints(own, made("GitRepository", "apps"), other) == ()
 
 
 async def test_an_object_is_not_its_own_double() -> None:
