@@ -8,7 +8,8 @@ What a rule does not say is narrow by default. Outside Penstock's own kinds noth
 the namespaces that a cluster needs to start and to heal, and nothing that keeps it alive: leases,
 events, reviews of tokens and access. What the garbage collector and the namespace controller
 delete, and updates of objects on their way out that change nothing but metadata and status, are
-never matched: finalizers can always go, and so can namespaces.
+never matched: finalizers can always go, and so can namespaces. Subresources of what is on its way
+out are matched, because anybody's finalizer keeps an object, and who believes its status.
 """
 
 from collections.abc import Iterator, Sequence
@@ -49,13 +50,14 @@ REMOVAL: Final = Condition(
     name="not-a-removal",
     expression=(
         "request.operation != 'UPDATE'"
-        f" || (!has(oldObject.metadata.deletionTimestamp) && !({_COLLECTOR}))"
+        f" || !({_COLLECTOR}) && (!has(oldObject.metadata.deletionTimestamp)"
+        " || has(request.subResource) && request.subResource != '')"
         " || !object.all(k, k in ['metadata', 'status']"
         " || (k in oldObject && object[k] == oldObject[k]))"
         " || !oldObject.all(k, k in object || k == 'status')"
     ),
 )
-"""False where an object on its way out changes nothing but metadata and status."""
+"""False where an object on its way out changes nothing but metadata and status by its own path."""
 VITAL: Final = Condition(
     name="not-vital",
     expression=(
@@ -201,7 +203,7 @@ def _conditions(row: Row) -> Iterator[Condition]:
         yield VITAL
     if any("DELETE" in rule.operations for rule in row.rules):
         yield COLLECTION
-    if any("UPDATE" in rule.operations for rule in row.rules):
+    if not row.to_the_end and any("UPDATE" in rule.operations for rule in row.rules):
         yield REMOVAL
     yield from row.conditions
 

@@ -364,6 +364,7 @@ NAMESPACES_ROW: Final = Row(
         ),
     ),
     make=ProvenanceNamespaces,
+    to_the_end=True,
     conditions=(
         # Labels by which policies choose, and the annotation that opens; the rest is not ours.
         _condition(

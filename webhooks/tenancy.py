@@ -182,6 +182,8 @@ LABELS: Final = Row(
         ),
     ),
     make=make_labels,
+    # What still runs in a namespace that is kept from going is ruled by them.
+    to_the_end=True,
     # All other writes to namespaces, and their deletion, need nobody here.
     conditions=(Condition(name="changes-protected-labels", expression=_CHANGED),),
 )

@@ -90,6 +90,7 @@ def test_conditions_are_those_that_the_rules_need() -> None:
 
     assert conditions(webhook(SECRETS)) == []
     assert conditions(webhook(SOURCES)) == ["not-a-removal"]
+    assert conditions(webhook(SOURCES, to_the_end=True)) == []
     assert conditions(webhook(anything, conditions=(Condition("mine", "true"),))) == [
         "not-vital",
         "not-collected",

@@ -1,0 +1,111 @@
+"""What is on its way out can go, and is no way around: a finalizer keeps it there for ever."""
+
+from collections.abc import AsyncIterator
+
+import pytest
+import pytest_asyncio
+
+from tests.contract.webhooks.conftest import Gate
+from tests.contract.webhooks.test_arming import CONFIG_MAP
+from tests.contract.webhooks.test_policies import (
+    GIT_REPOSITORY,
+    LABEL,
+    NAMESPACE,
+    OWN,
+    PROVENANCE,
+    RBAC,
+    Tenant,
+)
+from toolkit.kube.errors import ForbiddenError, NotFoundError
+from toolkit.objects import Json
+
+KEPT = "example.com/kept"
+FREED = {"metadata": {"finalizers": None}}
+
+
+@pytest_asyncio.fixture
+async def tenant(gate: Gate, definitions: None) -> AsyncIterator[Tenant]:
+    del definitions
+    opened = Tenant(gate)
+    try:
+        await opened.open()
+        yield opened
+    finally:
+        await opened.close()
+
+
+def forged(tenant: Tenant) -> Json:
+    """Return a status that says of content from elsewhere that it was verified."""
+    return {
+        "status": {
+            "artifact": {
+                "digest": "sha256:" + "0" * 64,
+                "lastUpdateTime": "2026-01-01T00:00:00Z",
+                "path": "p",
+                "revision": "main@sha1:1",
+                "url": f"https://evil.example/gitrepository/{tenant.namespace}/app/p.tar.gz",
+                "metadata": {"penstock.dev/verified": "forged"},
+            }
+        }
+    }
+
+
+async def test_status_of_a_source_on_its_way_out_is_not_forged(tenant: Tenant) -> None:
+    write = {"verbs": ["get", "create", "patch", "update", "delete"]}
+    jane = await tenant.may("jane", OWN | write)
+    source = tenant.repository()
+    source["metadata"]["finalizers"] = [KEPT]
+    await jane.create(source)
+    name = ("app", tenant.namespace)
+
+    await jane.delete(GIT_REPOSITORY, *name)
+    with pytest.raises(ForbiddenError, match="only the source controller vouches"):
+        await jane.patch(
+            GIT_REPOSITORY, *name, forged(tenant), strategy="merge", subresource="status"
+        )
+    kept = await tenant.admin.get(GIT_REPOSITORY, *name)
+    await jane.patch(GIT_REPOSITORY, *name, FREED, strategy="merge")
+
+    assert kept["metadata"]["deletionTimestamp"]
+    assert "artifact" not in kept.get("status", {})
+    with pytest.raises(NotFoundError):
+        await tenant.admin.get(GIT_REPOSITORY, *name)
+
+
+async def test_a_namespace_on_its_way_out_keeps_its_labels(tenant: Tenant) -> None:
+    """One object with a finalizer keeps a namespace, and what runs in it, for ever."""
+    for label in (f"{LABEL}=true", f"{PROVENANCE}=production"):
+        await tenant.kubectl("label", "namespace", tenant.namespace, label)
+    every = ["namespaces", "namespaces/status", "namespaces/finalize"]
+    rule = {"apiGroups": [""], "resources": every, "verbs": ["*"]}
+    role = {"apiVersion": f"{RBAC}/v1", "kind": "ClusterRole", "metadata": {"name": "owners"}}
+    await tenant.admin.apply({**role, "rules": [rule]}, manager="test")
+    await tenant.may("olga", role="owners")
+    held = tenant.gate.config_map("held")
+    held["metadata"] |= {"namespace": tenant.namespace, "finalizers": [KEPT]}
+    await tenant.admin.create(held)
+    patch = ("patch", "namespace", tenant.namespace, "--as=olga", "--type=merge", "-p")
+    bare = f'{{"metadata":{{"labels":{{"{LABEL}":null,"{PROVENANCE}":null}}}}}}'
+    free = '{"metadata":{"labels":{"team":"a"},"annotations":{"a":"b"}}}'
+
+    await tenant.kubectl("delete", "namespace", tenant.namespace, "--wait=false")
+    tried = (*patch, bare, "--dry-run=server")
+    refused = {
+        "itself": await tenant.kubectl(*tried),
+        "status": await tenant.kubectl(*tried, "--subresource=status"),
+    }
+    allowed = await tenant.kubectl(*patch, free)
+    labels = (await tenant.admin.get(NAMESPACE, tenant.namespace, ""))["metadata"]["labels"]
+    await tenant.admin.patch(CONFIG_MAP, "held", tenant.namespace, FREED, strategy="merge")
+
+    async def gone() -> bool:
+        try:
+            await tenant.admin.get(NAMESPACE, tenant.namespace, "")
+        except NotFoundError:
+            return True
+        return False
+
+    assert all("which user 'olga' may not change" in text for text in refused.values()), refused
+    assert "patched" in allowed
+    assert labels.items() >= {LABEL: "true", PROVENANCE: "production"}.items()
+    await tenant.gate.until(gone)
