@@ -4,17 +4,24 @@ A review tells who writes, and whoever sends one can write anything there. The a
 encrypted Secret holds what it decrypts to, so nothing but a proof of the caller keeps others from
 having documents decrypted in the name of an administrator. What is demanded, all of it counts:
 
-1. An address in one of the networks that were given; a pod cannot speak from one of a node's.
-2. A certificate, verified by TLS against the authorities that were given, and no others. Its common
+1. Nobody has it carried here. API servers do that for whoever may use ``pods/proxy`` or
+   ``services/proxy``, from their own address and to any that a tenant's object names. Their proxy
+   says so in headers, which no client can take away; what they ask themselves bears none, and no
+   other can be added on the way, because TLS ends here.
+2. An address in one of the networks that were given.
+3. A certificate, verified by TLS against the authorities that were given, and no others. Its common
    name must be one of those that were given: authorities of clusters sign many.
 
-Where nothing is demanded, plugins that disclose anything are not asked at all. Conversions are not
-asked about: API servers show no certificate there, and the answer holds nothing but the objects
-that were sent.
+Where nothing is demanded, plugins that disclose anything are not asked at all. Conversions are
+asked about by 1 and 2 alone: API servers show no certificate there, and the answer holds nothing
+but the objects that were sent.
+
+Addresses are the weaker proof: they hold where nobody else can have packets delivered from them.
 """
 
 import asyncio
 import ssl
+from collections.abc import Mapping
 from dataclasses import dataclass
 from ipaddress import IPv4Network, IPv6Address, IPv6Network, ip_address, ip_network
 from pathlib import Path
@@ -27,6 +34,9 @@ from certs.serving import Serving
 from toolkit.kube.options import Options
 
 _ANY: Final = frozenset[str]()
+_CARRIED: Final = ("X-Forwarded-Uri", "X-Forwarded-Host", "X-Forwarded-For", "Forwarded", "Via")
+"""What proxies add; ``X-Forwarded-Uri`` is that of API servers (``apimachinery/pkg/util/net`` and
+``util/proxy``), which with ``Upgrade`` add ``X-Forwarded-For`` alone."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,18 +69,25 @@ class Callers:
         """Tell whether anything is demanded."""
         return self.certified or bool(self.networks)
 
-    def know(self, transport: asyncio.BaseTransport | None) -> bool:
+    def know(self, transport: asyncio.BaseTransport | None, headers: Mapping[str, str]) -> bool:
         """Tell whether the client of a connection has proven to be one of them."""
-        if transport is None:
-            return not self.proven
-        # 1.
-        if self.networks and not self._near(transport):
+        if not self.reach(transport, headers):
             return False
-        # 2.
+        # 3.
         return not self.certified or self._certified(transport)
 
-    def _near(self, transport: asyncio.BaseTransport) -> bool:
-        peer = transport.get_extra_info("peername")
+    def reach(self, transport: asyncio.BaseTransport | None, headers: Mapping[str, str]) -> bool:
+        """Tell whether it may be one of them, by all that shows without a certificate."""
+        if not self.proven:
+            return True
+        # 1.
+        if any(name in headers for name in _CARRIED):
+            return False
+        # 2.
+        return not self.networks or self._near(transport)
+
+    def _near(self, transport: asyncio.BaseTransport | None) -> bool:
+        peer = transport.get_extra_info("peername") if transport else None
         if not peer:
             return False
         address = ip_address(str(peer[0]).partition("%")[0])
@@ -78,8 +95,8 @@ class Callers:
             address = address.ipv4_mapped
         return any(address in network for network in self.networks)
 
-    def _certified(self, transport: asyncio.BaseTransport) -> bool:
-        connection = transport.get_extra_info("ssl_object")
+    def _certified(self, transport: asyncio.BaseTransport | None) -> bool:
+        connection = transport.get_extra_info("ssl_object") if transport else None
         if not isinstance(connection, ssl.SSLObject):
             return False
         # What was not verified has no fields.

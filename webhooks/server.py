@@ -2,7 +2,8 @@
 
 1. The caller is nobody in particular: API servers present no client certificate unless they are
    configured to (``callers``). Who writes is what the review says, and whatever comes is bounded:
-   connections, its size, the bytes that are read at once, the places of each plugin, the time.
+   connections, its size, the bytes that are held at once (``reading``), the places of each plugin,
+   the time.
 2. The deadline is the API server's own (``?timeout=``) less a margin, so that our message is what
    the user reads, not "context deadline exceeded".
 3. Whatever goes wrong denies. Only a plugin that returns an answer lets a request pass.
@@ -26,6 +27,7 @@ from toolkit.turns import BusyError, Turns
 from webhooks import metrics, review
 from webhooks.callers import ANYBODY, Callers
 from webhooks.plugin import Answer, DeniedError, Plugin, Row
+from webhooks.reading import Budget
 from webhooks.request import Request
 
 logger = logging.getLogger(__name__)
@@ -34,14 +36,19 @@ MAX_BODY: Final = 7 << 20
 """Bytes: the object and the one before, of at most 3 MiB each, and who asks."""
 MAX_CONVERSION: Final = 64 << 20
 """Bytes; a whole list is converted in one call."""
-MAX_READING: Final = 96 << 20
+MAX_REVIEWING: Final = 48 << 20
 """Bytes of all bodies that are read or reviewed at a time."""
+MAX_CONVERTING: Final = 64 << 20
+"""Likewise of those that are converted: neither takes the other's."""
+_ARRIVAL: Final = 5.0
+"""Seconds for a body to come, which API servers send at once."""
 _HEAD: Final = 512 << 10
 """Bytes before a body is expected, some of which are the body's: on all connections together half
 of what the process may have."""
 _MARGIN: Final = 0.5
 _LONGEST: Final = 30.0
 _JSON: Final = "application/json"
+_STRANGER: Final = "only API servers are answered; this caller is none"
 
 Convert = Callable[[bytes], Awaitable[bytes]]
 
@@ -138,7 +145,8 @@ class Endpoint:
         self.connections = Connections(limits or Limits.fitting(request_bytes=_HEAD))
         self._reviews = reviews
         self._convert = convert
-        self._reading = 0
+        self._reviewing = Budget(total=MAX_REVIEWING, each=MAX_BODY, seconds=_ARRIVAL)
+        self._converting = Budget(total=MAX_CONVERTING, each=MAX_CONVERSION, seconds=_ARRIVAL)
         self._in_flight = 0
         self._idle = asyncio.Event()
         self._idle.set()
@@ -166,13 +174,13 @@ class Endpoint:
         entry = self._reviews.entries.get(request.match_info["plugin"])
         if entry is None:
             return _refused(404, "no such plugin")
-        if not self._callers.know(request.transport):
-            return _refused(403, "only API servers are answered; this caller is none")
+        if not self._callers.know(request.transport, request.headers):
+            return _refused(403, _STRANGER)
         deadline = _now() + _seconds(request, entry.row.timeout)
         async with self._counted():
             try:
                 # The review keeps the deadline by itself, and answers it with a denial.
-                async with self._read(request, MAX_BODY, deadline) as body:
+                async with self._read(request, self._reviewing, deadline) as body:
                     reply = await self._reviews.decide(entry, body, deadline=deadline - _LAST)
             except TimeoutError:
                 return _refused(504, "the request was not read in time")
@@ -186,11 +194,13 @@ class Endpoint:
         self.connections.expect(request.transport, MAX_CONVERSION)
         if self._convert is None:
             return _refused(404, "nothing is converted here")
+        if not self._callers.reach(request.transport, request.headers):
+            return _refused(403, _STRANGER)
         deadline = _now() + _seconds(request, _LONGEST)
         async with self._counted():
             try:
                 async with (
-                    self._read(request, MAX_CONVERSION, deadline) as body,
+                    self._read(request, self._converting, deadline) as body,
                     asyncio.timeout_at(deadline),
                 ):
                     reply = await self._convert(body)
@@ -216,7 +226,7 @@ class Endpoint:
 
     @contextlib.asynccontextmanager
     async def _read(
-        self, request: web.Request, limit: int, deadline: float
+        self, request: web.Request, budget: Budget, deadline: float
     ) -> AsyncIterator[bytes]:
         """Read the body, within the bounds; its bytes count as long as it is reviewed.
 
@@ -224,24 +234,15 @@ class Endpoint:
         sent (``toolkit.net.listening``).
 
         Raises:
-            DeniedError: it is no JSON, it is too big, or too much is read already.
-            TimeoutError: it does not come by the deadline.
+            DeniedError: it is no JSON, it is too big, or there is no room for it.
+            TimeoutError: it does not come in time.
         """
         if request.content_type != _JSON:
             raise DeniedError("not application/json", code=415)
-        size = limit if request.content_length is None else request.content_length
-        if size > limit:
-            raise DeniedError(f"more than {limit >> 20} MiB", code=413)
-        if self._reading + size > MAX_READING:
-            raise DeniedError("too many bytes are being reviewed; try again later", code=429)
-        self._reading += size
-        try:
-            async with asyncio.timeout_at(deadline):
-                body = await _bounded(request, limit)
+        parts, announced = request.content.iter_any(), request.content_length
+        async with budget.read(parts, announced=announced, deadline=deadline) as body:
             self.connections.work(request.transport)
             yield body
-        finally:
-            self._reading -= size
 
     @contextlib.asynccontextmanager
     async def _counted(self) -> AsyncIterator[None]:
@@ -273,16 +274,6 @@ def _measure(name: str, turns: Turns) -> None:
     """Have the gauges ask, whenever they are read."""
     metrics.IN_FLIGHT.labels(name).set_function(lambda: turns.running)
     metrics.WAITING.labels(name).set_function(lambda: turns.waiting)
-
-
-async def _bounded(request: web.Request, limit: int) -> bytes:
-    parts, size = [], 0
-    async for part in request.content.iter_any():
-        size += len(part)
-        if size > limit:
-            raise DeniedError(f"more than {limit >> 20} MiB", code=413)
-        parts.append(part)
-    return b"".join(parts)
 
 
 def _report(entry: Entry, request: Request, denial: DeniedError) -> None:

@@ -3,10 +3,13 @@
 import asyncio
 
 import pytest
+from multidict import CIMultiDict
 
 from certs.serving import Serving
 from toolkit.kube.options import Options
 from webhooks.callers import Callers
+
+OWN = CIMultiDict({"Accept": "application/json", "User-Agent": "kube-apiserver-admission"})
 
 
 class Connection(asyncio.BaseTransport):
@@ -34,16 +37,17 @@ def callers(*networks: str) -> Callers:
     ],
 )
 def test_callers_are_known_by_their_network(address: str, *, known: bool) -> None:
-    assert callers("10.0.0.0/24", "fd00::/64").know(Connection(address)) is known
+    assert callers("10.0.0.0/24", "fd00::/64").know(Connection(address), OWN) is known
 
 
 def test_who_has_gone_is_nobody() -> None:
-    assert not callers("0.0.0.0/0").know(None)
+    assert not callers("0.0.0.0/0").know(None, OWN)
+    assert not Callers(certified=True).know(None, OWN)
 
 
 def test_nothing_demanded_is_nothing_proven() -> None:
     assert not callers().proven
-    assert callers().know(Connection("192.0.2.1"))
+    assert callers().know(Connection("192.0.2.1"), {"X-Forwarded-For": "192.0.2.1"})
 
 
 def test_what_is_no_network_is_named() -> None:
@@ -54,4 +58,23 @@ def test_what_is_no_network_is_named() -> None:
 def test_certificates_are_demanded_besides() -> None:
     demanded = Callers(networks=callers("10.0.0.0/24").networks, certified=True)
 
-    assert not demanded.know(Connection("10.0.0.7"))
+    assert not demanded.know(Connection("10.0.0.7"), OWN)
+
+
+@pytest.mark.parametrize("certified", [True, False])
+def test_conversions_are_asked_about_by_network_alone(*, certified: bool) -> None:
+    demanded = Callers(networks=callers("10.0.0.0/24").networks, certified=certified)
+
+    assert demanded.reach(Connection("10.0.0.7"), OWN)
+    assert not demanded.reach(Connection("10.0.1.7"), OWN)
+
+
+@pytest.mark.parametrize(
+    "added", ["X-Forwarded-Uri", "X-Forwarded-Host", "x-forwarded-for", "Forwarded", "Via"]
+)
+def test_nobody_is_known_whose_request_somebody_carried(added: str) -> None:
+    demanded = callers("10.0.0.0/24")
+    headers = CIMultiDict({**OWN, added: ""})
+
+    assert not demanded.know(Connection("10.0.0.7"), headers)
+    assert not demanded.reach(Connection("10.0.0.7"), headers)

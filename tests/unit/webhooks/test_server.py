@@ -6,17 +6,21 @@ import io
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
+from ipaddress import ip_network
 
 import msgspec
 import prometheus_client
+import pytest
 from aiohttp.test_utils import TestClient, TestServer
 from yarl import URL
 
+from tests.fakes.strangers import Stranger
 from tests.unit.webhooks.test_review import POD, REVIEW
 from toolkit.errors import AccessDeniedError
 from toolkit.objects import Json
 from toolkit.turns import Turns
 from webhooks import server
+from webhooks.callers import ANYBODY, Callers
 from webhooks.plugin import Answer, Row, Rule
 from webhooks.request import Request
 from webhooks.server import Convert, Endpoint, Entry, Reviews
@@ -71,9 +75,9 @@ def entry(
 
 @asynccontextmanager
 async def serving(
-    plugin: Entry, convert: Convert | None = None
+    plugin: Entry, convert: Convert | None = None, *, callers: Callers = ANYBODY
 ) -> AsyncIterator[tuple[TestClient, Endpoint]]:  # type: ignore[type-arg]
-    endpoint = Endpoint(Reviews({"test": plugin}), convert=convert)
+    endpoint = Endpoint(Reviews({"test": plugin}), convert=convert, callers=callers)
     async with TestClient(TestServer(endpoint.application())) as client:
         yield client, endpoint
 
@@ -256,6 +260,52 @@ async def test_a_body_that_does_not_come_is_not_waited_for() -> None:
         url = URL("/admit/test").with_query(timeout="200ms")
         async with client.post(url, data=never(), headers=HEADERS) as response:
             assert response.status == 504
+
+
+@pytest.mark.parametrize("path", ["/admit/test", "/convert"])
+async def test_announcing_bodies_keeps_nobody_out(path: str) -> None:
+    """They announce all that there is room for, whatever that is, and send a byte each."""
+
+    async def convert(body: bytes) -> bytes:
+        return body
+
+    most = server.MAX_CONVERSION if path == "/convert" else server.MAX_BODY
+    lines = (f"POST {path}?timeout=30s HTTP/1.1", "Host: a", "Content-Type: application/json")
+    sizes = [most] * 20 + [most >> each for each in range(1, 20)]
+    async with serving(entry(), convert) as (client, _):
+        port = client.port
+        assert port is not None
+        strangers = [await Stranger.open(port) for _ in sizes]
+        for each, size in zip(strangers, sizes, strict=True):
+            head = "\r\n".join((*lines, f"Content-Length: {size}", "", "{"))
+            await each.send(head.encode())
+
+        reviewed = await post(client)
+        async with client.post("/convert", data=b"{}", headers=HEADERS) as response:
+            converted = response.status
+        for each in strangers:
+            await each.close()
+
+    assert (reviewed[0], converted) == (200, 200)
+
+
+async def test_conversions_are_for_those_networks_too() -> None:
+    async def convert(body: bytes) -> bytes:
+        return body
+
+    async def said(path: str, *networks: str, **headers: str) -> int:
+        callers = Callers(networks=tuple(ip_network(each) for each in networks))
+        async with (
+            serving(entry(), convert, callers=callers) as (client, _),
+            client.post(path, json=REVIEW, headers=headers) as response,
+        ):
+            return response.status
+
+    carried = {"X-Forwarded-Uri": "/api/v1/namespaces/a/pods/b/proxy/convert"}
+    for path in ("/convert", "/admit/test"):
+        assert await said(path, "127.0.0.0/8") == 200
+        assert await said(path, "10.0.0.0/8") == 403
+        assert await said(path, "127.0.0.0/8", **carried) == 403
 
 
 async def test_draining_ends_readiness_and_connections_and_finishes_reviews() -> None:
