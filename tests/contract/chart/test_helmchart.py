@@ -245,6 +245,22 @@ async def test_package_with_another_digest_is_refused(
     assert world.current.status.artifact is None
 
 
+async def test_new_version_that_cannot_be_had_outdates_the_chart(
+    world: World, indexed: ChartRepository
+) -> None:
+    obj, _ = await world.build(world.chart())
+    indexed.add(version="6.2.0", files=chart(version="6.2.0"))
+    indexed.files["/charts/podinfo-6.2.0.tgz"] = b"another"
+    await world.index(world.repository(indexed.url))
+
+    await refused(world, obj)
+
+    new = ("True", "NewChart", "new upstream revision '6.2.0'")
+    assert condition(world.current, "ArtifactOutdated") == new
+    assert world.current.status.artifact is not None
+    assert world.current.status.artifact.revision == "6.1.0"
+
+
 @pytest.mark.parametrize(
     "content",
     [chart("podinfo", "6.0.9"), chart("other", "6.1.0")],

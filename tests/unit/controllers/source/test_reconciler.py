@@ -11,7 +11,7 @@ import pytest
 
 from controllers.source.proofs import FRESH
 from controllers.source.source import SUCCEEDED, Fetched, File, Scratch, Upstream
-from crds import OCI_REPOSITORY
+from crds import GIT_REPOSITORY, OCI_REPOSITORY
 from crds.kind import Kind
 from crds.meta import VERIFIED, Artifact
 from crds.source_oci import OCIRepository
@@ -38,7 +38,7 @@ class Upstreams:
     answer: Proof | PenstockError | None = None
     failure: PenstockError | None = None
     fetched: int = 0
-    kind: Kind[OCIRepository] = OCI_REPOSITORY
+    kind: Kind[Any] = OCI_REPOSITORY
 
     async def resolve(self, _: OCIRepository, _scratch: Scratch) -> Upstream:
         prove = self._prove if self.trust else None
@@ -93,12 +93,16 @@ class World:
         self.directory = directory
         self.source = Upstreams()
         self.serve("store.test")
+        self.create(OCI_REPOSITORY, "oci://registry.example/web")
+
+    def create(self, kind: Kind[Any], url: str) -> None:
+        """Work with an object of this kind."""
         body = {
-            "kind": "OCIRepository",
+            "kind": kind.kind,
             "metadata": {"name": "web", "namespace": "apps", "generation": 1},
-            "spec": {"interval": "1h", "url": "oci://registry.example/web"},
+            "spec": {"interval": "1h", "url": url},
         }
-        self.obj = msgspec.convert(body, OCIRepository)
+        self.source.kind, self.obj = kind, msgspec.convert(body, kind.model)
         self.cluster.put(self.obj)
 
     def serve(self, advertised: str) -> None:
@@ -114,16 +118,15 @@ class World:
         if before:
             self.cluster.objects |= before.objects
 
-    async def run(self, *triggers: str) -> OCIRepository:
+    async def run(self, *triggers: str) -> Any:
         """Run a pass, and let it fail."""
         with contextlib.suppress(PenstockError):
             await self.well(*triggers)
-        found: OCIRepository = self.cluster.objects["OCIRepository", "apps", "web"]
-        return found
+        return self.cluster.objects[self.source.kind.kind, "apps", "web"]
 
     async def well(self, *triggers: str) -> Outcome:
         """Run a pass that ends well."""
-        return await self.cluster.reconcile(OCI_REPOSITORY, self.source, self.obj, *triggers)
+        return await self.cluster.reconcile(self.source.kind, self.source, self.obj, *triggers)
 
     def told(self, reason: str) -> list[str]:
         """Return the severities of the events with a reason."""
@@ -243,6 +246,31 @@ async def test_new_revision_that_cannot_be_had_outdates_the_artifact(world: Worl
     new = ("True", "NewRevision", "new upstream revision 'v2'")
     assert condition(found, "ArtifactOutdated") == new
     assert found.status.artifact is not None
+
+
+async def test_other_includes_outdate_the_artifact(world: World) -> None:
+    world.create(GIT_REPOSITORY, "https://git.example/web")
+    included = {"digest": "sha256:1", "path": "p", "revision": "r", "url": "u"}
+    world.source.observed = {"includedArtifacts": None}
+    await world.run()
+    world.source.observed = {"includedArtifacts": [included]}
+    world.source.failure = TransientError("away", reason="GitOperationFailed")
+
+    found = await world.run()
+
+    assert condition(found, "ArtifactOutdated")[:2] == ("True", "IncludeChange")
+
+
+async def test_other_spec_alone_outdates_nothing(world: World) -> None:
+    world.source.observed = {"observedIgnore": None}
+    await world.run()
+    world.source.observed = {"observedIgnore": "*.txt"}
+    world.source.failure = TransientError("away", reason="OCIArtifactPullFailed")
+
+    found = await world.run()
+
+    assert world.source.fetched == 2
+    assert condition(found, "ArtifactOutdated") == ("", "", "")
 
 
 async def test_up_to_date_is_told_to_who_asks(world: World) -> None:
