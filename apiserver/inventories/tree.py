@@ -2,15 +2,22 @@
 
 Children name their owner by uid, and are in its namespace. Only what the labels prove to be the
 applier's is followed, from the uid that the watch has shown, so that a name in an inventory opens
-nothing. Kinds that we may not list are said to be unread. Secrets are in no row of the table.
+nothing. We read with our own rights, so only in the namespace of the inventory, whose readers were
+asked about: what an object of another namespace owns is said to be unread, as are kinds that we may
+not list. Secrets are in no row of the table.
+
+Objects may be large and many. Pages are small, and bounded before they are read; of each object
+nothing is kept but what the tree shows.
 """
 
 import asyncio
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 from types import MappingProxyType
-from typing import Final
+from typing import Any, Final
 
+import msgspec
 from aiohttp import web
 
 from apiserver import encoding, fairness, status
@@ -21,9 +28,9 @@ from apiserver.inventories.projection import Inventories
 from apiserver.inventories.rows import Flag
 from toolkit.apply import health
 from toolkit.apply.order import GroupKind
-from toolkit.errors import PenstockError
+from toolkit.errors import PenstockError, TransientError
 from toolkit.kube.client import Client
-from toolkit.objects import GroupVersionKind, Json, dig, key_of
+from toolkit.objects import GroupVersionKind, Json
 from toolkit.turns import Turns
 
 _REPLICA_SET: Final = GroupVersionKind("apps", "v1", "ReplicaSet")
@@ -51,15 +58,19 @@ _SECONDS: Final = 20.0
 _AT_ONCE: Final = 4
 _TURNS: Final = 4
 _WAITING: Final = 64
-_PAGE: Final = 500
+_PAGE: Final = 50
+_PAGE_BYTES: Final = 8 << 20
+_MOST_BYTES: Final = 64 << 20
+"""Read for one answer; not held."""
 
 
 @dataclass(slots=True, kw_only=True)
 class _Reading:
-    """One answer in the making: what was listed, by kind and namespace, and how much is left."""
+    """One answer in the making: what was found, by owner, and how much may still be read."""
 
     left: int = _MOST
-    children: dict[str, list[Json]] = field(default_factory=dict)
+    bytes_left: int = _MOST_BYTES
+    children: dict[tuple[str, GroupVersionKind], list["_Child"]] = field(default_factory=dict)
     unread: dict[tuple[GroupVersionKind, str], str] = field(default_factory=dict)
 
 
@@ -95,39 +106,57 @@ class Tree:
 
     async def _read(self, reading: _Reading, level: Iterable["_Branch"]) -> None:
         """List, once each, the kinds that this level may own in their namespaces."""
-        wanted = {
-            (kind, branch.node.get("namespace", ""))
-            for branch in level
-            if (kind := CHILDREN.get(branch.kind))
-        }
+        wanted: dict[tuple[GroupVersionKind, str], set[str]] = {}
+        for branch in level:
+            namespace = branch.node.get("namespace", "")
+            if namespace and (kind := CHILDREN.get(branch.kind)):
+                wanted.setdefault((kind, namespace), set()).add(branch.uid)
         reading.children.clear()
         async with asyncio.TaskGroup() as group:
-            for kind, namespace in sorted(wanted):
-                if namespace:
-                    group.create_task(self._list(reading, kind, namespace))
+            for (kind, namespace), owners in sorted(wanted.items()):
+                group.create_task(self._list(reading, kind, namespace, owners))
 
-    async def _list(self, reading: _Reading, kind: GroupVersionKind, namespace: str) -> None:
+    async def _list(
+        self, reading: _Reading, kind: GroupVersionKind, namespace: str, owners: AbstractSet[str]
+    ) -> None:
         try:
             async with self._lists:
-                await self._pages(reading, kind, namespace)
+                await self._pages(reading, kind, namespace, owners)
         except PenstockError as exc:
             reading.unread[kind, namespace] = f"{kind.kind}s cannot be read: {exc}"
 
-    async def _pages(self, reading: _Reading, kind: GroupVersionKind, namespace: str) -> None:
+    async def _pages(
+        self, reading: _Reading, kind: GroupVersionKind, namespace: str, owners: AbstractSet[str]
+    ) -> None:
         path = (await self._api.mapper.resource(kind)).path(namespace=namespace)
-        query = {"limit": str(_PAGE), "resourceVersion": "0"}
+        query = {"limit": str(_PAGE)}
         while reading.left > 0:
-            page = await self._api.request("GET", path, query=query)
-            items = page.get("items") or []
-            reading.left -= len(items)
-            for item in items:
-                named = {**item, "apiVersion": kind.api_version, "kind": kind.kind}
-                for owner in dig(item, "metadata", "ownerReferences", default=()):
-                    reading.children.setdefault(str(owner.get("uid") or ""), []).append(named)
-            query = {"limit": str(_PAGE), "continue": dig(page, "metadata", "continue", default="")}
-            if not query["continue"]:
+            body = await self._page(reading, path, query)
+            if body is None:
+                reading.unread[kind, namespace] = "objects are too large: not all are shown"
                 return
+            # decoded in a thread, object by object, and nothing of it stays
+            page = await asyncio.to_thread(_read, body, kind, namespace, owners)
+            del body
+            reading.left -= page.count
+            for owner, child in page.children:
+                reading.children.setdefault((owner, kind), []).append(child)
+            if not page.more:
+                return
+            query = {"limit": str(_PAGE), "continue": page.more}
         reading.unread[kind, namespace] = f"more than {_MOST} objects: not all are shown"
+
+    async def _page(self, reading: _Reading, path: str, query: Mapping[str, str]) -> bytes | None:
+        """Return one page, or None if it is too large, or all have become so together."""
+        body = bytearray()
+        # a stream, because nothing else can be given up when it is too long
+        async with self._api.watch(path, query=query, accept="application/json") as chunks:
+            async for chunk in chunks:
+                reading.bytes_left -= len(chunk)
+                if len(body) + len(chunk) > _PAGE_BYTES or reading.bytes_left < 0:
+                    return None
+                body += chunk
+        return bytes(body)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -151,7 +180,10 @@ def _roots(inventories: Inventories, inventory: Inventory) -> tuple[list[Json], 
             node["message"] = row.health.message
         nodes.append(node)
         own = seen is not None and seen.live.owner == inventory.applied.key
-        if own and seen is not None and row.flags & Flag.OBSERVED:
+        if own and ref.namespace != inventory.applied.key.namespace:
+            if ref.gvk.group_kind in CHILDREN:
+                node["unread"] = f"what it owns is in namespace {ref.namespace}: look there"
+        elif own and seen is not None and row.flags & Flag.OBSERVED:
             branches.append(_Branch(kind=ref.gvk.group_kind, uid=seen.live.uid, node=node))
     return nodes, branches
 
@@ -165,25 +197,113 @@ def _attached(reading: _Reading, level: Iterable[_Branch]) -> Iterable[_Branch]:
             continue
         if problem := reading.unread.get((kind, namespace)):
             branch.node["unread"] = problem
-        found = [
-            obj
-            for obj in reading.children.get(branch.uid, ())
-            if obj["kind"] == kind.kind and key_of(obj).namespace == namespace
-        ]
-        for obj in sorted(found, key=lambda obj: key_of(obj).name):
-            yield _child(branch, kind, obj)
+        found = reading.children.get((branch.uid, kind), ())
+        for child in sorted(found, key=lambda child: child.name):
+            if child.namespace == namespace:
+                yield _grown(branch, kind, child)
 
 
-def _child(branch: _Branch, kind: GroupVersionKind, obj: Json) -> _Branch:
-    key, fares = key_of(obj), health.assess(obj)
+def _grown(branch: _Branch, kind: GroupVersionKind, child: "_Child") -> _Branch:
     node: Json = {
         "apiVersion": kind.api_version,
         "kind": kind.kind,
-        "namespace": key.namespace,
-        "name": key.name,
-        "health": fares.status.value,
-        "message": fares.message,
+        "namespace": child.namespace,
+        "name": child.name,
+        "health": child.health.status.value,
+        "message": child.health.message,
     }
     branch.node.setdefault("children", []).append(node)
-    uid = str(dig(obj, "metadata", "uid", default=""))
-    return _Branch(kind=kind.group_kind, uid=uid, node=node)
+    return _Branch(kind=kind.group_kind, uid=child.uid, node=node)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Child:
+    """What the tree shows of an object that somebody owns."""
+
+    namespace: str
+    name: str
+    uid: str
+    health: health.Health
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Page:
+    """What was found in one page, each with the uid of its owner, and where the next begins."""
+
+    count: int
+    more: str
+    children: tuple[tuple[str, _Child], ...]
+
+
+class _Owner(msgspec.Struct):
+    uid: str = ""
+
+
+class _Meta(msgspec.Struct, rename="camel"):
+    name: str = ""
+    namespace: str = ""
+    uid: str = ""
+    generation: int | None = None
+    deletion_timestamp: str | None = None
+    owner_references: list[_Owner] | None = None
+
+
+class _Object(msgspec.Struct):
+    metadata: _Meta
+    spec: dict[str, Any] | None = None
+    status: dict[str, Any] | None = None
+
+
+class _ListMeta(msgspec.Struct):
+    more: str = msgspec.field(name="continue", default="")
+
+
+class _List(msgspec.Struct):
+    metadata: _ListMeta
+    items: list[msgspec.Raw] | None = None
+
+
+_LIST: Final = msgspec.json.Decoder(_List)
+_OBJECT: Final = msgspec.json.Decoder(_Object)
+
+
+def _read(body: bytes, kind: GroupVersionKind, namespace: str, owners: AbstractSet[str]) -> _Page:
+    """Read one page.
+
+    Raises:
+        TransientError: it is none.
+    """
+    try:
+        page = _LIST.decode(body)
+        items = page.items or ()
+        found = tuple(pair for raw in items for pair in _owned(raw, kind, namespace, owners))
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as exc:
+        raise TransientError(f"the server sent what is no list: {exc}") from exc
+    return _Page(count=len(items), more=page.metadata.more, children=found)
+
+
+def _owned(
+    raw: msgspec.Raw, kind: GroupVersionKind, namespace: str, owners: AbstractSet[str]
+) -> Iterator[tuple[str, _Child]]:
+    """Yield an object for each of its owners that is asked about."""
+    obj = _OBJECT.decode(raw)
+    meta = obj.metadata
+    ours = owners & {owner.uid for owner in meta.owner_references or ()}
+    if not ours:
+        return
+    judged: Json = {
+        "apiVersion": kind.api_version,
+        "kind": kind.kind,
+        "metadata": {
+            "namespace": namespace,
+            "name": meta.name,
+            "generation": meta.generation,
+            "deletionTimestamp": meta.deletion_timestamp,
+        },
+        "spec": obj.spec or {},
+        "status": obj.status or {},
+    }
+    child = _Child(
+        namespace=meta.namespace, name=meta.name, uid=meta.uid, health=health.assess(judged)
+    )
+    yield from ((owner, child) for owner in ours)
