@@ -431,3 +431,21 @@ async def _audited(audited: ControlPlane) -> str:
 def _document(event: dict[str, Any]) -> str:
     found = event.get("annotations") or {}
     return str(found.get(f"{envelope.WEBHOOK}/document", ""))
+
+
+@pytest.mark.parametrize("entries", [4096, 4097, 40_000])
+async def test_secret_of_many_entries_is_stored_unless_one_is_ciphertext(
+    vault: Vault, entries: int
+) -> None:
+    value = base64.b64encode(b"y" * 8).decode()
+    data = {f"k{number:05d}": value for number in range(entries)}
+    stray = base64.b64encode(b"ENC[AES256_GCM,data:YQ==,iv:YQ==,tag:YQ==,type:str]").decode()
+
+    def secret(name: str, **more: str) -> Json:
+        metadata = {"name": name, "namespace": vault.namespace}
+        return {**SECRET_KIND, "metadata": metadata, "data": {**data, **more}}
+
+    await vault.admin.create(secret("plain"))
+
+    with pytest.raises(ForbiddenError, match="SOPS ciphertext"):
+        await vault.admin.create(secret("stray", k00000=stray))
