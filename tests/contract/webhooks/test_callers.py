@@ -18,7 +18,10 @@ from controlplane import plane
 from controlplane.certificates import Authority, KeyPair
 from controlplane.plane import ControlPlane
 from tests.contract.webhooks.conftest import Gate, opened
+from tests.contract.webhooks.test_conversions import old
+from tests.tools.definitions import install
 from tests.unit.webhooks.test_review import REVIEW
+from toolkit.objects import GroupVersionKind
 
 
 @dataclass(frozen=True)
@@ -74,11 +77,11 @@ async def gate(proven: Proven) -> AsyncIterator[Gate]:
 
 
 async def asks(
-    gate: Gate, pair: KeyPair | None, directory: Path, *, plugin: str = "gate"
+    gate: Gate, pair: KeyPair | None, directory: Path, *, path: str = "/admit/gate"
 ) -> int | str:
     """Send a review as whoever holds this certificate, and return what comes of it."""
     trust = await asyncio.to_thread(_context, pair, directory)
-    url = f"{gate.target.url}/admit/{plugin}?timeout=5s"
+    url = f"{gate.target.url}{path}?timeout=5s"
     body = json.loads(json.dumps(REVIEW))
     body["request"]["userInfo"] = {"username": "admin", "groups": ["system:masters"]}
     try:
@@ -137,6 +140,29 @@ async def test_only_networks_of_api_servers_are_answered(
         return said if isinstance(said, int) else None
 
     assert await gate.until(answered) == status
+    # What was sent is none.
+    assert await asks(gate, None, tmp_path, path="/convert") == (400 if status == 200 else 403)
+
+
+async def test_conversions_go_on_where_a_certificate_is_demanded(
+    gate: Gate, proven: Proven, tmp_path: Path
+) -> None:
+    """API servers show none there."""
+    await asyncio.to_thread(install, proven.control_plane)
+    row, seen = gate.row("gate")
+    await gate.start(
+        row, webhook_client_ca_file=str(proven.bundle), webhook_client_names=("kube-apiserver",)
+    )
+    await gate.asked(seen)
+
+    async def written() -> bool:
+        return "created" in await gate.apply(old(gate))
+
+    await gate.until(written)
+    gvk = GroupVersionKind.parse(old(gate)["apiVersion"], old(gate)["kind"])
+    back = await gate.admin.get(gvk, "app", gate.namespace)
+    assert back["spec"].items() >= old(gate)["spec"].items()
+    assert await asks(gate, None, tmp_path) == 403
 
 
 async def test_nothing_is_disclosed_where_callers_prove_nothing(gate: Gate, tmp_path: Path) -> None:
@@ -147,6 +173,6 @@ async def test_nothing_is_disclosed_where_callers_prove_nothing(gate: Gate, tmp_
     await gate.asked(seen)
 
     assert await asks(gate, None, tmp_path) == 200
-    assert await asks(gate, None, tmp_path, plugin="teller") == 404
+    assert await asks(gate, None, tmp_path, path="/admit/teller") == 404
     assert told.asked == []
     assert "created" in await gate.apply(gate.config_map("house"))
