@@ -1,13 +1,16 @@
 """How answers become bytes: JSON or YAML, indented for people, compressed if they are large.
 
 Compression and indentation of what is large run in the loop's pool of threads, where zlib and
-msgspec leave the interpreter to others. ``respond`` is for subresources and anything else that is
+msgspec leave the interpreter to others. YAML is written in Python, which does not: what is large is
+not, and one thread writes it all. ``respond`` is for subresources and anything else that is
 one document; lists are put together from bytes that are kept (``apiserver.listing``).
 """
 
 import asyncio
+import functools
 import re
 import zlib
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Final
 
 import msgspec
@@ -23,7 +26,7 @@ _COMPRESSED: Final = 128 << 10
 """Bytes, and level 1: as ``responsewriters/writers.go`` has it (k/k#112296)."""
 _AT_ONCE: Final = 256 << 10
 """Bytes that are indented on the loop; it takes less than a millisecond."""
-_BLOCK: Final = 1 << 20
+_BLOCK: Final = 64 << 10
 """Bytes of JSON that are written as YAML in block style; it is the slowest thing here."""
 
 
@@ -49,7 +52,7 @@ async def send(call: Call, accepted: Accepted, body: bytes, *, code: int = 200) 
 
 async def _formatted(accepted: Accepted, body: bytes) -> bytes:
     if accepted.media_type == YAML and len(body) <= _BLOCK:
-        return await asyncio.to_thread(_as_yaml, body)
+        return await asyncio.get_running_loop().run_in_executor(_writer(), _as_yaml, body)
     # JSON is YAML in flow style: whoever asks for a large list as YAML gets that
     if not accepted.pretty:
         return body + b"\n"
@@ -65,6 +68,12 @@ def _indented(body: bytes) -> bytes:
 def _compress(body: bytes) -> bytes:
     made = zlib.compressobj(level=1, wbits=zlib.MAX_WBITS | 16)
     return made.compress(body) + made.flush()
+
+
+@functools.cache
+def _writer() -> ThreadPoolExecutor:
+    """Return the one thread that writes YAML; more of them only take turns with the loop."""
+    return ThreadPoolExecutor(1, thread_name_prefix="yaml")
 
 
 def _as_yaml(body: bytes) -> bytes:

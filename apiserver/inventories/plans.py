@@ -4,7 +4,8 @@ Only that has the artifacts, the keys, and the identities to dry-run with (ADR 0
 at one address, given by a flag, with a token of our own account that is good for nothing else. The
 caller's name does not get there: whether they may ask has been decided here, by RBAC.
 
-What comes back is read into our own schema, within bounds, before any of it is passed on.
+What comes back is read into our own schema, within bounds and in a thread, before any of it is
+passed on.
 """
 
 import asyncio
@@ -29,7 +30,8 @@ AUDIENCE: Final = "penstock-plan"
 
 _SECONDS: Final = 55.0
 """Less than kube-apiserver waits for us."""
-_MAX_ANSWER: Final = 32 << 20
+_MAX_ANSWER: Final = 4 << 20
+"""Bytes; read, they are several times as many, and eight plans may be under way."""
 _AT_ONCE: Final = 8
 _WAITING: Final = 64
 _MAX_REVISION: Final = 2048
@@ -91,7 +93,7 @@ class Plans:
         parts = {
             "revision": found.revision,
             "unchanged": found.unchanged,
-            "changes": msgspec.to_builtins(found.changes),
+            "changes": found.changes,
         }
         return await encoding.respond(call, answer("InventoryPlan", inventory, parts))
 
@@ -120,7 +122,7 @@ class Plans:
         if response.status != 200:
             raise _refusal(inventory, response.status, body)
         try:
-            return msgspec.json.decode(body, type=InventoryPlan)
+            return await asyncio.to_thread(msgspec.json.decode, body, type=InventoryPlan)
         except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as exc:
             raise status.unavailable("kustomize-controller sent what is no plan") from exc
 

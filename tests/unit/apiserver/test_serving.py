@@ -2,6 +2,7 @@
 
 import asyncio
 import gzip
+import threading
 
 import pytest
 import yaml
@@ -167,6 +168,42 @@ async def test_one_object_is_got_in_each_form() -> None:
     assert table["metadata"]["resourceVersion"] == plain["metadata"]["resourceVersion"]
     assert code == 404
     assert missing["message"] == 'gauges.gitops.penstock.dev "nope" not found'
+
+
+@pytest.mark.parametrize(("size", "block"), [(40_000, True), (70_000, False)])
+async def test_large_yaml_is_in_flow_style(size: int, *, block: bool) -> None:
+    view = new_view()
+    view.put(gauge("n", text="x" * size), revision=100)
+    view.complete()
+    async with serve(view) as reader:
+        path = "/namespaces/apps/gauges/n"
+        async with reader.request(path, accept="application/yaml") as answer:
+            text = await answer.text()
+
+    assert yaml.safe_load(text)["spec"] == {"text": "x" * size}
+    assert text.startswith("apiVersion:") is block
+
+
+async def test_yaml_is_written_one_at_a_time_beside_the_loop() -> None:
+    view = new_view()
+    view.put(gauge("n", rows=[{"a": str(number)} for number in range(4000)]), revision=100)
+    view.complete()
+    names: set[str] = set()
+    async with serve(view) as reader:
+        path = "/namespaces/apps/gauges/n"
+
+        async def ask() -> None:
+            async with reader.request(path, accept="application/yaml") as answer:
+                await answer.read()
+
+        async with asyncio.TaskGroup() as group:
+            for _ in range(4):
+                group.create_task(ask())
+            for _ in range(50):
+                names |= {each.name for each in threading.enumerate() if "yaml" in each.name}
+                await asyncio.sleep(0.005)
+
+    assert len(names) == 1
 
 
 async def test_yaml_reads_back_as_what_it_was() -> None:

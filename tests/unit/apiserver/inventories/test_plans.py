@@ -6,6 +6,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import dataclass, field
 from typing import Any
 
+import msgspec
 import pytest
 from aiohttp import web
 from aiohttp.test_utils import TestServer
@@ -71,7 +72,12 @@ async def _diff(controller: Controller, **settings: Any) -> Answer:
 
 def answering(status: int, body: Any = None, **headers: str) -> Controller:
     async def answer() -> web.StreamResponse:
-        return web.json_response(body or {}, status=status, headers=headers)
+        return web.json_response(
+            body or {},
+            status=status,
+            headers=headers,
+            dumps=lambda it: msgspec.json.encode(it).decode(),
+        )
 
     return Controller(answer=answer)
 
@@ -150,6 +156,16 @@ async def test_a_plan_that_is_too_long_is_cut_off() -> None:
     found = await _diff(Controller(answer=answer))
 
     assert found.status == 413
+
+
+@pytest.mark.parametrize(("length", "status"), [((4 << 20) - 2000, 200), ((4 << 20) + 2000, 413)])
+async def test_a_plan_may_have_some_mebibytes(length: int, status: int) -> None:
+    change = {"apiVersion": "v1", "kind": "ConfigMap", "name": "a", "action": "created"}
+    size = len(msgspec.json.encode(change)) + 1
+
+    found = await _diff(answering(200, {**PLAN, "changes": [change] * (length // size)}))
+
+    assert found.status == status
 
 
 async def test_without_a_controller_there_are_no_plans() -> None:
