@@ -41,14 +41,19 @@ async def start(manager: Manager, options: Options, *, rows: Sequence[Row]) -> N
     """Wire everything into the manager.
 
     Raises:
-        ValueError: a plugin is to be disabled that does not exist, or a network is none.
+        ValueError: a plugin is to be disabled that does not exist, a network is none, or a name of
+            a namespace.
         CertificateError: the authorities of callers cannot be used.
         OSError: they cannot be read.
     """
     serving = Serving(ask_clients=bool(options.webhook_client_ca_file))
     callers = Callers.trusting(serving, options)
     rows = _enabled(rows, options.disable_admission_plugins, callers)
-    target = Target(namespace=manager.namespace, url=options.webhook_url.rstrip("/"))
+    target = Target(
+        namespace=manager.namespace,
+        url=options.webhook_url.rstrip("/"),
+        exempt=options.webhook_exempt_namespaces,
+    )
     shared, caches = await services.start(manager, options), Caches(manager.client)
     entries = {row.name: _entry(row, shared, caches, options) for row in rows}
     for informer in caches.informers:

@@ -12,6 +12,7 @@ never matched: finalizers can always go, and so can namespaces. Subresources of 
 out are matched, because anybody's finalizer keeps an object, and who believes its status.
 """
 
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -38,6 +39,7 @@ _READ: Final = (
     "# Not to be applied: the process applies them, with its authority, as soon as it serves.\n"
 )
 _EXEMPT: Final = ("kube-system", "kube-node-lease")
+_LABEL: Final = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
 _OURS: Final = frozenset(kind.group for kind in KINDS)
 
 _COLLECTOR: Final = (
@@ -72,10 +74,19 @@ VITAL: Final = Condition(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Target:
-    """Where API servers find the process: a Service of its namespace, or a URL."""
+    """Where API servers find the process: a Service of its namespace, or a URL.
+
+    ``exempt`` are namespaces that it leaves alone beside its own and the cluster's.
+    """
 
     namespace: str
     url: str = ""
+    exempt: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        # One that no label can have would keep the API server from taking the configurations.
+        if wrong := [name for name in self.exempt if not _LABEL.fullmatch(name)]:
+            raise ValueError(f"--webhook-exempt-namespaces: '{wrong[0]}' is no name of a namespace")
 
     @property
     def hosts(self) -> tuple[str, ...]:
@@ -217,11 +228,13 @@ def _namespaces(row: Row, target: Target) -> Json:
     ours = all(_OURS.issuperset(rule.groups) for rule in row.rules)
     if row.everywhere or ours:
         return selector
+    # What is named by an administrator serves pods that start; labels of namespaces start none.
+    named = () if all(rule.scope == "Cluster" for rule in row.rules) else target.exempt
     exempt: Json = {
         # Set by the API server itself, and refused to everybody else.
         "key": "kubernetes.io/metadata.name",
         "operator": "NotIn",
-        "values": sorted({*_EXEMPT, target.namespace}),
+        "values": sorted({*_EXEMPT, target.namespace, *named}),
     }
     return selector | {"matchExpressions": [*selector.get("matchExpressions", ()), exempt]}
 

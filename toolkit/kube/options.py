@@ -159,6 +159,12 @@ class Options:
         "",
         "common names that such a certificate may have, comma-separated; any if empty",
     )
+    webhook_exempt_namespaces: tuple[str, ...] = flag(
+        flags.names,
+        "",
+        "namespaces, comma-separated, in which webhooks are asked about our own kinds alone: those"
+        " that nodes need to start, such as the network's",
+    )
     disable_admission_plugins: tuple[str, ...] = flag(
         flags.names, "", "plugins of the webhooks that are not to be asked, comma-separated"
     )

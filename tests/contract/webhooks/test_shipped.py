@@ -210,7 +210,9 @@ async def test_a_cluster_starts_with_everything_registered_and_nobody_there(
     async with installed(cold) as gate:
         life = f"{gate.namespace}-doomed"
         await fill(gate, life)
-        replica = await gate.start(*PLUGINS)
+        network = f"{gate.namespace}-network"
+        await gate.admin.create(_object(NAMESPACE, network))
+        replica = await gate.start(*PLUGINS, webhook_exempt_namespaces=(network,))
         await gate.until(lambda: armed(gate))
         await replica.stop()
 
@@ -219,14 +221,17 @@ async def test_a_cluster_starts_with_everything_registered_and_nobody_there(
         for part in reversed(_PARTS):
             await asyncio.to_thread(cold.start_component, part)
 
-        # the cluster itself lives: nodes, controllers, the scheduler, and the place that we run in
-        for namespace in ("kube-system", gate.namespace):
+        # the cluster itself lives: nodes, controllers, the scheduler, what nodes need to start, and
+        # the place that we run in
+        for namespace in ("kube-system", network, gate.namespace):
             await gate.until(lambda space=namespace: runs(gate, space))
         fresh = f"{gate.namespace}-fresh"
         await gate.admin.create(_object(NAMESPACE, fresh))
         await gate.until(lambda: has_account(gate, fresh))
         late = _object(KUSTOMIZATION, "late", fresh, spec=contents(fresh)[0]["spec"])
         assert "failed calling webhook" in await refusal(gate, late)
+        pod = _object(POD, "web", fresh, spec={"containers": [{"name": "a", "image": "a"}]})
+        assert "failed calling webhook" in await refusal(gate, pod)
         # and then we come, and are asked
         await gate.start(*PLUGINS)
 

@@ -2,6 +2,7 @@
 
 from typing import Any
 
+import pytest
 import yaml
 
 from crds import KINDS
@@ -61,6 +62,25 @@ def test_our_kinds_are_reviewed_in_every_namespace_and_others_not_in_the_cluster
     assert exempt(webhook(SOURCES)) == []
     assert exempt(webhook(SECRETS)) == ["kube-node-lease", "kube-system", "penstock-system"]
     assert exempt(webhook(SECRETS, everywhere=True)) == []
+
+
+def test_namespaces_that_are_named_are_left_alone_but_for_our_kinds_and_labels() -> None:
+    target = Target(namespace="penstock-system", exempt=("calico-system",))
+
+    def found(*rules: Rule, **more: Any) -> list[str]:
+        (body,) = configuration.configurations([row(*rules, **more)], target)
+        return exempt(body["webhooks"][0])
+
+    namespaces = Rule(groups=("",), resources=("namespaces",), scope="Cluster")
+    assert "calico-system" in found(SECRETS)
+    assert "calico-system" not in found(namespaces)
+    assert found(SOURCES) == found(SECRETS, everywhere=True) == []
+
+
+@pytest.mark.parametrize("name", ["", "*", "Calico", "a.b", "-a", "a" * 64])
+def test_what_is_no_name_of_a_namespace_is_not_exempted(name: str) -> None:
+    with pytest.raises(ValueError, match="webhook-exempt-namespaces"):
+        Target(namespace="penstock-system", exempt=(name,))
 
 
 def test_a_selector_of_the_plugin_is_kept_beside_the_exemption() -> None:
