@@ -1,8 +1,8 @@
 """Answer get, list and watch of one resource from its view.
 
-Nothing here waits for another system: a read that finds the view incomplete is refused (503), one
-that asks for a newer version than there is waits a moment for it (504). Large lists are put
-together in slices, so others get their turn.
+Nothing here waits for another system: a read that finds the view incomplete, or long cut off from
+what it is made of, is refused (503), one that asks for a newer version than there is waits a moment
+for it (504). Large lists are put together in slices, so others get their turn.
 """
 
 import asyncio
@@ -212,16 +212,18 @@ class Serving:
             await asyncio.sleep(_STEP)
 
     def _check_ready(self) -> None:
-        """Refuse while reads would show less than there is.
+        """Refuse while reads would show less than there is, or what has long been otherwise.
 
         Raises:
-            StatusError: 503, with what is missing.
+            StatusError: 503, with what is missing or behind.
         """
         if not self._view.ready:
             missing = ", ".join(sorted(set(self._view.missing))) or "what it is made from"
             raise status.unavailable(
                 f"{self.resource.plural}.{GROUP}: the cache is not complete yet: {missing}"
             )
+        if behind := self._view.behind:
+            raise status.behind(f"{self.resource.plural}.{GROUP}", behind)
 
 
 async def _page(snapshot: Snapshot, options: Options) -> tuple[list[Item], Json]:

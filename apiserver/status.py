@@ -95,6 +95,16 @@ def unavailable(message: str, *, retry_after: int = 1) -> StatusError:
     return StatusError(503, "ServiceUnavailable", message, Details(retry_after=retry_after))
 
 
+def behind(resource: str, kinds: Sequence[str]) -> StatusError:
+    """Say that what is known of a resource is out of date; the log has the informers' errors."""
+    told = ", ".join(sorted(set(kinds)))
+    return unavailable(
+        f"{resource}: no changes of {told} have been heard of for a while: what is known may be"
+        " out of date",
+        retry_after=5,
+    )
+
+
 def expired(message: str) -> StatusError:
     """Say that a resource version, or what a ``continue`` token stands for, is too old."""
     return StatusError(410, "Expired", message)

@@ -25,6 +25,8 @@ from toolkit.objects import GroupVersionKind, Json, ObjectKey, key_of
 _AT_ONCE: Final = 32
 """Watches that are woken in one turn of the loop."""
 _NOWHERE: Final = -1
+_PATIENCE: Final = 30.0
+"""Seconds for which a cache may hear of no changes: servers restart, and leaders are elected."""
 _PAST: Final = 16
 """Snapshots of the past that are kept; each is a tuple of references."""
 
@@ -41,6 +43,10 @@ class Source(Protocol):
     @property
     def last_error(self) -> Exception | None:
         """Return why it does not hear of changes at the moment."""
+
+    @property
+    def failing_for(self) -> float:
+        """Return for how many seconds that has been so."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -95,7 +101,8 @@ class View:
         """Name a cache that this view is made from.
 
         Until it is synced, readers are told what is missing. While one of them is cut off from the
-        API server, versions do not claim newer revisions than were known when it was not.
+        API server, versions do not claim newer revisions than were known when it was not; after
+        half a minute readers are told that, too.
         """
         self._sources.append(source)
 
@@ -103,6 +110,11 @@ class View:
     def missing(self) -> list[str]:
         """Return the kinds whose caches are not complete yet."""
         return [source.gvk.kind for source in self._sources if not source.synced]
+
+    @property
+    def behind(self) -> list[str]:
+        """Return the kinds whose caches have not heard of changes for long."""
+        return [each.gvk.kind for each in self._sources if each.failing_for > _PATIENCE]
 
     def put(self, obj: Json, *, revision: int) -> None:
         """Add an object or replace it; nothing happens if only its resource version would change.

@@ -29,13 +29,19 @@ class Ready(Protocol):
     def missing(self) -> list[str]:
         """Return the kinds whose caches are not complete."""
 
+    @property
+    def behind(self) -> list[str]:
+        """Return the kinds whose caches have not heard of changes for long."""
+
 
 def find(call: Call, known: Known, view: Ready) -> Inventory:
     """Return the inventory that a call names.
 
     Raises:
-        StatusError: 404, there is none; 503, that is not known yet.
+        StatusError: 404, there is none; 503, that is not known yet, or not known any more.
     """
+    if view.behind:
+        raise status.behind(f"{RESOURCE}.{status.GROUP}", view.behind)
     inventory = known.get(ObjectKey(call.namespace, call.name))
     if inventory is not None:
         return inventory

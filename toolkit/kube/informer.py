@@ -77,6 +77,7 @@ class Informer(Generic[T]):
     ) -> None:
         self.gvk = gvk
         self.last_error: errors.ApiError | None = None
+        self._failed_at = 0.0
         self._client = client
         self._decode = decode
         self._namespace = namespace
@@ -95,6 +96,11 @@ class Informer(Generic[T]):
     def synced(self) -> bool:
         """Tell whether the cache has been complete once."""
         return self._synced.is_set()
+
+    @property
+    def failing_for(self) -> float:
+        """Return for how many seconds no attempt to hear of changes has gone well; 0 if one has."""
+        return 0.0 if self.last_error is None else _now() - self._failed_at
 
     async def wait_synced(self) -> None:
         """Wait until the cache is complete; for ever while the kind is not served."""
@@ -262,6 +268,8 @@ class Informer(Generic[T]):
             handler(change)
 
     def _failed(self, exc: errors.ApiError) -> None:
+        if self.last_error is None:
+            self._failed_at = _now()
         known = self.last_error is not None and str(self.last_error) == str(exc)
         self.last_error = exc
         level = logging.DEBUG if known else logging.ERROR
@@ -279,6 +287,10 @@ class Informer(Generic[T]):
 
     def _accept(self, suffix: Literal["", "List"]) -> str:
         return _METADATA_ONLY.format(suffix) if self._metadata_only else "application/json"
+
+
+def _now() -> float:
+    return asyncio.get_running_loop().time()
 
 
 class _Meta(msgspec.Struct, rename="camel"):

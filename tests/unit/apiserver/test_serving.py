@@ -4,11 +4,15 @@ import asyncio
 import gzip
 import threading
 
+import msgspec
 import pytest
 import yaml
 
 from apiserver.view import View
+from tests.fakes import virtualtime
+from tests.fakes.apiserver import FakeApiServer
 from tests.fakes.readserver import Reader, gauge, new_view, serve
+from toolkit.kube.informer import Informer
 from toolkit.objects import GroupVersionKind, Json
 
 TABLE = "application/json;as=Table;v=v1;g=meta.k8s.io"
@@ -404,6 +408,7 @@ class Cache:
     gvk = GroupVersionKind("", "v1", "River")
     synced = False
     last_error = None
+    failing_for = 0.0
 
 
 @pytest.mark.parametrize(
@@ -420,6 +425,50 @@ async def test_what_is_not_complete_is_not_shown(path: str) -> None:
     assert document["message"] == (
         "gauges.gitops.penstock.dev: the cache is not complete yet: River"
     )
+
+
+@pytest.mark.parametrize(
+    "path", ["/gauges", "/namespaces/apps/gauges/n0", "/gauges?watch=true", "/gauges?limit=5"]
+)
+def test_what_is_out_of_date_is_not_shown_and_comes_back_by_itself(path: str) -> None:
+    """An informer that may not watch any more, for a minute; readers ask all the while."""
+
+    async def main() -> list[tuple[int, Json]]:
+        server, view = FakeApiServer(), new_view()
+        async with server.running() as client, asyncio.TaskGroup() as group:
+            gvk = GroupVersionKind("", "v1", "ConfigMap")
+            informer = Informer(client, gvk, decode=msgspec.json.Decoder().decode)
+            view.follow(informer)
+            running = group.create_task(informer.run())
+            await informer.wait_synced()
+            view.put(gauge("n0"), revision=5)
+            view.complete()
+            answers = []
+            async with serve(view) as reader:
+
+                async def look() -> None:
+                    async with reader.request(path) as answer:
+                        watched = "watch" in path and answer.status == 200
+                        answers.append((answer.status, {} if watched else await answer.json()))
+
+                server.fail("GET", "configmaps", 403, reason="Forbidden", times=1000)
+                server.drop_watches()
+                await asyncio.sleep(20)
+                await look()
+                await asyncio.sleep(60)
+                await look()
+                server.failures.clear()
+                await asyncio.sleep(120)
+                await look()
+            running.cancel()
+        return answers
+
+    early, late, back = virtualtime.run(main)
+
+    assert (early[0], late[0], back[0]) == (200, 503, 200)
+    assert late[1]["reason"] == "ServiceUnavailable"
+    assert "gauges.gitops.penstock.dev: no changes of ConfigMap" in late[1]["message"]
+    assert late[1]["details"]["retryAfterSeconds"] == 5
 
 
 @pytest.mark.parametrize(

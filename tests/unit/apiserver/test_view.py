@@ -259,6 +259,7 @@ class Cache:
     gvk = GroupVersionKind("", "v1", "River")
     synced = False
     last_error: Exception | None = None
+    failing_for = 0.0
 
 
 def test_the_view_tells_which_caches_are_missing() -> None:
@@ -283,6 +284,19 @@ def test_versions_claim_nothing_new_while_a_source_is_cut_off() -> None:
     view.advance(31)
 
     assert (behind, view.clock.revision) == (10, 31)
+
+
+def test_a_cache_that_hears_of_nothing_for_long_is_behind() -> None:
+    view, cache, other = complete(), Cache(), Cache()
+    view.follow(cache)
+    view.follow(other)
+
+    told = []
+    for seconds in (0.0, 29.0, 31.0, 0.0):
+        cache.failing_for = seconds
+        told.append(view.behind)
+
+    assert told == [[], [], ["River"], []]
 
 
 @pytest.mark.parametrize("tag", [-1, 1000])

@@ -25,6 +25,7 @@ class Known:
 
     ready = True
     missing: tuple[str, ...] = ()
+    behind: tuple[str, ...] = ()
 
     def __init__(self, *every: Applied) -> None:
         self._every = {one.key: Inventory(applier=APPLIER, applied=one) for one in every}
