@@ -1,8 +1,10 @@
 """Rows and columns of ``kubectl get``.
 
-A row is encoded once; only ages are filled in when it is read.
+A row is encoded once; only ages are filled in when it is read. A cell that cannot be made costs
+itself and not the list: what it is made from may be a stranger's.
 """
 
+import logging
 import time
 from collections.abc import Sequence
 from typing import Final, Literal, Protocol
@@ -14,6 +16,8 @@ from apiserver.ages import age
 from apiserver.item import Item
 from apiserver.resource import Column
 from toolkit.objects import Json
+
+logger = logging.getLogger(__name__)
 
 _ENCODE: Final = msgspec.json.Encoder().encode
 
@@ -51,7 +55,7 @@ class Rows:
             return parts[0]
         made, now = [parts[0]], time.time()
         for column, part in zip(self._dates, parts[1:], strict=True):
-            made += (age(str(column.cell(item.obj)), now).encode(), part)
+            made += (age(str(_cell(column, item)), now).encode(), part)
         return b"".join(made)
 
     def empty(self, metadata: Json) -> bytes:
@@ -68,7 +72,7 @@ class Rows:
                 parts.append(part + b'"')
                 part = b'"'
             else:
-                part += _ENCODE(column.cell(item.obj))
+                part += _ENCODE(_cell(column, item))
         return (*parts, part + b"]" + _object(self._shown(item)))
 
     def _shown(self, item: Item) -> bytes:
@@ -101,6 +105,20 @@ _INCLUDES: Final[dict[str, Include]] = {
     "Metadata": "Metadata",
     "Object": "Object",
 }
+
+
+_FAULTS: Final = (ValueError, TypeError, LookupError, AttributeError, ArithmeticError)
+
+
+def _cell(column: Column, item: Item) -> str | int | None:
+    try:
+        return column.cell(item.obj)
+    except _FAULTS as exc:
+        logger.error(  # noqa: TRY400 - what is at fault is the object, not the code's path
+            "cell left out",
+            extra={"object": str(item.key), "column": column.name, "error": type(exc).__name__},
+        )
+        return None if column.type == "integer" else "<invalid>"
 
 
 def _definition(column: Column) -> Json:

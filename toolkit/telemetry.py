@@ -81,6 +81,9 @@ CLIENT_DURATION: Final = prom.Histogram(
 INFORMER_DECODE_ERRORS: Final = prom.Counter(
     "penstock_informer_decode_errors", "Objects skipped because they do not decode.", ("kind",)
 )
+INFORMER_HANDLER_ERRORS: Final = prom.Counter(
+    "penstock_informer_handler_errors", "Objects that a bug kept from being handled.", ("kind",)
+)
 INFORMER_RELISTS: Final = prom.Counter(
     "penstock_informer_lists", "Times a cache was filled anew.", ("kind",)
 )

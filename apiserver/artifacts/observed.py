@@ -1,10 +1,14 @@
 """What is read of sources and of those who use them: small values, decoded as events come in.
 
-A watch brings whole objects; of thousands of them only this stays in memory.
+A watch brings whole objects; of thousands of them only this stays in memory. Some statuses are
+written by third parties, and the API server takes any text for a URL and some strange ones for a
+time: what cannot be read as one is left empty here, so nobody after this has to ask again.
 """
 
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from typing import Any, Final
+from urllib.parse import urlsplit
 
 import msgspec
 from msgspec import Struct
@@ -19,7 +23,7 @@ SOURCES: Final[tuple[Kind[Any], ...]] = tuple(KINDS.values())
 
 
 class Offered(Struct, frozen=True, kw_only=True, rename="camel"):
-    """``status.artifact``."""
+    """``status.artifact``; ``url`` can be split, and ``last_update_time`` is RFC 3339 or empty."""
 
     digest: str
     revision: str = ""
@@ -72,7 +76,7 @@ def source(kind: Kind[Any], raw: bytes) -> Source:
         api_version=f"{kind.group}/{kind.version}",
         uid=read.metadata.uid,
         revision=_number(read.metadata.resource_version),
-        artifact=read.status.artifact,
+        artifact=_offered(read.status.artifact),
     )
 
 
@@ -126,6 +130,36 @@ def _part(revision: str, path: str, *, alone: bool) -> str:
     if not path:
         return parts[0]
     return next((part.removeprefix(mark) for part in parts if part.startswith(mark)), "")
+
+
+def _offered(artifact: Offered | None) -> Offered | None:
+    if artifact is None:
+        return None
+    return msgspec.structs.replace(
+        artifact, url=_url(artifact.url), last_update_time=_time(artifact.last_update_time)
+    )
+
+
+def _url(text: str) -> str:
+    """Return a URL, or nothing if it is none: ``http://[`` cannot be taken apart."""
+    try:
+        urlsplit(text)
+    except ValueError:
+        return ""
+    return text
+
+
+def _time(text: str) -> str:
+    """Return a time as clients in Go read it.
+
+    The API server's ``date-time`` also lets ``2026-01-01t00:00:00zTgarbage`` pass.
+    """
+    try:
+        moment = datetime.fromisoformat(text)
+        moment = moment.replace(tzinfo=moment.tzinfo or UTC).astimezone(UTC)
+    except (ValueError, OverflowError):
+        return ""
+    return moment.replace(tzinfo=None).isoformat(timespec="seconds") + "Z"
 
 
 def _number(resource_version: str) -> int:

@@ -5,12 +5,15 @@ a paged list and a watch. Bookmarks keep the position fresh; a 410 starts anew, 
 meanwhile is reported as deleted. Handlers see every change once, with the value before and after.
 
 It blocks the event loop only as long as one network chunk or one list page takes to decode. It
-does not retry handlers: they are synchronous, quick, and must not fail.
+does not retry handlers: they are synchronous, quick, and should not fail. One that does for what
+stands in an object costs that object, as one that does not decode: it is logged, and the others go
+on. The object may be a tenant's, and would end the process again at each start.
 """
 
 import asyncio
 import logging
 import random
+import traceback
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
@@ -19,6 +22,7 @@ from typing import Final, Generic, Literal, TypeVar
 import msgspec
 
 from toolkit import telemetry
+from toolkit.errors import PenstockError
 from toolkit.kube import errors
 from toolkit.kube.client import Client
 from toolkit.objects import GroupVersionKind, ObjectKey
@@ -41,7 +45,7 @@ _INITIAL_END: Final = "k8s.io/initial-events-end"
 _MAX_LINE: Final = 32 << 20
 """Bytes of one event; etcd takes no object of a tenth of that."""
 _MALFORMED: Final = (
-    *(msgspec.MsgspecError, ValueError, TypeError, LookupError, AttributeError),
+    *(msgspec.MsgspecError, ValueError, TypeError, LookupError, AttributeError, ArithmeticError),
     # an object may be nested deeper than the interpreter follows
     RecursionError,
 )
@@ -118,7 +122,7 @@ class Informer(Generic[T]):
         """Call ``handler`` for every change from now on, and at once for all that is here."""
         self._handlers.append(handler)
         for key, item in self._items.items():
-            handler(Change("ADDED", key, None, item))
+            self._tell(handler, Change("ADDED", key, None, item))
 
     async def run(self) -> None:
         """Follow the server until cancelled; every failure is followed by another attempt."""
@@ -265,7 +269,23 @@ class Informer(Generic[T]):
 
     def _notify(self, change: Change[T]) -> None:
         for handler in self._handlers:
+            self._tell(handler, change)
+
+    def _tell(self, handler: Callable[[Change[T]], None], change: Change[T]) -> None:
+        try:
             handler(change)
+        except (*_MALFORMED, PenstockError) as exc:
+            telemetry.INFORMER_HANDLER_ERRORS.labels(self.gvk.kind).inc()
+            # Its message may quote the object, which may be a Secret: only the places are told.
+            logger.error(  # noqa: TRY400 - see above
+                "object not handled: this is a bug in Penstock",
+                extra={
+                    "kind": self.gvk.kind,
+                    "object": str(change.key),
+                    "type": type(exc).__name__,
+                    "at": traceback.format_tb(exc.__traceback__)[-5:],
+                },
+            )
 
     def _failed(self, exc: errors.ApiError) -> None:
         if self.last_error is None:

@@ -417,6 +417,25 @@ def forged(url: str, digest: str) -> Artifact:
     )
 
 
+async def test_a_status_that_nobody_can_read_costs_nobody_the_list(depot: Depot) -> None:
+    digest = f"sha256:{'a' * 64}"
+    strange = msgspec.structs.replace(
+        forged("http://[", digest), path="", last_update_time="2026-01-01t00:00:00zTgarbage"
+    )
+    await depot.offer("ExternalArtifact", "evil", strange, {})
+    await depot.store(FIRST, {"a": b"1"})
+
+    found = await depot.known(FIRST, "forged")
+
+    evil = found["forged"]
+    assert evil["status"]["stored"]["url"] == ""
+    assert evil["metadata"]["creationTimestamp"] is None
+    table = await depot.window.kubectl("get", "artifacts", "-A", "-o", "wide")
+    assert evil["metadata"]["name"] in table
+    assert found[FIRST]["metadata"]["name"] in table
+    depot.window.raise_failures()
+
+
 async def test_a_dead_artifact_server_costs_content_not_the_list(depot: Depot) -> None:
     await depot.store(FIRST, {"a": b"1"})
     await depot.store(SECOND, {"a": b"2"})

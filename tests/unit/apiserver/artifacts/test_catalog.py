@@ -10,10 +10,11 @@ from multidict import MultiDict
 
 from apiserver.artifacts import observed
 from apiserver.artifacts.catalog import Catalog
+from apiserver.artifacts.columns import COLUMNS
 from apiserver.call import Call, User
 from apiserver.status import StatusError
 from apiserver.view import View
-from crds import GIT_REPOSITORY
+from crds import EXTERNAL_ARTIFACT, GIT_REPOSITORY
 from toolkit.artifact.index import Entry, Index
 from toolkit.artifact.store import Owner
 from toolkit.kube.informer import Change
@@ -275,3 +276,18 @@ def test_nothing_is_missing_before_everything_is_known() -> None:
         Scene().catalog.require(call("x"))
 
     assert caught.value.code == 503
+
+
+def test_an_address_that_is_none_costs_nobody_the_list(scene: Scene) -> None:
+    scene.offer("a")
+    status = {"artifact": {"digest": DIGESTS["b"], "path": "", "url": "http://["}}
+    hostile = {"metadata": {"name": "evil", "namespace": "apps", "uid": "x"}, "status": status}
+    source = observed.source(EXTERNAL_ARTIFACT, msgspec.json.encode(hostile))
+
+    scene.catalog.source(Change("ADDED", ObjectKey("apps", "evil"), None, source))
+
+    served = scene.served()
+    assert served.keys() == {"a", "b"}
+    assert served["b"]["status"]["stored"]["url"] == ""
+    cells = [column.cell(served["b"]) for column in COLUMNS]
+    assert cells[0] == "externalartifact.evil.bbbbbbbbbbbb"

@@ -80,3 +80,40 @@ def test_a_sparse_status_is_read(artifact: dict[str, Any] | None) -> None:
 
     assert source.revision == 7
     assert (source.artifact is None) == (artifact is None)
+
+
+def offered(**artifact: Any) -> observed.Offered:
+    obj = {"metadata": META, "status": {"artifact": {"digest": "sha256:1", **artifact}}}
+    found = observed.source(EXTERNAL_ARTIFACT, msgspec.json.encode(obj)).artifact
+    assert found is not None
+    return found
+
+
+@pytest.mark.parametrize(
+    ("told", "read"),
+    [
+        ("http://store.example/a", "http://store.example/a"),
+        ("http://[", ""),
+        ("http://[::1", ""),
+        ("http://a\u2100b/", ""),
+    ],
+)
+def test_what_cannot_be_taken_apart_is_no_url(told: str, read: str) -> None:
+    assert offered(url=told).url == read
+
+
+@pytest.mark.parametrize(
+    ("told", "read"),
+    [
+        ("2026-01-01T00:00:00Z", "2026-01-01T00:00:00Z"),
+        ("2026-01-01t02:00:00.5+02:00", "2026-01-01T00:00:00Z"),
+        # The API server's check of date-time lets these pass; clients in Go stop at them.
+        ("2026-01-01t00:00:00zTgarbage", ""),
+        ("2026-01-01", "2026-01-01T00:00:00Z"),
+        ("0001-01-01T00:00:00+23:59", ""),
+        ("0999-01-01T00:00:00Z", "0999-01-01T00:00:00Z"),
+        ("", ""),
+    ],
+)
+def test_times_are_written_as_clients_read_them(told: str, read: str) -> None:
+    assert offered(lastUpdateTime=told).last_update_time == read

@@ -10,6 +10,7 @@ import pytest
 
 from tests.fakes import virtualtime
 from tests.fakes.apiserver import FakeApiServer
+from toolkit.errors import StalledError
 from toolkit.kube.client import Client
 from toolkit.kube.errors import ApiError
 from toolkit.kube.informer import Change, Informer
@@ -258,6 +259,40 @@ def test_an_object_that_does_not_decode_is_skipped() -> None:
     watched = watch(scenario, server)
 
     assert watched.seen == [("ADDED", "good"), ("ADDED", "bad")]
+
+
+@pytest.mark.parametrize("mode", ["served", "refused"])
+@pytest.mark.parametrize("fault", [ValueError("http://["), OverflowError(), StalledError("x")])
+def test_an_object_that_a_handler_fails_for_costs_itself_only(
+    mode: str, fault: Exception, caplog: pytest.LogCaptureFixture
+) -> None:
+    server = FakeApiServer()
+    server.watch_list = mode
+    for name in ("a", "evil", "z"):
+        server.put("configmaps", name)
+    handled: list[str] = []
+
+    def handle(change: Change[Data]) -> None:
+        if change.key.name == "evil":
+            raise fault
+        handled.append(change.key.name)
+
+    async def scenario(watched: Watched) -> None:
+        watched.informer.subscribe(handle)
+        # Whoever listens after the one that fails hears of everything.
+        heard: list[str] = []
+        watched.informer.subscribe(lambda change: heard.append(change.key.name))
+        await watched.informer.wait_synced()
+        server.put("configmaps", "later")
+        await watched.until(lambda: heard[-1:] == ["later"])
+        assert sorted(heard) == ["a", "evil", "later", "z"]
+
+    watch(scenario, server)
+
+    assert sorted(handled) == ["a", "later", "z"]
+    (record,) = [each for each in caplog.records if "not handled" in each.message]
+    assert vars(record)["object"] == "default/evil"
+    assert "http://[" not in caplog.text
 
 
 def test_objects_larger_than_any_buffer_arrive() -> None:
