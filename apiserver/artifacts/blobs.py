@@ -3,6 +3,10 @@
 A file that is looked into is fetched once, kept on the local disk by owner and digest, and shared
 by all who ask; so its size, and how many are in use, have bounds. What is only passed on is
 streamed. No redirect is followed, nothing is unpacked.
+
+How long a file is sent is up to the client. So what is sent has places of its own, and slow readers
+keep each other waiting, but nobody who looks into files or asks what there is; and all connections
+together are a part of those that the artifact server has for everybody.
 """
 
 import asyncio
@@ -43,13 +47,18 @@ class Blobs:
         self.session = session
         self._hosts = hosts
         self._cache = cache
-        self._turns = Turns(places=_IN_USE, waiting=_WAITING)
+        self._looking = Turns(places=_LOOKING, waiting=_WAITING)
+        self._sending = Turns(places=_SENDING, waiting=_WAITING)
+        self._passing = Turns(places=_PASSING, waiting=_WAITING_TO_PASS)
 
     @asynccontextmanager
-    async def file(self, artifact: Held, user: User) -> AsyncIterator[Path]:
+    async def file(
+        self, artifact: Held, user: User, *, to_send: bool = False
+    ) -> AsyncIterator[Path]:
         """Give an artifact as a local file that has its digest; read it only.
 
-        Users take turns: a slow one must not keep the others from theirs.
+        Users take turns; to be sent, it is held for as long as a client likes. Nobody may ask for
+        another one, or for a stream, while they hold one.
 
         Raises:
             StatusError: it may not be fetched, is gone, damaged, or the server does not answer.
@@ -61,7 +70,7 @@ class Blobs:
         async def produce(directory: Path) -> int:
             size = 0
             with await asyncio.to_thread((directory / CONTENT).open, "xb") as file:
-                async with self.stream(artifact) as (_, chunks):
+                async with self._fetched(artifact) as (_, chunks):
                     async for chunk in chunks:
                         size += len(chunk)
                         if size > LARGEST:
@@ -72,7 +81,8 @@ class Blobs:
         try:
             # By its owner too: a digest is no secret, and must not open a neighbour's.
             use = self._cache.use(f"{artifact.owner.path} {artifact.digest}", produce)
-            async with fairness.turn(self._turns, user), use as found:
+            turns = self._sending if to_send else self._looking
+            async with fairness.turn(turns, user), use as found:
                 yield found.path
         except DamagedError as exc:
             raise _damaged(artifact) from exc
@@ -82,15 +92,23 @@ class Blobs:
 
     @asynccontextmanager
     async def stream(
-        self, artifact: Held
+        self, artifact: Held, user: User
     ) -> AsyncIterator[tuple[int | None, AsyncIterator[bytes]]]:
-        """Give an artifact's size, if that is known, and its bytes.
+        """Give an artifact's size, if that is known, and its bytes; users take turns.
 
         The last of the bytes come only if all of them have the digest; else ``DamagedError``.
 
         Raises:
             StatusError: it may not be fetched, is gone, or the server does not answer.
         """
+        self._require(artifact)
+        async with fairness.turn(self._passing, user), self._fetched(artifact) as found:
+            yield found
+
+    @asynccontextmanager
+    async def _fetched(
+        self, artifact: Held
+    ) -> AsyncIterator[tuple[int | None, AsyncIterator[bytes]]]:
         url = self._require(artifact)
         try:
             async with self.session.get(url, allow_redirects=False) as response:
@@ -128,7 +146,11 @@ async def opened(hosts: Hosts, directory: Path) -> AsyncIterator[Blobs]:
         stack.push_async_callback(cache.close)
         session = aiohttp.ClientSession(
             timeout=_TIMEOUT,
-            connector=aiohttp.TCPConnector(resolver=Resolver(Reach.NOT_METADATA, Known())),
+            connector=aiohttp.TCPConnector(
+                resolver=Resolver(Reach.NOT_METADATA, Known()),
+                # The turns bound them, each kind by itself.
+                limit=0,
+            ),
             # The bytes that the digest is of; nobody on the way may pack them again.
             auto_decompress=False,
             headers={"Accept-Encoding": "identity"},
@@ -139,11 +161,17 @@ async def opened(hosts: Hosts, directory: Path) -> AsyncIterator[Blobs]:
         yield Blobs(hosts, session=session, cache=cache)
 
 
-_TIMEOUT: Final = aiohttp.ClientTimeout(total=600, sock_connect=5, sock_read=30)
+_TIMEOUT: Final = aiohttp.ClientTimeout(total=900, sock_connect=5, sock_read=30)
+"""As long as a request for bytes may take (``apiserver.server``)."""
 _COPIES: Final = 64
 _BYTES: Final = 512 << 20
-_IN_USE: Final = 8
+_LOOKING: Final = 8
+_SENDING: Final = 16
+"""Each may hold a copy of ``LARGEST`` on the disk."""
 _WAITING: Final = 64
+_PASSING: Final = 64
+"""Of the 256 connections that the artifact server has."""
+_WAITING_TO_PASS: Final = 192
 _DIGEST: Final = re.compile(rf"({'|'.join(ALGORITHMS)}):[0-9a-f]{{64,128}}")
 
 

@@ -45,7 +45,7 @@ class Content:
             # A third party did not say: only a copy can tell.
             async with found.file(artifact, call.user) as path:
                 size = await asyncio.to_thread(os.path.getsize, path)
-                return await _answer(call, artifact, found, size)
+            return await _answer(call, artifact, found, size)
         return await _answer(call, artifact, found, artifact.size)
 
 
@@ -61,11 +61,11 @@ async def _answer(call: Call, artifact: Held, found: Blobs, size: int) -> web.St
         await response.prepare(call.web)
         return response
     if plan.status == 206:
-        async with found.file(artifact, call.user) as path:
+        async with found.file(artifact, call.user, to_send=True) as path:
             await response.prepare(call.web)
             await _send(call, response, _part(path, plan), plan.length)
         return response
-    async with found.stream(artifact) as (length, chunks):
+    async with found.stream(artifact, call.user) as (length, chunks):
         if length not in {None, size}:
             raise StatusError(
                 503,
