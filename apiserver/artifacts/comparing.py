@@ -1,7 +1,8 @@
 """``artifacts/diff?from=``: what changed between two artifacts of a source.
 
-It tells names, sizes and digests and no content, which may hold secrets: who may read that has
-``files``. Two indexes of a HelmRepository are compared by charts and versions.
+It tells names and sizes, and neither content, which may hold secrets, nor its digests, by which a
+guess at a short secret could be confirmed: who may read that has ``files``. Two indexes of a
+HelmRepository are compared by charts and versions.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -92,7 +93,7 @@ def changes(before: Iterable[File], after: Iterable[File]) -> Iterator[Json]:
         yield {
             "path": path.encode(errors="backslashreplace").decode(),
             "change": _change(was, now),
-            **{name: file.document() for name, file in sides.items() if file},
+            **{name: file.outline() for name, file in sides.items() if file},
         }
 
 

@@ -49,12 +49,15 @@ class File:
     sha256: str
 
     def document(self) -> Json:
-        """Return it as clients see it."""
+        """Return it as those see it who may read it."""
+        return {**self.outline(), "sha256": self.sha256}
+
+    def outline(self) -> Json:
+        """Return it as others see it: by a digest they could find out a short secret."""
         return {
             "path": self.path.encode(errors="backslashreplace").decode(),
             "size": self.size,
             "mode": "0700" if self.executable else "0600",
-            "sha256": self.sha256,
         }
 
 
@@ -131,14 +134,18 @@ class Files:
     def _keep(self, key: str, files: tuple[File, ...]) -> None:
         self._listings[key] = files
         self._listings.move_to_end(key)
-        while len(self._listings) > 1 and sum(map(len, self._listings.values())) > _REMEMBERED:
+        while len(self._listings) > 1 and sum(map(_weight, self._listings.values())) > _REMEMBERED:
             self._listings.popitem(last=False)
 
 
 _AT_ONCE: Final = 2
 _WAITING: Final = 32
-_REMEMBERED: Final = 100_000
-"""Files of all listings together."""
+_PATHS: Final = 8 << 20
+"""Characters of all paths of a listing: 50,000 files of 160 each."""
+_REMEMBERED: Final = 32 << 20
+"""About the bytes of all listings together."""
+_EACH: Final = 256
+"""Bytes of a file without its path."""
 _TARBALLS: Final = (".tar.gz", ".tgz")
 
 
@@ -194,9 +201,19 @@ def _found(artifact: Held, path: Path, checkpoint: Checkpoint) -> Iterator[archi
 _CHUNK: Final = 256 << 10
 
 
+def _weight(files: tuple[File, ...]) -> int:
+    return sum(_EACH + len(file.path) for file in files)
+
+
 def _list(artifact: Held, path: Path, checkpoint: Checkpoint) -> tuple[File, ...]:
-    files = []
+    files, paths = [], 0
     for found in _found(artifact, path, checkpoint):
+        paths += len(found.name)
+        if paths > _PATHS:
+            raise TransientError(
+                f"its paths have more than {_PATHS >> 20} MiB together; the subresource `content` "
+                "has all of it"
+            )
         hasher = hashlib.sha256()
         for chunk in found.content:
             checkpoint()

@@ -132,6 +132,17 @@ class Artifact(meta.ApiStruct, frozen=True, kw_only=True):
     """Where the artifact stands now."""
 
 
+class FileOutline(meta.ApiStruct, frozen=True, kw_only=True):
+    """What can be told of a file to those who may not read it."""
+
+    path: str
+    """Path below the root of the artifact."""
+    size: Number
+    """Size in bytes."""
+    mode: str
+    """Permissions as consumers unpack it: 0600, or 0700 if it is executable."""
+
+
 class File(meta.ApiStruct, frozen=True, kw_only=True):
     """A file in an artifact."""
 
@@ -182,9 +193,9 @@ class FileChange(meta.ApiStruct, frozen=True, kw_only=True):
     """Path below the root of the artifacts."""
     change: Literal["Added", "Removed", "Modified"]
     """What happened to it on the way from one to the other."""
-    before: File | None = None
+    before: FileOutline | None = None
     """The file before, unless it was added."""
-    after: File | None = None
+    after: FileOutline | None = None
     """The file after, unless it was removed."""
 
 
@@ -200,9 +211,10 @@ class ChartChange(meta.ApiStruct, frozen=True, kw_only=True):
 
 
 class ArtifactDiff(meta.ApiStruct, frozen=True, kw_only=True):
-    """What changed between two artifacts of a source: names, sizes and digests, never content.
+    """What changed between two artifacts of a source: names and sizes, never content.
 
-    Content may hold secrets; who may read it reads the files of both.
+    Content may hold secrets, and digests of it confirm guesses at short ones; who may read it reads
+    the files of both.
     """
 
     api_version: str = "gitops.penstock.dev/v1alpha1"

@@ -1,4 +1,4 @@
-"""What changed between two artifacts: names, sizes and digests."""
+"""What changed between two artifacts: names and sizes."""
 
 from pathlib import Path
 
@@ -29,6 +29,19 @@ def test_files_are_added_removed_and_modified() -> None:
 
 def test_a_file_that_becomes_executable_is_modified() -> None:
     assert changes([file("x")], [file("x", executable=True)]) == [("x", "Modified")]
+
+
+def test_no_digest_lets_a_viewer_confirm_a_guess() -> None:
+    before, after = file("password", "1" * 64), file("password", "2" * 64)
+
+    (change,) = comparing.changes([before], [after])
+
+    assert change == {
+        "path": "password",
+        "change": "Modified",
+        "before": {"path": "password", "size": 1, "mode": "0600"},
+        "after": {"path": "password", "size": 1, "mode": "0600"},
+    }
 
 
 def test_equal_artifacts_have_no_difference() -> None:
