@@ -6,19 +6,19 @@ reference is to one of the definitions here (``apiserver.schemas``), and their n
 that merging renames nothing.
 
 ``kubectl explain`` finds a kind by ``x-kubernetes-group-version-kind``, of the operations and of
-the definition. What is written here is about reading: nothing can be written.
+the definition. Nothing can be written: what may be created is a request, of the answer's kind.
 """
 
 import re
 from collections.abc import Iterator, Sequence
-from typing import Final
+from typing import Final, Literal
 
 from aiohttp import web
 
 from apiserver import documents
 from apiserver.discovery import GROUP_VERSION, VERSION
 from apiserver.documents import Document
-from apiserver.resource import Resource, Subresource
+from apiserver.resource import Parameter, Resource, Subresource
 from apiserver.schemas import V2, V3, Schemas, gvk
 from toolkit.objects import Json
 
@@ -106,12 +106,24 @@ def _subpath(
         for verb in subresource.verbs
         if verb in _METHODS
     }
-    return methods | {"parameters": _parameters(_FIXED, (), at=at)}
+    if "post" in methods:
+        methods["post"] |= _body(answered, at=at)
+    return methods | {"parameters": _parameters(_FIXED, subresource.parameters, at=at)}
 
 
 _METHODS: Final = {"get": "get", "create": "post"}
 _FIXED: Final = ("name", "namespace")
 _ACTIONS: Final = {"get": "get", "list": "list", "create": "post"}
+
+
+def _body(schema: Json, *, at: str) -> Json:
+    """Return what a request may hold; without a body it asks for nothing in particular."""
+    if at == V3:
+        return {"requestBody": {"content": {_JSON: {"schema": schema}}}}
+    return {
+        "consumes": [_JSON],
+        "parameters": [{"name": "body", "in": "body", "required": False, "schema": schema}],
+    }
 
 
 def _operation(  # noqa: PLR0913 - one row of a document
@@ -131,7 +143,7 @@ def _operation(  # noqa: PLR0913 - one row of a document
     return body if at == V3 else body | {"produces": [_JSON], "schemes": ["https"]}
 
 
-_LIST_QUERY: Final = (
+_LIST_ROWS: Final[tuple[tuple[str, Literal["string", "integer", "boolean"], str], ...]] = (
     ("fieldSelector", "string", "Selects objects by their fields."),
     ("labelSelector", "string", "Selects objects by their labels."),
     ("limit", "integer", "The most objects that an answer has; the rest is got by `continue`."),
@@ -143,16 +155,24 @@ _LIST_QUERY: Final = (
     ("timeoutSeconds", "integer", "How long the answer may take, or a watch lasts."),
     ("watch", "boolean", "Watches for changes instead of listing."),
 )
+_LIST_QUERY: Final = tuple(
+    Parameter(name=name, type=kind, description=text) for name, kind, text in _LIST_ROWS
+)
 
 
-def _parameters(
-    fixed: tuple[str, ...], query: tuple[tuple[str, str, str], ...], *, at: str
-) -> list[Json]:
+def _parameters(fixed: Sequence[str], query: Sequence[Parameter], *, at: str) -> list[Json]:
     rows = [
         ({"name": name, "in": "path", "required": True}, "string", f"The {name} of the object.")
         for name in fixed
     ]
-    rows += [({"name": name, "in": "query"}, kind, text) for name, kind, text in query]
+    rows += [
+        (
+            {"name": each.name, "in": "query"} | ({"required": True} if each.required else {}),
+            each.type,
+            each.description,
+        )
+        for each in query
+    ]
     return [
         row
         | {"description": text, "uniqueItems": True}

@@ -34,6 +34,16 @@ class Column:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Parameter:
+    """Something that a request may say in its query."""
+
+    name: str
+    type: Literal["string", "integer", "boolean"] = "string"
+    required: bool = False
+    description: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Subresource:
     """Something below an object, such as ``inventories/tree``."""
 
@@ -43,6 +53,7 @@ class Subresource:
     verbs: tuple[Verb, ...]
     handle: Callable[[Call], Awaitable[web.StreamResponse]]
     model: type[msgspec.Struct] | None = None
+    parameters: tuple[Parameter, ...] = ()
     description: str
 
 

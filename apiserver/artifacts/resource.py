@@ -19,7 +19,7 @@ from apiserver.artifacts.model import Artifact, ArtifactDiff, ArtifactFiles
 from apiserver.artifacts.observed import Consumer, Source
 from apiserver.artifacts.shown import API_VERSION, KIND
 from apiserver.artifacts.surveying import Remembered, Survey
-from apiserver.resource import Resource, Subresource
+from apiserver.resource import Parameter, Resource, Subresource
 from apiserver.view import View
 from crds import HELM_CHART, KUSTOMIZATION
 from crds.kind import Kind
@@ -139,6 +139,7 @@ def _subresources(content: Content, files: Files, diff: Diff) -> tuple[Subresour
             verbs=("get",),
             handle=files.handle,
             model=ArtifactFiles,
+            parameters=(Parameter(name="path", description="The file whose content is wanted."),),
             description="The files in it; with ?path= the content of one.",
         ),
         Subresource(
@@ -147,6 +148,13 @@ def _subresources(content: Content, files: Files, diff: Diff) -> tuple[Subresour
             verbs=("get",),
             handle=diff.handle,
             model=ArtifactDiff,
+            parameters=(
+                Parameter(
+                    name="from",
+                    required=True,
+                    description="Revision, digest or name of another artifact of the source.",
+                ),
+            ),
             description="What changed since another artifact of the source, named by ?from=.",
         ),
     )

@@ -21,7 +21,7 @@ from apiserver.inventories.plans import AUDIENCE, Plans
 from apiserver.inventories.projection import Inventories
 from apiserver.inventories.reconciling import Reconciling
 from apiserver.inventories.tree import Tree
-from apiserver.resource import Resource, Subresource
+from apiserver.resource import Parameter, Resource, Subresource
 from apiserver.view import View
 from toolkit.kube.informer import Informer
 from toolkit.kube.manager import Manager
@@ -141,6 +141,13 @@ def _subresources(
             verbs=("get",),
             handle=plans.plan,
             model=InventoryPlan,
+            parameters=(
+                Parameter(
+                    name="revision",
+                    required=True,
+                    description="The revision or its digest, or the hash of either.",
+                ),
+            ),
             description="What a reconcile of another revision would change now.",
         ),
         Subresource(
@@ -149,6 +156,7 @@ def _subresources(
             verbs=("create",),
             handle=reconciling.handle,
             model=InventoryReconcile,
+            parameters=(Parameter(name="dryRun", description="`All` writes nothing."),),
             description="Ask for a reconcile.",
         ),
     )

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -10,6 +11,7 @@ from aiohttp.test_utils import make_mocked_request
 from apiserver import discovery, openapi
 from apiserver.discovery import Discovery
 from apiserver.openapi import OpenAPI
+from apiserver.resource import Parameter
 from apiserver.status import StatusError
 from tests.contract.apiserver.conftest import ToyShop
 
@@ -103,6 +105,27 @@ def test_every_reference_leads_to_a_definition(make: Any) -> None:
         for step in reference.removeprefix("#/").split("/"):
             place = place[step]
         assert place["type"] == "object"
+
+
+@pytest.mark.parametrize("make", [openapi.v2, openapi.v3])
+def test_subresources_say_what_they_may_be_asked(make: Any) -> None:
+    (toys,) = TOYS
+    (report,) = toys.subresources
+    asked = replace(
+        report,
+        verbs=("get", "create"),
+        parameters=(Parameter(name="revision", required=True, description="Which one."),),
+    )
+
+    found = make((replace(toys, subresources=(asked,)),))
+    path = found["paths"][
+        "/apis/gitops.penstock.dev/v1alpha1/namespaces/{namespace}/toys/{name}/report"
+    ]
+
+    query = [row for row in path["parameters"] if row["in"] == "query"]
+    assert [(row["name"], row["required"]) for row in query] == [("revision", True)]
+    assert "ToyReport" in json.dumps(path["post"].get("requestBody") or path["post"]["parameters"])
+    assert "requestBody" not in path["get"]
 
 
 def test_kinds_are_found_by_group_version_and_kind() -> None:
