@@ -2,11 +2,15 @@
 
 The words are those of ``audit.k8s.io`` at level ``Metadata``: neither headers nor bodies, because
 either may hold secrets. Requests for our health are left out, as they are many and say nothing.
+
+Whom a front proxy passes on is known from it alone, so ``sourceIPs`` begins with what it told, and
+ends with who is connected to us. Of what it told, the last is what it saw itself.
 """
 
 import logging
 import re
 import uuid
+from collections.abc import Sequence
 from typing import Final
 
 from apiserver.call import User
@@ -19,6 +23,7 @@ HEADER: Final = "Audit-ID"
 _ID: Final = re.compile(r"[A-Za-z0-9._-]{1,64}")
 _LONGEST: Final = 512
 """Characters of anything that a client chose."""
+_HOPS: Final = 16
 
 
 def new_id(given: str | None) -> str:
@@ -27,17 +32,24 @@ def new_id(given: str | None) -> str:
 
 
 def record(  # noqa: PLR0913 - the columns of a line
-    audit_id: str, info: RequestInfo, user: User | None, *, code: int, seconds: float, source: str
+    audit_id: str,
+    info: RequestInfo,
+    user: User | None,
+    *,
+    uri: str,
+    code: int,
+    seconds: float,
+    sources: Sequence[str],
 ) -> None:
-    """Write the line of a request that is over."""
+    """Write the line of a request that is over; ``uri`` is its path and query."""
     line: Json = {
         "auditID": audit_id,
         "stage": "ResponseComplete",
         "level": "Metadata",
         "verb": info.verb,
-        "requestURI": _plain(info.path),
+        "requestURI": _plain(uri),
         "user": _user(user),
-        "sourceIP": source,
+        "sourceIPs": [_plain(source) for source in sources[-_HOPS:] if source],
         "objectRef": _object(info),
         "responseStatus": {"code": code},
         "latencySeconds": round(seconds, 6),

@@ -58,6 +58,22 @@ def negotiate(call: Call, *, forms: frozenset[str] = frozenset()) -> Accepted:
     return found
 
 
+def require_json(call: Call) -> None:
+    """Require that what is sent, if anything is, is not said to be something else than JSON.
+
+    Raises:
+        StatusError: 415 (``NegotiateInputSerializer``).
+    """
+    if not call.web.body_exists or "Content-Type" not in call.web.headers:
+        return
+    if call.web.content_type != JSON:
+        raise status.StatusError(
+            415,
+            "UnsupportedMediaType",
+            f"the body of the request was in an unknown format - accepted media types: {JSON}",
+        )
+
+
 def negotiate_stream(call: Call, *, forms: frozenset[str] = frozenset()) -> Accepted:
     """Return the form of a watch; only JSON has one.
 

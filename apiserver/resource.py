@@ -53,6 +53,8 @@ class Subresource:
     verbs: tuple[Verb, ...]
     handle: Callable[[Call], Awaitable[web.StreamResponse]]
     model: type[msgspec.Struct] | None = None
+    bytes_with: str = ""
+    """Query parameter with which it answers with bytes after all."""
     parameters: tuple[Parameter, ...] = ()
     description: str
 

@@ -28,7 +28,16 @@ from typing import Final, Protocol
 import msgspec
 from aiohttp import web
 
-from apiserver import audit, fairness, health, metrics, requestinfo, sanity, status
+from apiserver import (
+    audit,
+    fairness,
+    health,
+    metrics,
+    negotiation,
+    requestinfo,
+    sanity,
+    status,
+)
 from apiserver.auth import authentication
 from apiserver.auth.authentication import Authentication, Credentials
 from apiserver.auth.authorization import Authorization
@@ -87,6 +96,8 @@ class _Record:
     info: RequestInfo
     audit_id: str
     user: User | None = None
+    forwarded: tuple[str, ...] = ()
+    """Whom a front proxy passed on, as it told."""
     response: web.StreamResponse | None = None
     """What has begun to be sent."""
 
@@ -178,9 +189,10 @@ class Server:
                 record.audit_id,
                 info,
                 record.user,
+                uri=request.raw_path,
                 code=code,
                 seconds=seconds,
-                source=request.remote or "",
+                sources=(*record.forwarded, request.remote or ""),
             )
             self._measured(info, code, seconds)
 
@@ -228,10 +240,9 @@ class Server:
         seconds = sanity.limit(request, longest=self._longest(info))
         async with self._bounded(record, seconds) as deadline:
             # 8.
-            user = record.user = await self._authentication.user(
-                trust,
-                Credentials(certificate=_certificate(request), headers=request.headers),
-            )
+            shown = Credentials(certificate=_certificate(request), headers=request.headers)
+            record.forwarded = authentication.forwarded(trust, shown)
+            user = record.user = await self._authentication.user(trust, shown)
             if authentication.impersonates(request.headers):
                 raise _impersonation()
             call = _call(request, trust, record, user, deadline)
@@ -283,6 +294,7 @@ class Server:
                 # Bytes may be asked about without having them.
                 head=subresource.model is None,
             )
+            _agree(call, subresource)
             return await subresource.handle(call)
         _supported(info, route.resource.verbs, info.resource)
         match info.verb:
@@ -400,6 +412,19 @@ def _supported(
 ) -> None:
     if info.verb not in verbs or (info.method == "HEAD" and not head):
         raise status.method_not_allowed(info.verb or info.method.lower(), resource)
+
+
+def _agree(call: Call, subresource: Subresource) -> None:
+    """Agree on formats before anything is written, or computed for nobody.
+
+    Raises:
+        StatusError: 406, the answer cannot be had in that form; 415, what was sent is not read.
+    """
+    if subresource.model is None or subresource.bytes_with in call.query:
+        return
+    negotiation.negotiate(call)
+    if call.verb == "create":
+        negotiation.require_json(call)
 
 
 def _subresource(resource: Resource, name: str) -> Subresource:

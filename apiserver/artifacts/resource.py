@@ -139,6 +139,7 @@ def _subresources(content: Content, files: Files, diff: Diff) -> tuple[Subresour
             verbs=("get",),
             handle=files.handle,
             model=ArtifactFiles,
+            bytes_with="path",
             parameters=(Parameter(name="path", description="The file whose content is wanted."),),
             description="The files in it; with ?path= the content of one.",
         ),

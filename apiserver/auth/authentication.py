@@ -98,6 +98,18 @@ def stripped(trust: Trust, headers: MultiMapping[str]) -> CIMultiDict[str]:
     return kept
 
 
+def forwarded(trust: Trust, shown: Credentials) -> tuple[str, ...]:
+    """Return where a front proxy says that a request came from; of others nobody's word counts."""
+    told = ",".join(shown.headers.getall("X-Forwarded-For", ()))
+    if not told or shown.certificate is None:
+        return ()
+    try:
+        requestheader.user(trust, shown.certificate, shown.headers)
+    except UntrustedError:
+        return ()
+    return tuple(part.strip() for part in told.split(","))
+
+
 def impersonates(headers: MultiMapping[str]) -> bool:
     """Tell whether somebody asks to be taken for another."""
     return any(name.lower().startswith(_IMPERSONATE) for name in headers)

@@ -296,13 +296,14 @@ class Window:
         method: str = "GET",
         certificate: KeyPair | None = None,
         headers: Any = (),
+        body: bytes | None = None,
     ) -> Reply:
         """Ask our port directly; a handshake that fails raises ``aiohttp.ClientError``."""
         connector = aiohttp.TCPConnector(ssl=self._tls(certificate), force_close=True)
         async with (
             aiohttp.ClientSession(connector=connector) as session,
             session.request(
-                method, f"https://127.0.0.1:{self.port}{path}", headers=headers
+                method, f"https://127.0.0.1:{self.port}{path}", headers=headers, data=body
             ) as response,
         ):
             return Reply(response.status, dict(response.headers), await response.read())

@@ -256,3 +256,27 @@ class Clock:
 
     def now(self) -> float:
         return self.time
+
+
+@pytest.mark.parametrize(
+    ("authority", "name", "told"),
+    [
+        (PROXIES, "front-proxy-client", ("203.0.113.7", "10.0.0.1")),
+        (PROXIES, "somebody-else", ()),
+        (CLIENTS, "front-proxy-client", ()),
+        (STRANGERS, "front-proxy-client", ()),
+        (None, "", ()),
+    ],
+)
+def test_only_a_front_proxy_tells_where_a_request_came_from(
+    authority: Authority | None, name: str, told: tuple[str, ...]
+) -> None:
+    der = None
+    if authority:
+        pem = x509.load_pem_x509_certificate(authority.client(name).certificate)
+        der = pem.public_bytes(Encoding.DER)
+    headers = CIMultiDict([("X-Forwarded-For", "203.0.113.7, 10.0.0.1"), *AS_ALICE])
+
+    shown = Credentials(certificate=der, headers=headers)
+
+    assert authentication.forwarded(trust(), shown) == told
