@@ -1,12 +1,16 @@
 """Which authority vouches for a client, and that no other one does."""
 
+import contextlib
 import datetime as dt
+from collections.abc import Callable
+from typing import Any
 
 import pytest
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes
-from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.hazmat.primitives.asymmetric import ec, ed25519, rsa
 from cryptography.hazmat.primitives.serialization import Encoding, load_pem_private_key
+from cryptography.x509.oid import NameOID
 
 from apiserver.auth.authorities import Authorities, BundleError, UntrustedError
 from controlplane.certificates import Authority, KeyPair
@@ -78,6 +82,38 @@ def test_a_certificate_counts_only_as_long_as_its_authority_is_valid() -> None:
 
     with pytest.raises(UntrustedError):
         known.verify(alice)
+
+
+@pytest.mark.parametrize(
+    ("key", "known"),
+    [
+        (lambda: ec.generate_private_key(ec.SECP256R1()), True),
+        (lambda: ec.generate_private_key(ec.SECP521R1()), True),
+        (lambda: rsa.generate_private_key(65537, 2048), True),
+        (lambda: rsa.generate_private_key(65537, 1024), False),  # noqa: S505 - on purpose
+        (ed25519.Ed25519PrivateKey.generate, False),
+    ],
+    ids=["P-256", "P-521", "RSA 2048", "RSA 1024", "Ed25519"],
+)
+def test_authorities_have_keys_of_the_web(key: Callable[[], Any], *, known: bool) -> None:
+    made, now = key(), dt.datetime.now(dt.UTC)
+    name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "clients")])
+
+    def signed(subject: x509.Name, public: Any, *, ca: bool) -> x509.Certificate:
+        builder = x509.CertificateBuilder(
+            name, subject, public, x509.random_serial_number(), now, now + dt.timedelta(days=1)
+        ).add_extension(x509.BasicConstraints(ca=ca, path_length=None), critical=True)
+        algorithm = None if isinstance(made, ed25519.Ed25519PrivateKey) else hashes.SHA256()
+        return builder.sign(made, algorithm)
+
+    alice = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "alice")])
+    client = ec.generate_private_key(ec.SECP256R1()).public_key()
+    bundle = signed(name, made.public_key(), ca=True).public_bytes(Encoding.PEM)
+    shown = signed(alice, client, ca=False).public_bytes(Encoding.DER)
+    outcome = contextlib.nullcontext() if known else pytest.raises(UntrustedError)
+
+    with outcome:
+        assert Authorities(bundle).verify(shown).subject == alice
 
 
 def _authority(*, until: dt.datetime) -> Authority:
