@@ -1,6 +1,6 @@
 """``python -m webhooks [flags]`` serves; ``generate|check`` and ``disarm`` are for its keepers.
 
-- ``generate`` writes ``deploy/base/webhooks``, ``check`` tells what differs;
+- ``generate`` writes ``deploy/base/webhooks`` and a component, ``check`` tells what differs;
 - ``disarm [flags]`` deletes the configurations, and has the API server relabel old versions: it
   then asks nobody, until another replica takes over or the one that leads starts again.
 """
@@ -36,7 +36,9 @@ def main(argv: Sequence[str] | None = None) -> int:
         case ["generate"] | ["check"]:
             files = configuration.render(plugins.PLUGINS)
             folder = configuration.DIRECTORY
-            return written.main(words, {folder / name: text for name, text in files.items()})
+            placed = {folder / name: text for name, text in files.items()}
+            added = {configuration.ADDED: configuration.render_added(plugins.PLUGINS)}
+            return written.main(words, placed | added)
         case ["disarm"]:
             asyncio.run(disarm(options.parse(words[1:], components=("webhooks",))))
         case _:

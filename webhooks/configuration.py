@@ -1,7 +1,8 @@
 """The webhook configurations and the RBAC, made from ``PLUGINS``.
 
 ``python -m webhooks generate|check`` writes them to ``deploy/base/webhooks``: the RBAC to be
-installed, the configurations to be read. Those are applied by the process itself, once it serves
+installed, the configurations to be read. What only plugins need that disclose goes to a component.
+The configurations are applied by the process itself, once it serves
 (``arming``): installed before that, they would refuse what they match until it does.
 
 What a rule does not say is narrow by default. Outside Penstock's own kinds nothing is matched in
@@ -13,7 +14,7 @@ out are matched, because anybody's finalizer keeps an object, and who believes i
 """
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -32,6 +33,8 @@ CONFIGURATION: Final = "penstock"
 DOMAIN: Final = "admission.penstock.dev"
 DIRECTORY: Final = Path("deploy/base/webhooks")
 CLUSTER_ROLE: Final = f"penstock-{NAME}"
+ADDED: Final = Path("deploy/components/decryption/rbac.yaml")
+ADDED_ROLE: Final = f"{CLUSTER_ROLE}-decryption"
 API_SERVICES: Final = ("v1alpha1.gitops.penstock.dev",)
 
 _HEADER: Final = "# Generated from webhooks.plugins.PLUGINS by `make generate`; do not edit.\n"
@@ -115,9 +118,9 @@ def configurations(rows: Sequence[Row], target: Target, *, bundle: str = "") -> 
 
 
 def permissions(rows: Sequence[Row]) -> tuple[rbac.Rule, ...]:
-    """Return what the process may do on the whole cluster."""
+    """Return what the process may do on the whole cluster, if nothing is added to it."""
     migrating = migration.permissions(KINDS)
-    every = (*_PERMISSIONS, *migrating, *(rule for row in rows for rule in row.permissions))
+    every = (*_PERMISSIONS, *migrating, *_of(row for row in rows if not row.discloses))
     return tuple(dict.fromkeys(every))
 
 
@@ -133,6 +136,20 @@ def render(rows: Sequence[Row]) -> dict[str, str]:
         "rbac.yaml": _HEADER + yaml.safe_dump_all(rights, sort_keys=False),
         "configurations.yaml": _HEADER + _READ + yaml.safe_dump_all(read, sort_keys=False),
     }
+
+
+def render_added(rows: Sequence[Row]) -> str:
+    """Return the rights of what discloses, which is not offered unless an administrator says so."""
+    rules = _of(row for row in rows if row.discloses)
+    role = (
+        rbac.role("ClusterRole", ADDED_ROLE, rules),
+        rbac.binding("ClusterRole", ADDED_ROLE, NAME),
+    )
+    return _HEADER + yaml.safe_dump_all(role, sort_keys=False)
+
+
+def _of(rows: Iterable[Row]) -> tuple[rbac.Rule, ...]:
+    return tuple(dict.fromkeys(rule for row in rows for rule in row.permissions))
 
 
 def _configuration(kind: GroupVersionKind, webhooks: list[Json]) -> Json:

@@ -147,7 +147,8 @@ class Row:
     seconds, 30 at most. ``permissions`` are what the process needs for it on the whole cluster, the
     right to watch ``needed`` among them: the kind of policy without which the plugin has nothing to
     say, and is not asked. What ``discloses`` answers with more than the request held; it is asked
-    only where callers prove that they are API servers. ``to_the_end`` has it asked about metadata
+    only where callers prove that they are API servers, and its ``permissions`` are granted by the
+    component ``decryption``. ``to_the_end`` has it asked about metadata
     of what is on its way out as well; its own conditions must then let finalizers go.
     """
 

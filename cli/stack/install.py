@@ -17,6 +17,7 @@ from cli import errors, session, watching
 from toolkit.kube import client
 from toolkit.kube.errors import NotFoundError
 from toolkit.objects import GroupVersionKind, Json, ObjectRef, dig
+from webhooks import configuration
 
 MANAGER: Final = "penstock"
 KEEPER: Final = "penstock-tokens"
@@ -26,6 +27,8 @@ ROOT: Final = Path(__file__).resolve().parents[2]
 CRDS: Final = ROOT / "crds" / "yaml"
 RBAC: Final = ROOT / "deploy" / "base" / "rbac"
 GATE: Final = ROOT / "deploy" / "base" / "webhooks" / "rbac.yaml"
+KEYS: Final = ROOT / "deploy" / "components" / "decryption" / "rbac.yaml"
+"""For the gate on this machine, which knows who asks it."""
 WINDOW: Final = ROOT / "deploy" / "base" / "apiserver" / "rbac.yaml"
 POLICY: Final = ROOT / "deploy" / "base" / "policy"
 ESTABLISHED_WITHIN: Final = 30.0
@@ -41,7 +44,10 @@ async def install(api: client.Client, *, namespace: str, accounts: Iterable[str]
         UsageError: the generated manifests are not there.
         DeadlineError: a CRD was not established in time.
     """
-    definitions, rbac = manifests(CRDS), [*manifests(RBAC), *_documents(GATE), *_documents(WINDOW)]
+    definitions, accounts = manifests(CRDS), tuple(accounts)
+    rbac = [*manifests(RBAC), *_documents(GATE), *_documents(WINDOW)]
+    if configuration.NAME in accounts:
+        rbac += _documents(KEYS)
     rights = [in_namespace(obj, namespace) for obj in rbac]
     fresh = not await _exists(api, namespace)
     with errors.ungrouped():

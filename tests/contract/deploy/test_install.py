@@ -170,6 +170,27 @@ def test_an_installation_with_identities_at_clouds_is_built_and_applied(
         assert f"clusterrolebinding.rbac.authorization.k8s.io/{name} serverside" in applied
 
 
+def test_decryption_at_admission_is_added_by_a_component(
+    control_plane: ControlPlane, namespace: str, tmp_path: Path
+) -> None:
+    name = "penstock-webhook-decryption"
+    whole = {
+        "namespace": namespace,
+        "resources": [os.path.relpath(DEPLOY / "base", tmp_path)],
+        "components": [os.path.relpath(DEPLOY / "components/decryption", tmp_path)],
+    }
+    (tmp_path / "kustomization.yaml").write_text(yaml.safe_dump(whole))
+    documents = list(
+        yaml.safe_load_all(control_plane.kubectl("kustomize", str(tmp_path), timeout=60))
+    )
+
+    assert name not in of_kind(build(control_plane, "base"), "ClusterRole")
+    assert name in of_kind(documents, "ClusterRole")
+    assert of_kind(documents, "ClusterRoleBinding")[name]["subjects"] == [
+        {"kind": "ServiceAccount", "name": "webhook", "namespace": namespace}
+    ]
+
+
 def test_high_availability_runs_two_replicas_that_elect_one(control_plane: ControlPlane) -> None:
     deployments = of_kind(build(control_plane, "overlays/ha"), "Deployment")
 

@@ -144,7 +144,8 @@ class Gate:
 
     async def grant(self, *rows: Row) -> None:
         """Install the account and the rights that these plugins need."""
-        for obj in moved(configuration.render(rows)["rbac.yaml"], self.namespace):
+        rights = configuration.render(rows)["rbac.yaml"], configuration.render_added(rows)
+        for obj in moved("---\n".join(rights), self.namespace):
             await self.admin.apply(obj, manager="test")
 
     async def asked(self, *recorders: Recorder) -> None:

@@ -175,6 +175,16 @@ def test_permissions_of_plugins_are_granted() -> None:
     assert mine in configuration.permissions([row(SECRETS, permissions=(mine,))])
 
 
+def test_secrets_of_the_cluster_are_listed_by_nobody_whom_no_administrator_told_to() -> None:
+    def listing(text: str) -> list[Json]:
+        roles = [obj for obj in yaml.safe_load_all(text) if obj["kind"] == "ClusterRole"]
+        rules = [rule for obj in roles for rule in obj["rules"]]
+        return [r for r in rules if "secrets" in r["resources"] and set(r["verbs"]) - {"get"}]
+
+    assert listing(configuration.render(PLUGINS)["rbac.yaml"]) == []
+    assert listing(configuration.render_added(PLUGINS))
+
+
 def test_names_of_plugins_are_unique_and_short_of_the_limits() -> None:
     names = [each.name for each in PLUGINS]
 
