@@ -221,9 +221,11 @@ async def test_the_python_clients_informer_stays_in_sync(window: Window) -> None
     follower.start()
     try:
         await window.until(current)
-        for number in range(100):
+        for number in range(1000):
             window.shop.put(window.namespace, f"toy-{number % 20}", colour=f"c{number}")
             window.shop.remove(window.namespace, f"toy-{number % 7}")
+            if number % 25 == 0:
+                await asyncio.sleep(0.01)
         await window.until(current)
         await window.replicas.pop().stop()
         window.shop = restarted(window.shop)
