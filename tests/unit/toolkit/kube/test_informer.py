@@ -282,7 +282,7 @@ def test_an_object_that_a_handler_fails_for_costs_itself_only(
         # Whoever listens after the one that fails hears of everything.
         heard: list[str] = []
         watched.informer.subscribe(lambda change: heard.append(change.key.name))
-        await watched.informer.wait_synced()
+        await watched.until(lambda: watched.informer.synced)
         server.put("configmaps", "later")
         await watched.until(lambda: heard[-1:] == ["later"])
         assert sorted(heard) == ["a", "evil", "later", "z"]
