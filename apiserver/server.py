@@ -229,7 +229,7 @@ class Server:
         # 3.
         trust = self._trust()
         if trust is None:
-            raise status.unavailable("the apiserver is not ready yet: whom to trust is not known")
+            raise status.not_yet("the apiserver is not ready yet: whom to trust is not known")
         # 5.
         if self.closed:
             raise fairness.too_many_requests(

@@ -101,7 +101,7 @@ class Serving:
         shape = shapes.single(self.resource, accepted, call.query.get("includeObject", ""))
         self._check_ready()
         if self._draining:
-            raise status.unavailable("this replica is about to end; another one has taken over")
+            raise status.not_yet("this replica is about to end; another one has taken over")
         watch = Watch(
             self._view,
             shape,
@@ -219,7 +219,7 @@ class Serving:
         """
         if not self._view.ready:
             missing = ", ".join(sorted(set(self._view.missing))) or "what it is made from"
-            raise status.unavailable(
+            raise status.not_yet(
                 f"{self.resource.plural}.{GROUP}: the cache is not complete yet: {missing}"
             )
         if behind := self._view.behind:

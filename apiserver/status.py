@@ -90,9 +90,17 @@ def bad_request(message: str) -> StatusError:
     return StatusError(400, "BadRequest", message)
 
 
-def unavailable(message: str, *, retry_after: int = 1) -> StatusError:
-    """Say that something is away at the moment; the message says what."""
-    return StatusError(503, "ServiceUnavailable", message, Details(retry_after=retry_after))
+def unavailable(message: str) -> StatusError:
+    """Say that something is away; the message says what.
+
+    No time to come back is named: clients would wait it ten times before they showed the message.
+    """
+    return StatusError(503, "ServiceUnavailable", message)
+
+
+def not_yet(message: str) -> StatusError:
+    """Say what will be there in a moment; clients ask again by themselves."""
+    return StatusError(503, "ServiceUnavailable", message, Details(retry_after=1))
 
 
 def behind(resource: str, kinds: Sequence[str]) -> StatusError:
@@ -100,8 +108,7 @@ def behind(resource: str, kinds: Sequence[str]) -> StatusError:
     told = ", ".join(sorted(set(kinds)))
     return unavailable(
         f"{resource}: no changes of {told} have been heard of for a while: what is known may be"
-        " out of date",
-        retry_after=5,
+        " out of date"
     )
 
 

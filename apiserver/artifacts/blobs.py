@@ -120,7 +120,6 @@ class Blobs:
             why = str(exc) or type(exc).__name__
             raise status.unavailable(
                 f"cannot fetch artifact '{artifact.name}' from the artifact server: {why}",
-                retry_after=5,
             ) from exc
 
     def _require(self, artifact: Held) -> str:
@@ -191,7 +190,6 @@ def _require_content(response: aiohttp.ClientResponse, artifact: Held) -> None:
         raise status.unavailable(
             f"the artifact server answers for artifact '{artifact.name}' with HTTP status "
             f"{response.status}",
-            retry_after=5,
         )
     if (response.content_length or 0) > limits.PACKED:
         raise _too_large(artifact, limits.PACKED)
@@ -218,7 +216,6 @@ def _damaged(artifact: Held) -> status.StatusError:
     return status.unavailable(
         f"what the artifact server has for '{artifact.name}' is not what was stored: its digest is "
         "wrong",
-        retry_after=5,
     )
 
 

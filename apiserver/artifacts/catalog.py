@@ -142,7 +142,7 @@ class Catalog:
         if found is not None:
             return found
         if not self._view.ready:
-            raise status.unavailable("the artifacts are not known yet; try again in a moment")
+            raise status.not_yet("the artifacts are not known yet; try again in a moment")
         raise status.not_found(RESOURCE, call.name)
 
     def siblings(self, artifact: Held) -> tuple[Held, ...]:

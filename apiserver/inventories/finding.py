@@ -47,7 +47,7 @@ def find(call: Call, known: Known, view: Ready) -> Inventory:
         return inventory
     if not view.ready:
         kinds = ", ".join(view.missing) or "applied objects"
-        raise status.unavailable(f"the cache of inventories is not complete yet: {kinds}")
+        raise status.not_yet(f"the cache of inventories is not complete yet: {kinds}")
     raise status.not_found(RESOURCE, call.name)
 
 

@@ -89,7 +89,7 @@ class Plans:
             ):
                 found = await self._ask(inventory, revision)
         except TimeoutError as exc:
-            raise status.unavailable("the plan took too long: retry", retry_after=5) from exc
+            raise status.unavailable("the plan took too long: retry") from exc
         parts = {
             "revision": found.revision,
             "unchanged": found.unchanged,
@@ -99,7 +99,7 @@ class Plans:
 
     async def _ask(self, inventory: Inventory, revision: str) -> InventoryPlan:
         if self._session is None:
-            raise status.unavailable("this process is starting, or ending")
+            raise status.not_yet("this process is starting, or ending")
         key = inventory.applied.key
         path = f"/plan/{quote(key.namespace, safe='')}/{quote(key.name, safe='')}"
         query = {"revision": revision} if revision else {}
@@ -117,7 +117,7 @@ class Plans:
         except aiohttp.ClientError as exc:
             # the client's text names addresses and nothing that helps
             raise status.unavailable(
-                "kustomize-controller, which makes the plans, cannot be reached", retry_after=5
+                "kustomize-controller, which makes the plans, cannot be reached"
             ) from exc
         if response.status != 200:
             raise _refusal(inventory, response.status, body)

@@ -178,4 +178,4 @@ def _refused(inventory: Inventory, exc: errors.ApiError) -> status.StatusError:
         text = f"{kind} '{key}' was replaced just now: ask again"
         details = status.Details(name=key.name, group=status.GROUP, kind=RESOURCE)
         return status.StatusError(409, "Conflict", text, details)
-    return status.unavailable(f"{kind} '{key}' cannot be annotated: {exc}", retry_after=5)
+    return status.unavailable(f"{kind} '{key}' cannot be annotated: {exc}")

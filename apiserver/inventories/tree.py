@@ -92,7 +92,7 @@ class Tree:
                 nodes = await self._grown(inventory)
         except TimeoutError as exc:
             raise status.unavailable(
-                "the API server did not list what belongs to the objects in time", retry_after=5
+                "the API server did not list what belongs to the objects in time"
             ) from exc
         return await encoding.respond(call, answer("InventoryTree", inventory, {"objects": nodes}))
 
