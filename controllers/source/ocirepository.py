@@ -25,12 +25,13 @@ from controllers.source.source import SUCCEEDED, Fetched, File, Scratch, Tree, U
 from crds.kind import Kind
 from crds.meta import Artifact, LocalObjectReference
 from crds.source_oci import OCIRepository
+from toolkit import regexp
 from toolkit.artifact import archive, limits, threads
 from toolkit.artifact.ignore import Ignore
 from toolkit.errors import PenstockError, StalledError, TransientError
 from toolkit.kube.secrets import Secrets
 from toolkit.remote import semver
-from toolkit.remote.oci import oci, tagfilter
+from toolkit.remote.oci import oci
 from toolkit.remote.oci.errors import RegistryNotFoundError
 from toolkit.remote.oci.oci import Descriptor, Manifest, Repository
 from toolkit.remote.oci.registry import Registry
@@ -203,7 +204,7 @@ def _range(text: str) -> semver.Range:
 
 def _pattern(text: str) -> Any:
     try:
-        return tagfilter.compiled(text)
+        return regexp.compiled(text)
     except ValueError as exc:
         raise StalledError(f"spec.ref.semverFilter is {exc}", reason="ReadOperationFailed") from exc
 

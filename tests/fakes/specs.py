@@ -245,7 +245,7 @@ REFUSED: Final[tuple[Case, ...]] = (
         {"verify": {"matchOIDCIdentity": [_PIPELINE, {"issuer": "^x$", "subject": "^(x$"}]}},
         "verify-identity",
         "spec.verify.matchOIDCIdentity[1]",
-        "'^(x$' is no regular expression",
+        "'^(x$' is not a regular expression",
     ),
     (
         "Bucket",

@@ -20,9 +20,10 @@ from crds.policy_provenance import (
     ProvenancePolicy,
     SelectedResources,
 )
+from toolkit import regexp
 from toolkit.kube import impersonation
 from toolkit.objects import GroupVersionKind, Json, ObjectRef, dig
-from toolkit.policy import patterns, selectors, urls
+from toolkit.policy import selectors, urls
 from toolkit.policy.attempts import Attempt
 from toolkit.policy.claims import KUSTOMIZE, Claims, Part, Standing
 
@@ -262,10 +263,10 @@ def _lacks(origin: AllowedOrigin, claims: Claims, standing: Standing) -> Iterato
         foreign = [part for part in standing.parts if not _fits(origin.source, part)]
         yield f"{foreign[0].source} is no source that is admitted" if foreign else ""
     if origin.revision:
-        fits = patterns.fits(origin.revision, claims.revision)
+        fits = regexp.fits(origin.revision, claims.revision)
         yield "" if fits else f"revision '{claims.revision}' does not match '{origin.revision}'"
     if origin.verified_by:
-        fits = patterns.fits(origin.verified_by, claims.verified)
+        fits = regexp.fits(origin.verified_by, claims.verified)
         yield "" if fits else _unverified(origin, claims)
 
 

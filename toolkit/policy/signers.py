@@ -18,8 +18,8 @@ from crds.policy_source import (
     RequiredNotationSignature,
     RequiredVerification,
 )
+from toolkit import regexp
 from toolkit.objects import Json, dig
-from toolkit.policy import patterns
 
 _FACT: Final = "verify.penstock.dev/"
 _VERIFY: Final = "spec.verify"
@@ -163,7 +163,7 @@ def _narrower(pattern: str, required: str) -> bool:
         return True
     text, rest = _literal(inner)
     if not rest:
-        return patterns.fits(required, text)
+        return regexp.fits(required, text)
     prefix, wild = _literal(required)
     return wild == ".*" and text.startswith(prefix)
 
@@ -218,7 +218,7 @@ def _identified(signed: Signed, required: RequiredCosignSignature) -> bool:
     if not required.identities:
         return not required.keys
     return any(
-        patterns.fits(each.issuer, signed.issuer) and patterns.fits(each.subject, signed.identity)
+        regexp.fits(each.issuer, signed.issuer) and regexp.fits(each.subject, signed.identity)
         for each in required.identities
     )
 

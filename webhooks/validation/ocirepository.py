@@ -5,7 +5,8 @@ from typing import Final
 
 from crds import OCI_REPOSITORY
 from crds.source_oci import OCIRepository
-from toolkit.remote.oci import oci, tagfilter
+from toolkit import regexp
+from toolkit.remote.oci import oci
 from toolkit.remote.oci.oci import Repository
 from webhooks.validation import fetching, patterns, refs, schedule, signing
 from webhooks.validation.rule import Checks, Fault, Named, Rule, read, when
@@ -27,7 +28,7 @@ def _reference(obj: OCIRepository) -> Iterator[Fault]:
 
 def _filter(obj: OCIRepository) -> Iterator[Fault]:
     if obj.spec.ref:
-        yield from read("spec.ref.semverFilter", obj.spec.ref.semver_filter, tagfilter.compiled)
+        yield from read("spec.ref.semverFilter", obj.spec.ref.semver_filter, regexp.compiled)
 
 
 def _overruled(obj: OCIRepository) -> Iterator[Fault]:

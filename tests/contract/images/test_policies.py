@@ -276,4 +276,6 @@ async def test_policy_with_a_pattern_that_is_none_denies(scene: ImageScene) -> N
     identity = {"issuer": "https://issuer.example.com", "subject": "a)|(b"}
     scene.require("acme/*", verifiers=[{"name": "ci", "cosign": {"identities": [identity]}}])
 
-    assert "'a)|(b' is no regular expression" in str(await scene.refusal(scene.pod("acme/app:v1")))
+    assert "'a)|(b' is not a regular expression" in str(
+        await scene.refusal(scene.pod("acme/app:v1"))
+    )

@@ -4,16 +4,14 @@ Identities are patterns in RE2, which takes time linear in what it matches. As i
 anywhere unless they are anchored: ``unanchored`` tells of patterns that others can satisfy too.
 """
 
-import functools
 import json
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from hashlib import sha256
-from typing import Any, Final
+from typing import Final
 
-import re2
-
+from toolkit import regexp
 from toolkit.verify.cosign import publickey, trustedroot
 from toolkit.verify.cosign.publickey import PublicKey
 from toolkit.verify.signature import VerificationError
@@ -21,11 +19,8 @@ from toolkit.verify.signature import VerificationError
 KEYS: Final = ".pub"
 TRUSTED_ROOT: Final = "trusted_root.json"
 
-_MAX_PATTERN: Final = 4096
 _MAX_IDENTITIES: Final = 256
 _MAX_KEYS: Final = 256
-_MAX_MEMORY: Final = 256 << 10
-"""Bytes of one compiled pattern, and so a millisecond to compile it: a policy has hundreds."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,9 +32,8 @@ class Identity:
 
     def matches(self, issuer: str, subject: str) -> bool:
         """Tell whether both patterns are found."""
-        return bool(
-            _compiled(self.issuer).search(issuer) and _compiled(self.subject).search(subject)
-        )
+        issued = regexp.compiled(self.issuer).search(issuer)
+        return bool(issued and regexp.compiled(self.subject).search(subject))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -149,25 +143,14 @@ def unanchored(identity: Identity) -> bool:
 def _check_pattern(field: str, pattern: str) -> None:
     if not pattern:
         raise VerificationError(f"spec.verify.matchOIDCIdentity has an empty {field}")
-    if len(pattern) > _MAX_PATTERN:
+    if len(pattern) > regexp.LONGEST:
         raise VerificationError(
-            f"spec.verify.matchOIDCIdentity has an {field} of more than {_MAX_PATTERN} characters"
+            f"spec.verify.matchOIDCIdentity has an {field} of more than {regexp.LONGEST} characters"
         )
     try:
-        _compiled(pattern)
-    except re2.error as exc:
-        reason = exc.args[0].decode() if isinstance(exc.args[0], bytes) else str(exc)
-        raise VerificationError(
-            f"spec.verify.matchOIDCIdentity: '{pattern}' is no regular expression: {reason}"
-        ) from exc
-
-
-@functools.lru_cache(maxsize=1024)
-def _compiled(pattern: str) -> Any:
-    options = re2.Options()
-    options.log_errors = False
-    options.max_mem = _MAX_MEMORY
-    return re2.compile(pattern, options=options)
+        regexp.compiled(pattern)
+    except ValueError as exc:
+        raise VerificationError(f"spec.verify.matchOIDCIdentity: '{pattern}' is {exc}") from exc
 
 
 def _anchored(pattern: str) -> bool:

@@ -1,0 +1,27 @@
+"""Patterns are RE2, wherever they are read."""
+
+import pytest
+
+from toolkit import regexp
+
+
+def test_a_pattern_is_found_anywhere_unless_it_is_anchored() -> None:
+    assert regexp.compiled("rc").search("1.0.0-rc.1")
+    assert not regexp.compiled("^rc").search("1.0.0-rc.1")
+
+
+@pytest.mark.parametrize("pattern", ["(", "(?=a)", "a{2000}", "[z-a]", "x" * 5000])
+def test_what_re2_does_not_know_is_refused_with_the_reason(pattern: str) -> None:
+    with pytest.raises(ValueError, match=r"pattern|expression"):
+        regexp.compiled(pattern)
+
+
+def test_a_pattern_that_takes_long_to_compile_is_refused() -> None:
+    with pytest.raises(ValueError, match="too large"):
+        regexp.compiled(r"(\pL|\pN){900}")
+
+
+def test_the_whole_text_has_to_fit_and_what_is_no_pattern_fits_nothing() -> None:
+    assert regexp.fits("v[0-9]+", "v12")
+    assert not regexp.fits("v[0-9]+", "v12-rc")
+    assert not regexp.fits("(", "(")

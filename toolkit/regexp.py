@@ -1,0 +1,41 @@
+"""Regular expressions that users write: RE2, which takes time linear in what it searches.
+
+As in Go they match anywhere unless they are anchored. How long they are and what they compile to is
+bounded as well.
+"""
+
+import functools
+from typing import Any, Final
+
+import re2
+
+LONGEST: Final = 4096
+_MAX_MEMORY: Final = 256 << 10
+"""Bytes of a compiled pattern, and so a millisecond to compile it."""
+
+
+@functools.lru_cache(maxsize=1024)
+def compiled(pattern: str) -> Any:
+    """Return the compiled pattern, an object of RE2 with ``search`` and ``fullmatch``.
+
+    Raises:
+        ValueError: it is no pattern; the message tells why.
+    """
+    if len(pattern) > LONGEST:
+        raise ValueError(f"a pattern of more than {LONGEST} characters is not accepted")
+    options = re2.Options()
+    options.log_errors = False
+    options.max_mem = _MAX_MEMORY
+    try:
+        return re2.compile(pattern, options=options)
+    except re2.error as exc:
+        why = exc.args[0].decode() if isinstance(exc.args[0], bytes) else str(exc)
+        raise ValueError(f"not a regular expression (RE2): {why}") from exc
+
+
+def fits(pattern: str, text: str) -> bool:
+    """Tell whether a pattern matches the whole text; one that is none matches nothing."""
+    try:
+        return compiled(pattern).fullmatch(text) is not None
+    except ValueError:
+        return False
