@@ -16,6 +16,7 @@ import msgspec
 
 from controllers.source import includes
 from controllers.source.gitaccess import GitAccess, Grant
+from controllers.source.replacement import replacing
 from controllers.source.source import SUCCEEDED, Fetched, Scratch, Tree, Upstream
 from crds.kind import Kind
 from crds.meta import VERIFIED, Artifact
@@ -54,7 +55,9 @@ class GitRepositorySource:
     async def resolve(self, obj: GitRepository, _scratch: Scratch) -> GitUpstream:
         """Ask the server where the reference points; nothing is fetched."""
         keys = await self._keys(obj)
-        resolved, auth = await self._resolve(obj)
+        trust = f"{_mode(obj)} {keys.version}" if keys else ""
+        with replacing(obj.status.artifact, trust):
+            resolved, auth = await self._resolve(obj)
         included = await includes.find(obj, self.lookup, self.store)
         return GitUpstream(
             revision=resolved.revision,
@@ -63,7 +66,7 @@ class GitRepositorySource:
             keys=keys.values if keys else {},
             included=included,
             observed=_observed(obj, included),
-            trust=f"{_mode(obj)} {keys.version}" if keys else "",
+            trust=trust,
         )
 
     async def fetch(self, obj: GitRepository, upstream: GitUpstream, into: Path) -> Fetched:

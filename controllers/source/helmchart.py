@@ -32,6 +32,7 @@ from controllers.source.charts import (
     Services,
 )
 from controllers.source.registries import in_time
+from controllers.source.replacement import replacing
 from controllers.source.signatures import Policy, Verify
 from controllers.source.source import Fetched, File, Scratch, Upstream
 from crds.kind import Kind
@@ -81,7 +82,7 @@ class HelmChartSource:
         """Find the chart; see the classes of ``controllers.source.charts`` for what that costs."""
         place = self._place(obj)
         policy, trust = await self._policy(obj, place)
-        with signatures.replacing(obj.status.artifact, trust, reason=_UNVERIFIED):
+        with replacing(obj.status.artifact, trust, reason=_UNVERIFIED):
             located = await place.find(scratch)
         prove = None
         if policy and isinstance(place, InRegistry):
@@ -103,7 +104,7 @@ class HelmChartSource:
         origin, fetched, out = (into / name for name in ("origin", "dependencies", "out.tgz"))
         await asyncio.to_thread(origin.mkdir)
         await asyncio.to_thread(fetched.mkdir)
-        with signatures.replacing(obj.status.artifact, upstream.trust, reason=_UNVERIFIED):
+        with replacing(obj.status.artifact, upstream.trust, reason=_UNVERIFIED):
             chart = await place.fetch(located, origin)
         inspected = await self.services.charts.inspect(chart.root, chart.path)
         dependencies = await self.dependencies.fetch(

@@ -20,6 +20,7 @@ import msgspec
 
 from controllers.source import signatures
 from controllers.source.registries import Access, Registries, in_time
+from controllers.source.replacement import replacing
 from controllers.source.signatures import Policy, Verify
 from controllers.source.source import SUCCEEDED, Fetched, File, Scratch, Tree, Upstream
 from crds.kind import Kind
@@ -67,7 +68,7 @@ class OCIRepositorySource:
         if obj.spec.verify:
             policy = await signatures.policy(self.secrets, obj.metadata.namespace, obj.spec.verify)
             trust = signatures.trust(policy, repository)
-        with signatures.replacing(obj.status.artifact, trust):
+        with replacing(obj.status.artifact, trust):
             async with self._registry(obj, repository) as registry:
                 tag = await _reference(obj, registry, repository)
                 descriptor = await registry.resolve(repository, tag)
@@ -88,7 +89,7 @@ class OCIRepositorySource:
             self._registry(obj, upstream.repository) as registry,
         ):
             proof = await upstream.prove() if upstream.prove else None
-            with signatures.replacing(obj.status.artifact, upstream.trust):
+            with replacing(obj.status.artifact, upstream.trust):
                 manifest, found = await _manifest(registry, upstream)
                 content = await _pull(obj, registry, upstream.repository, manifest, into)
         metadata = annotations(found)

@@ -222,6 +222,32 @@ async def test_verification_that_is_switched_on_counts_for_what_is_stored(
     await space.ready()
 
 
+async def test_branch_that_is_gone_withdraws_what_the_keys_never_verified(
+    space: Space, authors: dict[str, Author]
+) -> None:
+    author = authors["ed25519"]
+    repository = space.repository()
+    repository.commit({"a": "1"}, branch="unsigned")
+    repository.commit({"a": "1"}, sign=author.key, branch="signed")
+    await trust(space, author)
+    await space.world.apply(
+        space.source(repository, "unsigned", ref={"branch": "unsigned"}),
+        space.source(repository, "signed", ref={"branch": "signed"}, **verify()),
+    )
+    await ready(space, "unsigned", "signed")
+
+    for name in ("unsigned", "signed"):
+        repository.git("update-ref", "-d", f"refs/heads/{name}")
+    await edit(space, verify(), "unsigned")
+    unsigned = (await refused(space, "unsigned"))["unsigned"]
+    await edit(space, {"timeout": "59s"}, "signed")
+    signed = (await refused(space, "signed"))["signed"]
+
+    assert "artifact" not in unsigned["status"]
+    assert condition(unsigned, "SourceVerified")["status"] == "False"
+    assert "artifact" in signed["status"]
+
+
 async def test_stricter_mode_counts_for_what_is_stored(
     space: Space, authors: dict[str, Author]
 ) -> None:
