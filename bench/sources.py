@@ -3,7 +3,8 @@
 import asyncio
 import json
 import time
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections import Counter
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,12 +19,14 @@ from bench.work import Plan
 from cli import status
 from tests.fakes import registry
 from tests.fakes.registry import FakeRegistry
+from tests.fakes.serving import Seen
 from toolkit.kube import client
 from toolkit.objects import GroupVersionKind, Json
 
 NAMESPACE: Final = "bench-sources"
 VERSION: Final = "1.0.0"
 CHARTS: Final = "charts"
+MANIFESTS: Final = "manifests"
 
 OCI_REPOSITORY: Final = GroupVersionKind("source.toolkit.fluxcd.io", "v1", "OCIRepository")
 HELM_REPOSITORY: Final = GroupVersionKind("source.toolkit.fluxcd.io", "v1", "HelmRepository")
@@ -160,12 +163,22 @@ PHASES: Final = (
 @asynccontextmanager
 async def _measured(bench: Bench, name: str, *, kinds: int = 2) -> AsyncIterator[Phase]:
     """Measure a phase, and count what the registry was asked for each object."""
-    count = bench.plan.count * kinds
-    before = sum(bench.registry.counts.values())
-    async with bench.meter.phase(name, count) as phase:
+    before = len(bench.registry.seen)
+    async with bench.meter.phase(name, bench.plan.count * kinds) as phase:
         yield phase
-    asked = sum(bench.registry.counts.values()) - before
-    phase.note = f"registry: {asked / count:.1f} requests each"
+    phase.note = asked(bench.registry.seen[before:], bench.plan.count)
+
+
+def asked(requests: Iterable[Seen], count: int) -> str:
+    """Return what a registry was asked for, by kind, for each of ``count`` objects of a kind."""
+    kinds = {MANIFESTS: OCI_REPOSITORY.kind, CHARTS: HELM_CHART.kind}
+    counts: Counter[str] = Counter()
+    for each in requests:
+        # /v2/<place>/<name>/<what>/<which>
+        parts = each.path.partition("?")[0].split("/")
+        place, what = (parts[2], parts[4]) if len(parts) == 6 else ("", each.path)
+        counts[f"{kinds.get(place, 'registry')} {each.method} {what}"] += 1
+    return ", ".join(f"{name}: {number / count:.2f}" for name, number in sorted(counts.items()))
 
 
 async def _all(
@@ -187,7 +200,7 @@ async def _all(
 def _push(served: FakeRegistry, name: str, message: str) -> str:
     """Push what one directory of the Kustomizations' bench holds; return the digest."""
     files = load.files(name, message=message, kustomize=False)
-    return str(served.push(f"manifests/{name}", "latest", [registry.tarball(files)])["digest"])
+    return str(served.push(f"{MANIFESTS}/{name}", "latest", [registry.tarball(files)])["digest"])
 
 
 def _push_chart(served: FakeRegistry, name: str) -> None:
@@ -213,7 +226,7 @@ def _oci_repository(served: FakeRegistry, name: str, labels: Mapping[str, str]) 
     return load.custom(OCI_REPOSITORY, name, labels, namespace=NAMESPACE) | {
         "spec": {
             "interval": load.NO_INTERVAL,
-            "url": served.url(f"manifests/{name}"),
+            "url": served.url(f"{MANIFESTS}/{name}"),
             "insecure": True,
         }
     }
