@@ -364,6 +364,8 @@ async def test_without_its_neighbours_the_window_says_what_is_missing(
 
         await world.stack.stop("kustomize")
         said = await window.refused("get", "--raw", window.path("diff"))
+        # Times of writes have whole seconds: within one nobody knows which came later.
+        await asyncio.sleep(1.1)
         await window("patch", "configmap", "a", "--type=merge", "-p", '{"data":{"v":"2"}}')
         drifted = await window.until(lambda status: status["drifted"] == 1)
         await world.stack.restart("apiserver")
