@@ -16,6 +16,7 @@ from aiohttp.test_utils import make_mocked_request
 
 from controlplane.plane import ControlPlane
 from crds import KINDS
+from tests.contract.webhooks.tenants import Tenant
 from tests.fakes.serving import free_port
 from tests.tools import kubectl, waiting
 from tests.tools.installation import moved
@@ -215,3 +216,14 @@ async def gate(control_plane: ControlPlane, namespace: str) -> AsyncIterator[Gat
     async with opened(control_plane, namespace) as made:
         await made.grant()
         yield made
+
+
+@pytest_asyncio.fixture
+async def tenant(gate: Gate, definitions: None) -> AsyncIterator[Tenant]:
+    del definitions
+    opened = Tenant(gate)
+    try:
+        await opened.open()
+        yield opened
+    finally:
+        await opened.close()

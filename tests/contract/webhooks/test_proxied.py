@@ -13,7 +13,7 @@ import pytest
 import pytest_asyncio
 
 from tests.contract.webhooks.conftest import Gate, Recorder
-from tests.contract.webhooks.test_policies import NAMESPACE, RBAC
+from tests.contract.webhooks.tenants import NAMESPACE, RBAC
 from tests.unit.webhooks.test_review import REVIEW
 from toolkit.kube.client import Client
 from toolkit.kube.errors import ApiError

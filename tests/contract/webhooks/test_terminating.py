@@ -1,37 +1,15 @@
 """What is on its way out can go, and is no way around: a finalizer keeps it there for ever."""
 
-from collections.abc import AsyncIterator
-
 import pytest
-import pytest_asyncio
 
-from tests.contract.webhooks.conftest import Gate
+from tests.contract.webhooks.tenants import GIT_REPOSITORY, NAMESPACE, RBAC, Tenant
 from tests.contract.webhooks.test_arming import CONFIG_MAP
-from tests.contract.webhooks.test_policies import (
-    GIT_REPOSITORY,
-    LABEL,
-    NAMESPACE,
-    OWN,
-    PROVENANCE,
-    RBAC,
-    Tenant,
-)
+from tests.contract.webhooks.test_policies import LABEL, OWN, PROVENANCE
 from toolkit.kube.errors import ForbiddenError, NotFoundError
 from toolkit.objects import Json
 
 KEPT = "example.com/kept"
 FREED = {"metadata": {"finalizers": None}}
-
-
-@pytest_asyncio.fixture
-async def tenant(gate: Gate, definitions: None) -> AsyncIterator[Tenant]:
-    del definitions
-    opened = Tenant(gate)
-    try:
-        await opened.open()
-        yield opened
-    finally:
-        await opened.close()
 
 
 def forged(tenant: Tenant) -> Json:
