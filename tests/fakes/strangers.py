@@ -2,13 +2,13 @@
 
 import asyncio
 import contextlib
-import socket
 import ssl
 from collections.abc import AsyncIterator
 
 from aiohttp import web
 
 from tests.fakes import virtualtime
+from tests.fakes.serving import free_port
 from toolkit.kube import manager
 from toolkit.net.connections import Limits
 
@@ -48,13 +48,6 @@ class Stranger:
         self.writer.close()
         with contextlib.suppress(ConnectionError, ssl.SSLError):
             await self.writer.wait_closed()
-
-
-def free_port() -> int:
-    """Return a port of loopback that nobody listens on now."""
-    with socket.socket() as one:
-        one.bind(("127.0.0.1", 0))
-        return int(one.getsockname()[1])
 
 
 @contextlib.asynccontextmanager

@@ -14,7 +14,8 @@ import pytest
 
 from certs import authority
 from certs.serving import Serving
-from tests.fakes.strangers import Stranger, free_port
+from tests.fakes.serving import free_port
+from tests.fakes.strangers import Stranger
 from tests.unit.toolkit.net.test_listening import MALFORMED
 from tests.unit.webhooks.test_review import REVIEW
 from tests.unit.webhooks.test_server import HEADERS, entry, yes

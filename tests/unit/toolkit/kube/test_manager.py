@@ -3,7 +3,6 @@
 import asyncio
 import os
 import signal
-import socket
 from collections.abc import Awaitable, Callable
 
 import aiohttp
@@ -12,6 +11,7 @@ import pytest
 
 from tests.fakes import virtualtime
 from tests.fakes.apiserver import FakeApiServer
+from tests.fakes.serving import free_port
 from tests.fakes.strangers import Stranger
 from toolkit.kube.client import Client
 from toolkit.kube.informer import Informer
@@ -43,12 +43,6 @@ class Part:
     async def stop(self) -> None:
         self.stopping.set()
         await asyncio.sleep(1)
-
-
-def free_port() -> int:
-    with socket.socket() as listener:
-        listener.bind(("127.0.0.1", 0))
-        return int(listener.getsockname()[1])
 
 
 def manage(

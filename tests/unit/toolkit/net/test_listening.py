@@ -9,7 +9,8 @@ import aiohttp
 import pytest
 from aiohttp import web
 
-from tests.fakes.strangers import Stranger, free_port
+from tests.fakes.serving import free_port
+from tests.fakes.strangers import Stranger
 from toolkit.net import listening
 from toolkit.net.connections import Connections, Limits
 
