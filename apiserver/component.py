@@ -7,9 +7,7 @@ That waits for no cache of a resource: reads say themselves what is not complete
 import asyncio
 import datetime as dt
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from typing import Final
 
-import prometheus_client
 from aiohttp import web
 
 from apiserver import health, registration, resources, version
@@ -34,10 +32,8 @@ from certs.injection import Injector
 from certs.keeper import Keeper
 from certs.rotation import Terms
 from certs.serving import Serving
-from toolkit.kube.manager import Manager
+from toolkit.kube.manager import Manager, answer_metrics
 from toolkit.kube.options import Options
-
-_METRICS_TYPE: Final = "text/plain; version=0.0.4; charset=utf-8"
 
 
 def start(
@@ -140,7 +136,7 @@ def documents(served: Sequence[Resource]) -> Mapping[str, Answer]:
         "/openapi/v3": schemas.root,
         f"/openapi/v3/apis/{GROUP_VERSION}": schemas.v3,
         "/version": _fixed(Document.of(version.info())),
-        "/metrics": _metrics,
+        "/metrics": answer_metrics,
     }
     index = Document.of({"paths": sorted([*paths, *health.PATHS])})
     return {**paths, "/": _fixed(index)}
@@ -152,8 +148,3 @@ def _fixed(document: Document) -> Callable[[web.Request], Awaitable[web.StreamRe
         return document.answer(request)
 
     return answer
-
-
-async def _metrics(_: web.Request) -> web.StreamResponse:
-    body = await asyncio.to_thread(prometheus_client.generate_latest)
-    return web.Response(body=body, headers={"Content-Type": _METRICS_TYPE})

@@ -25,9 +25,4 @@ PERMISSIONS: Final = (
 def of(manager: Manager, audience: str) -> Token:
     """Return what gives tokens for the audience; each is kept while it is young."""
     tokens = ServiceAccountTokens(manager.client, cache=TokenCache(size=1))
-
-    async def token() -> str:
-        account = await tokens.account(manager.namespace, NAME)
-        return (await tokens.bearer(account, (audience,))).token
-
-    return token
+    return tokens.lasting(manager.namespace, NAME, audience)

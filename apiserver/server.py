@@ -162,11 +162,9 @@ class Server:
         await self._running.idle.wait()
 
     async def _serve(self, request: web.Request) -> web.StreamResponse:
+        # Until the answer is sent (``toolkit.net.listening``).
         self.connections.work(request.transport)
-        try:
-            return await self._audited(request)
-        finally:
-            self.connections.rest(request.transport)
+        return await self._audited(request)
 
     async def _audited(self, request: web.Request) -> web.StreamResponse:
         if health.is_health(request.path):

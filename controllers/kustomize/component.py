@@ -177,11 +177,7 @@ def _serve_plans(
     """Answer, in every replica, what a reconcile would change."""
     if options.plan_addr in {"", "0"}:
         return
-
-    async def token() -> str:
-        account = await tokens.account(manager.namespace, ACCOUNT)
-        return (await tokens.bearer(account, (index.AUDIENCE,))).token
-
+    token = tokens.lasting(manager.namespace, ACCOUNT, index.AUDIENCE)
     stored = options.storage_adv_addr or f"source-controller.{manager.namespace}.svc"
     server = PlanServer(
         Planner(stages=reconciler, revisions=Retained(address=stored, token=token)),

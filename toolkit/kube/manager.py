@@ -194,7 +194,7 @@ class Manager:
         health, metrics = web.Application(), web.Application()
         health.router.add_get("/healthz", _healthy)
         health.router.add_get("/readyz", self._ready)
-        metrics.router.add_get("/metrics", _metrics)
+        metrics.router.add_get("/metrics", answer_metrics)
         addresses = ((self.options.health_addr, health), (self.options.metrics_addr, metrics))
         return [
             functools.partial(serve, app, address)
@@ -248,7 +248,8 @@ async def _healthy(_: web.Request) -> web.Response:
     return web.Response(text="ok")
 
 
-async def _metrics(_: web.Request) -> web.Response:
+async def answer_metrics(_: web.Request) -> web.Response:
+    """Answer with everything that is measured."""
     # 5,000 series take 40 ms to render: not on the event loop.
     body = await asyncio.to_thread(prometheus_client.generate_latest)
     return web.Response(body=body, headers={"Content-Type": _METRICS_TYPE})

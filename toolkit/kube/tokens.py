@@ -7,7 +7,7 @@ ConfigMap that it names, acts as any account there, as with pods; a namespace is
 import base64
 import binascii
 import json
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from datetime import UTC, datetime
 from typing import Any, Final
 
@@ -114,6 +114,17 @@ class ServiceAccountTokens:
             return await self._request(who.namespace, who.name, who.uid, audiences, _ENTRY_SECONDS)
 
         return await self._cache.get("generic", (who.key, audiences), fetch)
+
+    def lasting(self, namespace: str, name: str, audience: str) -> Callable[[], Awaitable[str]]:
+        """Return what gives an account's tokens for one audience, each kept while it is young.
+
+        It raises what ``account`` and ``bearer`` raise.
+        """
+
+        async def token() -> str:
+            return (await self.bearer(await self.account(namespace, name), (audience,))).token
+
+        return token
 
     async def _request(
         self, namespace: str, name: str, uid: str, audiences: tuple[str, ...], seconds: int
