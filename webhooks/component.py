@@ -59,20 +59,7 @@ async def start(manager: Manager, options: Options, *, rows: Sequence[Row]) -> N
     for informer in caches.informers:
         manager.add_service(informer.run)
 
-    injector = Injector(manager.client, NAME)
-    keeper = Keeper(
-        manager.client,
-        namespace=manager.namespace,
-        name=NAME,
-        hosts=target.hosts,
-        injector=injector,
-        serving=serving,
-        terms=_terms(options),
-    )
-    manager.add_service(keeper.run)
-    manager.add_service(injector.watch)
-    manager.add_elected(injector.keep, lease=NAME)
-
+    keeper = _certified(manager, options, target, serving)
     listener = Listener(
         Endpoint(
             Reviews(entries),
@@ -102,6 +89,24 @@ async def start(manager: Manager, options: Options, *, rows: Sequence[Row]) -> N
         Migration(client, KINDS).run,
     ):
         manager.add_elected(work, lease=NAME)
+
+
+def _certified(manager: Manager, options: Options, target: Target, serving: Serving) -> Keeper:
+    """Have certificates made, served and injected."""
+    injector = Injector(manager.client, NAME)
+    keeper = Keeper(
+        manager.client,
+        namespace=manager.namespace,
+        name=NAME,
+        hosts=target.hosts,
+        injector=injector,
+        serving=serving,
+        terms=_terms(options),
+    )
+    manager.add_service(keeper.run)
+    manager.add_service(injector.watch)
+    manager.add_elected(injector.keep, lease=NAME)
+    return keeper
 
 
 def _enabled(rows: Sequence[Row], disabled: Sequence[str], callers: Callers) -> list[Row]:
