@@ -65,11 +65,11 @@ def _hold(running: ControlPlane, options: argparse.Namespace) -> int:
         running.detach()
         _print_access(running, output=options.output)
         return 0
-    _print_access(running, output=options.output)
-    if not options.until_eof:
-        print("Ctrl-C stops it", file=sys.stderr)
-    # An interrupt is how one ends it, and no failure.
+    # An interrupt is how one ends it, and no failure, from the moment it is told how to reach us.
     with suppress(KeyboardInterrupt):
+        _print_access(running, output=options.output)
+        if not options.until_eof:
+            print("Ctrl-C stops it", file=sys.stderr)
         running.wait()
     return 0
 
