@@ -1,10 +1,8 @@
 """The way to servers and clouds that components share: one pool of connections, one of tokens."""
 
-from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from datetime import timedelta
 
-from controllers import services
 from toolkit.kube.manager import Manager
 from toolkit.kube.options import Options
 from toolkit.kube.tokens import GATE, ServiceAccountTokens
@@ -27,9 +25,7 @@ async def connect(manager: Manager, options: Options, *, default_account: str = 
 
     ``default_account`` is whom objects are at a cloud that name no account, instead of us.
     """
-    until_end = AsyncExitStack()
-    http = await until_end.enter_async_context(Http())
-    manager.add_service(services.closing(until_end.aclose))
+    http = await manager.until_end.enter_async_context(Http())
     cache = TokenCache(
         size=options.token_cache_max_size,
         longest=timedelta(seconds=options.token_cache_max_duration),

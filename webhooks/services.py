@@ -4,11 +4,9 @@ Made once for the process and closed with it. A cache is shared by all plugins t
 same; it is filled before the process arms itself, and kept current by a watch.
 """
 
-import asyncio
 import functools
 import tempfile
 from collections.abc import Awaitable, Callable, Mapping
-from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
@@ -123,10 +121,9 @@ class Caches:
 
 async def start(manager: Manager, options: Options) -> Services:
     """Make the services; they are closed when the manager ends."""
-    open_until_end = AsyncExitStack()
-    http = await open_until_end.enter_async_context(Http())
-    scratch = Path(open_until_end.enter_context(tempfile.TemporaryDirectory(prefix="penstock-")))
-    manager.add_service(_closing(open_until_end.aclose))
+    until_end = manager.until_end
+    http = await until_end.enter_async_context(Http())
+    scratch = Path(until_end.enter_context(tempfile.TemporaryDirectory(prefix="penstock-")))
     credentials = TokenCache(
         size=options.token_cache_max_size,
         longest=timedelta(seconds=options.token_cache_max_duration),
@@ -147,17 +144,7 @@ async def start(manager: Manager, options: Options) -> Services:
 
 def _verifications(manager: Manager, http: Http, scratch: Path) -> Verifications:
     engine = calls.start(size=cores.available())
-    manager.add_service(_closing(engine.close))
+    manager.until_end.push_async_callback(engine.close)
     responders = Responders(http, allow_private=manager.options.allow_private_revocation_servers)
     root = PublicRoot(cache=scratch, offline=manager.options.sigstore_offline)
     return Verifications(Means(public_root=root, pool=engine, revocations=responders))
-
-
-def _closing(close: Callable[[], Awaitable[None]]) -> Callable[[], Awaitable[None]]:
-    async def run() -> None:
-        try:
-            await asyncio.Event().wait()
-        finally:
-            await close()
-
-    return run

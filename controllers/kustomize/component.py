@@ -9,7 +9,7 @@ from typing import Final, cast
 
 import msgspec
 
-from controllers import caches, grants, services
+from controllers import caches, grants
 from controllers.index import Index
 from controllers.kustomize import dependencies
 from controllers.kustomize.accounts import Accounts
@@ -110,7 +110,7 @@ async def start(manager: Manager, options: Options) -> None:
     admission = Admission(manager.client)
     manager.add_informer(admission.informer)
     decryption = _decryption(manager, options, outside)
-    reconciler, finalizer = _passes(
+    reconciler, finalizer = await _passes(
         manager,
         options,
         reader,
@@ -140,7 +140,7 @@ async def start(manager: Manager, options: Options) -> None:
     controller.informer.subscribe(_forget_gone(reconciler))
     _serve_plans(manager, options, reconciler, lookup, outside.tokens)
     manager.add_service(recorder.run)
-    manager.add_service(services.closing(remotes.close))
+    manager.until_end.push_async_callback(remotes.close)
     manager.add_elected(clusters.run, lease=ACCOUNT)
     manager.add_controller(controller, lease=ACCOUNT)
 
@@ -187,7 +187,7 @@ def _serve_plans(
     manager.add_service(functools.partial(serve, server.application(), options.plan_addr))
 
 
-def _passes(  # noqa: PLR0913, PLR0917 - what the passes are made of
+async def _passes(  # noqa: PLR0913, PLR0917 - what the passes are made of
     manager: Manager,
     options: Options,
     reader: SourceReader,
@@ -207,8 +207,8 @@ def _passes(  # noqa: PLR0913, PLR0917 - what the passes are made of
         host_override=os.environ.get("SOURCE_CONTROLLER_LOCALHOST", ""),
         retries=options.http_retry,
     )
-    manager.add_service(services.closing(pool.close))
-    manager.add_service(services.within(fetcher))
+    manager.until_end.push_async_callback(pool.close)
+    await manager.until_end.enter_async_context(fetcher)
     settings, memory = Settings.of(options), Memory()
     identities = Identities(
         own=manager.client,

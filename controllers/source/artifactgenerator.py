@@ -11,7 +11,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from pathlib import Path
 from typing import Any, Final
 
-from controllers import caches, grants, services, waking
+from controllers import caches, grants, waking
 from controllers.index import Index
 from controllers.source.generating import builder, inputs
 from controllers.source.generating.builder import Builder
@@ -149,7 +149,7 @@ class ArtifactGeneratorReconciler:
         )
 
 
-def start(  # noqa: PLR0913 - what a component gives
+async def start(  # noqa: PLR0913 - what a component gives
     manager: Manager,
     options: Options,
     *,
@@ -197,8 +197,8 @@ def start(  # noqa: PLR0913 - what a component gives
     _wake(controller, reader, informers, granted)
     # their sources may be in other namespaces
     policies.subscribe(waking.by_policy([controller], everywhere=True))
-    manager.add_service(services.closing(pool.close))
-    manager.add_service(services.within(fetcher))
+    manager.until_end.push_async_callback(pool.close)
+    await manager.until_end.enter_async_context(fetcher)
     manager.add_controller(controller, lease=lease)
     return controller
 

@@ -10,10 +10,9 @@ import shutil
 from pathlib import Path
 from typing import Any, Final
 
-from controllers import services, sourcepolicies, waking
+from controllers import sourcepolicies, waking
 from controllers.outside import Outside, connect
-from controllers.source import artifactgenerator, externalartifact
-from controllers.source import services as source_services
+from controllers.source import artifactgenerator, externalartifact, services
 from controllers.source.family import Family
 from controllers.source.reconciler import SourceReconciler
 from controllers.source.sources import SOURCES, Row
@@ -76,7 +75,7 @@ async def start(manager: Manager, options: Options) -> None:
     recorder = Recorder(manager.client, controller=ACCOUNT, address=options.events_addr)
     policies = SourcePolicies.follow(manager)
     family = Family()
-    shared = source_services.start(
+    shared = services.start(
         manager,
         options,
         outside=outside,
@@ -103,7 +102,7 @@ async def start(manager: Manager, options: Options) -> None:
     manager.add_elected(lambda: _clean(root, keep=scratch), lease=ACCOUNT)
     external = externalartifact.start(manager, options, store=opened.store, lease=ACCOUNT)
     informers = {kind: controller.informer for kind, controller in family.members.items()}
-    artifactgenerator.start(
+    await artifactgenerator.start(
         manager,
         options,
         store=opened.store,
@@ -131,7 +130,7 @@ async def _open_store(
         ),
         cloud=outside.cloud,
     )
-    manager.add_service(services.closing(opened.close))
+    manager.until_end.push_async_callback(opened.close)
     return opened
 
 

@@ -4,7 +4,6 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Final
 
-from controllers import services
 from controllers.outside import Outside
 from controllers.source.accounts import Accounts
 from controllers.source.registries import Registries
@@ -47,7 +46,7 @@ def start(  # noqa: PLR0913 - the parts that the caller has
     charting = charts.start(size=2 * passes)
     engine = calls.start(size=cores.available())
     for pool in (git, charting, engine):
-        manager.add_service(services.closing(pool.close))
+        manager.until_end.push_async_callback(pool.close)
     means = Means(
         public_root=PublicRoot(cache=scratch / "sigstore", offline=options.sigstore_offline),
         pool=engine,

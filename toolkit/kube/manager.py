@@ -3,6 +3,7 @@
 Informers, services and the HTTP endpoints run in every replica; controllers and other elected work
 only under their lease. SIGTERM and SIGINT stop it: controllers finish what is in flight, leases are
 released, then the rest ends. Losing a lease, or any part failing, ends the process with an error.
+What the parts opened is closed last, however it ends, and even if it never ran.
 """
 
 import asyncio
@@ -14,7 +15,7 @@ import signal
 import uuid
 from collections import defaultdict
 from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from typing import Any, Final, Protocol
 
 import prometheus_client
@@ -71,18 +72,21 @@ class Manager:
     @classmethod
     @asynccontextmanager
     async def open(cls, options: Options) -> AsyncIterator["Manager"]:
-        """Set logging up, connect to the cluster, and close the connection at the end."""
+        """Set logging up, connect to the cluster, and close everything at the end."""
         telemetry.configure_logging(options.log_level, options.log_encoding)
         cluster = await asyncio.to_thread(config.from_environment, options.kubeconfig)
         client = Client.open(cluster, qps=options.kube_api_qps, burst=options.kube_api_burst)
-        async with client:
-            yield cls(options, client)
+        manager = cls(options, client)
+        async with client, manager.until_end:
+            yield manager
 
     def __init__(self, options: Options, client: Client) -> None:
         self.options = options
         self.client = client
         self.namespace = options.runtime_namespace or client.namespace
         self.identity = f"{os.uname().nodename}_{uuid.uuid4()}"
+        self.until_end = AsyncExitStack()
+        """What the parts share is opened here, and closed when all work has ended."""
         self._caches: list[Cache] = []
         self._services: list[Work] = []
         self._controllers: list[ElectedWork] = []

@@ -213,6 +213,7 @@ class Window:
         client = Client.open(config.from_environment(str(path)))
         await self._open.enter_async_context(client)
         manager = Manager(settings, client)
+        await self._open.enter_async_context(manager.until_end)
         listener = component.start(manager, settings, rows=rows)
         replica = Replica(manager, listener, asyncio.create_task(manager.run()))
         self.replicas.append(replica)

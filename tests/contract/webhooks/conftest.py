@@ -131,6 +131,7 @@ class Gate:
         client = Client.open(config.from_environment(str(path)))
         await self._open.enter_async_context(client)
         manager = Manager(settings, client)
+        await self._open.enter_async_context(manager.until_end)
         await component.start(manager, settings, rows=rows)
         replica = Replica(manager, asyncio.create_task(manager.run()))
         self.replicas.append(replica)

@@ -3,21 +3,11 @@
 import json
 import logging
 import sys
-from collections.abc import Iterator
 
 import prometheus_client
 import pytest
 
 from toolkit import telemetry
-
-
-@pytest.fixture
-def root() -> Iterator[logging.Logger]:
-    logger = logging.getLogger()
-    handlers, level = logger.handlers[:], logger.level
-    yield logger
-    logger.handlers[:] = handlers
-    logger.setLevel(level)
 
 
 def test_a_line_is_json_with_flux_s_keys(

@@ -1,9 +1,12 @@
 """A process starts in order, says how it is, and stops without dropping what it holds."""
 
 import asyncio
+import contextlib
+import json
 import os
 import signal
 from collections.abc import Awaitable, Callable
+from pathlib import Path
 
 import aiohttp
 import msgspec
@@ -91,6 +94,65 @@ async def nothing(_manager: Manager, _server: FakeApiServer, _diary: list[str]) 
 
 def test_a_stop_finishes_controllers_before_services_end() -> None:
     assert manage(nothing) == ["started", "finished", "service ended"]
+
+
+async def run_until(manager: Manager, ending: str) -> None:
+    if ending == "before it runs":
+        raise EndedError
+    running = asyncio.create_task(manager.run())
+    if ending == "after a stop":
+        await asyncio.sleep(0)  # its parts exist then, and none has begun
+        manager.stop()
+        return await running
+    if ending == "before its parts run":
+        await asyncio.sleep(0)
+    running.cancel()
+    await asyncio.wait([running])
+    raise EndedError
+
+
+class EndedError(Exception):
+    """How a process ended."""
+
+
+@pytest.mark.parametrize(
+    "ending",
+    ["before it runs", "before its first step", "before its parts run", "after a stop"],
+)
+@pytest.mark.usefixtures("root")
+async def test_what_parts_opened_is_closed_last_however_it_ends(
+    ending: str, tmp_path: Path
+) -> None:
+    kubeconfig = tmp_path / "kubeconfig"
+    kubeconfig.write_text(
+        json.dumps(
+            {
+                "current-context": "test",
+                "contexts": [{"name": "test", "context": {"cluster": "test"}}],
+                "clusters": [{"name": "test", "cluster": {"server": "http://127.0.0.1:9"}}],
+            }
+        )
+    )
+    options = Options(kubeconfig=str(kubeconfig), health_addr="0", metrics_addr="0")
+    diary: list[str] = []
+
+    async def close() -> None:
+        diary.append("closed")
+
+    async def service() -> None:
+        try:
+            await asyncio.Event().wait()
+        finally:
+            diary.append("service ended")
+
+    with contextlib.suppress(EndedError):
+        async with Manager.open(options) as manager:
+            manager.until_end.push_async_callback(close)
+            manager.add_service(service)
+            await run_until(manager, ending)
+
+    assert diary[-1:] == ["closed"]
+    assert diary.count("closed") == 1
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
