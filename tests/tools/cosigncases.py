@@ -7,7 +7,8 @@ that they are verified with. The private keys are gone.
 import asyncio
 import json
 import os
-from collections.abc import Mapping
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
@@ -68,10 +69,7 @@ def generate(directory: Path) -> None:
 
 
 async def _generate(directory: Path, program: Path) -> None:
-    sigstore = Sigstore()
-    (directory / TRUSTED_ROOT).write_bytes(sigstore.trusted_root())
-    async with FakeRegistry() as registry, SigstoreServer(sigstore) as server:
-        cosign = Cosign(program, directory, server)
+    async with FakeRegistry() as registry, ready(program, directory, Sigstore()) as cosign:
         try:
             for key in KEYS:
                 await cosign.make_key(key)
@@ -83,6 +81,14 @@ async def _generate(directory: Path, program: Path) -> None:
                 (directory / f"{name}.json").write_text(store.to_json() + "\n")
         finally:
             cosign.clean()
+
+
+@asynccontextmanager
+async def ready(program: Path, directory: Path, sigstore: Sigstore) -> AsyncIterator["Cosign"]:
+    """Give cosign with a directory for its keys, and the services of a Sigstore instance."""
+    (directory / TRUSTED_ROOT).write_bytes(sigstore.trusted_root())
+    async with SigstoreServer(sigstore) as server:
+        yield Cosign(program, directory, server)
 
 
 def captured(registry: FakeRegistry, repository: str, digest: str) -> SignatureStore:

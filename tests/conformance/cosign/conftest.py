@@ -6,7 +6,6 @@ from pathlib import Path
 import pytest
 
 from tests.fakes.sigstore import Sigstore
-from tests.fakes.sigstoreserver import SigstoreServer
 from tests.tools import cosigncases, programs, sign
 from tests.tools.cosigncases import Cosign
 
@@ -37,6 +36,5 @@ async def cosign_cli(
     cosign_program: Path, sigstore: Sigstore, tmp_path: Path
 ) -> AsyncIterator[Cosign]:
     """Return cosign with keys and services of the test's own."""
-    async with SigstoreServer(sigstore) as server:
-        (tmp_path / cosigncases.TRUSTED_ROOT).write_bytes(sigstore.trusted_root())
-        yield Cosign(cosign_program, tmp_path, server)
+    async with cosigncases.ready(cosign_program, tmp_path, sigstore) as ready:
+        yield ready
