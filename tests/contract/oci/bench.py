@@ -10,7 +10,7 @@ import msgspec
 
 from controllers.source.ocirepository import OCIRepositorySource, OCIUpstream
 from controllers.source.registries import Registries
-from controllers.source.signatures import Policy
+from controllers.source.signatures import Policy, Verify
 from controllers.source.source import Fetched, Scratch
 from crds import OCI_REPOSITORY
 from crds.source_oci import OCIRepository
@@ -113,7 +113,10 @@ class Bench:
         }
 
 
-def make(http: Http, tmp_path: Path, *, plain_http: bool = True) -> Bench:
+def make(
+    http: Http, tmp_path: Path, *, plain_http: bool = True, verify: Verify | None = None
+) -> Bench:
+    """Return a bench; ``verify`` verifies instead of its own verifier."""
     cluster, verifier = Cluster(), Verifier()
     registries = Registries(
         http=http,
@@ -130,7 +133,7 @@ def make(http: Http, tmp_path: Path, *, plain_http: bool = True) -> Bench:
         kind=OCI_REPOSITORY,
         registries=registries,
         secrets=cluster,  # type: ignore[arg-type]  # the one method of Secrets that is used
-        verify=verifier.verify,
+        verify=verify or verifier.verify,
     )
     return Bench(source, cluster, verifier, into)
 
