@@ -535,6 +535,27 @@ WARNED: Final[tuple[Case, ...]] = (
     ),
     ("HelmRepository", {"insecure": True}, "field-unused", "spec.insecure", "without type oci"),
     (
+        "HelmRepository",
+        {"insecure": True, **_SECRET},
+        "field-unused",
+        "spec.insecure",
+        "without type oci",
+    ),
+    (
+        "HelmRepository",
+        {"url": "http://charts.example.com/stable", **_SECRET},
+        "credentials-in-clear",
+        "spec.url",
+        "in the clear",
+    ),
+    (
+        "HelmRepository",
+        {"url": "oci://r.example.com/x", "type": "oci", "insecure": True, **_SECRET},
+        "credentials-in-clear",
+        "spec.insecure",
+        "in the clear",
+    ),
+    (
         "HelmChart",
         {"reconcileStrategy": "Revision"},
         "field-unused",

@@ -69,7 +69,7 @@ def _clear(obj: WithSpec[_Addressed]) -> Iterator[Fault]:
 
 
 def _insecure(obj: WithSpec[_Insecure]) -> Iterator[Fault]:
-    sent = obj.spec.insecure and obj.spec.secret_ref is not None
+    sent = _plain(obj.spec) and obj.spec.secret_ref is not None
     yield from when(
         sent, "spec.insecure", "the credentials of spec.secretRef are sent in the clear"
     )
@@ -77,11 +77,14 @@ def _insecure(obj: WithSpec[_Insecure]) -> Iterator[Fault]:
 
 def _lent(obj: WithSpec[_Lent]) -> Iterator[Fault]:
     spec = obj.spec
-    # a HelmRepository looks at neither field unless it is a registry
-    registry = getattr(spec, "type", "oci") == "oci"
-    lent = spec.insecure and spec.provider != "generic" and spec.secret_ref is None
+    lent = _plain(spec) and spec.provider != "generic" and spec.secret_ref is None
     why = f"the credentials of '{spec.provider}' would be sent in the clear"
-    yield from when(registry and lent, "spec.insecure", why)
+    yield from when(lent, "spec.insecure", why)
+
+
+def _plain(spec: _Insecure) -> bool:
+    # a HelmRepository looks at the field only if it is a registry
+    return spec.insecure and getattr(spec, "type", "oci") == "oci"
 
 
 IGNORE: Final[Rule[WithSpec[_Ignoring]]] = Rule(

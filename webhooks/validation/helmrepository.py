@@ -64,6 +64,7 @@ RULES: Final[tuple[Rule[HelmRepository], ...]] = (
     ),
     fetching.PASSWORD,
     fetching.CLEAR,
+    fetching.INSECURE,
     fetching.LENT,
     Rule(
         name="credentials-passed",
