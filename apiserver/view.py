@@ -41,6 +41,10 @@ class Source(Protocol):
         """Tell whether it has been complete once."""
 
     @property
+    def revision(self) -> int:
+        """Return the revision up to which it has heard of everything."""
+
+    @property
     def last_error(self) -> Exception | None:
         """Return why it does not hear of changes at the moment."""
 
@@ -159,6 +163,9 @@ class View:
         """Let readers in: everything that is, is here. From now on changes have an order."""
         if self.ready:
             return
+        # Readers of the process before us know of objects that were deleted before we came, and
+        # of their versions. Those are of the past here, too, and not of a future to wait for.
+        self.advance(max((source.revision for source in self._sources), default=0))
         self.ready = True
         self.birth = self.clock.latest
         self.history.begin(self.birth)

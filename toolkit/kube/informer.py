@@ -102,6 +102,11 @@ class Informer(Generic[T]):
         return self._synced.is_set()
 
     @property
+    def revision(self) -> int:
+        """Return the revision up to which it has heard of everything; 0 if that is not known."""
+        return int(self._position) if self._position.isdecimal() else 0
+
+    @property
     def failing_for(self) -> float:
         """Return for how many seconds no attempt to hear of changes has gone well; 0 if one has."""
         return 0.0 if self.last_error is None else _now() - self._failed_at

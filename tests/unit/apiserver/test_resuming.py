@@ -16,7 +16,7 @@ from apiserver.selectors import Selector
 from apiserver.status import StatusError
 from apiserver.view import View
 from tests.fakes.readserver import gauge, new_view
-from toolkit.objects import Json, ObjectKey
+from toolkit.objects import GroupVersionKind, Json, ObjectKey
 
 LAG = int(MARGIN / 2)
 
@@ -29,6 +29,18 @@ class Time:
 
     def __call__(self) -> float:
         return self.now
+
+
+class Listed:
+    """A cache that has read what there is."""
+
+    gvk = GroupVersionKind("", "v1", "River")
+    synced = True
+    last_error: Exception | None = None
+    failing_for = 0.0
+
+    def __init__(self, *, revision: int) -> None:
+        self.revision = revision
 
 
 def replica(tag: int, time: Time, **more: object) -> View:
@@ -108,6 +120,24 @@ def test_a_version_from_before_this_process_started_is_too_old(version: int) -> 
         resuming.resume(view, version)
 
     assert refused.value.code == 410
+
+
+def test_what_was_deleted_before_this_process_started_is_no_future() -> None:
+    time = Time()
+    view = new_view(tag=7, clock=time)
+    view.follow(Listed(revision=60))
+    view.put(gauge("old"), revision=40)
+    view.complete()
+    newest = 50_001_003  # of an object that only the process before has seen
+    early = view.clock.revision
+    time.now += 100
+    view.put(gauge("web"), revision=70)
+
+    with pytest.raises(StatusError) as refused:
+        resuming.resume(view, newest)
+
+    assert early == 60, "it is not waited for"
+    assert refused.value.code == 410, "what happened while nobody ran is in no history"
 
 
 def test_another_replicas_version_repeats_what_changed_lately() -> None:
@@ -277,6 +307,19 @@ MISSED: list[tuple[str, Any]] = [
 ]
 """A reader of one replica gets ahead of a kind that only the other one has heard of."""
 
+FORGOTTEN: list[tuple[str, Any]] = [
+    ("change", (0, 0, 1)),
+    ("change", (0, 1, 1)),
+    ("see", (0, 0)),
+    ("see", (0, 0)),
+    ("read", (0, 3)),
+    ("change", (0, 1, 0)),
+    ("restart", 1),
+    ("wait", 16),
+    ("change", (0, 2, 1)),
+]
+"""The newest object that a reader knows is gone before the other replica starts."""
+
 
 class World:
     """Backing objects of two kinds, and two replicas whose informers lag each other.
@@ -343,10 +386,12 @@ class World:
     def _start(self, index: int) -> View:
         self.tag += 1
         view = new_view(tag=self.tag % 1000, clock=self.time)
-        view.advance(self.revision)
+        view.follow(Listed(revision=self.revision))
         for kind, log in enumerate(self.log):
-            for change in log:
-                self._show(view, kind, change)
+            # a list has nothing of what was deleted
+            for change in {change[2]: change for change in log}.values():
+                if change[3]:
+                    self._show(view, kind, change)
             self.seen[index][kind] = len(log)
         view.complete()
         return view
@@ -354,6 +399,7 @@ class World:
 
 @given(ACTIONS, st.sampled_from(("", "level!=2")), st.integers(0, 1))
 @example(MISSED, "", 1)
+@example(FORGOTTEN, "", 1)
 @settings(max_examples=300, deadline=None)
 def test_whatever_happens_readers_converge(
     actions: list[tuple[str, Any]], text: str, last: int

@@ -407,6 +407,7 @@ class Cache:
 
     gvk = GroupVersionKind("", "v1", "River")
     synced = False
+    revision = 0
     last_error = None
     failing_for = 0.0
 

@@ -258,6 +258,7 @@ class Cache:
 
     gvk = GroupVersionKind("", "v1", "River")
     synced = False
+    revision = 0
     last_error: Exception | None = None
     failing_for = 0.0
 
@@ -269,6 +270,18 @@ def test_the_view_tells_which_caches_are_missing() -> None:
     assert view.missing == ["River"]
     cache.synced = True
     assert view.missing == []
+
+
+def test_a_view_begins_as_new_as_the_lists_that_it_is_made_from() -> None:
+    view, cache, other = new_view(), Cache(), Cache()
+    view.follow(cache)
+    view.follow(other)
+    cache.revision, other.revision = 20, 30
+    view.put(gauge("web"), revision=10)
+
+    view.complete()
+
+    assert (view.birth, view.snapshot().items[0].version) == (30_000_007, 10_000_007)
 
 
 def test_versions_claim_nothing_new_while_a_source_is_cut_off() -> None:

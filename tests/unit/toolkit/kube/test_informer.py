@@ -182,6 +182,26 @@ def test_bookmarks_move_the_position() -> None:
     assert watched.server.requests[-1][2]["resourceVersion"] == "101"
 
 
+def test_it_knows_how_new_it_is() -> None:
+    revisions: list[int] = []
+
+    async def scenario(watched: Watched) -> None:
+        informer, server = watched.informer, watched.server
+        revisions.append(informer.revision)
+        await informer.wait_synced()
+        revisions.append(informer.revision)
+        server.put("configmaps", "a")
+        await watched.until(lambda: bool(watched.changes))
+        revisions.append(informer.revision)
+        server.remove("configmaps", "a")
+        await watched.until(lambda: len(watched.changes) == 2)
+        revisions.append(informer.revision)
+
+    watch(scenario)
+
+    assert revisions == [0, 100, 101, 102]
+
+
 def test_a_replayed_event_is_reported_once() -> None:
     async def scenario(watched: Watched) -> None:
         await watched.informer.wait_synced()
