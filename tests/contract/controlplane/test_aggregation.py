@@ -6,6 +6,7 @@ import os
 import secrets
 import ssl
 import threading
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -16,7 +17,9 @@ import pytest
 
 from controlplane import plane
 from controlplane.certificates import Authority
+from controlplane.errors import ControlPlaneError
 from controlplane.plane import ControlPlane
+from tests.tools.waiting import SECONDS
 
 pytestmark = pytest.mark.skipif(
     plane.EXISTING in os.environ, reason="it is about the embedded control plane"
@@ -55,11 +58,22 @@ def test_api_server_of_ours_on_loopback_is_reached_through_the_front_proxy(
                 *("wait", f"apiservice/v1.{group}", "--for=condition=Available"),
                 "--timeout=30s",
             )
-            answer = kubectl("get", "--raw", f"/apis/{group}/v1", f"--kubeconfig={alice}")
+            answer = _answered(kubectl, f"/apis/{group}/v1", alice)
         finally:
             kubectl("delete", "apiservice", f"v1.{group}")
 
     assert json.loads(answer) == {"user": "alice"}
+
+
+def _answered(kubectl: Kubectl, path: str, kubeconfig: Path) -> str:
+    """Ask until the API server passes it on: what it tells to be available it reads a bit later."""
+    deadline = time.monotonic() + SECONDS
+    while True:
+        try:
+            return kubectl("get", "--raw", path, f"--kubeconfig={kubeconfig}")
+        except ControlPlaneError:
+            if time.monotonic() > deadline:
+                raise
 
 
 @contextmanager

@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 from controlplane import binaries, plane
+from tests.tools.waiting import SECONDS
 
 SOURCE = Path(binaries.__file__).parents[1]
 COMPONENTS = {"etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler", "kwok"}
@@ -179,7 +180,7 @@ def _processes_below(directory: Path) -> list[int]:
 
 
 def _wait_until(condition: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + 20
+    deadline = time.monotonic() + SECONDS
     while not condition():
         assert time.monotonic() < deadline, "it never came about"
         time.sleep(0.05)

@@ -1,9 +1,10 @@
 """What a running control plane promises to everything that is tested against it."""
 
+import contextlib
 import json
 import os
 import socket
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -65,6 +66,8 @@ def test_rbac_refuses_what_nobody_granted(
 def test_token_authenticates_as_its_service_account(
     control_plane: ControlPlane, kubectl: Kubectl, namespace: str, tmp_path: Path
 ) -> None:
+    where = f"--namespace={namespace}"
+    kubectl("wait", "--for=create", "serviceaccount/default", where, "--timeout=30s")
     token = tmp_path / "token"
     token.write_text(control_plane.token(namespace, "default"))
     kubeconfig = control_plane.kubeconfig_for("by-file", token_file=token)
@@ -228,14 +231,22 @@ def _attributes(verb: str, resource: str) -> dict[str, str]:
     return {"verb": verb, "group": group, "resource": name, "subresource": subresource}
 
 
+def _sockets(pid: int) -> Iterator[str]:
+    for link in Path(f"/proc/{pid}/fd").iterdir():
+        # What was open a moment ago may be closed.
+        with contextlib.suppress(FileNotFoundError):
+            name = link.readlink().name
+            if name.startswith("socket:["):
+                yield name
+
+
 def _listening_addresses(name: str) -> list[tuple[str, int]]:
     """Return what the processes of an instance listen on, from proc(5) net/tcp and fd/."""
     state = instance.read_state(name)
     assert state is not None
     sockets = set()
     for process in (state.supervisor, *state.components.values()):
-        links = [link.readlink().name for link in Path(f"/proc/{process.pid}/fd").iterdir()]
-        sockets |= {link for link in links if link.startswith("socket:[")}
+        sockets |= set(_sockets(process.pid))
     found = []
     for table, family in (("tcp", socket.AF_INET), ("tcp6", socket.AF_INET6)):
         for line in Path(f"/proc/net/{table}").read_text().splitlines()[1:]:

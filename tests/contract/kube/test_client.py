@@ -1,13 +1,15 @@
 """The client against a real API server: apply, errors, impersonation, discovery."""
 
-import asyncio
+import contextlib
 
 import pytest
 
 from controlplane.plane import ControlPlane
+from tests.tools.waiting import until
 from toolkit.kube import errors, impersonation
 from toolkit.kube.client import Client
 from toolkit.kube.config import ClusterConfig
+from toolkit.kube.mapper import Resource
 from toolkit.objects import GroupVersionKind, Json
 
 CONFIG_MAP = GroupVersionKind("", "v1", "ConfigMap")
@@ -188,14 +190,13 @@ async def test_a_kind_is_found_soon_after_its_definition_is_installed(client: Cl
         await client.mapper.resource(gvk)
     await client.apply(body, manager="test")
 
+    async def found() -> Resource | None:
+        with contextlib.suppress(errors.NoMatchError):
+            return await client.mapper.resource(gvk)
+        return None
+
     try:
-        async with asyncio.timeout(20):
-            while True:
-                try:
-                    resource = await client.mapper.resource(gvk)
-                    break
-                except errors.NoMatchError:
-                    await asyncio.sleep(0.2)
+        resource = await until(found)
     finally:
         await client.delete(CRD, "lates.test.penstock.dev")
 

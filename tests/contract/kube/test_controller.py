@@ -95,10 +95,12 @@ class Repository:
         return await self.client.get(GVK, "repo", self.namespace)
 
     async def until(self, condition: Callable[[Json], object]) -> Json:
-        async with asyncio.timeout(30):
-            while not condition(obj := await self.get()):  # noqa: ASYNC110 - the server's state
-                await asyncio.sleep(0.05)
-        return obj
+        async def look() -> Json | None:
+            obj = await self.get()
+            return obj if condition(obj) else None
+
+        found: Json = await until(look)
+        return found
 
     async def kubectl(self, *arguments: str) -> str:
         return await asyncio.to_thread(
@@ -218,11 +220,13 @@ async def test_repeated_failures_are_one_counted_event(
     reconciler.script = fail
     await repository.create()
     await until(lambda: len(reconciler.triggers) >= 4)
-    await asyncio.sleep(0.3)
 
-    events = json.loads(await repository.kubectl("get", "events", "-o", "json"))["items"]
+    async def told() -> list[Json]:
+        events = json.loads(await repository.kubectl("get", "events", "-o", "json"))["items"]
+        found = [each for each in events if each["involvedObject"]["kind"] == "GitRepository"]
+        return found if sum(each["count"] for each in found) >= 3 else []
 
-    (event,) = (each for each in events if each["involvedObject"]["kind"] == "GitRepository")
+    (event,) = await until(told)
     assert event["type"] == "Warning"
     assert event["reason"] == "GitOperationFailed"
     assert event["count"] >= 3

@@ -13,7 +13,8 @@ class Candidate:
     """A replica that notes whether it leads."""
 
     def __init__(self, client: Client, namespace: str, identity: str) -> None:
-        timing = Timing(lease_duration=3, renew_deadline=2, retry_period=0.3)
+        # A machine that stands still for seconds must not cost the lease.
+        timing = Timing(lease_duration=8, renew_deadline=6, retry_period=0.3)
         elector = Elector(
             client, namespace=namespace, name="lease", identity=identity, timing=timing
         )
@@ -38,7 +39,7 @@ async def test_one_leads_the_other_follows_and_takes_over(
     one = Candidate(client, namespace, "one")
     await until(lambda: one.leading)
     two = Candidate(client, namespace, "two")
-    await asyncio.sleep(4)
+    await asyncio.sleep(9)
     alone = one.leading and not two.leading
 
     await one.end()
