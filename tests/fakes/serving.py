@@ -3,9 +3,11 @@
 What a server answers, and what it remembers of those who ask, is the fake's.
 """
 
+import contextlib
+import random
 import socket
 import ssl
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 
@@ -13,6 +15,10 @@ import trustme
 from aiohttp import web
 
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
+
+# Below what kernels give to those who name no port, so nobody is given one of these between its
+# choice and its use; and each once in a run.
+_PORTS: Iterator[int] = iter(random.sample(range(10_000, 32_768), 22_768))
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,10 +67,12 @@ def certified(
 
 
 def free_port() -> int:
-    """Return a port that nobody listens on now."""
-    with socket.socket() as bound:
-        bound.bind(("127.0.0.1", 0))
-        return int(bound.getsockname()[1])
+    """Return a port that nobody uses, or is given by the kernel or by us before it is used."""
+    for port in _PORTS:
+        with socket.socket() as bound, contextlib.suppress(OSError):
+            bound.bind(("127.0.0.1", port))
+            return port
+    raise AssertionError("all ports have been given away")
 
 
 def _everything(handler: Handler) -> web.Application:
