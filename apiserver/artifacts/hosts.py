@@ -26,6 +26,16 @@ def usual(namespace: str) -> tuple[str, ...]:
     return service, f"{service}.cluster.local"
 
 
+def own(advertised: str, namespace: str) -> "Hosts":
+    """Return the hosts of our own artifact server: those advertised, by commas, or the usual ones.
+
+    A Service is one host for all replicas. Without one each has an address of its own, and an
+    artifact is ours whichever it names.
+    """
+    named = Hosts.of(advertised.split(","))
+    return named if named.allowed else Hosts.of(usual(namespace))
+
+
 @dataclass(frozen=True, slots=True)
 class Hosts:
     """The hosts that may be asked, as ``host``, or ``host:port`` where that is not the usual."""

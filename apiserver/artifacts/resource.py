@@ -50,8 +50,7 @@ NAMESPACE_PERMISSIONS: Final = owntoken.PERMISSIONS
 
 def artifacts(manager: Manager, options: Options) -> Resource:
     """Wire the resource into the manager."""
-    advertised = filter(None, options.storage_adv_addr.split(","))
-    own = Hosts.of(tuple(advertised) or hosts.usual(manager.namespace))
+    own = hosts.own(options.storage_adv_addr, manager.namespace)
     view = View(kind=KIND, api_version=API_VERSION, tag=secrets.randbelow(1000))
     fetch: asyncio.Future[blobs.Blobs] = asyncio.get_running_loop().create_future()
     token = Remembered(owntoken.of(manager, AUDIENCE))

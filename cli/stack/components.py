@@ -26,7 +26,8 @@ class Ports:
 class Neighbours:
     """Where other components are, as ``host:port``; empty for those that this stack lacks."""
 
-    storage: str = ""
+    storage: tuple[str, ...] = ()
+    """Each replica's: an artifact has the address of the one that led when it was stored."""
     plan: str = ""
 
 
@@ -85,7 +86,9 @@ class Component:
                 f"--plan-address={neighbours.plan}",
             ]
         if (self.makes_plans or self.serves_api) and neighbours.storage:
-            argv.append(f"--storage-adv-addr={neighbours.storage}")
+            # A plan asks one of them what it keeps.
+            known = neighbours.storage if self.serves_api else neighbours.storage[:1]
+            argv.append(f"--storage-adv-addr={','.join(known)}")
         if self.asked_by_api_server and not self.serves_api:
             argv += [
                 f"--webhook-addr=127.0.0.1:{ports.webhook}",

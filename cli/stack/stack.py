@@ -290,12 +290,12 @@ class Stack:
         )
 
     def _neighbours(self) -> Neighbours:
-        """Return where the first replica of each is that others ask; they are started in order."""
+        """Return where those are that others ask; they are started in order."""
         replicas = list(self._running.values())
         stores = [r.ports.storage for r in replicas if r.component.stores_artifacts]
         plans = [r.ports.plan for r in replicas if r.component.makes_plans]
         return Neighbours(
-            storage=f"127.0.0.1:{stores[0]}" if stores else "",
+            storage=tuple(f"127.0.0.1:{port}" for port in stores),
             plan=f"127.0.0.1:{plans[0]}" if plans else "",
         )
 

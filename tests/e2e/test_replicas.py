@@ -17,10 +17,13 @@ from tests.e2e.conftest import (
     build_world,
     config_map,
 )
+from tests.e2e.sources import artifact_of
 from tests.tools.waiting import until
-from toolkit.objects import dig
+from toolkit.objects import GroupVersionKind, Json, dig
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
+
+ARTIFACT = GroupVersionKind("gitops.penstock.dev", "v1alpha1", "Artifact")
 
 
 @pytest.fixture(scope="module")
@@ -95,3 +98,31 @@ async def test_stopped_leader_hands_over_at_once(space: Space) -> None:
 
     assert (await space.get(CONFIG_MAP, "settings"))["data"] == {"v": "2"}
     await space.world.stack.restart("kustomize", replica=leader)
+
+
+async def test_an_artifact_is_ours_whichever_replica_stored_it(space: Space) -> None:
+    repository = space.repository()
+    repository.commit({"a.yaml": config_map("settings", v="1")})
+    await space.world.apply(space.source(repository))
+    first = artifact_of(await space.ready(GIT_REPOSITORY))
+    leader = next(n for n in (0, 1) if space.noted("source", n))
+
+    async def stored(url: str) -> str:
+        """Return what keeps the artifact, once it is known to be at that address."""
+        shown = await space.world.api.list(ARTIFACT, space.namespace)
+        return "".join(
+            dig(each, "status", "stored", "backend", default="")
+            for each in shown
+            if dig(each, "status", "stored", "url") == url
+        )
+
+    def moved(obj: Json) -> bool:
+        return bool(artifact_of(obj)["url"] != first["url"])
+
+    before = await until(lambda: stored(first["url"]))
+    await space.world.stack.stop("source", replica=leader)
+    second = artifact_of(await space.world.until(GIT_REPOSITORY, space.namespace, "app", moved))
+    after = await until(lambda: stored(second["url"]))
+
+    assert (before, after) == ("local", "local")
+    await space.world.stack.restart("source", replica=leader)

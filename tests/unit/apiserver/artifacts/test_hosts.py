@@ -90,7 +90,7 @@ def test_the_refusal_says_what_to_do() -> None:
 
 
 def test_the_usual_host_is_the_source_controllers_service() -> None:
-    usual = Hosts.of(hosts.usual("penstock-system"))
+    usual = hosts.own("", "penstock-system")
 
     for host in (
         "source-controller.penstock-system.svc",
@@ -98,3 +98,12 @@ def test_the_usual_host_is_the_source_controllers_service() -> None:
     ):
         assert usual.has(f"http://{host}{HERE}")
     assert not usual.has(f"http://source-controller.apps.svc{HERE}")
+
+
+def test_every_replica_that_advertises_itself_is_ours() -> None:
+    own = hosts.own("127.0.0.1:9090,127.0.0.1:9091", "penstock-system")
+
+    for host in ("127.0.0.1:9090", "127.0.0.1:9091"):
+        assert own.has(f"http://{host}{HERE}")
+    for host in ("127.0.0.1:9092", "source-controller.penstock-system.svc"):
+        assert not own.has(f"http://{host}{HERE}")

@@ -41,7 +41,7 @@ def test_plans_are_made_where_stored_revisions_can_be_asked_for() -> None:
         storage=Path("/s"),
         replicas=1,
         flags=(),
-        neighbours=Neighbours(storage="127.0.0.1:1003"),
+        neighbours=Neighbours(storage=("127.0.0.1:1003", "127.0.0.1:1013")),
     )
 
     assert {"--plan-addr=127.0.0.1:1005", "--storage-adv-addr=127.0.0.1:1003"} <= set(words)
@@ -73,13 +73,13 @@ def test_an_api_is_served_at_the_port_that_the_api_server_is_told() -> None:
         storage=Path("/s"),
         replicas=1,
         flags=(),
-        neighbours=Neighbours(storage="127.0.0.1:1", plan="127.0.0.1:2"),
+        neighbours=Neighbours(storage=("127.0.0.1:1", "127.0.0.1:3"), plan="127.0.0.1:2"),
     )
 
     assert {
         "--secure-addr=127.0.0.1:1004",
         "--apiservice-port=1004",
-        "--storage-adv-addr=127.0.0.1:1",
+        "--storage-adv-addr=127.0.0.1:1,127.0.0.1:3",
         "--plan-address=127.0.0.1:2",
     } <= set(words)
 
