@@ -2,12 +2,17 @@
 
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Final
 
 import click
 
 from cli import commands, errors, progress
 from toolkit.errors import PenstockError
+
+_FAILED: Final[Mapping[str, int]] = {"diff": 2}
+"""Exit codes of failures where 1 says something else: that there are differences, as for diff(1),
+``kubectl diff`` and ``flux diff``."""
 
 
 @click.group(
@@ -25,23 +30,25 @@ def penstock() -> None:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run one command; return 0, or 1 after a message on stderr, or 130 after Ctrl-C."""
+    """Run one command; return 0, 1 (`diff`: 2) after a message on stderr, or 130 after Ctrl-C."""
+    words = sys.argv[1:] if argv is None else list(argv)
+    failed = _FAILED.get(words[0], 1) if words else 1
     try:
-        result = penstock.main(
-            None if argv is None else list(argv), prog_name="penstock", standalone_mode=False
-        )
+        result = penstock.main(words, prog_name="penstock", standalone_mode=False)
     except click.ClickException as exc:
         exc.show()
-        return 1
+        return failed
     except (click.Abort, KeyboardInterrupt):
         return 130
     except BrokenPipeError:
         # The reader, `head` for example, has seen enough; nothing may be flushed at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 1
+    except errors.DifferentError:
+        return 1
     except (PenstockError, ExceptionGroup) as exc:
         _report(exc)
-        return 1
+        return failed
     return result if isinstance(result, int) else 0
 
 
@@ -51,8 +58,7 @@ def _report(exc: Exception) -> None:
     for failure in failures:
         if not isinstance(failure, PenstockError):
             raise exc
-        if not isinstance(failure, errors.DifferentError):
-            progress.failure(errors.explain(failure))
+        progress.failure(errors.explain(failure))
 
 
 if __name__ == "__main__":

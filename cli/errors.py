@@ -3,11 +3,12 @@
 ::
 
     PenstockError
-    └── CommandError        shown as ``✗ message`` on stderr, exit code 1
+    └── CommandError        shown as ``✗ message`` on stderr, exit code 1 (of `diff`: 2)
         ├── UsageError      an argument, a kubeconfig or a file on this machine is wrong
         ├── FailedError     the object says that it failed
         ├── DeadlineError   --timeout passed first
-        └── DifferentError  `diff` found differences: exit code 1 and nothing more to say
+        └── DifferentError  `diff` found differences, `apply` told what failed: exit code 1 and
+                            nothing more to say
 """
 
 from collections.abc import Iterator
@@ -49,7 +50,10 @@ _REMEDIES: Final = (
     ),
     (kube_errors.UnauthorizedError, "renew the credentials of this kubeconfig context"),
     (kube_errors.ForbiddenError, "ask for this right, or choose another --context"),
-    (kube_errors.KubeConfigError, "name one with --kubeconfig or KUBECONFIG"),
+    (
+        kube_errors.KubeConfigError,
+        "name one with --kubeconfig or KUBECONFIG, and what it has with --context",
+    ),
 )
 
 

@@ -11,12 +11,15 @@ from typing import Any, Final
 import click
 
 from cli import errors, status
+from crds import EXTERNAL_ARTIFACT
 from crds import KINDS as ALL
 from crds.kind import Kind
 
 AnyKind = Kind[Any]
 KINDS: Final = tuple(kind for kind in ALL if "fluxcd" in kind.categories)
-"""The kinds that are reconciled: policies have no status to show and nothing to suspend."""
+"""The kinds that are shown: policies have no status."""
+RECONCILED: Final = tuple(kind for kind in KINDS if kind is not EXTERNAL_ARTIFACT)
+"""The kinds that can be asked for a pass, and suspended: an ExternalArtifact is its maker's."""
 APPLIERS: Final = "fluxcd-appliers"
 """Category of the kinds that keep an inventory."""
 
@@ -47,7 +50,11 @@ class AliasGroup(click.Group):
 
 
 def attach(
-    group: AliasGroup, make: Callable[[AnyKind, str], click.Command], *, plural: bool = False
+    group: AliasGroup,
+    make: Callable[[AnyKind, str], click.Command],
+    *,
+    kinds: Iterable[AnyKind] = KINDS,
+    plural: bool = False,
 ) -> AliasGroup:
     """Add one command per kind to ``group``; return the group that holds the sources."""
     sources = AliasGroup(
@@ -57,7 +64,7 @@ def attach(
     )
     group.add_command(sources)
     group.add_aliases(sources, ("source", "sources"))
-    for kind in KINDS:
+    for kind in kinds:
         home = sources if status.is_source(kind) else group
         command = make(kind, _word(kind, plural=plural))
         home.add_command(command)
@@ -100,6 +107,12 @@ def require(word: str) -> AnyKind:
         known = ", ".join(sorted(k.kind for k in KINDS))
         raise errors.UsageError(f"{word!r} is no kind of Penstock; known are {known}")
     return kind
+
+
+def spelled(kind: AnyKind) -> str:
+    """Return the words that name the kind behind a verb: ``source git``, ``kustomization``."""
+    word = _word(kind, plural=False)
+    return f"source {word}" if status.is_source(kind) else word
 
 
 def _word(kind: AnyKind, *, plural: bool) -> str:

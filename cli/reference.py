@@ -16,8 +16,8 @@ _HEADER: Final = """# The `penstock` command
 
 <!-- Generated from the commands' help by `make generate`; do not edit. -->
 
-Results go to stdout, progress and errors to stderr. Exit code 0 means done, 1 failed (or, for
-`penstock diff`, that there are differences), 130 interrupted.
+Results go to stdout, progress and errors to stderr. Exit code 0 means done, 1 failed, 130
+interrupted. For `penstock diff` 0 means no differences, 1 differences, and 2 failed.
 """
 
 

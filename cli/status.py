@@ -7,10 +7,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
+from crds import ARTIFACT_GENERATOR, EXTERNAL_ARTIFACT, HELM_REPOSITORY
 from crds.kind import Kind
 from toolkit.objects import Json, dig
 
 REQUESTED_AT: Final = "reconcile.fluxcd.io/requestedAt"
+SWITCH: Final = "source.extensions.fluxcd.io/reconcile"
+"""Annotation by which an ArtifactGenerator is switched off; its spec has no ``suspend``."""
 SOURCES: Final = "fluxcd-sources"
 """Category of the kinds that produce artifacts."""
 
@@ -41,6 +44,8 @@ def condition(obj: Json, kind: str) -> Mapping[str, Any]:
 def readiness(obj: Json) -> Readiness:
     """Return the Ready condition, or Flux's words for an object that was not seen yet."""
     row = condition(obj, "Ready")
+    if not row and obj.get("kind") == HELM_REPOSITORY.kind and static(obj):
+        return Readiness(status="True", reason="", message="Helm repository is Ready")
     if not row:
         return Readiness(status="False", reason="", message="waiting to be reconciled")
     return Readiness(
@@ -60,8 +65,24 @@ def revision(obj: Json) -> str:
 
 
 def suspended(obj: Json) -> bool:
-    """Tell whether ``spec.suspend`` is set."""
+    """Tell whether ``spec.suspend`` is set, or the annotation that stands for it."""
+    if obj.get("kind") == ARTIFACT_GENERATOR.kind:
+        return str(dig(obj, "metadata", "annotations", SWITCH, default="")).lower() == "disabled"
     return bool(dig(obj, "spec", "suspend", default=False))
+
+
+def suspension(kind: Kind[Any], *, suspend: bool) -> Json:
+    """Return the merge patch that suspends or resumes an object of the kind."""
+    if kind is ARTIFACT_GENERATOR:
+        return {"metadata": {"annotations": {SWITCH: "disabled" if suspend else None}}}
+    return {"spec": {"suspend": suspend}}
+
+
+def static(obj: Json) -> bool:
+    """Tell whether nobody reconciles the object, but reads it when it is used (flux2 isStatic)."""
+    if obj.get("kind") == HELM_REPOSITORY.kind:
+        return bool(dig(obj, "spec", "type") == "oci")
+    return obj.get("kind") == EXTERNAL_ARTIFACT.kind
 
 
 def is_source(kind: Kind[Any]) -> bool:

@@ -13,7 +13,7 @@ from toolkit.objects import Json, dig
 ROOT: Final = "/apis/gitops.penstock.dev/v1alpha1"
 _TABLE: Final = "application/json;as=Table;v=v1;g=meta.k8s.io,application/json"
 _AWAY: Final = frozenset({404, 503})
-"""Not installed here, or not up."""
+"""Not installed here, or not up, if no reason is told: what is not there for ours has one."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -82,7 +82,7 @@ async def read(
     except kube_errors.ApiError as exc:
         if exc.status not in _AWAY | {400, 409, 422}:
             raise
-        if exc.status in _AWAY and "gitops.penstock.dev" not in str(exc):
+        if exc.status in _AWAY and not exc.api_reason:
             raise errors.FailedError(
                 f"the API server does not serve gitops.penstock.dev: {exc}"
             ) from exc

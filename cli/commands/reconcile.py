@@ -38,18 +38,27 @@ def _command(kind: Kind[Any], word: str) -> click.Command:
         function = click.option("--with-source", is_flag=True, help="Reconcile the source first.")(
             function
         )
-    return click.command(word, help=f"Reconcile a {kind.kind} now.")(function)
+    return click.command(word, help=f"Reconcile {_article(kind)} {kind.kind} now.")(function)
+
+
+def _article(kind: Kind[Any]) -> str:
+    return "an" if kind.kind[0] in "AEIOU" else "a"
 
 
 async def request(opened: session.Session, kind: Kind[Any], key: ObjectKey) -> Json:
     """Ask for one reconciliation and return the object once that has succeeded.
+
+    An object that nobody reconciles is returned as it is.
 
     Raises:
         UsageError: the object is suspended or does not exist.
         FailedError: the reconciliation failed.
         DeadlineError: it did not end within the session's timeout.
     """
-    await live(opened, kind, key, verb="reconcile")
+    obj = await live(opened, kind, key, verb="reconcile")
+    if status.static(obj):
+        progress.success(f"{kind.kind} {key.name} is read when it is used; nobody reconciles it")
+        return obj
     moment = datetime.now(UTC).isoformat().replace("+00:00", "Z")
     progress.action(f"annotating {kind.kind} {key.name} in {key.namespace} namespace")
     body: Json = {"metadata": {"annotations": {status.REQUESTED_AT: moment}}}
@@ -72,7 +81,7 @@ async def live(opened: session.Session, kind: Kind[Any], key: ObjectKey, *, verb
     if status.suspended(obj):
         raise errors.UsageError(
             f"cannot {verb} {kind.kind} {key}: it is suspended; "
-            f"`penstock resume {kind.singular} {key.name} -n {key.namespace}` first"
+            f"`penstock resume {kindtree.spelled(kind)} {key.name} -n {key.namespace}` first"
         )
     return obj
 
@@ -128,4 +137,4 @@ def source_references(obj: Json) -> tuple[Json, ...]:
     return ((single,) if single else ()) + tuple(several)
 
 
-kindtree.attach(reconcile, _command)
+kindtree.attach(reconcile, _command, kinds=kindtree.RECONCILED)

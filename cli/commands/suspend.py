@@ -4,7 +4,7 @@ from typing import Any
 
 import click
 
-from cli import errors, kindtree, progress, session
+from cli import errors, kindtree, progress, session, status
 from cli.commands import reconcile
 from crds.kind import Kind
 from toolkit.kube import errors as kube_errors
@@ -52,11 +52,14 @@ def _resume_command(kind: Kind[Any], word: str) -> click.Command:
 
         async def work(opened: session.Session) -> None:
             keys = await _chosen(opened, kind, **arguments)
+            awaited = []
             for key in keys:
                 progress.action(f"resuming {kind.singular} {key.name} in {key.namespace} namespace")
-                await _set(opened, kind, key, suspend=False)
+                obj = await _set(opened, kind, key, suspend=False)
                 progress.success(f"{kind.singular} resumed")
-            for key in keys if wait else ():
+                if wait and not status.static(obj):
+                    awaited.append(key)
+            for key in awaited:
                 await reconcile.wait(opened, kind, key)
 
         session.run(connection, work)
@@ -75,10 +78,10 @@ async def _chosen(
     return [ObjectKey(opened.namespace, str(obj["metadata"]["name"])) for obj in objects]
 
 
-async def _set(opened: session.Session, kind: Kind[Any], key: ObjectKey, *, suspend: bool) -> None:
-    body: Json = {"spec": {"suspend": suspend}}
+async def _set(opened: session.Session, kind: Kind[Any], key: ObjectKey, *, suspend: bool) -> Json:
+    body = status.suspension(kind, suspend=suspend)
     try:
-        await opened.api.patch(
+        return await opened.api.patch(
             GroupVersionKind(*kind.gvk), key.name, key.namespace, body, strategy="merge"
         )
     except kube_errors.NotFoundError as exc:
@@ -88,5 +91,5 @@ async def _set(opened: session.Session, kind: Kind[Any], key: ObjectKey, *, susp
         ) from exc
 
 
-kindtree.attach(suspend, _suspend_command)
-kindtree.attach(resume, _resume_command)
+kindtree.attach(suspend, _suspend_command, kinds=kindtree.RECONCILED)
+kindtree.attach(resume, _resume_command, kinds=kindtree.RECONCILED)

@@ -4,8 +4,8 @@ import click
 import pytest
 
 from cli import errors, kindtree
-from cli.commands import get
-from cli.kindtree import KINDS
+from cli.commands import get, reconcile, suspend
+from cli.kindtree import KINDS, RECONCILED
 
 
 @pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.kind)
@@ -17,6 +17,25 @@ def test_every_kind_of_the_table_has_its_get(kind: kindtree.AnyKind) -> None:
 
     for word in kindtree.names(kind):
         assert any(home.get_command(click.Context(home), word) for home in homes), word
+
+
+@pytest.mark.parametrize(
+    "verb", [reconcile.reconcile, suspend.suspend, suspend.resume], ids=lambda verb: verb.name
+)
+@pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.kind)
+def test_kinds_that_nobody_reconciles_have_no_verbs(
+    kind: kindtree.AnyKind, verb: kindtree.AliasGroup
+) -> None:
+    home: click.Command | None = verb
+    for word in kindtree.spelled(kind).split():
+        assert isinstance(home, click.Group)
+        home = home.get_command(click.Context(home), word)
+
+    assert (home is not None) == (kind in RECONCILED)
+
+
+def test_an_external_artifact_is_its_makers() -> None:
+    assert {kind.kind for kind in set(KINDS) - set(RECONCILED)} == {"ExternalArtifact"}
 
 
 @pytest.mark.parametrize(

@@ -37,6 +37,18 @@ def test_wrong_arguments_exit_with_one_and_say_why(
     assert said.out == ""
 
 
+@pytest.mark.parametrize(
+    "arguments",
+    [["diff", "ks", "apps"], ["diff", "nonsense"], ["diff", "inv", "a", "--kubeconfig=nowhere"]],
+)
+def test_a_failed_diff_is_told_from_differences(
+    capsys: pytest.CaptureFixture[str], arguments: list[str]
+) -> None:
+    assert main(arguments) == 2
+
+    assert capsys.readouterr().err
+
+
 def test_missing_kubeconfig_is_told_with_the_remedy(
     capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:

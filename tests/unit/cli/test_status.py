@@ -1,9 +1,12 @@
 """What is read from an object's status: every verdict that a waiting command depends on."""
 
+from typing import Any
+
 import pytest
 
 from cli import status
-from crds import KINDS
+from crds import ARTIFACT_GENERATOR, KINDS
+from crds.kind import Kind
 from toolkit.objects import Json
 
 
@@ -101,3 +104,33 @@ def test_a_kind_that_nobody_reconciles_is_observed_as_it_is() -> None:
 
     assert status.settled(obj)
     assert not status.settled(obj | {"status": {**obj["status"], "observedGeneration": -1}})
+
+
+@pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.kind)
+@pytest.mark.parametrize("suspend", [True, False])
+def test_what_suspends_an_object_is_seen(kind: Kind[Any], *, suspend: bool) -> None:
+    patch = status.suspension(kind, suspend=suspend)
+
+    assert status.suspended({"kind": kind.kind, **patch}) is suspend
+
+
+def test_a_generator_is_switched_off_by_its_annotation() -> None:
+    annotation = {"source.extensions.fluxcd.io/reconcile": "disabled"}
+
+    assert status.suspension(ARTIFACT_GENERATOR, suspend=True) == {
+        "metadata": {"annotations": annotation}
+    }
+
+
+def test_a_registry_of_charts_is_ready_without_a_condition() -> None:
+    registry: Json = {"kind": "HelmRepository", "spec": {"type": "oci"}}
+
+    assert status.static(registry)
+    assert status.readiness(registry).status == "True"
+
+
+def test_an_index_of_charts_waits_to_be_reconciled() -> None:
+    index: Json = {"kind": "HelmRepository", "spec": {"type": "default"}}
+
+    assert not status.static(index)
+    assert status.readiness(index).status == "False"
