@@ -44,12 +44,14 @@ class Follower:
 
 
 @contextlib.asynccontextmanager
-async def followed(program: Path, window: Window, *more: str) -> AsyncIterator[Follower]:
+async def followed(
+    program: Path, window: Window, *more: str, resource: str = "toys"
+) -> AsyncIterator[Follower]:
     """Run an informer."""
     process = await asyncio.create_subprocess_exec(
         program,
         window.control_plane.kubeconfig,
-        f"{API_VERSION}/toys",
+        f"{API_VERSION}/{resource}",
         *more,
         stdout=asyncio.subprocess.PIPE,
         limit=1 << 20,

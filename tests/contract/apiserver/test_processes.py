@@ -56,9 +56,9 @@ class Process:
 
 
 @contextlib.asynccontextmanager
-async def running(window: Window, number: int) -> AsyncIterator[Process]:
+async def running(window: Window, number: int, *, port: int = 0) -> AsyncIterator[Process]:
     """Run a process until the end."""
-    port, temporary = free_port(), window.directory / f"process-{number}"
+    port, temporary = port or free_port(), window.directory / f"process-{number}"
     temporary.mkdir()
     token = await asyncio.to_thread(window.control_plane.token, window.namespace, NAME)
     kubeconfig = window.control_plane.kubeconfig_for(

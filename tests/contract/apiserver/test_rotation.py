@@ -67,20 +67,23 @@ async def rows(window: Window) -> AsyncIterator[dict[str, str]]:
 
 
 @contextlib.asynccontextmanager
-async def cached(window: Window) -> AsyncIterator[Any]:
+async def cached(window: Window, resource: str = "toys") -> AsyncIterator[Any]:
     """Run an informer of the Python client, and give its cache."""
     api = new_client_from_config(str(window.control_plane.kubeconfig))
-    read = partial(CustomObjectsApi(api).list_cluster_custom_object, GROUP, "v1alpha1", "toys")
+    read = partial(CustomObjectsApi(api).list_cluster_custom_object, GROUP, "v1alpha1", resource)
 
-    def toys(**options: Any) -> Any:
-        """List toys as the typed clients do, which the informer is made for."""
+    def listed(**options: Any) -> object:
+        """List as the typed clients do, which the informer is made for.
+
+        It remembers no version of what comes as ``Any``.
+        """
         found = read(**options)
         if options.get("watch"):
             return found
         metadata = SimpleNamespace(resource_version=found["metadata"]["resourceVersion"])
         return SimpleNamespace(items=found["items"], metadata=metadata)
 
-    follower: Any = SharedInformer(toys)
+    follower: Any = SharedInformer(listed)
     follower.start()
     try:
         yield follower.cache
