@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from tests.tools.waiting import SECONDS, until
 from toolkit.apply.changes import Known
 from toolkit.apply.health import Status, compile_rules
 from toolkit.apply.live import LiveSet
@@ -18,7 +19,6 @@ from toolkit.apply.ownership import Owner
 from toolkit.kube.client import Client
 from toolkit.objects import Json, ObjectKey, ObjectRef, gvk_of, ref_of
 
-_SECONDS = 10
 _QUIET = 0.4
 
 
@@ -41,7 +41,7 @@ class Watched:
         self.healths.put_nowait(ref)
 
     async def drift(self) -> tuple[ObjectRef, tuple[str, ...], bool]:
-        async with asyncio.timeout(_SECONDS):
+        async with asyncio.timeout(SECONDS):
             return await self.drifts.get()
 
     async def quiet(self) -> bool:
@@ -50,13 +50,13 @@ class Watched:
 
     async def known(self, owner: Owner, count: int) -> dict[Identity, Known]:
         """Return what is seen untouched, once the watches have shown that many objects."""
-        async with asyncio.timeout(_SECONDS):
+        async with asyncio.timeout(SECONDS):
             while len(known := self.live.known(owner.key)) < count:  # noqa: ASYNC110 - no event
                 await asyncio.sleep(0.01)
         return known
 
     async def until(self, owner: Owner, obj: Json, status: Status) -> None:
-        async with asyncio.timeout(_SECONDS):
+        async with asyncio.timeout(SECONDS):
             while True:
                 health = self.live.health(owner.key, ref_of(obj))
                 if health and health.status is status:
@@ -97,7 +97,7 @@ async def _apply(apply: Any, watched: Watched, owner: Owner, *objects: Json) -> 
     watched.live.hold(owner.key)
     changes = await apply(*objects, known=watched.live.known(owner.key))
     watched.live.expect(owner.key, changes.known)
-    assert await watched.live.wait_synced(owner.key, timeout=_SECONDS)
+    assert await watched.live.wait_synced(owner.key, timeout=SECONDS)
     return changes
 
 
@@ -277,7 +277,8 @@ async def test_only_untouched_objects_are_known(
     deployed: Any, watched: Watched, cluster: Any, owner: Owner
 ) -> None:
     await watched.until(owner, deployed[0], Status.CURRENT)
-    before = {ref.ref.gvk.kind for ref in watched.live.known(owner.key).values()}
+    known = await watched.known(owner, len(deployed))
+    before = {ref.ref.gvk.kind for ref in known.values()}
 
     await asyncio.to_thread(cluster, "delete", "configmap/conf")
     await watched.drift()
@@ -294,6 +295,7 @@ async def test_owned_objects_are_those_that_we_applied(
     copied = {**deployed[1], "metadata": {**deployed[1]["metadata"], "name": "copy"}}
     copied["metadata"]["labels"] = owner.labels
     await api.create(copied)
+    await watched.known(owner, len(deployed))
     await watched.quiet()
 
     owned = watched.live.owned(owner.key)
@@ -309,8 +311,8 @@ async def test_a_kind_that_may_not_be_watched_is_reported(
     async with _running(tenant.live):
         tenant.live.ensure(owner.key, {kind})
         assert not await tenant.live.wait_synced(owner.key, timeout=1)
+        await until(lambda: tenant.live.unwatched(owner.key) == {kind})
 
-    assert tenant.live.unwatched(owner.key) == {kind}
     assert tenant.live.known(owner.key) == {}
 
 
@@ -345,7 +347,7 @@ async def test_the_event_of_an_apply_is_told_although_health_stays(
     # until its event arrives nobody knows how the object fares, so somebody may wait for it
     await _apply(apply, watched, owner, deployed[0], make.config_map(key="2"))
 
-    async with asyncio.timeout(_SECONDS):
+    async with asyncio.timeout(SECONDS):
         while await watched.healths.get() != ref_of(config):
             pass
 

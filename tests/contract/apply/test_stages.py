@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from controlplane.errors import ControlPlaneError
+from tests.tools import rights
 from toolkit.apply.changes import ApplyError
 from toolkit.objects import Json
 
@@ -115,6 +116,8 @@ async def test_a_role_and_its_binding_by_an_account_that_may_bind_only_what_exis
     )
     user = f"{make.namespace}-installer"
     kubectl("apply", "-f", "-", stdin=_INSTALLER.format(name=user))
+    installing = {"apiGroups": [rbac], "resources": ["clusterroles", "rolebindings"]}
+    await rights.noticed(api, user, {**installing, "verbs": ["patch"]}, *rules)
     try:
         changes = await apply(binding, role, as_=api.impersonating(user))
     finally:

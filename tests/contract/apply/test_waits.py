@@ -7,14 +7,13 @@ from typing import Any
 
 import pytest
 
+from tests.tools.waiting import SECONDS
 from toolkit.apply.live import LiveSet
 from toolkit.apply.options import MANAGER
 from toolkit.apply.ownership import Owner
 from toolkit.apply.wait import Verdict, Waits, vanishing
 from toolkit.kube.client import Client
 from toolkit.objects import Json, ObjectKey, ObjectRef, gvk_of, ref_of
-
-_SECONDS = 20
 
 
 class Waiting:
@@ -39,7 +38,7 @@ class Waiting:
 
     async def verdict(self, owner: Owner, begun: Verdict) -> Verdict:
         if begun.state == "waiting":
-            async with asyncio.timeout(_SECONDS):
+            async with asyncio.timeout(SECONDS):
                 assert await self.verdicts.get() == owner.key
         verdict = self.waits.verdict(owner.key)
         assert verdict
@@ -71,7 +70,7 @@ async def test_objects_become_healthy_without_being_asked(
     await _apply(apply, waiting, owner, *objects)
     wire.sent.clear()
 
-    begun = waiting.waits.begin(owner.key, map(ref_of, objects), timeout=_SECONDS)
+    begun = waiting.waits.begin(owner.key, map(ref_of, objects), timeout=SECONDS)
     verdict = await waiting.verdict(owner, begun)
 
     assert (verdict.state, verdict.pending) == ("healthy", ())
@@ -83,14 +82,14 @@ async def test_the_health_before_an_apply_does_not_end_the_wait_after_it(
 ) -> None:
     deployment = make.deployment()
     await _apply(apply, waiting, owner, deployment)
-    begun = waiting.waits.begin(owner.key, [ref_of(deployment)], timeout=_SECONDS)
+    begun = waiting.waits.begin(owner.key, [ref_of(deployment)], timeout=SECONDS)
     assert (await waiting.verdict(owner, begun)).state == "healthy"
     # no node can take this pod, so the new revision can never be healthy
     stuck = make.deployment(image="nginx:2")
     stuck["spec"]["template"]["spec"]["nodeSelector"] = {"no": "such-node"}
 
     await _apply(apply, waiting, owner, stuck)
-    begun = waiting.waits.begin(owner.key, [ref_of(stuck)], timeout=1)
+    begun = waiting.waits.begin(owner.key, [ref_of(stuck)], timeout=3)
     verdict = await waiting.verdict(owner, begun)
 
     assert verdict.state == "timeout"
@@ -107,7 +106,7 @@ async def test_a_wait_ends_early_when_an_object_fails(
     job["spec"]["template"]["spec"]["nodeSelector"] = {"no": "such-node"}
     await _apply(apply, waiting, owner, claim, job)
 
-    begun = waiting.waits.begin(owner.key, [ref_of(claim), ref_of(job)], timeout=_SECONDS)
+    begun = waiting.waits.begin(owner.key, [ref_of(claim), ref_of(job)], timeout=SECONDS)
     verdict = await waiting.verdict(owner, begun)
 
     assert verdict.state == "failed"
@@ -124,10 +123,10 @@ async def test_a_job_that_deletes_itself_is_done_and_does_not_run_again(
     )
     await _apply(apply, waiting, owner, job)
     begun = waiting.waits.begin(
-        owner.key, [ref_of(job)], timeout=_SECONDS, may_vanish=vanishing([job])
+        owner.key, [ref_of(job)], timeout=SECONDS, may_vanish=vanishing([job])
     )
     verdict = await waiting.verdict(owner, begun)
-    async with asyncio.timeout(_SECONDS):
+    async with asyncio.timeout(SECONDS):
         while waiting.live.find(ref_of(job)):
             await waiting.healths.get()
     wire.sent.clear()
