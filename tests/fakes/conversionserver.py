@@ -2,29 +2,32 @@
 
 import asyncio
 import base64
+import contextlib
+import json
 import threading
 from collections.abc import Sequence
 from typing import Any
 
 import trustme
+from aiohttp import web
 from msgspec import Struct
 
 from crds import manifest
 from crds.kind import Kind
-from tests.fakes.serving import certified, free_port, serving
+from tests.fakes.serving import certified, free_port
 from webhooks.conversion import Conversions
 from webhooks.server import Endpoint, Reviews
-
-_GOODBYE = 0.3
 
 
 class ConversionServer:
     """Serves ``/convert`` on loopback, always at the same port."""
 
     def __init__(self, kinds: Sequence[Kind[Struct]]) -> None:
-        self._kinds = kinds
+        self._converted = Conversions(kinds).convert
         self._authority = trustme.CA()
         self.port = free_port()
+        self.asked: set[str] = set()
+        """The kinds that it was asked to convert."""
         self._loop: asyncio.AbstractEventLoop | None = None
         self._thread: threading.Thread | None = None
         self._stopping: asyncio.Event | None = None
@@ -62,10 +65,21 @@ class ConversionServer:
     async def _serve(self, ready: threading.Event) -> None:
         self._loop, self._stopping = asyncio.get_running_loop(), asyncio.Event()
         context = certified(self._authority, "127.0.0.1")
-        convert = Conversions(self._kinds).convert
-        application = Endpoint(Reviews({}), convert=convert).application()
-        async with serving(application, tls=context, port=self.port):
+        application = Endpoint(Reviews({}), convert=self._convert).application()
+        runner = web.AppRunner(application, access_log=None, shutdown_timeout=0.1)
+        await runner.setup()
+        try:
+            await web.TCPSite(runner, "127.0.0.1", self.port, ssl_context=context).start()
             ready.set()
             await self._stopping.wait()
-        # The other side answers the end of TLS, and only then are its connections closed.
-        await asyncio.sleep(_GOODBYE)
+        finally:
+            # Not closed: that waits for the other side to answer the end of TLS.
+            for each in runner.server.connections if runner.server else ():
+                if each.transport is not None:
+                    each.transport.abort()
+            await runner.cleanup()
+
+    async def _convert(self, body: bytes) -> bytes:
+        with contextlib.suppress(ValueError, LookupError, TypeError):
+            self.asked |= {each["kind"] for each in json.loads(body)["request"]["objects"]}
+        return await self._converted(body)

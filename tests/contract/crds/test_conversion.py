@@ -77,23 +77,18 @@ def _armed(run: Any, server: ConversionServer) -> Iterator[None]:
             done = run("patch", "crd", kind.crd_name, "--type=merge", "-p", patch)
             assert done.returncode == 0, done.stderr
         if conversion is not nobody:
-            _settled(run)
+            _settled(run, server)
             yield
 
 
-def _settled(run: Any) -> None:
+def _settled(run: Any, server: ConversionServer) -> None:
     """Wait until the API server has taken the definitions: before that it relabels."""
-    probe = document("GitRepository", "v1beta1", {"timeout": "1h"}, name="probe")
+    probes = [document(kind.kind, "v1beta1", name="probe") for kind in CONVERTED]
     for _ in range(100):
-        made = run(
-            *("create", "--dry-run=server", "-o", "json", "-f", "-"),
-            documents=probe | {"metadata": {"name": "probe", "namespace": "default"}},
-        )
-        stored = run("get", "gitrepositories", "-n", "default")
-        assert stored.returncode == 0
-        if made.returncode == 0:
+        made = run("create", "-n", "default", "--dry-run=server", "-f", "-", documents=probes)
+        if made.returncode == 0 and server.asked >= {kind.kind for kind in CONVERTED}:
             return
-    raise AssertionError(made.stderr)
+    raise AssertionError(f"asked for {server.asked}; {made.stderr}")
 
 
 def resource(kind: str, version: str) -> str:
