@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from cli.stack import install
+from tests.tools.waiting import SECONDS
 
 REQUESTED = "reconcile.fluxcd.io/requestedAt"
 
@@ -25,7 +26,7 @@ def source(cluster: Any) -> Any:
     return cluster
 
 
-def start(cluster: Any, *arguments: str, timeout: str = "30s") -> "subprocess.Popen[str]":
+def start(cluster: Any, *arguments: str, timeout: str = "90s") -> "subprocess.Popen[str]":
     """Run the command beside the test, which plays the controller meanwhile."""
     return subprocess.Popen(
         [sys.executable, "-m", "cli", *arguments, "-n", cluster.namespace, f"--timeout={timeout}"],
@@ -42,7 +43,7 @@ def start(cluster: Any, *arguments: str, timeout: str = "30s") -> "subprocess.Po
 
 def requested(cluster: Any, kind: str, name: str) -> str:
     """Wait for the request, as a controller does, and return its value."""
-    deadline = time.monotonic() + 20
+    deadline = time.monotonic() + SECONDS
     while time.monotonic() < deadline:
         value = cluster.read(kind, name)["metadata"].get("annotations", {}).get(REQUESTED)
         if value:
@@ -88,7 +89,7 @@ def test_suspended_object_is_not_reconciled_and_the_remedy_is_named(
 def test_reconcile_waits_for_the_answer_to_its_own_request(source: Any) -> None:
     with start(source, "reconcile", "source", "git", "apps") as command:
         answer(source, "gitrepository", "apps", {})
-        _, said = command.communicate(timeout=30)
+        _, said = command.communicate(timeout=SECONDS)
 
     assert command.returncode == 0
     assert said.splitlines() == [
@@ -103,7 +104,7 @@ def test_failure_of_the_reconciliation_is_the_commands_failure(source: Any) -> N
     failed = source.ready("False", "authentication required", reason="AuthenticationFailed")
     with start(source, "reconcile", "source", "git", "apps") as command:
         answer(source, "gitrepository", "apps", {"conditions": failed})
-        _, said = command.communicate(timeout=30)
+        _, said = command.communicate(timeout=SECONDS)
 
     assert command.returncode == 1
     assert "reconciliation failed: authentication required" in said
@@ -119,7 +120,7 @@ def test_source_is_reconciled_first_if_wanted(source: Any) -> None:
     with start(source, "reconcile", "ks", "apps", "--with-source") as command:
         answer(source, "gitrepository", "apps", {})
         answer(source, "kustomization", "apps", {})
-        _, said = command.communicate(timeout=30)
+        _, said = command.communicate(timeout=SECONDS)
 
     assert command.returncode == 0
     lines = [line for line in said.splitlines() if line.startswith("✔")]
@@ -139,7 +140,7 @@ def test_watch_goes_on_with_every_change_until_interrupted(source: Any) -> None:
         source.patch_status("gitrepository", "apps", {"status": {"conditions": failed}})
         second = command.stdout.readline()
         command.send_signal(signal.SIGINT)
-        command.communicate(timeout=30)
+        command.communicate(timeout=SECONDS)
 
     assert header.split()[0] == "NAME"
     assert (first.split()[3], second.split()[3]) == ("True", "False")
@@ -147,8 +148,8 @@ def test_watch_goes_on_with_every_change_until_interrupted(source: Any) -> None:
 
 
 def test_waiting_ends_with_the_timeout_and_the_last_message(source: Any) -> None:
-    with start(source, "reconcile", "source", "git", "apps", timeout="2s") as command:
-        _, said = command.communicate(timeout=30)
+    with start(source, "reconcile", "source", "git", "apps", timeout="5s") as command:
+        _, said = command.communicate(timeout=SECONDS)
 
     assert command.returncode == 1
-    assert "has not finished within 2s; its last message was: stored artifact" in said
+    assert "has not finished within 5s; its last message was: stored artifact" in said

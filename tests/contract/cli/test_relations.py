@@ -6,6 +6,8 @@ from typing import Any
 
 import pytest
 
+from tests.tools.waiting import SECONDS
+
 GROUP = "kustomize.toolkit.fluxcd.io"
 
 
@@ -73,7 +75,7 @@ def test_trace_climbs_from_a_pod_to_the_commit(applied: Any, penstock: Any) -> N
     spec = {"replicas": 1, "selector": {"matchLabels": {"app": "web"}}, "template": template}
     applied.write(owned(applied, "Deployment", "apps/v1", "web", spec=spec))
     pod = ""
-    deadline = time.monotonic() + 30
+    deadline = time.monotonic() + SECONDS
     while not pod and time.monotonic() < deadline:
         pod = applied.plane.kubectl("get", "pods", "-n", applied.namespace, "-o", "name").strip()
 

@@ -29,7 +29,7 @@ def plane(second_control_plane: ControlPlane) -> ControlPlane:
 def alive(pid: int) -> bool:
     try:
         text = Path(f"/proc/{pid}/stat").read_text()
-    except FileNotFoundError:
+    except (FileNotFoundError, ProcessLookupError):  # before, or while it was read
         return False
     return text.rpartition(")")[2].split()[0] != "Z"
 
@@ -50,7 +50,7 @@ def penstock(home: Path, *arguments: str) -> "subprocess.CompletedProcess[str]":
         env={**os.environ, "PYTHONPATH": str(install.ROOT)},
         capture_output=True,
         text=True,
-        timeout=90,
+        timeout=300,
         check=False,
     )
 
