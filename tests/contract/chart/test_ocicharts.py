@@ -281,7 +281,7 @@ async def test_proof_ends_at_the_timeout(
     world: World, registry: FakeRegistry, signed_only: OCIVerification
 ) -> None:
     push(registry, "6.0.0")
-    settings(world, registry, timeout="500ms")
+    settings(world, registry, timeout="3s")
     world.signatures.endless = True
 
     with pytest.raises(ChartPullError, match="proof of its signature did not come"):

@@ -270,10 +270,10 @@ async def test_server_that_is_down_is_reported(client: GitClient) -> None:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
 
-    with pytest.raises(
-        PenstockError, match=r"cannot fetch from 'http://localhost:\d+/a': .*refused"
-    ):
-        await resolve(client, f"http://localhost:{port}/a")
+        with pytest.raises(
+            PenstockError, match=r"cannot fetch from 'http://localhost:\d+/a': .*refused"
+        ):
+            await resolve(client, f"http://localhost:{port}/a")
 
 
 async def test_host_that_does_not_exist_is_reported(client: GitClient) -> None:

@@ -287,11 +287,16 @@ async def test_no_more_objects_are_fetched_at_a_time_than_allowed(
 ) -> None:
     objects = tuple((f"object-{number}", str(number), 1) for number in range(60))
     send, now, most = having(*objects), 0, 0
+    full = asyncio.Event()
 
     async def counting(request: web.Request) -> web.StreamResponse:
         nonlocal now, most
         now += 1
         most = max(most, now)
+        if now == 7:
+            full.set()
+        if "object-" in request.path:
+            await full.wait()
         await asyncio.sleep(0.005)
         now -= 1
         answer: web.StreamResponse = await send(request)

@@ -92,9 +92,9 @@ async def test_a_server_that_asks_for_much_patience_gets_no_more_than_the_deadli
     fake: FakeObjectServer, store: ObjectStore
 ) -> None:
     fake.answer = saying(503, Retry_After="99999")
-    store._timeout = 0.2
+    store._timeout = 2
 
-    with pytest.raises(ObjectStoreError, match=r"no answer within 0.2s; before that, .*503"):
+    with pytest.raises(ObjectStoreError, match=r"no answer within 2s; before that, .*503"):
         await listed(store)
 
 
@@ -159,7 +159,7 @@ async def test_a_range_that_stops_coming_is_given_up(fake: FakeObjectServer) -> 
 
     fake.answer = stopping
     place = Place(provider="generic", endpoint=fake.endpoint, bucket="b", plain_http=True)
-    async with ObjectStore(place, timeout=0.2) as store:
+    async with ObjectStore(place, timeout=2) as store:
         with pytest.raises(ObjectStoreError, match="no answer in time"):
             _ = [chunk async for chunk in store.read_range("key", 0, 10)]
 

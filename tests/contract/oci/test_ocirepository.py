@@ -290,7 +290,7 @@ async def test_registry_that_swaps_the_manifest_in_between_is_refused(
 async def test_pull_as_a_whole_ends_at_the_timeout(server: FakeRegistry, bench: Bench) -> None:
     server.push(NAME, "latest", [LAYER])
     app = obj(server, timeout="300ms")
-    upstream = await bench.resolve(app)
+    upstream = await bench.resolve(obj(server))
     server.faults.seconds_per_byte = 0.01
 
     with pytest.raises(TransientError) as caught:
