@@ -12,9 +12,10 @@
 
 import asyncio
 import contextlib
+import functools
 import logging
 import traceback
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from typing import Final, Protocol
 
@@ -51,6 +52,7 @@ _JSON: Final = "application/json"
 _STRANGER: Final = "only API servers are answered; this caller is none"
 
 Convert = Callable[[bytes], Awaitable[bytes]]
+"""Returns the answer to a body."""
 
 
 class Complete(Protocol):
@@ -104,12 +106,14 @@ class Reviews:
             async with asyncio.timeout_at(request.deadline):
                 for cache in entry.caches:
                     await cache.wait_synced()
-                async with _place(entry, request.namespace):
+                async with entry.turns.turn(request.namespace):
                     return await entry.plugin.review(request)
         except TimeoutError as exc:
             raise DeniedError(
                 f"{entry.row.name} came to no decision in time; try again", code=504
             ) from exc
+        except BusyError as exc:
+            raise DeniedError(str(exc), code=429) from exc
         except (PenstockError, asyncio.CancelledError):
             raise
         except Exception as exc:  # noqa: BLE001 - the one place
@@ -177,39 +181,39 @@ class Endpoint:
         if not self._callers.know(request.transport, request.headers):
             return _refused(403, _STRANGER)
         deadline = _now() + _seconds(request, entry.row.timeout)
-        async with self._counted():
-            try:
-                # The review keeps the deadline by itself, and answers it with a denial.
-                async with self._read(request, self._reviewing, deadline) as body:
-                    reply = await self._reviews.decide(entry, body, deadline=deadline - _LAST)
-            except TimeoutError:
-                return _refused(504, "the request was not read in time")
-            except review.MalformedError as exc:
-                return _refused(400, str(exc))
-            except DeniedError as exc:
-                return _refused(exc.code, str(exc))
+        # The review keeps the deadline by itself, and answers it with a denial.
+        decide = functools.partial(self._reviews.decide, entry, deadline=deadline - _LAST)
+        try:
+            reply = await self._answer(request, self._reviewing, deadline, decide)
+        except TimeoutError:
+            return _refused(504, "the request was not read in time")
+        except review.MalformedError as exc:
+            return _refused(400, str(exc))
+        except DeniedError as exc:
+            return _refused(exc.code, str(exc))
         return self._replied(reply)
 
     async def _converted(self, request: web.Request) -> web.Response:
         self.connections.expect(request.transport, MAX_CONVERSION)
-        if self._convert is None:
+        convert = self._convert
+        if convert is None:
             return _refused(404, "nothing is converted here")
         if not self._callers.reach(request.transport, request.headers):
             return _refused(403, _STRANGER)
         deadline = _now() + _seconds(request, _LONGEST)
-        async with self._counted():
-            try:
-                async with (
-                    self._read(request, self._converting, deadline) as body,
-                    asyncio.timeout_at(deadline),
-                ):
-                    reply = await self._convert(body)
-            except TimeoutError:
-                return _refused(504, "not converted in time")
-            except DeniedError as exc:
-                return _refused(exc.code, str(exc))
-            except PenstockError as exc:
-                return _refused(400, str(exc))
+
+        async def in_time(body: bytes) -> bytes:
+            async with asyncio.timeout_at(deadline):
+                return await convert(body)
+
+        try:
+            reply = await self._answer(request, self._converting, deadline, in_time)
+        except TimeoutError:
+            return _refused(504, "not converted in time")
+        except DeniedError as exc:
+            return _refused(exc.code, str(exc))
+        except PenstockError as exc:
+            return _refused(400, str(exc))
         return self._replied(reply)
 
     def _replied(self, body: bytes) -> web.Response:
@@ -224,14 +228,13 @@ class Endpoint:
             return web.Response(status=503, text="draining")
         return web.Response(text="ok")
 
-    @contextlib.asynccontextmanager
-    async def _read(
-        self, request: web.Request, budget: Budget, deadline: float
-    ) -> AsyncIterator[bytes]:
-        """Read the body, within the bounds; its bytes count as long as it is reviewed.
+    async def _answer(
+        self, request: web.Request, budget: Budget, deadline: float, answer: Convert
+    ) -> bytes:
+        """Read the body, within the bounds, and answer it; its bytes count until then.
 
-        From then on its connection is not closed to make room for another one, until the answer is
-        sent (``toolkit.net.listening``).
+        Once it is read its connection is not closed to make room for another one, until the answer
+        is sent (``toolkit.net.listening``).
 
         Raises:
             DeniedError: it is no JSON, it is too big, or there is no room for it.
@@ -240,16 +243,12 @@ class Endpoint:
         if request.content_type != _JSON:
             raise DeniedError("not application/json", code=415)
         parts, announced = request.content.iter_any(), request.content_length
-        async with budget.read(parts, announced=announced, deadline=deadline) as body:
-            self.connections.work(request.transport)
-            yield body
-
-    @contextlib.asynccontextmanager
-    async def _counted(self) -> AsyncIterator[None]:
         self._in_flight += 1
         self._idle.clear()
         try:
-            yield
+            async with budget.read(parts, announced=announced, deadline=deadline) as body:
+                self.connections.work(request.transport)
+                return await answer(body)
         finally:
             self._in_flight -= 1
             if not self._in_flight:
@@ -259,15 +258,6 @@ class Endpoint:
 _DECISIONS: Final = {429: "overloaded", 500: "failed", 503: "unavailable", 504: "timeout"}
 _LAST: Final = 0.05
 """Seconds to write the answer in."""
-
-
-@contextlib.asynccontextmanager
-async def _place(entry: Entry, namespace: str) -> AsyncIterator[None]:
-    try:
-        async with entry.turns.turn(namespace):
-            yield
-    except BusyError as exc:
-        raise DeniedError(str(exc), code=429) from exc
 
 
 def _measure(name: str, turns: Turns) -> None:

@@ -100,13 +100,14 @@ def _sent(connections: Connections) -> Callable[..., Awaitable[web.StreamRespons
 
 async def _send(request: web.Request, response: web.StreamResponse, *, seconds: float) -> None:
     """Send what is left of an answer; a client that does not take it gives its connection up."""
+    if request.transport is None:
+        return
+    giving_up = asyncio.get_running_loop().call_later(seconds, request.transport.abort)
     try:
-        async with asyncio.timeout(seconds):
-            await response.prepare(request)
-            await response.write_eof()
-    except TimeoutError:
-        if request.transport is not None:
-            request.transport.abort()
+        await response.prepare(request)
+        await response.write_eof()
+    finally:
+        giving_up.cancel()
 
 
 def _protocol_log() -> logging.Logger:
