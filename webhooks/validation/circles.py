@@ -98,6 +98,8 @@ def find(obj: Json, lookup: Callable[[ObjectKey], Seen | None]) -> Iterator[Faul
     """Yield a fault if the object would wait for itself."""
     own = key_of(obj)
     first = {key: field for field, key in reversed(list(_named(obj)))}
+    if not first:
+        return
 
     def waits_for(key: ObjectKey) -> tuple[ObjectKey, ...]:
         if key == own:

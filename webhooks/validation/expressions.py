@@ -15,6 +15,8 @@ from webhooks.validation.rule import Fault, Rule, when
 
 MOST: Final = 64 << 10
 """Characters that are compiled for one object."""
+_KEPT: Final = 4 << 10
+"""Characters of a text whose fault is kept; none that compiles is longer."""
 
 
 def warm() -> None:
@@ -49,7 +51,8 @@ def _invalid(obj: Kustomization) -> Iterator[Fault]:
         if left < 0:
             return
         required = field.endswith(".current")
-        if (text or required) and (why := problem(text)):
+        checked = problem if len(text) <= _KEPT else problem.__wrapped__
+        if (text or required) and (why := checked(text)):
             yield Fault(field, why, text)
 
 

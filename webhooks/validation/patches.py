@@ -4,6 +4,7 @@ What kustomize would refuse in every build is refused here. Texts are parsed as 
 they are small; nothing of them is told, because a patch may hold what is secret.
 """
 
+import functools
 from collections.abc import Iterator
 from typing import Final
 
@@ -12,16 +13,17 @@ import yaml
 from crds.kustomize import Kustomization
 from crds.kustomize_parts import Selector
 from toolkit.apply import selector
-from toolkit.errors import StalledError
 from toolkit.remote.oci import oci
 from webhooks.validation import patterns
-from webhooks.validation.rule import Fault, Rule, when
+from webhooks.validation.rule import Fault, Rule, read, when
 
 _MOST: Final = 128 << 10
 """Characters of all patches together that are parsed."""
 _MOST_BRACKETS: Final = 1000
 """The parser takes time with the square of how deep they are nested."""
 _MOST_TARGETS: Final = 200
+_KEPT: Final = 4 << 10
+"""Characters of a text whose fault is kept; who changes an object leaves most patches alone."""
 
 
 def _patches(obj: Kustomization) -> Iterator[Fault]:
@@ -31,7 +33,8 @@ def _patches(obj: Kustomization) -> Iterator[Fault]:
         if left < 0:
             return
         field = f"spec.patches[{number}].patch"
-        problem, operations = _parsed(patch.patch)
+        parse = parsed if len(patch.patch) <= _KEPT else parsed.__wrapped__
+        problem, operations = parse(patch.patch)
         if problem:
             yield Fault(field, problem)
         elif operations:
@@ -39,7 +42,8 @@ def _patches(obj: Kustomization) -> Iterator[Fault]:
             yield from when(patch.target in {None, Selector()}, field, why)
 
 
-def _parsed(text: str) -> tuple[str, bool]:
+@functools.lru_cache(maxsize=256)
+def parsed(text: str) -> tuple[str, bool]:
     """Return what is wrong with a patch, and whether it is a list of operations."""
     if text.count("[") + text.count("{") > _MOST_BRACKETS:
         return "", False
@@ -80,15 +84,12 @@ def _selectors(obj: Kustomization) -> Iterator[Fault]:
             text = getattr(target, name)
             if text and (why := patterns.problem(f"^(?:{text})$")):
                 yield Fault(f"{field}.{name}", why, text)
-        yield from _labels(f"{field}.labelSelector", target.label_selector)
-        yield from _labels(f"{field}.annotationSelector", target.annotation_selector)
+        yield from read(f"{field}.labelSelector", target.label_selector, _select)
+        yield from read(f"{field}.annotationSelector", target.annotation_selector, _select)
 
 
-def _labels(field: str, text: str) -> Iterator[Fault]:
-    try:
-        selector.Selector(label_selector=text).check()
-    except StalledError as exc:
-        yield Fault(field, str(exc), text)
+def _select(labels: str) -> None:
+    selector.Selector(label_selector=labels).check()
 
 
 def _empty(obj: Kustomization) -> Iterator[Fault]:

@@ -5,6 +5,7 @@ is hardly meant gets a warning. Rules are pure, quick, and read fields with the 
 reconcilers read them with.
 """
 
+import functools
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any, Final, Generic, Protocol, TypeVar
@@ -117,19 +118,25 @@ def when(condition: object, field: str, why: str, value: str = "") -> Iterator[F
 def at(obj: Any, path: str) -> Iterator[tuple[str, Any]]:
     """Yield what stands at a path of an object, with where exactly; nothing where it is not set."""
     found: list[tuple[str, Any]] = [("", obj)]
-    for part in path.split("."):
-        name = part.removesuffix("[]")
-        held = [
+    for name, listed in _steps(path):
+        found = [
             (f"{place}.{name}".lstrip("."), node[name])
             for place, node in found
             if isinstance(node, dict) and node.get(name) is not None
         ]
-        if part.endswith("[]"):
-            held = [
+        if listed:
+            found = [
                 (f"{place}[{number}]", entry)
-                for place, node in held
+                for place, node in found
                 if isinstance(node, list)
                 for number, entry in enumerate(node)
             ]
-        found = held
+        if not found:
+            return
     yield from found
+
+
+@functools.cache
+def _steps(path: str) -> tuple[tuple[str, bool], ...]:
+    """Return the names on a path, and which are of lists; paths are few and our own."""
+    return tuple((part.removesuffix("[]"), part.endswith("[]")) for part in path.split("."))

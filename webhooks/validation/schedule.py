@@ -1,6 +1,7 @@
 """Durations that make sense, alone and together."""
 
 from collections.abc import Iterator
+from types import MappingProxyType
 from typing import Final, Protocol
 
 from crds import meta
@@ -19,38 +20,40 @@ class _Timed(Protocol):
     def interval(self) -> str: ...
 
 
-_FIELDS: Final = ("interval", "timeout", "retryInterval")
-_ATTRIBUTES: Final = ("interval", "timeout", "retry_interval")
+_ATTRIBUTES: Final = MappingProxyType(
+    {"interval": "interval", "timeout": "timeout", "retryInterval": "retry_interval"}
+)
 
 
-def _given(obj: WithSpec[_Timed]) -> dict[str, float]:
-    """Return the seconds of the fields that are set and can be read."""
+def _given(obj: WithSpec[_Timed], *fields: str) -> dict[str, float]:
+    """Return the seconds of those of the fields that are set and can be read."""
     found = {}
-    for field, attribute in zip(_FIELDS, _ATTRIBUTES, strict=True):
+    for field in fields:
         try:
-            found[field] = meta.parse_duration(getattr(obj.spec, attribute, ""))
+            found[field] = meta.parse_duration(getattr(obj.spec, _ATTRIBUTES[field], ""))
         except ValueError:
             continue
     return found
 
 
 def _long(obj: WithSpec[_Timed]) -> Iterator[Fault]:
-    for field, seconds in _given(obj).items():
+    for field, seconds in _given(obj, *_ATTRIBUTES).items():
         yield from when(seconds >= _LONGEST_SECONDS, f"spec.{field}", "it is longer than 292 years")
 
 
 def _short(obj: WithSpec[_Timed]) -> Iterator[Fault]:
-    seconds = _given(obj).get("interval", SHORT_SECONDS)
+    seconds = _given(obj, "interval").get("interval", SHORT_SECONDS)
     short = seconds < SHORT_SECONDS
     yield from when(short, "spec.interval", "less than 10 s is work without end", obj.spec.interval)
 
 
 def _zero(obj: WithSpec[_Timed]) -> Iterator[Fault]:
-    yield from when(_given(obj).get("timeout") == 0, "spec.timeout", "nothing is done in no time")
+    none = _given(obj, "timeout").get("timeout") == 0
+    yield from when(none, "spec.timeout", "nothing is done in no time")
 
 
 def _exceeds(obj: WithSpec[_Timed]) -> Iterator[Fault]:
-    given = _given(obj)
+    given = _given(obj, "timeout", "interval")
     timeout, interval = given.get("timeout", 0), given.get("interval", 0)
     chosen = timeout != _DEFAULT_TIMEOUT
     yield from when(

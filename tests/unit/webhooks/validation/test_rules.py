@@ -8,7 +8,7 @@ import yaml
 
 from tests.fakes import specs
 from toolkit.objects import Json
-from webhooks.validation import CHECKS, shapes, verdict
+from webhooks.validation import CHECKS, expressions, patches, shapes, verdict
 from webhooks.validation.rule import Checks
 
 BY_KIND = {checks.kind.kind: checks for checks in CHECKS}
@@ -136,6 +136,24 @@ def test_patterns_are_bounded_in_what_they_take_to_compile() -> None:
 def test_text_that_is_slow_to_parse_is_left_to_the_build() -> None:
     assert found("Kustomization", {"patches": [{"patch": "a: " + "[" * 20_000}]}) == []
     assert found("Kustomization", {"patches": [{"patch": "a: b\n" * 200_000}]}) == []
+
+
+def test_long_texts_are_checked_and_not_kept() -> None:
+    patch, expression = "a: [" + " " * (5 << 10), "true" + " " * (5 << 10)
+    spec = {
+        "wait": True,
+        "patches": [{"patch": patch}],
+        "healthCheckExprs": [{"apiVersion": "v1", "kind": "Pod", "current": expression}],
+    }
+    kept = expressions.problem.cache_info().currsize, patches.parsed.cache_info().currsize
+
+    rules = [each.rule.name for each in found("Kustomization", spec)]
+
+    assert rules == ["cel-expression", "patch-text"]
+    assert kept == (
+        expressions.problem.cache_info().currsize,
+        patches.parsed.cache_info().currsize,
+    )
 
 
 def written() -> list[Json]:
