@@ -108,7 +108,7 @@ async def prepared(
     try:
         async with images.served(api, namespaces=(ASKED, NOBODY)) as made:
             entries = await _taken_apart(api)
-            await _asked(api, entries)
+            await asked(api, entries)
             await _require_effect(api, made)
             yield Bench(
                 api=api,
@@ -119,7 +119,7 @@ async def prepared(
                 pace=plan.pace,
             )
     finally:
-        await _asked(api, ())
+        await asked(api, ())
         await work.clean_up(api, namespace=ASKED)
         await work.clean_up(api, namespace=NOBODY)
 
@@ -146,7 +146,7 @@ PHASES: Final = (
 
 
 async def _measured(bench: Bench, entries: Sequence[Entry], sample: Sample, name: str) -> Phase:
-    await _asked(bench.api, entries)
+    await asked(bench.api, entries)
     for number in range(_WARM):
         for namespace in (ASKED, NOBODY):
             await _request(bench.api, sample, namespace, number)
@@ -164,8 +164,8 @@ async def _measured(bench: Bench, entries: Sequence[Entry], sample: Sample, name
         phase.latencies = tuple(await asyncio.gather(*sent[ASKED]))
         phase.beside = tuple(await asyncio.gather(*sent[NOBODY]))
         phase.wall = time.perf_counter() - began
-    asked = (await reviews.read(urls)).since(before)
-    phase.note = f"{2 * bench.count / phase.wall:.0f}/s; {asked.told(len(phase.latencies))}"
+    said = (await reviews.read(urls)).since(before)
+    phase.note = f"{2 * bench.count / phase.wall:.0f}/s; {said.told(len(phase.latencies))}"
     return phase
 
 
@@ -187,7 +187,7 @@ async def _taken_apart(api: client.Client) -> list[Entry]:
     return found
 
 
-async def _asked(api: client.Client, entries: Sequence[Entry]) -> None:
+async def asked(api: client.Client, entries: Sequence[Entry]) -> None:
     """Have exactly these webhooks asked, and wait until the API server knows."""
     for gvk in (MUTATING, VALIDATING):
         hooks = [entry.narrowed() for entry in entries if entry.gvk == gvk]

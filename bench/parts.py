@@ -7,7 +7,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Final
 
-from bench import admission, inventories, kustomizations, report, sources
+from bench import admission, inventories, kustomizations, report, sources, straight
 from bench.measure import Meter, Phase
 from bench.work import Plan
 from cli.stack import stack
@@ -63,7 +63,7 @@ PARTS: Final = MappingProxyType(
         "admission": Part(
             title="{count} dry-runs a row, and as many in turns that no plugin is asked about",
             prepared=admission.prepared,
-            steps=admission.PHASES,
+            steps=(straight.straight, *admission.PHASES),
             columns=report.COMPARED,
             components=("webhooks",),
         ),
