@@ -40,9 +40,9 @@ from certs import injection
 from controlplane.certificates import Authority, KeyPair
 from controlplane.plane import ControlPlane
 from tests.fakes.serving import free_port
-from tests.tools import kubectl, waiting
+from tests.tools import kubectl, rights, sockets, waiting
 from tests.tools.installation import moved
-from toolkit.kube import config
+from toolkit.kube import config, mapper
 from toolkit.kube.client import Client
 from toolkit.kube.errors import NotFoundError
 from toolkit.kube.manager import Manager
@@ -52,6 +52,7 @@ from toolkit.objects import GroupVersionKind, Json, ObjectKey
 API_VERSION = f"{GROUP}/v1alpha1"
 BASE = f"/apis/{API_VERSION}"
 _RBAC = "rbac.authorization.k8s.io"
+_QUESTIONS = 16
 
 
 class ToySpec(msgspec.Struct):
@@ -223,7 +224,19 @@ class Window:
         )
         self.raise_failures()
         assert listening.done(), "it does not listen"
+        # Replicas share the port: some questions reach each of them.
+        for _ in range(1 + _QUESTIONS * (len(self.replicas) - 1)):
+            await self.until(self._trusting)
         return replica
+
+    async def _trusting(self) -> bool:
+        """Tell whether the one who answers knows whom to trust: a certificate is worth nothing yet.
+
+        It listens before that.
+        """
+        with contextlib.suppress(aiohttp.ClientError):
+            return (await self.ask("/readyz/authentication")).status == 200
+        return False
 
     async def install(self) -> None:
         """Install the account, its rights, and a Service that is but a name for this machine."""
@@ -238,7 +251,7 @@ class Window:
         await self.admin.apply(service, manager="test")
 
     async def available(self) -> Json:
-        """Wait until the API server reaches us, and return the APIService."""
+        """Wait until the API server reaches us and knows our kinds, and return the APIService."""
 
         async def look() -> Json | None:
             with contextlib.suppress(NotFoundError):
@@ -248,10 +261,30 @@ class Window:
             return None
 
         found: Json = await self.until(look)
+        await self.until(self._discovered)
         return found
 
+    async def _discovered(self) -> bool:
+        """Tell whether the API server lists what we serve, which it asks for by and by."""
+        raw = await self.admin.read("/apis", query={}, accept=mapper.ACCEPT)
+        versions = [
+            version
+            for group in msgspec.json.decode(raw)["items"]
+            for version in group["versions"]
+            if group["metadata"]["name"] == GROUP
+        ]
+        fresh = bool(versions) and all(each.get("freshness") == "Current" for each in versions)
+        return fresh and await self._served() == {
+            row["resource"] for version in versions for row in version.get("resources", ())
+        }
+
+    async def _served(self) -> set[str]:
+        root = [("X-Remote-User", "root"), ("X-Remote-Group", "system:masters")]
+        reply = await self.ask(BASE, certificate=self.front_proxy(), headers=root)
+        return {row["name"] for row in reply.json["resources"] if "/" not in row["name"]}
+
     async def grant(self, user: str, *rules: Json, namespace: str = "") -> None:
-        """Let a user do something, in one namespace or everywhere."""
+        """Let a user do something, in one namespace or everywhere; return when RBAC knows it."""
         kind, name = ("Role" if namespace else "ClusterRole"), f"test-{user}-{self.namespace}"
         where = {"namespace": namespace} if namespace else {}
         metadata = {"name": name, **where}
@@ -261,6 +294,7 @@ class Window:
         subject = {"apiGroup": _RBAC, "kind": "User", "name": user}
         ref = {"apiGroup": _RBAC, "kind": kind, "name": name}
         await self.admin.apply(binding | {"roleRef": ref, "subjects": [subject]}, manager="test")
+        await rights.noticed(self.admin, user, *rules, namespace=namespace)
         if not namespace:
             for each in (f"{kind}Binding", kind):
                 gvk = GroupVersionKind(_RBAC, "v1", each)
@@ -340,6 +374,7 @@ class Window:
                 if obj["kind"].startswith("ClusterRole"):
                     gvk = GroupVersionKind(_RBAC, "v1", obj["kind"])
                     await self._forget(gvk, obj["metadata"]["name"])
+            await sockets.closed(self.port)
 
     async def _forget(self, gvk: GroupVersionKind, name: str) -> None:
         with contextlib.suppress(NotFoundError):

@@ -356,10 +356,14 @@ async def test_no_status_leads_us_astray(depot: Depot) -> None:
             await depot.offer("ExternalArtifact", name, forged(url, digest), {})
         await depot.offer("ExternalArtifact", "thief", forged(victim.url, victim.digest), {})
         await depot.known(FIRST, "forged")
-        listed = msgspec.json.decode(await depot.window.kubectl("get", "art", "-o", "json"))
-        found = {
-            each["spec"]["sourceRef"]["name"]: each["metadata"]["name"] for each in listed["items"]
-        }
+
+        async def whole() -> list[Json]:
+            listed = msgspec.json.decode(await depot.window.kubectl("get", "art", "-o", "json"))
+            sources = {each["spec"]["sourceRef"]["name"] for each in listed["items"]}
+            return listed["items"] if sources >= {*urls, "thief"} else []
+
+        listed: list[Json] = await depot.window.until(whole)
+        found = {each["spec"]["sourceRef"]["name"]: each["metadata"]["name"] for each in listed}
         answers = {
             name: [await depot.raw(found[name], part) for part in ("/content", "/files")]
             for name in (*urls, "thief")
@@ -375,7 +379,7 @@ async def test_no_status_leads_us_astray(depot: Depot) -> None:
             assert "secret" not in text
     assert f"127.0.0.1:{port}" in answers["elsewhere"][0]
     assert "--artifact-hosts" in answers["elsewhere"][0]
-    assert all("verification" not in each["status"] for each in listed["items"])
+    assert all("verification" not in each["status"] for each in listed)
 
 
 async def test_a_third_partys_server_is_asked_for_files_without_a_token(depot: Depot) -> None:

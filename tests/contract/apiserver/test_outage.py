@@ -21,9 +21,11 @@ async def test_an_api_server_starts_while_we_answer_nothing(window: Window) -> N
 
     async def hang(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         asked.set()
-        with contextlib.suppress(ConnectionError):
-            await reader.read()
-        writer.close()
+        try:
+            with contextlib.suppress(ConnectionError):
+                await reader.read()
+        finally:  # also if the test ends before those who ask give up
+            writer.close()
 
     silent = await asyncio.start_server(hang, "127.0.0.1", window.port)
     async with silent:
