@@ -1,7 +1,7 @@
 """Bytes to and from one API server: pool, TLS, credentials, pace, retries, metrics.
 
-A request is sent again only where that cannot do harm: 429 with ``Retry-After`` (the server did
-nothing), a refused connection (it was never sent), a reset one if the verb is idempotent, and
+A request is sent again only where that cannot do harm: 429 or 503 with ``Retry-After`` (the server
+did nothing), a refused connection (it was never sent), a reset one if the verb is idempotent, and
 once after a 401 with a token read afresh. What a failure means is for the callers to say.
 """
 
@@ -35,6 +35,7 @@ _AT_ONCE: Final = 1 << 20
 _CONNECT_SECONDS: Final = 10.0
 _CLOSE_SECONDS: Final = 2.0
 _TOKEN_SECONDS: Final = 60.0
+_LATER: Final = frozenset({429, 503})
 _IDEMPOTENT: Final = frozenset({"GET", "HEAD", "PUT", "DELETE"})
 APPLY: Final = "application/apply-patch+yaml"
 MERGE: Final = "application/merge-patch+json"
@@ -278,7 +279,9 @@ def _body(data: bytes | None) -> bytes | io.BytesIO | None:
 
 def _pause(exc: errors.ApiError, attempt: int, *, replay: bool) -> float | None:
     """Return the seconds to wait before the request may be sent again; None: it must not."""
-    if isinstance(exc, errors.TooManyRequestsError):
+    # 503 is what a server answers that ends, or changes how it serves a kind whose definition has
+    # been changed (client-go ``rest/with_retry.go``, apiserver ``filters/waitgroup.go``).
+    if exc.status in _LATER:
         after = exc.retry_after
         return None if after is None else min(after, _MAX_RETRY_AFTER)
     if isinstance(exc, errors.UnreachableError) and (replay or not exc.sent):
