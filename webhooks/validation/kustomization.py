@@ -14,6 +14,8 @@ from webhooks.validation import circles, expressions, naming, patches, paths, sc
 from webhooks.validation.rule import Checks, Fault, Named, Rule, read, when
 
 _MOST_RULES: Final = 500
+_KEPT: Final = 4 << 10
+"""Characters of a selector whose fault is kept."""
 
 
 def _path(obj: Kustomization) -> Iterator[Fault]:
@@ -68,12 +70,13 @@ def _ignored(obj: Kustomization) -> Iterator[Fault]:
                 label_selector=target.label_selector,
                 annotation_selector=target.annotation_selector,
             )
-            if why := _unselectable(chosen):
+            check = unselectable if len(str(chosen)) <= _KEPT else unselectable.__wrapped__
+            if why := check(chosen):
                 yield Fault(f"{field}.target", why)
 
 
 @functools.lru_cache(maxsize=1024)
-def _unselectable(chosen: selector.Selector) -> str:
+def unselectable(chosen: selector.Selector) -> str:
     """Return why a selector cannot be used, nothing if it can; a pattern takes a millisecond."""
     try:
         chosen.check()

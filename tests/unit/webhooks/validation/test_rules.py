@@ -8,7 +8,7 @@ import yaml
 
 from tests.fakes import specs
 from toolkit.objects import Json
-from webhooks.validation import CHECKS, expressions, patches, shapes, verdict
+from webhooks.validation import CHECKS, expressions, kustomization, patches, shapes, verdict
 from webhooks.validation.rule import Checks
 
 BY_KIND = {checks.kind.kind: checks for checks in CHECKS}
@@ -140,20 +140,20 @@ def test_text_that_is_slow_to_parse_is_left_to_the_build() -> None:
 
 def test_long_texts_are_checked_and_not_kept() -> None:
     patch, expression = "a: [" + " " * (5 << 10), "true" + " " * (5 << 10)
+    target = {"kind": "Pod", "labelSelector": "a=" + "b" * (5 << 10)}
+    caches = (expressions.problem, patches.parsed, kustomization.unselectable)
     spec = {
         "wait": True,
+        "ignore": [{"paths": ["/spec/replicas"], "target": target}],
         "patches": [{"patch": patch}],
         "healthCheckExprs": [{"apiVersion": "v1", "kind": "Pod", "current": expression}],
     }
-    kept = expressions.problem.cache_info().currsize, patches.parsed.cache_info().currsize
+    kept = [cache.cache_info().currsize for cache in caches]
 
     rules = [each.rule.name for each in found("Kustomization", spec)]
 
-    assert rules == ["cel-expression", "patch-text"]
-    assert kept == (
-        expressions.problem.cache_info().currsize,
-        patches.parsed.cache_info().currsize,
-    )
+    assert rules == ["cel-expression", "patch-text", "ignore-pointer"]
+    assert kept == [cache.cache_info().currsize for cache in caches]
 
 
 def written() -> list[Json]:
