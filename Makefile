@@ -14,7 +14,7 @@ PYTEST_ARGS ?=
 .PHONY: help dev engine controlplane demo up test unit contract conformance e2e check generate lock bench clean
 
 help: ## List the commands
-	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-14s %s\n", $$1, $$2}'
+	@grep -hE '^[a-z0-9]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-14s %s\n", $$1, $$2}'
 
 demo: dev engine controlplane ## Show the main job from nothing, in a minute
 	@KEEP=$(KEEP) $(BIN)/python -m cli.demo

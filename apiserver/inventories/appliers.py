@@ -2,7 +2,7 @@
 
 An applier's object holds the list of what it applied in its status. Of the rest only a little is
 kept, because there are thousands of them: a few hundred bytes and a reference per applied object.
-A new kind of applier is a new row; nothing else here knows Kustomizations.
+Nothing else here knows Kustomizations. The resource serves one row so far.
 """
 
 from collections.abc import Callable, Mapping
@@ -198,7 +198,7 @@ def _condition(row: _Condition) -> Json:
 
 
 APPLIERS: Final = (
-    # Named as the Kustomization is; inventories of later rows are ``<name>:<kind>``.
+    # Its inventories are named as the Kustomizations are.
     Applier(kind=KUSTOMIZATION, manager=MANAGER, group=KUSTOMIZE_GROUP, read=kustomization),
 )
 """Every kind that keeps an inventory."""
