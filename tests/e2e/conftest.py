@@ -8,8 +8,8 @@ import asyncio
 import os
 import secrets
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -24,7 +24,7 @@ from controlplane.plane import ControlPlane
 from tests.fakes import objectservers
 from tests.fakes.gitserver import GitServer, Repository
 from tests.fakes.objectservers import S3Server
-from tests.tools import programs
+from tests.tools import programs, waiting
 from toolkit.kube import config
 from toolkit.kube.client import Client
 from toolkit.kube.errors import NotFoundError
@@ -41,13 +41,13 @@ EVENT = GroupVersionKind("", "v1", "Event")
 
 LEASE = GroupVersionKind("coordination.k8s.io", "v1", "Lease")
 QUICK_LEASE = (
-    "--leader-election-lease-duration=4s",
-    "--leader-election-renew-deadline=3s",
+    "--leader-election-lease-duration=8s",
+    "--leader-election-renew-deadline=6s",
     "--leader-election-retry-period=500ms",
 )
-"""Flags with which a replica takes over soon."""
+"""Flags with which a replica takes over soon, and none does because the machine is busy."""
 
-DEADLINE = 60.0
+DEADLINE = waiting.SECONDS
 """Seconds after which what was waited for is not coming; never a measure of speed."""
 
 Test = Callable[[Json], bool]
@@ -189,13 +189,56 @@ class Space:
             lambda obj: dig(obj, "status", "lastHandledReconcileAt") == stamp,
         )
 
+    async def told(
+        self, text: str, gvk: GroupVersionKind = KUSTOMIZATION, name: str = "app"
+    ) -> Json:
+        """Return an event about an object that says something; they are told in the background."""
+        selector = f"involvedObject.kind={gvk.kind},involvedObject.name={name}"
+
+        async def look() -> Json | None:
+            events = await self.world.api.list(EVENT, self.namespace, field_selector=selector)
+            return next((event for event in events if text in event["message"]), None)
+
+        found: Json = await waiting.until(look)
+        return found
+
     async def get(self, gvk: GroupVersionKind, name: str) -> Json:
         return await self.world.api.get(gvk, name, self.namespace)
 
-    def noted(self, component: str, replica: int = 0) -> int:
+    def noted(self, component: str, replica: int = 0, *, saying: str = "") -> int:
         """Return how many lines a process has logged of passes over objects of the namespace."""
         log = self.world.stack.log(component, replica=replica).read_text()
-        return sum("reconcileID" in line and self.namespace in line for line in log.splitlines())
+        return sum(
+            "reconcileID" in line and self.namespace in line and saying in line
+            for line in log.splitlines()
+        )
+
+    async def acting(self, component: str) -> int:
+        """Return the first replica that has noted a pass here; a status is written before that."""
+        replicas = range(self.world.stack.options.replicas)
+        found = await waiting.until(lambda: [n for n in replicas if self.noted(component, n)])
+        return int(found[0])
+
+    async def suspend(self, gvk: GroupVersionKind = KUSTOMIZATION, name: str = "app") -> None:
+        """Suspend an object, and wait until its reconciler knows and has ended its last pass.
+
+        Before that it may still answer to changes of others, which reach it by other watches.
+        """
+        component = "kustomize" if gvk is KUSTOMIZATION else "source"
+        saying = "suspended for this object"
+        before = self.noted(component, saying=saying)
+        change = {"spec": {"suspend": True}}
+        await self.world.api.patch(gvk, name, self.namespace, change, strategy="merge")
+        await waiting.until(lambda: self.noted(component, saying=saying) > before)
+
+
+def children(pid: int) -> set[int]:
+    """Return the processes that a process runs now; a thread of it may end while we look."""
+    found: set[int] = set()
+    for task in Path(f"/proc/{pid}/task").iterdir():
+        with suppress(OSError):
+            found.update(map(int, (task / "children").read_text().split()))
+    return found
 
 
 def condition(obj: Json, kind: str) -> Json:
@@ -294,7 +337,7 @@ async def ungated_world(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterat
 
 
 @pytest.fixture
-def space(request: pytest.FixtureRequest) -> Space:
+def space(request: pytest.FixtureRequest) -> Iterator[Space]:
     """Give the test its own namespace in the shared world.
 
     ``@pytest.mark.ungated`` is for what reconcilers say of objects that the gate would refuse:
@@ -304,8 +347,11 @@ def space(request: pytest.FixtureRequest) -> Space:
         world = request.getfixturevalue("ungated_world")
         namespace = f"test-{secrets.token_hex(4)}"
         world.plane.kubectl("create", "namespace", namespace)
-        return Space(world=world, namespace=namespace)
-    return Space(
+        yield Space(world=world, namespace=namespace)
+        # What stays would be tried again and again until the end of the run.
+        world.plane.kubectl("delete", "namespace", namespace, "--wait=false")
+        return
+    yield Space(
         world=request.getfixturevalue("world"), namespace=request.getfixturevalue("namespace")
     )
 

@@ -13,7 +13,6 @@ import pytest
 import pytest_asyncio
 import yaml
 
-from controlplane import plane as planes
 from controlplane.plane import ControlPlane
 from tests.e2e.conftest import (
     CONFIG_MAP,
@@ -27,6 +26,7 @@ from tests.e2e.conftest import (
     is_ready,
     revision_of,
 )
+from tests.e2e.sources import edit, fetches
 from toolkit.objects import GroupVersionKind, dig
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
@@ -101,9 +101,8 @@ async def test_killed_appliers_leave_no_orphan(space: Space) -> None:
         await space.request(GIT_REPOSITORY)
         await asyncio.sleep(0.03 * round_)
         await space.world.stack.kill("kustomize", signal.SIGKILL)
-    final = repository.commit(manifests("final", count=10))
-    for number in range(10, MANY):
-        final = repository.commit({f"{number}.yaml": None})
+    repository.commit(manifests("final", count=10))
+    final = repository.commit({f"{number}.yaml": None for number in range(10, MANY)})
     await space.request(GIT_REPOSITORY)
     await space.ready(revision=final)
 
@@ -120,20 +119,15 @@ async def test_killed_source_component_fetches_nothing_it_has(space: Space) -> N
     await space.world.apply(space.source(repository), space.kustomization())
     await space.ready(revision=commit)
     before = await space.get(GIT_REPOSITORY, "app")
-    seen = len(space.world.git.seen)
+    fetched = fetches(space.world.git, repository)
 
     await space.world.stack.kill("source", signal.SIGKILL)
     await space.world.stack.wait_ready("source")
     await space.request(GIT_REPOSITORY)
 
     after = await space.get(GIT_REPOSITORY, "app")
-    packs = [
-        request
-        for request in space.world.git.seen[seen:]
-        if request.method == "POST" and f"{space.namespace}-app" in request.path
-    ]
     assert after["status"]["artifact"] == before["status"]["artifact"]
-    assert len(packs) <= 2  # references only: one POST for each look
+    assert fetches(space.world.git, repository) == fetched == 1  # references were looked at
 
 
 async def test_damaged_artifact_is_noticed_and_built_again(space: Space) -> None:
@@ -196,6 +190,7 @@ async def test_slow_git_server_is_cut_off_at_the_timeout(space: Space) -> None:
         space.world.git.faults.seconds_per_byte = 0.0
 
     assert condition(source, "Ready")["reason"] == "GitOperationFailed"
+    await edit(space, {"timeout": "60s"})  # on a busy machine a fetch may take longer
     await space.ready(GIT_REPOSITORY)
 
 
@@ -224,7 +219,7 @@ async def test_deleted_namespace_ends_although_finalizers_need_us(space: Space) 
 
     kubectl = space.world.plane.kubectl
     await asyncio.to_thread(
-        kubectl, "delete", "namespace", space.namespace, "--wait=true", "--timeout=60s"
+        lambda: kubectl("delete", "namespace", space.namespace, "--wait=true", timeout=180)
     )
 
     kubectl("create", "namespace", space.namespace)  # for the fixture that deletes it
@@ -260,28 +255,24 @@ def file_size_limit(pid: int, size: int) -> Iterator[None]:
         resource.prlimit(pid, resource.RLIMIT_FSIZE, before)
 
 
-async def test_api_server_down_for_a_while_is_survived(
-    tmp_path_factory: pytest.TempPathFactory,
-) -> None:
-    with planes.start("pytest-outage", alternatives=8) as plane:
-        plane.kubectl("create", "namespace", "outage")
-        async with build_world(plane, tmp_path_factory.mktemp("outage")) as world:
-            space = Space(world=world, namespace="outage")
-            repository = space.repository()
-            first = repository.commit(manifests("1", count=3))
-            await world.apply(space.source(repository, interval="2s"), space.kustomization())
-            await space.ready(revision=first)
+async def test_api_server_down_for_a_while_is_survived(space: Space) -> None:
+    repository = space.repository()
+    first = repository.commit(manifests("1", count=3))
+    await space.world.apply(space.source(repository, interval="2s"), space.kustomization())
+    await space.ready(revision=first)
 
-            pid = api_server_pid(plane)
-            os.kill(pid, signal.SIGSTOP)
-            second = repository.commit({**manifests("2", count=2), "2.yaml": None})
-            await asyncio.sleep(20)
-            os.kill(pid, signal.SIGCONT)
+    pid = api_server_pid(space.world.plane)
+    os.kill(pid, signal.SIGSTOP)
+    try:
+        second = repository.commit({**manifests("2", count=2), "2.yaml": None})
+        await asyncio.sleep(20)
+    finally:
+        os.kill(pid, signal.SIGCONT)
 
-            await space.ready(revision=second)
-            await world.gone(CONFIG_MAP, "outage", "item-2")
-            item = await space.get(CONFIG_MAP, "item-0")
-            assert dig(item, "data", "version") == "2"
+    await space.ready(revision=second)
+    await space.world.gone(CONFIG_MAP, space.namespace, "item-2")
+    item = await space.get(CONFIG_MAP, "item-0")
+    assert dig(item, "data", "version") == "2"
 
 
 def api_server_pid(plane: ControlPlane) -> int:

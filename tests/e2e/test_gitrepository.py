@@ -9,6 +9,7 @@ from aiohttp import web
 from tests.e2e.conftest import (
     GIT_REPOSITORY,
     Space,
+    children,
     condition,
     revision_of,
 )
@@ -335,9 +336,8 @@ async def test_suspended_repository_is_left_alone(space: Space) -> None:
     await space.world.apply(space.source(repository, interval="1s"))
     source = await space.ready(GIT_REPOSITORY)
 
-    await edit(space, {"suspend": True})
+    await space.suspend(GIT_REPOSITORY)
     commit = repository.commit({"a": "2"})
-    await asyncio.sleep(0.5)  # a look that had begun may end
     seen = looks(space.world.git, repository)
     await asyncio.sleep(2.5)
 
@@ -379,10 +379,12 @@ class HoldingServer(GitServer):
 
     def __init__(self, root: Path) -> None:
         super().__init__(root)
+        self.asked = asyncio.Event()
         self.let_go = asyncio.Event()
 
     async def _answer(self, request: web.Request) -> web.StreamResponse:
         if b"command=fetch" in await request.read():
+            self.asked.set()
             await self.let_go.wait()
         return await super()._answer(request)
 
@@ -392,7 +394,7 @@ async def test_fetch_shows_progress_and_is_cancelled_at_the_timeout(
 ) -> None:
     async with HoldingServer(tmp_path) as server:
         commit = server.repository("app").commit({"a": "1"})
-        source = space.source(space.repository(), url=f"{server.base}/app.git", timeout="3s")
+        source = space.source(space.repository(), url=f"{server.base}/app.git", timeout="5s")
         await space.world.apply(source)
 
         building = await space.world.until(
@@ -401,10 +403,12 @@ async def test_fetch_shows_progress_and_is_cancelled_at_the_timeout(
             "app",
             lambda obj: condition(obj, "Ready").get("status") == "Unknown",
         )
+        await server.asked.wait()
         fetching = workers(space)
         late = await space.refused(GIT_REPOSITORY, saying="timed out")
-        left = workers(space)
+        await until(lambda: fetching - workers(space))
         server.let_go.set()
+        await edit(space, {"timeout": "60s"})  # on a busy machine a fetch may take longer
         await space.ready(GIT_REPOSITORY, revision=commit)
 
     message = f"building artifact: new upstream revision 'main@sha1:{commit}'"
@@ -413,14 +417,11 @@ async def test_fetch_shows_progress_and_is_cancelled_at_the_timeout(
         assert (row["status"], row["reason"]) == (status, "Progressing")
         assert row["message"] == message
     assert condition(late, "Reconciling")["reason"] == "ProgressingWithRetry"
-    assert fetching - left
 
 
 def workers(space: Space) -> set[int]:
     """Return the processes that the source component runs."""
-    pid = space.world.stack.pids()["source-0"]
-    tasks = Path(f"/proc/{pid}/task").iterdir()
-    return {int(child) for task in tasks for child in (task / "children").read_text().split()}
+    return children(space.world.stack.pids()["source-0"])
 
 
 async def test_last_artifact_but_one_can_still_be_fetched(space: Space) -> None:

@@ -56,6 +56,7 @@ async def test_one_replica_acts_and_the_other_is_ready_to(space: Space) -> None:
     await space.ready(revision=commit)
 
     for component in ("source", "kustomize"):
+        await space.acting(component)
         worked = [space.noted(component, n) > 0 for n in (0, 1)]
         assert sorted(worked) == [False, True], component
         await space.world.stack.wait_ready(component, replica=worked.index(False))
@@ -67,7 +68,7 @@ async def test_killed_leader_is_replaced_and_nothing_is_lost(space: Space) -> No
     await space.world.apply(space.source(repository), space.kustomization())
     await space.ready(revision=first)
     before = await holder(space.world, "kustomize-controller")
-    leader = next(n for n in (0, 1) if space.noted("kustomize", n))
+    leader = await space.acting("kustomize")
 
     # stopped, so that the supervisor does not bring it back before the lease is over
     pid = space.world.stack.pids()[f"kustomize-{leader}"]
@@ -89,7 +90,7 @@ async def test_stopped_leader_hands_over_at_once(space: Space) -> None:
     first = repository.commit({"a.yaml": config_map("settings", v="1")})
     await space.world.apply(space.source(repository), space.kustomization())
     await space.ready(revision=first)
-    leader = next(n for n in (0, 1) if space.noted("kustomize", n))
+    leader = await space.acting("kustomize")
 
     await space.world.stack.stop("kustomize", replica=leader)
     second = repository.commit({"a.yaml": config_map("settings", v="2")})
@@ -105,7 +106,7 @@ async def test_an_artifact_is_ours_whichever_replica_stored_it(space: Space) -> 
     repository.commit({"a.yaml": config_map("settings", v="1")})
     await space.world.apply(space.source(repository))
     first = artifact_of(await space.ready(GIT_REPOSITORY))
-    leader = next(n for n in (0, 1) if space.noted("source", n))
+    leader = await space.acting("source")
 
     async def stored(url: str) -> str:
         """Return what keeps the artifact, once it is known to be at that address."""

@@ -13,6 +13,7 @@ import aiohttp
 import pytest
 import pytest_asyncio
 
+from cli.stack import stack as stacks
 from controlplane.plane import ControlPlane
 from tests.e2e.conftest import (
     CONFIG_MAP,
@@ -112,7 +113,7 @@ async def bucket(
 async def world(
     control_plane: ControlPlane, bucket: Bucket, tmp_path_factory: pytest.TempPathFactory
 ) -> AsyncIterator[World]:
-    """Run two replicas of everything over one bucket."""
+    """Run two replicas of each controller over one bucket."""
     directory = tmp_path_factory.mktemp("backends")
     keys = directory / "keys"
     keys.mkdir()
@@ -123,7 +124,9 @@ async def world(
         f"&credentials={keys}"
     )
     flags = {"source": (*QUICK_LEASE, f"--storage-backend={url}"), "kustomize": QUICK_LEASE}
-    async with build_world(control_plane, directory, flags=flags, replicas=2) as built:
+    async with build_world(
+        control_plane, directory, flags=flags, replicas=2, components=stacks.CONTROLLERS
+    ) as built:
         for replica in (0, 1):
             await built.stack.wait_ready("source", replica=replica)
         yield built
@@ -161,6 +164,7 @@ async def test_both_replicas_serve_what_one_stored(space: Space) -> None:
     for status, digest, body in answers:
         assert (status, digest) == (200, digest_of(source))
         assert f"sha256:{hashlib.sha256(body).hexdigest()}" == digest
+    await space.acting("source")
     worked = [space.noted("source", replica) > 0 for replica in (0, 1)]
     assert sorted(worked) == [False, True]
     assert fetched == 1
@@ -169,7 +173,7 @@ async def test_both_replicas_serve_what_one_stored(space: Space) -> None:
 async def test_killed_leader_costs_no_fetch(space: Space) -> None:
     source, fetched = await deployed(space)
     world, before = space.world, await holder(space.world)
-    leader = next(n for n in (0, 1) if space.noted("source", n))
+    leader = await space.acting("source")
     pid = world.stack.pids()[f"source-{leader}"]
 
     # stopped, so that the supervisor does not bring it back before the lease is over
@@ -190,16 +194,13 @@ async def test_killed_leader_costs_no_fetch(space: Space) -> None:
 async def test_new_pods_with_empty_disks_serve_without_fetching(space: Space) -> None:
     source, fetched = await deployed(space)
     stack = space.world.stack
-    for replica in (0, 1):
-        await stack.stop("source", replica=replica)
+    await asyncio.gather(*(stack.stop("source", replica=replica) for replica in (0, 1)))
     await asyncio.to_thread(shutil.rmtree, stack.layout.storage)
 
-    for replica in (0, 1):
-        await stack.restart("source", replica=replica)
-    await space.request(GIT_REPOSITORY)
     # A consumer that has nothing left has to download.
-    for replica in (0, 1):
-        await stack.restart("kustomize", replica=replica)
+    components = ("source", "kustomize")
+    await asyncio.gather(*(stack.restart(c, replica=n) for c in components for n in (0, 1)))
+    await space.request(GIT_REPOSITORY)
     again = space.kustomization("again", targetNamespace=space.namespace)
     await space.world.apply(again)
     await space.ready(KUSTOMIZATION, "again")
