@@ -1,16 +1,23 @@
 """The controllers' JSON log lines: parsed, filtered, printed for people. Pure.
 
 Keys are Flux's: ``ts``, ``level``, ``msg``, ``error``, ``controllerKind``, ``name``, ``namespace``.
+A line about a pass is printed as Flux prints it. Any other one, such as a denial, says what it is
+about in fields of its own, which follow the message.
 """
 
 import json
+from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Final
 
 from cli import age
+from toolkit.objects import Json, dig
 
 LEVELS: Final = ("debug", "info", "error")
+_TOLD: Final = frozenset({"ts", "level", "msg", "error", "stacktrace"})
+_AUDITED: Final = (("verb",), ("requestURI",), ("responseStatus", "code"), ("user", "username"))
+"""What is shown of an event of ``audit.k8s.io``."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,8 +79,26 @@ def parse(text: str) -> Line | None:
         kind=str(fields.get("controllerKind") or ""),
         namespace=str(fields.get("namespace") or ""),
         name=str(fields.get("name") or ""),
-        message=": ".join(parts),
+        message=" ".join([": ".join(parts), *_details(fields)]),
     )
+
+
+def _details(fields: Json) -> Iterator[str]:
+    """Return ``key=value`` of what a line says beside its message, unless it is about a pass."""
+    if fields.get("controllerKind"):
+        return
+    for key, value in fields.items():
+        if key not in _TOLD and isinstance(value, str | int | float):
+            yield f"{key}={_shown(value)}"
+    for path in _AUDITED:
+        value = dig(fields, "audit", *path)
+        if value:
+            yield f"{path[-1]}={_shown(value)}"
+
+
+def _shown(value: object) -> str:
+    text = value if isinstance(value, str) else json.dumps(value)
+    return json.dumps(text, ensure_ascii=False) if " " in text or not text else text
 
 
 def render(line: Line) -> str:

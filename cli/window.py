@@ -84,7 +84,8 @@ async def read(
             raise
         if exc.status in _AWAY and not exc.api_reason:
             raise errors.FailedError(
-                f"the API server does not serve gitops.penstock.dev: {exc}"
+                f"the API server does not serve gitops.penstock.dev ({exc}): is penstock-apiserver "
+                "ready? `kubectl get apiservice v1alpha1.gitops.penstock.dev` tells why not"
             ) from exc
         raise errors.UsageError(str(exc)) from exc
 

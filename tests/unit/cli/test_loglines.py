@@ -38,6 +38,40 @@ def test_error_is_printed_after_the_message() -> None:
     assert loglines.render(parsed(text)) == "t error apply failed: forbidden"
 
 
+def test_a_line_about_no_pass_tells_its_own_fields() -> None:
+    text = json.dumps(
+        {
+            "ts": "t",
+            "level": "info",
+            "msg": "denied",
+            "plugin": "tenancy",
+            "object": "Kustomization/a/b",
+            "user": "Ada Lovelace",
+            "dryRun": False,
+            "at": ["spec.url"],
+        }
+    )
+
+    assert loglines.render(parsed(text)) == (
+        't info denied plugin=tenancy object=Kustomization/a/b user="Ada Lovelace" dryRun=false'
+    )
+
+
+def test_a_request_tells_who_asked_for_what() -> None:
+    event = {
+        "verb": "list",
+        "requestURI": "/apis/gitops.penstock.dev/v1alpha1/artifacts",
+        "user": {"username": "ada", "groups": ["developers"]},
+        "responseStatus": {"code": 403},
+    }
+    text = json.dumps({"ts": "t", "level": "info", "msg": "audit", "audit": event})
+
+    assert loglines.render(parsed(text)) == (
+        "t info audit verb=list requestURI=/apis/gitops.penstock.dev/v1alpha1/artifacts code=403 "
+        "username=ada"
+    )
+
+
 @pytest.mark.parametrize("text", ["Traceback (most recent call last):", "[1, 2]", '"text"'])
 def test_text_that_is_no_object_is_passed_through(text: str) -> None:
     assert loglines.render(parsed(text)) == text
