@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 import yaml
 
 import crds
-from tests.tools import kubectl
+from tests.tools import kubectl, rights
 from toolkit.kube.client import Client
 from toolkit.kube.errors import ForbiddenError
 from toolkit.objects import GroupVersionKind, Json
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 ROWS = (references.ROW, tenancy.TENANCY, tenancy.LABELS, sourcepolicy.ROW)
 RBAC = "rbac.authorization.k8s.io"
 NAMESPACE = GroupVersionKind("", "v1", "Namespace")
+CLUSTER_ROLE = GroupVersionKind(RBAC, "v1", "ClusterRole")
 KUSTOMIZATION = GroupVersionKind(*crds.KUSTOMIZATION.gvk)
 GIT_REPOSITORY = GroupVersionKind(*crds.GIT_REPOSITORY.gvk)
 SOURCE_POLICY = GroupVersionKind(*crds.SOURCE_POLICY.gvk)
@@ -36,14 +37,15 @@ class Tenant:
         self.admin.mapper.invalidate()
         await self.admin.create(self.space())
         await self.gate.start(*ROWS)
-        mallory = self.admin.impersonating("mallory")
-        await self.may("mallory", {"apiGroups": ["*"], "resources": ["*"], "verbs": ["*"]})
+        rule = {"apiGroups": ["*"], "resources": ["*"], "verbs": ["*"]}
+        mallory = await self.may("mallory", rule)
 
         async def asked() -> bool:
-            with contextlib.suppress(ForbiddenError):
+            try:
                 await mallory.apply(self.kustomization("probe"), manager="test", dry_run=True)
-                return False
-            return True
+            except ForbiddenError as exc:
+                return "denied the request" in str(exc)
+            return False
 
         await self.gate.until(asked)
 
@@ -89,7 +91,10 @@ class Tenant:
         }
 
     async def may(self, user: str, *rules: Json, role: str = "") -> Client:
-        """Let a user do this in the namespace, or what a ClusterRole says; return their client."""
+        """Let a user do this in the namespace, or what a ClusterRole says; return their client.
+
+        The API server has taken notice when it returns.
+        """
         metadata = {"name": user, "namespace": self.namespace}
         ref = {"apiGroup": RBAC, "kind": "ClusterRole" if role else "Role", "name": role or user}
         subject = {"apiGroup": RBAC, "kind": "User", "name": user}
@@ -98,6 +103,8 @@ class Tenant:
             await self.admin.apply({**made, "kind": "Role", "rules": list(rules)}, manager="test")
         binding = {**made, "kind": "RoleBinding", "roleRef": ref, "subjects": [subject]}
         await self.admin.apply(binding, manager="test")
+        told = rules or (await self.admin.get(CLUSTER_ROLE, role))["rules"]
+        await rights.noticed(self.admin, user, *told, namespace=self.namespace)
         return self.admin.impersonating(user)
 
     async def kubectl(self, *arguments: str, obj: Json | None = None) -> str:

@@ -7,6 +7,7 @@ import ssl
 import pytest
 
 from tests.contract.webhooks.conftest import Gate, yes
+from tests.tools import rights
 from toolkit.kube.errors import ApiError, InvalidError
 from toolkit.objects import GroupVersionKind
 from webhooks.plugin import Answer, Cause, DeniedError, Rule
@@ -126,7 +127,7 @@ async def test_our_words_come_before_the_deadline_of_the_api_server(gate: Gate) 
         await asyncio.sleep(60)
         return Answer()
 
-    await gate.serve("slow", dawdle, timeout=1)
+    await gate.serve("slow", dawdle, timeout=3)
 
     said = await gate.apply(gate.config_map("house"))
 
@@ -190,6 +191,8 @@ async def test_the_user_is_who_was_impersonated(gate: Gate) -> None:
     await gate.start(row)
     await gate.asked(seen)
     await gate.kubectl(*("create", "rolebinding", "writer", "--clusterrole=edit", "--user=alice"))
+    edit = {"apiGroups": [""], "resources": ["configmaps"], "verbs": ["patch"]}
+    await rights.noticed(gate.admin, "alice", edit, namespace=gate.namespace)
 
     view = gate.admin.impersonating("alice", extra={"provenance.penstock.dev/source": "git"})
     await view.apply(gate.config_map("house"), manager="test")

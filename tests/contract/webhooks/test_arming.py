@@ -38,10 +38,10 @@ async def registered(gate: Gate) -> Json | None:
     return None
 
 
-async def refused(gate: Gate) -> bool:
+async def refused(gate: Gate, obj: Json) -> bool:
     """Tell whether the API server refuses a write because nobody answers it."""
     try:
-        await gate.write(gate.config_map("probe"), dry_run=True)
+        await gate.write(obj, dry_run=True)
     except ApiError as exc:
         return "failed calling webhook" in str(exc)
     return False
@@ -86,6 +86,8 @@ async def test_a_cluster_that_starts_without_us_is_not_locked(gate: Gate) -> Non
     await first_life(gate, row, seen)
     outside = f"{gate.namespace}-out"
     await gate.kubectl("create", "namespace", outside)
+    elsewhere = {**gate.config_map("house"), "metadata": {"name": "house", "namespace": outside}}
+    await gate.until(lambda: refused(gate, elsewhere))
 
     # What a cluster and this process live on is written all the same.
     for namespace in ("kube-system", "kube-node-lease", gate.namespace):
@@ -97,7 +99,6 @@ async def test_a_cluster_that_starts_without_us_is_not_locked(gate: Gate) -> Non
         "metadata": {"name": "free", "namespace": outside},
     }
     await gate.admin.apply(lease, manager="test")
-    elsewhere = {**gate.config_map("house"), "metadata": {"name": "house", "namespace": outside}}
     with pytest.raises(ApiError, match="failed calling webhook"):
         await gate.admin.apply(elsewhere, manager="test")
 
@@ -247,7 +248,11 @@ async def test_what_others_add_goes(gate: Gate, caplog: pytest.LogCaptureFixture
         )
         await gate.until(right)
 
-    assert "nothing passes" in await gate.apply(gate.config_map("house"))
+    async def denied() -> bool:
+        said = await gate.apply(gate.config_map("house"), flags=("--dry-run=server",))
+        return "nothing passes" in said
+
+    await gate.until(denied)
     again = await registered(gate)
     assert again is not None
     assert again["webhooks"] == armed["webhooks"]
@@ -270,9 +275,12 @@ async def test_a_deleted_configuration_stays_deleted(
     async def told() -> bool:
         return any("disarmed" in record.message for record in caplog.records)
 
+    async def admitted() -> bool:
+        return "created" in await gate.apply(gate.config_map("house"))
+
     await gate.until(told)
     assert await registered(gate) is None
-    assert "created" in await gate.apply(gate.config_map("house"))
+    await gate.until(admitted)
     await replica.stop()
     await gate.start(row)
     await gate.asked(seen)
@@ -294,7 +302,7 @@ async def test_a_command_disarms(gate: Gate) -> None:
 async def test_uninstalling_disarms(gate: Gate) -> None:
     replica = await gate.serve()
     await replica.stop()
-    assert await refused(gate)
+    assert await refused(gate, gate.config_map("probe"))
 
     await gate.kubectl("delete", "clusterrole", configuration.CLUSTER_ROLE)
 

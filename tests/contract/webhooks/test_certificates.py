@@ -21,6 +21,8 @@ _PEM = Encoding.PEM
 LABELS = {injection.LABEL: configuration.NAME}
 OWN = "webhook-certificates"
 FOREIGN = "webhook-tls"
+OVERLAP = 3.0
+"""Seconds in which a real API server takes notice of another authority, on any machine."""
 
 
 async def secret(gate: Gate) -> dict[str, bytes]:
@@ -103,7 +105,7 @@ class Load:
 async def test_a_rotation_under_load_fails_no_request(gate: Gate) -> None:
     row, seen = gate.row("gate")
     for _ in range(2):
-        await gate.start(row, certificate_overlap=1.0, enable_leader_election=True)
+        await gate.start(row, certificate_overlap=OVERLAP, enable_leader_election=True)
     await gate.asked(seen)
     before, leaf = await secret(gate), await served(gate)
     load = Load(gate)
@@ -189,7 +191,7 @@ async def test_every_place_that_asks_for_it_gets_the_bundle(gate: Gate) -> None:
 
 async def test_what_cert_manager_keeps_is_served_instead(gate: Gate) -> None:
     row, seen = gate.row("gate")
-    await gate.start(row, certificate_overlap=0.3)
+    await gate.start(row, certificate_overlap=OVERLAP)
     await gate.asked(seen)
     load = Load(gate)
     for _ in range(2):
@@ -211,7 +213,7 @@ async def test_certificates_that_are_damaged_are_made_anew(
     gate: Gate, caplog: pytest.LogCaptureFixture
 ) -> None:
     row, seen = gate.row("gate")
-    await gate.start(row, certificate_overlap=0.3)
+    await gate.start(row, certificate_overlap=OVERLAP)
     await gate.asked(seen)
     load = Load(gate)
 

@@ -14,12 +14,16 @@ import pytest_asyncio
 
 from tests.contract.webhooks.conftest import Gate, Recorder
 from tests.contract.webhooks.tenants import NAMESPACE, RBAC
+from tests.tools import rights
 from tests.unit.webhooks.test_review import REVIEW
+from toolkit.kube import impersonation
 from toolkit.kube.client import Client
-from toolkit.kube.errors import ApiError
+from toolkit.kube.errors import ApiError, NotFoundError
 from toolkit.objects import GroupVersionKind, Json
 
 POD = GroupVersionKind("", "v1", "Pod")
+ACCOUNT = GroupVersionKind("", "v1", "ServiceAccount")
+ANYTHING: Json = {"apiGroups": ["*"], "resources": ["*"], "verbs": ["*"]}
 
 
 def own_address() -> str:
@@ -90,11 +94,11 @@ async def everything(gate: Gate, namespace: str) -> Client:
         "apiVersion": f"{RBAC}/v1",
         "metadata": {"name": "mallory", "namespace": namespace},
     }
-    rules = [{"apiGroups": ["*"], "resources": ["*"], "verbs": ["*"]}]
-    await gate.admin.create({**made, "kind": "Role", "rules": rules})
+    await gate.admin.create({**made, "kind": "Role", "rules": [ANYTHING]})
     ref = {"apiGroup": RBAC, "kind": "Role", "name": "mallory"}
     subjects = [{"apiGroup": RBAC, "kind": "User", "name": "mallory"}]
     await gate.admin.create({**made, "kind": "RoleBinding", "roleRef": ref, "subjects": subjects})
+    await rights.noticed(gate.admin, "mallory", ANYTHING, namespace=namespace)
     return gate.admin.impersonating("mallory")
 
 
@@ -137,8 +141,16 @@ async def test_what_an_api_server_carries_is_refused(attack: Attack, kind: str) 
     assert len(attack.seen.asked) == 1
 
 
+async def has_account(attack: Attack) -> bool:
+    """Tell whether the namespace has got the account that each of them gets."""
+    with contextlib.suppress(NotFoundError):
+        return bool(await attack.gate.admin.get(ACCOUNT, "default", attack.namespace))
+    return False
+
+
 async def upgraded(attack: Attack, kind: str) -> str:
     """Send it as what another part of the API server carries, and return what comes of it."""
+    await attack.gate.until(lambda: has_account(attack))
     token = await asyncio.to_thread(attack.gate.control_plane.token, attack.namespace, "default")
     await attack.gate.admin.create(
         {
@@ -149,6 +161,8 @@ async def upgraded(attack: Attack, kind: str) -> str:
             "subjects": [{"kind": "ServiceAccount", "name": "default"}],
         }
     )
+    user = impersonation.service_account(attack.namespace, "default")
+    await rights.noticed(attack.gate.admin, user, ANYTHING, namespace=attack.namespace)
     plane = attack.gate.control_plane
     headers = {
         "Authorization": f"Bearer {token}",
