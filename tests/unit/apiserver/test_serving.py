@@ -200,12 +200,11 @@ async def test_yaml_is_written_one_at_a_time_beside_the_loop() -> None:
             async with reader.request(path, accept="application/yaml") as answer:
                 await answer.read()
 
-        async with asyncio.TaskGroup() as group:
-            for _ in range(4):
-                group.create_task(ask())
-            for _ in range(50):
-                names |= {each.name for each in threading.enumerate() if "yaml" in each.name}
-                await asyncio.sleep(0.005)
+        asked = [asyncio.create_task(ask()) for _ in range(4)]
+        while not all(each.done() for each in asked):
+            names |= {each.name for each in threading.enumerate() if "yaml" in each.name}
+            await asyncio.sleep(0.005)
+        await asyncio.gather(*asked)
 
     assert len(names) == 1
 

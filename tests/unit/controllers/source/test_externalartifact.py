@@ -76,7 +76,7 @@ class Bench:
 
     async def until(self, condition: Callable[[], Any]) -> None:
         pause = 0.001
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(60):
             while not condition():
                 await asyncio.sleep(pause)
                 pause = min(pause * 2, 0.1)

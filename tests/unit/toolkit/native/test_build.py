@@ -3,6 +3,7 @@
 import os
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -77,22 +78,29 @@ def test_what_a_killed_build_left_is_cleared_away(
 def test_two_commands_build_once(
     cache: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    script = f'echo built >>"{tmp_path}/log"; sleep 0.3; echo library >"$2"'
+    until_told = f'while ! [ -e "{tmp_path}/go-on" ]; do sleep 0.02; done'
+    script = f'echo built >>"{tmp_path}/log"; {until_told}; echo library >"$2"'
     _install_go(monkeypatch, tmp_path, script)
     command = [sys.executable, "-m", "toolkit.native.build"]
     repository = Path(build.__file__).parents[2]
 
-    processes = [
-        subprocess.Popen(
+    def started() -> subprocess.Popen[str]:
+        return subprocess.Popen(
             command, cwd=repository, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
         )
-        for _ in range(2)
-    ]
-    outputs = [process.communicate(timeout=30) for process in processes]
 
+    first = started()
+    while first.poll() is None and not (tmp_path / "log").exists():
+        time.sleep(0.02)
+    second = started()
+    assert second.stderr is not None
+    waits = any("another process is building it" in line for line in second.stderr)
+    (tmp_path / "go-on").touch()
+    outputs = [process.communicate(timeout=120) for process in (first, second)]
+
+    assert waits
     assert {stdout.strip() for stdout, _ in outputs} == {str(library.find_built())}
     assert (tmp_path / "log").read_text() == "built\n"
-    assert any("another process is building it" in stderr for _, stderr in outputs)
     assert cache.is_dir()
 
 

@@ -77,7 +77,7 @@ def test_a_library_that_cannot_be_loaded_is_named(tmp_path: Path) -> None:
 async def test_a_request_is_answered_by_a_worker(pool: WorkerPool) -> None:
     request = {"objects": [{"v": "${a}"}], "variables": {"a": "1"}}
 
-    answer = await calls.call(pool, "substitute", request, timeout=10)
+    answer = await calls.call(pool, "substitute", request, timeout=60)
 
     assert answer == {"objects": [{"v": 1}]}
 
@@ -86,13 +86,14 @@ async def test_a_failure_carries_code_and_detail(pool: WorkerPool) -> None:
     request = {"objects": [{}, {"v": "${a"}]}
 
     with pytest.raises(calls.EngineError, match="closing brace") as caught:
-        await calls.call(pool, "substitute", request, timeout=10)
+        await calls.call(pool, "substitute", request, timeout=60)
 
     assert (caught.value.code, caught.value.detail) == ("SubstitutionFailed", {"index": 1})
 
 
 async def test_the_engine_ends_a_late_call_by_itself(pool: WorkerPool) -> None:
     request = {"objects": [{"v": "${a}" * 2000} for _ in range(2000)]}
+    await calls.call(pool, "substitute", {}, timeout=60)  # the worker has started
 
     with pytest.raises(WorkerTimeoutError, match=r"did not end within 0\.01s"):
         await calls.call(pool, "substitute", request, timeout=0.01)
@@ -107,7 +108,7 @@ async def test_a_worker_without_a_library_says_how_to_get_one(
     pool = calls.start(size=1)
 
     with pytest.raises(WorkerDiedError, match=r"engine cannot be loaded: .*nothing\.so"):
-        await calls.call(pool, "substitute", {}, timeout=10)
+        await calls.call(pool, "substitute", {}, timeout=60)
 
     await pool.close()
 
