@@ -1,6 +1,5 @@
 """Artifacts composed of several sources, or split out of one, applied as any other."""
 
-import asyncio
 from collections.abc import Mapping
 from typing import Any
 
@@ -9,7 +8,6 @@ import pytest
 
 from tests.e2e.conftest import (
     CONFIG_MAP,
-    DEADLINE,
     GIT_REPOSITORY,
     KUSTOMIZATION,
     Space,
@@ -19,6 +17,7 @@ from tests.e2e.conftest import (
 )
 from tests.e2e.sources import artifact_of, content, digest_of
 from tests.fakes.gitrepository import Repository
+from tests.tools.waiting import until
 from toolkit.objects import GroupVersionKind, Json, dig
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
@@ -215,10 +214,13 @@ async def test_directories_become_artifacts_and_leave_with_them(space: Space) ->
 
 async def until_served(obj: Json, status: int) -> None:
     """Return once the artifact server gives this answer."""
-    async with asyncio.timeout(DEADLINE):
-        while (answer := await served(obj)) != status:
-            assert answer in {200, 404}
-            await asyncio.sleep(0.05)
+
+    async def answered() -> bool:
+        answer = await served(obj)
+        assert answer in {200, 404}
+        return answer == status
+
+    await until(answered)
 
 
 async def test_a_source_that_is_missing_is_waited_for(space: Space) -> None:
@@ -294,6 +296,8 @@ async def test_what_cannot_be_made_is_told(
 async def test_a_generator_that_is_switched_off_stays_as_it_is(space: Space) -> None:
     web = await generated(space)
     before = await annotate(space, "disabled")
+    # What the sources say comes by other watches, and may be sooner known.
+    await until(lambda: space.noted("source", saying="disabled by the annotation"))
 
     await push(space, space.repositories[0], {"apps/web/web.yaml": config_map("web", v="2")})
     off = await space.get(GENERATOR, "gen")

@@ -7,8 +7,9 @@ from collections.abc import Callable
 
 import pytest
 
-from tests.e2e.conftest import Space, config_map
+from tests.e2e.conftest import DEADLINE, Space, config_map
 from tests.e2e.test_plans import fetch, start
+from tests.tools import rights
 from toolkit.objects import Json
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
@@ -39,10 +40,11 @@ class Shelf:
 
     async def until(self, holds: Callable[[dict[str, Json]], bool]) -> dict[str, Json]:
         """Return the artifacts by revision once something is true of them."""
-        deadline = time.monotonic() + 60
+        deadline = time.monotonic() + DEADLINE
+        path = f"{ROOT}/namespaces/{self.space.namespace}/artifacts"
         found: dict[str, Json] = {}
         while time.monotonic() < deadline:
-            listed = json.loads(await self("get", "artifacts", "-o", "json"))["items"]
+            listed = (await self.space.world.api.request("GET", path))["items"]
             found = {each["spec"].get("revision", ""): each for each in listed}
             if holds(found):
                 return found
@@ -94,10 +96,14 @@ async def test_viewers_see_no_content(space: Space, shelf: Shelf) -> None:
     before = await start(space, {"a.yaml": config_map("a", v="1")})
     (artifact,) = (await shelf.until(lambda found: set(found) == {before})).values()
     name = artifact["metadata"]["name"]
-    for role in ("view", "edit"):
+    for role, part in (("view", "diff"), ("edit", "files")):
         await shelf("create", "serviceaccount", role)
         subject = f"--serviceaccount={space.namespace}:{role}"
         await shelf("create", "rolebinding", role, f"--clusterrole={role}", subject)
+        resources = ["artifacts", f"artifacts/{part}"]
+        rule = {"apiGroups": ["gitops.penstock.dev"], "resources": resources, "verbs": ["get"]}
+        user = f"system:serviceaccount:{space.namespace}:{role}"
+        await rights.noticed(space.world.api, user, rule, namespace=space.namespace)
 
     listed = await shelf("get", "artifacts", as_="view")
     compared = json.loads(await shelf.raw(name, f"diff?from={before}", as_="view"))

@@ -85,6 +85,7 @@ async def test_objects_reach_the_cluster(space: Space, s3: S3Server) -> None:
     assert condition(obj, "ArtifactInStorage")["message"] == message
     assert await content(obj) == objects
     assert (await space.get(CONFIG_MAP, "app"))["data"] == {"water": "flows"}
+    await space.told("stored artifact", BUCKET)
     selector = "involvedObject.kind=Bucket,reason=NewArtifact"
     (event,) = await space.world.api.list(EVENT, space.namespace, field_selector=selector)
     assert event["message"] == f"stored artifact with 2 fetched files from '{place.bucket}' bucket"

@@ -55,7 +55,8 @@ async def remove(space: Space, gvk: GroupVersionKind, name: str) -> None:
 
 
 async def told(space: Space, message: str) -> list[Json]:
-    """Return the events about the Kustomization that say something."""
+    """Return the events about the Kustomization that say something, once there is one."""
+    await space.told(message)
     selector = "involvedObject.kind=Kustomization,involvedObject.name=app"
     events = await space.world.api.list(EVENT, space.namespace, field_selector=selector)
     return [event for event in events if message in event["message"]]

@@ -14,6 +14,7 @@ import yaml
 from controlplane import plane as planes
 from controlplane.plane import ControlPlane
 from tests.e2e.conftest import (
+    DEADLINE,
     KUSTOMIZATION,
     Space,
     build_world,
@@ -21,7 +22,10 @@ from tests.e2e.conftest import (
     deployment,
 )
 from tests.e2e.test_diff_carriers import penstock
-from tests.e2e.test_plans import fetch, secret, start, suspend
+from tests.e2e.test_plans import fetch, secret, start
+from tests.tools import rights
+from tests.tools.waiting import until
+from toolkit.kube.errors import ApiError
 from toolkit.objects import Json, dig
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
@@ -53,17 +57,17 @@ class Window:
 
     async def until(self, holds: Callable[[Json], bool], *, name: str = "app") -> Json:
         """Return the inventory once something is true of it."""
-        deadline = time.monotonic() + 60
+        deadline = time.monotonic() + DEADLINE
         found: Json = {}
         while time.monotonic() < deadline:
             try:
-                found = await self.raw(name=name)
-            except Exception as exc:  # noqa: BLE001 - kubectl says why
+                found = await self.space.world.api.request("GET", self.path(name=name))
+            except ApiError as exc:
                 found = {"error": str(exc)}
             else:
                 if holds(found["status"]):
                     return found
-            await asyncio.sleep(0.1)
+            await asyncio.sleep(0.05)
         pytest.fail(f"the inventory did not get there; it is\n{yaml.safe_dump(found)}")
 
     async def refused(self, *words: str, as_: str = "", stdin: str | None = None) -> str:
@@ -82,12 +86,15 @@ def by_name(objects: list[Json]) -> dict[str, Json]:
     return {f"{one['kind']}/{one['name']}": one for one in objects}
 
 
-async def grant(window: Window, account: str, role: str) -> None:
-    """Make an account with one of the cluster's roles in the space."""
+async def grant(window: Window, account: str, role: str, *resources: str) -> None:
+    """Make an account with a role of the cluster in the space; it lets get these, among others."""
     where = window.space.namespace
     await window("create", "serviceaccount", account)
     subject = f"--serviceaccount={where}:{account}"
     await window("create", "rolebinding", account, f"--clusterrole={role}", subject)
+    rule = {"apiGroups": ["gitops.penstock.dev"], "resources": resources, "verbs": ["get"]}
+    user = f"system:serviceaccount:{where}:{account}"
+    await rights.noticed(window.space.world.api, user, rule, namespace=where)
 
 
 async def test_an_inventory_tells_how_everything_fares(space: Space, window: Window) -> None:
@@ -119,7 +126,7 @@ async def test_an_inventory_tells_how_everything_fares(space: Space, window: Win
 async def test_drift_is_told_and_heals(space: Space, window: Window) -> None:
     await start(space, {"a.yaml": config_map("a", v="1"), "b.yaml": config_map("b", v="1")})
     await window.until(lambda status: status["current"] == 2)
-    await suspend(space)
+    await space.suspend()
 
     await window("patch", "configmap", "a", "--type=merge", "-p", '{"data":{"v":"2"}}')
     await window("delete", "configmap", "b")
@@ -143,21 +150,22 @@ async def test_reconcile_needs_one_right_and_does_one_thing(space: Space, window
     await start(space, {"a.yaml": config_map("a", v="1")})
     await window.until(lambda status: status["ready"] == "True")
     await window("create", "serviceaccount", "asker")
+    rule: Json = {
+        "apiGroups": ["gitops.penstock.dev"],
+        "resources": ["inventories/reconcile"],
+        "verbs": ["create"],
+    }
     role = {
         "apiVersion": "rbac.authorization.k8s.io/v1",
         "kind": "Role",
         "metadata": {"name": "asker"},
-        "rules": [
-            {
-                "apiGroups": ["gitops.penstock.dev"],
-                "resources": ["inventories/reconcile"],
-                "verbs": ["create"],
-            }
-        ],
+        "rules": [rule],
     }
     await window("apply", "-f", "-", stdin=yaml.safe_dump(role))
     subject = f"--serviceaccount={space.namespace}:asker"
     await window("create", "rolebinding", "asker", "--role=asker", subject)
+    user = f"system:serviceaccount:{space.namespace}:asker"
+    await rights.noticed(space.world.api, user, rule, namespace=space.namespace)
     before = await space.get(KUSTOMIZATION, "app")
     hostile = {
         "withSource": True,
@@ -192,7 +200,7 @@ async def test_reconcile_needs_one_right_and_does_one_thing(space: Space, window
     assert "cannot get" in await window.refused("get", "inv", "app", as_="asker")
     assert "cannot get" in await window.refused("annotate", FULL, "app", "x=y", as_="asker")
 
-    await suspend(space)
+    await space.suspend()
     await window("wait", "--for=jsonpath={.spec.suspended}=true", "inv/app", "--timeout=60s")
     assert "is suspended" in await window.refused(*words, stdin="{}")
 
@@ -214,7 +222,7 @@ async def test_diff_and_plan_come_through_the_window(space: Space, window: Windo
     word = f"word-{secrets.token_hex(8)}"
     first = await start(space, {"a.yaml": config_map("a", v="1"), "s.yaml": secret("s", p="1")})
     await window.until(lambda status: status["current"] == 1)
-    await suspend(space)
+    await space.suspend()
     commit = space.repositories[0].commit(
         {"a.yaml": config_map("a", v="2"), "s.yaml": secret("s", p=word)}
     )
@@ -238,16 +246,18 @@ async def test_diff_and_plan_come_through_the_window(space: Space, window: Windo
 async def test_the_command_shows_inventories_trees_and_plans(space: Space, window: Window) -> None:
     await start(space, {"a.yaml": config_map("a", v="1"), "w.yaml": deployment("web")}, wait=True)
     await window.until(lambda status: status["ready"] == "True")
-    await suspend(space)
+    await space.suspend()
     same = await penstock(space, "diff", "inventory", "app")
     commit = space.repositories[0].commit({"a.yaml": config_map("a", v="2")})
     await fetch(space, commit)
 
-    listed = await penstock(space, "get", "inv")
-    shown = await penstock(space, "get", "inventories", "app", "-o", "json")
-    tree = await penstock(space, "tree", "ks", "app")
-    differs = await penstock(space, "diff", "inv", "app")
-    missing = await penstock(space, "diff", "inv", "missing")
+    listed, shown, tree, differs, missing = await asyncio.gather(
+        penstock(space, "get", "inv"),
+        penstock(space, "get", "inventories", "app", "-o", "json"),
+        penstock(space, "tree", "ks", "app"),
+        penstock(space, "diff", "inv", "app"),
+        penstock(space, "diff", "inv", "missing"),
+    )
 
     assert listed.out.split()[:6] == ["NAME", "OBJECTS", "READY", "DRIFTED", "REVISION", "AGE"]
     assert listed.out.split()[6:10] == ["app", "2", "2/2", "0"]
@@ -260,14 +270,14 @@ async def test_the_command_shows_inventories_trees_and_plans(space: Space, windo
         1,
         [f"► ConfigMap/{space.namespace}/a configured", '  ~ data.v: "1" → "2"'],
     )
-    assert (missing.code, "not found" in missing.err) == (1, True)
+    assert (missing.code, "not found" in missing.err) == (2, True)
 
 
 async def test_tenants_see_their_own_namespace(space: Space, window: Window) -> None:
     await start(space, {"a.yaml": config_map("a", v="1")})
     await window.until(lambda status: status["ready"] == "True")
-    await grant(window, "viewer", "view")
-    await grant(window, "editor", "edit")
+    await grant(window, "viewer", "view", "inventories", "inventories/tree")
+    await grant(window, "editor", "edit", "inventories/diff")
 
     assert "app" in await window("get", "inv", as_="viewer")
     assert (await window.raw("objects", as_="viewer"))["objects"]
@@ -385,13 +395,14 @@ async def test_without_its_neighbours_the_window_says_what_is_missing(
 
 
 async def _until_planned(window: Window) -> Json:
-    for _ in range(100):
+    async def planned() -> Json | None:
         try:
-            return await window.raw("diff")
-        except Exception as exc:  # noqa: BLE001 - kubectl says why
-            said = str(exc)
-        await asyncio.sleep(0.2)
-    pytest.fail(said)
+            return await window.space.world.api.request("GET", window.path("diff"))
+        except ApiError:
+            return None
+
+    plan: Json = await until(planned)
+    return plan
 
 
 async def test_names_that_are_none_are_not_found(window: Window) -> None:

@@ -10,7 +10,7 @@ import os
 import sys
 import time
 from collections.abc import AsyncIterator, Iterator
-from contextlib import asynccontextmanager, contextmanager
+from contextlib import asynccontextmanager, contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -19,6 +19,7 @@ import pytest
 from tests.e2e.conftest import (
     GIT_REPOSITORY,
     Space,
+    children,
     config_map,
     revision_of,
 )
@@ -207,7 +208,8 @@ class Memory:
         """Let peaks count from now on (proc(5), clear_refs)."""
         self.before = self._sum("VmRSS:")
         for pid in self._pids():
-            Path(f"/proc/{pid}/clear_refs").write_text("5")
+            with suppress(OSError):  # an idle worker may end at any time
+                Path(f"/proc/{pid}/clear_refs").write_text("5")
 
     @property
     def risen(self) -> int:
@@ -221,13 +223,13 @@ class Memory:
     def _sum(self, field_name: str) -> int:
         total = 0
         for pid in self._pids():
-            lines = Path(f"/proc/{pid}/status").read_text().splitlines()
+            lines: list[str] = []
+            with suppress(OSError):
+                lines = Path(f"/proc/{pid}/status").read_text().splitlines()
             total += sum(
                 int(line.split()[1]) << 10 for line in lines if line.startswith(field_name)
             )
         return total
 
     def _pids(self) -> list[int]:
-        tasks = Path(f"/proc/{self.pid}/task").iterdir()
-        children = [int(pid) for task in tasks for pid in (task / "children").read_text().split()]
-        return [self.pid, *children]
+        return [self.pid, *children(self.pid)]

@@ -21,6 +21,7 @@ from tests.e2e.conftest import (
     revision_of,
 )
 from tests.e2e.test_decryption import SOPS, assert_unseen, encrypted, give_keys
+from tests.tools import rights
 from tests.unit.toolkit.decrypt.reference import Reference
 from toolkit.objects import Json, dig
 
@@ -49,25 +50,26 @@ def token(space: Space, account: str, *, audience: str = AUDIENCE, namespace: st
     return space.world.plane.kubectl("create", "token", account, "-n", where, *words).strip()
 
 
-def reader(space: Space, name: str = "reader") -> str:
+async def reader(space: Space, name: str = "reader") -> str:
     """Make an account that may ask for plans in the space; return its token."""
-    kubectl = space.world.plane.kubectl
-    kubectl("create", "serviceaccount", name, "-n", space.namespace)
+    kubectl, where = space.world.plane.kubectl, space.namespace
+    kubectl("create", "serviceaccount", name, "-n", where)
+    rule: Json = {
+        "apiGroups": ["gitops.penstock.dev"],
+        "resources": ["inventories/plan"],
+        "verbs": ["get"],
+    }
     role = {
         "apiVersion": "rbac.authorization.k8s.io/v1",
         "kind": "Role",
-        "metadata": {"name": name, "namespace": space.namespace},
-        "rules": [
-            {
-                "apiGroups": ["gitops.penstock.dev"],
-                "resources": ["inventories/plan"],
-                "verbs": ["get"],
-            }
-        ],
+        "metadata": {"name": name, "namespace": where},
+        "rules": [rule],
     }
     kubectl("apply", "-f", "-", stdin=yaml.safe_dump(role))
-    subject = f"--serviceaccount={space.namespace}:{name}"
-    kubectl("create", "rolebinding", name, "-n", space.namespace, f"--role={name}", subject)
+    subject = f"--serviceaccount={where}:{name}"
+    kubectl("create", "rolebinding", name, "-n", where, f"--role={name}", subject)
+    user = f"system:serviceaccount:{where}:{name}"
+    await rights.noticed(space.world.api, user, rule, namespace=where)
     return token(space, name)
 
 
@@ -100,13 +102,6 @@ async def start(space: Space, files: Mapping[str, str | bytes], **spec: Any) -> 
     return revision_of(await space.ready())
 
 
-async def suspend(space: Space) -> None:
-    gvk, body = "kustomizations.kustomize.toolkit.fluxcd.io", '{"spec":{"suspend":true}}'
-    space.world.plane.kubectl(
-        "-n", space.namespace, "patch", gvk, "app", "--type=merge", "-p", body
-    )
-
-
 def secret(name: str, **data: str) -> str:
     return yaml.safe_dump(
         {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": name}, "stringData": data}
@@ -115,7 +110,7 @@ def secret(name: str, **data: str) -> str:
 
 async def test_a_plan_tells_what_would_change_and_changes_nothing(space: Space) -> None:
     await start(space, {"a.yaml": config_map("a", v="1"), "b.yaml": config_map("b", v="1")})
-    await suspend(space)
+    await space.suspend()
     repository = space.repositories[0]
     commit = repository.commit(
         {"a.yaml": config_map("a", v="2"), "b.yaml": None, "c.yaml": config_map("c", v="1")}
@@ -123,7 +118,7 @@ async def test_a_plan_tells_what_would_change_and_changes_nothing(space: Space) 
     await fetch(space, commit)
     before = await space.get(CONFIG_MAP, "a")
 
-    answer = await ask(space, reader(space))
+    answer = await ask(space, await reader(space))
 
     assert answer.status == 200, answer.body
     assert {name: one["action"] for name, one in answer.changes.items()} == {
@@ -142,7 +137,7 @@ async def test_a_plan_tells_what_would_change_and_changes_nothing(space: Space) 
 async def test_what_is_as_it_should_be_is_counted(space: Space) -> None:
     await start(space, {"a.yaml": config_map("a", v="1")})
 
-    answer = await ask(space, reader(space))
+    answer = await ask(space, await reader(space))
 
     assert (answer.status, answer.body["unchanged"], answer.body["changes"]) == (200, 1, [])
 
@@ -152,7 +147,7 @@ async def test_a_stored_revision_can_be_planned_and_no_other(space: Space) -> No
     second = space.repositories[0].commit({"a.yaml": config_map("a", v="2")})
     await fetch(space, second)
     await space.ready(revision=second)
-    bearer = reader(space)
+    bearer = await reader(space)
 
     back = await ask(space, bearer, revision=first)
     unknown = await ask(space, bearer, revision="main@sha1:" + "0" * 40)
@@ -183,7 +178,7 @@ async def test_no_plan_shows_a_secret(space: Space) -> None:
         },
         postBuild={"substituteFrom": [{"kind": "Secret", "name": "vars"}]},
     )
-    await suspend(space)
+    await space.suspend()
     long = "x" * 190 + " ${WORD} " + "y" * 300
     commit = space.repositories[0].commit(
         {
@@ -197,7 +192,7 @@ async def test_no_plan_shows_a_secret(space: Space) -> None:
     )
     await fetch(space, commit)
 
-    answer = await ask(space, reader(space))
+    answer = await ask(space, await reader(space))
 
     assert answer.status == 200, answer.body
     assert {"Secret/s", "Secret/t", *(f"ConfigMap/{name}" for name in "cdef")} == set(
@@ -230,8 +225,8 @@ async def test_no_plan_shows_what_was_encrypted(space: Space) -> None:
         }
 
     await start(space, files(old), decryption=SOPS)
-    await suspend(space)
-    same = await ask(space, reader(space))
+    await space.suspend()
+    same = await ask(space, await reader(space))
     commit = space.repositories[0].commit(files(new))
     await fetch(space, commit)
 
@@ -260,7 +255,7 @@ async def test_a_plan_sees_no_more_than_the_account_of_the_kustomization(space: 
         *("--clusterrole=admin", binding),
     )
     await start(space, {"a.yaml": config_map("a", v="1")}, serviceAccountName="tenant")
-    await suspend(space)
+    await space.suspend()
     theirs = yaml.safe_load(config_map("theirs", v="1"))
     theirs["metadata"]["namespace"] = other
     kubectl(
@@ -274,7 +269,7 @@ async def test_a_plan_sees_no_more_than_the_account_of_the_kustomization(space: 
     )
     await fetch(space, commit)
 
-    answer = await ask(space, reader(space))
+    answer = await ask(space, await reader(space))
 
     assert answer.status == 200, answer.body
     assert answer.changes["ConfigMap/theirs"]["action"] == "refused"
@@ -287,7 +282,7 @@ async def test_who_may_not_ask_learns_nothing(space: Space) -> None:
     await start(space, {"a.yaml": config_map("a", v="1")})
     kubectl = space.world.plane.kubectl
     kubectl("create", "serviceaccount", "nobody", "-n", space.namespace)
-    allowed = reader(space)
+    allowed = await reader(space)
     missing = f"/plan/{space.namespace}/missing"
     elsewhere = f"/plan/{PENSTOCK}/app"
 
@@ -317,7 +312,7 @@ async def test_who_may_not_ask_learns_nothing(space: Space) -> None:
 
 @pytest.mark.parametrize("name", ["..%2f..%2fapp", "%2e%2e", "APP", "a%00b", "app%2fstatus", "-"])
 async def test_paths_that_name_no_object_lead_nowhere(space: Space, name: str) -> None:
-    bearer = reader(space)
+    bearer = await reader(space)
 
     url = URL(
         f"http://{space.world.stack.plan_address}/plan/{space.namespace}/{name}", encoded=True
@@ -332,7 +327,7 @@ async def test_a_build_that_fails_says_why(space: Space) -> None:
     commit = space.repositories[0].commit({"kustomization.yaml": "resources: [missing.yaml]\n"})
     await fetch(space, commit)
 
-    answer = await ask(space, reader(space))
+    answer = await ask(space, await reader(space))
 
     assert answer.status == 422
     assert "missing.yaml" in answer.body["message"]

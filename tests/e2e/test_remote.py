@@ -2,6 +2,7 @@
 
 import asyncio
 import base64
+import time
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -14,8 +15,8 @@ from controlplane import plane as planes
 from controlplane.plane import ControlPlane
 from tests.e2e.conftest import (
     CONFIG_MAP,
+    DEADLINE,
     DEPLOYMENT,
-    EVENT,
     GIT_REPOSITORY,
     KUSTOMIZATION,
     NAMESPACE,
@@ -27,7 +28,7 @@ from tests.e2e.conftest import (
     deployment,
 )
 from tests.e2e.test_inventories import Window
-from tests.e2e.test_plans import ask, reader, suspend
+from tests.e2e.test_plans import ask, reader
 from toolkit.kube import config
 from toolkit.kube.client import Client
 from toolkit.kube.errors import NotFoundError
@@ -84,14 +85,15 @@ class Far(Space):
     async def until(self, gvk: GroupVersionKind, name: str, holds: Callable[[Json], bool]) -> Json:
         """Return the remote object once this is true of it; no object is an empty one."""
         obj: Json = {}
-        for _ in range(600):
+        deadline = time.monotonic() + DEADLINE
+        while time.monotonic() < deadline:
             try:
                 obj = await self.api.get(gvk, name, self.namespace)
             except NotFoundError:
                 obj = {}
             if holds(obj):
                 return obj
-            await asyncio.sleep(0.1)
+            await asyncio.sleep(0.05)
         pytest.fail(f"{gvk.kind} {name} did not get there; it is {obj}")
 
     async def gone(self, gvk: GroupVersionKind, name: str) -> None:
@@ -159,10 +161,10 @@ async def test_a_plan_asks_the_other_cluster_and_the_inventory_says_it_is_there(
     await far.connect(far.admin)
     commit = await far.start({"a.yaml": config_map("a", v="1")})
     await far.ready(revision=commit)
-    await suspend(far)
+    await far.suspend()
     await far.edit("a", {"v": "2"})
 
-    answer = await ask(far, reader(far))
+    answer = await ask(far, await reader(far))
     inventory = await Window(far).until(lambda status: status["objects"] == 1)
 
     assert answer.status == 200, answer.body
@@ -291,15 +293,8 @@ async def test_deletion_ends_although_the_kubeconfig_is_gone(far: Far) -> None:
     await far.world.gone(KUSTOMIZATION, far.namespace, "app")
 
     await far.until(CONFIG_MAP, "a", bool)
-    selector = "involvedObject.kind=Kustomization,involvedObject.name=app"
-    told: list[str] = []
-    for _ in range(100):
-        events = await far.world.api.list(EVENT, far.namespace, field_selector=selector)
-        told = [e["message"] for e in events if "the applied objects stay" in e["message"]]
-        if told:
-            break
-        await asyncio.sleep(0.1)
-    assert f"Secret '{far.namespace}/far' not found" in told[0]
+    event = await far.told("the applied objects stay")
+    assert f"Secret '{far.namespace}/far' not found" in event["message"]
 
 
 async def test_cluster_that_trusts_our_accounts_needs_no_secret(far: Far) -> None:
