@@ -37,9 +37,11 @@ def main(argv: Sequence[str] | None = None) -> int:
             folder = manifests.DIRECTORY
             return written.main(words, {folder / name: text for name, text in files.items()})
         case ["unregister"]:
-            asyncio.run(unregister(options.parse(words[1:], components=("apiserver",))))
+            asyncio.run(
+                unregister(options.parse(words[1:], components=("apiserver",), program="apiserver"))
+            )
         case _:
-            asyncio.run(run(options.parse(words, components=("apiserver",))))
+            asyncio.run(run(options.parse(words, components=("apiserver",), program="apiserver")))
     return 0
 
 

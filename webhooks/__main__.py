@@ -40,9 +40,11 @@ def main(argv: Sequence[str] | None = None) -> int:
             added = {configuration.ADDED: configuration.render_added(plugins.PLUGINS)}
             return written.main(words, placed | added)
         case ["disarm"]:
-            asyncio.run(disarm(options.parse(words[1:], components=("webhooks",))))
+            asyncio.run(
+                disarm(options.parse(words[1:], components=("webhooks",), program="webhooks"))
+            )
         case _:
-            asyncio.run(run(options.parse(words, components=("webhooks",))))
+            asyncio.run(run(options.parse(words, components=("webhooks",), program="webhooks")))
     return 0
 
 

@@ -247,12 +247,16 @@ _CHOICES: Final = MappingProxyType(
 )
 
 
-def parse(argv: Sequence[str], *, components: Sequence[str]) -> Options:
+def parse(
+    argv: Sequence[str], *, components: Sequence[str], program: str = "controllers"
+) -> Options:
     """Parse a command line; ``components`` are those that exist, and the default of the flag.
+
+    ``program`` is the package that is run, as help and errors call it.
 
     Ends the process with status 2 and a message on stderr when the line is wrong.
     """
-    parser = _Parser(prog="controllers", allow_abbrev=False)
+    parser = _Parser(prog=f"python -m {program}", allow_abbrev=False)
     for each in FLAGS:
         bare: dict[str, Any] = {"nargs": "?", "const": True} if each.type is flags.bool_ else {}
         help_ = f"{each.help} (default: {each.default or 'none'})"

@@ -100,3 +100,12 @@ def test_what_is_no_size_is_refused(text: str, capsys: pytest.CaptureFixture[str
         parse(f"--storage-namespace-quota={text}")
 
     assert "is not a size" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("argv", ["--help", "--nonsense"])
+def test_help_and_errors_name_the_program(argv: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        options.parse([argv], components=("webhooks",), program="webhooks")
+
+    said = capsys.readouterr()
+    assert f"{said.out}{said.err}".startswith("usage: python -m webhooks ")
