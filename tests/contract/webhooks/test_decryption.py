@@ -18,7 +18,7 @@ from controlplane import plane
 from controlplane.plane import ControlPlane
 from tests.contract.webhooks.conftest import Gate, opened
 from tests.tools import definitions as kinds
-from tests.tools import kubectl
+from tests.tools import kubectl, rights
 from tests.unit.toolkit.decrypt.reference import Reference
 from toolkit.decrypt import envelope
 from toolkit.kube import impersonation
@@ -341,6 +341,9 @@ async def test_a_kustomization_vouches_for_what_it_moved(vault: Vault) -> None:
         strategy="merge",
     )
     account = impersonation.service_account(vault.namespace, "deployer")
+    for verb in ("create", "patch"):
+        rule = {"apiGroups": [""], "resources": ["secrets"], "verbs": [verb]}
+        await rights.noticed(vault.admin, account, rule, namespace=vault.namespace)
     claims = impersonation.provenance(
         applier=f"Kustomization/{vault.namespace}/app",
         source="s",
