@@ -221,3 +221,5 @@ async def test_a_status_that_names_a_neighbours_artifact_does_not_give_it(space:
 
     await neighbour.refused(saying="of another object")
     assert not await space.world.exists(CONFIG_MAP, neighbour.namespace, "private")
+    # What stays would be tried again and again until the end of the run.
+    space.world.plane.kubectl("delete", "namespace", neighbour.namespace, "--wait=false")

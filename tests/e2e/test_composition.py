@@ -313,6 +313,4 @@ async def test_namespace_and_what_lives_in_it_come_in_one_commit(space: Space) -
 
     assert made["data"] == {"v": "1"}
     assert len(obj["status"]["inventory"]["entries"]) == 3
-    await space.world.until(
-        NAMESPACE, "", new, lambda ns: bool(dig(ns, "metadata", "deletionTimestamp"))
-    )
+    await space.world.gone(NAMESPACE, "", new)

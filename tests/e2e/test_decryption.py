@@ -3,6 +3,7 @@
 import asyncio
 import base64
 import json
+import os
 import secrets
 import tempfile
 from collections.abc import Mapping
@@ -136,8 +137,10 @@ def files_of(state: Path) -> dict[Path, bytes]:
     """Read all that the processes have on disk: logs, stored artifacts, extracted copies."""
     caches = Path(tempfile.gettempdir()).glob("penstock-artifacts-*")
     found = {}
-    for path in (path for root in (state, *caches) for path in root.rglob("*")):
-        with suppress(OSError):  # a directory, or gone meanwhile
+    # Directories may go while we look, which ``rglob`` does not bear; other processes have some.
+    walks = (walk for root in (state, *caches) for walk in os.walk(root))
+    for path in (Path(where, name) for where, _, names in walks for name in names):
+        with suppress(OSError):  # gone meanwhile
             found[path] = path.read_bytes()
     return found
 

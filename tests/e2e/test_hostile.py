@@ -1,7 +1,6 @@
 """A hostile repository is refused with a clear message, and its neighbours do not notice."""
 
 import asyncio
-import zlib
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
@@ -130,28 +129,8 @@ def too_many_files(repository: Repository) -> None:
 
 def sparse_giant(repository: Repository) -> None:
     """One gigabyte of zeroes, a megabyte on the wire."""
-    size = 1 << 30
-    compressor = zlib.compressobj(1)
-    path = repository.path / "giant"
-    with path.open("wb") as file:
-        file.write(compressor.compress(b"blob %d\0" % size))
-        for _ in range(1 << 10):
-            file.write(compressor.compress(bytes(1 << 20)))
-        file.write(compressor.flush())
-    oid = _hash_of_zeroes(size)
-    target = repository.path / "objects" / oid[:2] / oid[2:]
-    target.parent.mkdir(exist_ok=True)
-    path.rename(target)
+    oid = repository.zeros(1 << 10)
     repository.commit_tree(repository.raw_tree([("100644", b"giant.yaml", oid)]))
-
-
-def _hash_of_zeroes(size: int) -> str:
-    import hashlib  # noqa: PLC0415 - used by one hostile case
-
-    hasher = hashlib.sha1(b"blob %d\0" % size, usedforsecurity=False)
-    for _ in range(size >> 20):
-        hasher.update(bytes(1 << 20))
-    return hasher.hexdigest()
 
 
 def escaping_tree(repository: Repository) -> None:

@@ -118,11 +118,13 @@ class Pipes:
 
 
 async def _pump(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-    with suppress(ConnectionError, ssl.SSLError):
-        while data := await reader.read(1 << 16):
-            writer.write(data)
-            await writer.drain()
-    writer.close()
+    try:
+        with suppress(ConnectionError, ssl.SSLError):
+            while data := await reader.read(1 << 16):
+                writer.write(data)
+                await writer.drain()
+    finally:  # a connection that is left to the collector is a warning in some later test
+        writer.close()
 
 
 @dataclass(kw_only=True)

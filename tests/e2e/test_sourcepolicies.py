@@ -106,7 +106,11 @@ async def test_suspended_source_is_not_used_either(space: Space, policy: Make) -
     await space.ready(GIT_REPOSITORY, revision=commit)
     await space.world.apply(space.source(repository, suspend=True))
 
-    await space.world.apply(policy(allowing("https://git.example/**")), space.kustomization())
+    probe = space.kustomization("probe", path="./nowhere", retryInterval="500ms")
+    await space.world.apply(policy(allowing("https://git.example/**")), probe)
+    # A policy and who uses what it forbids come by two watches.
+    await space.refused(name="probe", saying="SourcePolicy")
+    await space.world.apply(space.kustomization())
     obj = await space.refused(saying="SourcePolicy")
 
     assert condition(obj, "Ready")["reason"] == "AccessDenied"
@@ -342,7 +346,10 @@ async def test_every_kind_is_withdrawn_while_a_policy_forbids_it(
 async def test_what_admission_did_not_see_is_refused_before_anything_is_fetched(
     space: Space, policy: Make, s3: S3Server, offer: MakeScene
 ) -> None:
-    await space.world.apply(policy(allowing("https://git.example/**")))
+    probe = space.source(space.repository("probe"), "probe")
+    await space.world.apply(policy(allowing("https://git.example/**")), probe)
+    # A policy and what it forbids come by two watches.
+    await space.world.until(GIT_REPOSITORY, space.namespace, "probe", denied)
     async with offer(space, s3) as scene:
         await space.world.apply(*scene.objects)
 

@@ -29,9 +29,10 @@ def control_plane(second_control_plane: ControlPlane) -> ControlPlane:
 async def world(
     control_plane: ControlPlane, tmp_path_factory: pytest.TempPathFactory
 ) -> AsyncIterator[World]:
-    """Run a world in which a namespace has room for one large artifact."""
+    """Run sources in whose world a namespace has room for one large artifact."""
     flags = {"source": ("--storage-namespace-quota=700Ki",)}
-    async with build_world(control_plane, tmp_path_factory.mktemp("quota"), flags=flags) as built:
+    directory = tmp_path_factory.mktemp("quota")
+    async with build_world(control_plane, directory, flags=flags, components=("source",)) as built:
         yield built
 
 

@@ -30,6 +30,7 @@ from tests.e2e.conftest import (
     config_map,
     deployment,
 )
+from tests.tools.waiting import until
 from toolkit.kube.errors import ForbiddenError
 from toolkit.objects import Json, dig
 
@@ -59,9 +60,13 @@ class Locked(Space):
     audit: Path = Path()
 
     def requests(self, account: str = "kustomize-controller") -> list[Json]:
-        """Return what one of our accounts has asked for in this namespace, watches left out."""
+        """Return what one of our accounts has asked for in this namespace, watches left out.
+
+        The last line may be half written.
+        """
         user = f"system:serviceaccount:penstock-system:{account}"
-        entries = map(json.loads, self.audit.read_text().splitlines())
+        lines = self.audit.read_text().splitlines(keepends=True)
+        entries = (json.loads(line) for line in lines if line.endswith("\n"))
         return [
             entry
             for entry in entries
@@ -69,6 +74,19 @@ class Locked(Space):
             and dig(entry, "objectRef", "namespace") == self.namespace
             and entry["verb"] != "watch"
         ]
+
+    async def noticed(self, name: str = "app") -> None:
+        """Wait until the event of what was applied is there, and in the log with all before it."""
+        await self.told("created", name=name)
+        about = "involvedObject.kind=Kustomization"
+        found = await self.world.api.list(EVENT, self.namespace, field_selector=about)
+
+        def logged() -> bool:
+            written = [r for r in self.requests() if dig(r, "objectRef", "resource") == "events"]
+            return len(written) >= len(found)
+
+        await until(logged)
+        await asyncio.sleep(0.5)  # the log is written after the answer
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="session")
@@ -134,13 +152,6 @@ def secret(name: str) -> str:
     return yaml.safe_dump({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": name}})
 
 
-async def messages(space: Space) -> list[str]:
-    """Return what the events about the Kustomization say."""
-    selector = "involvedObject.kind=Kustomization,involvedObject.name=app"
-    events = await space.world.api.list(EVENT, space.namespace, field_selector=selector)
-    return [event["message"] for event in events]
-
-
 async def test_tenant_cannot_touch_what_its_account_may_not(space: Space) -> None:
     await give(space, "tenant", CONFIG_MAPS)
     files = {"a.yaml": config_map("a"), "s.yaml": secret("s")}
@@ -198,12 +209,8 @@ async def test_objects_stay_when_the_account_to_delete_them_is_gone(space: Space
     await space.world.gone(KUSTOMIZATION, space.namespace, "app")
 
     assert await space.world.exists(CONFIG_MAP, space.namespace, "a")
-    for _ in range(100):
-        told = [line for line in await messages(space) if "the applied objects stay" in line]
-        if told:
-            break
-        await asyncio.sleep(0.1)
-    assert "tenant" in told[0]
+    event = await space.told("the applied objects stay")
+    assert "tenant" in event["message"]
 
 
 async def test_tenant_prunes_with_its_own_rights(space: Space) -> None:
@@ -366,13 +373,15 @@ async def forbidden(space: Space) -> None:
     """Return once the policy refuses an administrator."""
     metadata = {"generateName": "by-hand-", "namespace": space.namespace}
     by_hand = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata}
-    for _ in range(300):
+
+    async def refused() -> bool:
         try:
             await space.world.api.create(by_hand)
         except ForbiddenError:
-            return
-        await asyncio.sleep(0.1)
-    pytest.fail("the policy does not work")
+            return True
+        return False
+
+    await until(refused)
 
 
 async def test_first_apply_costs_twelve_requests(locked: Locked) -> None:
@@ -398,12 +407,12 @@ async def test_first_apply_costs_twelve_requests(locked: Locked) -> None:
     # the first one of a process also learns what the server serves
     await locked.world.apply(locked.kustomization("warm", namePrefix="warm-", wait=True))
     await locked.ready(name="warm")
-    await asyncio.sleep(0.5)
+    await locked.noticed(name="warm")
     before = len(locked.requests())
 
     await locked.world.apply(locked.kustomization(wait=True))
     await locked.ready()
-    await asyncio.sleep(0.5)
+    await locked.noticed()
 
     requests = locked.requests()[before:]
     assert len(requests) == 12, [summary(entry) for entry in requests]

@@ -4,7 +4,6 @@ The other cluster believes the tokens that this one's issuer signs, as published
 (structured authentication, KEP-3331): nobody is asked, and no credential is stored anywhere.
 """
 
-import asyncio
 import json
 from collections.abc import AsyncIterator, Iterator
 from typing import Any
@@ -29,6 +28,8 @@ from tests.e2e.conftest import (
     config_map,
 )
 from tests.fakes.serving import certified, serving
+from tests.tools import rights
+from tests.tools.waiting import until
 from toolkit.kube import config
 from toolkit.kube.client import Client
 from toolkit.kube.errors import NotFoundError
@@ -154,12 +155,19 @@ class Far(Space):
 
     async def applied(self) -> str:
         """Return what arrived there."""
-        for _ in range(600):
+
+        async def look() -> str:
             try:
                 return str(dig(await self.api.get(CONFIG_MAP, "a", self.namespace), "data", "v"))
             except NotFoundError:
-                await asyncio.sleep(0.1)
-        pytest.fail("nothing arrived on the other cluster")
+                return ""
+
+        return str(await until(look))
+
+    async def locked_out(self) -> bool:
+        """Tell whether the other cluster has noticed that the account may no longer write."""
+        what = {"namespace": self.namespace, "verb": "patch", "resource": "configmaps"}
+        return not await rights._may(self.api, self.user, what)
 
 
 @pytest_asyncio.fixture(loop_scope="session")
@@ -185,6 +193,7 @@ async def test_account_of_this_cluster_applies_on_the_other_until_its_rights_are
     await far.ready(revision=commit)
     arrived = await far.applied()
     await far.allow(allowed=False)
+    await until(far.locked_out)
     newer = far.repositories[0].commit({"a.yaml": config_map("a", v="2")})
     await far.request(GIT_REPOSITORY)
     revoked = await far.refused(saying="forbidden")
