@@ -96,6 +96,8 @@ def _rights() -> Iterator[Json]:
 
 def _reader() -> Json:
     role = rbac.role("ClusterRole", READER, ())
+    # Kubernetes fills them in; who applied them would empty them for a moment, or meet a conflict.
+    del role["rules"]
     selectors = [{"matchLabels": {label: "true"}} for label in (_TO_ROLE.format("view"), AGGREGATE)]
     return role | {"aggregationRule": {"clusterRoleSelectors": selectors}}
 

@@ -54,3 +54,11 @@ def test_a_role_that_lets_them_would_be_found(
     rule = {"apiGroups": ["source.toolkit.fluxcd.io"], "resources": [resource], "verbs": verbs}
 
     assert bool(written({"rules": [rule]})) is writes
+
+
+def test_rules_that_kubernetes_fills_in_are_left_to_it() -> None:
+    roles = yaml.safe_load_all((DEPLOY / "base/apiserver/rbac.yaml").read_text())
+    filled = [role for role in roles if "aggregationRule" in role]
+
+    assert [role["metadata"]["name"] for role in filled] == ["penstock-inventory-reader"]
+    assert all("rules" not in role for role in filled)
