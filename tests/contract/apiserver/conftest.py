@@ -224,18 +224,18 @@ class Window:
         )
         self.raise_failures()
         assert listening.done(), "it does not listen"
-        # Replicas share the port: some questions reach each of them.
-        for _ in range(1 + _QUESTIONS * (len(self.replicas) - 1)):
-            await self.until(self._trusting)
+        await self.until(self._trusting)
         return replica
 
     async def _trusting(self) -> bool:
-        """Tell whether the one who answers knows whom to trust: a certificate is worth nothing yet.
+        """Tell whether those who answer know whom to trust; they listen before that.
 
-        It listens before that.
+        Replicas share the port: so many questions reach each of them.
         """
         with contextlib.suppress(aiohttp.ClientError):
-            return (await self.ask("/readyz/authentication")).status == 200
+            several = 1 + _QUESTIONS * (len(self.replicas) - 1)
+            replies = [await self.ask("/readyz/authentication") for _ in range(several)]
+            return all(reply.status == 200 for reply in replies)
         return False
 
     async def install(self) -> None:
