@@ -1,4 +1,4 @@
-"""Every link of the documentation leads somewhere: to a file that is there, to a heading in it."""
+"""What pages point to is there: files, headings, modules, tests."""
 
 import re
 from collections import Counter
@@ -11,6 +11,13 @@ PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")])
 _CODE = re.compile(r"^```.*?^```|`[^`\n]*`", re.DOTALL | re.MULTILINE)
 _LINK = re.compile(r"\]\(([^)\s]+)\)")
 _ELSEWHERE = ("https://", "http://", "mailto:")
+
+
+FOLDERS = sorted(path.name for path in ROOT.iterdir() if path.is_dir() and path.name[0] != ".")
+_PATH = re.compile(rf"`((?:{'|'.join(FOLDERS)})/[\w./-]+)")
+PACKAGES = [name for name in FOLDERS if (ROOT / name / "__init__.py").is_file()]
+_MODULE = re.compile(rf"`((?:{'|'.join(PACKAGES)})(?:\.\w+)+)`")
+_FILE = re.compile(r"`([a-z_]+\.py)`")
 
 
 def links(page: Path) -> list[str]:
@@ -49,3 +56,30 @@ def test_every_page_is_in_the_list_of_pages() -> None:
     listed = {link.partition("#")[0] for link in links(ROOT / "docs" / "README.md")}
 
     assert {page.name for page in (ROOT / "docs").glob("*.md")} - {"README.md"} <= listed
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_files_that_are_named_are_there(page: Path) -> None:
+    text = page.read_text()
+
+    assert [path for path in _PATH.findall(text) if not (ROOT / path).exists()] == []
+    assert set(_FILE.findall(text)) <= {path.name for path in _sources()}
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_modules_that_are_named_are_there(page: Path) -> None:
+    assert [name for name in _MODULE.findall(page.read_text()) if not _known(name)] == []
+
+
+def _sources() -> list[Path]:
+    return [path for folder in FOLDERS for path in (ROOT / folder).rglob("*.py")]
+
+
+def _known(name: str) -> bool:
+    """Tell whether it is a package, a module, or something that one of them defines."""
+    path = ROOT / name.replace(".", "/")
+    if path.is_dir() or path.with_suffix(".py").is_file():
+        return True
+    module = path.parent.with_suffix(".py")
+    home = module if module.is_file() else path.parent / "__init__.py"
+    return home.is_file() and re.search(rf"\b{path.name}\b", home.read_text()) is not None
