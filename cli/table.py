@@ -26,10 +26,16 @@ class Stream:
         self._pending = show_header
         self._widths = [len(cell) for cell in header]
 
+    def fit(self, rows: Iterable[Sequence[str]]) -> None:
+        """Make the columns wide enough for rows that are known to come."""
+        for row in rows:
+            lengths = (len(_one_line(cell)) for cell in row)
+            self._widths = [max(pair) for pair in zip(self._widths, lengths, strict=True)]
+
     def render(self, row: Sequence[str]) -> str:
         """Return one row, after the header if it is the first."""
+        self.fit([row])
         cells = [_one_line(cell) for cell in row]
-        self._widths = [max(w, len(cell)) for w, cell in zip(self._widths, cells, strict=True)]
         head = _line(self._header, self._widths) if self._pending else ""
         self._pending = False
         return head + _line(cells, self._widths)

@@ -161,6 +161,10 @@ def row(kind: kindtree.AnyKind, obj: Json, query: Query) -> tuple[str, ...]:
 async def follow(opened: session.Session, query: Query) -> None:
     """Print what is there and then a line per change, until interrupted."""
     lines = table.Stream(_header(query), show_header=query.header)
+    if not query.format:
+        lists = await asyncio.gather(*(_list(opened, query, kind) for kind in query.kinds))
+        for kind, objects in zip(query.kinds, lists, strict=True):
+            lines.fit(row(kind, obj, query) for obj in objects)
     async with asyncio.TaskGroup() as group:
         for kind in query.kinds:
             group.create_task(_follow_kind(opened, query, kind, lines))

@@ -41,3 +41,16 @@ def test_stream_prints_its_header_once_and_keeps_its_widest_columns() -> None:
 
     assert first == "NAME       READY\ndatabase   True\n"
     assert second == "web        False\n"
+
+
+def test_rows_that_are_known_to_come_fit_from_the_first_line_on() -> None:
+    rows = [("a", "True"), ("flux-system", "False")]
+    stream = table.Stream(("NAME", "READY"), show_header=True)
+    stream.fit(rows)
+
+    text = "".join(stream.render(row) for row in rows)
+
+    assert {
+        line.index(word)
+        for line, word in zip(text.splitlines(), ("READY", "True", "False"), strict=True)
+    } == {14}
