@@ -179,8 +179,8 @@ def tasks(found: Iterable[Image], policies: Policies) -> Tasks:
     """Pair images with the policies that name them; one of each text is enough (step 1).
 
     What cannot be read as an image violates all policies: no one can tell which name it. So does an
-    object of more images than anybody runs, of which none is read. To be called off the loop: this
-    takes as long as there are images and patterns.
+    object of more images than anybody runs, of which none is read. This takes as long as there are
+    images and patterns: more than ``FEW`` are for a thread.
     """
     sorted_out, listed = Tasks(tasks=[], violations=[]), tuple(found)
     if len(listed) > MOST:
@@ -241,6 +241,8 @@ def decode(data: bytes) -> ImageVerificationPolicy:
 
 MOST: Final = 1000
 """New images of one object."""
+FEW: Final = 32
+"""New images, times policies, that are paired on the event loop: a thread takes longer to come."""
 _TOO_MANY: Final = StalledError(
     f"it comes after {MOST} others, and of more new images in one object none is verified: divide"
     " the object, or add them by and by"

@@ -36,7 +36,10 @@ class ImageVerification:
         policies = await self.checks.policies(request.namespace) if new else ()
         if not policies:
             return Answer()
-        todo = await asyncio.to_thread(imagechecks.tasks, new, policies)
+        if len(new) * len(policies) > imagechecks.FEW:
+            todo = await asyncio.to_thread(imagechecks.tasks, new, policies)
+        else:
+            todo = imagechecks.tasks(new, policies)
         found = todo.violations + await imagechecks.side_by_side(
             request, todo.tasks, lambda task: self._verified(request, task)
         )
