@@ -114,7 +114,7 @@ class Judge:
                 break
         raise VerificationError(
             f"finding out whether its certificates are revoked takes more than {MAX_REQUESTS} "
-            f"requests or {_MAX_ANSWERS >> 20} MiB",
+            f"requests or {_MAX_ANSWERS * 3 // 4 >> 20} MiB",
             step=Step.REVOCATION,
         )
 

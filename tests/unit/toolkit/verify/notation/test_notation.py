@@ -556,4 +556,4 @@ class TestRevocation:
 
         _STRANGER.padding = 0
         assert step == 8
-        assert "takes more than 16 requests or 24 MiB" in message
+        assert "takes more than 16 requests or 18 MiB" in message
