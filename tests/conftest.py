@@ -12,11 +12,16 @@ from collections.abc import AsyncIterator, Callable, Iterator
 from pathlib import Path
 
 import pytest
+from hypothesis import HealthCheck, settings
 
 from controlplane import binaries, plane
 from controlplane.plane import ControlPlane
 from tests.tools import programs
 from toolkit.remote.http.http import Http
+
+# How long an example takes tells of the machine: a pause of a fifth of a second would be a failure.
+settings.register_profile("tests", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("tests")
 
 # As many test runs of one user may go on at the same time.
 _RUNS = 9

@@ -99,7 +99,7 @@ async def test_values_that_break_the_object_are_refused(pool: WorkerPool) -> Non
 @settings(
     deadline=None,
     max_examples=60,
-    suppress_health_check=[HealthCheck.function_scoped_fixture],
+    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )
 @given(text=st.text(alphabet="${}ab:-=/#%^,\\ 01\n\"'é", max_size=30))
 async def test_any_text_ends_in_an_object_or_an_error(pool: WorkerPool, text: str) -> None:
