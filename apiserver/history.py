@@ -81,6 +81,10 @@ class History:
                 break
         return events[:count]
 
+    def holds(self, place: int) -> bool:
+        """Tell whether everything from a place on is here."""
+        return place >= self._first
+
     def after(self, version: int) -> int:
         """Return the place of the first event after a version."""
         return self._first + bisect_right(self._events, version, key=attrgetter("version"))

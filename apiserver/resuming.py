@@ -11,8 +11,10 @@ What is sent again carries versions above the one that the client came with, so 
 numbers takes it for old news. ADR 16 has the reasoning.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import starmap
+from operator import itemgetter
 from typing import Final
 
 from apiserver import position
@@ -23,14 +25,20 @@ MARGIN: Final = 10.0
 """Seconds: twice what an informer may lag behind the API server without knowing it."""
 _MOST: Final = 1_000
 """Events that are gone through for one reader; who missed more lists."""
+_LARGEST: Final = 64 << 10
+"""Bytes of an object that is copied for one reader, who may be slow to take it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Resumption:
-    """What to send first, and the place in the history to read on from."""
+    """What to send first, made as it is taken, and the place in the history to read on from.
 
-    events: Sequence[Event] = ()
+    ``since`` is the place of the oldest event that it holds on to.
+    """
+
+    events: Iterable[Event] = ()
     place: int
+    since: int
 
 
 def resume(view: View, version: int, *, namespace: str = "") -> Resumption:
@@ -44,7 +52,8 @@ def resume(view: View, version: int, *, namespace: str = "") -> Resumption:
         start = max(version, view.birth)
         if start < history.floor:
             raise position.too_old(version, history.floor)
-        return Resumption(place=history.after(start))
+        place = history.after(start)
+        return Resumption(place=place, since=place)
     passed = view.clock.passed(position.revision_of(version))
     if passed is None or passed - MARGIN < history.since:
         raise position.too_old(version, history.floor)
@@ -54,9 +63,9 @@ def resume(view: View, version: int, *, namespace: str = "") -> Resumption:
         for event in history.read(place, history.end) or ()
         if namespace in {"", event.key.namespace}
     ]
-    if len(window) > _MOST:
+    if len(window) > _MOST or any(map(_large, window)):
         raise position.too_old(version, history.floor)
-    return Resumption(events=_again(view, window, version), place=history.end)
+    return Resumption(events=_again(view, window, version), place=history.end, since=place)
 
 
 def unchanged(view: View, version: int, namespace: str, start: tuple[str, str]) -> bool:
@@ -71,17 +80,27 @@ def unchanged(view: View, version: int, namespace: str, start: tuple[str, str]) 
     )
 
 
-def _again(view: View, window: Sequence[Event], version: int) -> list[Event]:
+_Told = tuple[int, Event, tuple[Item, ...], Item | None]
+"""An event to be made: its version, one of its object, and the states before and after."""
+
+
+def _large(event: Event) -> bool:
+    states = event.olds if event.new is None else (*event.olds, event.new)
+    return any(len(state.json) > _LARGEST for state in states)
+
+
+def _again(view: View, window: Sequence[Event], version: int) -> Iterator[Event]:
     """Return one event, or two, for each object that changed, in the order of their versions."""
     stamp = view.clock.beyond(version)
     changes: dict[tuple[str, str], list[Event]] = {}
     for event in window:
         changes.setdefault((event.key.namespace, event.key.name), []).append(event)
-    found = [event for each in changes.values() for event in _merged(view, each, stamp)]
-    return sorted(found, key=lambda event: event.version)
+    found = [told for each in changes.values() for told in _merged(view, each, stamp)]
+    found.sort(key=itemgetter(0))
+    return starmap(_event, found)
 
 
-def _merged(view: View, events: Sequence[Event], stamp: int) -> Iterable[Event]:
+def _merged(view: View, events: Sequence[Event], stamp: int) -> Iterable[_Told]:
     """Return what a watcher is told who may know any of an object's states.
 
     The states are kept with the event: if one of them was selected and the present one is not, the
@@ -93,12 +112,13 @@ def _merged(view: View, events: Sequence[Event], stamp: int) -> Iterable[Event]:
     others = tuple(old for old in states if new is None or old.uid != new.uid)
     if others:
         gone = max(event.version for event in events if event.new is None)
-        yield _event(last, max(gone, stamp), others, None)
+        yield max(gone, stamp), last, others, None
     if new is not None:
         own = tuple(old for old in states if old.uid == new.uid)
-        newer = new if new.version > stamp else new.at(stamp)
-        yield _event(last, newer.version, own, newer)
+        yield max(new.version, stamp), last, own, new
 
 
-def _event(like: Event, version: int, olds: tuple[Item, ...], new: Item | None) -> Event:
+def _event(version: int, like: Event, olds: tuple[Item, ...], new: Item | None) -> Event:
+    if new is not None and new.version != version:
+        new = new.at(version)
     return Event(version=version, at=like.at, key=like.key, olds=olds, new=new)

@@ -68,7 +68,7 @@ class Serving:
         item = self._view.get(ObjectKey(call.namespace, call.name))
         if item is None:
             raise status.not_found(self.resource.plural, call.name)
-        return await encoding.send(call, accepted, shape.whole(item))
+        return await encoding.send(call, accepted, b"".join(shape.parts(item)))
 
     async def list(self, call: Call) -> web.StreamResponse:
         """Answer with all objects that are selected, or a page of them.
@@ -153,12 +153,13 @@ class Serving:
             StatusError: 410, 504.
         """
         await self._reach(options.version)
+        end = self._view.history.end
         if options.initial:
-            return Start(snapshot=self._view.snapshot(), place=self._view.history.end)
+            return Start(snapshot=self._view.snapshot(), place=end, since=end)
         if not options.version:
-            return Start(place=self._view.history.end)
+            return Start(place=end, since=end)
         found = resuming.resume(self._view, options.version, namespace=namespace)
-        return Start(events=found.events, place=found.place)
+        return Start(events=found.events, place=found.place, since=found.since)
 
     async def _moment(self, options: Options, namespace: str) -> Snapshot:
         """Return the objects at the moment that a list is about, from its page on.

@@ -24,8 +24,11 @@ class Shape(Protocol):
 
     name: tuple[str, ...]
 
-    def whole(self, item: Item, *, first: bool = True) -> bytes:
-        """Return an object by itself; in a watch, ``first`` says that it is the first one."""
+    def parts(self, item: Item, *, first: bool = True) -> Sequence[bytes]:
+        """Return the text of an object by itself; the long part is the item's, and no copy.
+
+        In a watch, ``first`` says that it is the first one.
+        """
 
     def listed(self, item: Item) -> bytes:
         """Return an object as one of a list."""
@@ -47,9 +50,9 @@ class Whole:
         self._type: Json = {"kind": view.kind, "apiVersion": view.api_version}
         self._list: Json = self._type | {"kind": f"{view.kind}List"}
 
-    def whole(self, item: Item, *, first: bool = True) -> bytes:  # noqa: ARG002 - the protocol's
+    def parts(self, item: Item, *, first: bool = True) -> Sequence[bytes]:  # noqa: ARG002 - theirs
         """Return the object."""
-        return item.json
+        return (item.json,)
 
     def listed(self, item: Item) -> bytes:
         """Return the object."""
@@ -72,9 +75,9 @@ class Metadata:
         self._type: Json = {"kind": "PartialObjectMetadata", "apiVersion": api_version}
         self._list: Json = self._type | {"kind": "PartialObjectMetadataList"}
 
-    def whole(self, item: Item, *, first: bool = True) -> bytes:  # noqa: ARG002 - the protocol's
+    def parts(self, item: Item, *, first: bool = True) -> Sequence[bytes]:  # noqa: ARG002 - theirs
         """Return the metadata."""
-        return item.made(self.name, self._make)[0]
+        return item.made(self.name, self._make)
 
     def listed(self, item: Item) -> bytes:
         """Return the metadata."""
@@ -100,11 +103,11 @@ class Table:
         self._rows = rows
         self._type: Json = {"kind": "Table", "apiVersion": api_version}
 
-    def whole(self, item: Item, *, first: bool = True) -> bytes:
+    def parts(self, item: Item, *, first: bool = True) -> Sequence[bytes]:
         """Return a table of one row."""
         metadata = {"resourceVersion": str(item.version)}
         before, after = self._frame(metadata, first=first)
-        return before + self._rows.row(item) + after
+        return (before, *self._rows.parts(item), after)
 
     def listed(self, item: Item) -> bytes:
         """Return a row."""

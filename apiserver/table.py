@@ -50,13 +50,17 @@ class Rows:
 
     def row(self, item: Item) -> bytes:
         """Return an object's row, as old as it is now."""
+        return b"".join(self.parts(item))
+
+    def parts(self, item: Item) -> Sequence[bytes]:
+        """Return the text of the row; what does not age is no copy."""
         parts = item.made(self._name, self._make)
         if len(parts) == 1:
-            return parts[0]
+            return parts
         made, now = [parts[0]], time.time()
         for column, part in zip(self._dates, parts[1:], strict=True):
             made += (age(str(_cell(column, item)), now).encode(), part)
-        return b"".join(made)
+        return made
 
     def empty(self, metadata: Json) -> bytes:
         """Return a row about nothing but a position."""

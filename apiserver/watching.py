@@ -3,13 +3,14 @@
 The reader has a place in the shared history, not a queue, and what it is told about an event is
 encoded once for all readers that see it alike. Lines are written in small pieces, each taken
 before the next one is made, so a reader that takes nothing holds about 128 KiB, however large the
-objects are. It is cut off in the end; one that is behind the history is told so (410).
+objects are. It is cut off in the end, and before that if the history has dropped what it is being
+told of: the memory is the history's. One that is behind the history is told so (410).
 """
 
 import asyncio
 import contextlib
 import random
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Final, Literal
@@ -39,6 +40,8 @@ _INITIAL: Final = 300.0
 _BOOKMARKS: Final = 60.0
 _BEFORE_END: Final = 2.0
 """Seconds; the last bookmark comes so long before the end (``cache_watcher.go``)."""
+_GLANCE: Final = 1.0
+"""Seconds after which we look whether what a reader does not take is still kept."""
 _LOOK: Final = 15.0
 """Seconds after which a quiet watch looks whether its reader is still there."""
 
@@ -50,11 +53,15 @@ Kind = Literal["ADDED", "MODIFIED", "DELETED", "BOOKMARK", "ERROR"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Start:
-    """How a watch starts: what is there or what was missed, and where to read on."""
+    """How a watch starts: what is there or what was missed, and where to read on.
+
+    ``since`` is the place from which on the history has what this holds on to.
+    """
 
     place: int
+    since: int
     snapshot: Snapshot | None = None
-    events: Sequence[Event] = ()
+    events: Iterable[Event] = ()
 
 
 class GoneError(Exception):
@@ -80,6 +87,7 @@ class Watch:
         self._selector = selector
         self._bookmarks = bookmarks
         self._first = True
+        self._since = 0
         self._end = _now() + timeout
         self._next_bookmark = 0.0
 
@@ -96,13 +104,18 @@ class Watch:
         patience: Patience,
     ) -> None:
         """Write until the watch is over."""
-        out = _Writer(response, request, patience)
+        self._since = start.since
+        out = _Writer(response, request, patience, kept=self._kept)
         with contextlib.suppress(GoneError):
             try:
                 await self._begin(out, start)
                 await self._follow(out, start.place)
             except StatusError as exc:
                 await out.write([error_line(exc)])
+
+    def _kept(self) -> bool:
+        """Tell whether what is being told is in memory for others, too."""
+        return self._view.history.holds(self._since)
 
     async def _begin(self, out: "_Writer", start: Start) -> None:
         """Tell what there is, or what was missed.
@@ -136,6 +149,7 @@ class Watch:
             events = history.some(place)
             if events is None:
                 raise position.too_old(self._view.clock.latest, history.floor)
+            self._since = place
             if events:
                 place += len(events)
                 await self._tell(out, events)
@@ -156,29 +170,27 @@ class Watch:
             place = await self._view.changed(self._namespace, within=until - now)
 
     async def _tell(self, out: "_Writer", events: Iterable[Event]) -> None:
-        await out.write(line for event in events for line in self._lines(event))
+        await out.write(part for event in events for part in self._lines(event))
 
     def _lines(self, event: Event) -> Iterator[bytes]:
         """Yield what an event means to this reader, if it concerns them."""
         if self._namespace in {"", event.key.namespace}:
             for kind, item in meaning(event, self._selector):
-                yield self._shared(event, kind, item)
+                if self._first:
+                    yield from self._parts(item, kind)
+                else:
+                    yield self._shared(event, kind, item)
 
     def _shared(self, event: Event, kind: Kind, item: Item) -> bytes:
         """Return a line that all readers get who see the event like this."""
-        if self._first:
-            return self._line(kind, item)
         name = (kind, *self._shape.name)
-        return event.line(name, lambda: line(kind, self._shape.whole(item, first=False)))
+        parts = self._shape.parts
+        return event.line(name, lambda: line(kind, *parts(item, first=False)))
 
-    def _line(self, kind: Kind, item: Item) -> bytes:
+    def _parts(self, item: Item, kind: Kind = "ADDED") -> tuple[bytes, ...]:
+        """Return the line of an object; the object's part is everybody's, not a copy."""
         first, self._first = self._first, False
-        return line(kind, self._shape.whole(item, first=first))
-
-    def _parts(self, item: Item) -> tuple[bytes, ...]:
-        """Return the line of what is there; the object's part is everybody's, not a copy."""
-        first, self._first = self._first, False
-        return _parts("ADDED", self._shape.whole(item, first=first))
+        return _parts(kind, *self._shape.parts(item, first=first))
 
     def _bookmark(self, version: int, *, last: bool = False) -> bytes:
         return line("BOOKMARK", self._shape.bookmark(mark(version, last=last)))
@@ -209,13 +221,13 @@ def mark(version: int, *, last: bool) -> Json:
     return metadata | {"annotations": {INITIAL_END: "true"}} if last else metadata
 
 
-def line(kind: Kind, shown: bytes) -> bytes:
+def line(kind: Kind, *shown: bytes) -> bytes:
     """Return one line of a watch (``meta/v1.WatchEvent``)."""
-    return b"".join(_parts(kind, shown))
+    return b"".join(_parts(kind, *shown))
 
 
-def _parts(kind: Kind, shown: bytes) -> tuple[bytes, ...]:
-    return b'{"type":"' + kind.encode() + b'","object":', shown, b"}\n"
+def _parts(kind: Kind, *shown: bytes) -> tuple[bytes, ...]:
+    return b'{"type":"' + kind.encode() + b'","object":', *shown, b"}\n"
 
 
 def error_line(error: StatusError) -> bytes:
@@ -227,11 +239,17 @@ class _Writer:
     """Writes to one reader, who may be gone or take nothing."""
 
     def __init__(
-        self, response: web.StreamResponse, request: web.BaseRequest, patience: Patience
+        self,
+        response: web.StreamResponse,
+        request: web.BaseRequest,
+        patience: Patience,
+        *,
+        kept: Callable[[], bool],
     ) -> None:
         self._response = response
         self._request = request
         self._patience = patience
+        self._kept = kept
         if request.transport is not None:
             # TLS has half a MiB otherwise
             request.transport.set_write_buffer_limits(high=_BYTES)
@@ -255,7 +273,7 @@ class _Writer:
     async def _send(self, data: bytearray) -> None:
         try:
             with self._patience() as seconds:
-                async with asyncio.timeout(seconds):
+                async with _while(self._kept, seconds):
                     await self._response.write(data)
                     # The response itself waits once in 64 KiB only.
                     await self._request.writer.drain()
@@ -275,6 +293,31 @@ class _Writer:
         transport = self._request.transport
         if transport is None or transport.is_closing():
             raise GoneError
+
+
+@contextlib.asynccontextmanager
+async def _while(kept: Callable[[], bool], seconds: float) -> AsyncIterator[None]:
+    """Give up after so many seconds, or soon after ``kept`` is so no more.
+
+    Raises:
+        TimeoutError: one of both.
+    """
+    loop = asyncio.get_running_loop()
+    timer: asyncio.TimerHandle
+    async with asyncio.timeout(seconds) as limit:
+
+        def look() -> None:
+            nonlocal timer
+            if kept():
+                timer = loop.call_later(_GLANCE, look)
+            else:
+                limit.reschedule(loop.time())
+
+        timer = loop.call_later(_GLANCE, look)
+        try:
+            yield
+        finally:
+            timer.cancel()
 
 
 def _now() -> float:

@@ -219,6 +219,18 @@ def test_who_missed_more_than_a_list_lists() -> None:
     assert [event.key.name for event in other.events] == ["x"]
 
 
+def test_who_missed_a_large_object_lists() -> None:
+    time = Time()
+    ours = replica(7, time)
+    time.now += 100
+    ours.put(gauge("large", text="x" * (1 << 17)), revision=50)
+
+    with pytest.raises(StatusError) as refused:
+        resuming.resume(ours, 50_000_003)
+
+    assert refused.value.code == 410, "each reader would have a copy, with a version of its own"
+
+
 def test_another_replicas_page_is_ours_only_if_nothing_changed_behind_it() -> None:
     time = Time()
     ours = replica(7, time)

@@ -6,6 +6,7 @@ import socket
 
 import pytest
 
+from apiserver import watching
 from apiserver.history import Bounds
 from apiserver.view import View
 from tests.fakes import virtualtime
@@ -345,7 +346,7 @@ async def test_an_event_is_encoded_once_for_all_who_see_it_alike() -> None:
     assert len(event.new._made) == 2, "a row, and the metadata in it"
 
 
-async def sleeper(reader: Reader) -> socket.socket:
+async def sleeper(reader: Reader, version: int = 0) -> socket.socket:
     """Ask for a watch, and never read."""
     loop = asyncio.get_running_loop()
     host, _, port = reader.url.removeprefix("http://").partition(":")
@@ -353,7 +354,8 @@ async def sleeper(reader: Reader) -> socket.socket:
     made.settimeout(0)
     made.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
     await loop.sock_connect(made, (host, int(port)))
-    await loop.sock_sendall(made, b"GET /gauges?watch=true HTTP/1.1\r\nHost: x\r\n\r\n")
+    path = f"/gauges?watch=true&resourceVersion={version}"
+    await loop.sock_sendall(made, f"GET {path} HTTP/1.1\r\nHost: x\r\n\r\n".encode())
     return made
 
 
@@ -399,6 +401,39 @@ async def test_a_reader_that_reads_nothing_holds_little(objects: int, size: int)
 
 def _owed(transport: asyncio.Transport) -> int:
     return transport.get_write_buffer_size()
+
+
+@pytest.mark.parametrize("initial", [True, False], ids=["list", "events"])
+async def test_a_reader_that_takes_nothing_keeps_no_memory_of_its_own(*, initial: bool) -> None:
+    """Or each of many could hold on to another state of a large object."""
+    view = new_view(bounds=Bounds(weight=32 << 20))
+    view.put(gauge("n", text="x" * (1 << 20)), revision=100)
+    view.complete()
+    version = 0 if initial else view.position()
+    async with serve(view) as reader:
+        asleep = await sleeper(reader, version)
+        await watches(reader, 1)
+        for revision in range(101, 110):
+            view.put(gauge("n", text="x" * (1 << 20), level=revision), revision=revision)
+            await asyncio.sleep(0.01)
+
+        await watches(reader, 0)  # it has a minute otherwise
+        asleep.close()
+
+
+def test_a_reader_is_waited_for_as_long_as_the_history_has_what_it_is_told() -> None:
+    async def waited(seconds: float, kept: list[bool]) -> float:
+        loop = asyncio.get_running_loop()
+        began = loop.time()
+        with contextlib.suppress(TimeoutError):
+            async with watching._while(lambda: kept.pop(0), seconds):
+                await asyncio.sleep(100)
+        return loop.time() - began
+
+    async def main() -> list[float]:
+        return [await waited(60, [True] * 60), await waited(60, [True, True, False])]
+
+    assert virtualtime.run(main) == [60, 3]
 
 
 async def test_a_large_object_comes_whole() -> None:
