@@ -117,7 +117,7 @@ def test_refused_objects_are_all_named(applied: Path, cluster: Any, penstock: An
 
     result = penstock("diff", "ks", "apps", "--path", str(applied), "-n", cluster.namespace)
 
-    assert result.code == 1
+    assert result.code == 2
     assert "/one" in result.err
     assert "/two" in result.err
 
