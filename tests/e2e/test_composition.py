@@ -18,6 +18,7 @@ from tests.e2e.conftest import (
     deployment,
     is_ready,
 )
+from tests.tools.waiting import until
 from toolkit.objects import GroupVersionKind, Json, dig
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
@@ -313,4 +314,9 @@ async def test_namespace_and_what_lives_in_it_come_in_one_commit(space: Space) -
 
     assert made["data"] == {"v": "1"}
     assert len(obj["status"]["inventory"]["entries"]) == 3
-    await space.world.gone(NAMESPACE, "", new)
+
+    async def leaves() -> bool:
+        found = await space.world.api.list(NAMESPACE, "", field_selector=f"metadata.name={new}")
+        return all(dig(each, "metadata", "deletionTimestamp") for each in found)
+
+    await until(leaves)
