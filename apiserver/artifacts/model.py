@@ -66,7 +66,7 @@ class Verification(meta.ApiStruct, frozen=True, kw_only=True):
 
 
 class StoredAt(meta.ApiStruct, frozen=True, kw_only=True):
-    """Where the artifact lies."""
+    """The store that holds a file, and its address there."""
 
     backend: Literal["", "local", "bucket", "external"] = ""
     """local: on the disk of the source controller; bucket: in the bucket that its replicas share;
@@ -92,7 +92,7 @@ class User(meta.ApiStruct, frozen=True, kw_only=True):
 
 
 class ArtifactStatus(meta.ApiStruct, frozen=True, kw_only=True):
-    """Where the artifact stands now."""
+    """Who made and verified an artifact, where it is stored, and who uses it."""
 
     current: bool
     """Whether it is the one that the source offers. The others are kept for a while, for consumers

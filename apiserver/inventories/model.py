@@ -75,7 +75,7 @@ class InventoryObject(meta.ApiStruct, frozen=True, kw_only=True):
 
 
 class InventorySpec(meta.ApiStruct, frozen=True, kw_only=True):
-    """Whose inventory it is, and what that is made from."""
+    """What an inventory says of its applier; it is written there."""
 
     applier_ref: ApplierReference
     """The object that applies."""
@@ -90,7 +90,7 @@ class InventorySpec(meta.ApiStruct, frozen=True, kw_only=True):
 
 
 class InventoryStatus(meta.ApiStruct, frozen=True, kw_only=True):
-    """How what was applied fares."""
+    """What an inventory says of its objects, as they are observed."""
 
     ready: Literal["True", "False"]
     """True while the applier's Ready condition is True, all observed objects are current, and none

@@ -413,8 +413,11 @@ async def test_names_that_are_none_are_not_found(window: Window) -> None:
 
 
 async def test_explain_describes_every_field(window: Window) -> None:
+    whole = await window("explain", "inventories")
     said = await window("explain", "inventories.status")
 
+    about = "How what was applied fares."
+    assert (whole.count(about), said.count(about)) == (1, 1)
     assert "How many were changed or deleted since the last apply" in said
     assert "drifted" in said
     assert "health" in await window("explain", "inventories.status.problems")
