@@ -5,7 +5,6 @@ That waits for no cache of a resource: reads say themselves what is not complete
 """
 
 import asyncio
-import datetime as dt
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 
 from aiohttp import web
@@ -27,10 +26,8 @@ from apiserver.resources import Row
 from apiserver.server import Answer, Route, Server
 from apiserver.serving import Serving as Objects
 from apiserver.status import GROUP
+from certs import component as certificates
 from certs import injection
-from certs.injection import Injector
-from certs.keeper import Keeper
-from certs.rotation import Terms
 from certs.serving import Serving
 from toolkit.kube.manager import Manager, answer_metrics
 from toolkit.kube.options import Options
@@ -45,7 +42,14 @@ def start(
     trust, serving = Configuration(manager.client), Serving(ask_clients=True)
     trust.subscribe(lambda now: serving.trust(now.bundle))
     manager.add_service(trust.run)
-    keeper = _keeper(manager, options, target, serving)
+    keeper = certificates.start(
+        manager,
+        options,
+        serving,
+        name=NAME,
+        hosts=target.hosts,
+        kinds=(injection.API_SERVICE,),
+    )
     listener = Listener(
         _server(manager, trust, served, stopping=lambda: manager.stopping),
         serving,
@@ -65,27 +69,6 @@ def start(
     registered = Registration(manager.client, target, bundle=lambda: keeper.bundle, ready=answering)
     manager.add_elected(registered.run, lease=NAME)
     return listener
-
-
-def _keeper(manager: Manager, options: Options, target: Target, serving: Serving) -> Keeper:
-    injector = Injector(manager.client, NAME, kinds=(injection.API_SERVICE,))
-    keeper = Keeper(
-        manager.client,
-        namespace=manager.namespace,
-        name=NAME,
-        hosts=target.hosts,
-        injector=injector,
-        serving=serving,
-        terms=Terms(
-            authority=dt.timedelta(seconds=options.certificate_authority_lifetime),
-            leaf=dt.timedelta(seconds=options.certificate_lifetime),
-            overlap=dt.timedelta(seconds=options.certificate_overlap),
-        ),
-    )
-    manager.add_service(keeper.run)
-    manager.add_service(injector.watch)
-    manager.add_elected(injector.keep, lease=NAME)
-    return keeper
 
 
 def _server(

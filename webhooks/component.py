@@ -7,14 +7,11 @@ caches of its plugin instead, and the configurations are armed when all are comp
 
 import asyncio
 import dataclasses
-import datetime as dt
 import logging
 from collections.abc import Iterable, Sequence
 from typing import Any, Final
 
-from certs.injection import Injector
-from certs.keeper import Keeper
-from certs.rotation import Terms
+from certs import component as certificates
 from certs.serving import Serving
 from crds import KINDS
 from toolkit.kube.manager import Manager
@@ -59,7 +56,7 @@ async def start(manager: Manager, options: Options, *, rows: Sequence[Row]) -> N
     for informer in caches.informers:
         manager.add_service(informer.run)
 
-    keeper = _certified(manager, options, target, serving)
+    keeper = certificates.start(manager, options, serving, name=NAME, hosts=target.hosts)
     listener = Listener(
         Endpoint(
             Reviews(entries),
@@ -91,24 +88,6 @@ async def start(manager: Manager, options: Options, *, rows: Sequence[Row]) -> N
         manager.add_elected(work, lease=NAME)
 
 
-def _certified(manager: Manager, options: Options, target: Target, serving: Serving) -> Keeper:
-    """Have certificates made, served and injected."""
-    injector = Injector(manager.client, NAME)
-    keeper = Keeper(
-        manager.client,
-        namespace=manager.namespace,
-        name=NAME,
-        hosts=target.hosts,
-        injector=injector,
-        serving=serving,
-        terms=_terms(options),
-    )
-    manager.add_service(keeper.run)
-    manager.add_service(injector.watch)
-    manager.add_elected(injector.keep, lease=NAME)
-    return keeper
-
-
 def _enabled(rows: Sequence[Row], disabled: Sequence[str], callers: Callers) -> list[Row]:
     names = [row.name for row in rows]
     if unknown := [name for name in disabled if name not in names]:
@@ -135,14 +114,6 @@ def _entry(row: Row, shared: Services, caches: Caches, options: Options) -> Entr
         plugin=plugin,
         turns=Turns(places=places, waiting=8 * places),
         caches=tuple(asked),
-    )
-
-
-def _terms(options: Options) -> Terms:
-    return Terms(
-        authority=dt.timedelta(seconds=options.certificate_authority_lifetime),
-        leaf=dt.timedelta(seconds=options.certificate_lifetime),
-        overlap=dt.timedelta(seconds=options.certificate_overlap),
     )
 
 
