@@ -4,19 +4,17 @@ To compile takes up to three milliseconds for each thousand characters, so what 
 object is bounded; beyond that the reconciler tells.
 """
 
-import functools
 from collections.abc import Iterator
 from typing import Final
 
 from crds.kustomize import Kustomization
 from toolkit.apply import expressions
 from toolkit.errors import StalledError
+from webhooks.validation.remembered import remembered
 from webhooks.validation.rule import Fault, Rule, when
 
 MOST: Final = 64 << 10
 """Characters that are compiled for one object."""
-_KEPT: Final = 4 << 10
-"""Characters of a text whose fault is kept; none that compiles is longer."""
 
 
 def warm() -> None:
@@ -24,7 +22,7 @@ def warm() -> None:
     problem("true")
 
 
-@functools.lru_cache(maxsize=1024)
+@remembered(answers=1024)
 def problem(text: str) -> str:
     """Return why an expression cannot be used, nothing if it can."""
     try:
@@ -51,8 +49,7 @@ def _invalid(obj: Kustomization) -> Iterator[Fault]:
         if left < 0:
             return
         required = field.endswith(".current")
-        checked = problem if len(text) <= _KEPT else problem.__wrapped__
-        if (text or required) and (why := checked(text)):
+        if (text or required) and (why := problem(text)):
             yield Fault(field, why, text)
 
 

@@ -1,6 +1,5 @@
 """What is checked of a Kustomization; expressions, patches and images have modules of their own."""
 
-import functools
 from collections.abc import Iterator
 from typing import Final
 
@@ -11,11 +10,10 @@ from toolkit.apply import ignore, selector
 from toolkit.errors import PenstockError
 from toolkit.render import substitute
 from webhooks.validation import circles, expressions, naming, patches, paths, schedule
+from webhooks.validation.remembered import remembered
 from webhooks.validation.rule import Checks, Fault, Named, Rule, read, when
 
 _MOST_RULES: Final = 500
-_KEPT: Final = 4 << 10
-"""Characters of a selector whose fault is kept."""
 
 
 def _path(obj: Kustomization) -> Iterator[Fault]:
@@ -70,12 +68,11 @@ def _ignored(obj: Kustomization) -> Iterator[Fault]:
                 label_selector=target.label_selector,
                 annotation_selector=target.annotation_selector,
             )
-            check = unselectable if len(str(chosen)) <= _KEPT else unselectable.__wrapped__
-            if why := check(chosen):
+            if why := unselectable(chosen):
                 yield Fault(f"{field}.target", why)
 
 
-@functools.lru_cache(maxsize=1024)
+@remembered(answers=1024)
 def unselectable(chosen: selector.Selector) -> str:
     """Return why a selector cannot be used, nothing if it can; a pattern takes a millisecond."""
     try:

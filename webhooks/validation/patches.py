@@ -4,7 +4,6 @@ What kustomize would refuse in every build is refused here. Texts are parsed as 
 they are small; nothing of them is told, because a patch may hold what is secret.
 """
 
-import functools
 from collections.abc import Iterator
 from typing import Final
 
@@ -15,6 +14,7 @@ from crds.kustomize_parts import Selector
 from toolkit.apply import selector
 from toolkit.remote.oci import oci
 from webhooks.validation import patterns
+from webhooks.validation.remembered import remembered
 from webhooks.validation.rule import Fault, Rule, read, when
 
 _MOST: Final = 128 << 10
@@ -22,8 +22,6 @@ _MOST: Final = 128 << 10
 _MOST_BRACKETS: Final = 1000
 """The parser takes time with the square of how deep they are nested."""
 _MOST_TARGETS: Final = 200
-_KEPT: Final = 4 << 10
-"""Characters of a text whose fault is kept; who changes an object leaves most patches alone."""
 
 
 def _patches(obj: Kustomization) -> Iterator[Fault]:
@@ -33,8 +31,7 @@ def _patches(obj: Kustomization) -> Iterator[Fault]:
         if left < 0:
             return
         field = f"spec.patches[{number}].patch"
-        parse = parsed if len(patch.patch) <= _KEPT else parsed.__wrapped__
-        problem, operations = parse(patch.patch)
+        problem, operations = parsed(patch.patch)
         if problem:
             yield Fault(field, problem)
         elif operations:
@@ -42,7 +39,7 @@ def _patches(obj: Kustomization) -> Iterator[Fault]:
             yield from when(patch.target in {None, Selector()}, field, why)
 
 
-@functools.lru_cache(maxsize=256)
+@remembered(answers=256)
 def parsed(text: str) -> tuple[str, bool]:
     """Return what is wrong with a patch, and whether it is a list of operations."""
     if text.count("[") + text.count("{") > _MOST_BRACKETS:
