@@ -155,9 +155,7 @@ async def _measured(bench: Bench, entries: Sequence[Entry], sample: Sample, name
     async with bench.meter.phase(f"{name}: {sample.name}", bench.count) as phase:
         began = time.perf_counter()
         sent: dict[str, list[asyncio.Task[float]]] = {ASKED: [], NOBODY: []}
-        for number in range(2 * bench.count):
-            # An open loop: a slow answer does not slow the questions down.
-            await asyncio.sleep(max(0.0, began + number / bench.pace - time.perf_counter()))
+        async for number in work.paced(2 * bench.count, bench.pace):
             namespace = NOBODY if number // BLOCK % 2 else ASKED
             request = _request(bench.api, sample, namespace, number)
             sent[namespace].append(asyncio.create_task(request))

@@ -148,11 +148,9 @@ async def _compared(
 
 
 async def _at_a_pace(names: list[str], change: Callable[[str], Awaitable[object]]) -> None:
-    began = time.perf_counter()
     async with asyncio.TaskGroup() as group:
-        for number, name in enumerate(names):
-            await asyncio.sleep(max(0.0, began + number / PACE - time.perf_counter()))
-            group.create_task(_awaited(change(name)))
+        async for number in work.paced(len(names), PACE):
+            group.create_task(_awaited(change(names[number])))
 
 
 async def _awaited(change: Awaitable[object]) -> None:

@@ -19,7 +19,7 @@ from typing import Final
 import aiohttp
 import msgspec
 
-from bench import admission, cores, reviews
+from bench import admission, cores, reviews, work
 from bench.admission import ASKED, Bench, Entry, Sample
 from bench.measure import Phase
 from toolkit.errors import PenstockError
@@ -61,8 +61,7 @@ async def _measured(bench: Bench, entry: Entry, sample: Sample, *, alone: bool) 
         name = f"straight, {entry.name}: {sample.name}"
         async with bench.meter.phase(name, count) as phase:
             began, sent = time.perf_counter(), list[asyncio.Task[float]]()
-            for number in range(count):
-                await asyncio.sleep(max(0.0, began + number / bench.pace - time.perf_counter()))
+            async for number in work.paced(count, bench.pace):
                 review = gate.review(body(obj, sample, number))
                 sent.append(asyncio.create_task(review))
             phase.latencies = tuple(await asyncio.gather(*sent))

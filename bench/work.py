@@ -3,7 +3,7 @@
 import asyncio
 import contextlib
 import time
-from collections.abc import Awaitable, Callable, Iterable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -43,6 +43,14 @@ async def parallel(names: Iterable[str], write: Callable[[str], Awaitable[object
         async with asyncio.TaskGroup() as group:
             for _ in range(WRITERS):
                 group.create_task(writer())
+
+
+async def paced(count: int, pace: float) -> AsyncIterator[int]:
+    """Count, so many a second. The loop is open: what is slow does not slow the rest down."""
+    began = time.perf_counter()
+    for number in range(count):
+        await asyncio.sleep(max(0.0, began + number / pace - time.perf_counter()))
+        yield number
 
 
 def timed(phase: Phase, began: float, reached: Mapping[str, float]) -> None:
