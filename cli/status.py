@@ -8,12 +8,11 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from crds import ARTIFACT_GENERATOR, EXTERNAL_ARTIFACT, HELM_REPOSITORY
+from crds.extensions import SWITCH
 from crds.kind import Kind
 from toolkit.objects import Json, dig
 
 REQUESTED_AT: Final = "reconcile.fluxcd.io/requestedAt"
-SWITCH: Final = "source.extensions.fluxcd.io/reconcile"
-"""Annotation by which an ArtifactGenerator is switched off; its spec has no ``suspend``."""
 SOURCES: Final = "fluxcd-sources"
 """Category of the kinds that produce artifacts."""
 

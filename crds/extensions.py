@@ -12,6 +12,8 @@ from crds import meta
 from crds.rules import Rule
 
 GROUP: Final = "source.extensions.fluxcd.io"
+SWITCH: Final = f"{GROUP}/reconcile"
+"""Annotation by which an ArtifactGenerator is switched off; its spec has no ``suspend``."""
 
 _NAME: Final = r"^[a-z0-9]([a-z0-9-]*[a-z0-9])?$"
 _ALIAS: Final = r"[a-z0-9]([a-z0-9_-]*[a-z0-9])?"

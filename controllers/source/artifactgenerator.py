@@ -20,7 +20,7 @@ from controllers.source.generating.outputs import Outputs
 from controllers.source.source import Scratch
 from controllers.sourcepolicies import SourcePolicies
 from crds import ARTIFACT_GENERATOR, EXTERNAL_ARTIFACT
-from crds.extensions import ArtifactGenerator
+from crds.extensions import SWITCH, ArtifactGenerator
 from crds.source_external import ExternalArtifact
 from toolkit.artifact.composition.validation import require_valid
 from toolkit.artifact.fetch import Fetcher
@@ -36,9 +36,6 @@ from toolkit.native import cores
 from toolkit.objects import ObjectKey
 from toolkit.policy.grants import Grants
 from toolkit.policy.references import References
-
-SWITCH: Final = "source.extensions.fluxcd.io/reconcile"
-"""Annotation that switches a generator off."""
 
 PERMISSIONS: Final = (
     # The generators themselves; patch puts the finalizer and the status.
