@@ -9,6 +9,7 @@ Fixtures:
 - ``window.kubectl(...)`` runs kubectl as administrator, ``window.kubectl_as(user, ...)``
   as another user; ``window.ask(path, ...)`` asks our port directly, past the API server, with
   whatever certificate and headers.
+- ``informer_program`` follows a resource with client-go.
 
 The API's name is one for the cluster, so only one window is open at a time.
 """
@@ -24,6 +25,7 @@ from typing import Any
 
 import aiohttp
 import msgspec
+import pytest
 import pytest_asyncio
 import yaml
 from aiohttp import web
@@ -40,7 +42,7 @@ from certs import injection
 from controlplane.certificates import Authority, KeyPair
 from controlplane.plane import ControlPlane
 from tests.fakes.serving import free_port
-from tests.tools import kubectl, rights, sockets, waiting
+from tests.tools import kubectl, programs, rights, sockets, waiting
 from tests.tools.installation import moved
 from toolkit.kube import config, mapper
 from toolkit.kube.client import Client
@@ -379,6 +381,12 @@ class Window:
     async def _forget(self, gvk: GroupVersionKind, name: str) -> None:
         with contextlib.suppress(NotFoundError):
             await self.admin.delete(gvk, name)
+
+
+@pytest.fixture(scope="session")
+def informer_program() -> Path:
+    """Return the program that follows a resource."""
+    return programs.path("informer")
 
 
 @pytest_asyncio.fixture

@@ -10,14 +10,7 @@ import pytest
 
 from apiserver.view import View
 from tests.contract.apiserver.conftest import API_VERSION, ToyShop, Window
-from tests.tools import programs
 from toolkit.objects import Json, ObjectKey, key_of
-
-
-@pytest.fixture(scope="session")
-def informer_program() -> Path:
-    """Return the program that follows a resource."""
-    return programs.path("informer")
 
 
 class Follower:

@@ -9,7 +9,6 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
-import pytest
 from kubernetes.client import CustomObjectsApi
 from kubernetes.config import new_client_from_config
 from kubernetes.informer import SharedInformer
@@ -18,18 +17,11 @@ from apiserver.registration import NAME
 from apiserver.status import GROUP
 from tests.contract.apiserver.conftest import Window
 from tests.contract.apiserver.test_clientgo import followed
-from tests.tools import programs
 from toolkit.kube.errors import NotFoundError
 from toolkit.objects import GroupVersionKind
 
 SECRET = GroupVersionKind("", "v1", "Secret")
 CHANGES = 1000
-
-
-@pytest.fixture(scope="session")
-def informer_program() -> Path:
-    """Return the program that follows a resource."""
-    return programs.path("informer")
 
 
 @contextlib.asynccontextmanager

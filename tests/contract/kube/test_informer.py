@@ -1,7 +1,6 @@
 """The informer against a real API server, also while that is away."""
 
 import asyncio
-import contextlib
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from typing import Any
@@ -10,9 +9,9 @@ import msgspec
 import pytest_asyncio
 
 from controlplane.plane import ControlPlane
+from tests.tools import namespaces
 from tests.tools.waiting import until
 from toolkit.kube.client import Client
-from toolkit.kube.errors import NotFoundError
 from toolkit.kube.informer import Change, Informer
 from toolkit.objects import GroupVersionKind, Json, ObjectKey
 
@@ -22,13 +21,7 @@ CONFIG_MAP = GroupVersionKind("", "v1", "ConfigMap")
 @pytest_asyncio.fixture
 async def namespace(client: Client, namespace: str) -> str:
     """Give a namespace that has got the ConfigMap which each of them gets a moment later."""
-
-    async def inhabited() -> bool:
-        with contextlib.suppress(NotFoundError):
-            return bool(await client.get(CONFIG_MAP, "kube-root-ca.crt", namespace))
-        return False
-
-    await until(inhabited)
+    await namespaces.inhabited(client, namespace)
     return namespace
 
 

@@ -18,7 +18,7 @@ from controlplane.plane import ControlPlane
 from crds import KINDS
 from tests.contract.webhooks.tenants import Tenant
 from tests.fakes.serving import free_port
-from tests.tools import kubectl, sockets, waiting
+from tests.tools import kubectl, namespaces, sockets, waiting
 from tests.tools.installation import moved
 from toolkit.errors import PenstockError
 from toolkit.kube import config
@@ -32,8 +32,6 @@ from webhooks.plugin import Answer, Row, Rule
 from webhooks.request import Request
 from webhooks.services import Services
 
-_CONFIG_MAP = GroupVersionKind("", "v1", "ConfigMap")
-_AUTHORITY = "kube-root-ca.crt"
 _READY = make_mocked_request("GET", "/readyz")
 """What a kubelet asks again and again."""
 Review = Callable[[Request], Awaitable[Answer]]
@@ -155,19 +153,13 @@ class Gate:
     async def asked(self, *recorders: Recorder) -> None:
         """Wait until the API server asks these plugins, and will not on its own account."""
 
-        async def inhabited() -> bool:
-            with contextlib.suppress(NotFoundError):
-                # Each namespace gets one, as soon as a controller has seen it.
-                return bool(await self.admin.get(_CONFIG_MAP, _AUTHORITY, self.namespace))
-            return False
-
         async def probe() -> bool:
             with contextlib.suppress(PenstockError):
                 await self.write(self.config_map("probe"), dry_run=True)
             return all(recorder.asked for recorder in recorders)
 
         await self.until(probe)
-        await self.until(inhabited)
+        await namespaces.inhabited(self.admin, self.namespace)
         for recorder in recorders:
             recorder.asked.clear()
 

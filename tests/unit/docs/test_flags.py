@@ -8,11 +8,10 @@ import click
 import pytest
 
 from cli.__main__ import penstock
+from tests.unit.docs.pages import PAGES, ROOT
 from toolkit.kube.options import FLAGS
 
-ROOT = Path(__file__).parents[3]
 CONTROL_PLANE = ROOT / "controlplane" / "__main__.py"
-PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")])
 THEIRS = {
     "kubectl": "audience from-file from-literal image overwrite raw server-side subresource "
     "type validate",

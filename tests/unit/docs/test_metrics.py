@@ -5,8 +5,8 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
-ROOT = Path(__file__).parents[3]
-PAGES = [*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")]
+from tests.unit.docs.pages import PAGES, ROOT
+
 PACKAGES = ("toolkit", "controllers", "webhooks", "apiserver", "certs")
 TYPES = {"Counter", "Gauge", "Histogram"}
 _NAME = re.compile(

@@ -7,8 +7,7 @@ from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).parents[3]
-PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")])
+from tests.unit.docs.pages import PAGES, ROOT
 
 
 def tables(page: Path) -> Iterator[list[str]]:

@@ -8,7 +8,6 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Final
 
-import pytest
 import pytest_asyncio
 
 from tests.contract.apiserver.conftest import BASE, Window
@@ -17,7 +16,6 @@ from tests.contract.apiserver.test_clientgo import Follower, followed
 from tests.contract.apiserver.test_processes import Process, running
 from tests.contract.apiserver.test_rotation import cached, renew, served
 from tests.fakes.serving import free_port
-from tests.tools import programs
 from toolkit.objects import Json
 
 CHANGES: Final = 1000
@@ -36,12 +34,6 @@ Known = dict[str, Json]
 """Objects by name, without their versions: each process counts its own."""
 Rows = dict[str, list[str]]
 """What kubectl prints of them, without the age, which goes stale."""
-
-
-@pytest.fixture(scope="session")
-def informer_program() -> Path:
-    """Return the program that follows a resource."""
-    return programs.path("informer")
 
 
 @dataclass
