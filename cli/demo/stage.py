@@ -1,5 +1,6 @@
 """What the story needs around it: cluster, Penstock, Git server, kubectl, a client that watches."""
 
+import asyncio
 from collections.abc import AsyncIterator, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
@@ -7,7 +8,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final
 
-from cli import session, status, watching
+from cli import errors, session, status, watching
 from cli.demo import gitserver, narration, sample
 from cli.demo.kubectl import Kubectl
 from cli.demo.repository import Repository
@@ -18,6 +19,7 @@ from toolkit.objects import Json, ObjectRef
 
 PATIENCE: Final = 60.0
 """Seconds that any step may take."""
+_LOOK: Final = 0.02
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,10 +48,26 @@ class Stage:
         await self.session.api.patch(ref.gvk, ref.name, ref.namespace, body, strategy="merge")
 
     async def suspend(self, *, suspended: bool) -> None:
-        """Suspend the Kustomization, or resume it."""
-        ref = sample.KUSTOMIZATION
+        """Suspend the Kustomization, or resume it.
+
+        Its reconciler knows of a suspension on return: before, it would correct what others do.
+        """
+        ref, before = sample.KUSTOMIZATION, self._suspensions()
         body: Json = {"spec": {"suspend": suspended}}
         await self.session.api.patch(ref.gvk, ref.name, ref.namespace, body, strategy="merge")
+        try:
+            async with asyncio.timeout(PATIENCE):
+                while suspended and self._suspensions() == before:  # noqa: ASYNC110 - a file
+                    await asyncio.sleep(_LOOK)
+        except TimeoutError as exc:
+            raise errors.DeadlineError(
+                f"{ref} is not known to be suspended within {PATIENCE:.0f}s"
+            ) from exc
+
+    def _suspensions(self) -> int:
+        """Return how often a pass was left out; a status does not tell of it."""
+        lines = self.penstock.log("kustomize").read_text().splitlines()
+        return sum("suspended for this object" in line for line in lines)
 
     async def applied(self, commit: str) -> Json:
         """Wait until the Kustomization is Ready at this commit."""
