@@ -11,7 +11,7 @@ PART ?= kustomizations
 KEEP ?=
 PYTEST_ARGS ?=
 
-.PHONY: help dev engine controlplane demo up test unit contract conformance e2e check generate lock bench clean
+.PHONY: help dev engine controlplane demo up test test-slow unit contract conformance e2e check generate lock bench clean
 
 help: ## List the commands
 	@grep -hE '^[a-z0-9]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-14s %s\n", $$1, $$2}'
@@ -19,21 +19,24 @@ help: ## List the commands
 demo: dev engine controlplane ## Show the main job from nothing, in a minute
 	@KEEP=$(KEEP) $(BIN)/python -m cli.demo
 
-test: dev engine controlplane ## Run every test
-	@$(BIN)/python -m pytest $(PYTEST_ARGS)
+test: dev engine controlplane ## Run every test that is not slow
+	@$(BIN)/python -m pytest -m "not slow" $(PYTEST_ARGS)
 	@cd engine && GOTOOLCHAIN=local GOFLAGS=-trimpath "$$(../$(BIN)/python -m controlplane.gotool)" test ./...
 
+test-slow: dev engine controlplane ## Run the fuzzers, soaks and giants
+	@$(BIN)/python -m pytest -m slow $(PYTEST_ARGS)
+
 unit: dev ## Run the tests that need no cluster
-	@$(BIN)/python -m pytest tests/unit $(PYTEST_ARGS)
+	@$(BIN)/python -m pytest -m "not slow" tests/unit $(PYTEST_ARGS)
 
 contract: dev engine controlplane ## Run the tests against a real API server
-	@$(BIN)/python -m pytest tests/contract $(PYTEST_ARGS)
+	@$(BIN)/python -m pytest -m "not slow" tests/contract $(PYTEST_ARGS)
 
 conformance: dev engine ## Run the golden cases
-	@$(BIN)/python -m pytest tests/conformance $(PYTEST_ARGS)
+	@$(BIN)/python -m pytest -m "not slow" tests/conformance $(PYTEST_ARGS)
 
 e2e: dev engine controlplane ## Run the whole product through the seeds' manifests and failures
-	@$(BIN)/python -m pytest tests/e2e $(PYTEST_ARGS)
+	@$(BIN)/python -m pytest -m "not slow" tests/e2e $(PYTEST_ARGS)
 
 bench: dev engine controlplane ## Measure N objects (make bench N=200 PART=sources)
 	@$(BIN)/python -m bench --part $(PART) --n $(N)

@@ -50,6 +50,7 @@ def fill(repository: Repository) -> str:
     return commit
 
 
+@pytest.mark.slow
 async def test_large_repository_needs_little_memory(space: Space) -> None:
     small, large = space.repository("small"), space.repository("large")
     small.commit({"deploy/a.yaml": config_map("a", v="1")})
