@@ -9,7 +9,7 @@ from typing import Final, cast
 
 import msgspec
 
-from controllers import caches, grants
+from controllers import grants
 from controllers.index import Index
 from controllers.kustomize import dependencies
 from controllers.kustomize.accounts import Accounts
@@ -38,7 +38,7 @@ from toolkit.artifact.access import Access
 from toolkit.artifact.fetch import Fetcher
 from toolkit.decrypt.kms.services import KeyServices
 from toolkit.events import Recorder
-from toolkit.kube import impersonation
+from toolkit.kube import caches, impersonation
 from toolkit.kube.controller import Controller
 from toolkit.kube.informer import Change, Informer
 from toolkit.kube.manager import Manager, serve

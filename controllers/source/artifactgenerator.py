@@ -11,7 +11,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from pathlib import Path
 from typing import Any, Final
 
-from controllers import caches, grants, waking
+from controllers import grants, waking
 from controllers.index import Index
 from controllers.source.generating import builder, inputs
 from controllers.source.generating.builder import Builder
@@ -26,6 +26,7 @@ from toolkit.artifact.composition.validation import require_valid
 from toolkit.artifact.fetch import Fetcher
 from toolkit.artifact.store import Store
 from toolkit.errors import StalledError
+from toolkit.kube import caches
 from toolkit.kube.controller import Controller
 from toolkit.kube.informer import Change
 from toolkit.kube.manager import Manager

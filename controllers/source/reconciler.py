@@ -16,7 +16,6 @@ from typing import Any, Final, Generic, Literal, TypeVar
 
 import msgspec
 
-from controllers import caches
 from controllers.source import proofs
 from controllers.source.source import (
     SUCCEEDED,
@@ -36,6 +35,7 @@ from toolkit.artifact import layout
 from toolkit.artifact.allowance import QuotaError
 from toolkit.artifact.store import Owner, Store
 from toolkit.errors import AccessDeniedError, PenstockError
+from toolkit.kube import caches
 from toolkit.kube.controller import Outcome, Reconciliation
 from toolkit.verify.signature import VerificationError
 

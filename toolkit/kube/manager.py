@@ -22,7 +22,7 @@ import prometheus_client
 from aiohttp import web
 
 from toolkit import telemetry
-from toolkit.kube import config, leaderelection
+from toolkit.kube import caches, config, leaderelection
 from toolkit.kube.client import Client
 from toolkit.kube.options import Options
 from toolkit.net import listening
@@ -38,18 +38,11 @@ _METRICS_TYPE: Final = "text/plain; version=0.0.4; charset=utf-8"
 Work = Callable[[], Awaitable[None]]
 
 
-class Cache(Protocol):
+class Cache(caches.Cache, Protocol):
     """An informer."""
-
-    @property
-    def synced(self) -> bool:
-        """Tell whether it is complete."""
 
     async def run(self) -> None:
         """Follow the server until cancelled."""
-
-    async def wait_synced(self) -> None:
-        """Wait until it is complete."""
 
 
 class ElectedWork(Protocol):
@@ -108,10 +101,19 @@ class Manager:
         self._elected[lease].append(run)
 
     def add_controller(self, controller: ElectedWork, *, lease: str) -> None:
-        """Run a controller under ``lease``, and its informer in every replica."""
+        """Run a controller under ``lease``, and its informer in every replica.
+
+        The controller starts when the caches of all parts are complete: an object that another
+        cache has not listed yet would look as if it were missing.
+        """
+
+        async def work() -> None:
+            await caches.complete(*self._caches)
+            await controller.run()
+
         self.add_informer(controller.informer)
         self._controllers.append(controller)
-        self.add_elected(controller.run, lease=lease)
+        self.add_elected(work, lease=lease)
 
     def add_farewell(self, run: Work) -> None:
         """Have something finished first of all when the process stops; all else still runs."""
@@ -138,9 +140,9 @@ class Manager:
         try:
             async with asyncio.TaskGroup() as group:
                 services = [_start(group, run) for run in self._services]
-                caches = [_start(group, cache.run) for cache in self._caches]
-                caches += [_start(group, run) for run in self._endpoints()]
-                caches.append(_start(group, self._settle_memory))
+                followers = [_start(group, cache.run) for cache in self._caches]
+                followers += [_start(group, run) for run in self._endpoints()]
+                followers.append(_start(group, self._settle_memory))
                 elected = [
                     _start(group, self._candidate(name, parts))
                     for name, parts in self._elected.items()
@@ -151,7 +153,7 @@ class Manager:
                     *(each.stop() for each in self._controllers),
                     *(finish() for finish in self._farewells),
                 )
-                for stage in (elected, caches, services):
+                for stage in (elected, followers, services):
                     await _end(stage)
         finally:
             for number in (signal.SIGTERM, signal.SIGINT):

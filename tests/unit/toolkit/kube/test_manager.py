@@ -24,6 +24,7 @@ from toolkit.kube.options import Options
 from toolkit.objects import GroupVersionKind
 
 CONFIG_MAP = GroupVersionKind("", "v1", "ConfigMap")
+SECRET = GroupVersionKind("", "v1", "Secret")
 
 
 class Part:
@@ -227,6 +228,51 @@ def test_it_is_not_ready_before_its_caches_are_complete() -> None:
     manage(scenario, server=server, health_addr=f"127.0.0.1:{port}")
 
     assert answers == [(503, 200), (200, 200)]
+
+
+def test_a_controller_starts_when_the_caches_of_other_parts_are_complete() -> None:
+    server = FakeApiServer()
+    kind = server.kinds.pop(("", "v1", "secrets"))
+
+    async def main() -> list[str]:
+        diary: list[str] = []
+        options = Options(health_addr="0", metrics_addr="0", runtime_namespace="default")
+        async with server.running() as client:
+            manager = Manager(options, client)
+            sources = Informer(client, SECRET, decode=msgspec.json.decode)
+            sources.subscribe(lambda change: diary.append(f"saw {change.key.name}"))
+            manager.add_informer(sources)
+            manager.add_controller(Part(client, diary), lease="lease")
+            running = asyncio.create_task(manager.run())
+            await asyncio.sleep(1)
+            server.kinds[("", "v1", "secrets")] = kind
+            server.put("secrets", "source")
+            await asyncio.sleep(30)
+            manager.stop()
+            await running
+        return diary
+
+    assert virtualtime.run(main) == ["saw source", "started", "finished"]
+
+
+def test_a_kind_that_is_not_served_delays_controllers_for_a_while_only() -> None:
+    server = FakeApiServer()
+    del server.kinds[("", "v1", "secrets")]
+
+    async def main() -> list[str]:
+        diary: list[str] = []
+        options = Options(health_addr="0", metrics_addr="0", runtime_namespace="default")
+        async with server.running() as client:
+            manager = Manager(options, client)
+            manager.add_informer(Informer(client, SECRET, decode=msgspec.json.decode))
+            manager.add_controller(Part(client, diary), lease="lease")
+            running = asyncio.create_task(manager.run())
+            await asyncio.sleep(60)
+            manager.stop()
+            await running
+        return diary
+
+    assert virtualtime.run(main) == ["started", "finished"]
 
 
 def test_metrics_are_served_with_flux_s_names() -> None:

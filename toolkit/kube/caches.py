@@ -1,4 +1,4 @@
-"""Wait for caches that a decision rests on."""
+"""Wait for the caches that a decision rests on."""
 
 import asyncio
 import contextlib
@@ -19,9 +19,9 @@ class Cache(Protocol):
 
 
 async def complete(*caches: Cache) -> None:
-    """Wait a while for those that are not complete, as when a process starts.
+    """Wait up to ten seconds for the caches that are not complete, as when a process starts.
 
-    Whoever then finds one incomplete denies.
+    A caller that then finds a cache incomplete must deny, wait or try again.
     """
     waiting = [cache for cache in caches if not cache.synced]
     if waiting:
