@@ -308,9 +308,10 @@ async def test_label_on_the_namespace_is_no_way_out(yard: Yard) -> None:
     yard.push("evil")
     namespace = yard.gate.namespace
 
-    await yard.gate.kubectl("label", "namespace", namespace, "kubernetes.io/metadata.name=free")
-    await yard.gate.kubectl("label", "namespace", namespace, "policy.penstock.dev/verify=false")
+    labels = ("kubernetes.io/metadata.name=free", "policy.penstock.dev/verify=false")
+    labelled = await yard.gate.kubectl("label", "--overwrite", "namespace", namespace, *labels)
 
+    assert labelled.strip() == f"namespace/{namespace} labeled"
     assert "is not signed" in str(await yard.stored(yard.pod("evil:v1")))
 
 
