@@ -20,7 +20,7 @@ demo: dev engine controlplane ## Show the main job from nothing, in a minute
 	@KEEP=$(KEEP) $(BIN)/python -m cli.demo
 
 test: dev engine controlplane ## Run every test that is not slow
-	@$(BIN)/python -m pytest -m "not slow" $(PYTEST_ARGS)
+	@$(BIN)/python -m pytest -m "not slow" --maxfail=10 $(PYTEST_ARGS)
 	@cd engine && GOTOOLCHAIN=local GOFLAGS=-trimpath "$$(../$(BIN)/python -m controlplane.gotool)" test ./...
 
 test-slow: dev engine controlplane ## Run the fuzzers, soaks and giants

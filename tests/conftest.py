@@ -25,7 +25,13 @@ settings.load_profile("tests")
 
 # As many test runs of one user may go on at the same time.
 _RUNS = 9
+_ORDER = ("unit", "conformance", "contract", "e2e")
 _NEED_PROGRAMS = {"control_plane", "second_control_plane", "control_plane_programs"}
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Run first what needs least: a broken function is known before a cluster starts."""
+    items.sort(key=lambda item: _ORDER.index(item.nodeid.split("/")[1]))
 
 
 def pytest_collection_finish(session: pytest.Session) -> None:
