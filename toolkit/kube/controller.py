@@ -201,20 +201,38 @@ class Controller(Generic[T]):
             self._queue.forget(item.key)
             return
         rec = self._draft(obj, item.triggers)
+        static = self._static(obj)
+        step = self._delete if deleted else self._retire if static else self._advance
         if obj.spec.suspend and not deleted:
             rec.log.info("Reconciliation is suspended for this object")
-            self._queue.forget(item.key)
-            return
-        step = self._delete if deleted else self._advance
-        if not deleted and self._static(obj):
-            if self._finalizer not in obj.metadata.finalizers:
-                self._queue.forget(item.key)
-                return
-            step = self._retire
         try:
-            await self._attempt(rec, step)
+            if not deleted and self._is_left_alone(obj, static=static):
+                await self._rest(rec)
+            else:
+                await self._attempt(rec, step)
         except VanishedError:
             rec.log.debug("The object is gone")
+
+    def _is_left_alone(self, obj: T, *, static: bool) -> bool:
+        """Tell whether nothing is to be done for an object, nor to be taken back."""
+        return obj.spec.suspend or (static and self._finalizer not in obj.metadata.finalizers)
+
+    async def _rest(self, rec: Reconciliation[T]) -> None:
+        """Show that an object waits for nobody, as long as there is nothing else to show.
+
+        The definitions' default for ``observedGeneration`` is -1: a reconcile is still to come. Of
+        an object that gets none, clients that go by kstatus would wait for it for ever.
+        """
+        meta, status = rec.obj.metadata, rec.obj.status
+        self._queue.forget(rec.key)
+        if status.conditions or status.observed_generation in {0, meta.generation}:
+            return
+        rec.status({"observedGeneration": meta.generation})
+        try:
+            await rec.write()
+        except errors.ApiError as exc:
+            rec.log.error("Status not written", extra={"error": str(exc)})  # noqa: TRY400 - handled
+            self._queue.retry(rec.key)
 
     async def _attempt(
         self,
@@ -258,6 +276,7 @@ class Controller(Generic[T]):
         """Take back all that was done for an object before it became static."""
         await self._finalize(rec)
         rec.unmark(*(row["type"] for row in rec.conditions))
+        rec.status({"observedGeneration": rec.obj.metadata.generation})
         await rec.write()
         await self._writer.finalizer(rec.obj, present=False)
 

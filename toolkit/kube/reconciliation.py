@@ -205,7 +205,7 @@ class Reconciliation(Generic[T]):
 
         Only ``progress`` and the controller call it.
         """
-        wanted = {**self._written, **self._fields, "conditions": self.conditions}
+        wanted = {**self._written, **self._fields, "conditions": self.conditions or None}
         body = patch.merge_patch(self._written, wanted)
         if not body:
             return False

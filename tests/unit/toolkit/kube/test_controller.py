@@ -110,11 +110,20 @@ def raising(exc: BaseException) -> Callable[[Pass], Awaitable[Outcome]]:
     return script
 
 
-def work(scenario: Callable[[Bench], Awaitable[None]], **options: Any) -> Bench:
-    """Run a controller while the scenario acts; stop it gracefully at the end."""
+def work(
+    scenario: Callable[[Bench], Awaitable[None]],
+    *,
+    stored: Callable[[FakeApiServer], None] = lambda _: None,
+    **options: Any,
+) -> Bench:
+    """Run a controller while the scenario acts; stop it gracefully at the end.
+
+    What is ``stored`` is there before the controller starts.
+    """
 
     async def main() -> Bench:
         server = FakeApiServer()
+        stored(server)
         async with server.running() as client:
             bench = Bench(server, client, **options)
             watching = asyncio.create_task(bench.controller.informer.run())
@@ -233,13 +242,73 @@ def test_a_change_of_the_spec_starts_a_pass() -> None:
 
 def test_a_static_object_is_left_alone() -> None:
     async def scenario(bench: Bench) -> None:
-        bench.server.put(REPOS, "a", spec=SPEC | {"url": "ssh://git.test/a"})
+        # As Flux leaves it: a status, and nothing in it.
+        bench.server.put(REPOS, "a", spec=SPEC | {"url": "ssh://git.test/a"}, status={})
         await bench.idle()
 
     bench = work(scenario)
 
     assert bench.passes == []
     assert bench.server.count("PATCH", "") == 0
+
+
+NEVER_SEEN = {"observedGeneration": -1}
+"""What the definition's default puts into the status of a new object."""
+
+
+def unseen(server: FakeApiServer, **spec: Any) -> None:
+    server.put(REPOS, "a", spec=SPEC | spec, status=dict(NEVER_SEEN))
+
+
+@pytest.mark.parametrize("spec", [{"url": "ssh://git.test/a"}, {"suspend": True}])
+@pytest.mark.parametrize("before", [True, False], ids=["stored", "new"])
+def test_an_object_that_nothing_is_done_for_is_settled(
+    spec: dict[str, Any], *, before: bool
+) -> None:
+    def put(server: FakeApiServer) -> None:
+        unseen(server, **spec)
+
+    async def scenario(bench: Bench) -> None:
+        if not before:
+            put(bench.server)
+        await bench.until(lambda: bench.status == {"observedGeneration": 1})
+        bench.server.edit(REPOS, "a", lambda obj: obj["metadata"].update(generation=2))
+        await bench.until(lambda: bench.status == {"observedGeneration": 2})
+        await bench.idle()
+
+    bench = work(scenario, stored=put) if before else work(scenario)
+
+    assert bench.passes == []
+    assert bench.events == []
+    assert bench.status_patches == 2
+    assert "finalizers" not in bench.object["metadata"]
+
+
+def test_a_suspended_object_that_was_reconciled_keeps_what_was_observed() -> None:
+    async def scenario(bench: Bench) -> None:
+        bench.put()
+        await bench.until(lambda: bench.condition("Ready"))
+
+        def suspend(obj: dict[str, Any]) -> None:
+            obj["metadata"].update(generation=2)
+            obj["spec"].update(suspend=True)
+
+        bench.server.edit(REPOS, "a", suspend)
+        await bench.idle()
+
+    bench = work(scenario)
+
+    assert bench.status["observedGeneration"] == 1
+    assert bench.status_patches == 1
+
+
+def test_settling_is_tried_again_until_the_server_takes_it() -> None:
+    async def scenario(bench: Bench) -> None:
+        bench.server.fail("PATCH", "/status", 403, times=1)
+        unseen(bench.server, url="ssh://git.test/a")
+        await bench.until(lambda: bench.status == {"observedGeneration": 1})
+
+    work(scenario)
 
 
 def test_an_object_that_is_switched_off_stays_as_the_last_pass_left_it() -> None:
@@ -297,7 +366,7 @@ def test_an_object_that_becomes_static_is_taken_back() -> None:
 
     assert len(bench.passes) == 1
     assert bench.finalized == ["a"]
-    assert bench.condition("Ready") is None
+    assert bench.status == {"observedGeneration": 2}
 
 
 def test_a_request_starts_a_pass_and_is_acknowledged() -> None:
@@ -539,7 +608,7 @@ def test_an_object_deleted_under_a_task_group_is_nobody_s_error(
 
 def test_a_suspended_object_is_left_alone_until_it_is_resumed() -> None:
     async def scenario(bench: Bench) -> None:
-        bench.server.put(REPOS, "a", spec={**SPEC, "suspend": True})
+        bench.server.put(REPOS, "a", spec={**SPEC, "suspend": True}, status={})
         await asyncio.sleep(60)
         assert not bench.passes
         assert not bench.status_patches
