@@ -4,7 +4,9 @@
 kubeconfig and the keys that it uses: the verbs ``impersonate`` or ``use`` on the service account,
 ``get`` or ``use`` on a Secret. The account itself may always lend itself, so that one Kustomization
 can apply others. The same holds for the cloud accounts of sources, and for the credentials that
-these show to the server that they name.
+these show to the server that they name. A ConfigMap that leads to another cluster must name an
+account, unless flags give one: nobody enters it as the controller. It is read as it is now; what it
+becomes later, the reconciler judges.
 
 ``LABELS``: labels of namespaces that begin with ``policy.penstock.dev/`` are changed only by who
 may ``update`` the resource ``namespaces`` of the group ``policy.penstock.dev``, through whichever
@@ -16,7 +18,11 @@ from typing import Final
 
 from crds import BUCKET, GIT_REPOSITORY, HELM_REPOSITORY, KUSTOMIZATION, OCI_REPOSITORY
 from crds.policy_parts import GROUP
-from toolkit.errors import AccessDeniedError
+from toolkit.errors import AccessDeniedError, TransientError
+from toolkit.kube import rbac, remote
+from toolkit.kube.errors import KubeConfigError, NotFoundError
+from toolkit.kube.remote import Entry
+from toolkit.kube.secrets import CONFIG_MAP, Secrets
 from toolkit.objects import Json, dig
 from toolkit.policy import tenancy
 from toolkit.policy.tenancy import PROTECTED, Installation, Power
@@ -31,11 +37,19 @@ class Tenancy:
     """Asks the API server about the requester, for everything that an object borrows."""
 
     def __init__(
-        self, *, authorize: Authorizer, namespaces: Namespaces, installation: Installation
+        self,
+        *,
+        authorize: Authorizer,
+        namespaces: Namespaces,
+        installation: Installation,
+        secrets: Secrets,
+        entry: Entry,
     ) -> None:
         self._authorize = authorize
         self._namespaces = namespaces
         self._installation = installation
+        self._secrets = secrets
+        self._entry = entry
 
     async def review(self, request: Request) -> Answer:
         """Let the requester lend what they hold, or deny."""
@@ -53,7 +67,25 @@ class Tenancy:
         ]
         if refusals:
             raise _denied(refusals)
+        await self._require_entry(request, obj)
         return Answer()
+
+    async def _require_entry(self, request: Request, obj: Json) -> None:
+        """Deny a ConfigMap that exists and leads to a cluster as nobody who may enter it."""
+        name = str(dig(obj, "spec", "kubeConfig", "configMapRef", "name", default=""))
+        if not name:
+            return
+        try:
+            data = await self._secrets.data(CONFIG_MAP, request.namespace, name, reason="")
+        except TransientError as error:
+            if isinstance(error.__cause__, NotFoundError):
+                return
+            raise
+        try:
+            self._entry.account(name, remote.texts(data.values))
+        except KubeConfigError as error:
+            field = "spec.kubeConfig.configMapRef"
+            raise _denied([(field, AccessDeniedError(f"{field}: {error}"))]) from error
 
     async def _require_account(self, request: Request, obj: Json) -> None:
         named = str(dig(obj, "spec", "serviceAccountName", default=""))
@@ -138,6 +170,11 @@ def make(services: Services) -> Tenancy:
             default_service_account=options.default_service_account,
             default_decryption_service_account=options.default_decryption_service_account,
         ),
+        secrets=services.secrets,
+        entry=Entry(
+            default_service_account=options.default_kubeconfig_service_account,
+            shared_identity=options.shared_kubeconfig_identity,
+        ),
     )
 
 
@@ -170,6 +207,7 @@ TENANCY: Final = Row(
         ),
     ),
     make=make,
+    permissions=(rbac.Rule(groups=("",), resources=("configmaps",), verbs=("get",)),),
 )
 LABELS: Final = Row(
     name="namespace-labels",

@@ -44,7 +44,7 @@ from toolkit.kube.informer import Change, Informer
 from toolkit.kube.manager import Manager, serve
 from toolkit.kube.options import Options
 from toolkit.kube.rbac import Rule
-from toolkit.kube.remote import RemoteClients
+from toolkit.kube.remote import Entry, RemoteClients
 from toolkit.kube.secrets import CONFIG_MAP, SECRET, Secrets
 from toolkit.kube.tokens import ServiceAccountTokens
 from toolkit.native import calls, cores
@@ -152,7 +152,10 @@ def _remotes(manager: Manager, options: Options, outside: Outside) -> RemoteClie
         cloud=outside.cloud,
         tokens=outside.tokens,
         allow_insecure_tls=options.insecure_kubeconfig_tls,
-        default_service_account=options.default_kubeconfig_service_account,
+        entry=Entry(
+            default_service_account=options.default_kubeconfig_service_account,
+            shared_identity=options.shared_kubeconfig_identity,
+        ),
     )
 
 

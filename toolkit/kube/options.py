@@ -78,7 +78,15 @@ class Options:
         "let this process sign in as itself at key services for Kustomizations with no account:"
         " each of them then opens what it may open",
     )
-    default_kubeconfig_service_account: str = flag(str, "", "account for spec.kubeConfig")
+    default_kubeconfig_service_account: str = flag(
+        str, "", "account for spec.kubeConfig.configMapRef where the ConfigMap names none"
+    )
+    shared_kubeconfig_identity: bool = flag(
+        flags.bool_,
+        "false",
+        "let this process enter clusters of clouds as itself where the ConfigMap of spec.kubeConfig"
+        " names no account: each Kustomization may then enter what it may enter",
+    )
     insecure_kubeconfig_exec: bool = flag(
         flags.bool_, "false", "not supported: programs are never run"
     )

@@ -10,6 +10,7 @@ import hashlib
 from collections import Counter, OrderedDict
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
+from dataclasses import dataclass
 from types import TracebackType
 from typing import Final, Protocol, Self
 
@@ -38,6 +39,38 @@ class Clouds(Protocol):
         ...
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Entry:
+    """As whom clusters are entered that a ConfigMap names: flags, for where it names no account.
+
+    ``shared_identity`` is whether this process may enter the clusters of clouds as itself. Whoever
+    can write a Kustomization would otherwise enter what this process may enter.
+    """
+
+    default_service_account: str = ""
+    shared_identity: bool = False
+
+    def account(self, name: str, values: Mapping[str, str]) -> str:
+        """Return the account for the ConfigMap ``name``; empty is this process itself.
+
+        Raises:
+            KubeConfigError: there is none, and this process may not.
+        """
+        account = values.get("serviceAccountName") or self.default_service_account
+        # Never at an address that a tenant chose.
+        shared = self.shared_identity and values.get("provider", "") != _GENERIC
+        if not account and not shared:
+            raise errors.KubeConfigError(
+                f"ConfigMap {name}: serviceAccountName is missing, and the controller enters no"
+                " cluster as itself: name a ServiceAccount of this namespace there (the operator"
+                " may set --default-kubeconfig-service-account for all ConfigMaps without one)"
+            )
+        return account
+
+
+_NOBODY: Final = Entry()
+
+
 class RemoteClients:
     """Opens and keeps the clients of remote clusters. Close it with the process.
 
@@ -51,14 +84,14 @@ class RemoteClients:
         cloud: Clouds | None = None,
         tokens: ServiceAccountTokens | None = None,
         allow_insecure_tls: bool = False,
-        default_service_account: str = "",
+        entry: Entry = _NOBODY,
         size: int = 100,
     ) -> None:
         self._secrets = Secrets(client)
         self._cloud = cloud
         self._tokens = tokens or ServiceAccountTokens(client, cache=TokenCache())
         self._allow_insecure_tls = allow_insecure_tls
-        self._default_account = default_service_account
+        self._entry = entry
         self._size = size
         self._cache: OrderedDict[str, Client] = OrderedDict()
         self._users: Counter[Client] = Counter()
@@ -118,7 +151,7 @@ class RemoteClients:
         if ref.config_map_ref is not None:
             name = ref.config_map_ref.name
             data = await self._secrets.data(CONFIG_MAP, namespace, name, reason=_REASON)
-            values = {key: value.decode(errors="replace") for key, value in data.values.items()}
+            values = texts(data.values)
             if values.get("provider", "") == _GENERIC:
                 return await self._generic(namespace, name, values)
             return await self._of_cloud(namespace, name, values)
@@ -154,9 +187,7 @@ class RemoteClients:
         address = values.get("address", "")
         if not address.startswith("https://"):
             raise errors.KubeConfigError(f"ConfigMap {name}: address must be an https URL")
-        account = values.get("serviceAccountName") or self._default_account
-        if not account:
-            raise errors.KubeConfigError(f"ConfigMap {name}: serviceAccountName is missing")
+        account = self._entry.account(name, values)
         lines = [line.strip() for line in values.get("audiences", "").splitlines()]
         audiences = tuple(line for line in lines if line) or (address,)
         who = await self._tokens.account(namespace, account)
@@ -184,8 +215,8 @@ class RemoteClients:
         named = ClusterName(
             cluster=values["cluster"], address=values.get("address", ""), ca=_ca(values)
         )
-        account = values.get("serviceAccountName") or self._default_account
-        who = await self._tokens.identity(namespace, account)
+        account = self._entry.account(name, values)
+        who = await self._tokens.identity(namespace, account) if account else None
         access = await cloud.cluster(provider, named, who)
 
         async def ask() -> str:
@@ -196,6 +227,11 @@ class RemoteClients:
             digest,
             lambda: config.ClusterConfig(server=access.server, ca=access.ca, token=_Asked(ask)),
         )
+
+
+def texts(values: Mapping[str, bytes]) -> dict[str, str]:
+    """Return a ConfigMap's data as text."""
+    return {key: value.decode(errors="replace") for key, value in values.items()}
 
 
 def kubeconfig(values: Mapping[str, bytes], key: str, name: str) -> bytes:

@@ -110,7 +110,7 @@ def _deletion(obj: Kustomization) -> Iterator[Fault]:
 def _keys(obj: Kustomization) -> Iterator[Fault]:
     decryption = obj.spec.decryption
     none = decryption and not decryption.secret_ref and not decryption.service_account_name
-    why = "it names no keys, so the controller's own identity is used"
+    why = "it names no keys, and the controller opens nothing as itself unless it is told to"
     yield from when(none, "spec.decryption", why)
 
 

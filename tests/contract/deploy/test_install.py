@@ -121,6 +121,7 @@ def test_a_locked_down_installation_tells_all_processes_the_same(
     for decides in ("source-controller", "kustomize-controller", "webhook"):
         assert "--no-cross-namespace-refs=true" in args[decides]
         assert "--default-service-account=default" in args[decides]
+        assert "--default-kubeconfig-service-account=default" in args[decides]
 
 
 def test_nothing_that_is_locked_down_signs_in_as_itself_for_others(
@@ -130,7 +131,7 @@ def test_nothing_that_is_locked_down_signs_in_as_itself_for_others(
 
     for name, each in deployments.items():
         args = each["spec"]["template"]["spec"]["containers"][0]["args"]
-        assert not [word for word in args if "shared-decryption-identity" in word], name
+        assert not [word for word in args if word.startswith("--shared-")], name
 
 
 def test_an_installation_with_identities_at_clouds_is_built_and_applied(

@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from tests.fakes import admission
+from tests.fakes.accounts import FakeAccounts
 from tests.fakes.admission import FakeAuthorizer
 from toolkit.errors import PenstockError, TransientError
 from toolkit.kube.options import Options
@@ -38,15 +39,23 @@ def judged(
     user: str = "alice",
     labels: dict[str, str] | None = None,
     options: Options | None = None,
+    config_maps: dict[str, dict[str, str]] | None = None,
 ) -> PenstockError | None:
     """Return how a write is denied; None if it is admitted."""
+    server = FakeAccounts()
+    for name, data in (config_maps or {}).items():
+        server.config_map("team", name, **data)
 
     async def main() -> PenstockError | None:
-        services = admission.services(
-            [namespace(**(labels or {}))], authorize=may or FakeAuthorizer(), options=options
-        )
-        asked = admission.request(new, old=old, user=user)
-        return await admission.refusal(tenancy.make(services), asked)
+        async with server.running() as client:
+            services = admission.services(
+                [namespace(**(labels or {}))],
+                authorize=may or FakeAuthorizer(),
+                options=options,
+                client=client,
+            )
+            asked = admission.request(new, old=old, user=user)
+            return await admission.refusal(tenancy.make(services), asked)
 
     return asyncio.run(main())
 
@@ -125,6 +134,45 @@ def test_another_cluster_is_lent_likewise(spec: Json, may: tuple[str, str, str])
 
     assert judged(kustomization(**spec)) is not None
     assert judged(kustomization(**spec), may=allowed(verb, resource, "team", name)) is None
+
+
+ACCOUNTS = ("use", "serviceaccounts", "team", "")
+FAR = kustomization(kubeConfig={"configMapRef": {"name": "far"}})
+CLOUD = {"provider": "aws", "cluster": "arn:aws:eks:eu-west-1:111122223333:cluster/far"}
+
+
+@pytest.mark.parametrize("data", [CLOUD, {"provider": "generic", "address": "https://far"}, {}])
+def test_nobody_enters_another_cluster_as_the_controller(data: dict[str, str]) -> None:
+    denial = judged(FAR, may=allowed(*ACCOUNTS), config_maps={"far": data})
+
+    assert isinstance(denial, DeniedError)
+    assert [cause.field for cause in denial.causes] == ["spec.kubeConfig.configMapRef"]
+    assert "ConfigMap far: serviceAccountName is missing" in str(denial)
+    assert "name a ServiceAccount of this namespace there" in str(denial)
+
+
+@pytest.mark.parametrize(
+    ("data", "options"),
+    [
+        ({**CLOUD, "serviceAccountName": "robot"}, Options()),
+        (CLOUD, Options(default_kubeconfig_service_account="default")),
+        (CLOUD, Options(shared_kubeconfig_identity=True)),
+    ],
+)
+def test_another_cluster_is_entered_as_an_account_or_as_the_operator_says(
+    data: dict[str, str], options: Options
+) -> None:
+    found = judged(FAR, may=allowed(*ACCOUNTS), config_maps={"far": data}, options=options)
+
+    assert found is None
+
+
+def test_config_map_that_is_not_there_yet_is_left_to_the_reconciler() -> None:
+    assert judged(FAR, may=allowed(*ACCOUNTS)) is None
+
+
+def test_who_may_not_lend_accounts_learns_nothing_of_the_config_map() -> None:
+    assert str(judged(FAR, config_maps={"far": CLOUD})) == str(judged(FAR))
 
 
 def test_one_account_is_not_enough_for_a_config_map_that_may_name_any() -> None:

@@ -1,6 +1,6 @@
 """Clusters that a ConfigMap names: as whom they are entered, and who decides where they are."""
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 
 import pytest
 import pytest_asyncio
@@ -11,7 +11,7 @@ from tests.fakes.clouds import FakeClouds
 from toolkit.errors import StalledError, TransientError
 from toolkit.kube.client import Client
 from toolkit.kube.errors import KubeConfigError
-from toolkit.kube.remote import RemoteClients
+from toolkit.kube.remote import Entry, RemoteClients
 from toolkit.kube.tokens import ServiceAccountTokens
 from toolkit.remote.cloud.cache import TokenCache
 from toolkit.remote.cloud.cloud import Cloud
@@ -29,6 +29,7 @@ class Both:
         self.server = server
         self.clouds = clouds
         self.remotes: RemoteClients
+        self.with_entry: Callable[[Entry], RemoteClients]
 
     def far(self, **data: str) -> None:
         self.server.config_map("team", "far", **data)
@@ -52,7 +53,12 @@ async def both() -> AsyncIterator[Both]:
         node = {"AWS_EC2_METADATA_SERVICE_ENDPOINT": clouds.node}
         cloud = Cloud(http, cache=cache, environment=node, trust=clouds.trust)
         tokens = ServiceAccountTokens(client, cache=cache, object_level=True)
-        async with RemoteClients(client, cloud=cloud, tokens=tokens) as made.remotes:
+
+        def with_entry(entry: Entry) -> RemoteClients:
+            return RemoteClients(client, cloud=cloud, tokens=tokens, entry=entry)
+
+        made.with_entry = with_entry
+        async with with_entry(Entry()) as made.remotes:
             yield made
 
 
@@ -82,11 +88,33 @@ async def test_account_made_anew_makes_a_new_client(both: Both) -> None:
     assert await entered(both.remotes) is not first
 
 
-async def test_cluster_without_an_account_is_entered_as_this_process(both: Both) -> None:
+@pytest.mark.parametrize("data", [EKS, {"provider": "gcp", "cluster": "projects/p"}])
+async def test_nobody_enters_a_cluster_as_this_process(both: Both, data: dict[str, str]) -> None:
+    both.clouds.aws.node_role = "node"
+    both.far(**data)
+
+    with pytest.raises(KubeConfigError, match="serviceAccountName is missing") as caught:
+        await entered(both.remotes)
+
+    assert caught.value.reason == "KubeConfigInvalid"
+    assert "name a ServiceAccount of this namespace" in str(caught.value)
+    assert not both.clouds.aws.sessions
+
+
+async def test_account_of_the_flag_is_for_config_maps_that_name_none(both: Both) -> None:
+    both.account()
+    both.far(**EKS)
+
+    await entered(both.with_entry(Entry(default_service_account="app")))
+
+    assert [session.arn for session in both.clouds.aws.sessions.values()] == [ROLE]
+
+
+async def test_operator_may_have_clusters_entered_as_this_process(both: Both) -> None:
     both.clouds.aws.node_role = "node"
     both.far(**EKS)
 
-    await entered(both.remotes)
+    await entered(both.with_entry(Entry(shared_identity=True)))
 
     (session,) = both.clouds.aws.sessions.values()
     assert session.arn.endswith("role/node")
@@ -138,13 +166,14 @@ async def test_accounts_enter_clouds_only_if_the_operator_says_so() -> None:
                 await entered(remotes)
 
 
+@pytest.mark.parametrize("shared", [False, True])
 async def test_cluster_that_trusts_our_issuer_is_never_entered_as_this_process(
-    both: Both,
+    both: Both, *, shared: bool
 ) -> None:
     both.far(provider="generic", address="https://far.example")
 
     with pytest.raises(KubeConfigError, match="serviceAccountName is missing"):
-        await entered(both.remotes)
+        await entered(both.with_entry(Entry(shared_identity=shared)))
 
 
 async def test_clients_that_are_held_do_not_make_room() -> None:
