@@ -28,7 +28,7 @@ from apiserver.call import User
 from toolkit.artifact import limits
 from toolkit.artifact.cache import CONTENT, Cache
 from toolkit.artifact.digest import ALGORITHMS
-from toolkit.remote.http.reach import Known, OutOfReachError, Reach, Resolver, literal_within
+from toolkit.remote.http.reach import OutOfReachError, Reach, connector, literal_within
 from toolkit.turns import Turns
 
 CHUNK: Final = 256 << 10
@@ -145,11 +145,8 @@ async def opened(hosts: Hosts, directory: Path) -> AsyncIterator[Blobs]:
         stack.push_async_callback(cache.close)
         session = aiohttp.ClientSession(
             timeout=_TIMEOUT,
-            connector=aiohttp.TCPConnector(
-                resolver=Resolver(Reach.NOT_METADATA, Known()),
-                # The turns bound them, each kind by itself.
-                limit=0,
-            ),
+            # The turns bound them, each kind by itself.
+            connector=connector(Reach.NOT_METADATA, limit=0),
             # The bytes that the digest is of; nobody on the way may pack them again.
             auto_decompress=False,
             headers={"Accept-Encoding": "identity"},

@@ -25,7 +25,7 @@ from toolkit.artifact.digest import ALGORITHMS
 from toolkit.artifact.limits import Limits
 from toolkit.artifact.store import Owner
 from toolkit.errors import TransientError, WaitingError
-from toolkit.remote.http.reach import Known, Reach, Resolver, literal_within
+from toolkit.remote.http.reach import Reach, connector, literal_within
 
 __all__ = ["Extracted", "Fetcher"]
 
@@ -63,7 +63,7 @@ class Fetcher:
         await self._cache.open()
         self._session = aiohttp.ClientSession(
             timeout=_TIMEOUT,
-            connector=aiohttp.TCPConnector(resolver=Resolver(Reach.NOT_METADATA, Known())),
+            connector=connector(Reach.NOT_METADATA),
             # The bytes that the digest is of; nobody on the way may pack them again.
             auto_decompress=False,
             headers={"Accept-Encoding": "identity"},

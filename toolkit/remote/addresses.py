@@ -4,7 +4,6 @@ An IPv6 address that stands for an IPv4 one is that one here: it leads to the sa
 """
 
 import ipaddress
-import socket
 from typing import Final, TypeAlias
 
 Address: TypeAlias = ipaddress.IPv4Address | ipaddress.IPv6Address
@@ -44,17 +43,6 @@ def parsed(text: str) -> Address:
     if one in _NAT64:
         return ipaddress.IPv4Address(int(one) & 0xFFFFFFFF)
     return one.ipv4_mapped or one.sixtofour or one
-
-
-def require_peer(connection: socket.socket) -> None:
-    """Refuse a connection to a metadata service, before anything is said.
-
-    Raises:
-        OutOfReachError: it is one.
-    """
-    peer = connection.getpeername()
-    if isinstance(peer, tuple) and is_metadata(parsed(str(peer[0]))):
-        raise OutOfReachError(f"'{peer[0]}' is a metadata service's address")
 
 
 _NAT64: Final = ipaddress.IPv6Network("64:ff9b::/96")

@@ -17,11 +17,14 @@ from dulwich.errors import GitProtocolError
 from dulwich.objects import ObjectID
 from dulwich.refs import Ref
 
+from toolkit.remote.dialling import Known, Reach
 from toolkit.remote.git import objects, tree
 from toolkit.remote.git import pack as gitpack
+from toolkit.remote.git import proxy as gitproxy
 from toolkit.remote.git import refs as gitrefs
 from toolkit.remote.git import submodules as gitsubmodules
 from toolkit.remote.git.auth import GitAuth
+from toolkit.remote.git.dial import Dial
 from toolkit.remote.git.errors import EmptyRepositoryError, GitError, RefNotFoundError
 from toolkit.remote.git.limits import Budget
 from toolkit.remote.git.objects import Commit
@@ -49,7 +52,7 @@ def resolve(request: ResolveRequest) -> Resolved:
     if not wanted:
         return gitrefs.choose(request.reference, {})
     url = GitUrl.parse(request.url)
-    with _connected(url, request.auth, request.timeout) as client:
+    with _connected(_Repository.at(url, request.auth, Known()), request.timeout) as client:
         refs = _list_refs(client, url, wanted)
         try:
             return gitrefs.choose(request.reference, refs)
@@ -70,7 +73,8 @@ def checkout(request: CheckoutRequest) -> Checkout:
     job = _Job(request, url, Budget(request.limits))
     try:
         Path(request.into).mkdir(exist_ok=True)
-        commit, tag = job.run(url, request.resolved, Path(request.into), Sparse(request.sparse))
+        top = _Repository.at(url, request.auth, job.known)
+        commit, tag = job.run(top, request.resolved, Path(request.into), Sparse(request.sparse))
     except OSError as exc:
         raise GitError(f"cannot store the files of '{url}': {exc.strerror or exc}") from exc
     return Checkout(
@@ -91,14 +95,21 @@ class _Job:
     request: CheckoutRequest
     top: GitUrl
     budget: Budget
+    known: Known = field(default_factory=Known)
     left_out: list[str] = field(default_factory=list)
     packs: int = 0
 
     def run(
-        self, url: GitUrl, resolved: Resolved, into: Path, sparse: Sparse, depth: int = 0
+        self,
+        repository: "_Repository",
+        resolved: Resolved,
+        into: Path,
+        sparse: Sparse,
+        depth: int = 0,
     ) -> tuple[Commit, TagObject | None]:
         """Check out one repository, then its submodules into their directories."""
-        with self._fetch(url, resolved) as pack:
+        url = repository.url
+        with self._fetch(repository, resolved) as pack:
             commit_id = resolved.commit.encode()
             if commit_id not in pack:
                 raise GitError(f"'{url}' did not send commit {resolved.commit}")
@@ -110,32 +121,37 @@ class _Job:
             if self.request.recurse_submodules:
                 submodules = gitsubmodules.find(pack, plan, url)
         for item, address in submodules:
-            self._submodule(item, address, into, depth + 1)
+            self._submodule(item, address, repository, into, depth + 1)
         return commit, tag
 
-    def _submodule(self, item: Item, url: GitUrl, into: Path, depth: int) -> None:
+    def _submodule(
+        self, item: Item, url: GitUrl, parent: "_Repository", into: Path, depth: int
+    ) -> None:
         name = os.fsdecode(item.path)
         self.budget.spend("submodules")
         if depth > self.budget.limits.submodule_depth:
             raise GitError(f"submodule '{name}' is nested too deep")
         commit = item.oid.decode()
         resolved = Resolved(revision=f"sha1:{commit}", commit=commit, ref="")
+        auth = self.request.auth.for_url(url, top=self.top)
+        repository = _Repository.at(url, auth, self.known)
         try:
-            self.run(url, resolved, into / name, Sparse(), depth)
+            repository.named_by(parent)
+            self.run(repository, resolved, into / name, Sparse(), depth)
         except GitError as exc:
             raise GitError(f"submodule '{name}': {exc}", reason=exc.reason) from exc
 
-    def _fetch(self, url: GitUrl, resolved: Resolved) -> Pack:
+    def _fetch(self, repository: "_Repository", resolved: Resolved) -> Pack:
         """Receive a pack with the commit: alone if the server lets us, else with its history."""
-        auth = self.request.auth.for_url(url, top=self.top)
-        with _connected(url, auth, self.request.timeout) as client:
+        url = repository.url
+        with _connected(repository, self.request.timeout) as client:
             try:
                 return self._receive(client, url, resolved, alone=True)
             except GitError as exc:
                 if not any(text in str(exc).lower() for text in _REFUSALS):
                     raise
         # A server that has refused has also hung up.
-        with _connected(url, auth, self.request.timeout) as client:
+        with _connected(repository, self.request.timeout) as client:
             return self._receive(client, url, resolved, alone=False)
 
     def _receive(self, client: GitClient, url: GitUrl, resolved: Resolved, *, alone: bool) -> Pack:
@@ -185,21 +201,46 @@ class _NoHistory:
         """Ignore that nothing is common."""
 
 
+@dataclass(frozen=True, slots=True)
+class _Repository:
+    """Where one repository is, what it may be told, and how it is dialled."""
+
+    url: GitUrl
+    auth: GitAuth
+    dial: Dial
+
+    @classmethod
+    def at(cls, url: GitUrl, auth: GitAuth, known: Known) -> "_Repository":
+        """Return the repository as its user names it."""
+        proxy = gitproxy.for_url(url, auth.proxy)
+        return cls(url, auth, Dial(reach=Reach.NOT_METADATA, known=known, proxy=proxy))
+
+    def named_by(self, parent: "_Repository") -> None:
+        """Bound it by the reach of another one that names it.
+
+        Raises:
+            GitError: it is out of that reach.
+        """
+        self.dial.reach = parent.dial.reach
+        self.dial.lead(parent.url.host, self.url.host)
+
+
 @contextmanager
-def _connected(url: GitUrl, auth: GitAuth, timeout: float) -> Iterator[GitClient]:
-    with closing(_client(url, auth, timeout)) as client:
+def _connected(repository: _Repository, timeout: float) -> Iterator[GitClient]:
+    with closing(_client(repository, timeout)) as client:
         yield client
 
 
-def _client(url: GitUrl, auth: GitAuth, timeout: float) -> GitClient:
+def _client(repository: _Repository, timeout: float) -> GitClient:
+    url, auth, dial = repository.url, repository.auth, repository.dial
     if url.scheme == "ssh":
         # asyncssh takes half a second to load, and most repositories are fetched over HTTP.
         from toolkit.remote.git.ssh import SshClient  # noqa: PLC0415
 
-        return SshClient(url, auth, timeout=timeout)
+        return SshClient(url, auth, dial=dial, timeout=timeout)
     from toolkit.remote.git.http import HttpClient  # noqa: PLC0415  # as above
 
-    return HttpClient(url, auth, timeout=timeout)
+    return HttpClient(url, auth, dial=dial, timeout=timeout)
 
 
 def _list_refs(client: GitClient, url: GitUrl, prefixes: Sequence[str]) -> dict[str, str]:

@@ -24,6 +24,7 @@ from cryptography.hazmat.primitives.asymmetric import padding, rsa
 from toolkit.remote import tls
 from toolkit.remote.git.auth import GitAuth
 from toolkit.remote.git.errors import GitAuthError, GitError
+from toolkit.remote.http.reach import Reach, connector
 from toolkit.remote.proxy import Proxy
 
 DEFAULT_API: Final = "https://api.github.com"
@@ -133,9 +134,8 @@ class GitHubTokens:
     ) -> tuple[str, datetime]:
         if proxy is not None and proxy.endpoint[0] == "socks5":
             raise GitError("the GitHub API cannot be reached through a SOCKS proxy")
-        connector = aiohttp.TCPConnector(ssl=tls.client_context(app.ca))
         async with aiohttp.ClientSession(
-            connector=connector,
+            connector=connector(Reach.NOT_METADATA, ssl=tls.client_context(app.ca)),
             timeout=aiohttp.ClientTimeout(total=seconds),
         ) as session:
             api = _Api(session, app.api, proxy, _jwt(app, self._now()))

@@ -22,15 +22,15 @@ import urllib3
 from dulwich.client import AbstractHttpGitClient
 from urllib3.connection import HTTPConnection, HTTPSConnection
 
-from toolkit.remote import addresses, tls
-from toolkit.remote.addresses import Address
+from toolkit.remote import tls
+from toolkit.remote.dialling import Known, OutOfReachError, Reach
 from toolkit.remote.git import packets
 from toolkit.remote.git import proxy as gitproxy
 from toolkit.remote.git.auth import GitAuth
+from toolkit.remote.git.dial import Dial
 from toolkit.remote.git.errors import GitAuthError, GitError
 from toolkit.remote.git.limits import MiB
 from toolkit.remote.git.url import GitUrl
-from toolkit.remote.proxy import Proxy
 
 USER_AGENT: Final = "penstock (git)"
 CONNECT_SECONDS: Final = 30.0
@@ -44,12 +44,13 @@ _ADVERTISEMENT: Final = "application/x-git-upload-pack-advertisement"
 class HttpClient(AbstractHttpGitClient):
     """Talks to one repository; ``timeout`` bounds each wait for the server, in seconds."""
 
-    def __init__(self, url: GitUrl, auth: GitAuth, *, timeout: float) -> None:
+    def __init__(self, url: GitUrl, auth: GitAuth, *, dial: Dial, timeout: float) -> None:
         super().__init__(str(url), thin_packs=False)
         self._top = url
         self._base = url
         self._authorization = _authorization(url, auth)
-        self._pool = _pool(url, auth, timeout)
+        self._dial = dial
+        self._pool = _pool(auth, dial, timeout)
 
     def close(self) -> None:
         """Close all connections."""
@@ -91,9 +92,7 @@ class HttpClient(AbstractHttpGitClient):
 
     def _send(self, url: str, headers: dict[str, str], data: bytes | Iterator[bytes] | None) -> Any:
         target = GitUrl.parse(url)
-        literal = addresses.literal(target.host)
-        if literal is not None and addresses.is_metadata(literal):  # (3)
-            raise GitError(f"'{target.host}' is a metadata service's address")
+        self._dial.require(target.host)  # (3)
         # (4) dulwich would also fetch what a server calls a pack elsewhere.
         if target.origin != self._base.origin:
             raise GitError(f"'{self._top}' sends to another server for its objects")
@@ -136,8 +135,10 @@ class HttpClient(AbstractHttpGitClient):
             raise GitError(f"'{self._top}' redirects to something that is no repository")
         if current.scheme == "https" and target.scheme == "http":
             raise GitError(f"'{self._top}' redirects from https to http")
-        if target.host != current.host and _is_out_of_bounds(target, current):
-            raise GitError(f"'{self._top}' redirects to the private address '{target.host}'")
+        try:
+            self._dial.lead(current.host, target.host)  # (3)
+        except GitError as exc:
+            raise GitError(f"'{self._top}' redirects to where it must not: {exc}") from exc
         self._base = target
         return str(target)
 
@@ -192,17 +193,15 @@ def _authorization(url: GitUrl, auth: GitAuth) -> str | None:
     return None
 
 
-def _pool(url: GitUrl, auth: GitAuth, timeout: float) -> urllib3.PoolManager:
-    proxy = gitproxy.for_url(url, auth.proxy)
+def _pool(auth: GitAuth, dial: Dial, timeout: float) -> urllib3.PoolManager:
+    proxy = dial.proxy
     options: dict[str, Any] = {
         "num_pools": 4,
         # This is (1). A server of http may redirect to one of https.
         "ssl_context": tls.client_context(auth.ca, auth.client_cert, auth.client_key),
         "timeout": urllib3.Timeout(connect=min(timeout, CONNECT_SECONDS), read=timeout),
     }
-    if proxy is not None and proxy.endpoint[0] == "socks5":
-        return _SocksManager(proxy, **options)
-    if proxy is None:
+    if proxy is None or proxy.endpoint[0] == "socks5":
         pool = urllib3.PoolManager(**options)
     else:
         login = proxy.authorization
@@ -212,25 +211,45 @@ def _pool(url: GitUrl, auth: GitAuth, timeout: float) -> urllib3.PoolManager:
             proxy_ssl_context=tls.client_context(auth.ca),
             **options,
         )
-    pool.pool_classes_by_scheme = {"http": _PlainPool, "https": _TlsPool}
+        # It is the proxy that urllib3 dials then, and speaks to.
+        dial = Dial(reach=Reach.NOT_METADATA, known=Known(), proxy=None)
+    pool.pool_classes_by_scheme = _pool_classes(dial)
     return pool
 
 
-def _is_out_of_bounds(target: GitUrl, current: GitUrl) -> bool:
-    """Tell whether a redirect leads to where only we can reach, such as a metadata service."""
-    places = _addresses(target)
-    if any(addresses.is_metadata(place) for place in places):
-        return True
-    private = not all(addresses.is_public(place) for place in places)
-    return private and all(addresses.is_public(place) for place in _addresses(current))
+def _pool_classes(dial: Dial) -> dict[str, type[urllib3.HTTPConnectionPool]]:
+    """Return urllib3's pools by scheme, with connections that are dialled under our rules."""
+
+    class PlainConnection(HTTPConnection):
+        def _new_conn(self) -> socket.socket:
+            return _dialled(self, dial)
+
+    class TlsConnection(HTTPSConnection):
+        def _new_conn(self) -> socket.socket:
+            return _dialled(self, dial)
+
+    class PlainPool(urllib3.HTTPConnectionPool):
+        ConnectionCls = PlainConnection
+
+    class TlsPool(urllib3.HTTPSConnectionPool):
+        ConnectionCls = TlsConnection
+
+    return {"http": PlainPool, "https": TlsPool}
 
 
-def _addresses(url: GitUrl) -> list[Address]:
+def _dialled(connection: HTTPConnection, dial: Dial) -> socket.socket:
+    """Connect, with errors that urllib3 knows."""
+    seconds = connection.timeout if isinstance(connection.timeout, float) else CONNECT_SECONDS
     try:
-        found = socket.getaddrinfo(url.host, url.port, type=socket.SOCK_STREAM)
+        opened = dial(connection._dns_host, connection.port, timeout=seconds)  # noqa: SLF001  # what urllib3's own method dials
+    except OutOfReachError as exc:  # (3)
+        raise GitError(f"cannot connect: {exc}") from exc
+    except TimeoutError as exc:
+        raise urllib3.exceptions.ConnectTimeoutError(connection, "no answer in time") from exc
     except OSError as exc:
-        raise GitError(f"cannot resolve '{url.host}': {exc}") from exc
-    return [addresses.parsed(str(entry[4][0])) for entry in found]
+        raise urllib3.exceptions.NewConnectionError(connection, str(exc)) from exc
+    opened.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    return opened
 
 
 def _cause(error: BaseException) -> str:
@@ -245,54 +264,3 @@ def _cause(error: BaseException) -> str:
     inner = error.__cause__ or (error.args[-1] if error.args else None)
     text = str(inner if isinstance(inner, BaseException) else error)
     return text.rpartition("object at 0x")[2].partition(">: ")[2] or text
-
-
-def _reachable(connection: socket.socket) -> socket.socket:
-    """(3) Hang up on a metadata service."""
-    try:
-        addresses.require_peer(connection)
-    except OSError as exc:
-        connection.close()
-        raise GitError(f"cannot connect: {exc}") from exc
-    return connection
-
-
-class _PlainConnection(HTTPConnection):
-    def _new_conn(self) -> socket.socket:
-        return _reachable(super()._new_conn())
-
-
-class _TlsConnection(HTTPSConnection):
-    def _new_conn(self) -> socket.socket:
-        return _reachable(super()._new_conn())
-
-
-class _PlainPool(urllib3.HTTPConnectionPool):
-    ConnectionCls = _PlainConnection
-
-
-class _TlsPool(urllib3.HTTPSConnectionPool):
-    ConnectionCls = _TlsConnection
-
-
-class _SocksManager(urllib3.PoolManager):
-    """A pool whose connections go through a SOCKS proxy."""
-
-    def __init__(self, proxy: Proxy, **options: Any) -> None:
-        super().__init__(**options)
-
-        class PlainConnection(HTTPConnection):
-            def _new_conn(self) -> socket.socket:
-                return gitproxy.connect(proxy, self._dns_host, self.port, timeout=CONNECT_SECONDS)
-
-        class TlsConnection(HTTPSConnection):
-            def _new_conn(self) -> socket.socket:
-                return gitproxy.connect(proxy, self._dns_host, self.port, timeout=CONNECT_SECONDS)
-
-        class PlainPool(urllib3.HTTPConnectionPool):
-            ConnectionCls = PlainConnection
-
-        class TlsPool(urllib3.HTTPSConnectionPool):
-            ConnectionCls = TlsConnection
-
-        self.pool_classes_by_scheme = {"http": PlainPool, "https": TlsPool}

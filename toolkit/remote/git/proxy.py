@@ -9,8 +9,8 @@ import socket
 import time
 from typing import Final
 
-from toolkit.remote import addresses
-from toolkit.remote.addresses import OutOfReachError
+from toolkit.remote import dialling
+from toolkit.remote.dialling import Reach
 from toolkit.remote.git.errors import GitAuthError, GitError
 from toolkit.remote.git.url import GitUrl
 from toolkit.remote.proxy import Proxy, basic, from_environment
@@ -53,7 +53,7 @@ def connect(proxy: Proxy, host: str, port: int, *, timeout: float) -> socket.soc
         raise GitError(f"a proxy of kind '{scheme}' is not possible here: use http or socks5")
     end = time.monotonic() + timeout
     try:
-        connection = _dialled(address, end)
+        connection = dialling.connect(address, timeout=timeout, reach=Reach.NOT_METADATA)
     except OSError as exc:
         raise GitError(f"cannot connect to the proxy {address[0]}:{address[1]}: {exc}") from exc
     try:
@@ -66,23 +66,6 @@ def connect(proxy: Proxy, host: str, port: int, *, timeout: float) -> socket.soc
         connection.close()
         raise
     return connection
-
-
-def _dialled(address: tuple[str, int], end: float) -> socket.socket:
-    """Connect to the first of a proxy's addresses that answers; a name may have a great many."""
-    failure: OSError = TimeoutError("timed out")
-    for *_, place in socket.getaddrinfo(*address, type=socket.SOCK_STREAM):
-        left = end - time.monotonic()
-        if left <= 0:
-            break
-        host = str(place[0])
-        if addresses.is_metadata(addresses.parsed(host)):
-            raise OutOfReachError(f"'{host}' is a metadata service's address")
-        try:
-            return socket.create_connection((host, int(place[1])), left)
-        except OSError as exc:
-            failure = exc
-    raise failure
 
 
 class _Talk:

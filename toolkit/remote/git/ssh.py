@@ -20,8 +20,8 @@ from dulwich.client import TraditionalGitClient
 from dulwich.protocol import Protocol
 
 from toolkit.remote.git import packets
-from toolkit.remote.git import proxy as gitproxy
 from toolkit.remote.git.auth import GitAuth
+from toolkit.remote.git.dial import Dial
 from toolkit.remote.git.errors import GitAuthError, GitError
 from toolkit.remote.git.url import GitUrl
 
@@ -36,10 +36,11 @@ _T = TypeVar("_T")
 class SshClient(TraditionalGitClient):
     """Talks to one repository; ``timeout`` bounds each wait for the server, in seconds."""
 
-    def __init__(self, url: GitUrl, auth: GitAuth, *, timeout: float) -> None:
+    def __init__(self, url: GitUrl, auth: GitAuth, *, dial: Dial, timeout: float) -> None:
         super().__init__(thin_packs=False)
         self._url = url
         self._auth = auth
+        self._dial = dial
         self._timeout = timeout
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._loop.run_forever, daemon=True)
@@ -111,7 +112,7 @@ class SshClient(TraditionalGitClient):
             username=self._url.username or DEFAULT_USER,
             client_keys=[key],
             known_hosts=known_hosts,
-            tunnel=_Tunnel(self._auth, seconds) if self._auth.proxy else (),
+            tunnel=_Tunnel(self._dial, seconds),
             preferred_auth="publickey",
             agent_path=None,
             config=None,
@@ -163,21 +164,17 @@ class _Stdout(io.RawIOBase):
 
 
 class _Tunnel:
-    """Opens asyncssh's connection through the proxy."""
+    """Opens asyncssh's connection in the way that all of ours are opened."""
 
-    def __init__(self, auth: GitAuth, timeout: float) -> None:
-        self._auth = auth
+    def __init__(self, dial: Dial, timeout: float) -> None:
+        self._dial = dial
         self._timeout = timeout
 
     async def create_connection(
         self, factory: Callable[[], asyncio.Protocol], host: str, port: int
     ) -> tuple[asyncio.Transport, asyncio.Protocol]:
         """Do as ``loop.create_connection`` does."""
-        proxy = self._auth.proxy
-        assert proxy is not None  # noqa: S101  # a tunnel is only made where there is one
-        connection = await asyncio.to_thread(
-            gitproxy.connect, proxy, host, port, timeout=self._timeout
-        )
+        connection = await asyncio.to_thread(self._dial, host, port, timeout=self._timeout)
         connection.setblocking(False)  # noqa: FBT003  # the socket module's signature
         return await asyncio.get_running_loop().create_connection(factory, sock=connection)
 

@@ -102,8 +102,7 @@ class Http:
 
     def _reach(self, origin: URL, target: URL) -> Reach:
         """Return how far ``origin`` may lead us (rule 3)."""
-        far = origin.host != target.host and self._known.is_public(origin.host or "")
-        return _within(target.host, Reach.PUBLIC if far else Reach.NOT_METADATA)
+        return _within(target.host, self._known.reach(origin.host or "", target.host or ""))
 
     @asynccontextmanager
     async def _exchange(
@@ -256,8 +255,7 @@ def _session(trust: _Trust, known: httpreach.Known) -> aiohttp.ClientSession:
     context = client_context(trust.ca, trust.client_cert, trust.client_key)
     options: dict[str, Any] = {"ssl": context, "limit_per_host": _PER_HOST}
     if trust.socks is None:
-        resolver = httpreach.Resolver(trust.reach, known)
-        connector = aiohttp.TCPConnector(resolver=resolver, **options)
+        connector = httpreach.connector(trust.reach, known=known, **options)
     else:
         connector = SocksConnector(trust.socks, seconds=CONNECT_SECONDS, **options)
     return aiohttp.ClientSession(

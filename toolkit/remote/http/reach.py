@@ -1,54 +1,41 @@
-"""How far users and servers may lead us: which addresses a URL, a redirect or a realm may have.
+"""Connection pools of aiohttp that dial within reach alone (``toolkit.remote.dialling``).
 
-Nobody leads to the metadata service of the node that we run on, which tells who we are. A redirect
-from the internet into the cluster would make us ask, from where we stand, what the server itself
-cannot reach. The check sits in the resolver of a connection pool: the address that was looked at is
-the one that is dialled, so a name that changes in between gains nothing.
+Names are looked at in the pool's resolver, which refuses all of a name for one bad address. Every
+address, also one that stands in a URL, is looked at once more where its socket is made.
 
 Names are looked up in threads of their own: whoever owns a name decides how long that takes.
 """
 
 import asyncio
-import enum
 import functools
 import socket
-from collections import OrderedDict
 from concurrent.futures import ThreadPoolExecutor
-from typing import Final
+from typing import Any, Final
 
+import aiohttp
 from aiohttp.abc import AbstractResolver, ResolveResult
 
-from toolkit.remote import addresses
-from toolkit.remote.addresses import Address, OutOfReachError
+from toolkit.remote import dialling
+from toolkit.remote.dialling import Known, OutOfReachError, Reach, literal_within
 
-__all__ = ["Known", "OutOfReachError", "Reach", "Resolver", "literal_within", "threads"]
+__all__ = [
+    "Known",
+    "OutOfReachError",
+    "Reach",
+    "Resolver",
+    "connector",
+    "literal_within",
+    "threads",
+]
 
 
-class Reach(enum.IntEnum):
-    """Which addresses may be dialled; a greater one is narrower."""
-
-    ANYWHERE = 0
-    NOT_METADATA = 1
-    PUBLIC = 2
-
-
-class Known:
-    """Which hosts have public addresses, as they were resolved here; the most recent are kept."""
-
-    def __init__(self) -> None:
-        self._public: OrderedDict[str, bool] = OrderedDict()
-
-    def note(self, host: str, *, public: bool) -> None:
-        """Remember how a name was resolved; what was public once stays so."""
-        self._public[host] = public or self._public.get(host, False)
-        self._public.move_to_end(host)
-        while len(self._public) > _KNOWN:
-            self._public.popitem(last=False)
-
-    def is_public(self, host: str) -> bool:
-        """Tell whether the host is on the internet; a name that a proxy resolves counts as that."""
-        literal = addresses.literal(host)
-        return addresses.is_public(literal) if literal else self._public.get(host, True)
+def connector(reach: Reach, *, known: Known | None = None, **options: Any) -> aiohttp.TCPConnector:
+    """Return a pool that dials within reach alone; ``known`` learns what hosts are."""
+    return aiohttp.TCPConnector(
+        resolver=Resolver(reach, known or Known()),
+        socket_factory=functools.partial(_opened, reach),
+        **options,
+    )
 
 
 class Resolver(AbstractResolver):
@@ -67,15 +54,18 @@ class Resolver(AbstractResolver):
             OutOfReachError: any of its addresses is not within reach.
         """
         found = await _looked_up(host, port, family)
-        places = [addresses.parsed(entry["host"]) for entry in found]
-        self._known.note(host, public=any(addresses.is_public(one) for one in places))
-        if not all(_within(one, self._reach) for one in places):
-            what = "a private" if self._reach is Reach.PUBLIC else "a metadata service's"
-            raise OutOfReachError(f"'{host}' is {what} address")
+        dialling.require(host, [entry["host"] for entry in found], self._reach, self._known)
         return found
 
     async def close(self) -> None:
         """Do nothing: the threads serve all resolvers."""
+
+
+def _opened(reach: Reach, place: aiohttp.AddrInfoType) -> socket.socket:
+    """Make the socket for an address that is about to be dialled."""
+    family, kind, protocol, _, address = place
+    dialling.require(str(address[0]), [str(address[0])], reach)
+    return socket.socket(family, kind, protocol)
 
 
 @functools.cache
@@ -87,24 +77,7 @@ def threads() -> ThreadPoolExecutor:
     return ThreadPoolExecutor(_THREADS, thread_name_prefix="strangers")
 
 
-def literal_within(host: str, reach: Reach) -> bool:
-    """Tell whether a host that is an address itself, which nobody resolves, is within reach."""
-    literal = addresses.literal(host)
-    return literal is None or _within(literal, reach)
-
-
-_KNOWN: Final = 4096
 _THREADS: Final = 64
-
-
-def _within(one: Address, reach: Reach) -> bool:
-    match reach:
-        case Reach.ANYWHERE:
-            return True
-        case Reach.NOT_METADATA:
-            return not addresses.is_metadata(one)
-        case Reach.PUBLIC:
-            return addresses.is_public(one)
 
 
 async def _looked_up(host: str, port: int, family: socket.AddressFamily) -> list[ResolveResult]:

@@ -21,7 +21,7 @@ from yarl import URL
 
 from toolkit.remote import tls
 from toolkit.remote.http.errors import AuthError
-from toolkit.remote.http.reach import Known, OutOfReachError, Reach, Resolver, literal_within
+from toolkit.remote.http.reach import OutOfReachError, Reach, connector, literal_within
 from toolkit.remote.objectstore.errors import (
     BucketNotFoundError,
     CredentialsError,
@@ -89,11 +89,7 @@ class Wire:
         except AuthError as exc:
             raise CredentialsError(str(exc)) from exc
         self._session = aiohttp.ClientSession(
-            connector=aiohttp.TCPConnector(
-                limit=_CONNECTIONS,
-                ssl=context,
-                resolver=Resolver(Reach.NOT_METADATA, Known()),
-            ),
+            connector=connector(Reach.NOT_METADATA, limit=_CONNECTIONS, ssl=context),
             headers={"User-Agent": "penstock"},
             auto_decompress=False,
             cookie_jar=aiohttp.DummyCookieJar(),

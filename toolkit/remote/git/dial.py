@@ -1,0 +1,53 @@
+"""How a Git server is dialled: which addresses it may have, and through which proxy."""
+
+import socket
+from dataclasses import dataclass
+
+from toolkit.remote import dialling
+from toolkit.remote.dialling import Known, Reach
+from toolkit.remote.git import proxy as gitproxy
+from toolkit.remote.git.errors import GitError
+from toolkit.remote.proxy import Proxy
+
+
+@dataclass(slots=True, kw_only=True)
+class Dial:
+    """Opens the connections of one repository; ``reach`` grows narrower where a server leads on.
+
+    ``known`` is shared by all repositories of a checkout. Names are the proxy's to resolve, where
+    there is one.
+    """
+
+    reach: Reach
+    known: Known
+    proxy: Proxy | None
+
+    def __call__(self, host: str, port: int, *, timeout: float) -> socket.socket:
+        """Connect to a server, all within ``timeout`` seconds.
+
+        Raises:
+            OSError: it cannot be reached, or may not be (``OutOfReachError``).
+            GitError: the proxy cannot be reached or does not connect.
+        """
+        self.require(host)
+        if self.proxy is not None:
+            return gitproxy.connect(self.proxy, host, port, timeout=timeout)
+        return dialling.connect((host, port), timeout=timeout, reach=self.reach, known=self.known)
+
+    def require(self, host: str) -> None:
+        """Refuse an address that is not within reach, also where a proxy would dial it.
+
+        Raises:
+            GitError: it is not.
+        """
+        if not dialling.literal_within(host, self.reach):
+            raise GitError(f"'{host}' is {dialling.out_of(self.reach)}, which is not asked")
+
+    def lead(self, origin: str, target: str) -> None:
+        """Go on to where a server leads: a redirect, or a repository that names another.
+
+        Raises:
+            GitError: it leads out of reach.
+        """
+        self.reach = max(self.reach, self.known.reach(origin, target))
+        self.require(target)
