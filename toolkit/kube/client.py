@@ -23,6 +23,7 @@ import msgspec
 
 from toolkit.kube import config, errors, mapper, transport
 from toolkit.objects import GroupVersionKind, Json, gvk_of, key_of
+from toolkit.remote.dialling import Reach
 
 logger = logging.getLogger(__name__)
 
@@ -46,7 +47,7 @@ class Client:
     """One identity on one cluster. Open it once per process; derive views from it."""
 
     @classmethod
-    def open(
+    def open(  # noqa: PLR0913 - what bounds a client
         cls,
         cluster: config.ClusterConfig,
         *,
@@ -54,14 +55,16 @@ class Client:
         burst: int = 0,
         timeout: float = 30.0,
         max_body: int = _MAX_BODY,
+        reach: Reach = Reach.ANYWHERE,
     ) -> "Client":
         """Connect lazily; must be called in a running event loop and closed afterwards.
 
         ``qps`` of zero or less leaves the pace to the server's Priority and Fairness. An answer of
-        more than ``max_body`` bytes is an error.
+        more than ``max_body`` bytes is an error. ``reach`` bounds where the server and its proxy
+        may be, for a cluster that somebody else names.
         """
         wire = transport.Transport(
-            cluster, qps=qps, burst=burst, timeout=timeout, max_body=max_body
+            cluster, qps=qps, burst=burst, timeout=timeout, max_body=max_body, reach=reach
         )
         return cls(wire, {}, namespace=cluster.namespace)
 

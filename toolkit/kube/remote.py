@@ -13,6 +13,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from types import TracebackType
 from typing import Final, Protocol, Self
+from urllib.parse import urlsplit
 
 from crds.meta import KubeConfigReference
 from toolkit.kube import config, errors
@@ -21,6 +22,7 @@ from toolkit.kube.secrets import CONFIG_MAP, SECRET, Secrets
 from toolkit.kube.tokens import ServiceAccountTokens
 from toolkit.remote.cloud.cache import TokenCache
 from toolkit.remote.cloud.identity import ClusterAccess, ClusterName, Identity, key_of
+from toolkit.remote.dialling import Reach, literal_within
 
 _TOKEN_TIMEOUT: Final = 60.0
 _MAX_BODY: Final = 16 << 20
@@ -160,7 +162,7 @@ class RemoteClients:
     def _held(self, digest: str, make: Callable[[], config.ClusterConfig]) -> Client:
         if self._closed:
             raise errors.ApiError("no remote cluster is entered any more: this process ends")
-        client = self._cache.pop(digest, None) or Client.open(make(), max_body=_MAX_BODY)
+        client = self._cache.pop(digest, None) or _opened(make())
         self._cache[digest] = client
         self.hold(client)
         return client
@@ -227,6 +229,23 @@ class RemoteClients:
             digest,
             lambda: config.ClusterConfig(server=access.server, ca=access.ca, token=_Asked(ask)),
         )
+
+
+def _opened(cluster: config.ClusterConfig) -> Client:
+    """Open a client that asks no metadata service, be it as server or as proxy."""
+    for what, url in (("server", cluster.server), ("proxy", cluster.proxy or "")):
+        try:
+            parts = urlsplit(url)
+            host = parts.hostname or ""
+        except ValueError as exc:
+            raise errors.KubeConfigError(f"the address of the cluster's {what} is no URL") from exc
+        if url and parts.scheme not in {"http", "https"}:
+            raise errors.KubeConfigError(f"the cluster's {what} must be asked by http or https")
+        if not literal_within(host, Reach.NOT_METADATA):
+            raise errors.KubeConfigError(
+                f"the address of the cluster's {what} is a metadata service's, which is not asked"
+            )
+    return Client.open(cluster, max_body=_MAX_BODY, reach=Reach.NOT_METADATA)
 
 
 def texts(values: Mapping[str, bytes]) -> dict[str, str]:

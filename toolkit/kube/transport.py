@@ -24,6 +24,7 @@ import multidict
 from toolkit import telemetry
 from toolkit.kube import errors
 from toolkit.kube.config import ClusterConfig
+from toolkit.remote.http.reach import Reach, connector
 
 logger = logging.getLogger(__name__)
 
@@ -71,10 +72,18 @@ class Reply:
 class Transport:
     """One TCP pool to one server, shared by all identities that use it."""
 
-    def __init__(
-        self, cluster: ClusterConfig, *, qps: float, burst: int, timeout: float, max_body: int
+    def __init__(  # noqa: PLR0913 - what bounds a connection
+        self,
+        cluster: ClusterConfig,
+        *,
+        qps: float,
+        burst: int,
+        timeout: float,
+        max_body: int,
+        reach: Reach,
     ) -> None:
         self._max_body = max_body
+        self._reach = reach
         self.server = cluster.server
         self._host = cluster.server.partition("://")[2]
         self._proxy = cluster.proxy
@@ -105,7 +114,7 @@ class Transport:
             raise errors.ApiError(f"the client of {self._host} is closed")
         if self._open_session is None:
             self._open_session = aiohttp.ClientSession(
-                connector=aiohttp.TCPConnector(limit=0, ssl=self._tls),
+                connector=connector(self._reach, limit=0, ssl=self._tls),
                 skip_auto_headers=("User-Agent", "Accept-Encoding"),
                 headers={
                     "User-Agent": "penstock",

@@ -12,6 +12,11 @@ Address: TypeAlias = ipaddress.IPv4Address | ipaddress.IPv6Address
 class OutOfReachError(OSError):
     """An address may not be dialled."""
 
+    def __init__(self, message: str) -> None:
+        super().__init__(message)
+        # What aiohttp tells of an OSError.
+        self.strerror = message
+
 
 def is_public(one: Address) -> bool:
     """Tell whether an address is on the internet, and nobody's metadata service."""

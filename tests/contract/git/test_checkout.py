@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.fakes import gitserver
 from tests.fakes.gitrepository import executable, link, submodule
 from tests.fakes.gitserver import GitServer, Repository
 from toolkit.errors import PenstockError, StalledError
@@ -300,6 +301,38 @@ async def test_submodule_that_contains_itself_ends(
 
     with pytest.raises(PenstockError, match="nested too deep"):
         await client.checkout(url, resolved, ANYONE, out, recurse_submodules=True, timeout=10)
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1", "localhost", "169.254.169.254"])
+async def test_submodule_is_as_public_as_the_repository_that_names_it(
+    client: GitClient, tmp_path: Path, out: Path, monkeypatch: pytest.MonkeyPatch, host: str
+) -> None:
+    # Behind the proxy is the internet: its host names count as public. Nearer hosts are dialled.
+    async with (
+        gitserver.proxy() as proxy,
+        GitServer(tmp_path / "theirs", host="git.example.com") as theirs,
+        GitServer(tmp_path / "inside") as inside,
+    ):
+        monkeypatch.setenv("http_proxy", proxy.address)
+        monkeypatch.setenv("no_proxy", "127.0.0.1,localhost")
+        library, repository = inside.repository("library"), theirs.repository("pipes")
+        commit = library.commit({"lib": "internal"})
+        url = library.url.replace("localhost", host)
+        repository.commit(
+            {
+                ".gitmodules": f'[submodule "l"]\n\tpath = l\n\turl = {url}\n',
+                "l": submodule(commit),
+            }
+        )
+        resolved = await client.resolve(repository.url, MAIN, ANYONE, timeout=10)
+
+        with pytest.raises(PenstockError, match=r"submodule 'l': .* is a private address"):
+            await client.checkout(
+                repository.url, resolved, ANYONE, out, recurse_submodules=True, timeout=10
+            )
+
+    assert theirs.seen
+    assert inside.seen == []
 
 
 async def test_submodule_on_another_server_gets_no_credentials(

@@ -127,6 +127,21 @@ async def test_installation_is_found_by_its_owner(
     assert auth.password == token
 
 
+@pytest.mark.parametrize("host", ["169.254.169.254", "[::ffff:169.254.169.254]", "[fd00:ec2::254]"])
+@pytest.mark.parametrize("named", ["api", "proxy"])
+async def test_metadata_service_is_neither_the_api_nor_its_proxy(
+    github: FakeGitHub, host: str, named: str
+) -> None:
+    address = f"http://{host}".encode()
+    asked = app(github, githubAppBaseURL=address) if named == "api" else app(github)
+    proxy = Proxy(address=address.decode()) if named == "proxy" else None
+
+    with pytest.raises(PenstockError, match="is a metadata service's address"):
+        await GitHubTokens(github.clock).auth(asked, proxy=proxy, timeout=10)
+
+    assert github.requests == []
+
+
 async def test_token_is_kept_until_shortly_before_its_end(github: FakeGitHub) -> None:
     tokens = GitHubTokens(github.clock)
     first = await tokens.auth(app(github), timeout=10)

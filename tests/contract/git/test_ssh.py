@@ -84,6 +84,14 @@ async def test_empty_repository_is_called_empty(
             await client.resolve(repository.url, MAIN, auth_for(server, key), timeout=10)
 
 
+@pytest.mark.parametrize("host", ["169.254.169.254", "[::ffff:169.254.169.254]", "[fd00:ec2::254]"])
+async def test_metadata_service_is_not_asked(
+    client: GitClient, ssh: SshServer, key: asyncssh.SSHKey, host: str
+) -> None:
+    with pytest.raises(PenstockError, match="is a metadata service's address"):
+        await client.resolve(f"ssh://git@{host}/a", MAIN, auth_for(ssh, key), timeout=10)
+
+
 @pytest.mark.parametrize("kind", ["ecdsa-sha2-nistp256", "ssh-rsa"])
 async def test_other_kinds_of_keys_are_accepted(
     client: GitClient, tmp_path: Path, kind: str

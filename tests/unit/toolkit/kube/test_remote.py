@@ -2,6 +2,7 @@
 
 import base64
 from collections.abc import Awaitable, Callable
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -12,19 +13,22 @@ from tests.fakes import virtualtime
 from tests.fakes.apiserver import FakeApiServer
 from toolkit.errors import TransientError
 from toolkit.kube.client import Client
-from toolkit.kube.errors import KubeConfigError
+from toolkit.kube.config import ClusterConfig
+from toolkit.kube.errors import KubeConfigError, UnreachableError
 from toolkit.kube.remote import RemoteClients
+from toolkit.remote.dialling import Reach
 
 SECRET = KubeConfigReference(secret_ref=SecretKeyReference(name="kubeconfig"))
 CONFIG_MAP = KubeConfigReference(config_map_ref=LocalObjectReference(name="cluster"))
 
 
-def kubeconfig(user: str = "t") -> str:
+def kubeconfig(user: str = "t", **cluster: str) -> str:
+    named = {"server": "https://remote.example.com"} | cluster
     return yaml.safe_dump(
         {
             "current-context": "x",
             "contexts": [{"name": "x", "context": {"cluster": "x", "user": "x"}}],
-            "clusters": [{"name": "x", "cluster": {"server": "https://remote.example.com"}}],
+            "clusters": [{"name": "x", "cluster": named}],
             "users": [{"name": "x", "user": {"token": user}}],
         }
     )
@@ -87,6 +91,59 @@ def test_the_same_content_shares_a_client_and_a_change_makes_a_new_one() -> None
 def test_a_missing_secret_is_told() -> None:
     with pytest.raises(TransientError, match="kubeconfig"):
         use(lambda remotes: entered(remotes, SECRET), FakeApiServer())
+
+
+METADATA = ["169.254.169.254", "[fd00:ec2::254]", "[::ffff:169.254.169.254]", "100.100.100.200"]
+
+
+@pytest.mark.parametrize("host", METADATA)
+def test_a_metadata_service_is_no_cluster(host: str) -> None:
+    server = FakeApiServer()
+    put_secret(server, value=kubeconfig(server=f"https://{host}"))
+
+    with pytest.raises(KubeConfigError, match="cluster's server is a metadata service's"):
+        use(lambda remotes: entered(remotes, SECRET), server)
+
+
+@pytest.mark.parametrize("host", METADATA)
+def test_a_metadata_service_is_no_way_to_a_cluster(host: str) -> None:
+    server = FakeApiServer()
+    put_secret(server, value=kubeconfig(**{"proxy-url": f"http://{host}:80"}))
+
+    with pytest.raises(KubeConfigError, match="cluster's proxy is a metadata service's"):
+        use(lambda remotes: entered(remotes, SECRET), server)
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1", "localhost"])
+@pytest.mark.parametrize("named", ["server", "proxy"])
+def test_what_may_not_be_asked_is_not_dialled_whatever_its_name(host: str, named: str) -> None:
+    server = FakeApiServer()
+
+    async def main() -> None:
+        async with server.running() as near:
+            asked = len(server.requests)
+            place = near.server.replace("127.0.0.1", host)
+            far = ClusterConfig(server=place if named == "server" else "http://far.example")
+            if named == "proxy":
+                far = replace(far, proxy=place)
+            # A loopback address is private, as a metadata service's is; the one can be had here.
+            async with Client.open(far, reach=Reach.PUBLIC) as client:
+                with pytest.raises(UnreachableError, match="is a private address"):
+                    await client.request("GET", "/version")
+            assert len(server.requests) == asked
+
+    virtualtime.run(main)
+
+
+@pytest.mark.parametrize(
+    "proxy", ["socks5://proxy.example.com", "proxy.example.com:3128", "http://["]
+)
+def test_a_way_that_cannot_be_taken_is_explained(proxy: str) -> None:
+    server = FakeApiServer()
+    put_secret(server, value=kubeconfig(**{"proxy-url": proxy}))
+
+    with pytest.raises(KubeConfigError, match="the cluster's proxy"):
+        use(lambda remotes: entered(remotes, SECRET), server)
 
 
 @pytest.mark.parametrize(
