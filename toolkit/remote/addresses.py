@@ -28,6 +28,11 @@ def is_metadata(one: Address) -> bool:
     return one.is_link_local or any(one in network for network in _METADATA)
 
 
+def names_metadata(host: str) -> bool:
+    """Tell whether a name is one by which a cloud's metadata service goes."""
+    return host.rstrip(".").lower() in _METADATA_NAMES
+
+
 def literal(host: str) -> Address | None:
     """Return the address that a host is, unless it is a name."""
     try:
@@ -50,6 +55,9 @@ def parsed(text: str) -> Address:
     return one.ipv4_mapped or one.sixtofour or one
 
 
+_METADATA_NAMES: Final = frozenset(
+    {"metadata.google.internal", "metadata.goog", "instance-data.ec2.internal"}
+)
 _NAT64: Final = ipaddress.IPv6Network("64:ff9b::/96")
 _METADATA: Final = tuple(
     ipaddress.ip_network(network)

@@ -100,7 +100,12 @@ def require(host: str, found: Iterable[str], reach: Reach, known: Known | None =
 
 
 def literal_within(host: str, reach: Reach) -> bool:
-    """Tell whether a host that is an address itself, which nobody resolves, is within reach."""
+    """Tell whether a host that nobody resolves here is within reach.
+
+    That is an address, or a name by which a metadata service goes: a proxy may resolve it.
+    """
+    if addresses.names_metadata(host):
+        return reach is Reach.ANYWHERE
     literal = addresses.literal(host)
     return literal is None or _within(literal, reach)
 
