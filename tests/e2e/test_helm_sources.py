@@ -167,6 +167,22 @@ async def test_registry_is_static_and_its_charts_are_pulled(space: Space) -> Non
     assert "artifact" not in settings.get("status", {})
 
 
+async def test_who_waits_for_a_registry_and_a_suspended_source_goes_on(space: Space) -> None:
+    static = repository(space, "oci://registry.example.com/charts", type="oci")
+    suspended = repository(space, "https://charts.example.com", "later", suspend=True)
+    made = space.repository()
+    made.commit({"s.yaml": yaml.safe_dump_all([static, suspended])})
+
+    dependent = space.kustomization("after", namePrefix="after-", dependsOn=[{"name": "app"}])
+
+    await space.world.apply(
+        space.source(made), space.kustomization(wait=True, timeout="10m"), dependent
+    )
+
+    await space.ready(name="app")
+    await space.ready(name="after")
+
+
 async def test_unsigned_chart_is_not_offered(space: Space) -> None:
     async with FakeRegistry() as registry:
         push(registry, "6.0.0")
