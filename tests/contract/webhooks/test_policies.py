@@ -95,6 +95,24 @@ OWN = {
 }
 
 
+async def test_tenant_enters_no_cluster_as_the_controller(tenant: Tenant) -> None:
+    use = {"apiGroups": [""], "resources": ["serviceaccounts"], "verbs": ["use"]}
+    await tenant.may("jane", OWN, use)
+    data = {"provider": "aws", "cluster": "arn:aws:eks:eu-west-1:111122223333:cluster/far"}
+    metadata = {"name": "far", "namespace": tenant.namespace}
+    far: Json = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": data}
+    await tenant.admin.apply(far, manager="test")
+    obj = tenant.kustomization(kubeConfig={"configMapRef": {"name": "far"}})
+
+    refused = await tenant.kubectl("create", "--as=jane", obj=obj)
+    data["serviceAccountName"] = "robot"
+    await tenant.admin.apply(far, manager="test")
+    admitted = await tenant.kubectl("create", "--as=jane", obj=obj)
+
+    assert "spec.kubeConfig.configMapRef: ConfigMap far: serviceAccountName is missing" in refused
+    assert "created" in admitted
+
+
 async def test_tenant_lends_only_accounts_that_they_hold(tenant: Tenant) -> None:
     use = {"apiGroups": [""], "resources": ["serviceaccounts"], "resourceNames": ["robot"]}
     jane = await tenant.may("jane", OWN, {**use, "verbs": ["use"]})

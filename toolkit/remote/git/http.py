@@ -239,7 +239,8 @@ def _pool_classes(dial: Dial) -> dict[str, type[urllib3.HTTPConnectionPool]]:
 
 def _dialled(connection: HTTPConnection, dial: Dial) -> socket.socket:
     """Connect, with errors that urllib3 knows."""
-    seconds = connection.timeout if isinstance(connection.timeout, float) else CONNECT_SECONDS
+    given = connection.timeout
+    seconds = given if isinstance(given, int | float) else CONNECT_SECONDS
     try:
         opened = dial(connection._dns_host, connection.port, timeout=seconds)  # noqa: SLF001  # what urllib3's own method dials
     except OutOfReachError as exc:  # (3)
