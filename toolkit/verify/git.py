@@ -14,14 +14,15 @@ Where a signature fails at 4 or 5, the message adds at which of its own steps (`
 """
 
 from collections.abc import Iterable, Mapping
+from datetime import UTC, datetime
 from enum import IntEnum
 from typing import Final
 
 from toolkit.errors import StalledError
 from toolkit.remote.git.objects import Signed
 from toolkit.remote.git.wire import Checkout, TagObject
-from toolkit.verify import openpgp, ssh
-from toolkit.verify.signature import FACT, Proof, Signer, VerificationError
+from toolkit.verify import openpgp, ssh, sshkeys
+from toolkit.verify.signature import FACT, Proof, Signer, VerificationError, skipping
 
 _SSH_KEYS: Final = ".sshpub"
 _SSH_SIGNATURE: Final = b"-----BEGIN SSH SIGNATURE-----"
@@ -58,15 +59,33 @@ def verify(checkout: Checkout, *, mode: str, keys: Mapping[str, bytes]) -> Proof
         signers.append((f"commit '{checkout.commit}'", _verify_commit(checkout, keys)))
     signed = " and of ".join(f"{what} by {signer}" for what, signer in signers)
     people = [signer for _, signer in signers]
+    passed_over = tuple(dict.fromkeys(line for signer in people for line in signer.skipped))
     return Proof(
         signer=people[-1],
-        message=f"verified signature of {signed}",
+        message=f"verified signature of {signed}{skipping(passed_over)}",
         facts={
             f"{FACT}method": "git",
             f"{FACT}identity": _listed(signer.identity for signer in people),
             f"{FACT}fingerprint": _listed(signer.fingerprint for signer in people),
         },
     )
+
+
+def skipped(keys: Mapping[str, bytes]) -> tuple[str, ...]:
+    """Return what does not count among the SSH keys of a Secret, each with its reason.
+
+    Raises:
+        VerificationError: a line that revokes a key cannot be read.
+
+    """
+    try:
+        return sshkeys.read(_ssh_keys(keys), now=datetime.now(UTC)).skipped
+    except ValueError as exc:
+        raise VerificationError(str(exc)) from exc
+
+
+def _ssh_keys(keys: Mapping[str, bytes]) -> dict[str, bytes]:
+    return {name: key for name, key in keys.items() if name.endswith(_SSH_KEYS)}
 
 
 def _listed(values: Iterable[str]) -> str:
@@ -133,7 +152,7 @@ def _signer(
 
 def _check(signed: Signed, keys: Mapping[str, bytes]) -> Signer:
     if signed.signature.startswith(_SSH_SIGNATURE):
-        ssh_keys = {name: key for name, key in keys.items() if name.endswith(_SSH_KEYS)}
+        ssh_keys = _ssh_keys(keys)
         if not ssh_keys:
             raise VerificationError("it is signed with SSH, and the secret has no *.sshpub key")
         return ssh.verify(signed, ssh_keys)

@@ -1,6 +1,6 @@
 """Who signed, what a verification proved, and what a failed one raises; for all signatures."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from types import MappingProxyType
@@ -30,12 +30,28 @@ class VerificationError(TransientError):
         self.finding = message
 
 
+_MAX_SKIPPED: Final = 3
+
+
+def skipping(skipped: Sequence[str]) -> str:
+    """Return the end of a message that names what was skipped; nothing if nothing was."""
+    if not skipped:
+        return ""
+    more = len(skipped) - _MAX_SKIPPED
+    told = [*skipped[:_MAX_SKIPPED], *([f"and {more} more"] if more > 0 else [])]
+    return f"; skipped: {', '.join(told)}"
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Signer:
-    """Whose key made a signature: a name as the key carries it, and the key's fingerprint."""
+    """Whose key made a signature: a name as the key carries it, and the key's fingerprint.
+
+    ``skipped`` names what stands among the trusted keys and does not count, each with its reason.
+    """
 
     identity: str
     fingerprint: str
+    skipped: tuple[str, ...] = ()
 
     def __str__(self) -> str:
         return f"{self.identity} ({self.fingerprint})" if self.identity else self.fingerprint

@@ -10,15 +10,17 @@ Proof steps, each with its number below:
 6. The key's signature covers namespace, digest algorithm and the digest of the payload.
 7. A security key (``sk-``) attests that its owner touched it (PROTOCOL.u2f).
 
-Certificates are not accepted: there is no authority to trust them by.
+Certificates are not accepted: there is no authority to trust them by. Which keys are trusted, and
+until when, is read by ``sshkeys``.
 """
 
 import base64
 import binascii
 import hashlib
 import struct
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from enum import IntEnum
 from typing import Final
 
@@ -27,9 +29,10 @@ from cryptography.hazmat.primitives import hashes
 from cryptography.hazmat.primitives.asymmetric import ec, ed25519, padding, rsa, utils
 
 from toolkit.remote.git.objects import Signed
-from toolkit.verify.signature import Signer, VerificationError
+from toolkit.verify import sshkeys
+from toolkit.verify.signature import Signer, VerificationError, skipping
 
-NAMESPACE: Final = b"git"
+NAMESPACE: Final = sshkeys.NAMESPACE.encode()
 
 
 class Step(IntEnum):
@@ -63,14 +66,17 @@ _RSA_HASHES: Final[Mapping[bytes, hashes.HashAlgorithm]] = {
 _SECURITY_KEYS: Final = (b"sk-ssh-ed25519@openssh.com", b"sk-ecdsa-sha2-nistp256@openssh.com")
 
 
-def verify(signed: Signed, keys: Mapping[str, bytes]) -> Signer:
-    """Return who made the signature; ``keys`` maps a file's name to ``authorized_keys`` lines.
+def verify(signed: Signed, files: Mapping[str, bytes], *, now: datetime | None = None) -> Signer:
+    """Return who made the signature; ``files`` maps names to lines with public keys.
 
     Raises:
         VerificationError: none of these keys did.
 
     """
-    trusted = {key.blob: key for name, content in keys.items() for key in _keys(name, content)}
+    try:
+        keys = sshkeys.read(files, now=now or datetime.now(UTC))
+    except ValueError as exc:  # (4)
+        raise VerificationError(str(exc), step=Step.KEY) from exc
     try:
         envelope = _envelope(signed.signature)  # (1)
     except (IndexError, struct.error, binascii.Error) as exc:
@@ -84,13 +90,9 @@ def verify(signed: Signed, keys: Mapping[str, bytes]) -> Signer:
         raise VerificationError(
             "the SSH signature uses a digest other than SHA-256 or SHA-512", step=Step.DIGEST
         )
-    signer = trusted.get(envelope.public_key)
-    if signer is None:  # (4)
-        raise VerificationError(
-            f"the SSH key {_fingerprint(envelope.public_key)} that made this signature "
-            "is not trusted",
-            step=Step.KEY,
-        )
+    owner = keys.owners.get(envelope.public_key)
+    if owner is None:  # (4)
+        raise _untrusted(envelope.public_key, keys)
     covered = _MAGIC + b"".join(
         _string(part)
         for part in (NAMESPACE, envelope.reserved, envelope.digest, digest(signed.payload).digest())
@@ -104,13 +106,9 @@ def verify(signed: Signed, keys: Mapping[str, bytes]) -> Signer:
         ) from exc
     except (IndexError, struct.error, ValueError) as exc:  # (1)
         raise VerificationError("the SSH signature is damaged", step=Step.ENVELOPE) from exc
-    return Signer(identity=signer.identity, fingerprint=_fingerprint(signer.blob))
-
-
-@dataclass(frozen=True, slots=True)
-class _Key:
-    blob: bytes
-    identity: str
+    return Signer(
+        identity=owner, fingerprint=_fingerprint(envelope.public_key), skipped=keys.skipped
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -122,30 +120,11 @@ class _Envelope:
     signature: bytes
 
 
-def _keys(name: str, content: bytes) -> Iterator[_Key]:
-    """Read ``type base64 comment`` lines; options before the type are passed over."""
-    for line in content.decode("utf-8", "replace").splitlines():
-        words = line.split()
-        if not words or words[0].startswith("#"):
-            continue
-        start = next((i for i, word in enumerate(words) if _is_key_type(word)), None)
-        if start is None or len(words) < start + 2:
-            raise _no_key(name)
-        if "cert-authority" in " ".join(words[:start]):
-            continue
-        try:
-            blob = base64.b64decode(words[start + 1], validate=True)
-        except binascii.Error as exc:
-            raise _no_key(name) from exc
-        yield _Key(blob, " ".join(words[start + 2 :]) or name)
-
-
-def _no_key(name: str) -> VerificationError:
-    return VerificationError(f"'{name}' holds a line that is no SSH public key", step=Step.KEY)
-
-
-def _is_key_type(word: str) -> bool:
-    return word.startswith(("ssh-", "ecdsa-sha2-", "sk-ssh-", "sk-ecdsa-"))
+def _untrusted(public_key: bytes, keys: sshkeys.Keys) -> VerificationError:
+    message = f"the SSH key {_fingerprint(public_key)} that made this signature is not trusted"
+    own = keys.refused.get(public_key)
+    told = f": {own}" if own else skipping(keys.skipped)
+    return VerificationError(message + told, step=Step.KEY)
 
 
 def _envelope(armored: bytes) -> _Envelope:

@@ -3,7 +3,7 @@
 Pure. The messages name keys, never values: whoever sees them may read the Secret anyway.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, Final
 
@@ -26,6 +26,7 @@ from toolkit.remote.oci import dockerconfig
 from toolkit.remote.oci.oci import Repository
 from toolkit.remote.proxy import Proxy
 from toolkit.render import substitute
+from toolkit.verify import git
 from toolkit.verify.cosign import cosign
 from toolkit.verify.notation import notation
 from webhooks.validation.rule import WithSpec
@@ -55,7 +56,10 @@ def _git(obj: GitRepository, data: Data) -> None:
     elif provider == "generic":
         if "githubAppID" in data:
             raise TransientError("it holds a GitHub App, which needs spec.provider 'github'")
-        GitAuth.from_secret(data, scheme=GitUrl.parse(obj.spec.url).scheme)
+        scheme = GitUrl.parse(obj.spec.url).scheme
+        auth = GitAuth.from_secret(data, scheme=scheme)
+        if scheme == "ssh":
+            _require_all(auth.hosts().skipped)
 
 
 def _proxy(_: object, data: Data) -> None:
@@ -69,6 +73,12 @@ def _certificates(_: object, data: Data) -> None:
 def _keys(_: object, data: Data) -> None:
     if not data:
         raise TransientError("it holds no keys")
+    _require_all(git.skipped(data))
+
+
+def _require_all(skipped: Sequence[str]) -> None:
+    if skipped:
+        raise TransientError(", ".join(skipped))
 
 
 def _login(repository: Repository, data: Data) -> None:

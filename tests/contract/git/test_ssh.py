@@ -2,6 +2,7 @@
 
 import subprocess
 from collections.abc import AsyncIterator
+from dataclasses import replace
 from pathlib import Path
 
 import asyncssh
@@ -146,8 +147,11 @@ async def test_user_of_the_url_logs_in_and_git_by_default(
         "[localhost]:{port} {other}",
         "elsewhere {own}",
         "@revoked [localhost]:{port} {own}\n[localhost]:{port} {own}",
+        "@revoked [localhost]:{port} {own}\nlocalhost {own}",
+        "@REVOKED localhost {own}\nlocalhost {own}",
+        "@CERT-AUTHORITY localhost {own}\nlocalhost {other}",
     ],
-    ids=["another key", "another host", "revoked"],
+    ids=["another key", "another host", "revoked", "revoked for the port", "capitals", "authority"],
 )
 async def test_server_that_is_not_known_is_refused(
     client: GitClient, ssh: SshServer, key: asyncssh.SSHKey, known_hosts: str
@@ -165,6 +169,29 @@ async def test_server_that_is_not_known_is_refused(
 
     assert caught.value.reason == "AuthenticationFailed"
     assert ssh.users == []
+
+
+async def test_lines_of_known_hosts_that_cannot_be_used_are_skipped_and_named(
+    client: GitClient, ssh: SshServer, key: asyncssh.SSHKey
+) -> None:
+    repository = ssh.repository("pipes")
+    repository.commit({"a": "1"})
+    junk = b"@unknown localhost ssh-ed25519 AAAA\nlocalhost ssh-ed25519 not/base64!\n"
+    known = replace(auth_for(ssh, key), known_hosts=junk + ssh.known_hosts)
+    elsewhere = ssh.known_hosts.replace(b"localhost", b"elsewhere")
+    unknown = replace(known, known_hosts=junk + elsewhere)
+
+    resolved = await client.resolve(repository.url, MAIN, known, timeout=10)
+    with pytest.raises(
+        PenstockError, match=r"skipped: 'known_hosts' line 1 holds no .*, .* line 2"
+    ):
+        await client.resolve(repository.url, MAIN, unknown, timeout=10)
+    with pytest.raises(
+        PenstockError, match=r"no line of 'known_hosts' can be used; .* line 1 holds"
+    ):
+        await client.resolve(repository.url, MAIN, replace(known, known_hosts=junk), timeout=10)
+
+    assert resolved.commit
 
 
 async def test_hashed_host_name_is_recognised(

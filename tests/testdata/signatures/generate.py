@@ -50,15 +50,17 @@ def authors(directory: Path) -> Iterator[dict[str, Author]]:
     # The agent's socket has to fit into 107 characters.
     with TemporaryDirectory(prefix="gpg-", dir="/tmp") as home:
         try:
-            made = [
-                *_openpgp(Path(home)),
-                *(_ssh(directory, *kind) for kind in _SSH_KINDS),
-            ]
-            yield {author.name: author for author in made}
+            made = {author.name: author for author in _openpgp(Path(home))}
+            yield made | ssh_authors(directory)
         finally:
             subprocess.run(
                 ["gpgconf", "--kill", "all"], env=os.environ | {"GNUPGHOME": home}, check=True
             )
+
+
+def ssh_authors(directory: Path) -> dict[str, Author]:
+    """Make those authors whose keys are SSH keys."""
+    return {kind[0]: _ssh(directory, *kind) for kind in _SSH_KINDS}
 
 
 _SSH_KINDS = (

@@ -89,6 +89,6 @@ def test_every_verifier_has_a_test_of_every_hostile_case(verifier: str) -> None:
     section = SIGNATURES.partition(f"\n## {verifier}\n")[2].partition("\n## ")[0]
     lines = re.findall(r"^\| ([^|]+) \| (.+) \|$", section, re.MULTILINE)
 
-    assert tuple(case for case, _ in lines[1:]) == CASES
+    assert tuple(case for case, _ in lines[1:])[: len(CASES)] == CASES
     for case, seen in lines[1:]:
         assert "::test_" in seen or seen.startswith("n/a: "), case

@@ -12,6 +12,8 @@ from toolkit.remote.git.errors import GitAuthError
 from toolkit.remote.git.url import GitUrl, Scheme
 from toolkit.remote.http.errors import AuthError
 from toolkit.remote.proxy import Proxy
+from toolkit.remote.ssh import knownhosts
+from toolkit.remote.ssh.knownhosts import KnownHosts
 
 __all__ = ["GitAuth", "Proxy", "Scheme"]
 
@@ -40,6 +42,18 @@ class GitAuth:
 
         """
         return _ssh(data) if scheme == "ssh" else _https(data)
+
+    def hosts(self) -> KnownHosts:
+        """Return which keys servers may show over SSH.
+
+        Raises:
+            GitAuthError: ``known_hosts`` cannot be used.
+
+        """
+        try:
+            return knownhosts.read(self.known_hosts or b"")
+        except ValueError as exc:
+            raise GitAuthError(f"the secret will not do: {exc}") from exc
 
     def through(self, way: Proxy | None) -> "GitAuth":
         """Return the same credentials, used through a proxy."""

@@ -1,17 +1,20 @@
 """Git over SSH: asyncssh carries what dulwich says to ``git-upload-pack`` on the other side.
 
 Keys and host keys come from the Secret and stay in memory; neither the user's SSH configuration
-nor an agent is looked at. A host that ``known_hosts`` does not name is refused.
+nor an agent is looked at. A host that ``known_hosts`` does not name is refused. That file is read
+by `toolkit.remote.ssh.knownhosts` and not by asyncssh, which forgets a revocation for a port where
+another line trusts the key without one.
 
 dulwich waits for bytes, asyncssh lives on an event loop: the loop runs in a thread of the worker,
 and each read or write is handed over to it.
 """
 
 import asyncio
+import base64
 import io
 import shlex
 import threading
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Sequence
 from contextlib import suppress
 from typing import Any, Final, TypeVar
 
@@ -24,11 +27,16 @@ from toolkit.remote.git.auth import GitAuth
 from toolkit.remote.git.dial import Dial
 from toolkit.remote.git.errors import GitAuthError, GitError
 from toolkit.remote.git.url import GitUrl
+from toolkit.remote.ssh.knownhosts import KnownHosts
+from toolkit.remote.ssh.publickeys import PublicKey
 
 DEFAULT_USER: Final = "git"
 CONNECT_SECONDS: Final = 30.0
 _CHUNK: Final = 64 << 10
 _MAX_COMPLAINT: Final = 2000
+_MAX_SKIPPED: Final = 3
+
+_Keys = list[asyncssh.SSHKey]
 
 _T = TypeVar("_T")
 
@@ -45,6 +53,7 @@ class SshClient(TraditionalGitClient):
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._loop.run_forever, daemon=True)
         self._connection: asyncssh.SSHClientConnection | None = None
+        self._known: KnownHosts | None = None
         self._protocol: Protocol | None = None
         self._process: asyncssh.SSHClientProcess[bytes] | None = None
 
@@ -104,14 +113,14 @@ class SshClient(TraditionalGitClient):
         )
 
     async def _log_in(self) -> asyncssh.SSHClientConnection:
-        key, known_hosts = _private_key(self._auth), _known_hosts(self._auth)
+        key, self._known = _private_key(self._auth), _known_hosts(self._auth)
         seconds = min(self._timeout, CONNECT_SECONDS)
         return await asyncssh.connect(
             self._url.host,
             self._url.port,
             username=self._url.username or DEFAULT_USER,
             client_keys=[key],
-            known_hosts=known_hosts,
+            known_hosts=_matching(self._known),
             tunnel=_Tunnel(self._dial, seconds),
             preferred_auth="publickey",
             agent_path=None,
@@ -138,7 +147,8 @@ class SshClient(TraditionalGitClient):
         except asyncssh.HostKeyNotVerifiable as exc:
             raise GitAuthError(
                 f"host key verification failed for '{self._url}': "
-                "the key that the server shows is not in 'known_hosts'"
+                "the key that the server shows is not in 'known_hosts', or is revoked there"
+                f"{_skipped(self._known)}"
             ) from exc
         except asyncssh.PermissionDenied as exc:
             raise GitAuthError(f"'{self._url}' does not accept the key in 'identity'") from exc
@@ -200,10 +210,33 @@ def _private_key(auth: GitAuth) -> asyncssh.SSHKey:
         ) from exc
 
 
-def _known_hosts(auth: GitAuth) -> asyncssh.SSHKnownHosts:
+def _known_hosts(auth: GitAuth) -> KnownHosts:
     if not auth.known_hosts:
         raise GitAuthError("a repository over ssh needs 'known_hosts' in the secret")
-    try:
-        return asyncssh.import_known_hosts(auth.known_hosts.decode())
-    except ValueError as exc:
-        raise GitAuthError(f"'known_hosts' in the secret cannot be read: {exc}") from exc
+    return auth.hosts()
+
+
+def _skipped(known: KnownHosts | None) -> str:
+    return (
+        f"; skipped: {', '.join(known.skipped[:_MAX_SKIPPED])}" if known and known.skipped else ""
+    )
+
+
+def _matching(known: KnownHosts) -> Callable[[str, str, int | None], Sequence[_Keys]]:
+    """Return what asyncssh asks for the keys of a host: trusted, certifying, revoked."""
+
+    def match(host: str, address: str, port: int | None) -> Sequence[_Keys]:
+        found = known.match(host, address, port)
+        return [_usable(keys) for keys in (found.keys, found.authorities, found.revoked)]
+
+    return match
+
+
+def _usable(keys: Sequence[PublicKey]) -> _Keys:
+    """Return the keys of types that asyncssh knows; it accepts no other from a server either."""
+    read = []
+    for key in keys:
+        with suppress(asyncssh.KeyImportError):
+            encoded = base64.b64encode(key.blob).decode()
+            read.append(asyncssh.import_public_key(f"{key.kind} {encoded}"))
+    return read

@@ -3,6 +3,8 @@
 import base64
 import hashlib
 import struct
+from contextlib import suppress
+from datetime import UTC, datetime
 
 import pytest
 from cryptography.hazmat.primitives import hashes, serialization
@@ -137,21 +139,125 @@ def test_authority_in_the_key_file_does_not_sign_itself(authors: dict[str, Autho
         ssh.verify(signed, {"a.sshpub": b"cert-authority " + author.public})
 
 
-def test_options_before_a_key_are_passed_over(authors: dict[str, Author]) -> None:
+NOW = datetime(2030, 6, 15, 12, tzinfo=UTC)
+
+
+@pytest.mark.parametrize(
+    ("options", "problem"),
+    [
+        ('namespaces="git"', ""),
+        ('expiry-time="20300615130000Z"', ""),
+        ('Expiry-Time="20300615"', "has expired"),
+        ('valid-before="203006151159"', "has expired"),
+        ('valid-after="20300616"', "is not valid yet"),
+        ('namespaces="file"', "does not list 'git' in its namespaces"),
+        ("cert-authority", "is for a certificate authority"),
+        ('CERT-AUTHORITY,principals="ada"', "is for a certificate authority"),
+        ("no-pty,no-user-rc", "an option that signatures cannot honour"),
+        ('command="echo \\"a b\\"",no-pty', "an option that signatures cannot honour"),
+        ('expirytime="20990101"', "an option that signatures cannot honour"),
+        ('namespaces="git', "has a quote that is not closed"),
+        ("@cert-authority *", "has a marker"),
+        ("@CERT-AUTHORITY *.example.org", "has a marker"),
+        ("@Revoked", "revokes its key"),
+        ("@revoked *", "revokes its key"),
+    ],
+)
+def test_line_counts_only_as_far_as_its_options_say(
+    authors: dict[str, Author], options: str, problem: str
+) -> None:
+    author = authors["ssh-ed25519"]
+    signed = Signed(payload=PAYLOAD, signature=author.sign(PAYLOAD))
+    keys = {"a.sshpub": f"# signers\n{options} ".encode() + author.public}
+
+    if not problem:
+        assert ssh.verify(signed, keys, now=NOW).identity == "ssh-ed25519@example.org"
+        return
+    with pytest.raises(VerificationError, match=rf"'a\.sshpub' line 2 .*{problem}") as caught:
+        ssh.verify(signed, keys, now=NOW)
+
+    assert caught.value.step == Step.KEY
+
+
+def test_principal_of_a_signer_is_who_signed(authors: dict[str, Author]) -> None:
     author = authors["ssh-ed25519"]
     signed = Signed(payload=PAYLOAD, signature=author.sign(PAYLOAD))
 
-    signer = ssh.verify(signed, {"a.sshpub": b'namespaces="git" ' + author.public})
+    signer = ssh.verify(signed, {"a.sshpub": b'ada@example.org namespaces="git" ' + author.public})
 
-    assert signer.identity == "ssh-ed25519@example.org"
+    assert signer.identity == "ada@example.org"
+
+
+def test_lines_that_do_not_count_are_skipped_and_named(authors: dict[str, Author]) -> None:
+    author, stranger = authors["ssh-ed25519"], authors["ssh-stranger"]
+    signed = Signed(payload=PAYLOAD, signature=author.sign(PAYLOAD))
+    files = {
+        "a.sshpub": b"hello\n" + author.public + b"no-pty " + stranger.public,
+        "b.sshpub": b"ssh-ed25519 not/base64!\n",
+    }
+
+    signer = ssh.verify(signed, files)
+
+    assert signer.skipped == (
+        "'a.sshpub' line 1 holds no SSH public key",
+        (
+            "'a.sshpub' line 3 has an option that signatures cannot honour: "
+            "only namespaces, valid-after, valid-before, expiry-time count"
+        ),
+        "'b.sshpub' line 1 holds no SSH public key",
+    )
+
+
+def test_key_counts_if_one_of_its_lines_does(authors: dict[str, Author]) -> None:
+    author = authors["ssh-ed25519"]
+    signed = Signed(payload=PAYLOAD, signature=author.sign(PAYLOAD))
+    expired = b'expiry-time="20200101" ' + author.public
+
+    ssh.verify(signed, {"a.sshpub": author.public + expired})
+    ssh.verify(signed, {"a.sshpub": expired + author.public})
+
+
+@pytest.mark.parametrize("marker", ["@revoked", "@REVOKED", "@revoked *"])
+@pytest.mark.parametrize(("good", "revoking"), [("a.sshpub", "b.sshpub"), ("b.sshpub", "a.sshpub")])
+def test_revoked_key_is_refused_wherever_else_it_stands(
+    authors: dict[str, Author], marker: str, good: str, revoking: str
+) -> None:
+    author = authors["ssh-ed25519"]
+    signed = Signed(payload=PAYLOAD, signature=author.sign(PAYLOAD))
+    files = {good: author.public, revoking: marker.encode() + b" " + author.public}
+
+    with pytest.raises(VerificationError, match=f"is not trusted: '{revoking}' line 1 revokes"):
+        ssh.verify(signed, files)
+
+
+def test_revocation_that_cannot_be_read_refuses_every_key(authors: dict[str, Author]) -> None:
+    author = authors["ssh-ed25519"]
+    signed = Signed(payload=PAYLOAD, signature=author.sign(PAYLOAD))
+    files = {"a.sshpub": author.public + b"@revoked ssh-ed25519 AAAAC3Nz\n"}
+
+    with pytest.raises(VerificationError, match=r"'a\.sshpub' line 2 .* revokes one"):
+        ssh.verify(signed, files)
 
 
 @pytest.mark.parametrize("content", [b"hello", b"ssh-ed25519", b"ssh-ed25519 not/base64!"])
 def test_file_that_is_no_public_key_is_named(authors: dict[str, Author], content: bytes) -> None:
     signed = Signed(payload=PAYLOAD, signature=authors["ssh-ed25519"].sign(PAYLOAD))
 
-    with pytest.raises(VerificationError, match=r"step 4: 'bad\.sshpub' holds a line"):
+    with pytest.raises(
+        VerificationError, match=r"step 4: .* skipped: 'bad\.sshpub' line 1 holds no SSH public key"
+    ):
         ssh.verify(signed, {"bad.sshpub": content})
+
+
+@given(junk=st.text(max_size=80))
+def test_junk_among_the_keys_is_skipped_or_refused(junk: str) -> None:
+    key, public = an_ed25519_key()
+    signature = armored(public, string(b"ssh-ed25519") + string(key.sign(covered(PAYLOAD))))
+    signed = Signed(payload=PAYLOAD, signature=signature)
+
+    with suppress(VerificationError):
+        signer = ssh.verify(signed, {"a.sshpub": junk.encode() + b"\n" + line(public)})
+        assert signer.identity == "made up"
 
 
 @pytest.mark.parametrize("touched", [True, False])

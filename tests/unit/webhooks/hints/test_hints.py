@@ -22,6 +22,7 @@ VERSIONS = {
     "SourcePolicy": "policy.penstock.dev/v1alpha1",
 }
 APPLIER = {"provenance.penstock.dev/applier": ("Kustomization/apps/all",)}
+HOST_KEY = "ssh-ed25519 " + base64.b64encode(b"\0\0\0\x0bssh-ed25519" + bytes(36)).decode()
 READABLE = ("secrets", "configmaps", "serviceaccounts", "gitrepositories", "kustomizations")
 
 
@@ -124,6 +125,26 @@ async def test_the_right_to_one_namespace_tells_nothing_of_another() -> None:
             made("GitRepository", url="ssh://git@a.example/x", secretRef={"name": "s"}),
             {"identity": "k"},
             "needs 'known_hosts'",
+        ),
+        (
+            made("GitRepository", url="ssh://git@a.example/x", secretRef={"name": "s"}),
+            {"identity": "k", "known_hosts": f"junk\na.example {HOST_KEY}"},
+            "'known_hosts' line 1 holds no SSH public key",
+        ),
+        (
+            made("GitRepository", url="ssh://git@a.example/x", secretRef={"name": "s"}),
+            {"identity": "k", "known_hosts": f"junk {HOST_KEY}\n@revoked * junk"},
+            "'known_hosts' line 2 holds no SSH public key, and revokes a key",
+        ),
+        (
+            made("GitRepository", verify={"mode": "HEAD", "secretRef": {"name": "s"}}),
+            {"a.sshpub": f"ada@example.org no-pty {HOST_KEY}"},
+            "'a.sshpub' line 1 has an option that signatures cannot honour",
+        ),
+        (
+            made("GitRepository", verify={"mode": "HEAD", "secretRef": {"name": "s"}}),
+            {"a.sshpub": f"{HOST_KEY} ada\n@revoked junk"},
+            "'a.sshpub' line 2 holds no SSH public key, and revokes one",
         ),
         (
             made("GitRepository", provider="github", secretRef={"name": "s"}),

@@ -1,0 +1,141 @@
+"""Lines with SSH public keys: what ``authorized_keys``, ``known_hosts`` and allowed signers share.
+
+A key is a type and a base64 blob that repeats the type (RFC 4253, section 6.6); what stands before
+it is each format's own. Lines end at a newline and at nothing else, and words at blanks outside
+double quotes, as OpenSSH reads them: Python's own splitting knows more separators, behind which a
+comment could hide a key.
+"""
+
+import base64
+import binascii
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Final
+
+REVOKED: Final = "@revoked"
+AUTHORITY: Final = "@cert-authority"
+
+_BLANKS: Final = " \t\r"
+_LENGTH: Final = 4
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PublicKey:
+    """A key in SSH's wire format; whether its type counts is the reader's decision."""
+
+    kind: str
+    blob: bytes
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Line:
+    """A line that holds a key: the words before it, quotes included, and the comment behind it."""
+
+    before: tuple[str, ...]
+    key: PublicKey
+    comment: str
+
+
+def lines(content: bytes) -> Iterator[tuple[int, str]]:
+    """Return the lines that are neither empty nor comments, with their numbers from 1."""
+    for number, raw in enumerate(content.decode("utf-8", "replace").split("\n"), start=1):
+        text = raw.strip(_BLANKS)
+        if text and not text.startswith("#"):
+            yield number, text
+
+
+def parse(text: str, *, before: int) -> Line:
+    """Read a line with at most so many words before the key.
+
+    Raises:
+        ValueError: there is no key at any of these places.
+
+    """
+    words: list[str] = []
+    rest = text
+    for _ in range(before + 1):
+        word, rest = _word(rest)
+        encoded, _, comment = rest.replace("\t", " ").partition(" ")
+        blob = _blob(word, encoded)
+        if blob is not None:
+            key = PublicKey(kind=word, blob=blob)
+            return Line(before=tuple(words), key=key, comment=comment.strip(_BLANKS))
+        words.append(word)
+    raise ValueError("holds no SSH public key")
+
+
+def split_quoted(text: str, separator: str) -> list[str]:
+    """Split at a separator that stands outside double quotes.
+
+    Raises:
+        ValueError: a quote is not closed.
+
+    """
+    parts, rest = [], text
+    while True:
+        end = _end(rest, separator)
+        parts.append(rest[:end])
+        if end == len(rest):
+            return parts
+        rest = rest[end + 1 :]
+
+
+def in_list(name: str, patterns: str) -> bool:
+    """Tell whether a pattern list names it (ssh_config(5), PATTERNS): a negated match excludes."""
+    found = False
+    for pattern in patterns.split(","):
+        if _matches(name, pattern.removeprefix("!")):
+            if pattern.startswith("!"):
+                return False
+            found = True
+    return found
+
+
+def _word(text: str) -> tuple[str, str]:
+    """Return the first word, with its quotes, and what follows it."""
+    end = _end(text, _BLANKS)
+    return text[:end], text[end:].lstrip(_BLANKS)
+
+
+def _end(text: str, separators: str) -> int:
+    quoted, escaped = False, False
+    for position, character in enumerate(text):
+        if escaped:
+            escaped = False
+        elif character == "\\" and text[position + 1 : position + 2] == '"':
+            escaped = True
+        elif character == '"':
+            quoted = not quoted
+        elif not quoted and character in separators:
+            return position
+    if quoted:
+        raise ValueError("has a quote that is not closed")
+    return len(text)
+
+
+def _blob(kind: str, encoded: str) -> bytes | None:
+    try:
+        blob = base64.b64decode(encoded, validate=True)
+    except (binascii.Error, ValueError):
+        return None
+    name = kind.encode()
+    stated = len(name).to_bytes(_LENGTH) + name
+    return blob if name and blob.startswith(stated) and len(blob) > len(stated) else None
+
+
+def _matches(name: str, pattern: str) -> bool:
+    """Match ``*`` and ``?`` in time that grows with the product of both lengths at most."""
+    at, place = 0, 0
+    star, resume = -1, 0
+    while at < len(name):
+        if place < len(pattern) and pattern[place] == "*":
+            star, resume = place, at
+            place += 1
+        elif place < len(pattern) and pattern[place] in ("?", name[at]):
+            at, place = at + 1, place + 1
+        elif star >= 0:
+            resume += 1
+            at, place = resume, star + 1
+        else:
+            return False
+    return not pattern[place:].strip("*")
