@@ -36,7 +36,7 @@ from toolkit.remote.oci import oci
 from toolkit.remote.oci.errors import RegistryNotFoundError
 from toolkit.remote.oci.oci import Descriptor, Manifest, Repository
 from toolkit.remote.oci.registry import Registry
-from toolkit.verify.cosign.evidence import shown
+from toolkit.verify.cosign.messages import shown
 from toolkit.verify.signature import Proof
 from toolkit.verify.subject import Subject
 

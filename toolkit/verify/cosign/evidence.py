@@ -16,12 +16,25 @@ import msgspec
 from cryptography import x509
 
 from toolkit.verify import certificates
+from toolkit.verify.cosign import bundlerules
+from toolkit.verify.cosign.messages import (
+    Bundle,
+    Envelope,
+    InclusionPromise,
+    LogEntry,
+    LogId,
+    Material,
+    Message,
+    MessageSignature,
+    Natural,
+    shown,
+)
 from toolkit.verify.cosign.steps import Step
 from toolkit.verify.signature import VerificationError
 
 MAX_BYTES: Final = 1 << 20
 """A larger bundle or payload is no signature."""
-BUNDLE: Final = "application/vnd.dev.sigstore.bundle"
+BUNDLE: Final = bundlerules.PREFIX
 SIMPLE_SIGNING: Final = "application/vnd.dev.cosign.simplesigning.v1+json"
 SIGN_PREDICATE: Final = "https://sigstore.dev/cosign/sign/v1"
 
@@ -29,73 +42,10 @@ _ANNOTATION: Final = "dev.cosignproject.cosign/signature"
 _CERTIFICATE: Final = "dev.sigstore.cosign/certificate"
 _LOG_ENTRY: Final = "dev.sigstore.cosign/bundle"
 _TIMESTAMP: Final = "dev.sigstore.cosign/rfc3161timestamp"
-_BUNDLES: Final = (
-    f"{BUNDLE}+json;version=0.1",
-    f"{BUNDLE}+json;version=0.2",
-    f"{BUNDLE}+json;version=0.3",
-    f"{BUNDLE}.v0.3+json",
-)
 _IN_TOTO: Final = "application/vnd.in-toto+json"
 _STATEMENTS: Final = ("https://in-toto.io/Statement/v0.1", "https://in-toto.io/Statement/v1")
 _SIMPLE_TYPE: Final = "cosign container image signature"
-_MAX_ENTRIES: Final = 8
-_MAX_TIMESTAMPS: Final = 8
 _MAX_SUBJECTS: Final = 64
-_MAX_HASHES: Final = 64
-
-
-class _Message(msgspec.Struct, rename="camel"):
-    """A protobuf message in its JSON form: bytes are base64, 64-bit numbers may be strings."""
-
-
-_Natural = Annotated[int, msgspec.Meta(ge=0, le=2**63 - 1)]
-
-
-class LogId(_Message):
-    """Which log it is."""
-
-    key_id: bytes
-
-
-class KindVersion(_Message):
-    """How the body of an entry is to be read."""
-
-    kind: str = ""
-    version: str = ""
-
-
-class InclusionPromise(_Message):
-    """What a log signs when it takes an entry in."""
-
-    signed_entry_timestamp: bytes = b""
-
-
-class Checkpoint(_Message):
-    """A log's signed state, as a signed note (C2SP)."""
-
-    envelope: str = ""
-
-
-class InclusionProof(_Message):
-    """How an entry hangs together with the state of the log."""
-
-    tree_size: _Natural
-    root_hash: bytes
-    log_index: _Natural = 0
-    hashes: Annotated[tuple[bytes, ...], msgspec.Meta(max_length=_MAX_HASHES)] = ()
-    checkpoint: Checkpoint | None = None
-
-
-class LogEntry(_Message):
-    """An entry of a transparency log, and what proves that it is there."""
-
-    log_id: LogId
-    canonicalized_body: bytes
-    log_index: _Natural = 0
-    kind_version: KindVersion | None = None
-    integrated_time: _Natural = 0
-    inclusion_promise: InclusionPromise | None = None
-    inclusion_proof: InclusionProof | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -123,8 +73,7 @@ def from_bundle(data: bytes, *, digest: str, manifest: bytes | None) -> Evidence
 
     """
     bundle = _decoded(_BUNDLE, data, "the bundle")
-    if bundle.media_type not in _BUNDLES:
-        raise _unreadable(f"bundles of type '{shown(bundle.media_type)}' are not known")
+    bundlerules.check(bundle)
     material = bundle.verification_material
     payload = None
     if bundle.dsse_envelope is not None:
@@ -189,66 +138,8 @@ def from_simple_signing(payload: bytes, annotations: Mapping[str, str], *, diges
     )
 
 
-def shown(text: str) -> str:
-    """Return text that someone else made up so that it can stand in a message."""
-    text = "".join(character if character.isprintable() else "?" for character in text[:201])
-    return text if len(text) <= 200 else text[:200] + "…"
-
-
-class _Raw(_Message):
-    raw_bytes: bytes
-
-
-class _Chain(_Message):
-    certificates: tuple[_Raw, ...] = ()
-
-
-class _Timestamp(_Message):
-    signed_timestamp: bytes
-
-
-class _Timestamps(_Message):
-    rfc3161_timestamps: Annotated[
-        tuple[_Timestamp, ...], msgspec.Meta(max_length=_MAX_TIMESTAMPS)
-    ] = ()
-
-
-class _Material(_Message):
-    certificate: _Raw | None = None
-    x509_certificate_chain: _Chain | None = None
-    tlog_entries: Annotated[tuple[LogEntry, ...], msgspec.Meta(max_length=_MAX_ENTRIES)] = ()
-    timestamp_verification_data: _Timestamps | None = None
-
-
-class _Hash(_Message):
-    digest: bytes = b""
-    algorithm: str = ""
-
-
-class _MessageSignature(_Message):
-    signature: bytes
-    message_digest: _Hash | None = None
-
-
-class _EnvelopeSignature(_Message):
-    sig: bytes
-
-
-class _Envelope(_Message):
-    payload: bytes
-    payload_type: str
-    signatures: tuple[_EnvelopeSignature, ...]
-
-
-class _Bundle(_Message):
-    media_type: str
-    verification_material: _Material
-    message_signature: _MessageSignature | None = None
-    dsse_envelope: _Envelope | None = None
-
-
-class _Subject(_Message):
-    digest: dict[str, str] = {}
+class _Subject(Message):
+    digest: dict[str, str] = msgspec.field(default_factory=dict)
 
 
 class _Statement(msgspec.Struct, rename={"type": "_type", "predicate_type": "predicateType"}):
@@ -272,8 +163,8 @@ class _Simple(msgspec.Struct):
 
 class _OldPayload(msgspec.Struct, rename={"integrated_time": "integratedTime"}):
     body: bytes
-    integrated_time: _Natural
-    index: _Natural = msgspec.field(name="logIndex")
+    integrated_time: Natural
+    index: Natural = msgspec.field(name="logIndex")
     log: str = msgspec.field(name="logID")
 
 
@@ -286,7 +177,7 @@ class _OldTimestamp(msgspec.Struct):
     signed: bytes = msgspec.field(name="SignedRFC3161Timestamp")
 
 
-_BUNDLE: Final = msgspec.json.Decoder(_Bundle, strict=False)
+_BUNDLE: Final = msgspec.json.Decoder(Bundle, strict=False)
 _STATEMENT: Final = msgspec.json.Decoder(_Statement)
 _SIMPLE: Final = msgspec.json.Decoder(_Simple)
 _OLD_ENTRY: Final = msgspec.json.Decoder(_OldEntry)
@@ -310,13 +201,13 @@ def _unreadable(message: str) -> VerificationError:
     return VerificationError(message, step=Step.READABLE)
 
 
-def _signature(envelope: _Envelope) -> bytes:
+def _signature(envelope: Envelope) -> bytes:
     if len(envelope.signatures) != 1:
         raise _unreadable(f"the envelope has {len(envelope.signatures)} signatures instead of one")
     return envelope.signatures[0].sig
 
 
-def _check_statement(envelope: _Envelope, digest: str) -> None:
+def _check_statement(envelope: Envelope, digest: str) -> None:
     if envelope.payload_type != _IN_TOTO:  # (3)
         raise VerificationError(
             f"it signs '{shown(envelope.payload_type)}' and no statement about an artifact",
@@ -338,7 +229,7 @@ def _check_statement(envelope: _Envelope, digest: str) -> None:
     )
 
 
-def _check_digest(signature: _MessageSignature, digest: str) -> None:
+def _check_digest(signature: MessageSignature, digest: str) -> None:
     stated = signature.message_digest
     if stated is not None and stated.algorithm == "SHA2_256" and digest.startswith("sha256:"):
         _check_artifact([f"sha256:{stated.digest.hex()}"], digest)
@@ -359,7 +250,7 @@ def _pre_authentication(payload_type: str, payload: bytes) -> bytes:
     return b"DSSEv1 %d %b %d %b" % (len(kind), kind, len(payload), payload)
 
 
-def _certificate(material: _Material) -> x509.Certificate | None:
+def _certificate(material: Material) -> x509.Certificate | None:
     # A chain's first certificate is the one that signed; the others are the trusted root's matter.
     chain = material.x509_certificate_chain
     raw = material.certificate or (chain.certificates[0] if chain and chain.certificates else None)

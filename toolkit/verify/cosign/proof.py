@@ -15,7 +15,8 @@ from cryptography.hazmat.primitives.serialization import Encoding
 from toolkit.verify import certificates
 from toolkit.verify.cosign import fulcio, publickey, timestampauthority, transparencylog
 from toolkit.verify.cosign import policy as cosignpolicy
-from toolkit.verify.cosign.evidence import Evidence, shown
+from toolkit.verify.cosign.evidence import Evidence
+from toolkit.verify.cosign.messages import shown
 from toolkit.verify.cosign.policy import Policy
 from toolkit.verify.cosign.steps import Step
 from toolkit.verify.cosign.trustedroot import TrustedRoot

@@ -21,7 +21,8 @@ from cryptography.hazmat.primitives.serialization import Encoding
 
 from toolkit.verify import certificates
 from toolkit.verify.cosign import publickey
-from toolkit.verify.cosign.evidence import Evidence, InclusionProof, LogEntry, shown
+from toolkit.verify.cosign.evidence import Evidence
+from toolkit.verify.cosign.messages import InclusionProof, LogEntry, shown
 from toolkit.verify.cosign.steps import Step
 from toolkit.verify.cosign.trustedroot import Log, TrustedRoot
 from toolkit.verify.signature import VerificationError
@@ -166,6 +167,9 @@ def _check_body(entry: LogEntry, evidence: Evidence) -> None:
             "entry of such a signature",
             step=Step.ENTRY,
         )
+    told = entry.kind_version
+    if told is not None and (told.kind, told.version) != kind:
+        raise VerificationError("its log entry is of another kind than it says", step=Step.ENTRY)
     if not same:
         raise VerificationError(
             "its log entry is the entry of another artifact, signature or certificate",

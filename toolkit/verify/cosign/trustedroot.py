@@ -22,6 +22,7 @@ from toolkit.verify.signature import VerificationError
 
 MAX_BYTES: Final = 1 << 20
 
+_HASH: Final = "SHA2_256"
 _MEDIA_TYPES: Final = (
     "application/vnd.dev.sigstore.trustedroot+json;version=0.1",
     "application/vnd.dev.sigstore.trustedroot.v0.2+json",
@@ -116,6 +117,7 @@ class _LogId(_Message):
 class _Log(_Message):
     public_key: _PublicKey
     log_id: _LogId
+    hash_algorithm: str = ""
     base_url: str = ""
     checkpoint_key_id: _LogId | None = None
 
@@ -148,12 +150,18 @@ _DECODER: Final = msgspec.json.Decoder(_TrustedRoot)
 def _logs(messages: tuple[_Log, ...]) -> dict[bytes, Log]:
     logs = {}
     for message in messages:
+        # As sigstore-go refuses them (pkg/root/trusted_root.go, ParseTransparencyLogs).
+        period = _period(message.public_key.valid_for)
+        if period.start is None:
+            raise ValueError("the key of a log has no start in its validFor")
+        if message.hash_algorithm != _HASH:
+            raise ValueError(f"the hashAlgorithm of a log is not {_HASH}")
         for id_ in filter(None, (message.log_id, message.checkpoint_key_id)):
             logs[id_.key_id] = Log(
                 name=message.base_url or id_.key_id.hex(),
                 key_id=id_.key_id,
                 key=publickey.from_der(message.public_key.raw_bytes),
-                period=_period(message.public_key.valid_for),
+                period=period,
             )
     return logs
 

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from tests.fakes import sigstore
 from toolkit.verify.cosign import transparencylog, trustedroot
-from toolkit.verify.cosign.evidence import Checkpoint, InclusionProof, LogEntry, LogId
+from toolkit.verify.cosign.messages import Checkpoint, InclusionProof, LogEntry, LogId
 from toolkit.verify.signature import VerificationError
 
 

@@ -10,6 +10,7 @@ from cryptography import x509
 from cryptography.hazmat.primitives import hashes
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.serialization import Encoding
+from cryptography.x509.oid import ExtendedKeyUsageOID
 
 from tests.fakes import cosignsigner, sigstore
 from tests.fakes.cosignsigner import BUNDLE, ISSUER
@@ -71,6 +72,21 @@ async def test_trust_counts_within_its_time_only(
         await verify(instance, period(section, valid), log=instance.rekor2, stamped_by=instance)
 
     assert caught.value.step == step
+
+
+async def test_timestamp_made_after_the_end_of_its_authoritys_certificate_is_refused() -> None:
+    instance = Sigstore()
+    instance.timestamps = sigstore.authority(
+        "timestamps",
+        ExtendedKeyUsageOID.TIME_STAMPING,
+        ca=False,
+        end=now() - timedelta(minutes=1),
+    )
+
+    with pytest.raises(VerificationError) as caught:
+        await verify(instance, lambda _: None, log=instance.rekor2, stamped_by=instance)
+
+    assert caught.value.step == Step.TIME
 
 
 async def test_trust_that_has_ended_counts_for_what_was_signed_before() -> None:
@@ -161,6 +177,27 @@ async def test_certificate_that_may_not_issue_others_issues_none(
 
     assert caught.value.step == Step.CERTIFICATE
     assert "may not issue such a certificate" in str(caught.value)
+
+
+@pytest.mark.parametrize("section", ["tlogs", "ctlogs"])
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        (lambda log: log["publicKey"].pop("validFor"), "no start in its validFor"),
+        (lambda log: log["publicKey"]["validFor"].pop("start"), "no start in its validFor"),
+        (lambda log: log["publicKey"].update(validFor=None), "no start in its validFor"),
+        (lambda log: log.pop("hashAlgorithm"), "is not SHA2_256"),
+        (lambda log: log.update(hashAlgorithm="SHA2_512"), "is not SHA2_256"),
+    ],
+)
+def test_log_without_a_start_or_of_another_hash_is_refused(
+    section: str, change: Change, words: str
+) -> None:
+    root = json.loads(Sigstore().trusted_root())
+    change(root[section][0])
+
+    with pytest.raises(VerificationError, match=words):
+        trustedroot.read(json.dumps(root).encode())
 
 
 @pytest.mark.parametrize(
