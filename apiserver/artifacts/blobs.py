@@ -28,6 +28,7 @@ from apiserver.call import User
 from toolkit.artifact import limits
 from toolkit.artifact.cache import CONTENT, Cache
 from toolkit.artifact.digest import ALGORITHMS
+from toolkit.remote.http import causes
 from toolkit.remote.http.reach import OutOfReachError, Reach, connector, literal_within
 from toolkit.turns import Turns
 
@@ -117,9 +118,9 @@ class Blobs:
         except OutOfReachError as exc:
             raise status.StatusError(403, "Forbidden", str(exc)) from exc
         except (aiohttp.ClientError, TimeoutError) as exc:
-            why = str(exc) or type(exc).__name__
             raise status.unavailable(
-                f"cannot fetch artifact '{artifact.name}' from the artifact server: {why}",
+                f"cannot fetch artifact '{artifact.name}' from the artifact server: "
+                f"{causes.cause(exc)}",
             ) from exc
 
     def _require(self, artifact: Held) -> str:
@@ -185,8 +186,7 @@ def _require_content(response: aiohttp.ClientResponse, artifact: Held) -> None:
         )
     if response.status != 200:
         raise status.unavailable(
-            f"the artifact server answers for artifact '{artifact.name}' with HTTP status "
-            f"{response.status}",
+            f"the artifact server does not serve artifact '{artifact.name}'",
         )
     if (response.content_length or 0) > limits.PACKED:
         raise _too_large(artifact, limits.PACKED)

@@ -24,6 +24,7 @@ from toolkit.artifact.store import Owner
 from toolkit.errors import PenstockError, TransientError
 from toolkit.kube.workqueue import WorkQueue
 from toolkit.objects import ObjectKey
+from toolkit.remote.http import causes
 
 logger = logging.getLogger(__name__)
 
@@ -117,8 +118,7 @@ class Survey:
                 while len(body) <= _LONGEST and (more := await response.content.read(_LONGEST)):
                     body += more
         except (aiohttp.ClientError, TimeoutError) as exc:
-            why = str(exc) or type(exc).__name__
-            raise TransientError(f"cannot ask {address}: {why}") from exc
+            raise TransientError(f"cannot ask {address}: {causes.cause(exc)}") from exc
         if len(body) > _LONGEST:
             raise TransientError(f"{address} tells too much")
         try:

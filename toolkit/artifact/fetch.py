@@ -3,10 +3,14 @@
 However many Kustomizations build from a revision, it is fetched and unpacked once per process.
 Nothing is unpacked before the bytes have the digest. Digests are no secrets, so a copy is found by
 its digest and by whose artifact it is: who names a neighbour's digest gets nothing by that.
+
+Who may write an ExternalArtifact chooses the address that is asked. So messages never quote what
+stands there: no digest, size, status or banner; a status is logged.
 """
 
 import asyncio
 import hashlib
+import logging
 import random
 import re
 from collections.abc import AsyncIterator
@@ -25,11 +29,14 @@ from toolkit.artifact.digest import ALGORITHMS
 from toolkit.artifact.limits import Limits
 from toolkit.artifact.store import Owner
 from toolkit.errors import TransientError, WaitingError
+from toolkit.remote.http import causes
 from toolkit.remote.http.reach import Reach, connector, literal_within
 
 __all__ = ["Extracted", "Fetcher"]
 
 REASON: Final = "ArtifactFailed"
+
+logger = logging.getLogger(__name__)
 
 
 class Fetcher:
@@ -134,9 +141,7 @@ class Fetcher:
                 with await asyncio.to_thread(into.open, "wb") as file:
                     await _receive(response.content, artifact, file)
         except (aiohttp.ClientError, TimeoutError) as exc:
-            raise _AgainError(
-                f"cannot fetch {url}: {str(exc) or type(exc).__name__}", reason=REASON
-            ) from exc
+            raise _AgainError(f"cannot fetch {url}: {causes.cause(exc)}", reason=REASON) from exc
 
     def _url(self, artifact: Artifact) -> str:
         parts = urlsplit(artifact.url)
@@ -168,10 +173,12 @@ def _require_content(response: aiohttp.ClientResponse, artifact: Artifact) -> No
     status = response.status
     if status == 404:
         raise WaitingError(f"artifact {artifact.url} not found", reason=REASON)
-    if status >= 500 or status in (408, 425, 429):
-        raise _AgainError(f"cannot fetch {artifact.url}: HTTP status {status}", reason=REASON)
     if status != 200:
-        raise _failed(artifact, f"cannot be fetched: HTTP status {status}")
+        logger.info("artifact not served", extra={"url": artifact.url, "status": status})
+    if status >= 500 or status in (408, 425, 429):
+        raise _AgainError(f"cannot fetch {artifact.url}: the server fails", reason=REASON)
+    if status != 200:
+        raise _failed(artifact, "cannot be fetched: the server refuses it")
     if (response.content_length or 0) > limits.PACKED:
         raise _failed(artifact, f"is larger than {limits.PACKED >> 20} MiB")
 
@@ -196,10 +203,9 @@ async def _receive(content: aiohttp.StreamReader, artifact: Artifact, file: Buff
             pending.clear()
     await asyncio.to_thread(keep, bytes(pending))
     if hasher.hexdigest() != artifact.digest.partition(":")[2]:
-        raise _failed(
-            artifact,
-            f"has digest {hasher.name}:{hasher.hexdigest()} instead of {artifact.digest}",
-        )
+        # Not which one: who may write an ExternalArtifact chooses the address, and the digest of
+        # a short answer tells what it is.
+        raise _failed(artifact, f"does not have the digest {artifact.digest} that its object names")
 
 
 def _extract(packed: Path, directory: Path, bounds: Limits, checkpoint: threads.Checkpoint) -> int:

@@ -19,6 +19,7 @@ from toolkit.artifact.limits import Limits
 from toolkit.artifact.storage import Storage
 from toolkit.artifact.store import Owner
 from toolkit.errors import TransientError, WaitingError
+from toolkit.remote.http.http import Endpoint, Http, HttpError
 
 
 class Fake:
@@ -146,7 +147,7 @@ async def test_what_may_come_right_is_tried_again(
 async def test_it_is_not_tried_for_ever(fetcher: Fetcher, artifact: Artifact, fake: Fake) -> None:
     fake.statuses = [500] * 10
 
-    with pytest.raises(TransientError, match="HTTP status 500") as error:
+    with pytest.raises(TransientError, match="the server fails") as error:
         await files(fetcher, artifact)
 
     assert error.value.reason == "ArtifactFailed"
@@ -171,10 +172,62 @@ async def test_what_will_not_come_right_is_told_at_once(
 ) -> None:
     fake.statuses = [status]
 
-    with pytest.raises(TransientError, match=f"HTTP status {status}"):
+    with pytest.raises(TransientError, match="the server refuses it"):
         await files(fetcher, artifact)
 
     assert len(fake.requests) == 1
+
+
+async def test_nothing_is_told_of_what_stands_at_an_address(
+    fetcher: Fetcher, artifact: Artifact, fake: Fake
+) -> None:
+    """Who may write an ExternalArtifact has us ask any address, and reads the message."""
+    secret = b"a-guessable-answer"
+    told = set()
+    for status in (401, 403, 302, 204):
+        fake.statuses = [status]
+        told.add(await said(fetcher, artifact))
+    fake.content = secret
+    mismatch = await said(fetcher, artifact)
+
+    assert told == {f"artifact {artifact.url} cannot be fetched: the server refuses it"}
+    assert hashlib.sha256(secret).hexdigest() not in mismatch
+    assert str(len(secret)) not in mismatch.replace(artifact.url, "").replace(artifact.digest, "")
+
+
+async def said(fetcher: Fetcher, artifact: Artifact) -> str:
+    with pytest.raises(TransientError) as caught:
+        await files(fetcher, artifact)
+    return str(caught.value)
+
+
+PLAIN = Endpoint(plain_http=True)
+
+
+async def test_banner_of_another_protocol_is_not_quoted(tmp_path: Path) -> None:
+    async def greet(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        writer.write(b"SSH-2.0-secret-build\r\n\r\n")
+        await writer.drain()
+        writer.close()
+
+    server = await asyncio.start_server(greet, "127.0.0.1", 0)
+    port = server.sockets[0].getsockname()[1]
+    artifact = Artifact(
+        path="x",
+        url=f"http://127.0.0.1:{port}/x",
+        revision="1",
+        digest="sha256:" + "0" * 64,
+        last_update_time="2026-01-01T00:00:00Z",
+    )
+    async with server, Fetcher(tmp_path / "own", retries=0) as fetcher:
+        told = await said(fetcher, artifact)
+        async with Http() as http:
+            with pytest.raises(HttpError) as caught:
+                async with http.request("GET", artifact.url, endpoint=PLAIN, timeout=5):
+                    pass
+
+    for message in (told, str(caught.value)):
+        assert message.endswith("the answer is not HTTP")
 
 
 async def test_a_wrong_digest_is_refused_before_anything_is_unpacked(
@@ -182,7 +235,7 @@ async def test_a_wrong_digest_is_refused_before_anything_is_unpacked(
 ) -> None:
     fake.content = gzip.compress(b"something else")
 
-    with pytest.raises(TransientError, match=f"instead of {artifact.digest}"):
+    with pytest.raises(TransientError, match=f"does not have the digest {artifact.digest}"):
         await files(fetcher, artifact)
 
     assert not list((tmp_path / "cache").glob("*/*"))
@@ -290,7 +343,7 @@ async def test_digest_alone_opens_nobody_elses_copy(
 
     async with Fetcher(tmp_path / "cache", retries=0) as fetcher:
         async with fetcher.extracted(private, OWNER):
-            with pytest.raises(TransientError, match="has digest"):
+            with pytest.raises(TransientError, match="does not have the digest"):
                 async with fetcher.extracted(claimed, THEIRS):
                     pass
         with pytest.raises(TransientError, match="of another object"):

@@ -257,19 +257,30 @@ def _list_refs(client: GitClient, url: GitUrl, prefixes: Sequence[str]) -> dict[
     }
 
 
+# dulwich's messages that quote what came instead of Git's protocol.
+_QUOTING: Final = (
+    "Invalid pkt-line",
+    "Length of pkt",
+    "invalid shallow line",
+    "unknown command",
+    "Invalid content-type",
+    "Redirected from",
+    "unexpected http resp",
+)
+
+
 @contextmanager
 def _translated(client: GitClient, url: GitUrl) -> Iterator[None]:
     """Turn what dulwich raises for a broken conversation into an error of ours."""
     try:
         yield
     except GitProtocolError as exc:
-        said = str(exc)
+        said = "it does not speak Git's protocol" if str(exc).startswith(_QUOTING) else str(exc)
         complaint = getattr(client, "complaint", str)()
         raise GitError(f"cannot fetch from '{url}': {complaint or said}") from exc
     except (AssertionError, IndexError, KeyError, ValueError) as exc:
-        raise GitError(
-            f"'{url}' does not speak Git's protocol: {type(exc).__name__}: {exc}"
-        ) from exc
+        # What it said instead is quoted nowhere: anything may stand at the address.
+        raise GitError(f"'{url}' does not speak Git's protocol") from exc
 
 
 def _tag(pack: Pack, resolved: Resolved) -> TagObject | None:

@@ -24,6 +24,7 @@ from cryptography.hazmat.primitives.asymmetric import padding, rsa
 from toolkit.remote import tls
 from toolkit.remote.git.auth import GitAuth
 from toolkit.remote.git.errors import GitAuthError, GitError
+from toolkit.remote.http import causes
 from toolkit.remote.http.reach import Reach, connector
 from toolkit.remote.proxy import Proxy
 
@@ -195,8 +196,8 @@ class _Api:
                 body = await response.content.read(_MAX_ANSWER)
                 status = response.status
         except (aiohttp.ClientError, TimeoutError, OSError) as exc:
-            cause = str(exc) or "no answer in time"
-            raise GitError(f"cannot reach the GitHub API at '{self.base}': {cause}") from exc
+            why = causes.cause(exc)
+            raise GitError(f"cannot reach the GitHub API at '{self.base}': {why}") from exc
         if status == 404 and missing_ok:
             return {}
         answer = _json_object(body)

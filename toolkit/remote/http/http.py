@@ -15,7 +15,6 @@ literal addresses are looked at for (3), and its own address if a user chose it.
 """
 
 import asyncio
-import ssl
 from collections import OrderedDict
 from collections.abc import AsyncIterator, Iterator, Mapping
 from contextlib import asynccontextmanager, contextmanager, suppress
@@ -27,7 +26,7 @@ import aiohttp
 import msgspec
 from yarl import URL
 
-from toolkit.remote.http import patience, rules
+from toolkit.remote.http import causes, patience, rules
 from toolkit.remote.http import reach as httpreach
 from toolkit.remote.http.errors import AuthError, HttpError
 from toolkit.remote.http.patience import Deadline, Pauses
@@ -356,13 +355,13 @@ def _translated(url: URL) -> Iterator[None]:
             raise AuthError("the proxy wants other credentials", status=407) from exc
         raise HttpError(f"the proxy did not connect: HTTP {exc.status}") from exc
     except aiohttp.ClientProxyConnectionError as exc:
-        raise HttpError(f"cannot connect to the proxy: {_cause(exc)}") from exc
+        raise HttpError(f"cannot connect to the proxy: {causes.cause(exc)}") from exc
     except (aiohttp.ClientConnectorCertificateError, aiohttp.ClientConnectorSSLError) as exc:
-        raise AuthError(f"'{shown(url)}' could not prove who it is: {_cause(exc)}") from exc
+        raise AuthError(f"'{shown(url)}' could not prove who it is: {causes.cause(exc)}") from exc
     except aiohttp.ClientError as exc:
-        if isinstance(cause := getattr(exc, "os_error", None), OutOfReachError):
-            raise HttpError(f"'{shown(url)}' is not asked: {cause}") from exc
-        raise HttpError(f"cannot ask '{shown(url)}': {_cause(exc)}") from exc
+        if isinstance(far := getattr(exc, "os_error", None), OutOfReachError):
+            raise HttpError(f"'{shown(url)}' is not asked: {far}") from exc
+        raise HttpError(f"cannot ask '{shown(url)}': {causes.cause(exc)}") from exc
 
 
 @contextmanager
@@ -374,13 +373,3 @@ def _sendable(url: URL) -> Iterator[None]:
         if isinstance(exc, aiohttp.ClientError):
             raise
         raise HttpError(f"'{shown(url)}' cannot be asked: {type(exc).__name__}") from exc
-
-
-def _cause(error: aiohttp.ClientError) -> str:
-    """Return the innermost reason in few words."""
-    inner = getattr(error, "os_error", None) or getattr(error, "certificate_error", None) or error
-    if isinstance(inner, ssl.SSLError):
-        return str(getattr(inner, "verify_message", "") or inner.reason or inner)
-    if isinstance(inner, OSError):
-        return inner.strerror or str(inner) or type(inner).__name__
-    return str(inner)[:200] or type(inner).__name__

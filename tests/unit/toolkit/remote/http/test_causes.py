@@ -1,0 +1,38 @@
+"""Why a request got no answer is told without a word of the server's."""
+
+import errno
+import ssl
+
+import aiohttp
+import pytest
+from aiohttp.client_reqrep import ConnectionKey
+
+from toolkit.remote.addresses import OutOfReachError
+from toolkit.remote.http.causes import cause
+
+KEY = ConnectionKey(
+    "h", 443, is_ssl=True, ssl=True, proxy=None, proxy_auth=None, proxy_headers_hash=None
+)
+
+
+@pytest.mark.parametrize(
+    ("error", "words"),
+    [
+        (
+            aiohttp.ClientConnectorError(KEY, OSError(errno.ECONNREFUSED, "Connect ('10.0.0.5')")),
+            "Connection refused",
+        ),
+        (aiohttp.ClientConnectorError(KEY, OutOfReachError("too far")), "too far"),
+        (aiohttp.ClientConnectorDNSError(KEY, OSError(-2, "10.0.0.5")), "no connection"),
+        (TimeoutError(), "no answer in time"),
+        (
+            aiohttp.ServerDisconnectedError("secret"),
+            "the connection broke before the answer was whole",
+        ),
+        (aiohttp.ClientPayloadError("secret"), "the connection broke before the answer was whole"),
+        (aiohttp.ClientError("Bad status line 'SSH-2.0-secret'"), "the answer is not HTTP"),
+        (ssl.SSLError("secret"), "TLS failed"),
+    ],
+)
+def test_cause_is_in_our_words(error: Exception, words: str) -> None:
+    assert cause(error) == words
