@@ -7,7 +7,6 @@ measures whatever controllers serve the kinds there: ``--pid`` and ``--metrics``
 import asyncio
 import json
 import sys
-import tempfile
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -18,6 +17,7 @@ import click
 from bench import measure, parts, processes, report, target, work
 from cli import age, errors, progress
 from cli.stack import up
+from toolkit.artifact import scratch
 from toolkit.errors import PenstockError
 from toolkit.kube import client, config
 
@@ -80,8 +80,7 @@ async def _run(
 async def _bench(
     kubeconfig: Path | None, watched: measure.Watched, plan: work.Plan, part: parts.Part
 ) -> AsyncIterator[Any]:
-    with tempfile.TemporaryDirectory(prefix="penstock-bench-") as scratch:
-        root = Path(scratch)
+    with scratch.claimed() as root:
         async with (
             target.running(kubeconfig, watched, root, components=part.components) as (
                 cluster,

@@ -10,7 +10,6 @@ import base64
 import json
 import os
 import subprocess
-import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -23,6 +22,7 @@ from controlplane.certificates import Authority, KeyPair
 from controlplane.errors import ControlPlaneError
 from controlplane.supervision import Supervision
 from controlplane.supervisor import Event
+from toolkit.artifact import scratch
 
 EXISTING: Final = "PENSTOCK_USE_EXISTING_CLUSTER"
 
@@ -229,8 +229,8 @@ def existing(context: str) -> Iterator[ControlPlane]:
         _refuse_context(context, answer.stderr)
     document = json.loads(answer.stdout)
     cluster = document["clusters"][0]["cluster"]
-    with tempfile.TemporaryDirectory(prefix="penstock-") as directory:
-        path = Path(directory) / instance.ADMIN
+    with scratch.claimed() as directory:
+        path = directory / instance.ADMIN
         path.touch(mode=0o600)
         path.write_text(answer.stdout)
         yield ControlPlane(

@@ -5,13 +5,13 @@ same; it is filled before the process arms itself, and kept current by a watch.
 """
 
 import functools
-import tempfile
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
+from toolkit.artifact import scratch
 from toolkit.kube.client import Client
 from toolkit.kube.informer import Change, Informer
 from toolkit.kube.manager import Manager
@@ -123,7 +123,7 @@ async def start(manager: Manager, options: Options) -> Services:
     """Make the services; they are closed when the manager ends."""
     until_end = manager.until_end
     http = await until_end.enter_async_context(Http())
-    scratch = Path(until_end.enter_context(tempfile.TemporaryDirectory(prefix="penstock-")))
+    directory = until_end.enter_context(scratch.claimed())
     credentials = TokenCache(
         size=options.token_cache_max_size,
         longest=timedelta(seconds=options.token_cache_max_duration),
@@ -137,14 +137,14 @@ async def start(manager: Manager, options: Options) -> Services:
         secrets=Secrets(manager.client),
         http=http,
         cloud=Cloud(http, cache=credentials),
-        verifications=functools.cache(functools.partial(_verifications, manager, http, scratch)),
+        verifications=functools.cache(functools.partial(_verifications, manager, http, directory)),
         run=manager.add_service,
     )
 
 
-def _verifications(manager: Manager, http: Http, scratch: Path) -> Verifications:
+def _verifications(manager: Manager, http: Http, directory: Path) -> Verifications:
     engine = calls.start(size=cores.available())
     manager.until_end.push_async_callback(engine.close)
     responders = Responders(http, allow_private=manager.options.allow_private_revocation_servers)
-    root = PublicRoot(cache=scratch, offline=manager.options.sigstore_offline)
+    root = PublicRoot(cache=directory, offline=manager.options.sigstore_offline)
     return Verifications(Means(public_root=root, pool=engine, revocations=responders))

@@ -2,9 +2,7 @@
 
 import asyncio
 import secrets
-import tempfile
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any, Final
 
 from apiserver import owntoken
@@ -23,6 +21,7 @@ from apiserver.resource import Parameter, Resource, Subresource
 from apiserver.view import View
 from crds import HELM_CHART, KUSTOMIZATION
 from crds.kind import Kind
+from toolkit.artifact import scratch
 from toolkit.artifact.index import AUDIENCE
 from toolkit.kube.informer import Change, Informer
 from toolkit.kube.manager import Manager
@@ -68,8 +67,8 @@ def artifacts(manager: Manager, options: Options) -> Resource:
         await catalog.run()
 
     async def serve() -> None:
-        cache = Path(tempfile.gettempdir()) / _CACHE
-        async with blobs.opened(own | Hosts.of(options.artifact_hosts), cache) as found:
+        hosts = own | Hosts.of(options.artifact_hosts)
+        async with blobs.opened(hosts, scratch.parent()) as found:
             fetch.set_result(found)
             await survey.run(catalog)
 
@@ -87,9 +86,6 @@ def artifacts(manager: Manager, options: Options) -> Resource:
         view=view,
         subresources=_subresources(Content(catalog, fetch), files, Diff(catalog, files)),
     )
-
-
-_CACHE: Final = "penstock-apiserver-artifacts"
 
 
 def _informers(manager: Manager, catalog: Catalog) -> tuple[Informer[Any], ...]:

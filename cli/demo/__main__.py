@@ -9,7 +9,6 @@ import os
 import shlex
 import shutil
 import sys
-import tempfile
 import time
 from collections.abc import Sequence
 from pathlib import Path
@@ -20,6 +19,7 @@ import click
 from cli import errors, progress
 from cli.demo import narration, stage, story
 from cli.stack import stack, state, up
+from toolkit.artifact import scratch
 from toolkit.errors import PenstockError
 
 STAY: Final = "--stay"
@@ -45,8 +45,8 @@ def _run(arguments: Sequence[str]) -> int:
     if os.environ.get("KEEP", "") not in ("", "0"):
         up.detach(["-m", "cli.demo", STAY], home, report=click.echo)
         return 0
-    with tempfile.TemporaryDirectory(prefix="penstock-demo-") as directory:
-        interrupted = asyncio.run(up.interruptible(_once(Path(directory))))
+    with scratch.claimed() as directory:
+        interrupted = asyncio.run(up.interruptible(_once(directory)))
     return 130 if interrupted else 0
 
 

@@ -2,9 +2,7 @@
 
 import functools
 import os
-import tempfile
 from collections.abc import Callable, Mapping
-from pathlib import Path
 from typing import Final, cast
 
 import msgspec
@@ -33,7 +31,7 @@ from crds import BUCKET, EXTERNAL_ARTIFACT, GIT_REPOSITORY, KUSTOMIZATION, OCI_R
 from crds.kind import Kind
 from crds.kustomize import Kustomization
 from toolkit.apply.options import MANAGER
-from toolkit.artifact import index
+from toolkit.artifact import index, scratch
 from toolkit.artifact.access import Access
 from toolkit.artifact.fetch import Fetcher
 from toolkit.decrypt.kms.services import KeyServices
@@ -206,7 +204,7 @@ async def _passes(  # noqa: PLR0913, PLR0917 - what the passes are made of
     """Return what reconciles and what finalizes, with the workers and caches that they use."""
     pool = calls.start(size=cores.available())
     fetcher = Fetcher(
-        Path(tempfile.mkdtemp(prefix="penstock-artifacts-")),
+        scratch.parent(),
         host_override=os.environ.get("SOURCE_CONTROLLER_LOCALHOST", ""),
         retries=options.http_retry,
     )

@@ -6,7 +6,6 @@ build, store, write the ExternalArtifacts, delete those that are not made any mo
 
 import functools
 import os
-import tempfile
 from collections.abc import Awaitable, Callable, Mapping
 from pathlib import Path
 from typing import Any, Final
@@ -22,6 +21,7 @@ from controllers.sourcepolicies import SourcePolicies
 from crds import ARTIFACT_GENERATOR, EXTERNAL_ARTIFACT
 from crds.extensions import SWITCH, ArtifactGenerator
 from crds.source_external import ExternalArtifact
+from toolkit.artifact import scratch as scratchdirs
 from toolkit.artifact.composition.validation import require_valid
 from toolkit.artifact.fetch import Fetcher
 from toolkit.artifact.store import Store
@@ -169,7 +169,7 @@ async def start(  # noqa: PLR0913 - what a component gives
 
     pool = builder.start(size=cores.available())
     fetcher = Fetcher(
-        Path(tempfile.mkdtemp(prefix="penstock-generators-")),
+        scratchdirs.parent(),
         host_override=os.environ.get("SOURCE_CONTROLLER_LOCALHOST", ""),
         retries=options.http_retry,
     )

@@ -5,7 +5,6 @@ import base64
 import json
 import os
 import secrets
-import tempfile
 from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
@@ -25,6 +24,7 @@ from tests.e2e.conftest import (
     config_map,
 )
 from tests.unit.toolkit.decrypt.reference import Reference
+from toolkit.artifact import scratch
 from toolkit.decrypt import envelope
 from toolkit.objects import GroupVersionKind, Json
 
@@ -126,7 +126,7 @@ async def assert_unseen(space: Space, word: str) -> None:
     layout = space.world.stack.layout
     files = await asyncio.to_thread(files_of, layout.state)
     assert space.world.stack.log("kustomize") in files
-    assert any("penstock-artifacts-" in str(path) for path in files)
+    assert any(path.is_relative_to(scratch.parent()) for path in files)
     # whole groups of three bytes look the same wherever the base64 begins with them
     for form in (word, base64.b64encode(word.encode()[: len(word) // 3 * 3]).decode()):
         assert form not in str(told)
@@ -135,10 +135,9 @@ async def assert_unseen(space: Space, word: str) -> None:
 
 def files_of(state: Path) -> dict[Path, bytes]:
     """Read all that the processes have on disk: logs, stored artifacts, extracted copies."""
-    caches = Path(tempfile.gettempdir()).glob("penstock-artifacts-*")
     found = {}
     # Directories may go while we look, which ``rglob`` does not bear; other processes have some.
-    walks = (walk for root in (state, *caches) for walk in os.walk(root))
+    walks = (walk for root in (state, scratch.parent()) for walk in os.walk(root))
     for path in (Path(where, name) for where, _, names in walks for name in names):
         with suppress(OSError):  # gone meanwhile
             found[path] = path.read_bytes()

@@ -1,15 +1,11 @@
 """Extracted artifacts on disk: one copy a key, kept while used and as long as there is room.
 
 The first who asks does the work and the others wait for it; one who gives up disturbs nobody. Each
-process works in a directory of its own below the cache, locked as long as it lives, so that what a
-killed one left behind is found and removed.
+cache claims a directory of its own (`scratch`), so that what a killed process left behind is found
+and removed.
 """
 
 import asyncio
-import contextlib
-import fcntl
-import os
-import secrets
 import shutil
 import tempfile
 import time
@@ -19,7 +15,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final, TypeAlias
 
-from toolkit.artifact import scan
+from toolkit.artifact import scan, scratch
 
 Produce: TypeAlias = Callable[[Path], Awaitable[int]]
 """Fills the directory that it is given; returns the size of its content in bytes."""
@@ -63,19 +59,18 @@ class Cache:
         self._idle_copies = idle_copies
         self._idle_bytes = idle_bytes
         self._slots: dict[str, _Slot] = {}
-        self._own: Path | None = None
-        self._lock: int | None = None
+        self._claim: scratch.Claim | None = None
 
     async def open(self) -> None:
         """Take a directory, and remove those of processes that are gone."""
-        self._own, self._lock = await asyncio.to_thread(_take, self._root)
+        self._claim = await asyncio.to_thread(scratch.take, self._root)
 
     @property
     def own(self) -> Path:
         """Return the directory of this process, which goes with it, also if it is killed."""
-        if self._own is None:
+        if self._claim is None:
             raise RuntimeError("the cache is not open")
-        return self._own
+        return self._claim.path
 
     async def close(self) -> None:
         """Stop what is in the making and remove everything."""
@@ -84,11 +79,9 @@ class Cache:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
         self._slots.clear()
-        if self._own is not None and self._lock is not None:
-            await asyncio.to_thread(shutil.rmtree, self._own, ignore_errors=True)
-            self._own.with_suffix(_LOCK).unlink(missing_ok=True)
-            os.close(self._lock)
-        self._own = self._lock = None
+        claim, self._claim = self._claim, None
+        if claim is not None:
+            await asyncio.to_thread(claim.release)
 
     @asynccontextmanager
     async def use(self, key: str, produce: Produce) -> AsyncIterator[Extracted]:
@@ -148,32 +141,3 @@ class Cache:
 
 CONTENT: Final = "content"
 """Subdirectory that holds the files; its neighbours are the maker's own."""
-
-
-def _take(root: Path) -> tuple[Path, int]:
-    """Return a new directory and the descriptor whose lock says that it is in use."""
-    root.mkdir(mode=0o700, parents=True, exist_ok=True)
-    for left in root.glob(f"*{_LOCK}"):
-        _remove_if_left(left)
-    own = root / f"{os.getpid()}-{secrets.token_hex(4)}"
-    # Locked before it has the name that others look for.
-    unseen = own.with_suffix(".new")
-    descriptor = os.open(unseen, os.O_CREAT | os.O_EXCL | os.O_RDWR | os.O_CLOEXEC, 0o600)
-    fcntl.flock(descriptor, fcntl.LOCK_EX)
-    unseen.rename(own.with_suffix(_LOCK))
-    own.mkdir(mode=0o700)
-    return own, descriptor
-
-
-def _remove_if_left(lock: Path) -> None:
-    with contextlib.suppress(OSError):
-        descriptor = os.open(lock, os.O_RDWR | os.O_CLOEXEC)
-        try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            shutil.rmtree(lock.with_suffix(""), ignore_errors=True)
-            lock.unlink(missing_ok=True)
-        finally:
-            os.close(descriptor)
-
-
-_LOCK: Final = ".lock"

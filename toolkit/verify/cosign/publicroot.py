@@ -7,13 +7,13 @@ makes sure that what is fetched follows from it. Nothing is read or fetched befo
 import asyncio
 import importlib.resources
 import logging
-import tempfile
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+from toolkit.artifact import scratch
 from toolkit.verify.cosign import trustedroot
 from toolkit.verify.cosign.trustedroot import TrustedRoot
 from toolkit.verify.signature import VerificationError
@@ -73,8 +73,8 @@ class PublicRoot:
 
     def _refresh(self, fetch: Callable[[Path], bytes]) -> bytes:
         if self._cache is None:
-            with tempfile.TemporaryDirectory(prefix="sigstore-") as directory:
-                return fetch(Path(directory))
+            with scratch.claimed() as directory:
+                return fetch(directory)
         self._cache.mkdir(parents=True, exist_ok=True)
         return fetch(self._cache)
 
