@@ -10,6 +10,7 @@ import click
 from cli import errors, progress, table
 from cli.stack import COMPONENTS, cluster, stack, state
 from cli.stack import up as running
+from cli.stack.liveness import Probe
 
 _STATE = click.option(
     "--state",
@@ -43,6 +44,27 @@ _STATE = click.option(
     help="Run the admission webhooks too. Without --kubeconfig they do; with one, its API server "
     "must reach the loopback address of this machine.",
 )
+@click.option(
+    "--liveness-period",
+    type=click.FloatRange(min=0, min_open=True),
+    default=Probe().period,
+    show_default=True,
+    help="Seconds between two questions to each process whether it is alive (/healthz).",
+)
+@click.option(
+    "--liveness-timeout",
+    type=click.FloatRange(min=0, min_open=True),
+    default=Probe().timeout,
+    show_default=True,
+    help="Seconds that a process has to answer.",
+)
+@click.option(
+    "--liveness-failures",
+    type=click.IntRange(min=1),
+    default=Probe().failures,
+    show_default=True,
+    help="Failures in a row after which a process is killed and started again.",
+)
 @click.option("--detach", is_flag=True, help="Return once it runs; `penstock down` stops it.")
 @_STATE
 def up(  # noqa: PLR0913 -- one parameter per option
@@ -55,6 +77,9 @@ def up(  # noqa: PLR0913 -- one parameter per option
     name: str,
     flags: tuple[str, ...],
     gate: bool | None,
+    liveness_period: float,
+    liveness_timeout: float,
+    liveness_failures: int,
     detach: bool,
 ) -> None:
     """Run Penstock here, each component as a process under a service account of its own."""
@@ -70,6 +95,9 @@ def up(  # noqa: PLR0913 -- one parameter per option
             replicas=replicas,
             components=stack.EVERYTHING if gate else stack.CONTROLLERS,
             flags=component_flags(flags),
+            probe=Probe(
+                period=liveness_period, timeout=liveness_timeout, failures=liveness_failures
+            ),
             report=progress.waiting,
         ),
     )
@@ -135,6 +163,11 @@ def command_line(settings: running.Settings) -> list[str]:
     words += [f"--replicas={options.replicas}", f"--name={settings.name}"]
     words += [f"--kubeconfig={settings.kubeconfig}"] if settings.kubeconfig else []
     words += [f"--context={settings.context}"] if settings.context else []
+    words += [
+        f"--liveness-period={options.probe.period}",
+        f"--liveness-timeout={options.probe.timeout}",
+        f"--liveness-failures={options.probe.failures}",
+    ]
     words += ["--gate" if options.components == stack.EVERYTHING else "--no-gate"]
     return words + [
         f"--flag={name}={flag}" for name, flags in options.flags.items() for flag in flags

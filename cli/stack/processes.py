@@ -1,5 +1,8 @@
 """One supervised process: started, watched, started again with back-off, stopped for good.
 
+A process that ends is started again, and so is one that hangs: it is asked whether it is alive
+(``cli.stack.liveness``), and killed if it is not.
+
 Each process leads a process group of its own, so that Ctrl-C in the terminal reaches only the
 supervisor (which stops them in order) and a stop leaves nothing of the group behind. The launcher
 asks the kernel to end the process when its supervisor dies (``cli.stack.launch``), therefore even
@@ -12,13 +15,15 @@ import os
 import signal
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
 import aiohttp
 
 from cli import errors
+from cli.stack import liveness
+from cli.stack.liveness import Probe
 
 FIRST_DELAY: Final = 0.25
 LONGEST_DELAY: Final = 15.0
@@ -43,7 +48,8 @@ class ProcessSpec:
     env: Mapping[str, str]
     log: Path
     health: str
-    """Base URL of the health endpoints."""
+    """Base URL of the health endpoints; without one nobody asks whether the process hangs."""
+    probe: Probe = field(default_factory=Probe)
 
 
 class SupervisedProcess:
@@ -95,11 +101,28 @@ class SupervisedProcess:
                     start_new_session=True,
                 )
             self.starts += 1
-            return await self._process.wait()
+            return await self._end_of(self._process)
         finally:
             os.close(theirs)
             # Last, because this ends the process if it still runs (see ``cli.stack.launch``).
             os.close(ours)
+
+    async def _end_of(self, process: asyncio.subprocess.Process) -> int:
+        """Wait until the process ends; one that hangs is ended."""
+        asking = asyncio.create_task(self._end_if_hung()) if self.spec.health else None
+        try:
+            return await process.wait()
+        finally:
+            if asking is not None:
+                asking.cancel()
+                await asyncio.gather(asking, return_exceptions=True)
+
+    async def _end_if_hung(self) -> None:
+        why = await liveness.hung(self.spec.health, self.spec.probe)
+        if not self._stopping.is_set():
+            self._report(f"{self.spec.name} {why}, ending it")
+            # What hangs hears no SIGTERM.
+            self.kill(signal.SIGKILL)
 
     def kill(self, number: signal.Signals = signal.SIGKILL) -> None:
         """Send a signal to the process, not to its group; the supervisor goes on."""

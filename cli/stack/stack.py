@@ -38,6 +38,7 @@ from apiserver import registration
 from cli import errors
 from cli.stack import COMPONENTS, install, kubeconfigs, processes, tokens
 from cli.stack.components import Component, Neighbours, Ports
+from cli.stack.liveness import Probe
 from crds import KINDS
 from toolkit.kube import client, config
 from toolkit.kube.errors import ApiError
@@ -69,6 +70,7 @@ class Options:
     flags: Mapping[str, Sequence[str]] = field(default_factory=dict)
     env: Mapping[str, str] = field(default_factory=dict)
     context: str = ""
+    probe: Probe = field(default_factory=Probe)
     report: Callable[[str], None] = print
 
 
@@ -282,6 +284,7 @@ class Stack:
             ),
             log=self.layout.log(name),
             health=f"http://127.0.0.1:{ports.health}",
+            probe=self.options.probe,
         )
         process = processes.SupervisedProcess(spec, report=self.options.report)
         task = self._group.create_task(process.run(), name=name)

@@ -19,6 +19,7 @@ import pytest_asyncio
 import yaml
 
 from cli.stack import stack as stacks
+from cli.stack.liveness import Probe
 from controlplane import plane as planes
 from controlplane.plane import ControlPlane
 from tests.fakes import objectservers
@@ -307,6 +308,8 @@ async def build_world(
         components=tuple(components),
         env={**(env or {}), "PENSTOCK_TEST": os.environ.get("PYTEST_CURRENT_TEST", "")},
         replicas=replicas,
+        # Tests freeze processes until their leases are over.
+        probe=Probe(period=3600),
         report=lambda _: None,
     )
     admin = config.from_environment(str(plane.kubeconfig))

@@ -8,6 +8,7 @@ from cli import errors
 from cli.commands import up
 from cli.stack import stack
 from cli.stack import up as running
+from cli.stack.liveness import Probe
 
 
 def test_flags_are_sorted_by_component() -> None:
@@ -35,7 +36,12 @@ def test_detached_process_gets_all_that_was_asked_for(tmp_path: Path) -> None:
         kubeconfig=Path("/kc"),
         context="kind",
         name="two",
-        options=stack.Options(namespace="ns", replicas=2, flags={"source": ["--log-level=debug"]}),
+        options=stack.Options(
+            namespace="ns",
+            replicas=2,
+            flags={"source": ["--log-level=debug"]},
+            probe=Probe(period=5.0, timeout=2.5, failures=4),
+        ),
     )
 
     words = up.command_line(settings)
@@ -50,5 +56,8 @@ def test_detached_process_gets_all_that_was_asked_for(tmp_path: Path) -> None:
         "--kubeconfig=/kc",
         "--context=kind",
         "--no-gate",
+        "--liveness-period=5.0",
+        "--liveness-timeout=2.5",
+        "--liveness-failures=4",
         "--flag=source=--log-level=debug",
     }

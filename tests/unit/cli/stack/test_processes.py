@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+import re
 import signal
 import sys
 import textwrap
@@ -9,7 +10,10 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
 
+import pytest
+
 from cli.stack import install
+from cli.stack.liveness import Probe
 from cli.stack.processes import ProcessSpec, SupervisedProcess, last_lines
 
 SLEEPER = "import time; time.sleep(60)"
@@ -38,6 +42,47 @@ async def supervised(
         finally:
             await process.stop(grace=5)
             await task
+
+
+ANSWERING = """import http.server, sys
+class Handler(http.server.BaseHTTPRequestHandler):
+    def do_GET(self):
+        self.send_response(200)
+        self.end_headers()
+        print("asked", flush=True)
+    def log_message(self, *_): pass
+http.server.HTTPServer(("127.0.0.1", int(sys.argv[1])), Handler).serve_forever()"""
+
+
+@pytest.mark.parametrize("program", [ANSWERING, ANSWERING.replace("(200)", "(500)")])
+async def test_process_that_does_not_answer_is_started_again_and_that_is_told(
+    tmp_path: Path, unused_tcp_port: int, program: str
+) -> None:
+    """One is frozen once it has answered, the other never says that it is well."""
+    reports: list[str] = []
+    healthy = program == ANSWERING
+    startup = 60 if healthy else 0.1
+    spec = ProcessSpec(
+        name="child",
+        argv=(sys.executable, "-c", program, str(unused_tcp_port)),
+        env=dict(os.environ),
+        log=tmp_path / "child.log",
+        health=f"http://127.0.0.1:{unused_tcp_port}",
+        probe=Probe(period=0.05, timeout=1, failures=2, startup=startup),
+    )
+    process = SupervisedProcess(spec, report=reports.append)
+    async with asyncio.timeout(90), asyncio.TaskGroup() as group:
+        task = group.create_task(process.run())
+        if healthy:
+            # Twice: the answer to the first has been read when the second is asked.
+            await until(lambda: last_lines(spec.log).count("asked") >= 2)
+            process.kill(signal.SIGSTOP)
+        await until(lambda: process.starts >= 2)
+        await process.stop(grace=5)
+        await task
+
+    assert re.match(r"child did not answer /healthz .*, ending it", reports[0])
+    assert "child was ended by SIGKILL" in reports[1]
 
 
 async def until(condition: Callable[[], object]) -> None:

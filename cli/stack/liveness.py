@@ -1,0 +1,52 @@
+"""Whether a process still answers, asked as a kubelet asks (``livenessProbe``).
+
+A process that hangs does not end, so nobody would start it again. The defaults are generous: on a
+busy machine an answer takes its time, and so does the question.
+"""
+
+import asyncio
+from dataclasses import dataclass
+
+import aiohttp
+
+_PATH = "/healthz"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Probe:
+    """When a process counts as hung; all but ``failures`` in seconds.
+
+    ``failures`` are counted in a row, each an answer other than 200 or none within ``timeout``.
+    Before its first answer a process has ``startup`` to begin.
+    """
+
+    period: float = 10.0
+    timeout: float = 10.0
+    failures: int = 3
+    startup: float = 120.0
+
+
+async def hung(address: str, probe: Probe) -> str:
+    """Ask until the process counts as hung, and return why; ``address`` is its base URL."""
+    clock = asyncio.get_running_loop().time
+    born, answered, failed = clock(), False, 0
+    patience = aiohttp.ClientTimeout(total=probe.timeout)
+    async with aiohttp.ClientSession(timeout=patience) as session:
+        while True:
+            await asyncio.sleep(probe.period)
+            if await _answers(session, address):
+                answered, failed = True, 0
+                continue
+            failed += 1
+            if answered and failed >= probe.failures:
+                return f"did not answer {_PATH} {failed} times in a row"
+            if not answered and clock() - born >= probe.startup:
+                return f"did not answer {_PATH} within {probe.startup:.0f}s of its start"
+
+
+async def _answers(session: aiohttp.ClientSession, address: str) -> bool:
+    try:
+        async with session.get(address + _PATH) as response:
+            return response.status == 200
+    except (aiohttp.ClientError, TimeoutError, OSError):
+        return False
