@@ -100,7 +100,7 @@ def decode(body: bytes, *, deadline: float) -> Request:
     try:
         asked = _DECODER.decode(body).request
     # an object may be nested deeper than the interpreter follows
-    except (msgspec.MsgspecError, RecursionError) as exc:
+    except (ValueError, RecursionError) as exc:
         raise MalformedError(f"not an AdmissionReview of {_API_VERSION}: {_where(exc)}") from exc
     user = asked.user_info
     return Request(

@@ -13,7 +13,9 @@ import base64
 import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from typing import Any
 
+from toolkit import untrusted
 from toolkit.decrypt import envelope, objects
 from toolkit.decrypt.errors import DecryptionError
 from toolkit.objects import Json, dig
@@ -83,7 +85,9 @@ def opted(obj: Json) -> bool:
 
 def raw_of(carrier: bytes) -> bytes:
     """Return the document in a carrier that ``carry`` made."""
-    return base64.b64decode(json.loads(carrier)["data"][envelope.CARRIER])
+    return base64.b64decode(
+        untrusted.load_json(carrier, dict[str, Any], size=len(carrier))["data"][envelope.CARRIER]
+    )
 
 
 def _untouched(secret: Json, documents: set[str]) -> bool:

@@ -12,6 +12,8 @@ from typing import Final, Literal
 
 import msgspec
 
+from toolkit import untrusted
+
 LIMIT: Final = 64 << 10
 """Bytes; metadata have at most a third of that."""
 
@@ -53,10 +55,7 @@ class Kept:
 def read(data: bytes, digest: str) -> About:
     """Return what the file tells of content with this digest; nothing if it is of another."""
     try:
-        about = _ABOUT.decode(data)
-    except msgspec.MsgspecError:
+        about = untrusted.load_json(data, About, size=len(data))
+    except untrusted.UntrustedError:
         return About(digest=digest)
     return about if about.digest == digest else About(digest=digest)
-
-
-_ABOUT: Final = msgspec.json.Decoder(About)

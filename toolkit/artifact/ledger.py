@@ -18,6 +18,7 @@ from typing import Final, Protocol, TypeVar
 
 import msgspec
 
+from toolkit import untrusted
 from toolkit.artifact import about, layout, spool
 from toolkit.artifact.about import About
 from toolkit.artifact.digest import ALGORITHMS
@@ -195,8 +196,9 @@ class Ledger:
 
     async def _record(self, path: str) -> "_Record | None":
         try:
-            record = _RECORD.decode(await self._small(_beside(path, layout.DIGEST)))
-        except msgspec.MsgspecError:
+            text = await self._small(_beside(path, layout.DIGEST))
+            record = untrusted.load_json(text, _Record, size=_SMALL)
+        except untrusted.UntrustedError:
             return None
         return record if record.digest.partition(":")[0] in ALGORITHMS else None
 
@@ -229,7 +231,6 @@ class _Record(msgspec.Struct, frozen=True, kw_only=True):
         return (self.etag, self.size) == (found.etag, found.size)
 
 
-_RECORD: Final = msgspec.json.Decoder(_Record)
 _REMEMBERED: Final = 16_384
 _TOLD: Final = 2048
 _DISTRUST_SECONDS: Final = 60.0

@@ -4,8 +4,9 @@ Helm's parser is Go's, so plain scalars mean what they mean there (``yes`` is tr
 octal, ``1e3`` a number, a date a string), keys become strings, and of equal keys the last counts.
 What is written avoids every form that two parsers could read differently.
 
-Documents are strangers': what aliases stand for is counted each time, and depth and number of
-nodes are bounded (``toolkit.chart.limits``). Integers keep all their digits.
+Documents are strangers': ``toolkit.untrusted`` bounds their depth and number of nodes
+(``toolkit.chart.limits``), and what aliases stand for is counted here, each time. Integers keep all
+their digits.
 """
 
 import base64
@@ -26,6 +27,7 @@ from yaml.events import (
     StreamEndEvent,
 )
 
+from toolkit import untrusted
 from toolkit.chart import limits
 
 
@@ -41,12 +43,8 @@ def load(data: bytes) -> Any:
     """
     try:
         return _Reader(data).document()
-    except yaml.MarkedYAMLError as exc:
-        raise DocumentError(_where(exc)) from exc
-    except (yaml.YAMLError, UnicodeDecodeError, ValueError) as exc:
-        if isinstance(exc, DocumentError):
-            raise
-        raise DocumentError("it is not text in YAML") from exc
+    except untrusted.UntrustedError as exc:
+        raise DocumentError(str(exc)) from exc
 
 
 def load_mapping(data: bytes) -> dict[str, Any]:
@@ -86,7 +84,7 @@ class _Reader:
     """Builds values out of the parser's events."""
 
     def __init__(self, data: bytes) -> None:
-        self._next = yaml.CSafeLoader(data).get_event
+        self._next = untrusted.events(data, _BOUNDS, aliases=True).__next__
         self._anchors: dict[str, tuple[Any, int]] = {}
         self._nodes = 0
 
@@ -96,11 +94,9 @@ class _Reader:
             if isinstance(event, StreamEndEvent):
                 return None
             event = self._next()
-        return self._value(self._next(), 0)
+        return self._value(self._next())
 
-    def _value(self, event: Any, depth: int) -> Any:
-        if depth > limits.YAML_DEPTH:
-            raise DocumentError(f"{_line(event)}it nests deeper than {limits.YAML_DEPTH} levels")
+    def _value(self, event: Any) -> Any:
         if isinstance(event, AliasEvent):
             return self._alias(event)
         before = self._nodes
@@ -108,28 +104,28 @@ class _Reader:
         if isinstance(event, ScalarEvent):
             value: Any = _scalar(event)
         elif isinstance(event, SequenceStartEvent):
-            value = self._sequence(depth)
+            value = self._sequence()
         else:
-            value = self._mapping(depth)
+            value = self._mapping()
         if event.anchor is not None:
             if len(self._anchors) >= _ANCHORS:
                 raise DocumentError(f"it has more than {_ANCHORS} anchors")
             self._anchors[event.anchor] = value, self._nodes - before
         return value
 
-    def _sequence(self, depth: int) -> list[Any]:
+    def _sequence(self) -> list[Any]:
         items = []
         while not isinstance(event := self._next(), SequenceEndEvent):
-            items.append(self._value(event, depth + 1))
+            items.append(self._value(event))
         return items
 
-    def _mapping(self, depth: int) -> dict[str, Any]:
+    def _mapping(self) -> dict[str, Any]:
         own: dict[str, Any] = {}
         merged: dict[str, Any] = {}
         while not isinstance(event := self._next(), MappingEndEvent):
             merge = isinstance(event, ScalarEvent) and event.value == "<<" and event.implicit[0]
-            key = self._value(event, depth + 1)
-            value = self._value(self._next(), depth + 1)
+            key = self._value(event)
+            value = self._value(self._next())
             if merge:
                 merged |= _merged(event, value)
             else:
@@ -138,7 +134,7 @@ class _Reader:
 
     def _alias(self, event: Any) -> Any:
         if event.anchor not in self._anchors:
-            raise DocumentError(f"{_line(event)}the alias '{event.anchor[:60]}' means nothing")
+            raise DocumentError(f"{_line(event)}an alias refers to no anchor before it")
         value, nodes = self._anchors[event.anchor]
         self._count(event, nodes)
         return value
@@ -150,6 +146,9 @@ class _Reader:
 
 
 _ANCHORS: Final = 10_000
+_BOUNDS: Final = untrusted.Bounds(
+    size=limits.UNPACKED_BYTES, depth=limits.YAML_DEPTH, nodes=limits.YAML_NODES
+)
 _NULL: Final = frozenset({"", "~", "null", "Null", "NULL"})
 _TRUE: Final = frozenset({"y", "Y", "yes", "Yes", "YES", "on", "On", "ON", "true", "True", "TRUE"})
 _FALSE: Final = frozenset(
@@ -244,12 +243,6 @@ def _key(event: Any, value: Any) -> str:
 
 def _line(event: Any) -> str:
     return f"line {event.start_mark.line + 1}: "
-
-
-def _where(error: yaml.MarkedYAMLError) -> str:
-    mark = error.problem_mark or error.context_mark
-    place = f"line {mark.line + 1}: " if mark else ""
-    return f"{place}{error.problem or error.context or 'it is not YAML'}"
 
 
 _SAFE: Final = re.compile(r"[A-Za-z][A-Za-z0-9_./-]*(?: [A-Za-z0-9_./-]+)*")

@@ -207,7 +207,7 @@ class _Events:
     """Reads an index in YAML, no more of it at a time than one version."""
 
     def __init__(self, file: IO[bytes]) -> None:
-        self._next: Callable[[], Any] = yaml.CSafeLoader(file).get_event
+        self._next: Callable[[], Any] = yaml.CSafeLoader(file).get_event  # noqa: TID251 - a stream, in a worker
 
     def charts(self) -> Charts:
         event = self._next()

@@ -285,7 +285,7 @@ def _decoded(body: bytes) -> Json:
     try:
         decoded: Json = _JSON_OBJECT.decode(body)
     # an object may be nested deeper than the interpreter follows
-    except (msgspec.DecodeError, RecursionError) as exc:
+    except (ValueError, RecursionError) as exc:
         raise errors.ApiError(f"the server sent what is no object: {exc}") from exc
     return decoded
 

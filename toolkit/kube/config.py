@@ -13,8 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
-import yaml
-
+from toolkit import untrusted
 from toolkit.kube import errors
 
 _ACCOUNT: Final = Path("/var/run/secrets/kubernetes.io/serviceaccount")
@@ -164,27 +163,64 @@ def _default_kubeconfig() -> str:
     return (present or candidates or ["~/.kube/config"])[0]
 
 
+_TEXTS: Final = (
+    "cluster",
+    "user",
+    "namespace",
+    "server",
+    "certificate-authority",
+    "certificate-authority-data",
+    "tls-server-name",
+    "proxy-url",
+    "token",
+    "tokenFile",
+    "client-certificate",
+    "client-certificate-data",
+    "client-key",
+    "client-key-data",
+)
+"""Fields of a context, a cluster or a user that are strings, as far as they are used."""
+_BOUNDS: Final = untrusted.Bounds(size=8 << 20, depth=32, nodes=100_000)
+
+
 def _select(text: str, context: str) -> tuple[Mapping[str, Any], Mapping[str, Any], str]:
     """Return cluster, user and namespace of the current (or named) context."""
     try:
-        doc = yaml.load(text, Loader=yaml.CSafeLoader)
-    except yaml.YAMLError as exc:
-        raise errors.KubeConfigError("kubeconfig is not YAML") from exc
-    if not isinstance(doc, dict):
-        raise errors.KubeConfigError("kubeconfig is not a mapping")
-    chosen = _named(doc, "contexts", "context", context or str(doc.get("current-context") or ""))
-    cluster = _named(doc, "clusters", "cluster", str(chosen.get("cluster") or ""))
-    user = _named(doc, "users", "user", str(chosen["user"])) if chosen.get("user") else {}
-    return cluster, user, str(chosen.get("namespace") or "default")
+        doc = untrusted.load_yaml(text.encode(errors="replace"), _BOUNDS)
+        if not isinstance(doc, dict):
+            raise errors.KubeConfigError("kubeconfig is not a mapping")
+        name = context or untrusted.text(doc, "current-context")
+        chosen = _named(doc, "contexts", "context", name)
+        cluster = _named(doc, "clusters", "cluster", untrusted.text(chosen, "cluster"))
+        user_name = untrusted.text(chosen, "user")
+        user = _named(doc, "users", "user", user_name) if user_name else {}
+        return cluster, user, untrusted.text(chosen, "namespace") or "default"
+    except untrusted.UntrustedError as exc:
+        raise errors.KubeConfigError(f"kubeconfig cannot be read: {exc}") from exc
 
 
-def _named(doc: Mapping[str, Any], table: str, field_name: str, name: str) -> Mapping[str, Any]:
+def _named(
+    doc: Mapping[str, untrusted.Value], table: str, field_name: str, name: str
+) -> Mapping[str, Any]:
+    """Return a row of a table; its name is not told, because anything may stand there."""
     rows = doc.get(table)
     for row in rows if isinstance(rows, list) else ():
         if isinstance(row, dict) and row.get("name") == name:
             value = row.get(field_name)
-            return value if isinstance(value, dict) else {}
-    raise errors.KubeConfigError(f"kubeconfig has no {field_name} {name!r}")
+            section = value if isinstance(value, dict) else {}
+            for text in _TEXTS:
+                untrusted.text(section, text)
+            return section
+    raise errors.KubeConfigError(
+        f"kubeconfig has no {field_name} of the name that {_NAMED_BY[field_name]} gives"
+    )
+
+
+_NAMED_BY: Final = {
+    "context": "current-context",
+    "cluster": "the context's field 'cluster'",
+    "user": "the context's field 'user'",
+}
 
 
 def _from_plugin(path: Path, context: str, namespace: str) -> ClusterConfig:

@@ -5,12 +5,11 @@ ConfigMap that it names, acts as any account there, as with pods; a namespace is
 """
 
 import base64
-import binascii
-import json
 from collections.abc import Awaitable, Callable, Mapping
 from datetime import UTC, datetime
 from typing import Any, Final
 
+from toolkit import untrusted
 from toolkit.errors import StalledError, TransientError
 from toolkit.kube import mapper
 from toolkit.kube.client import Client
@@ -174,7 +173,8 @@ def _uid(token: str) -> str:
     """Return whose the token is, as it says; whoever issued it just did so."""
     try:
         payload = token.split(".")[1]
-        claims = json.loads(base64.urlsafe_b64decode(payload + "=" * (-len(payload) % 4)))
-    except (IndexError, ValueError, binascii.Error):
+        decoded = base64.urlsafe_b64decode(payload + "=" * (-len(payload) % 4))
+        claims = untrusted.load_json(decoded, dict[str, Any], size=len(token))
+    except (IndexError, ValueError):
         return ""
     return str(dig(claims, "kubernetes.io", "serviceaccount", "uid", default=""))

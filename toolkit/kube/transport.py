@@ -311,7 +311,7 @@ def _status(text: bytes) -> Mapping[str, Any]:
     """Decode a ``Status``; proxies answer with plain text, which becomes the message."""
     try:
         body = msgspec.json.decode(text)
-    except (msgspec.DecodeError, RecursionError):
+    except (ValueError, RecursionError):
         return {"message": text[:300].decode(errors="replace").strip()}
     return body if isinstance(body, dict) else {}
 

@@ -10,7 +10,9 @@ import json
 import struct
 from collections.abc import Iterator
 from enum import IntEnum
+from typing import Any
 
+from toolkit import untrusted
 from toolkit.errors import PenstockError, TransientError
 
 REQUEST = struct.Struct("<IQ")
@@ -62,7 +64,7 @@ def encode_error(error: PenstockError) -> bytes:
 
 def decode_error(body: bytes) -> PenstockError:
     """Rebuild an error as the nearest class of it that this process knows."""
-    fields = json.loads(body)
+    fields = untrusted.load_json(body, dict[str, Any], size=len(body))
     known = {_name(cls): cls for cls in _descendants(PenstockError)}
     cls = next((known[name] for name in fields["classes"] if name in known), OperationError)
     # Constructors of subclasses differ, their attributes do not need them.

@@ -7,10 +7,11 @@ they are small; nothing of them is told, because a patch may hold what is secret
 from collections.abc import Iterator
 from typing import Final
 
-import yaml
+from yaml.events import DocumentStartEvent, MappingStartEvent, SequenceStartEvent
 
 from crds.kustomize import Kustomization
 from crds.kustomize_parts import Selector
+from toolkit import untrusted
 from toolkit.apply import selector
 from toolkit.remote.oci import oci
 from webhooks.validation import patterns
@@ -19,8 +20,7 @@ from webhooks.validation.rule import Fault, Rule, read, when
 
 _MOST: Final = 128 << 10
 """Characters of all patches together that are parsed."""
-_MOST_BRACKETS: Final = 1000
-"""The parser takes time with the square of how deep they are nested."""
+_BOUNDS: Final = untrusted.Bounds(size=4 * _MOST, depth=100, nodes=_MOST)
 _MOST_TARGETS: Final = 200
 
 
@@ -42,25 +42,22 @@ def _patches(obj: Kustomization) -> Iterator[Fault]:
 @remembered(answers=256)
 def parsed(text: str) -> tuple[str, bool]:
     """Return what is wrong with a patch, and whether it is a list of operations."""
-    if text.count("[") + text.count("{") > _MOST_BRACKETS:
-        return "", False
     roots = []
     try:
         begins = False
-        for event in yaml.parse(text, Loader=yaml.CSafeLoader):
+        for event in untrusted.events(text.encode(errors="replace"), _BOUNDS, aliases=True):
             if begins:
                 roots.append(type(event))
-            begins = isinstance(event, yaml.DocumentStartEvent)
-    except yaml.MarkedYAMLError as exc:
-        where = f" in line {exc.problem_mark.line + 1}" if exc.problem_mark else ""
-        return f"it is no YAML{where}: {exc.problem or exc.context}", False
-    except yaml.YAMLError:
-        return "it is no YAML", False
+            begins = isinstance(event, DocumentStartEvent)
+    except untrusted.ExceededError:
+        return "", False  # A worker that builds it may take the time.
+    except untrusted.UntrustedError as exc:
+        return str(exc), False
     if not roots:
         return "it is empty", False
-    if any(root not in {yaml.MappingStartEvent, yaml.SequenceStartEvent} for root in roots):
+    if any(root not in {MappingStartEvent, SequenceStartEvent} for root in roots):
         return "it is neither an object nor a list of operations", False
-    return "", yaml.SequenceStartEvent in roots
+    return "", SequenceStartEvent in roots
 
 
 def _targets(obj: Kustomization) -> Iterator[tuple[str, Selector | None]]:

@@ -1,18 +1,19 @@
 """YAML documents: read event by event as Go's yaml.v3 would, written so that every reader agrees.
 
-PyYAML's own constructors are YAML 1.1 and follow aliases; only its C parser is used here. Hostile
-input is cut by depth and by the number of nodes while it is being parsed. Comments are dropped:
-they are neither in the MAC nor of any use to the build, and a decrypted one would only leak.
+PyYAML's own constructors are YAML 1.1 and follow aliases; only the events of its parser are used
+here, which ``toolkit.untrusted`` bounds. Comments are dropped: they are neither in the MAC nor of
+any use to the build, and a decrypted one would only leak.
 """
 
 import base64
 import math
 import re
 from collections.abc import Iterator
-from typing import Final
+from typing import Any, Final
 
 import yaml
 
+from toolkit import untrusted
 from toolkit.decrypt import scalars
 from toolkit.decrypt.errors import DecryptionError
 from toolkit.decrypt.tree import (
@@ -35,8 +36,8 @@ def load(data: bytes) -> list[Branch]:
     """
     try:
         return list(_Reader(data).documents())
-    except yaml.YAMLError as exc:
-        raise DecryptionError(f"the file is not YAML{_place(exc)}") from None
+    except untrusted.UntrustedError as exc:
+        raise DecryptionError(f"the YAML cannot be read: {exc}") from None
 
 
 def dump(documents: list[Branch]) -> bytes:
@@ -48,20 +49,20 @@ def dump(documents: list[Branch]) -> bytes:
 
 
 _NO_WRAPPING: Final = 1 << 30
+_BOUNDS: Final = untrusted.Bounds(size=16 << 20, depth=MAX_DEPTH, nodes=MAX_NODES)
 
 
 class _Reader:
     """Turns parser events into a tree. Aliases never come out of SOPS, so none are followed."""
 
     def __init__(self, data: bytes) -> None:
-        self._events = yaml.parse(data, Loader=yaml.CLoader)
-        self._nodes = 0
+        self._events = untrusted.events(data, _BOUNDS)
 
     def documents(self) -> Iterator[Branch]:
         for event in self._events:
             if not isinstance(event, yaml.DocumentStartEvent):
                 continue
-            value = self._value(next(self._events), 1)
+            value = self._value(next(self._events))
             if value is None:
                 yield Branch([])
             elif isinstance(value, Branch):
@@ -69,43 +70,36 @@ class _Reader:
             else:
                 raise DecryptionError("a YAML document is not a mapping")
 
-    def _value(self, event: yaml.Event, depth: int) -> Value:
-        self._nodes += 1
-        if self._nodes > MAX_NODES or depth > MAX_DEPTH:
-            raise DecryptionError(
-                f"the YAML has more than {MAX_NODES} nodes or {MAX_DEPTH} levels{_line(event)}"
-            )
+    def _value(self, event: yaml.Event) -> Value:
         match event:
-            case yaml.ScalarEvent():
-                return _scalar(event)
             case yaml.MappingStartEvent():
-                return self._mapping(depth)
+                return self._mapping()
             case yaml.SequenceStartEvent():
-                return self._sequence(depth)
+                return self._sequence()
             case _:
-                raise DecryptionError(f"YAML aliases are not supported{_line(event)}")
+                return _scalar(event)
 
-    def _sequence(self, depth: int) -> list[Value]:
+    def _sequence(self) -> list[Value]:
         items: list[Value] = []
         while not isinstance(event := next(self._events), yaml.SequenceEndEvent):
-            items.append(self._value(event, depth + 1))
+            items.append(self._value(event))
         return items
 
-    def _mapping(self, depth: int) -> Branch:
+    def _mapping(self) -> Branch:
         branch = Branch([])
         seen = set()
         while not isinstance(event := next(self._events), yaml.MappingEndEvent):
-            key = self._value(event, depth + 1)
+            key = self._value(event)
             if not isinstance(key, str):
                 raise DecryptionError(f"a YAML key is not a string{_line(event)}")
             if key in seen:
                 raise DecryptionError(f"a YAML key occurs twice{_line(event)}")
             seen.add(key)
-            branch.items.append((key, self._value(next(self._events), depth + 1)))
+            branch.items.append((key, self._value(next(self._events))))
         return branch
 
 
-def _scalar(event: yaml.ScalarEvent) -> Scalar:
+def _scalar(event: Any) -> Scalar:
     text: str = event.value
     if event.tag is not None and event.tag != "!":
         return scalars.resolve_tagged(event.tag.removeprefix("tag:yaml.org,2002:"), text)
@@ -114,14 +108,8 @@ def _scalar(event: yaml.ScalarEvent) -> Scalar:
     return text
 
 
-def _line(event: yaml.Event) -> str:
+def _line(event: Any) -> str:
     return f" (line {event.start_mark.line + 1})" if event.start_mark else ""
-
-
-def _place(exc: yaml.YAMLError) -> str:
-    """Name the line only: a parser's message may quote what it read."""
-    mark = getattr(exc, "problem_mark", None)
-    return "" if mark is None else f" (line {mark.line + 1}, column {mark.column + 1})"
 
 
 def _emit_stream(documents: list[Branch]) -> Iterator[yaml.Event]:

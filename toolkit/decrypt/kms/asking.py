@@ -5,11 +5,11 @@ not this key's, or patience. AWS tells the first three apart by a word only, und
 Messages name service, key, status and remedy; nothing of what was sent.
 """
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
+from toolkit import untrusted
 from toolkit.decrypt.errors import DecryptionError, UnreachableError
 from toolkit.errors import PenstockError, StalledError
 from toolkit.kube.errors import ForbiddenError, NotFoundError
@@ -103,12 +103,11 @@ def decoded(body: bytes, question: Question) -> dict[str, Any]:
         DecryptionError: there is none.
     """
     try:
-        answer: Any = json.loads(body)
-    except (ValueError, RecursionError):
-        answer = None
-    if not isinstance(answer, dict):
-        raise DecryptionError(f"{question.key} answers with something that is not JSON")
-    return answer
+        return untrusted.load_json(body, dict[str, Any], size=len(body))
+    except untrusted.UntrustedError:
+        raise DecryptionError(
+            f"{question.key} answers with something that is not a JSON object"
+        ) from None
 
 
 def text(answer: Mapping[str, Any], *path: str, question: Question) -> str:

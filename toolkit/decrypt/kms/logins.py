@@ -10,11 +10,10 @@ import hashlib
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Final
 from urllib.parse import urlsplit
 
-import yaml
-
+from toolkit import untrusted
 from toolkit.decrypt.errors import DecryptionError
 from toolkit.remote.cloud.sigv4 import Keys
 
@@ -103,7 +102,7 @@ def from_secret(data: Mapping[str, bytes]) -> Logins:
     )
 
 
-_MAX_ENTRY: Final = 64 << 10
+_ENTRY: Final = untrusted.Bounds(size=64 << 10, depth=16, nodes=2_000)
 _ID: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9.-]{0,127}")
 _EMAIL: Final = re.compile(r"[\w.+-]{1,128}@[\w.-]{1,128}")
 _MAX_ADDRESSES: Final = 16
@@ -212,17 +211,18 @@ def _origin_of(address: str) -> str:
 
 def _mapping(entry: str, raw: bytes) -> dict[str, str]:
     """Read YAML or JSON with text in it; one of ``az``'s may be UTF-16, as PowerShell writes."""
-    if len(raw) > _MAX_ENTRY:
-        raise _useless(entry, "it is too long")
-    text = raw.decode("utf-16" if raw[:2] in (b"\xff\xfe", b"\xfe\xff") else "utf-8", "replace")
+    utf16 = raw[:2] in (b"\xff\xfe", b"\xfe\xff")
     try:
-        given: Any = yaml.load(text, Loader=yaml.CSafeLoader)
-    except (ValueError, RecursionError, yaml.YAMLError):
-        raise _useless(entry, "it is neither YAML nor JSON") from None
+        text = raw.decode("utf-16").encode(errors="replace") if utf16 else raw
+        given = untrusted.load_yaml(text, _ENTRY)
+    except untrusted.UntrustedError as exc:
+        raise _useless(entry, str(exc)) from exc
+    except UnicodeError:
+        raise _useless(entry, "it is not text") from None
     if not isinstance(given, dict):
         raise _useless(entry, "it is no mapping")
     return {
-        str(name): str(value).lower() if isinstance(value, bool) else value
+        name: str(value).lower() if isinstance(value, bool) else value
         for name, value in given.items()
         if isinstance(value, str | bool)
     }

@@ -5,15 +5,12 @@ whoever it is sent to.
 """
 
 import base64
-import binascii
-import json
 import re
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any, Final
 
-import yaml
-
+from toolkit import untrusted
 from toolkit.remote.cloud import clusters, web
 from toolkit.remote.cloud.azuretokens import AzureTokens
 from toolkit.remote.cloud.errors import CloudError, ForeignHostError
@@ -160,17 +157,22 @@ def _end(token: str) -> datetime | None:
     """Return when a JWT ends, as it says itself; whoever issued it just did so."""
     try:
         payload = token.split(".")[1]
-        claims: Any = json.loads(base64.urlsafe_b64decode(payload + "=" * (-len(payload) % 4)))
+        decoded = base64.urlsafe_b64decode(payload + "=" * (-len(payload) % 4))
+        claims = untrusted.load_json(decoded, dict[str, Any], size=_MAX_CLAIMS)
         return datetime.fromtimestamp(claims["exp"], UTC)
-    except (IndexError, KeyError, TypeError, ValueError, OverflowError, binascii.Error):
+    except (LookupError, TypeError, ValueError, OverflowError):
         return None
+
+
+_MAX_CLAIMS: Final = 64 << 10
 
 
 def _endpoint(encoded: str, purpose: str) -> tuple[str, bytes | None]:
     try:
-        document = yaml.load(base64.b64decode(encoded, validate=True), Loader=yaml.CSafeLoader)
+        document: Any = untrusted.load_yaml(base64.b64decode(encoded, validate=True))
         cluster = document["clusters"][0]["cluster"]
-        server, ca = str(cluster["server"]), cluster.get("certificate-authority-data")
-    except (binascii.Error, yaml.YAMLError, LookupError, TypeError, AttributeError) as exc:
+        server = untrusted.text(cluster, "server")
+        ca = untrusted.text(cluster, "certificate-authority-data")
+    except (ValueError, LookupError, TypeError, AttributeError) as exc:
         raise CloudError(f"{purpose}: its kubeconfig cannot be read") from exc
-    return server, clusters.pem(str(ca), purpose=purpose) if ca else None
+    return server, clusters.pem(ca, purpose=purpose) if ca else None

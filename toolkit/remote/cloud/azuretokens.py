@@ -5,13 +5,13 @@ the environment, else the managed identity of the node. A ServiceAccount is the 
 annotations.
 """
 
-import json
 import re
 from dataclasses import dataclass
 from datetime import timedelta
-from typing import Final
+from typing import Any, Final
 from urllib.parse import urlencode
 
+from toolkit import untrusted
 from toolkit.remote.cloud import web
 from toolkit.remote.cloud.errors import CloudError
 from toolkit.remote.cloud.identity import Bearer, Identity, key_of
@@ -85,10 +85,11 @@ class AzureTokens:
         if not path:
             return _with(found, authority, {})
         try:
-            given = json.loads(await self.services.file(path, named_by=variable))
-        except ValueError as exc:
-            raise CloudError(f"'{path}', which {variable} names, is not JSON") from exc
-        return _with(found, authority, given if isinstance(given, dict) else {})
+            text = await self.services.file(path, named_by=variable)
+            given = untrusted.load_json(text, dict[str, Any], size=len(text))
+        except untrusted.UntrustedError as exc:
+            raise CloudError(f"'{path}', which {variable} names, cannot be read: {exc}") from exc
+        return _with(found, authority, given)
 
     async def get(self, who: Identity | None, *, scope: str, proxy: Proxy | None) -> Bearer:
         """Return a token of an identity for ``scope``.

@@ -5,13 +5,13 @@ an object brings: whoever chose both proxy and CA would read the tokens of this 
 proxy is used, because through TLS it sees names only, but not for metadata services on the node.
 """
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import Any, Final
 from urllib.parse import quote, urlencode
 
+from toolkit import untrusted
 from toolkit.remote.cloud.errors import CloudError
 from toolkit.remote.http import http
 from toolkit.remote.http.http import Endpoint, Http, HttpError
@@ -111,12 +111,9 @@ def decoded(body: bytes, *, purpose: str) -> Json:
         CloudError: it is none.
     """
     try:
-        answer = json.loads(body)
-    except ValueError as exc:
-        raise CloudError(f"{purpose}: the answer is not JSON") from exc
-    if not isinstance(answer, dict):
-        raise CloudError(f"{purpose}: the answer is not a JSON object")
-    return answer
+        return untrusted.load_json(body, dict[str, Any], size=_LIMIT)
+    except untrusted.UntrustedError as exc:
+        raise CloudError(f"{purpose}: the answer is not a JSON object: {exc}") from exc
 
 
 def text_field(answer: Json, *path: str, purpose: str) -> str:

@@ -21,6 +21,7 @@ from cryptography.exceptions import UnsupportedAlgorithm
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import padding, rsa
 
+from toolkit import untrusted
 from toolkit.remote import tls
 from toolkit.remote.git.auth import GitAuth
 from toolkit.remote.git.errors import GitAuthError, GitError
@@ -210,10 +211,9 @@ class _Api:
 
 def _json_object(body: bytes) -> dict[str, Any]:
     try:
-        answer = json.loads(body)
-    except ValueError:
+        return untrusted.load_json(body, dict[str, Any], size=_MAX_ANSWER)
+    except untrusted.UntrustedError:
         return {}
-    return answer if isinstance(answer, dict) else {}
 
 
 def _jwt(app: GitHubApp, now: datetime) -> str:

@@ -26,6 +26,7 @@ import aiohttp
 import msgspec
 from yarl import URL
 
+from toolkit import untrusted
 from toolkit.remote.http import causes, patience, rules
 from toolkit.remote.http import reach as httpreach
 from toolkit.remote.http.errors import AuthError, HttpError
@@ -288,9 +289,9 @@ async def _refusal(hop: Hop, response: aiohttp.ClientResponse) -> HttpError:
 
 async def _code(response: aiohttp.ClientResponse) -> str:
     """Return the server's word for the error; its sentences may repeat what we sent as a secret."""
-    with suppress(aiohttp.ClientError, TimeoutError, msgspec.MsgspecError):
+    with suppress(aiohttp.ClientError, TimeoutError, untrusted.UntrustedError):
         body = await response.content.read(_MAX_COMPLAINT)
-        code = msgspec.json.decode(body, type=_Complaint).word
+        code = untrusted.load_json(body, _Complaint, size=_MAX_COMPLAINT).word
         if code.isascii() and code.replace("_", "").isalpha() and len(code) <= 40:
             return code
     return ""

@@ -23,6 +23,7 @@ from cryptography.hazmat.primitives.asymmetric import padding, rsa
 from cryptography.hazmat.primitives.hashes import SHA1, SHA256
 from cryptography.hazmat.primitives.serialization import Encoding, load_pem_private_key
 
+from toolkit import untrusted
 from toolkit.remote.objectstore import xml
 from toolkit.remote.objectstore.dialect import encode
 from toolkit.remote.objectstore.errors import CredentialsError, ObjectStoreError, PlaceError
@@ -46,6 +47,7 @@ _EARLY_SECONDS: Final = 120.0
 _GCS_SCOPE: Final = "https://www.googleapis.com/auth/devstorage.read_write"
 _AZURE_SCOPE: Final = "https://storage.azure.com/.default"
 _ASSERTION: Final = "urn:ietf:params:oauth:client-assertion-type:jwt-bearer"
+_MAX_JSON: Final = 1 << 20
 _GRANT: Final = "urn:ietf:params:oauth:grant-type:jwt-bearer"
 
 
@@ -168,8 +170,8 @@ class Keyring:
 
     def _token(self, body: bytes) -> _Kept:
         try:
-            answer = msgspec.json.decode(body, type=_Answer)
-        except msgspec.MsgspecError as exc:
+            answer = untrusted.load_json(body, _Answer, size=_MAX_JSON)
+        except untrusted.UntrustedError as exc:
             raise CredentialsError("the token service's answer has no token") from exc
         return _Kept(
             credentials=BearerToken(token=answer.access_token),
@@ -205,8 +207,8 @@ def check(credentials: Credentials) -> None:
 
 def _service_account(key: bytes) -> _ServiceAccount:
     try:
-        account = msgspec.json.decode(key, type=_ServiceAccount)
-    except msgspec.MsgspecError as exc:
+        account = untrusted.load_json(key, _ServiceAccount, size=_MAX_JSON)
+    except untrusted.UntrustedError as exc:
         raise CredentialsError(
             "'serviceaccount' in the secret is not the JSON key of a service account"
         ) from exc

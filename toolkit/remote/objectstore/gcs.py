@@ -10,10 +10,11 @@ from urllib.parse import urlsplit
 
 import msgspec
 
+from toolkit import untrusted
 from toolkit.remote.objectstore import dialect
 from toolkit.remote.objectstore.dialect import PAGE, Ask, Page, Payload
 from toolkit.remote.objectstore.errors import CredentialsError
-from toolkit.remote.objectstore.http import Request
+from toolkit.remote.objectstore.http import MAX_ANSWER, Request
 from toolkit.remote.objectstore.place import Anonymous, BearerToken, Direct, Object, Place
 
 _FIELDS: Final = "name,etag,size,updated,generation"
@@ -52,7 +53,7 @@ class Gcs:
 
     def page(self, body: bytes) -> Page:
         """Read ``storage#objects``."""
-        listing = msgspec.json.decode(body, type=_Listing)
+        listing = untrusted.load_json(body, _Listing, size=MAX_ANSWER)
         return Page(objects=tuple(map(_object, listing.items)), token=listing.next_page_token)
 
     def reading(self, key: str, expect: Object | None, span: tuple[int, int] | None) -> Ask:
@@ -75,7 +76,7 @@ class Gcs:
     def seen(self, key: str, headers: Mapping[str, str], body: bytes) -> Object:
         """Read ``storage#object``."""
         del key, headers
-        return _object(msgspec.json.decode(body, type=_Item))
+        return _object(untrusted.load_json(body, _Item, size=MAX_ANSWER))
 
     def writing(
         self, key: str, payload: Payload, if_match: Object | None, *, if_absent: bool

@@ -15,7 +15,6 @@ from pathlib import Path
 from typing import Final, Self, TypeVar
 
 import aiohttp
-import msgspec
 
 from toolkit.remote.objectstore import credentials as objectstorecredentials
 from toolkit.remote.objectstore import file, http
@@ -287,7 +286,7 @@ async def _meaning(expect: Object | None, subject: Subject) -> AsyncIterator[Non
 def _understood(read: Callable[[bytes], T], body: bytes, subject: Subject) -> T:
     try:
         return read(body)
-    except (XmlError, ValueError, msgspec.MsgspecError) as exc:
+    except (XmlError, ValueError) as exc:
         raise ObjectStoreError(
             f"cannot {subject.action} at {subject.host}: the answer is not understood"
         ) from exc

@@ -15,6 +15,7 @@ from typing import Final, TypeVar
 
 import msgspec
 
+from toolkit import untrusted
 from toolkit.remote.http.http import AuthError, Endpoint
 from toolkit.remote.oci.oci import Repository
 
@@ -60,6 +61,7 @@ def login(secrets: Iterable[Mapping[str, bytes]], repository: Repository) -> Log
 
 
 _HUB: Final = frozenset({"docker.io", "index.docker.io", "registry-1.docker.io"})
+_MAX_CONFIG: Final = 1 << 20
 _IDENTITY_USER: Final = "<token>"
 _T = TypeVar("_T")
 
@@ -93,10 +95,9 @@ def _entries(data: Mapping[str, bytes]) -> Iterator[tuple[str, _Entry]]:
 
 def _decode(data: bytes, kind: type[_T], key: str) -> _T:
     try:
-        return msgspec.json.decode(data, type=kind)
-    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
-        # What the parser says may repeat what it read.
-        raise AuthError(f"'{key}' in the secret is not a docker config.json") from None
+        return untrusted.load_json(data, kind, size=_MAX_CONFIG)
+    except untrusted.UntrustedError as exc:
+        raise AuthError(f"'{key}' in the secret is not a docker config.json: {exc}") from exc
 
 
 def _rank(key: str, repository: Repository) -> tuple[int, int, int] | None:

@@ -13,6 +13,7 @@ from typing import Final
 
 import msgspec
 
+from toolkit import untrusted
 from toolkit.remote.oci.errors import MalformedError, RepositoryURLError
 
 OCI_INDEX: Final = "application/vnd.oci.image.index.v1+json"
@@ -114,9 +115,9 @@ def parse_manifest(raw: bytes, *, media_type: str = "", digest: str = "") -> Man
     if len(raw) > MAX_MANIFEST:
         raise MalformedError(f"the manifest is larger than {MAX_MANIFEST >> 20} MiB")
     try:
-        document = msgspec.json.decode(raw, type=_Document)
-    except (msgspec.MsgspecError, RecursionError, UnicodeDecodeError) as exc:
-        raise MalformedError(f"the manifest cannot be read: {str(exc)[:200]}") from exc
+        document = untrusted.load_json(raw, _Document, size=MAX_MANIFEST)
+    except untrusted.UntrustedError as exc:
+        raise MalformedError(f"the manifest cannot be read: {exc}") from exc
     kind = _kind(document, media_type)
     if max(len(document.layers or ()), len(document.manifests or ())) > MAX_PARTS:
         raise MalformedError(f"the manifest has more than {MAX_PARTS} parts")

@@ -21,6 +21,7 @@ import aiohttp
 import msgspec
 from yarl import URL
 
+from toolkit import untrusted
 from toolkit.remote.http import http
 from toolkit.remote.http.http import AuthError, Endpoint, Http, HttpError
 from toolkit.remote.oci import oci
@@ -427,6 +428,6 @@ def _digest(text: str) -> str:
 
 def _decode(data: bytes, kind: type[_T]) -> _T:
     try:
-        return msgspec.json.decode(data, type=kind)
-    except (msgspec.MsgspecError, RecursionError, UnicodeDecodeError) as exc:
-        raise RegistryError(f"the answer cannot be read: {str(exc)[:200]}") from exc
+        return untrusted.load_json(data, kind, size=_MAX_PAGE)
+    except untrusted.UntrustedError as exc:
+        raise RegistryError(f"the answer cannot be read: {exc}") from exc

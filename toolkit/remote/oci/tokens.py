@@ -19,6 +19,7 @@ from urllib.parse import urlencode, urlsplit
 
 import msgspec
 
+from toolkit import untrusted
 from toolkit.remote.http import http
 from toolkit.remote.http.http import AuthError, Endpoint, Http, HttpError
 from toolkit.remote.oci.oci import Repository
@@ -242,7 +243,7 @@ async def _ask(
             named_by=base,
         ) as response:
             data = await http.read(response, limit=_MAX_ANSWER)
-        return msgspec.json.decode(data, type=_Answer)
+        return untrusted.load_json(data, _Answer, size=_MAX_ANSWER)
     except HttpError as exc:
         if exc.status in (400, 401, 403):
             given = endpoint.username is not None or endpoint.identity_token is not None
@@ -251,5 +252,5 @@ async def _ask(
                 f"the token service '{http.shown(challenge.realm)}' {how} (HTTP {exc.status})"
             ) from exc
         raise
-    except (msgspec.MsgspecError, RecursionError, UnicodeDecodeError) as exc:
+    except untrusted.UntrustedError as exc:
         raise HttpError(f"'{http.shown(challenge.realm)}' gave an answer that is none") from exc

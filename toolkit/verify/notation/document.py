@@ -13,6 +13,7 @@ from typing import Any, Final, Literal
 
 import msgspec
 
+from toolkit import untrusted
 from toolkit.verify.notation.steps import unusable
 from toolkit.verify.notation.stores import TYPES
 from toolkit.verify.signature import VerificationError
@@ -138,9 +139,9 @@ def read(document: bytes) -> tuple[Statement, ...]:
     if len(document) > _MAX_BYTES:
         raise unusable(f"'{DOCUMENT}' is larger than {_MAX_BYTES >> 20} MiB")
     try:
-        raw = msgspec.json.decode(document, type=_Document)
-    except (msgspec.MsgspecError, RecursionError, UnicodeDecodeError) as exc:
-        raise unusable(f"'{DOCUMENT}' is no trust policy document: {str(exc)[:_LONGEST]}") from exc
+        raw = untrusted.load_json(document, _Document, size=_MAX_BYTES)
+    except untrusted.UntrustedError as exc:
+        raise unusable(f"'{DOCUMENT}' is no trust policy document: {exc}") from exc
     if raw.version != "1.0":
         raise _wrong("version", f"'{raw.version}' is not supported: use 1.0")
     if not 0 < len(raw.trust_policies) <= _MAX_STATEMENTS:

@@ -148,7 +148,7 @@ def test_chart_outside_is_refused(root: Path, path: str) -> None:
         ({}, "there is no chart at 'app'"),
         ({"app/values.yaml": "a: 1"}, "Chart.yaml is missing"),
         ({"app/Chart.yaml": "- a"}, "not a mapping"),
-        ({"app/Chart.yaml": "a: ["}, "Chart.yaml: line"),
+        ({"app/Chart.yaml": "a: ["}, r"Chart.yaml: it is not YAML \(line"),
         ({"app/Chart.yaml": "name: a\nversion: 1.0.0\n"}, "no apiVersion"),
         ({"app/Chart.yaml": chart_yaml(name="")}, "no valid name"),
         ({"app/Chart.yaml": chart_yaml(name="../a")}, "no valid name"),

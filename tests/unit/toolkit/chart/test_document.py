@@ -85,12 +85,12 @@ def test_nothing_is_an_empty_mapping() -> None:
     ("text", "message"),
     [
         (b"- a\n", "not a mapping"),
-        (b"a: *gone\n", "undefined alias|means nothing"),
+        (b"a: *gone\n", "no anchor before it"),
         (b"a: [b\n", "line 2"),
         (b"a: .inf\n", "no number that JSON has"),
         (b"? [a]\n: 1\n", "no key"),
         (b"~: 1\n", "no key"),
-        (b"a: &a\n  b: *a\n", "means nothing"),
+        (b"a: &a\n  b: *a\n", "no anchor before it"),
         (b"\xff\xfe\xff", "."),
         (b"a: \x00\n", "."),
         (b"a: !!binary '%'\n", "base64"),
@@ -111,7 +111,7 @@ def test_alias_bomb_is_refused_before_it_unfolds() -> None:
 
 
 def test_deep_nesting_is_refused() -> None:
-    with pytest.raises(DocumentError, match="nests deeper"):
+    with pytest.raises(DocumentError, match="100 levels"):
         document.load(b"a: " + b"[" * (limits.YAML_DEPTH + 5) + b"]" * (limits.YAML_DEPTH + 5))
 
 

@@ -64,6 +64,30 @@ def test_a_tenant_s_kubeconfig_may_not(
         config.from_untrusted_kubeconfig(kubeconfig(cluster, user))
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "current-context: " + "[" * 30_000,
+        "a: &a [x, x]\nb: &b [*a, *a]\ncurrent-context: [*b, *b]\n",
+        "current-context: s3cret\ncontexts: []\n",
+        "current-context: [s3cret]\n",
+        "current-context: !!python/object:s3cret {}\n",
+    ],
+)
+def test_a_hostile_kubeconfig_is_refused_without_a_word_of_it(text: str) -> None:
+    with pytest.raises(KubeConfigError, match="kubeconfig") as caught:
+        config.from_untrusted_kubeconfig(text)
+
+    assert "s3cret" not in str(caught.value)
+    assert len(str(caught.value)) < 200
+
+
+@pytest.mark.parametrize("field", ["server", "proxy-url", "tls-server-name"])
+def test_a_field_that_is_no_text_is_named(field: str) -> None:
+    with pytest.raises(KubeConfigError, match=f"field '{field}' is not a string"):
+        config.from_untrusted_kubeconfig(kubeconfig({field: ["https://example.com"]}))
+
+
 def test_insecure_tls_can_be_allowed() -> None:
     text = kubeconfig({"insecure-skip-tls-verify": True}, {"token": "t"})
 

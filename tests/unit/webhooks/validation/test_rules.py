@@ -114,7 +114,7 @@ def test_a_password_in_a_url_is_not_repeated() -> None:
 def test_what_a_patch_holds_is_not_repeated() -> None:
     (finding,) = found("Kustomization", {"patches": [{"patch": "data: {password: s3cret"}]})
 
-    assert "it is no YAML in line 2" in finding.fault.why
+    assert "it is not YAML (line 2, column 1)" in finding.fault.why
     assert "s3cret" not in finding.fault.shown
 
 

@@ -112,6 +112,7 @@ def test_a_float_looks_like_one_to_every_reader(number: float, text: str) -> Non
         (b"a: \x01\n", "not YAML"),
         (b"a: !custom b\n", "tag"),
         (b"a: \xff\n", "not YAML"),
+        (b"".join(b"%%TAG !a%d! tag:x\n" % n for n in range(50_000)) + b"---\na: b\n", "'%'"),
     ],
 )
 def test_what_cannot_come_from_sops_is_refused(text: bytes, complaint: str) -> None:

@@ -31,9 +31,11 @@ def test_nothing_secret_shows() -> None:
     [
         ("sops.aws-kms", b"", "it is no mapping"),
         ("sops.aws-kms", b"aws_access_key_id: AKIA", "it takes 'aws_access_key_id' and"),
-        ("sops.aws-kms", b"{", "neither YAML nor JSON"),
+        ("sops.aws-kms", b"a: " + b"[" * 30_000, "16 levels"),
+        ("sops.aws-kms", b"a: &a [x, x]\nb: [*a, *a]\n", "aliases are not supported"),
+        ("sops.aws-kms", b"{", "it is not YAML"),
         ("sops.aws-kms", b"[1]", "it is no mapping"),
-        ("sops.aws-kms", b"a: " + b"x" * (65 << 10), "it is too long"),
+        ("sops.aws-kms", b"a: " + b"x" * (65 << 10), "it is larger than 65536 bytes"),
         ("sops.azure-kv", b"{clientId: c}", "a managed identity is not the Secret's to lend"),
         ("sops.azure-kv", b"{tenantId: ../x, clientId: c, clientSecret: s}", "it takes 'tenantId'"),
         ("sops.azure-kv", b"{tenantId: t, clientId: c}", "it takes 'tenantId'"),
