@@ -14,7 +14,8 @@ READY: Final = "Ready"
 RECONCILING: Final = "Reconciling"
 STALLED: Final = "Stalled"
 
-_MESSAGE_LIMIT: Final = 32_768
+_MESSAGE_LIMIT: Final = 2048
+"""The API takes 32,768 (``metav1.Condition``), which no reader does."""
 
 
 def find(conditions: Iterable[Json], type_: str) -> Json | None:
@@ -29,9 +30,18 @@ def is_true(conditions: Iterable[Json], type_: str) -> bool:
 
 def make(type_: str, status: str, reason: str, message: str) -> Json:
     """Return a condition without time and generation, which ``put`` adds; cuts the message."""
-    if len(message) > _MESSAGE_LIMIT:
-        message = message[: _MESSAGE_LIMIT - 3] + "..."
-    return {"type": type_, "status": status, "reason": reason, "message": message}
+    return {"type": type_, "status": status, "reason": reason, "message": shortened(message)}
+
+
+def shortened(message: str) -> str:
+    """Return a message as conditions and events carry it; how much was cut is told at its end."""
+    if len(message) <= _MESSAGE_LIMIT:
+        return message
+    kept = message[: _MESSAGE_LIMIT - _MARK_ROOM]
+    return f"{kept}... ({len(message) - len(kept)} more characters)"
+
+
+_MARK_ROOM: Final = 40
 
 
 def put(

@@ -185,7 +185,7 @@ class Reconciliation(Generic[T]):
                 meta=self.obj.metadata,
                 severity=severity,
                 reason=reason,
-                message=message,
+                message=conditions.shortened(message),
                 metadata={**about, **metadata},
                 cluster=cluster,
             )

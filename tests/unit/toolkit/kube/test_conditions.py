@@ -59,8 +59,12 @@ def test_remove_and_find() -> None:
     assert not conditions.is_true(entries, "Absent")
 
 
-def test_a_message_is_cut_to_what_the_schema_takes() -> None:
+def test_a_message_is_cut_to_what_people_read() -> None:
     message = conditions.make("Ready", "False", "Failed", "x" * 40_000)["message"]
 
-    assert len(message) == 32_768
-    assert message.endswith("...")
+    assert len(message) <= 2048
+    assert message.endswith("x... (37992 more characters)")
+
+
+def test_a_message_of_usual_length_is_kept() -> None:
+    assert conditions.shortened("x" * 2048) == "x" * 2048

@@ -486,6 +486,20 @@ def test_a_stalled_object_waits_for_a_change(error: type[StalledError]) -> None:
     assert bench.status["observedGeneration"] == 1
 
 
+def test_a_long_message_is_cut_in_condition_and_event() -> None:
+    async def scenario(bench: Bench) -> None:
+        bench.script = raising(error("x" * 40_000, reason="URLInvalid"))
+        bench.put()
+        await bench.until(lambda: bench.condition("Stalled"))
+
+    bench = work(scenario)
+
+    (ready, (event,)) = bench.condition("Ready"), bench.events
+    assert ready
+    assert ready[2] == event.message
+    assert len(event.message) <= 2048
+
+
 def test_what_is_only_traced_does_not_keep_a_recovery_back() -> None:
     async def tracing(rec: Pass) -> Outcome:
         rec.event("trace", "ArtifactUpToDate", "as before")
