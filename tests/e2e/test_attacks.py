@@ -15,6 +15,7 @@ from tests.e2e.conftest import (
     GIT_REPOSITORY,
     SERVICE_ACCOUNT,
     Space,
+    condition,
     config_map,
     is_ready,
 )
@@ -159,6 +160,42 @@ async def test_a_broken_kubeconfig_ends_nobody_else_s_reconciles(space: Space) -
     await space.refused()
     await space.world.apply(space.kustomization("mine"))
 
+    assert is_ready(await space.ready(name="mine"))
+    assert space.world.stack.pids() == before
+
+
+BOMBS = {
+    "brackets": ("a: " + "[" * 30_000, "32 levels"),
+    "aliases": ("a: &a [x, x]\ncurrent-context: [*a, *a]\n", "aliases are not supported"),
+    "name": ("current-context: " + "s3cret" * 5_000, "no context of the name"),
+}
+
+
+async def test_no_kubeconfig_ends_the_process_that_reads_it(space: Space) -> None:
+    """The gate reads it to give a hint, the controller to connect."""
+    before = space.world.stack.pids()
+    secrets: list[Json] = [
+        {
+            "apiVersion": "v1",
+            "kind": "Secret",
+            "metadata": {"name": name, "namespace": space.namespace},
+            "stringData": {"value": text},
+        }
+        for name, (text, _) in BOMBS.items()
+    ]
+    await space.world.apply(*secrets)
+
+    await start(space, {"a.yaml": config_map("a")})
+    for name in BOMBS:
+        reference = {"secretRef": {"name": name}}
+        await space.world.apply(space.kustomization(name, kubeConfig=reference))
+    await space.world.apply(space.kustomization("mine"))
+
+    for name, (_, saying) in BOMBS.items():
+        refused = await space.refused(name=name, saying=saying)
+        message = condition(refused, "Ready")["message"]
+        assert "s3cret" not in message
+        assert len(message) < 300
     assert is_ready(await space.ready(name="mine"))
     assert space.world.stack.pids() == before
 

@@ -5,7 +5,6 @@ passed on: which field, which kind of fault, and phrases that Kubernetes uses fo
 """
 
 import base64
-import binascii
 import re
 from collections.abc import Iterator
 from typing import Final
@@ -91,7 +90,7 @@ def _values(secret: Json) -> Iterator[str]:
 def _decoded(value: str) -> Iterator[str]:
     try:
         text = base64.b64decode("".join(value.split()), validate=True).decode()
-    except (binascii.Error, UnicodeDecodeError):
+    except ValueError:
         return
     if text.strip():
         yield text

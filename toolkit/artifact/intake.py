@@ -5,7 +5,6 @@ What a header claims is believed only as a reason to refuse early.
 
 import asyncio
 import base64
-import binascii
 import hashlib
 import re
 from collections.abc import Callable, Mapping
@@ -142,5 +141,5 @@ def _is_hex(value: str, algorithm: str) -> bool:
 def _from_base64(encoded: str) -> str:
     try:
         return base64.b64decode(encoded, validate=True).hex()
-    except binascii.Error:
+    except ValueError:
         return ""

@@ -10,7 +10,6 @@ their digits.
 """
 
 import base64
-import binascii
 import math
 import re
 from collections.abc import Mapping
@@ -213,7 +212,7 @@ def _integer(digits: str, base: int) -> int | float:
 def _binary(event: ScalarEvent) -> str:
     try:
         return base64.b64decode("".join(event.value.split()), validate=True).decode()
-    except (binascii.Error, UnicodeDecodeError) as exc:
+    except ValueError as exc:
         raise DocumentError(f"{_line(event)}!!binary is not base64 of text") from exc
 
 

@@ -5,7 +5,6 @@ changes ``type`` changes how the same text is read, and only where the text fits
 """
 
 import base64
-import binascii
 import math
 import os
 import re
@@ -51,7 +50,7 @@ class Cipher:
             data, nonce, tag = (
                 base64.b64decode(part, validate=True) for part in match.groups()[:3]
             )
-        except binascii.Error:
+        except ValueError:
             raise DecryptionError(f"{place} is damaged: no base64") from None
         if len(tag) != _TAG or not _NONCE[0] <= len(nonce) <= _NONCE[1]:
             raise DecryptionError(f"{place} is damaged: nonce or tag has the wrong length")

@@ -60,7 +60,8 @@ _ARMOUR = re.compile(
 
 def _packets(block: bytes) -> list[Packet]:
     try:
-        return list(PacketPile.from_bytes(block))
+        # A packet of a private kind is an error when it is asked what it is.
+        return [packet for packet in PacketPile.from_bytes(block) if packet.tag is not None]
     except RuntimeError:
         raise DecryptionError("it is not an OpenPGP key") from None
 

@@ -4,7 +4,6 @@ Nothing is cached: a rotated credential counts from the next reconcile on.
 """
 
 import base64
-import binascii
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Final
@@ -63,5 +62,5 @@ def _decoded(gvk: GroupVersionKind, obj: Json) -> dict[str, bytes]:
 def _base64(value: str) -> bytes:
     try:
         return base64.b64decode(value or "", validate=True)
-    except binascii.Error as error:
+    except ValueError as error:
         raise TransientError("a data value is not base64") from error

@@ -109,6 +109,24 @@ async def test_a_warning_reaches_the_terminal(judged: Gate) -> None:
     assert f"GitRepository '{judged.namespace}/apps' does not exist" in told
 
 
+@pytest.mark.parametrize(
+    "text",
+    ["a: " + "[" * 30_000, "a: &a [x, x]\ncurrent-context: [*a, *a]\n"],
+    ids=["deep", "wide"],
+)
+async def test_no_kubeconfig_ends_the_gate_that_looks_into_it(judged: Gate, text: str) -> None:
+    metadata = {"name": "far", "namespace": judged.namespace}
+    secret = {"apiVersion": "v1", "kind": "Secret", "metadata": metadata}
+    await judged.admin.create({**secret, "stringData": {"value": text}})
+    remote = kustomization("app", judged, kubeConfig={"secretRef": {"name": "far"}})
+
+    told = await judged.apply(remote, flags=("--dry-run=server",))
+    refused = await judged.apply(git("there", judged, **BAD))
+
+    assert "kustomization.kustomize.toolkit.fluxcd.io/app created (server dry run)" in told
+    assert "is not a range of versions" in refused
+
+
 async def test_a_circle_is_refused_once_the_cluster_holds_its_other_half(judged: Gate) -> None:
     await judged.admin.create(kustomization("b", judged, "a"))
 

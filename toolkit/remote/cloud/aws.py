@@ -4,7 +4,6 @@ Hosts are AWS's own: what an object names decides the region, never to whom a pr
 """
 
 import base64
-import binascii
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -166,7 +165,7 @@ class Aws:
         token = web.text_field(first, "authorizationToken", purpose=purpose)
         try:
             username, _, password = base64.b64decode(token, validate=True).decode().partition(":")
-        except (binascii.Error, UnicodeDecodeError) as exc:
+        except ValueError as exc:
             raise CloudError(f"{purpose}: the token cannot be read") from exc
         return Login(username=username, password=password, expires_at=self._end(first, purpose))
 

@@ -5,7 +5,6 @@ cloud, is never sent to a server that the cloud does not know.
 """
 
 import base64
-import binascii
 from dataclasses import dataclass, field
 from datetime import datetime
 
@@ -59,5 +58,5 @@ def pem(text: str, *, purpose: str) -> bytes:
     """
     try:
         return base64.b64decode(text, validate=True)
-    except binascii.Error as exc:
+    except ValueError as exc:
         raise CloudError(f"{purpose}: the cluster's CA cannot be read") from exc

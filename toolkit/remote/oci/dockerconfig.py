@@ -7,7 +7,6 @@ that a login for ``host/team`` is not shown for ``host/team-two``.
 """
 
 import base64
-import binascii
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
@@ -150,7 +149,7 @@ def _login(entry: _Entry) -> Login:
 def _decoded(auth: str) -> tuple[str, str]:
     try:
         text = base64.b64decode(auth.strip(), validate=True).decode()
-    except (binascii.Error, UnicodeDecodeError):
+    except ValueError:
         text = ""
     username, separator, password = text.partition(":")
     if not separator:

@@ -11,7 +11,7 @@ from types import MappingProxyType
 from typing import Final
 
 from cryptography import x509
-from cryptography.exceptions import InvalidSignature
+from cryptography.exceptions import InvalidSignature, UnsupportedAlgorithm
 from cryptography.hazmat.primitives.serialization import Encoding
 
 from toolkit.verify.notation.steps import unusable
@@ -87,6 +87,6 @@ def _signed_itself(certificate: x509.Certificate) -> bool:
         return False
     try:
         certificate.verify_directly_issued_by(certificate)
-    except (ValueError, TypeError, InvalidSignature):
+    except (ValueError, TypeError, UnsupportedAlgorithm, InvalidSignature):
         return False
     return True

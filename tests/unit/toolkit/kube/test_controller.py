@@ -488,7 +488,7 @@ def test_a_stalled_object_waits_for_a_change(error: type[StalledError]) -> None:
 
 def test_a_long_message_is_cut_in_condition_and_event() -> None:
     async def scenario(bench: Bench) -> None:
-        bench.script = raising(error("x" * 40_000, reason="URLInvalid"))
+        bench.script = raising(StalledError("x" * 40_000, reason="URLInvalid"))
         bench.put()
         await bench.until(lambda: bench.condition("Stalled"))
 

@@ -1,0 +1,66 @@
+"""Feed one parser in a process that may die: ``python -m tests.fuzz.child <row> <seed> <secs>``.
+
+Each input stands in the file ``FUZZ_INPUT`` before it is taken, so that whatever ends the process
+can be looked at. An input may take five seconds of CPU, after which the kernel ends the process,
+and all data 768 MiB. With a file in the place of the seed only its content is fed.
+"""
+
+import os
+import random
+import resource
+import signal
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final
+
+from tests.fuzz import hostile
+from tests.fuzz.parsers import ROWS, Row
+
+CPU_SECONDS: Final = 5.0
+DATA: Final = 768 << 20
+
+
+def main(name: str, seed: str, seconds: float) -> None:
+    """Feed until the time is over; exit with 1 at an error that no caller expects."""
+    row = next(row for row in ROWS if row.name == name)
+    samples = row.samples()
+    for sample in samples:
+        _feed(row, sample, "sample")
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    resource.setrlimit(resource.RLIMIT_DATA, (DATA, DATA))
+    taken = Path(os.environ.get("FUZZ_INPUT", os.devnull))
+    for label, data in _inputs(samples, seed, seconds):
+        taken.write_bytes(data)
+        signal.setitimer(signal.ITIMER_PROF, CPU_SECONDS)
+        _feed(row, data, label)
+        signal.setitimer(signal.ITIMER_PROF, 0)
+
+
+def _inputs(samples: tuple[bytes, ...], seed: str, seconds: float) -> Iterator[tuple[str, bytes]]:
+    if Path(seed).is_file():
+        yield seed, Path(seed).read_bytes()
+        return
+    for number, bomb in enumerate(hostile.bombs()):
+        yield f"bomb {number}", bomb
+    end = time.monotonic() + seconds
+    number = 0
+    while time.monotonic() < end:
+        label = f"{seed}:{number}"
+        yield label, hostile.damaged(samples, random.Random(label))  # noqa: S311 - no secret
+        number += 1
+
+
+def _feed(row: Row, data: bytes, label: str) -> None:
+    try:
+        row.parse(data)
+    except row.refuses:
+        return
+    except BaseException as exc:
+        sys.stderr.write(f"{row.name}: {label}: {type(exc).__name__}: {exc}\n"[:500])
+        raise
+
+
+if __name__ == "__main__":
+    main(sys.argv[1], sys.argv[2], float(sys.argv[3]))
