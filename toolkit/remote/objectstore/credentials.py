@@ -24,7 +24,7 @@ from cryptography.hazmat.primitives.hashes import SHA1, SHA256
 from cryptography.hazmat.primitives.serialization import Encoding, load_pem_private_key
 
 from toolkit import untrusted
-from toolkit.remote.objectstore import xml
+from toolkit.remote.objectstore import encryptedkey, xml
 from toolkit.remote.objectstore.dialect import encode
 from toolkit.remote.objectstore.errors import CredentialsError, ObjectStoreError, PlaceError
 from toolkit.remote.objectstore.http import Request, Subject, Wire
@@ -274,8 +274,14 @@ def _jwt(header: dict[str, Any], claims: dict[str, Any], pem: bytes, password: b
 
 
 def _private_key(pem: bytes, password: bytes | None) -> rsa.RSAPrivateKey:
+    block = _key_block(pem)
+    if not encryptedkey.is_bearable(block):
+        raise CredentialsError(
+            "the private key in the secret is encrypted in a way that takes too long: use PBKDF2"
+            " with at most 1,000,000 iterations"
+        )
     try:
-        key = load_pem_private_key(_key_block(pem), password or None)
+        key = load_pem_private_key(block, password or None)
     except (ValueError, TypeError, UnsupportedAlgorithm) as exc:
         raise CredentialsError(
             "the private key in the secret is not PEM, or its password is not right"
