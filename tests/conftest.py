@@ -25,7 +25,7 @@ settings.load_profile("tests")
 
 # As many test runs of one user may go on at the same time.
 _RUNS = 9
-_ORDER = ("unit", "conformance", "contract", "e2e")
+_ORDER = ("unit", "conformance", "contract", "e2e", "fuzz")
 _NEED_PROGRAMS = {"control_plane", "second_control_plane", "control_plane_programs"}
 
 
