@@ -20,8 +20,9 @@ from typing import Final
 from toolkit.errors import StalledError
 from toolkit.remote.git.objects import Signed
 from toolkit.remote.git.wire import Checkout, TagObject
+from toolkit.skipped import told
 from toolkit.verify import openpgp, ssh
-from toolkit.verify.signature import FACT, Proof, Signer, VerificationError
+from toolkit.verify.signature import FACT, Proof, VerificationError, Vouched
 
 _SSH_KEYS: Final = ".sshpub"
 _SSH_SIGNATURE: Final = b"-----BEGIN SSH SIGNATURE-----"
@@ -50,17 +51,18 @@ def verify(checkout: Checkout, *, mode: str, keys: Mapping[str, bytes]) -> Proof
 
     """
     wants_tag, wants_commit = _parts(mode)
-    signers: list[tuple[str, Signer]] = []
+    found: list[tuple[str, Vouched]] = []
     if wants_tag:
         name = checkout.tag.name if checkout.tag else ""
-        signers.append((f"tag '{name}'", _verify_tag(checkout.tag, keys)))
+        found.append((f"tag '{name}'", _verify_tag(checkout.tag, keys)))
     if wants_commit:
-        signers.append((f"commit '{checkout.commit}'", _verify_commit(checkout, keys)))
-    signed = " and of ".join(f"{what} by {signer}" for what, signer in signers)
-    people = [signer for _, signer in signers]
+        found.append((f"commit '{checkout.commit}'", _verify_commit(checkout, keys)))
+    signed = " and of ".join(f"{what} by {vouched.signer}" for what, vouched in found)
+    people = [vouched.signer for _, vouched in found]
+    skipped = [entry for _, vouched in found for entry in vouched.skipped]
     return Proof(
         signer=people[-1],
-        message=f"verified signature of {signed}",
+        message=f"verified signature of {signed}{told(skipped)}",
         facts={
             f"{FACT}method": "git",
             f"{FACT}identity": _listed(signer.identity for signer in people),
@@ -88,7 +90,7 @@ def _parts(mode: str) -> tuple[bool, bool]:
     )
 
 
-def _verify_tag(tag: TagObject | None, keys: Mapping[str, bytes]) -> Signer:
+def _verify_tag(tag: TagObject | None, keys: Mapping[str, bytes]) -> Vouched:
     if tag is None:  # (1)
         raise StalledError(
             f"step {Step.MODE}: cannot verify a tag: spec.ref names none; set tag, semver, or a "
@@ -110,7 +112,7 @@ def _verify_tag(tag: TagObject | None, keys: Mapping[str, bytes]) -> Signer:
     return _signer(tag.signature, keys, what, "InvalidTagSignature", Step.TAG_SIGNER)  # (4)
 
 
-def _verify_commit(checkout: Checkout, keys: Mapping[str, bytes]) -> Signer:
+def _verify_commit(checkout: Checkout, keys: Mapping[str, bytes]) -> Vouched:
     what = f"commit '{checkout.commit}'"
     if checkout.commit_signature is None:  # (5)
         raise VerificationError(
@@ -121,7 +123,7 @@ def _verify_commit(checkout: Checkout, keys: Mapping[str, bytes]) -> Signer:
 
 def _signer(
     signed: Signed, keys: Mapping[str, bytes], what: str, reason: str, step: Step
-) -> Signer:
+) -> Vouched:
     try:
         return _check(signed, keys)
     except VerificationError as exc:
@@ -131,12 +133,12 @@ def _signer(
         ) from exc
 
 
-def _check(signed: Signed, keys: Mapping[str, bytes]) -> Signer:
+def _check(signed: Signed, keys: Mapping[str, bytes]) -> Vouched:
     if signed.signature.startswith(_SSH_SIGNATURE):
         ssh_keys = {name: key for name, key in keys.items() if name.endswith(_SSH_KEYS)}
         if not ssh_keys:
             raise VerificationError("it is signed with SSH, and the secret has no *.sshpub key")
-        return ssh.verify(signed, ssh_keys)
+        return Vouched(signer=ssh.verify(signed, ssh_keys))
     if signed.signature.startswith(_PGP_SIGNATURES):
         keyrings = {name: key for name, key in keys.items() if not name.endswith(_SSH_KEYS)}
         if not keyrings:

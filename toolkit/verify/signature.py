@@ -1,12 +1,13 @@
 """Who signed, what a verification proved, and what a failed one raises; for all signatures."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from types import MappingProxyType
 from typing import ClassVar, Final
 
 from toolkit.errors import TransientError
+from toolkit.skipped import Skipped, told
 
 FACT: Final = "verify.penstock.dev/"
 """Facts of a proof are named ``verify.penstock.dev/<name>`` wherever they are shown."""
@@ -19,15 +20,23 @@ class VerificationError(TransientError):
 
     It is retried, because a new revision may be signed; ``reason`` tells what failed. ``step`` is
     the number of the failed step where the verifier numbers its steps, and leads the message;
-    0 where it does not.
+    0 where it does not. ``skipped`` are keys that could not be used; they end the message.
     """
 
     default_reason: ClassVar[str] = "VerificationError"
 
-    def __init__(self, message: str, *, reason: str | None = None, step: int = 0) -> None:
-        super().__init__(f"step {step}: {message}" if step else message, reason=reason)
+    def __init__(
+        self,
+        message: str,
+        *,
+        reason: str | None = None,
+        step: int = 0,
+        skipped: Iterable[Skipped] = (),
+    ) -> None:
+        finding = f"{message}{told(skipped)}"
+        super().__init__(f"step {step}: {finding}" if step else finding, reason=reason)
         self.step = step
-        self.finding = message
+        self.finding = finding
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,6 +48,14 @@ class Signer:
 
     def __str__(self) -> str:
         return f"{self.identity} ({self.fingerprint})" if self.identity else self.fingerprint
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Vouched:
+    """Who made a signature, and which of the keys that are trusted could not be used."""
+
+    signer: Signer
+    skipped: tuple[Skipped, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

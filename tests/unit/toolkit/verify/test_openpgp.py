@@ -23,7 +23,7 @@ def signed_by(author: Author, payload: bytes = PAYLOAD) -> Signed:
 def test_signature_of_a_trusted_key_names_its_owner(authors: dict[str, Author], name: str) -> None:
     author = authors[name]
 
-    signer = openpgp.verify(signed_by(author), {"keys.asc": author.public})
+    signer = openpgp.verify(signed_by(author), {"keys.asc": author.public}).signer
 
     assert signer.identity == f"{name} <{name}@example.org>"
     assert signer.fingerprint == author.key.key
@@ -35,7 +35,7 @@ def test_signer_is_found_among_several_keyrings(authors: dict[str, Author]) -> N
         "two.asc": authors["rsa"].public + authors["ed25519"].public,
     }
 
-    signer = openpgp.verify(signed_by(authors["ed25519"]), keyrings)
+    signer = openpgp.verify(signed_by(authors["ed25519"]), keyrings).signer
 
     assert signer.fingerprint == authors["ed25519"].key.key
 
@@ -69,7 +69,7 @@ def test_expired_key_was_good_in_its_lifetime(authors: dict[str, Author]) -> Non
 
     signer = openpgp.verify(
         signed_by(authors["expired"]), {"keys.asc": authors["expired"].public}, now=then
-    )
+    ).signer
 
     assert signer.fingerprint == authors["expired"].key.key
 
@@ -86,7 +86,7 @@ def test_no_keyring_trusts_nobody(authors: dict[str, Author]) -> None:
 
 def test_file_without_a_key_is_named(authors: dict[str, Author]) -> None:
     with pytest.raises(
-        VerificationError, match=r"step 1: 'readme\.txt' holds no OpenPGP public key"
+        VerificationError, match=r"step 1: .*'readme\.txt': it holds no OpenPGP public key"
     ):
         openpgp.verify(signed_by(authors["ed25519"]), {"readme.txt": b"hello"})
 
@@ -139,6 +139,83 @@ def test_signature_is_good_without_an_end_of_the_key(authors: dict[str, Author])
 
     signer = openpgp.verify(
         signed_by(authors["ed25519"]), {"keys.asc": authors["ed25519"].public}, now=later
-    )
+    ).signer
 
     assert signer.fingerprint == authors["ed25519"].key.key
+
+
+@pytest.mark.parametrize("name", ["brainpool", "sha1", "future"])
+def test_key_that_cannot_be_used_is_skipped_and_named(
+    authors: dict[str, Author], name: str
+) -> None:
+    keyrings = {"a.asc": authors[name].public, "b.asc": authors["ed25519"].public}
+
+    vouched = openpgp.verify(signed_by(authors["ed25519"]), keyrings)
+
+    assert vouched.signer.fingerprint == authors["ed25519"].key.key
+    (skipped,) = vouched.skipped
+    assert skipped.entry == "a.asc"
+    assert skipped.finding.startswith(f"key {authors[name].key.key} is not valid now")
+
+
+@pytest.mark.parametrize("name", ["brainpool", "sha1", "future"])
+def test_key_that_cannot_be_used_vouches_for_nothing(authors: dict[str, Author], name: str) -> None:
+    author = authors[name]
+
+    with pytest.raises(VerificationError, match=f"'a.asc': key {author.key.key}"):
+        openpgp.verify(signed_by(author), {"a.asc": author.public})
+
+
+@pytest.mark.parametrize(
+    "damaged",
+    [
+        b"nonsense",
+        b"",
+        b"\x00\xff" * 40,
+        b"-----BEGIN PGP PUBLIC KEY BLOCK-----\n\nx\n-----END PGP PUBLIC KEY BLOCK-----\n",
+    ],
+    ids=["text", "empty", "binary", "armoured"],
+)
+def test_damaged_entry_hides_no_other(authors: dict[str, Author], damaged: bytes) -> None:
+    keyrings = {"a.asc": damaged, "b.asc": authors["ed25519"].public}
+
+    vouched = openpgp.verify(signed_by(authors["ed25519"]), keyrings)
+
+    assert [entry.entry for entry in vouched.skipped] == ["a.asc"]
+
+
+def test_block_that_was_cut_off_hides_no_other(authors: dict[str, Author]) -> None:
+    both = authors["rsa"].public[:300] + b"\n" + authors["ed25519"].public
+
+    assert openpgp.verify(signed_by(authors["ed25519"]), {"a.asc": both}).signer
+
+
+@pytest.mark.parametrize("name", ["retired-subkey", "retired-primary"])
+def test_signature_from_before_a_revocation_is_refused_whatever_its_reason(
+    authors: dict[str, Author], name: str
+) -> None:
+    with pytest.raises(VerificationError, match="is revoked"):
+        openpgp.verify(signed_by(authors[name]), {"a.asc": authors[name].public})
+
+
+def test_revocation_in_another_copy_of_the_key_counts(authors: dict[str, Author]) -> None:
+    author = authors["revoked"]
+    fresh = fresh_copy(author)
+    assert openpgp.verify(signed_by(author), {"a.asc": fresh})
+
+    for keyrings in (
+        {"a.asc": fresh, "b.asc": author.public},
+        {"a.asc": author.public, "b.asc": fresh},
+    ):
+        with pytest.raises(VerificationError, match="is revoked"):
+            openpgp.verify(signed_by(author), keyrings)
+
+
+def fresh_copy(author: Author) -> bytes:
+    """Return the public key as it was before it was revoked."""
+    return subprocess.run(
+        ["gpg", "--quiet", "--batch", "--armor", "--export", author.key.key],
+        env=os.environ | author.key.environment,
+        capture_output=True,
+        check=True,
+    ).stdout
