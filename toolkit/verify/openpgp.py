@@ -190,7 +190,12 @@ _ARMOUR: Final = re.compile(
 
 
 def _signs(found: packet.Packet, kind: packet.SignatureType) -> bool:
-    return bool(found.tag == packet.Tag.Signature and found.signature_type == kind)
+    if found.tag != packet.Tag.Signature:
+        return False
+    try:
+        return bool(found.signature_type == kind)
+    except RuntimeError:  # of a type that nobody knows
+        return False
 
 
 def _signature(armored: bytes) -> pysequoia.Sig:

@@ -116,8 +116,10 @@ def _root(_: object, data: Data) -> None:
 
 
 def _decryption(_: object, data: Data) -> None:
-    KeyRing.from_secret(data)
     logins.from_secret(data)
+    ring = KeyRing.from_secret(data)
+    if ring.skipped:
+        raise TransientError("; ".join(f"{key} (skipped)" for key in ring.skipped))
 
 
 def _kubeconfig(obj: Kustomization, data: Data) -> None:

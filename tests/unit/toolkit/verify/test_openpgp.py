@@ -5,7 +5,9 @@ import subprocess
 import sys
 from datetime import UTC, datetime, timedelta
 
+import pysequoia
 import pytest
+from pysequoia import packet
 
 from tests.testdata.signatures.generate import Author
 from toolkit.remote.git.objects import Signed
@@ -188,6 +190,23 @@ def test_block_that_was_cut_off_hides_no_other(authors: dict[str, Author]) -> No
     both = authors["rsa"].public[:300] + b"\n" + authors["ed25519"].public
 
     assert openpgp.verify(signed_by(authors["ed25519"]), {"a.asc": both}).signer
+
+
+def test_signature_of_an_unknown_type_on_a_key_is_ignored(authors: dict[str, Author]) -> None:
+    author = authors["retired-subkey"]
+    key = bytes(pysequoia.Cert.from_bytes(author.public))
+    signature = bytearray(
+        next(
+            part.body
+            for part in packet.PacketPile.from_bytes(key)
+            if part.tag == packet.Tag.Signature
+        )
+    )
+    signature[1] = 0x1E
+    odd = b"\xc2\xff" + len(signature).to_bytes(4) + bytes(signature)
+
+    with pytest.raises(VerificationError, match=r"step 3: .* is revoked"):
+        openpgp.verify(signed_by(author), {"a": key + odd})
 
 
 @pytest.mark.parametrize("name", ["retired-subkey", "retired-primary"])
