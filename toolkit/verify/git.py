@@ -17,12 +17,11 @@ from collections.abc import Iterable, Mapping
 from enum import IntEnum
 from typing import Final
 
-from toolkit.errors import StalledError
 from toolkit.remote.git.objects import Signed
 from toolkit.remote.git.wire import Checkout, TagObject
 from toolkit.skipped import told
 from toolkit.verify import openpgp, ssh
-from toolkit.verify.signature import FACT, Proof, VerificationError, Vouched
+from toolkit.verify.signature import FACT, Proof, VerificationError, VerificationModeError, Vouched
 
 _SSH_KEYS: Final = ".sshpub"
 _SSH_SIGNATURE: Final = b"-----BEGIN SSH SIGNATURE-----"
@@ -45,7 +44,7 @@ def verify(checkout: Checkout, *, mode: str, keys: Mapping[str, bytes]) -> Proof
     ``keys`` is the Secret's data: ``*.sshpub`` are SSH public keys, all others OpenPGP keyrings.
 
     Raises:
-        StalledError: the mode needs a tag and the spec names none (``InvalidVerificationMode``).
+        VerificationModeError: the mode needs a tag and the spec names none.
         VerificationError: ``InvalidGitObject``, ``InvalidTagSignature``,
             ``InvalidCommitSignature``.
 
@@ -84,18 +83,16 @@ def _parts(mode: str) -> tuple[bool, bool]:
             return True, False
         case "TagAndHEAD":
             return True, True
-    raise StalledError(
-        f"step {Step.MODE}: unknown verification mode '{mode}': use HEAD, Tag or TagAndHEAD",
-        reason="InvalidVerificationMode",
+    raise VerificationModeError(
+        f"step {Step.MODE}: unknown verification mode '{mode}': use HEAD, Tag or TagAndHEAD"
     )
 
 
 def _verify_tag(tag: TagObject | None, keys: Mapping[str, bytes]) -> Vouched:
     if tag is None:  # (1)
-        raise StalledError(
+        raise VerificationModeError(
             f"step {Step.MODE}: cannot verify a tag: spec.ref names none; set tag, semver, or a "
-            "name below refs/tags/",
-            reason="InvalidVerificationMode",
+            "name below refs/tags/"
         )
     if not tag.own_name or tag.signature is None:  # (2)
         kind = "not signed" if tag.own_name else "a lightweight one, which cannot be signed"

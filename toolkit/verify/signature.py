@@ -6,7 +6,7 @@ from datetime import datetime
 from types import MappingProxyType
 from typing import ClassVar, Final
 
-from toolkit.errors import TransientError
+from toolkit.errors import StalledError, TransientError
 from toolkit.skipped import Skipped, told
 
 FACT: Final = "verify.penstock.dev/"
@@ -37,6 +37,12 @@ class VerificationError(TransientError):
         super().__init__(f"step {step}: {finding}" if step else finding, reason=reason)
         self.step = step
         self.finding = finding
+
+
+class VerificationModeError(StalledError):
+    """The spec demands a signature of something that it does not name."""
+
+    default_reason: ClassVar[str] = "InvalidVerificationMode"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
