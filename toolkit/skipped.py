@@ -25,11 +25,11 @@ class Skipped:
         return f"'{self.entry}': {self.finding}"
 
 
-def told(skipped: Iterable[Skipped]) -> str:
+def told(skipped: Iterable[Skipped | str]) -> str:
     """Return what follows a message: a semicolon and which keys were skipped, or nothing."""
-    found: Sequence[Skipped] = tuple(dict.fromkeys(skipped))
+    found: Sequence[str] = tuple(dict.fromkeys(map(str, skipped)))
     if not found:
         return ""
-    shown = "; ".join(map(str, found[:SHOWN]))
+    shown = "; ".join(found[:SHOWN])
     more = f"; and {len(found) - SHOWN} more" if len(found) > SHOWN else ""
     return f"; skipped keys: {shown}{more}"

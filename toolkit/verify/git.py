@@ -21,7 +21,7 @@ from toolkit.remote.git.objects import Signed
 from toolkit.remote.git.wire import Checkout, TagObject
 from toolkit.skipped import told
 from toolkit.verify import openpgp, ssh
-from toolkit.verify.signature import FACT, Proof, VerificationError, VerificationModeError, Vouched
+from toolkit.verify.signature import FACT, Proof, Signer, VerificationError, VerificationModeError
 
 _SSH_KEYS: Final = ".sshpub"
 _SSH_SIGNATURE: Final = b"-----BEGIN SSH SIGNATURE-----"
@@ -50,15 +50,15 @@ def verify(checkout: Checkout, *, mode: str, keys: Mapping[str, bytes]) -> Proof
 
     """
     wants_tag, wants_commit = _parts(mode)
-    found: list[tuple[str, Vouched]] = []
+    found: list[tuple[str, Signer]] = []
     if wants_tag:
         name = checkout.tag.name if checkout.tag else ""
         found.append((f"tag '{name}'", _verify_tag(checkout.tag, keys)))
     if wants_commit:
         found.append((f"commit '{checkout.commit}'", _verify_commit(checkout, keys)))
-    signed = " and of ".join(f"{what} by {vouched.signer}" for what, vouched in found)
-    people = [vouched.signer for _, vouched in found]
-    skipped = [entry for _, vouched in found for entry in vouched.skipped]
+    signed = " and of ".join(f"{what} by {signer}" for what, signer in found)
+    people = [signer for _, signer in found]
+    skipped = [entry for signer in people for entry in signer.skipped]
     return Proof(
         signer=people[-1],
         message=f"verified signature of {signed}{told(skipped)}",
@@ -88,7 +88,7 @@ def _parts(mode: str) -> tuple[bool, bool]:
     )
 
 
-def _verify_tag(tag: TagObject | None, keys: Mapping[str, bytes]) -> Vouched:
+def _verify_tag(tag: TagObject | None, keys: Mapping[str, bytes]) -> Signer:
     if tag is None:  # (1)
         raise VerificationModeError(
             f"step {Step.MODE}: cannot verify a tag: spec.ref names none; set tag, semver, or a "
@@ -109,7 +109,7 @@ def _verify_tag(tag: TagObject | None, keys: Mapping[str, bytes]) -> Vouched:
     return _signer(tag.signature, keys, what, "InvalidTagSignature", Step.TAG_SIGNER)  # (4)
 
 
-def _verify_commit(checkout: Checkout, keys: Mapping[str, bytes]) -> Vouched:
+def _verify_commit(checkout: Checkout, keys: Mapping[str, bytes]) -> Signer:
     what = f"commit '{checkout.commit}'"
     if checkout.commit_signature is None:  # (5)
         raise VerificationError(
@@ -120,7 +120,7 @@ def _verify_commit(checkout: Checkout, keys: Mapping[str, bytes]) -> Vouched:
 
 def _signer(
     signed: Signed, keys: Mapping[str, bytes], what: str, reason: str, step: Step
-) -> Vouched:
+) -> Signer:
     try:
         return _check(signed, keys)
     except VerificationError as exc:
@@ -130,12 +130,12 @@ def _signer(
         ) from exc
 
 
-def _check(signed: Signed, keys: Mapping[str, bytes]) -> Vouched:
+def _check(signed: Signed, keys: Mapping[str, bytes]) -> Signer:
     if signed.signature.startswith(_SSH_SIGNATURE):
         ssh_keys = {name: key for name, key in keys.items() if name.endswith(_SSH_KEYS)}
         if not ssh_keys:
             raise VerificationError("it is signed with SSH, and the secret has no *.sshpub key")
-        return Vouched(signer=ssh.verify(signed, ssh_keys))
+        return ssh.verify(signed, ssh_keys)
     if signed.signature.startswith(_PGP_SIGNATURES):
         keyrings = {name: key for name, key in keys.items() if not name.endswith(_SSH_KEYS)}
         if not keyrings:

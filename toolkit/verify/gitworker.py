@@ -5,6 +5,8 @@ take seconds in which no other thread runs, and is done by libraries that are no
 whatever they do to this process, it is killed at a deadline and has only so much memory.
 """
 
+from collections.abc import Callable, Mapping
+
 import msgspec
 
 from toolkit.native import serve
@@ -14,7 +16,12 @@ from toolkit.verify.gitsignatures import Request
 
 def main() -> None:
     """Serve requests until the parent ends."""
-    serve.serve({"verify": _verify})
+    serve.serve(operations())
+
+
+def operations() -> Mapping[str, Callable[[bytes], bytes]]:
+    """Return what a worker can do, by name."""
+    return {"verify": _verify}
 
 
 def _verify(payload: bytes) -> bytes:

@@ -26,7 +26,7 @@ from pysequoia import packet
 
 from toolkit.remote.git.objects import Signed
 from toolkit.skipped import Skipped
-from toolkit.verify.signature import Signer, VerificationError, Vouched
+from toolkit.verify.signature import Signer, VerificationError
 
 
 class Step(IntEnum):
@@ -37,9 +37,7 @@ class Step(IntEnum):
     SUBKEY = 3
 
 
-def verify(
-    signed: Signed, keyrings: Mapping[str, bytes], *, now: datetime | None = None
-) -> Vouched:
+def verify(signed: Signed, keyrings: Mapping[str, bytes], *, now: datetime | None = None) -> Signer:
     """Return who made the signature; ``keyrings`` maps a file's name to one or more public keys.
 
     Raises:
@@ -69,8 +67,11 @@ def verify(
             step=Step.SUBKEY,
             skipped=keyring.skipped,
         )
-    signer = Signer(identity=certificate.identity, fingerprint=made_by.upper())
-    return Vouched(signer=signer, skipped=keyring.skipped)
+    return Signer(
+        identity=certificate.identity,
+        fingerprint=made_by.upper(),
+        skipped=tuple(map(str, keyring.skipped)),
+    )
 
 
 @dataclass(frozen=True, slots=True)

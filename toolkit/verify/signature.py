@@ -47,21 +47,17 @@ class VerificationModeError(StalledError):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Signer:
-    """Whose key made a signature: a name as the key carries it, and the key's fingerprint."""
+    """Whose key made a signature: a name as the key carries it, and the key's fingerprint.
+
+    ``skipped`` names the keys beside it that could not be used, each with the reason.
+    """
 
     identity: str
     fingerprint: str
+    skipped: tuple[str, ...] = ()
 
     def __str__(self) -> str:
         return f"{self.identity} ({self.fingerprint})" if self.identity else self.fingerprint
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Vouched:
-    """Who made a signature, and which of the keys that are trusted could not be used."""
-
-    signer: Signer
-    skipped: tuple[Skipped, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
