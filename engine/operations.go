@@ -1,15 +1,19 @@
 package main
 
 import (
+	"penstock.dev/engine/internal/age"
 	"penstock.dev/engine/internal/call"
 	"penstock.dev/engine/internal/kustomize"
 	"penstock.dev/engine/internal/notation"
+	"penstock.dev/engine/internal/openpgp"
 	"penstock.dev/engine/internal/substitute"
 )
 
 // operations is everything that this library can do.
 var operations = call.Operations{
+	"age.open":        age.Open,        // data keys are opened with post-quantum identities
 	"kustomize.build": kustomize.Build, // a tree of manifests becomes a list of objects
 	"notation.verify": notation.Verify, // signatures are judged by a trust policy
+	"openpgp.open":    openpgp.Open,    // data keys are opened with OpenPGP keys
 	"substitute":      substitute.Run,  // variables in objects become their values
 }

@@ -97,7 +97,7 @@ class Decryption:
             authorize=services.authorize,
             namespace=services.namespace,
             sign_ins=SignIns(
-                services=KeyServices(services.cloud),
+                services=KeyServices(services.cloud, engine=services.keys()),
                 tokens=ServiceAccountTokens(
                     services.client,
                     cache=services.cloud.services.cache,

@@ -12,6 +12,8 @@ from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
 from toolkit.artifact import scratch
+from toolkit.decrypt import engine
+from toolkit.decrypt.engine import EngineKeys
 from toolkit.kube.client import Client
 from toolkit.kube.informer import Change, Informer
 from toolkit.kube.manager import Manager
@@ -81,6 +83,8 @@ class Services:
     secrets: Secrets
     http: Http
     cloud: Cloud
+    keys: Callable[[], EngineKeys]
+    """Opens data keys, in workers that start with the first of them; to be called from ``make``."""
     verifications: Callable[[], Verifications]
     """Starts the engine's workers with the first call, which must come from ``make``."""
     run: Callable[[Callable[[], Awaitable[None]]], None]
@@ -137,14 +141,21 @@ async def start(manager: Manager, options: Options) -> Services:
         secrets=Secrets(manager.client),
         http=http,
         cloud=Cloud(http, cache=credentials),
+        keys=functools.cache(functools.partial(_keys, manager)),
         verifications=functools.cache(functools.partial(_verifications, manager, http, directory)),
         run=manager.add_service,
     )
 
 
+def _keys(manager: Manager) -> EngineKeys:
+    pool = engine.start()
+    manager.until_end.push_async_callback(pool.close)
+    return EngineKeys(pool)
+
+
 def _verifications(manager: Manager, http: Http, directory: Path) -> Verifications:
-    engine = calls.start(size=cores.available())
-    manager.until_end.push_async_callback(engine.close)
+    pool = calls.start(size=cores.available())
+    manager.until_end.push_async_callback(pool.close)
     responders = Responders(http, allow_private=manager.options.allow_private_revocation_servers)
     root = PublicRoot(cache=directory, offline=manager.options.sigstore_offline)
-    return Verifications(Means(public_root=root, pool=engine, revocations=responders))
+    return Verifications(Means(public_root=root, pool=pool, revocations=responders))

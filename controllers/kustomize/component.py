@@ -34,6 +34,8 @@ from toolkit.apply.options import MANAGER
 from toolkit.artifact import index, scratch
 from toolkit.artifact.access import Access
 from toolkit.artifact.fetch import Fetcher
+from toolkit.decrypt import engine
+from toolkit.decrypt.engine import EngineKeys
 from toolkit.decrypt.kms.services import KeyServices
 from toolkit.events import Recorder
 from toolkit.kube import caches, impersonation
@@ -159,9 +161,11 @@ def _remotes(manager: Manager, options: Options, outside: Outside) -> RemoteClie
 
 def _decryption(manager: Manager, options: Options, outside: Outside) -> Decryption:
     """Return what reads encrypted files, with keys of Secrets and of key services."""
+    pool = engine.start()
+    manager.until_end.push_async_callback(pool.close)
     return Decryption(
         secrets=Secrets(manager.client),
-        services=KeyServices(outside.cloud),
+        services=KeyServices(outside.cloud, engine=EngineKeys(pool)),
         tokens=outside.tokens,
         default_account=options.default_decryption_service_account,
         own=options.shared_decryption_identity,

@@ -17,6 +17,7 @@ from toolkit.decrypt.kms.services import KeyServices, Work
 from toolkit.decrypt.kms.ways import Access
 from toolkit.kube.secrets import SECRET, Secrets
 from toolkit.kube.tokens import ServiceAccountTokens
+from toolkit.skipped import Skipped
 
 T = TypeVar("T")
 
@@ -54,6 +55,10 @@ class Keys:
         if self._held is None:
             self._held = await self._read()
         return self._held
+
+    async def skipped(self) -> tuple[Skipped, ...]:
+        """Return which keys cannot be used, of a Secret that was read."""
+        return await self._services.skipped(self._held.ring) if self._held else ()
 
     async def each(self, works: Sequence[Work[T]]) -> list[T]:
         """Return the results of works that decrypt one document each.

@@ -95,6 +95,8 @@ class KustomizationReconciler:
         client = self.identities.impersonated(cluster.client, obj, sources)
         seconds = min(obj.spec.timeout_seconds, _BUILD_SECONDS)
         built = await self.renderer.render(obj, sources, given, seconds=seconds)
+        for key in await given.keys.skipped() if given.keys else ():
+            rec.event("error", "DecryptionKeySkipped", f"skipped the decryption key {key}")
         digest = reporting.build_digest(built.objects)
         self.memory.doubt(rec.key)
         cluster.waits.cancel(rec.key)

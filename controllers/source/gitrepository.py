@@ -7,7 +7,6 @@ The keys that signatures are checked against are read in every pass, and the art
 which version of them it was checked against: new keys, or another mode, mean to check again.
 """
 
-import asyncio
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -27,7 +26,7 @@ from toolkit.artifact.store import Store
 from toolkit.kube.secrets import SECRET, Data, Secrets
 from toolkit.remote.git.errors import GitAuthError
 from toolkit.remote.git.git import Checkout, GitAuth, GitClient, GitReference, Resolved
-from toolkit.verify import git as verification
+from toolkit.verify.gitsignatures import GitSignatures
 from toolkit.verify.signature import Proof
 
 
@@ -51,6 +50,7 @@ class GitRepositorySource:
     secrets: Secrets
     store: Store
     lookup: includes.Lookup
+    signatures: GitSignatures
 
     async def resolve(self, obj: GitRepository, _scratch: Scratch) -> GitUpstream:
         """Ask the server where the reference points; nothing is fetched."""
@@ -129,7 +129,7 @@ class GitRepositorySource:
     ) -> Proof | None:
         if obj.spec.verify is None:
             return None
-        return await asyncio.to_thread(verification.verify, checkout, mode=_mode(obj), keys=keys)
+        return await self.signatures.verify(checkout, mode=_mode(obj), keys=keys)
 
 
 def reference(obj: GitRepository) -> GitReference:

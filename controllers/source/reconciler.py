@@ -37,7 +37,7 @@ from toolkit.artifact.store import Owner, Store
 from toolkit.errors import AccessDeniedError, PenstockError
 from toolkit.kube import caches
 from toolkit.kube.controller import Outcome, Reconciliation
-from toolkit.verify.signature import VerificationError
+from toolkit.verify.signature import VerificationError, VerificationModeError
 
 TRUST: Final = "source.penstock.dev/trust"
 """Artifact metadata: the mode and the version of the keys that it was verified with."""
@@ -85,7 +85,7 @@ class SourceReconciler(Generic[T, U]):
         await rec.progress(f"building artifact: new upstream revision '{upstream.revision}'")
         try:
             artifact, fetched = await self._build(rec, upstream, scratch)
-        except VerificationError:
+        except (VerificationError, VerificationModeError):
             if stored and stored.metadata.get(TRUST, "") != upstream.trust:
                 why = "which was not verified with the present mode and keys"
                 await self._withdraw(rec, stored, why)

@@ -21,7 +21,9 @@ from toolkit.objects import ObjectKey
 from toolkit.remote.git.git import GitClient
 from toolkit.remote.git.github import GitHubTokens
 from toolkit.remote.oci.tokens import Tokens
+from toolkit.verify import gitsignatures
 from toolkit.verify.cosign.publicroot import PublicRoot
+from toolkit.verify.gitsignatures import GitSignatures
 from toolkit.verify.notation.revocation import Responders
 from toolkit.verify.verifications import Means, Verifications
 
@@ -45,7 +47,8 @@ def start(  # noqa: PLR0913 - the parts that the caller has
     # HelmRepositories and HelmCharts have so many passes each.
     charting = charts.start(size=2 * passes)
     engine = calls.start(size=cores.available())
-    for pool in (git, charting, engine):
+    judging = gitsignatures.start()
+    for pool in (git, charting, engine, judging):
         manager.until_end.push_async_callback(pool.close)
     means = Means(
         public_root=PublicRoot(cache=scratch / "sigstore", offline=options.sigstore_offline),
@@ -75,6 +78,7 @@ def start(  # noqa: PLR0913 - the parts that the caller has
             plain_http=options.insecure_allow_http,
         ),
         verifications=Verifications(means),
+        signatures=GitSignatures(judging),
         git=GitClient(git),
         github=GitHubTokens(),
         charts=Charts(charting),

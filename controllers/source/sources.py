@@ -27,6 +27,7 @@ from toolkit.remote.cloud.cloud import Cloud
 from toolkit.remote.git.git import GitClient
 from toolkit.remote.git.github import GitHubTokens
 from toolkit.remote.http.http import Http
+from toolkit.verify.gitsignatures import GitSignatures
 from toolkit.verify.verifications import Verifications
 
 Parents = Iterable[tuple[str, str]]
@@ -50,6 +51,7 @@ class Services:
     http: Http
     registries: Registries
     verifications: Verifications
+    signatures: GitSignatures
     git: GitClient
     github: GitHubTokens
     charts: Charts
@@ -80,6 +82,7 @@ def _git(services: Services) -> GitRepositorySource:
         secrets=services.secrets,
         store=services.store,
         lookup=services.lookup,
+        signatures=services.signatures,
     )
 
 

@@ -176,13 +176,16 @@ async def test_rotated_secret_is_rolled_out(space: Space, sops: Reference, word:
 
 
 async def test_openpgp_key_opens_a_file_that_is_encrypted_throughout(space: Space) -> None:
-    await give_keys(space, golden_key("golden.asc"))
+    """A key that cannot be used beside it is told of, and harms nothing."""
+    await give_keys(space, {"damaged.asc": b"nonsense", **golden_key("golden.asc")})
 
     await start(space, {"s.yaml": (GOLDENS / "encrypted" / "key-pgp.yaml").read_bytes()})
     await space.ready()
 
     plain = yaml.safe_load((GOLDENS / "decrypted" / "key-pgp.yaml").read_bytes())
     assert await values_of(space, "database") == plain["stringData"]
+    skipped = await space.told("skipped the decryption key 'damaged.asc': it is not an OpenPGP key")
+    assert skipped["reason"] == "DecryptionKeySkipped"
     await assert_unseen(space, "p@ss: word #1")
 
 

@@ -293,6 +293,28 @@ async def test_key_that_is_no_longer_trusted_withdraws_what_it_signed(
     assert digest_of(again) == digest_of(first)
 
 
+async def test_key_that_cannot_be_used_withdraws_alone_and_is_named_beside_another(
+    space: Space, authors: dict[str, Author]
+) -> None:
+    author, odd = authors["ed25519"], authors["brainpool"]
+    repository = space.repository()
+    repository.commit({"a": "1"}, sign=author.key)
+    await trust(space, author)
+    await space.world.apply(space.source(repository, **verify()))
+    first = await space.ready(GIT_REPOSITORY)
+
+    await trust(space, odd)
+    await space.request(GIT_REPOSITORY)
+    alone = await space.refused(GIT_REPOSITORY, saying=f"'brainpool.asc': key {odd.key.key}")
+    await trust(space, odd, author)
+    again = await space.ready(GIT_REPOSITORY)
+
+    assert condition(alone, "SourceVerified")["status"] == "False"
+    assert "artifact" not in alone["status"]
+    assert "skipped keys: 'brainpool.asc'" in condition(again, "SourceVerified")["message"]
+    assert digest_of(again) == digest_of(first)
+
+
 async def test_keys_that_cannot_be_read_leave_the_artifact_in_use(
     space: Space, authors: dict[str, Author]
 ) -> None:

@@ -15,6 +15,8 @@ from typing import Any, Generic, TypeVar
 
 import msgspec
 
+from toolkit.decrypt import engine
+from toolkit.decrypt.engine import EngineKeys
 from toolkit.errors import PenstockError
 from toolkit.kube.client import Client
 from toolkit.kube.config import ClusterConfig
@@ -250,6 +252,7 @@ def services(
         secrets=Secrets(nowhere),
         http=way,
         cloud=Cloud(way, cache=TokenCache()),
+        keys=lambda: EngineKeys(engine.start()),
         verifications=lambda: _given(verifications),
         run=_forget,
     )

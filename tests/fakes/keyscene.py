@@ -17,7 +17,8 @@ from tests.fakes.kmsazure import AzureVault
 from tests.fakes.kmsgcp import GcpKms
 from tests.fakes.kmsvault import TOKEN, FakeVault
 from tests.unit.toolkit.decrypt.reference import Reference
-from toolkit.decrypt import sops
+from toolkit.decrypt import engine, sops
+from toolkit.decrypt.engine import EngineKeys
 from toolkit.decrypt.errors import DecryptionError
 from toolkit.decrypt.keyring import KeyRing
 from toolkit.decrypt.kms import logins
@@ -40,6 +41,7 @@ class Scene:
     clouds: FakeClouds
     http: Http
     vault: FakeVault
+    engine: EngineKeys
     sops: Reference = field(default_factory=Reference)
     opened: OpenedKeys = field(default_factory=OpenedKeys)
     accessed: int = 0
@@ -134,7 +136,9 @@ class Scene:
         def work(ring: KeyRing) -> bytes:
             return sops.decrypt(document, sops.Format.YAML, ring)
 
-        services = KeyServices(cloud or self.cloud, opened=self.opened, seconds=seconds)
+        services = KeyServices(
+            cloud or self.cloud, engine=self.engine, opened=self.opened, seconds=seconds
+        )
         return await services.open(work, KeyRing.from_secret(held), access)
 
     async def refused(self, document: bytes, *args: Any, **how: Any) -> DecryptionError:
@@ -156,4 +160,6 @@ async def running() -> AsyncIterator[Scene]:
         clouds.believe(ISSUER)
         await stack.enter_async_context(clouds.running())
         vault = await stack.enter_async_context(FakeVault().running())
-        yield Scene(clouds=clouds, http=http, vault=vault)
+        pool = engine.start()
+        stack.push_async_callback(pool.close)
+        yield Scene(clouds=clouds, http=http, vault=vault, engine=EngineKeys(pool))

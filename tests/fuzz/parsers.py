@@ -32,7 +32,6 @@ from toolkit.artifact import archive, tarball
 from toolkit.artifact.ignore import Ignore
 from toolkit.chart import document
 from toolkit.decrypt import age, sops
-from toolkit.decrypt import openpgp as pgpkeys
 from toolkit.decrypt.formats import jsonfile, yamlfile
 from toolkit.decrypt.kms import assertions, logins
 from toolkit.errors import PenstockError
@@ -120,25 +119,19 @@ def _pattern(data: bytes) -> object:
 
 
 @functools.cache
-def _pgp() -> tuple[bytes, bytes, bytes, bytes]:
-    """Return a secret key, its public half, a signature and a message for it."""
+def _pgp() -> tuple[bytes, bytes]:
+    """Return a public key, and a signature by it."""
     key = pysequoia.Tsk.generate(user_id="author <a@example.com>")
     public = key.extract_certificate()
     signature = pysequoia.sign(key.signer(), b"content", mode=pysequoia.SignatureMode.DETACHED)
-    message = pysequoia.encrypt(b"content", recipients=[public])
-    return str(key).encode(), str(public).encode(), signature, message
+    return str(public).encode(), signature
 
 
 def _pgp_verify(data: bytes) -> object:
-    _, public, signature, _ = _pgp()
+    public, signature = _pgp()
     for signed, ring in ((data, public), (signature, data)):
         openpgp.verify(Signed(payload=b"content", signature=signed), {"a.asc": ring})
     return None
-
-
-def _pgp_open(data: bytes) -> object:
-    secret, _, _, _ = _pgp()
-    return pgpkeys.load(secret).open(_text(data)), pgpkeys.load(data)
 
 
 @functools.cache
@@ -156,7 +149,8 @@ def _age() -> tuple[bytes, bytes, bytes]:
 
 def _age_open(data: bytes) -> object:
     identity, private, _ = _age()
-    return [age.load(key).open(_text(data)) for key in (identity, private)], age.load(data)
+    openers = [age.load(key).opener for key in (identity, private)]
+    return [opener.open(_text(data)) for opener in openers if opener], age.load(data)
 
 
 _SSH_KEY: Final = (
@@ -449,12 +443,7 @@ ROWS: Final[tuple[Row, ...]] = (
     Row(
         name="OpenPGP signature and key ring",
         parse=_pgp_verify,
-        samples=lambda: _pgp()[:3],
-    ),
-    Row(
-        name="OpenPGP secret key and message",
-        parse=_pgp_open,
-        samples=lambda: (_pgp()[0], _pgp()[3]),
+        samples=_pgp,
     ),
     Row(name="SSH signature and keys", parse=_ssh_verify, samples=_ssh),
     Row(name="age identity and message", parse=_age_open, samples=_age),

@@ -56,6 +56,7 @@ PROGRAMS: Final[Mapping[str, Program]] = MappingProxyType(
         ),
         "informer": Program(package=".", directory="informer"),
         "sops": Program(package="github.com/getsops/sops/v3/cmd/sops", directory="sops"),
+        "age-keygen": Program(package="filippo.io/age/cmd/age-keygen", directory="sops"),
     }
 )
 

@@ -6,8 +6,8 @@ from toolkit.decrypt import age, openpgp
 from toolkit.decrypt.keys import KeyKind
 
 KEYS: Final = (
-    # X25519 and SSH identities; tried first, because they cost least.
-    KeyKind(name="age", suffix=".agekey", load=age.load),
+    # age and SSH identities; tried first, because they cost least.
+    KeyKind(name="age", suffix=".agekey", load=age.load, operation="age.open"),
     # Exported OpenPGP secret keys.
-    KeyKind(name="pgp", suffix=".asc", load=openpgp.load),
+    KeyKind(name="pgp", suffix=".asc", load=openpgp.load, operation="openpgp.open"),
 )

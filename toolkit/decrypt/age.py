@@ -1,12 +1,14 @@
 """age identities: native X25519 keys as ``age-keygen`` writes them, and SSH private keys.
 
-pyrage does the cryptography. It has no post-quantum identities (``AGE-SECRET-KEY-PQ-1…``) and no
-passphrase-protected SSH keys; both are refused by name rather than passed over.
+pyrage does the cryptography. It has no post-quantum identities (``AGE-SECRET-KEY-PQ-1…``): these
+are left to the engine. It has no passphrase-protected SSH keys, which are named and skipped.
 """
+
+from typing import Final
 
 import pyrage
 
-from toolkit.decrypt.errors import DecryptionError
+from toolkit.decrypt.keys import Loaded
 
 
 class AgeIdentities:
@@ -26,33 +28,37 @@ class AgeIdentities:
         return key
 
 
-def load(data: bytes) -> AgeIdentities:
-    """Read an identity file: one identity a line, or one OpenSSH private key.
-
-    Raises:
-        DecryptionError: a line is no identity that can be used, or there is none.
-    """
+def load(data: bytes) -> Loaded:
+    """Read an identity file: one identity a line, or one OpenSSH private key."""
     if data.lstrip().startswith(b"-----BEGIN"):
-        return AgeIdentities([_ssh_identity(data.strip() + b"\n")])
+        return _ssh(data.strip() + b"\n")
+    identities, left, findings = [], [], []
     lines = enumerate(data.decode("utf-8", "replace").splitlines(), start=1)
     texts = [(number, line.strip()) for number, line in lines]
-    identities = [_identity(t, number) for number, t in texts if t and not t.startswith("#")]
-    if not identities:
-        raise DecryptionError("there is no age identity in it")
-    return AgeIdentities(identities)
+    for number, text in texts:
+        if not text or text.startswith("#"):
+            continue
+        if text.startswith(_POST_QUANTUM):
+            left.append(text)
+            continue
+        try:
+            identities.append(pyrage.x25519.Identity.from_str(text))
+        except pyrage.IdentityError:
+            findings.append(f"line {number} is not an age identity")
+    if not identities and not left and not findings:
+        findings.append("there is no age identity in it")
+    return Loaded(
+        opener=AgeIdentities(identities) if identities else None,
+        left="\n".join(left).encode(),
+        findings=tuple(findings),
+    )
 
 
-def _identity(text: str, line: int) -> pyrage.x25519.Identity:
-    if text.startswith("AGE-SECRET-KEY-PQ-1"):
-        raise DecryptionError(f"line {line} is a post-quantum age identity: not supported")
+def _ssh(pem: bytes) -> Loaded:
     try:
-        return pyrage.x25519.Identity.from_str(text)
+        return Loaded(opener=AgeIdentities([pyrage.ssh.Identity.from_buffer(pem)]))
     except pyrage.IdentityError:
-        raise DecryptionError(f"line {line} is not an age identity") from None
+        return Loaded(findings=("the SSH key cannot be used: wrong type, or a passphrase",))
 
 
-def _ssh_identity(pem: bytes) -> pyrage.ssh.Identity:
-    try:
-        return pyrage.ssh.Identity.from_buffer(pem)
-    except pyrage.IdentityError:
-        raise DecryptionError("the SSH key cannot be used: wrong type, or a passphrase") from None
+_POST_QUANTUM: Final = "AGE-SECRET-KEY-PQ-1"

@@ -1,17 +1,22 @@
 """The secret keys of one decryption Secret, and how they recover a document's data key.
 
-Pure: key services are not asked here. A ring that may count on them (``asking``) says which
-recipients it lacks (``UnaskedError``); with what they answered (``told``) it decides again. One
-that may not refuses a document that is encrypted for them alone, with the service's name.
+Pure: neither the engine nor key services are asked here. A ring that may count on them (``asking``)
+says which recipients it lacks (``UnaskedError``); with what they answered (``told``) it decides
+again. One that may not refuses a document that is encrypted for them alone, with the service's
+name.
+
+A key that cannot be used hides no other: it is skipped, and named where no other key fits.
 """
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from types import MappingProxyType
-from typing import Final
+from typing import Final, Self
 
 from toolkit.decrypt import KEYS, shamir
 from toolkit.decrypt.errors import DecryptionError, UnreachableError
 from toolkit.decrypt.keys import TITLES, Groups, Opener, Recipient, Refusal, UnaskedError
+from toolkit.skipped import Skipped, told
 
 DATA_KEY: Final = 32
 """Bytes, for AES-256. A share has one more."""
@@ -25,58 +30,54 @@ the public key could write a small one that opens to a very large one."""
 
 
 Answers = Mapping[Recipient, bytes | Refusal]
-"""What key services said about data keys that are encrypted for them."""
+"""What the engine and key services said about data keys that are encrypted for them."""
 
 _NO_ANSWERS: Final[Answers] = MappingProxyType({})
 
 
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class KeyRing:
     """Opens data keys. Prints as the number of its keys and shows nothing else."""
 
-    __slots__ = ("_answers", "_openers", "_services")
-
-    def __init__(
-        self,
-        openers: Mapping[str, Sequence[Opener]],
-        *,
-        services: Collection[str] = (),
-        answers: Answers = _NO_ANSWERS,
-    ) -> None:
-        self._openers = openers
-        self._services = frozenset(services)
-        self._answers = answers
+    openers: Mapping[str, Sequence[Opener]] = field(default_factory=dict)
+    """By the list of the block."""
+    left: Mapping[str, Mapping[str, bytes]] = field(default_factory=dict)
+    """Keys that only the engine can use: by the list of the block, then by entry of the Secret."""
+    skipped: tuple[Skipped, ...] = ()
+    services: frozenset[str] = frozenset()
+    answers: Answers = field(default_factory=lambda: _NO_ANSWERS)
 
     @classmethod
-    def from_secret(cls, data: Mapping[str, bytes]) -> "KeyRing":
-        """Load ``*.agekey`` and ``*.asc``; other entries of the Secret are not ours.
-
-        Raises:
-            DecryptionError: one of them holds no usable key.
-        """
+    def from_secret(cls, data: Mapping[str, bytes]) -> Self:
+        """Load ``*.agekey`` and ``*.asc``; other entries of the Secret are not ours."""
         openers: dict[str, list[Opener]] = {kind.name: [] for kind in KEYS}
+        left: dict[str, dict[str, bytes]] = {kind.name: {} for kind in KEYS}
+        skipped: list[Skipped] = []
         for kind in KEYS:
             for name in sorted(name for name in data if name.endswith(kind.suffix)):
-                try:
-                    openers[kind.name].append(kind.load(data[name]))
-                except DecryptionError as exc:
-                    raise DecryptionError(f"cannot use the key '{name}': {exc}") from exc
-        return cls(openers)
+                loaded = kind.load(data[name])
+                if loaded.opener is not None:
+                    openers[kind.name].append(loaded.opener)
+                if loaded.left:
+                    left[kind.name][name] = loaded.left
+                skipped += [Skipped(entry=name, finding=finding) for finding in loaded.findings]
+        return cls(openers=openers, left=left, skipped=tuple(skipped))
 
-    def asking(self, services: Collection[str]) -> "KeyRing":
-        """Return the ring with these key services (lists of the block) behind it."""
-        return KeyRing(self._openers, services=services, answers=self._answers)
+    def asking(self, services: Collection[str]) -> Self:
+        """Return the ring with the engine and these services (lists of the block) behind it."""
+        return replace(self, services=frozenset(services) | {*filter(self.left.get, self.left)})
 
-    def told(self, answers: Answers) -> "KeyRing":
-        """Return the ring with more answers of key services."""
-        known = {**self._answers, **answers}
-        return KeyRing(self._openers, services=self._services, answers=known)
+    def told(self, answers: Answers, skipped: Iterable[Skipped] = ()) -> Self:
+        """Return the ring with more answers, and keys that turned out to be of no use."""
+        every = tuple(dict.fromkeys((*self.skipped, *skipped)))
+        return replace(self, answers={**self.answers, **answers}, skipped=every)
 
     def data_key(self, groups: Groups, threshold: int) -> bytes:
         """Return the data key of a document, put together from shares if it has key groups.
 
         Raises:
             DecryptionError: too few of the groups can be opened.
-            UnaskedError: the keys here do not suffice, and key services that may help are unasked.
+            UnaskedError: the keys here do not suffice, and who else may help is unasked.
         """
         if sum(len(group) for group in groups) > MAX_RECIPIENTS:
             raise DecryptionError(f"the document has more than {MAX_RECIPIENTS} recipients")
@@ -92,10 +93,14 @@ class KeyRing:
         return key
 
     def __bool__(self) -> bool:
-        return any(self._openers.values())
+        return any(self.openers.values()) or any(self.left.values())
 
     def __repr__(self) -> str:
-        counts = ", ".join(f"{name}={len(keys)}" for name, keys in self._openers.items())
+        sizes = {
+            kind.name: len(self.openers.get(kind.name, ())) + len(self.left.get(kind.name, ()))
+            for kind in KEYS
+        }
+        counts = ", ".join(f"{name}={size}" for name, size in sizes.items())
         return f"KeyRing({counts})"
 
     def _lacking(
@@ -106,19 +111,24 @@ class KeyRing:
         unasked = [group for group in unasked if group]
         if opened + len(unasked) >= needed and unasked:
             return UnaskedError(unasked, needed=needed - opened)
-        said = [self._answers.get(item) for group in closed for item in group]
-        refusals = list(dict.fromkeys(item for item in said if isinstance(item, Refusal)))
+        said = [self.answers.get(item) for group in closed for item in group]
+        refusals = list(
+            dict.fromkeys(item for item in said if isinstance(item, Refusal) and item.message)
+        )
         if not refusals:
-            return DecryptionError(_explain(groups, opened=opened, needed=needed))
+            message = _explain(groups, opened=opened, needed=needed)
+            return DecryptionError(f"{message}{told(self.skipped)}")
         shares = _shares(opened=opened, needed=needed)
-        message = "; ".join(item.message for item in refusals[:_SHOWN]) + shares
+        message = (
+            "; ".join(item.message for item in refusals[:_SHOWN]) + shares + told(self.skipped)
+        )
         passing = any(item.passing for item in refusals)
         return UnreachableError(message) if passing else DecryptionError(message)
 
     def _may_ask(self, recipient: Recipient) -> bool:
-        asked = recipient in self._answers
+        asked = recipient in self.answers
         short = len(recipient.encrypted) <= MAX_ENCRYPTED
-        return recipient.kind in self._services and short and not asked
+        return recipient.kind in self.services and short and not asked
 
     def _open(self, group: Sequence[Recipient]) -> bytes | None:
         # 1. The keys that are here.
@@ -126,11 +136,11 @@ class KeyRing:
             for recipient in group:
                 if recipient.kind != kind.name or len(recipient.encrypted) > MAX_ENCRYPTED:
                     continue
-                for opener in self._openers.get(kind.name, ()):
+                for opener in self.openers.get(kind.name, ()):
                     if (key := opener.open(recipient.encrypted)) is not None:
                         return key
-        # 2. What services opened because these did not suffice.
-        said = (self._answers.get(recipient) for recipient in group)
+        # 2. What the engine and services opened because these did not suffice.
+        said = (self.answers.get(recipient) for recipient in group)
         return next((key for key in said if isinstance(key, bytes)), None)
 
 

@@ -1,12 +1,13 @@
 """What the key modules and the key ring agree on: recipients, openers, kinds of keys, answers.
 
 A recipient is public and may be named in messages. An opener holds a secret key; it is asked only
-to open data keys, and shows nothing of itself. What is no opener's is a key service's, which is
-asked beforehand (``toolkit.decrypt.kms``); its answers are values too.
+to open data keys, and shows nothing of itself. What is no opener's is the engine's, which gets the
+secret key with the question (``toolkit.decrypt.engine``), or a key service's, which has it
+(``toolkit.decrypt.kms``). Both are asked beforehand; their answers are values too.
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Final, Protocol
 
@@ -59,6 +60,18 @@ class Opener(Protocol):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Loaded:
+    """What one entry of a Secret holds."""
+
+    opener: Opener | None = None
+    """Opens data keys here."""
+    left: bytes = field(default=b"", repr=False)
+    """Keys that only the engine can use, as they stand in the entry."""
+    findings: tuple[str, ...] = ()
+    """Why others are of no use; no content."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class KeyKind:
     """One row of ``KEYS``."""
 
@@ -66,18 +79,21 @@ class KeyKind:
     """List of the ``sops`` block whose entries such a key opens."""
     suffix: str
     """Ending of the keys of the Secret that hold such keys."""
-    load: Callable[[bytes], Opener]
-    """Reads the value of such a key; raises ``DecryptionError`` if it is of no use."""
+    load: Callable[[bytes], Loaded]
+    """Reads the value of such a key."""
+    operation: str
+    """What the engine does with keys that are left to it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Refusal:
-    """Why a key service did not open a data key: service, key and remedy, and no secret.
+    """Why the engine or a key service did not open a data key: key and remedy, and no secret.
 
-    ``passing`` is whether the next attempt may go better with nothing changed.
+    ``passing`` is whether the next attempt may go better with nothing changed. No message means
+    that it is for none of the keys.
     """
 
-    message: str
+    message: str = ""
     passing: bool = False
 
 
@@ -85,13 +101,13 @@ Groups = Sequence[Sequence[Recipient]]
 
 
 class UnaskedError(PenstockError):
-    """Key services could tell the data key, and have not been asked yet.
+    """The engine or key services could tell the data key, and have not been asked yet.
 
     No failure of the document, so that nobody takes it for one: whoever gathers the answers
     (``kms.services``) asks one of each of ``groups`` until ``needed`` of them are opened.
     """
 
     def __init__(self, groups: Groups, *, needed: int) -> None:
-        super().__init__("key services have to be asked")
+        super().__init__("the engine or key services have to be asked")
         self.groups = tuple(map(tuple, groups))
         self.needed = needed

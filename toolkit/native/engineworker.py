@@ -12,8 +12,10 @@ from toolkit.native.engine import Engine
 from toolkit.native.serve import serve
 
 OPERATIONS = (
+    "age.open",  # data keys are opened with post-quantum identities
     "kustomize.build",  # a tree of manifests becomes a list of objects
     "notation.verify",  # signatures are judged by a trust policy
+    "openpgp.open",  # data keys are opened with OpenPGP keys
     "substitute",  # variables in objects become their values
 )
 

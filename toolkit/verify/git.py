@@ -18,11 +18,11 @@ from datetime import UTC, datetime
 from enum import IntEnum
 from typing import Final
 
-from toolkit.errors import StalledError
 from toolkit.remote.git.objects import Signed
 from toolkit.remote.git.wire import Checkout, TagObject
+from toolkit.skipped import told
 from toolkit.verify import openpgp, ssh, sshkeys
-from toolkit.verify.signature import FACT, Proof, Signer, VerificationError, skipping
+from toolkit.verify.signature import FACT, Proof, Signer, VerificationError, VerificationModeError
 
 _SSH_KEYS: Final = ".sshpub"
 _SSH_SIGNATURE: Final = b"-----BEGIN SSH SIGNATURE-----"
@@ -45,24 +45,24 @@ def verify(checkout: Checkout, *, mode: str, keys: Mapping[str, bytes]) -> Proof
     ``keys`` is the Secret's data: ``*.sshpub`` are SSH public keys, all others OpenPGP keyrings.
 
     Raises:
-        StalledError: the mode needs a tag and the spec names none (``InvalidVerificationMode``).
+        VerificationModeError: the mode needs a tag and the spec names none.
         VerificationError: ``InvalidGitObject``, ``InvalidTagSignature``,
             ``InvalidCommitSignature``.
 
     """
     wants_tag, wants_commit = _parts(mode)
-    signers: list[tuple[str, Signer]] = []
+    found: list[tuple[str, Signer]] = []
     if wants_tag:
         name = checkout.tag.name if checkout.tag else ""
-        signers.append((f"tag '{name}'", _verify_tag(checkout.tag, keys)))
+        found.append((f"tag '{name}'", _verify_tag(checkout.tag, keys)))
     if wants_commit:
-        signers.append((f"commit '{checkout.commit}'", _verify_commit(checkout, keys)))
-    signed = " and of ".join(f"{what} by {signer}" for what, signer in signers)
-    people = [signer for _, signer in signers]
-    passed_over = tuple(dict.fromkeys(line for signer in people for line in signer.skipped))
+        found.append((f"commit '{checkout.commit}'", _verify_commit(checkout, keys)))
+    signed = " and of ".join(f"{what} by {signer}" for what, signer in found)
+    people = [signer for _, signer in found]
+    skipped = [entry for signer in people for entry in signer.skipped]
     return Proof(
         signer=people[-1],
-        message=f"verified signature of {signed}{skipping(passed_over)}",
+        message=f"verified signature of {signed}{told(skipped)}",
         facts={
             f"{FACT}method": "git",
             f"{FACT}identity": _listed(signer.identity for signer in people),
@@ -101,18 +101,16 @@ def _parts(mode: str) -> tuple[bool, bool]:
             return True, False
         case "TagAndHEAD":
             return True, True
-    raise StalledError(
-        f"step {Step.MODE}: unknown verification mode '{mode}': use HEAD, Tag or TagAndHEAD",
-        reason="InvalidVerificationMode",
+    raise VerificationModeError(
+        f"step {Step.MODE}: unknown verification mode '{mode}': use HEAD, Tag or TagAndHEAD"
     )
 
 
 def _verify_tag(tag: TagObject | None, keys: Mapping[str, bytes]) -> Signer:
     if tag is None:  # (1)
-        raise StalledError(
+        raise VerificationModeError(
             f"step {Step.MODE}: cannot verify a tag: spec.ref names none; set tag, semver, or a "
-            "name below refs/tags/",
-            reason="InvalidVerificationMode",
+            "name below refs/tags/"
         )
     if not tag.own_name or tag.signature is None:  # (2)
         kind = "not signed" if tag.own_name else "a lightweight one, which cannot be signed"

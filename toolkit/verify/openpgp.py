@@ -6,20 +6,26 @@ Proof steps, each with its number below:
 2. The signature is valid for these bytes by one of these certificates.
 3. The subkey that made it, if it was one, is good today too.
 
-The policy refuses SHA-1 and other broken algorithms. Beyond it a certificate must be good *today*:
-with an expired or revoked key a signature can be dated back at will.
+The policy refuses SHA-1 and other broken algorithms. Beyond it a certificate and its subkeys must
+be good *today*: with an expired or revoked key a signature can be dated back at will. For the same
+reason a revocation counts whatever its reason and date, and wherever in the keyrings it stands.
 
-No web of trust and no key server: the keyrings that are given are trusted, and nothing else.
+A key that cannot be used is skipped, and hides no other. No web of trust and no key server: the
+keyrings that are given are trusted, and nothing else.
 """
 
-from collections.abc import Iterator, Mapping
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from enum import IntEnum
+from typing import Final
 
 import pysequoia
 from pysequoia import packet
 
 from toolkit.remote.git.objects import Signed
+from toolkit.skipped import Skipped
 from toolkit.verify.signature import Signer, VerificationError
 
 
@@ -40,34 +46,157 @@ def verify(signed: Signed, keyrings: Mapping[str, bytes], *, now: datetime | Non
     """
     now = now or datetime.now(UTC)
     signature = _signature(signed.signature)
-    trusted: dict[str, pysequoia.Cert] = {}  # (1)
-    refused = []
-    for certificate in _certificates(keyrings):
-        ailment = _ailment(certificate, now)
-        if ailment:
-            refused.append(f"key {_shown(certificate)} {ailment}")
-        else:
-            trusted[certificate.fingerprint] = certificate
+    keyring = _read(keyrings, now)  # (1)
+    if not keyring.trusted and not keyring.refused and keyring.skipped:
+        raise VerificationError(
+            "the secret holds no OpenPGP public key that can be used",
+            step=Step.CERTIFICATES,
+            skipped=keyring.skipped,
+        )
     try:
-        made_by, with_key = _check(signed, signature, trusted)  # (2)
+        made_by, with_key = _check(signed, signature, keyring.trusted)  # (2)
     except VerificationError as exc:
-        raise VerificationError("; ".join([exc.finding, *refused]), step=exc.step) from exc
-    certificate = trusted[made_by]
-    end = _end_of_subkey(certificate, with_key)
-    if end is not None and end <= now:  # (3)
-        raise VerificationError(f"signing subkey {with_key.upper()} has expired", step=Step.SUBKEY)
-    return Signer(identity=_identity(certificate), fingerprint=made_by.upper())
+        raise VerificationError(
+            "; ".join([exc.finding, *keyring.refused]), step=exc.step, skipped=keyring.skipped
+        ) from exc
+    certificate = keyring.trusted[made_by]
+    ailment = certificate.ailment_of_subkey(with_key, now)
+    if ailment:  # (3)
+        raise VerificationError(
+            f"signing subkey {with_key.upper()} {ailment}",
+            step=Step.SUBKEY,
+            skipped=keyring.skipped,
+        )
+    return Signer(
+        identity=certificate.identity,
+        fingerprint=made_by.upper(),
+        skipped=tuple(map(str, keyring.skipped)),
+    )
 
 
-def _certificates(keyrings: Mapping[str, bytes]) -> Iterator[pysequoia.Cert]:
-    for name, content in sorted(keyrings.items()):
+@dataclass(frozen=True, slots=True)
+class _Certificate:
+    """A key as all keyrings together have it."""
+
+    cert: pysequoia.Cert
+    identity: str
+    expiration: datetime | None
+    packets: Sequence[packet.Packet]
+
+    @property
+    def shown(self) -> str:
+        """Return fingerprint and owner, for a message."""
+        fingerprint = self.cert.fingerprint.upper()
+        return f"{fingerprint} of {self.identity}" if self.identity else fingerprint
+
+    def ailment(self, now: datetime) -> str:
+        """Return why the key does not count today; empty if it does."""
+        if self.cert.is_revoked or any(
+            _signs(found, packet.SignatureType.KeyRevocation) for found in self.packets
+        ):
+            return "is revoked"
+        return "has expired" if self.expiration and self.expiration <= now else ""
+
+    def ailment_of_subkey(self, fingerprint: str, now: datetime) -> str:
+        """Return why what was signed with this key of the certificate does not count today."""
+        created: datetime | None = None
+        bindings: dict[datetime, datetime | None] = {}
+        for found in self.packets:
+            if found.tag == packet.Tag.PublicSubkey:
+                created = found.key_created if found.fingerprint == fingerprint else None
+            elif created and _signs(found, packet.SignatureType.SubkeyRevocation):
+                return "is revoked"
+            elif created and _signs(found, packet.SignatureType.SubkeyBinding):
+                life, since = found.key_validity_period, found.signature_created
+                if since is not None:  # without it the binding is none
+                    bindings[since] = created + life if life else None
+        end = bindings[max(bindings)] if bindings else None
+        return "has expired" if end is not None and end <= now else ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Keyring:
+    trusted: Mapping[str, _Certificate]
+    refused: Sequence[str]
+    skipped: tuple[Skipped, ...]
+
+
+def _read(keyrings: Mapping[str, bytes], now: datetime) -> _Keyring:
+    found, skipped = _merged(keyrings)
+    trusted: dict[str, _Certificate] = {}
+    refused = []
+    for fingerprint, (name, cert) in found.items():
         try:
-            yield from pysequoia.Cert.split_bytes(content)
-        except RuntimeError as exc:
-            raise VerificationError(
-                f"'{name}' holds no OpenPGP public key: {_first_line(exc)}",
-                step=Step.CERTIFICATES,
-            ) from exc
+            certificate = _certificate(cert)
+        except RuntimeError:
+            skipped.append(Skipped(entry=name, finding=_UNUSABLE.format(fingerprint.upper())))
+            continue
+        if ailment := certificate.ailment(now):
+            refused.append(f"key {certificate.shown} {ailment}")
+        else:
+            trusted[fingerprint] = certificate
+    return _Keyring(trusted=trusted, refused=refused, skipped=tuple(skipped))
+
+
+_UNREADABLE: Final = "it holds no OpenPGP public key, or a damaged one"
+_UNUSABLE: Final = (
+    "key {} is not valid now: its curve is not supported, it signs itself with SHA-1, or its date"
+    " is in the future"
+)
+
+
+def _merged(
+    keyrings: Mapping[str, bytes],
+) -> tuple[dict[str, tuple[str, pysequoia.Cert]], list[Skipped]]:
+    """Return each key once, with an entry that has it: a revocation in one copy counts for all."""
+    found: dict[str, tuple[str, pysequoia.Cert]] = {}
+    skipped: list[Skipped] = []
+    for name, content in sorted(keyrings.items()):
+        for block in _ARMOUR.findall(content) or [content]:
+            certs = _certificates(block)
+            if not certs:
+                skipped.append(Skipped(entry=name, finding=_UNREADABLE))
+            for cert in certs:
+                _, before = found.get(cert.fingerprint, (name, cert))
+                found[cert.fingerprint] = (name, before.merge(cert))
+    return found, skipped
+
+
+def _certificates(block: bytes) -> Sequence[pysequoia.Cert]:
+    try:
+        return pysequoia.Cert.split_bytes(block)
+    except RuntimeError:
+        return ()
+
+
+def _certificate(cert: pysequoia.Cert) -> _Certificate:
+    """Read what Sequoia computes from a key.
+
+    Raises:
+        RuntimeError: no part of it is valid now: an unknown curve, SHA-1, a date to come.
+
+    """
+    return _Certificate(
+        cert,
+        identity=str(cert.user_ids[0]) if cert.user_ids else "",
+        expiration=cert.expiration,
+        packets=tuple(packet.PacketPile.from_bytes(bytes(cert))),
+    )
+
+
+# Up to the next block, so that one that was cut off hides no other.
+_ARMOUR: Final = re.compile(
+    rb"-----BEGIN PGP (?:(?!-----BEGIN PGP ).)*-----END PGP [A-Z ]+-----", re.DOTALL
+)
+
+
+def _signs(found: packet.Packet, kind: packet.SignatureType) -> bool:
+    if found.tag != packet.Tag.Signature:
+        return False
+    try:
+        return bool(found.signature_type == kind)
+    except RuntimeError:  # of a type that nobody knows
+        return False
 
 
 def _signature(armored: bytes) -> pysequoia.Sig:
@@ -80,13 +209,12 @@ def _signature(armored: bytes) -> pysequoia.Sig:
 
 
 def _check(
-    signed: Signed, signature: pysequoia.Sig, trusted: Mapping[str, pysequoia.Cert]
+    signed: Signed, signature: pysequoia.Sig, trusted: Mapping[str, _Certificate]
 ) -> tuple[str, str]:
     """Return the fingerprints of the certificate and of its key that vouch for the bytes."""
+    store = [certificate.cert for certificate in trusted.values()]
     try:
-        result = pysequoia.verify(
-            bytes=signed.payload, store=lambda _: list(trusted.values()), signature=signature
-        )
+        result = pysequoia.verify(bytes=signed.payload, store=lambda _: store, signature=signature)
     except RuntimeError as exc:
         issuer = (signature.issuer_fingerprint or signature.issuer_key_id or "unknown").upper()
         raise VerificationError(
@@ -101,34 +229,6 @@ def _check(
     raise VerificationError("no trusted OpenPGP key made this signature", step=Step.SIGNATURE)
 
 
-def _ailment(certificate: pysequoia.Cert, now: datetime) -> str:
-    if certificate.is_revoked:
-        return "is revoked"
-    return "has expired" if certificate.expiration and certificate.expiration <= now else ""
-
-
-def _end_of_subkey(certificate: pysequoia.Cert, fingerprint: str) -> datetime | None:
-    """Return when a subkey ends by its newest binding; ``None`` for never or the primary key."""
-    created = None
-    bindings: dict[datetime, datetime | None] = {}
-    for found in packet.PacketPile.from_bytes(bytes(certificate)):
-        if found.tag == packet.Tag.PublicSubkey:
-            created = found.key_created if found.fingerprint == fingerprint else None
-        elif created and found.signature_type == packet.SignatureType.SubkeyBinding:
-            life = found.key_validity_period
-            bindings[found.signature_created] = created + life if life else None
-    return bindings[max(bindings)] if bindings else None
-
-
 def _first_line(error: RuntimeError) -> str:
     # With RUST_BACKTRACE set the message goes on with a backtrace.
     return str(error).strip().partition("\n")[0]
-
-
-def _identity(certificate: pysequoia.Cert) -> str:
-    return str(certificate.user_ids[0]) if certificate.user_ids else ""
-
-
-def _shown(certificate: pysequoia.Cert) -> str:
-    name = _identity(certificate)
-    return certificate.fingerprint.upper() + (f" of {name}" if name else "")

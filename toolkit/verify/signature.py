@@ -1,12 +1,13 @@
 """Who signed, what a verification proved, and what a failed one raises; for all signatures."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from types import MappingProxyType
 from typing import ClassVar, Final
 
-from toolkit.errors import TransientError
+from toolkit.errors import StalledError, TransientError
+from toolkit.skipped import Skipped, told
 
 FACT: Final = "verify.penstock.dev/"
 """Facts of a proof are named ``verify.penstock.dev/<name>`` wherever they are shown."""
@@ -19,34 +20,36 @@ class VerificationError(TransientError):
 
     It is retried, because a new revision may be signed; ``reason`` tells what failed. ``step`` is
     the number of the failed step where the verifier numbers its steps, and leads the message;
-    0 where it does not.
+    0 where it does not. ``skipped`` are keys that could not be used; they end the message.
     """
 
     default_reason: ClassVar[str] = "VerificationError"
 
-    def __init__(self, message: str, *, reason: str | None = None, step: int = 0) -> None:
-        super().__init__(f"step {step}: {message}" if step else message, reason=reason)
+    def __init__(
+        self,
+        message: str,
+        *,
+        reason: str | None = None,
+        step: int = 0,
+        skipped: Iterable[Skipped | str] = (),
+    ) -> None:
+        finding = f"{message}{told(skipped)}"
+        super().__init__(f"step {step}: {finding}" if step else finding, reason=reason)
         self.step = step
-        self.finding = message
+        self.finding = finding
 
 
-_MAX_SKIPPED: Final = 3
+class VerificationModeError(StalledError):
+    """The spec demands a signature of something that it does not name."""
 
-
-def skipping(skipped: Sequence[str]) -> str:
-    """Return the end of a message that names what was skipped; nothing if nothing was."""
-    if not skipped:
-        return ""
-    more = len(skipped) - _MAX_SKIPPED
-    told = [*skipped[:_MAX_SKIPPED], *([f"and {more} more"] if more > 0 else [])]
-    return f"; skipped: {', '.join(told)}"
+    default_reason: ClassVar[str] = "InvalidVerificationMode"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Signer:
     """Whose key made a signature: a name as the key carries it, and the key's fingerprint.
 
-    ``skipped`` names what stands among the trusted keys and does not count, each with its reason.
+    ``skipped`` names the keys beside it that could not be used, each with the reason.
     """
 
     identity: str

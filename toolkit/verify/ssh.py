@@ -30,7 +30,7 @@ from cryptography.hazmat.primitives.asymmetric import ec, ed25519, padding, rsa,
 
 from toolkit.remote.git.objects import Signed
 from toolkit.verify import sshkeys
-from toolkit.verify.signature import Signer, VerificationError, skipping
+from toolkit.verify.signature import Signer, VerificationError
 
 NAMESPACE: Final = sshkeys.NAMESPACE.encode()
 
@@ -123,8 +123,9 @@ class _Envelope:
 def _untrusted(public_key: bytes, keys: sshkeys.Keys) -> VerificationError:
     message = f"the SSH key {_fingerprint(public_key)} that made this signature is not trusted"
     own = keys.refused.get(public_key)
-    told = f": {own}" if own else skipping(keys.skipped)
-    return VerificationError(message + told, step=Step.KEY)
+    if own:
+        return VerificationError(f"{message}: {own}", step=Step.KEY)
+    return VerificationError(message, step=Step.KEY, skipped=keys.skipped)
 
 
 def _envelope(armored: bytes) -> _Envelope:

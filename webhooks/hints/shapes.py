@@ -78,7 +78,7 @@ def _keys(_: object, data: Data) -> None:
 
 def _require_all(skipped: Sequence[str]) -> None:
     if skipped:
-        raise TransientError(", ".join(skipped))
+        raise TransientError("; ".join(skipped))
 
 
 def _login(repository: Repository, data: Data) -> None:
@@ -126,8 +126,9 @@ def _root(_: object, data: Data) -> None:
 
 
 def _decryption(_: object, data: Data) -> None:
-    KeyRing.from_secret(data)
     logins.from_secret(data)
+    ring = KeyRing.from_secret(data)
+    _require_all([f"{key} (skipped)" for key in ring.skipped])
 
 
 def _kubeconfig(obj: Kustomization, data: Data) -> None:

@@ -5,17 +5,19 @@ use them by hand: ``python -m tests.testdata.signatures.generate <empty director
 """
 
 import os
+import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from tests.fakes.gitrepository import SigningKey
 
 LONG_AGO = "20200301T120000"
+FAR_AHEAD = "20900301T120000"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,7 +35,7 @@ class Author:
                 Path(self.key.environment["GNUPGHOME"]),
                 *("--armor", "--local-user", self.key.key, "--detach-sign"),
                 stdin=payload,
-                at=LONG_AGO if self.name.startswith("expired") else "",
+                at=_DATES.get(self.name.partition("-")[0], ""),
             )
         option = ["-O", f"hashalg={digest}"] if digest else []
         return subprocess.run(
@@ -62,6 +64,9 @@ def ssh_authors(directory: Path) -> dict[str, Author]:
     """Make those authors whose keys are SSH keys."""
     return {kind[0]: _ssh(directory, *kind) for kind in _SSH_KINDS}
 
+
+_DATES = {"expired": LONG_AGO, "retired": LONG_AGO, "future": FAR_AHEAD}
+"""When authors sign whose keys are no good today: by the first word of their names."""
 
 _SSH_KINDS = (
     ("ssh-ed25519", "ed25519", "256"),
@@ -94,10 +99,15 @@ def _openpgp(home: Path) -> Iterator[Author]:
         ("stranger", "ed25519", "", "never"),
         ("revoked", "ed25519", "", "never"),
         ("expired", "ed25519", LONG_AGO, "1y"),
+        # What Sequoia does not know, or its policy does not take.
+        ("brainpool", "brainpoolP256r1", "", "never"),
+        ("sha1", "rsa2048", "", "never"),
+        ("future", "ed25519", FAR_AHEAD, "never"),
     ):
         user = f"{name} <{name}@example.org>"
         _gpg(
             home,
+            *(("--cert-digest-algo", "SHA1") if name == "sha1" else ()),
             *("--passphrase", "", "--quick-generate-key", user, kind, "sign", life),
             at=at,
         )
@@ -107,19 +117,41 @@ def _openpgp(home: Path) -> Iterator[Author]:
         if name == "revoked":
             public = _revoke(home, fingerprint, public)
         yield Author(name=name, public=public, key=key)
-    yield _with_expired_subkey(home)
+    yield _with_subkey(home, "expired-subkey", life="1y")
+    retired = _with_subkey(home, "retired-subkey", life="never")
+    yield replace(retired, public=_retire(home, retired.key.key, "key 1", "revkey"))
+    before = _with_subkey(home, "retired-primary", life="never")
+    yield replace(before, public=_retire(home, before.key.key, "revkey"))
 
 
-def _with_expired_subkey(home: Path) -> Author:
-    """Make a key that does not end, with a signing subkey that did after a year."""
-    user = "subkey <subkey@example.org>"
+def _with_subkey(home: Path, name: str, *, life: str) -> Author:
+    """Make a key that does not end, with a signing subkey that lives as long as is said."""
+    user = f"{name} <{name}@example.org>"
     nothing = ("--passphrase", "")
     _gpg(home, *nothing, "--quick-generate-key", user, "ed25519", "cert", "never", at=LONG_AGO)
-    fingerprint = _fingerprint(home, "subkey")
-    _gpg(home, *nothing, "--quick-add-key", fingerprint, "ed25519", "sign", "1y", at=LONG_AGO)
+    fingerprint = _fingerprint(home, name)
+    _gpg(home, *nothing, "--quick-add-key", fingerprint, "ed25519", "sign", life, at=LONG_AGO)
     key = SigningKey(format="openpgp", key=fingerprint, environment={"GNUPGHOME": str(home)})
     public = _gpg(home, "--armor", "--export", fingerprint)
-    return Author(name="expired-subkey", public=public, key=key)
+    return Author(name=name, public=public, key=key)
+
+
+def _retire(home: Path, fingerprint: str, *edits: str) -> bytes:
+    """Return the public key after edits that revoke, today, because it is superseded."""
+    superseded, reason = "2", "another took its place"
+    answers = f"y\n{superseded}\n{reason}\n\ny\n"
+    with TemporaryDirectory(prefix="gpg-", dir="/tmp") as other:
+        shutil.copytree(home, other, dirs_exist_ok=True, ignore=shutil.ignore_patterns("S.*"))
+        _gpg(
+            Path(other),
+            *("--command-fd", "0", "--passphrase", "", "--edit-key", fingerprint, *edits, "save"),
+            stdin=answers.encode(),
+        )
+        retired = _gpg(Path(other), "--armor", "--export", fingerprint)
+        subprocess.run(
+            ["gpgconf", "--kill", "all"], env=os.environ | {"GNUPGHOME": other}, check=True
+        )
+    return retired
 
 
 def _fingerprint(home: Path, name: str) -> str:

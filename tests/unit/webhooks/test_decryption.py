@@ -12,7 +12,8 @@ import pytest
 from controllers.kustomize import admission
 from tests.fakes.apiserver import FakeApiServer
 from tests.unit.toolkit.decrypt.reference import Reference
-from toolkit.decrypt import envelope
+from toolkit.decrypt import engine, envelope
+from toolkit.decrypt.engine import EngineKeys
 from toolkit.decrypt.kms.services import KeyServices
 from toolkit.kube.client import Client
 from toolkit.kube.errors import ApiError
@@ -126,7 +127,8 @@ class Cluster:
             async with self.server.running() as client, Http() as http:
                 cache = TokenCache()
                 tokens = ServiceAccountTokens(client, cache=cache)
-                services = KeyServices(Cloud(http, cache=cache))
+                pool = engine.start()  # nothing here is for it
+                services = KeyServices(Cloud(http, cache=cache), engine=EngineKeys(pool))
                 return await self.decide(asked, client, SignIns(services=services, tokens=tokens))
 
         return asyncio.run(inside())

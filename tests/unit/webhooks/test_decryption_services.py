@@ -71,7 +71,7 @@ class Gate:
     async def _sign_ins(self) -> AsyncIterator[SignIns]:
         async with self.accounts.running() as client:
             yield SignIns(
-                services=KeyServices(self.cloud or self.scene.cloud),
+                services=KeyServices(self.cloud or self.scene.cloud, engine=self.scene.engine),
                 tokens=ServiceAccountTokens(
                     client, cache=TokenCache(), object_level=self.object_level
                 ),

@@ -1,10 +1,10 @@
-"""Decrypting with key services: work is tried, and tried again with what they say it lacks.
+"""Decrypting with keys and key services: work is tried, and tried again with what it lacked.
 
 The work itself is pure and runs in a thread (``KeyRing``). Whoever wrote the document wrote whom to
 ask, so each document has bounds:
 
-1. The keys at hand come first. A service is asked only if they do not suffice, and of each key
-   group only until one recipient opened it.
+1. The keys at hand come first, those that only the engine can use among them. A service is asked
+   only if they do not suffice, and of each key group only until one recipient opened it.
 2. At most ``MAX_QUESTIONS`` questions, over all documents inside the document, and ``SECONDS``.
 3. What is kept belongs to the credentials that it was opened with.
 
@@ -20,6 +20,7 @@ from typing import Final, TypeVar
 
 import prometheus_client as prom
 
+from toolkit.decrypt.engine import EngineKeys, Opened
 from toolkit.decrypt.errors import DecryptionError, UnreachableError
 from toolkit.decrypt.keyring import KeyRing
 from toolkit.decrypt.keys import Recipient, Refusal, UnaskedError
@@ -27,6 +28,7 @@ from toolkit.decrypt.kms import SERVICES
 from toolkit.decrypt.kms.opened import OpenedKeys
 from toolkit.decrypt.kms.ways import Access
 from toolkit.remote.cloud.cloud import Cloud
+from toolkit.skipped import Skipped
 
 MAX_QUESTIONS: Final = 16
 SECONDS: Final = 8.0
@@ -47,13 +49,20 @@ Work = Callable[[KeyRing], T]
 class KeyServices:
     """Asks key services, signing in through ``cloud``; keeps what they opened for a while.
 
-    ``seconds`` are for all questions about one document.
+    ``engine`` opens what it can with the keys at hand, which is not kept. ``seconds`` are for all
+    questions about one document.
     """
 
     def __init__(
-        self, cloud: Cloud, *, opened: OpenedKeys | None = None, seconds: float = SECONDS
+        self,
+        cloud: Cloud,
+        *,
+        engine: EngineKeys,
+        opened: OpenedKeys | None = None,
+        seconds: float = SECONDS,
     ) -> None:
         self._services = cloud.services
+        self._engine = engine
         self._opened = opened or OpenedKeys()
         self._seconds = seconds
 
@@ -78,7 +87,17 @@ class KeyServices:
                 return await asyncio.to_thread(work, ring)
             except UnaskedError as lacking:
                 wanted = lacking
-            ring = ring.told(await self._gather(wanted, await access(), budget))
+            near = [item for group in wanted.groups for item in group if ring.left.get(item.kind)]
+            if near:
+                found = await self._near(ring, near, budget)
+                ring = ring.told(found.answers, found.skipped)
+            else:
+                ring = ring.told(await self._gather(wanted, await access(), budget))
+
+    async def skipped(self, ring: KeyRing) -> tuple[Skipped, ...]:
+        """Return which keys of a ring cannot be used, also those that only the engine reads."""
+        found = await self._engine.open(ring.left, ())
+        return (*ring.skipped, *found.skipped)
 
     async def each(
         self,
@@ -99,6 +118,17 @@ class KeyServices:
         except ExceptionGroup as several:
             raise several.exceptions[0] from several.exceptions[0].__cause__
         return [task.result() for task in tasks]
+
+    async def _near(
+        self, ring: KeyRing, recipients: Sequence[Recipient], budget: "_Budget"
+    ) -> Opened:
+        try:
+            async with asyncio.timeout_at(budget.until):
+                return await self._engine.open(ring.left, recipients)
+        except TimeoutError:
+            message = f"the keys were not tried within {self._seconds:g} seconds"
+            refusal = Refusal(message=message, passing=True)
+            return Opened(answers=dict.fromkeys(recipients, refusal))
 
     async def _gather(
         self, wanted: UnaskedError, access: Access, budget: "_Budget"

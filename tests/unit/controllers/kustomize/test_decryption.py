@@ -48,7 +48,7 @@ class Build:
         tokens = ServiceAccountTokens(self.account_client, cache=TokenCache(), object_level=True)
         return Decryption(
             secrets=Secrets(self.client),
-            services=KeyServices(self.scene.cloud),
+            services=KeyServices(self.scene.cloud, engine=self.scene.engine),
             tokens=tokens,
             **flags,
         )

@@ -53,6 +53,7 @@ def source(*, plain_http: bool = True, **data: bytes) -> GitRepositorySource:
         secrets=secrets,
         store=nothing,
         lookup=lambda *_: None,
+        signatures=nothing,
     )
 
 

@@ -20,7 +20,13 @@ from toolkit.artifact.storage import Storage
 from toolkit.artifact.store import Owner
 from toolkit.errors import PenstockError, TransientError
 from toolkit.kube.reconciliation import Outcome
-from toolkit.verify.signature import FACT, Proof, Signer, VerificationError
+from toolkit.verify.signature import (
+    FACT,
+    Proof,
+    Signer,
+    VerificationError,
+    VerificationModeError,
+)
 
 ADA = Signer(identity="ada", fingerprint="f")
 PROOF = Proof(signer=ADA, message="signed by ada", facts={f"{FACT}identity": "ada"})
@@ -233,6 +239,16 @@ async def test_withdrawn_artifact_is_linked_to_no_more(world: World) -> None:
 
     assert found.status.artifact is None
     assert found.status.url == ""
+
+
+async def test_mode_that_cannot_be_met_withdraws_the_artifact(world: World) -> None:
+    await world.run()
+    world.source.trust, world.source.answer = "Tag keys", VerificationModeError("no tag")
+
+    found = await world.run()
+
+    assert found.status.artifact is None
+    assert condition(found, "SourceVerified")[:2] == ("False", "InvalidVerificationMode")
 
 
 async def test_new_revision_that_cannot_be_had_outdates_the_artifact(world: World) -> None:

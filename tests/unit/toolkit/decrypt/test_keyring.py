@@ -1,7 +1,6 @@
 """Keys from a Secret, and what is said when none of them fits."""
 
 import pyrage
-import pysequoia
 import pytest
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
@@ -11,18 +10,9 @@ from toolkit.decrypt import sops
 from toolkit.decrypt.errors import DecryptionError
 from toolkit.decrypt.keyring import MAX_RECIPIENTS, KeyRing
 from toolkit.decrypt.keys import Recipient
+from toolkit.skipped import Skipped
 
 KEY = bytes(range(32))
-
-
-def armoured(key: pysequoia.Tsk) -> str:
-    return str(key)
-
-
-def for_pgp(*keys: pysequoia.Tsk, plain: bytes = KEY) -> Recipient:
-    certificates = [key.extract_certificate() for key in keys]
-    message = pysequoia.encrypt(plain, recipients=certificates, armor=True)
-    return Recipient(kind="pgp", name=certificates[0].fingerprint, encrypted=message.decode())
 
 
 def for_age(author: Reference, plain: bytes = KEY) -> Recipient:
@@ -64,31 +54,6 @@ def test_an_ssh_key_opens_its_data_key() -> None:
     assert ring.data_key([[item]], 0) == KEY
 
 
-def test_an_openpgp_key_opens_its_data_key() -> None:
-    key = pysequoia.Tsk.generate(user_id="one")
-
-    ring = KeyRing.from_secret({"one.asc": armoured(key).encode()})
-
-    assert ring.data_key([[for_pgp(key)]], 0) == KEY
-
-
-@pytest.mark.parametrize("index", [0, 1])
-def test_several_openpgp_keys_may_be_in_one_file(index: int) -> None:
-    keys = [pysequoia.Tsk.generate(user_id="one"), pysequoia.Tsk.generate(user_id="two")]
-
-    ring = KeyRing.from_secret({"all.asc": "\n".join(map(armoured, keys)).encode()})
-
-    assert ring.data_key([[for_pgp(keys[index])]], 0) == KEY
-
-
-def test_a_binary_openpgp_key_is_taken_too() -> None:
-    key = pysequoia.Tsk.generate(user_id="one")
-
-    ring = KeyRing.from_secret({"one.asc": bytes(key)})
-
-    assert ring.data_key([[for_pgp(key)]], 0) == KEY
-
-
 def test_other_entries_of_the_secret_are_left_alone() -> None:
     ring = KeyRing.from_secret({"sops.vault-token": b"x", "identity.asc.txt": b"y"})
 
@@ -97,27 +62,46 @@ def test_other_entries_of_the_secret_are_left_alone() -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "value", "complaint"),
+    ("name", "value", "finding"),
     [
-        ("a.agekey", b"", "no age identity"),
-        ("a.agekey", b"# only a comment\n", "no age identity"),
+        ("a.agekey", b"", "there is no age identity in it"),
+        ("a.agekey", b"# only a comment\n", "there is no age identity in it"),
         ("a.agekey", b"AGE-SECRET-KEY-1NONSENSE\n", "line 1 is not an age identity"),
-        ("a.agekey", b"# x\nAGE-SECRET-KEY-PQ-1XXX\n", "line 2 is a post-quantum"),
-        ("a.agekey", b"-----BEGIN OPENSSH PRIVATE KEY-----\nx\n", "SSH key cannot be used"),
-        ("a.asc", b"nonsense", "not an OpenPGP key"),
-        ("a.asc", b"", "not an OpenPGP key|no OpenPGP secret key"),
+        (
+            "a.agekey",
+            b"-----BEGIN OPENSSH PRIVATE KEY-----\nx\n",
+            "the SSH key cannot be used: wrong type, or a passphrase",
+        ),
+        ("a.asc", b"", "it is empty"),
     ],
 )
-def test_a_useless_key_is_named(name: str, value: bytes, complaint: str) -> None:
-    with pytest.raises(DecryptionError, match=f"cannot use the key '{name}': .*({complaint})"):
-        KeyRing.from_secret({name: value})
+def test_a_useless_key_is_skipped_and_named(name: str, value: bytes, finding: str) -> None:
+    author = Reference()
+
+    ring = KeyRing.from_secret({name: value, **author.secret})
+
+    assert ring.skipped == (Skipped(entry=name, finding=finding),)
+    assert ring.data_key([[for_age(author)]], 0) == KEY
 
 
-def test_a_public_openpgp_key_is_refused() -> None:
-    public = str(pysequoia.Tsk.generate(user_id="one").extract_certificate())
+def test_a_useless_line_hides_no_other() -> None:
+    author = Reference()
+    lines = f"AGE-SECRET-KEY-1NONSENSE\n{author.identity}\nnonsense\n".encode()
 
-    with pytest.raises(DecryptionError, match="no OpenPGP secret key that can decrypt"):
-        KeyRing.from_secret({"one.asc": public.encode()})
+    ring = KeyRing.from_secret({"all.agekey": lines})
+
+    assert ring.data_key([[for_age(author)]], 0) == KEY
+    assert [skipped.finding for skipped in ring.skipped] == [
+        "line 1 is not an age identity",
+        "line 3 is not an age identity",
+    ]
+
+
+def test_where_no_key_fits_the_skipped_ones_are_named() -> None:
+    ring = KeyRing.from_secret({"a.agekey": b"AGE-SECRET-KEY-1NONSENSE\n"})
+
+    with pytest.raises(DecryptionError, match=r"no key opens .*; skipped keys: 'a.agekey': line 1"):
+        ring.data_key([[for_age(Reference())]], 0)
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ from toolkit.decrypt.keyring import MAX_ENCRYPTED, KeyRing
 from toolkit.decrypt.keys import Recipient, Refusal, UnaskedError
 
 KEY = bytes(range(32))
-RING = KeyRing({}).asking({"kms", "hc_vault"})
+RING = KeyRing().asking({"kms", "hc_vault"})
 
 
 def at(kind: str, name: str = "one", encrypted: str = "AAAA") -> Recipient:
@@ -31,7 +31,7 @@ def test_a_ring_with_services_behind_it_names_whom_it_lacks_in_order() -> None:
 
 def test_a_ring_without_services_refuses() -> None:
     with pytest.raises(DecryptionError, match="which is not available"):
-        KeyRing({}).data_key([[at("kms")]], 0)
+        KeyRing().data_key([[at("kms")]], 0)
 
 
 def test_an_answer_opens() -> None:
@@ -95,4 +95,4 @@ def test_an_answer_of_the_wrong_size_is_no_key() -> None:
 
 
 def test_a_ring_shows_no_answers() -> None:
-    assert repr(RING.told({at("kms"): b"secret"})) == "KeyRing()"
+    assert repr(RING.told({at("kms"): b"secret"})) == "KeyRing(age=0, pgp=0)"

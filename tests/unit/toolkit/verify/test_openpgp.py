@@ -5,7 +5,9 @@ import subprocess
 import sys
 from datetime import UTC, datetime, timedelta
 
+import pysequoia
 import pytest
+from pysequoia import packet
 
 from tests.testdata.signatures.generate import Author
 from toolkit.remote.git.objects import Signed
@@ -86,7 +88,7 @@ def test_no_keyring_trusts_nobody(authors: dict[str, Author]) -> None:
 
 def test_file_without_a_key_is_named(authors: dict[str, Author]) -> None:
     with pytest.raises(
-        VerificationError, match=r"step 1: 'readme\.txt' holds no OpenPGP public key"
+        VerificationError, match=r"step 1: .*'readme\.txt': it holds no OpenPGP public key"
     ):
         openpgp.verify(signed_by(authors["ed25519"]), {"readme.txt": b"hello"})
 
@@ -142,3 +144,97 @@ def test_signature_is_good_without_an_end_of_the_key(authors: dict[str, Author])
     )
 
     assert signer.fingerprint == authors["ed25519"].key.key
+
+
+@pytest.mark.parametrize("name", ["brainpool", "sha1", "future"])
+def test_key_that_cannot_be_used_is_skipped_and_named(
+    authors: dict[str, Author], name: str
+) -> None:
+    keyrings = {"a.asc": authors[name].public, "b.asc": authors["ed25519"].public}
+
+    signer = openpgp.verify(signed_by(authors["ed25519"]), keyrings)
+
+    assert signer.fingerprint == authors["ed25519"].key.key
+    (skipped,) = signer.skipped
+    assert skipped.startswith(f"'a.asc': key {authors[name].key.key} is not valid now")
+
+
+@pytest.mark.parametrize("name", ["brainpool", "sha1", "future"])
+def test_key_that_cannot_be_used_vouches_for_nothing(authors: dict[str, Author], name: str) -> None:
+    author = authors[name]
+
+    with pytest.raises(VerificationError, match=f"'a.asc': key {author.key.key}"):
+        openpgp.verify(signed_by(author), {"a.asc": author.public})
+
+
+@pytest.mark.parametrize(
+    "damaged",
+    [
+        b"nonsense",
+        b"",
+        b"\x00\xff" * 40,
+        b"-----BEGIN PGP PUBLIC KEY BLOCK-----\n\nx\n-----END PGP PUBLIC KEY BLOCK-----\n",
+    ],
+    ids=["text", "empty", "binary", "armoured"],
+)
+def test_damaged_entry_hides_no_other(authors: dict[str, Author], damaged: bytes) -> None:
+    keyrings = {"a.asc": damaged, "b.asc": authors["ed25519"].public}
+
+    signer = openpgp.verify(signed_by(authors["ed25519"]), keyrings)
+
+    (skipped,) = signer.skipped
+    assert skipped.startswith("'a.asc': ")
+
+
+def test_block_that_was_cut_off_hides_no_other(authors: dict[str, Author]) -> None:
+    both = authors["rsa"].public[:300] + b"\n" + authors["ed25519"].public
+
+    assert openpgp.verify(signed_by(authors["ed25519"]), {"a.asc": both})
+
+
+def test_signature_of_an_unknown_type_on_a_key_is_ignored(authors: dict[str, Author]) -> None:
+    author = authors["retired-subkey"]
+    key = bytes(pysequoia.Cert.from_bytes(author.public))
+    signature = bytearray(
+        next(
+            part.body
+            for part in packet.PacketPile.from_bytes(key)
+            if part.tag == packet.Tag.Signature
+        )
+    )
+    signature[1] = 0x1E
+    odd = b"\xc2\xff" + len(signature).to_bytes(4) + bytes(signature)
+
+    with pytest.raises(VerificationError, match=r"step 3: .* is revoked"):
+        openpgp.verify(signed_by(author), {"a": key + odd})
+
+
+@pytest.mark.parametrize("name", ["retired-subkey", "retired-primary"])
+def test_signature_from_before_a_revocation_is_refused_whatever_its_reason(
+    authors: dict[str, Author], name: str
+) -> None:
+    with pytest.raises(VerificationError, match="is revoked"):
+        openpgp.verify(signed_by(authors[name]), {"a.asc": authors[name].public})
+
+
+def test_revocation_in_another_copy_of_the_key_counts(authors: dict[str, Author]) -> None:
+    author = authors["revoked"]
+    fresh = fresh_copy(author)
+    assert openpgp.verify(signed_by(author), {"a.asc": fresh})
+
+    for keyrings in (
+        {"a.asc": fresh, "b.asc": author.public},
+        {"a.asc": author.public, "b.asc": fresh},
+    ):
+        with pytest.raises(VerificationError, match="is revoked"):
+            openpgp.verify(signed_by(author), keyrings)
+
+
+def fresh_copy(author: Author) -> bytes:
+    """Return the public key as it was before it was revoked."""
+    return subprocess.run(
+        ["gpg", "--quiet", "--batch", "--armor", "--export", author.key.key],
+        env=os.environ | author.key.environment,
+        capture_output=True,
+        check=True,
+    ).stdout

@@ -244,7 +244,8 @@ def test_file_that_is_no_public_key_is_named(authors: dict[str, Author], content
     signed = Signed(payload=PAYLOAD, signature=authors["ssh-ed25519"].sign(PAYLOAD))
 
     with pytest.raises(
-        VerificationError, match=r"step 4: .* skipped: 'bad\.sshpub' line 1 holds no SSH public key"
+        VerificationError,
+        match=r"step 4: .* skipped keys: 'bad\.sshpub' line 1 holds no SSH public key",
     ):
         ssh.verify(signed, {"bad.sshpub": content})
 

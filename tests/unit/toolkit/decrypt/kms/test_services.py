@@ -210,7 +210,7 @@ async def test_documents_inside_a_document_share_the_bound(scene: Scene) -> None
     async def access() -> Access:
         return Access(logins=(_logins(scene),))
 
-    await KeyServices(scene.cloud).open(work, KeyRing({}), access)
+    await KeyServices(scene.cloud, engine=scene.engine).open(work, KeyRing(), access)
 
     assert refused == len(parts)
     assert len(scene.vault.requests) == MAX_QUESTIONS
@@ -263,7 +263,7 @@ async def test_several_documents_are_opened_in_order_and_one_failure_is_told(
 ) -> None:
     good = scene.document(hc_vault=[scene.hc_vault()])
     bad = scene.document(hc_vault=[scene.hc_vault(key_name="other")])
-    services = KeyServices(scene.cloud)
+    services = KeyServices(scene.cloud, engine=scene.engine)
 
     async def access() -> Access:
         return Access(logins=(_logins(scene),))
@@ -271,9 +271,9 @@ async def test_several_documents_are_opened_in_order_and_one_failure_is_told(
     def works(*documents: bytes) -> list[keyservices.Work[bytes]]:
         return [lambda ring, d=d: decrypted(d, ring) for d in documents]
 
-    assert await services.each(works(good, good), KeyRing({}), access) == [CLEAR, CLEAR]
+    assert await services.each(works(good, good), KeyRing(), access) == [CLEAR, CLEAR]
     with pytest.raises(DecryptionError, match="is not there"):
-        await services.each(works(good, bad), KeyRing({}), access)
+        await services.each(works(good, bad), KeyRing(), access)
 
 
 def _logins(scene: Scene) -> logins.Logins:

@@ -1,0 +1,63 @@
+"""Signatures of Git objects, judged in workers (``toolkit.verify.gitworker``).
+
+What cannot be judged is not signed: a worker that fails, dies or takes too long refuses, as a
+signature that does not match does.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Final
+
+import msgspec
+
+from toolkit.native import cores
+from toolkit.native.pool import OperationError, WorkerDiedError, WorkerPool, WorkerTimeoutError
+from toolkit.remote.git.wire import Checkout
+from toolkit.verify.signature import Proof, VerificationError
+
+MODULE: Final = "toolkit.verify.gitworker"
+MEMORY_LIMIT: Final = 256 << 20
+"""Bytes for a worker: keys and signature have less than a megabyte each."""
+SECONDS: Final = 20.0
+
+
+def start() -> WorkerPool:
+    """Return a pool of workers that judge signatures."""
+    return WorkerPool(MODULE, size=cores.available(), memory_limit=MEMORY_LIMIT)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Request:
+    """What ``toolkit.verify.git.verify`` takes."""
+
+    checkout: Checkout
+    mode: str
+    keys: Mapping[str, bytes] = field(repr=False)
+
+
+class GitSignatures:
+    """Judges in a pool of ``start``; ``seconds`` bounds each judgement."""
+
+    def __init__(self, pool: WorkerPool, *, seconds: float = SECONDS) -> None:
+        self._pool = pool
+        self._seconds = seconds
+
+    async def verify(self, checkout: Checkout, *, mode: str, keys: Mapping[str, bytes]) -> Proof:
+        """Check what the mode asks for (``toolkit.verify.git.verify``).
+
+        Raises:
+            VerificationModeError: the mode needs a tag and the spec names none.
+            VerificationError: nobody who is trusted signed, or it could not be judged.
+
+        """
+        request = msgspec.msgpack.encode(Request(checkout=checkout, mode=mode, keys=keys))
+        try:
+            answer = await self._pool.call("verify", request, timeout=self._seconds)
+        except (OperationError, WorkerDiedError, WorkerTimeoutError) as exc:
+            # Their own text may show what was read.
+            raise VerificationError(
+                f"the signature of commit '{checkout.commit}' could not be judged within"
+                f" {self._seconds:g}s and {MEMORY_LIMIT >> 20} MiB: look for damaged or very large"
+                " keys in the secret"
+            ) from exc
+        return msgspec.msgpack.decode(answer, type=Proof)
