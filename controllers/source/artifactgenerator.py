@@ -166,9 +166,10 @@ async def start(  # noqa: PLR0913 - what a component gives
     def generator(key: ObjectKey) -> ArtifactGenerator | None:
         return controller.informer.get(key)
 
-    pool = builder.start(size=cores.available())
+    copies = Path(tempfile.mkdtemp(prefix="penstock-generators-"))
+    pool = builder.start(size=cores.available(), reads=(copies,), writes=(scratch,))
     fetcher = Fetcher(
-        Path(tempfile.mkdtemp(prefix="penstock-generators-")),
+        copies,
         host_override=os.environ.get("SOURCE_CONTROLLER_LOCALHOST", ""),
         retries=options.http_retry,
     )

@@ -5,18 +5,28 @@ error; one that does not is killed a little later.
 """
 
 import logging
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, Final
 
 import msgspec
 
 from toolkit.errors import TransientError
+from toolkit.native import library
 from toolkit.native.engine import Status
 from toolkit.native.engineworker import DEADLINE
+from toolkit.native.kind import WorkerKind
 from toolkit.native.pool import WorkerPool, WorkerTimeoutError
 
 MEMORY_LIMIT = 600 << 20
 """Bytes for a worker: a build of 1,000 resources takes a quarter of it, a YAML bomb all at once."""
+
+KIND: Final = WorkerKind(
+    module="toolkit.native.engineworker",  # builds, substitution, Notary signatures: of strangers
+    memory_limit=MEMORY_LIMIT,
+    network=False,
+)
 
 _GRACE_SECONDS = 1.0
 
@@ -34,9 +44,27 @@ class EngineError(TransientError):
         self.detail = detail
 
 
-def start(*, size: int, memory_limit: int = MEMORY_LIMIT) -> WorkerPool:
-    """Return a pool of workers that have the engine."""
-    return WorkerPool("toolkit.native.engineworker", size=size, memory_limit=memory_limit)
+def start(*, size: int, memory_limit: int = MEMORY_LIMIT, reads: Sequence[Path] = ()) -> WorkerPool:
+    """Return a pool of workers that have the engine, and read below ``reads`` alone.
+
+    Raises:
+        StalledError: the engine is not built.
+    """
+    path = library.find()
+    kind = replace(
+        KIND,
+        memory_limit=memory_limit,
+        reads=(path,),
+        environment={
+            "PENSTOCK_ENGINE": str(path),
+            # One Go scheduler thread and a lazier collector: measured best for one worker per core.
+            # It gets less lazy before the limit is reached, at which the runtime aborts.
+            "GOMAXPROCS": "1",
+            "GOGC": "200",
+            "GOMEMLIMIT": str(memory_limit * 3 // 4),
+        },
+    )
+    return WorkerPool(kind, size=size, reads=reads)
 
 
 async def call(

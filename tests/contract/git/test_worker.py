@@ -2,6 +2,7 @@
 
 import random
 from collections.abc import AsyncIterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -10,7 +11,7 @@ from tests.fakes.gitrepository import link
 from tests.fakes.gitserver import GitServer, Repository
 from toolkit.errors import PenstockError, StalledError
 from toolkit.native.pool import WorkerPool
-from toolkit.remote.git import worker
+from toolkit.remote.git import git
 from toolkit.remote.git.errors import EmptyRepositoryError, GitAuthError
 from toolkit.remote.git.git import GitAuth, GitClient, GitReference, Limits
 from toolkit.remote.git.limits import MiB
@@ -22,8 +23,9 @@ SMALL = 72 * MiB
 
 
 @pytest.fixture
-async def pool() -> AsyncIterator[WorkerPool]:
-    running = WorkerPool(worker.MODULE, size=2, memory_limit=SMALL)
+async def pool(tmp_path: Path) -> AsyncIterator[WorkerPool]:
+    kind = replace(git.KIND, memory_limit=SMALL)
+    running = WorkerPool(kind, size=2, writes=(tmp_path,))
     yield running
     await running.close()
 
