@@ -6,9 +6,8 @@ error; one that does not is killed a little later.
 
 import logging
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
-from typing import Any, Final
+from typing import Any
 
 import msgspec
 
@@ -21,12 +20,6 @@ from toolkit.native.pool import WorkerPool, WorkerTimeoutError
 
 MEMORY_LIMIT = 600 << 20
 """Bytes for a worker: a build of 1,000 resources takes a quarter of it, a YAML bomb all at once."""
-
-KIND: Final = WorkerKind(
-    module="toolkit.native.engineworker",  # builds, substitution, Notary signatures: of strangers
-    memory_limit=MEMORY_LIMIT,
-    network=False,
-)
 
 _GRACE_SECONDS = 1.0
 
@@ -50,10 +43,16 @@ def start(*, size: int, memory_limit: int = MEMORY_LIMIT, reads: Sequence[Path] 
     Raises:
         StalledError: the engine is not built.
     """
+    return WorkerPool(kind(memory_limit=memory_limit), size=size, reads=reads)
+
+
+def kind(*, memory_limit: int = MEMORY_LIMIT) -> WorkerKind:
+    """Return the row of such a worker; see ``start``."""
     path = library.find()
-    kind = replace(
-        KIND,
+    return WorkerKind(
+        module="toolkit.native.engineworker",  # builds, substitution, Notary signatures: strangers'
         memory_limit=memory_limit,
+        network=False,
         reads=(path,),
         environment={
             "PENSTOCK_ENGINE": str(path),
@@ -64,7 +63,6 @@ def start(*, size: int, memory_limit: int = MEMORY_LIMIT, reads: Sequence[Path] 
             "GOMEMLIMIT": str(memory_limit * 3 // 4),
         },
     )
-    return WorkerPool(kind, size=size, reads=reads)
 
 
 async def call(
