@@ -2,8 +2,8 @@
 
 The process is a worker of our own that has the rights of its parent: its user, its tokens, its
 network. What it reads was written by strangers, and may take it over. From here on it has what its
-work needs. What this kernel cannot forbid is left out (``missing``); what it can and does not is an
-error, and the worker ends.
+work needs. What this kernel cannot forbid is left out (``protection.missing``); what it can and
+does not is an error, and the worker ends.
 """
 
 import os
@@ -64,16 +64,6 @@ def enter(confinement: Confinement) -> None:
     # 7. System calls, last: this forbids what steps 3 and 5 did.
     if seccomp.is_available():
         seccomp.restrict(network=confinement.network)
-
-
-def missing() -> tuple[str, ...]:
-    """Return what this kernel cannot forbid to workers."""
-    lacking = []
-    if not landlock.version():
-        lacking.append("Landlock: workers can open every file that this process can")
-    if not seccomp.is_available():
-        lacking.append("seccomp filters: workers can use the network and run programs")
-    return tuple(lacking)
 
 
 def _code(module: str) -> tuple[str, ...]:

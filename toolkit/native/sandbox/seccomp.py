@@ -11,7 +11,8 @@ import errno
 import os
 import platform
 import struct
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from types import MappingProxyType
 from typing import Final, NamedTuple
 
 from toolkit.native.sandbox import kernel, syscalls
@@ -34,6 +35,8 @@ _INSTRUCTION: Final = struct.Struct("<HBBI")
 _NUMBER: Final = 0
 _ARCHITECTURE: Final = 4
 _ARGUMENTS: Final = 16
+_POINTER: Final = 8
+"""Bytes, of a process of 64 bits."""
 _X32: Final = 0x40000000
 """Numbers from here on are of another ABI on x86_64, and mean the same calls."""
 
@@ -56,7 +59,9 @@ class Machine(NamedTuple):
     seccomp: int
 
 
-_MACHINES: Final = {"x86_64": Machine(0xC000003E, 317), "aarch64": Machine(0xC00000B7, 277)}
+MACHINES: Final = MappingProxyType(
+    {"x86_64": Machine(0xC000003E, 317), "aarch64": Machine(0xC00000B7, 277)}
+)
 
 
 class Only(NamedTuple):
@@ -94,13 +99,10 @@ def restrict(*, network: bool) -> None:
         OSError: the kernel refused it.
 
     """
-    machine = _machine()
-    if machine is None:
-        raise OSError(errno.ENOSYS, f"there is no filter for {platform.machine()}")
-    program = b"".join(_program(machine, rules(os.getpid(), network=network)))
-    buffer = ctypes.create_string_buffer(program, len(program))
+    text = program(platform.machine(), rules(os.getpid(), network=network))
+    buffer = ctypes.create_string_buffer(text, len(text))
     # struct sock_fprog: the number of instructions, and where they are.
-    header = struct.pack("@HP", len(program) // _INSTRUCTION.size, ctypes.addressof(buffer))
+    header = struct.pack("@HP", len(text) // _INSTRUCTION.size, ctypes.addressof(buffer))
     place = ctypes.create_string_buffer(header, len(header))
     kernel.prctl(_PR_SET_SECCOMP, _MODE_FILTER, ctypes.addressof(place))
 
@@ -127,20 +129,25 @@ def rules(pid: int, *, network: bool) -> tuple[Rule, ...]:
 _NO_NETWORK: Final = (Rule(syscalls.SOCKET), Rule(syscalls.CONNECT))
 
 
+def program(machine: str, forbidden: Iterable[Rule]) -> bytes:
+    """Return the program that judges by these rules on a machine of ``MACHINES``."""
+    return b"".join(_instructions(machine, forbidden))
+
+
 def _machine() -> Machine | None:
     # A program of 32 bits has other numbers than the machine's name says.
-    return _MACHINES.get(platform.machine()) if struct.calcsize("P") == 8 else None
+    return MACHINES.get(platform.machine()) if struct.calcsize("P") == _POINTER else None
 
 
-def _program(machine: Machine, forbidden: tuple[Rule, ...]) -> Iterator[bytes]:
+def _instructions(machine: str, forbidden: Iterable[Rule]) -> Iterator[bytes]:
     yield _instruction(_LOAD, _ARCHITECTURE)
-    yield _instruction(_JUMP_IF_EQUAL, machine.audit, then=1)
+    yield _instruction(_JUMP_IF_EQUAL, MACHINES[machine].audit, then=1)
     yield _instruction(_RETURN, _KILL)
     yield _instruction(_LOAD, _NUMBER)
     yield _instruction(_JUMP_IF_AT_LEAST, _X32, otherwise=1)
     yield _instruction(_RETURN, _ERRNO | errno.ENOSYS)
     for rule in forbidden:
-        number = rule.call.x86_64 if machine is _MACHINES["x86_64"] else rule.call.aarch64
+        number = rule.call.x86_64 if machine == "x86_64" else rule.call.aarch64
         if number is None:
             continue
         block = [*_judge(rule)]
