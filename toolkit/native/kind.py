@@ -1,7 +1,7 @@
 """What a kind of worker is: a literal row, which stands where the kind's pool is started."""
 
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
@@ -46,10 +46,15 @@ class WorkerKind:
             writes=tuple(str(path.absolute()) for path in writes),
         )
 
-    def environ(self, own: Mapping[str, str], path: Iterable[str]) -> dict[str, str]:
+    def environ(
+        self, own: Mapping[str, str], path: Iterable[str], writes: Sequence[Path]
+    ) -> dict[str, str]:
         """Return the environment of such a process: of our ``own`` what is listed, nothing else.
 
-        ``path`` is where modules are found: it imports exactly what this process would.
+        ``path`` is where modules are found: it imports exactly what this process would. Temporary
+        files go into the first directory that it may write.
         """
         passed = {name: own[name] for name in (*_VARIABLES, *self.variables) if name in own}
+        if writes:
+            passed["TMPDIR"] = str(writes[0].absolute())
         return {**passed, **self.environment, "PYTHONPATH": os.pathsep.join(filter(None, path))}

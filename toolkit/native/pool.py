@@ -154,7 +154,7 @@ class WorkerPool:
         _, link = await asyncio.get_running_loop().subprocess_exec(
             lambda: Link(on_closed=self._forget),
             *(sys.executable, "-P", "-m", "toolkit.native.start", confinement.encode()),
-            env=self._kind.environ(os.environ, sys.path),
+            env=self._kind.environ(os.environ, sys.path, self._writes),
             # Ctrl-C in a terminal reaches the foreground process group only: the parent decides.
             start_new_session=True,
         )
