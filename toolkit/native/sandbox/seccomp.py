@@ -9,7 +9,6 @@ use ``clone`` and ``openat``. The program is classic BPF, run by the kernel at e
 import ctypes
 import errno
 import os
-import platform
 import struct
 from collections.abc import Iterable, Iterator
 from types import MappingProxyType
@@ -99,7 +98,7 @@ def restrict(*, network: bool) -> None:
         OSError: the kernel refused it.
 
     """
-    text = program(platform.machine(), rules(os.getpid(), network=network))
+    text = program(os.uname().machine, rules(os.getpid(), network=network))
     buffer = ctypes.create_string_buffer(text, len(text))
     # struct sock_fprog: the number of instructions, and where they are.
     header = struct.pack("@HP", len(text) // _INSTRUCTION.size, ctypes.addressof(buffer))
@@ -136,7 +135,7 @@ def program(machine: str, forbidden: Iterable[Rule]) -> bytes:
 
 def _machine() -> Machine | None:
     # A program of 32 bits has other numbers than the machine's name says.
-    return MACHINES.get(platform.machine()) if struct.calcsize("P") == _POINTER else None
+    return MACHINES.get(os.uname().machine) if struct.calcsize("P") == _POINTER else None
 
 
 def _instructions(machine: str, forbidden: Iterable[Rule]) -> Iterator[bytes]:
