@@ -7,11 +7,13 @@ from collections.abc import Sequence
 from controllers import components
 from toolkit.kube import options
 from toolkit.kube.manager import Manager
+from toolkit.native.sandbox import protection
 
 
 async def run(settings: options.Options) -> None:
     """Wire the chosen components into one manager and run until a signal ends it."""
     async with Manager.open(settings) as manager:
+        protection.require(protection.missing(), required=settings.require_sandbox)
         for component in components.COMPONENTS:
             if component.name in settings.components:
                 await component.start(manager, settings)

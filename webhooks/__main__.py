@@ -12,12 +12,14 @@ from collections.abc import Sequence
 from crds import KINDS, written
 from toolkit.kube import options
 from toolkit.kube.manager import Manager
+from toolkit.native.sandbox import protection
 from webhooks import arming, component, configuration, definitions, plugins
 
 
 async def run(settings: options.Options) -> None:
     """Serve until a signal."""
     async with Manager.open(settings) as manager:
+        protection.require(protection.missing(), required=settings.require_sandbox)
         await component.start(manager, settings, rows=plugins.PLUGINS)
         await manager.run()
 

@@ -43,10 +43,11 @@ async def build(obj: Kustomization, inputs: Inputs) -> tuple[Json, ...]:
     Raises:
         PenstockError: the build fails, as it would in the cluster.
     """
-    pool = calls.start(size=1)
+    mounts = _mounts(obj, inputs)
+    pool = calls.start(size=1, reads=tuple(mounts.values()))
     try:
         plan = kustomize.Build(
-            mounts=_mounts(obj, inputs),
+            mounts=mounts,
             path=inputs.workspace.path,
             transformations=_transformations(obj),
         )

@@ -206,9 +206,10 @@ async def _passes(  # noqa: PLR0913, PLR0917 - what the passes are made of
     decryption: Decryption,
 ) -> tuple[KustomizationReconciler, KustomizationFinalizer]:
     """Return what reconciles and what finalizes, with the workers and caches that they use."""
-    pool = calls.start(size=cores.available())
+    copies = scratch.parent("kustomize")
+    pool = calls.start(size=cores.available(), reads=(copies,))
     fetcher = Fetcher(
-        scratch.parent(),
+        copies,
         host_override=os.environ.get("SOURCE_CONTROLLER_LOCALHOST", ""),
         retries=options.http_retry,
     )

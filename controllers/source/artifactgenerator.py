@@ -167,9 +167,10 @@ async def start(  # noqa: PLR0913 - what a component gives
     def generator(key: ObjectKey) -> ArtifactGenerator | None:
         return controller.informer.get(key)
 
-    pool = builder.start(size=cores.available())
+    copies = scratchdirs.parent("generators")
+    pool = builder.start(size=cores.available(), reads=(copies,), writes=(scratch,))
     fetcher = Fetcher(
-        scratchdirs.parent(),
+        copies,
         host_override=os.environ.get("SOURCE_CONTROLLER_LOCALHOST", ""),
         retries=options.http_retry,
     )

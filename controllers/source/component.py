@@ -17,7 +17,7 @@ from controllers.source.family import Family
 from controllers.source.reconciler import SourceReconciler
 from controllers.source.sources import SOURCES, Row
 from controllers.sourcepolicies import SourcePolicies
-from crds import EXTERNAL_ARTIFACT
+from crds import ARTIFACT_GENERATOR, EXTERNAL_ARTIFACT, HELM_REPOSITORY
 from toolkit.artifact import backend, index, server
 from toolkit.artifact.access import Access
 from toolkit.artifact.index import Indexes
@@ -72,6 +72,8 @@ async def start(manager: Manager, options: Options) -> None:
     opened = await _open_store(manager, options, outside, root)
     # a name of its own: the leader may be at work on the same volume
     scratch = root / f"{_SCRATCH}{manager.identity.rpartition('_')[2]}"
+    indexes = opened.local(HELM_REPOSITORY.kind)
+    await asyncio.to_thread(indexes.mkdir, parents=True, exist_ok=True)  # workers are let into it
     recorder = Recorder(manager.client, controller=ACCOUNT, address=options.events_addr)
     policies = SourcePolicies.follow(manager)
     family = Family()
@@ -80,6 +82,7 @@ async def start(manager: Manager, options: Options) -> None:
         options,
         outside=outside,
         store=opened.store,
+        indexes=indexes,
         scratch=scratch,
         passes=(options.concurrent or _CONCURRENT) + 1,
         lookup=family.lookup,
@@ -89,7 +92,7 @@ async def start(manager: Manager, options: Options) -> None:
         reconciler = SourceReconciler(
             row.make(shared),
             opened.store,
-            scratch=scratch,
+            scratch=scratch / row.kind.kind,
             policy=policies,
             parents=family.parents(row),
         )
@@ -109,7 +112,7 @@ async def start(manager: Manager, options: Options) -> None:
         recorder=recorder,
         informers={**informers, EXTERNAL_ARTIFACT.kind: external},
         policies=policies,
-        scratch=scratch,
+        scratch=scratch / ARTIFACT_GENERATOR.kind,
         lease=ACCOUNT,
     )
     _serve(manager, options, opened, scratch)

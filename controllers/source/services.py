@@ -2,13 +2,13 @@
 
 from collections.abc import Callable, Iterable
 from pathlib import Path
-from typing import Final
 
 from controllers.outside import Outside
 from controllers.source.accounts import Accounts
 from controllers.source.registries import Registries
 from controllers.source.source import SourceObject
 from controllers.source.sources import Services
+from crds import GIT_REPOSITORY, HELM_CHART, HELM_REPOSITORY
 from toolkit.artifact.store import Store
 from toolkit.chart import charts
 from toolkit.chart.charts import Charts
@@ -16,8 +16,8 @@ from toolkit.kube.manager import Manager
 from toolkit.kube.options import Options
 from toolkit.kube.secrets import Secrets
 from toolkit.native import calls, cores
-from toolkit.native.pool import WorkerPool
 from toolkit.objects import ObjectKey
+from toolkit.remote.git import git
 from toolkit.remote.git.git import GitClient
 from toolkit.remote.git.github import GitHubTokens
 from toolkit.remote.oci.tokens import Tokens
@@ -27,9 +27,6 @@ from toolkit.verify.gitsignatures import GitSignatures
 from toolkit.verify.notation.revocation import Responders
 from toolkit.verify.verifications import Means, Verifications
 
-_GIT_MEMORY: Final = 256 << 20
-"""As ``toolkit.remote.git.worker`` wants it, which to import would load a Git library here."""
-
 
 def start(  # noqa: PLR0913 - the parts that the caller has
     manager: Manager,
@@ -37,18 +34,27 @@ def start(  # noqa: PLR0913 - the parts that the caller has
     *,
     outside: Outside,
     store: Store,
+    indexes: Path,
     scratch: Path,
     passes: int,
     lookup: Callable[[str, ObjectKey], SourceObject | None],
     listing: Callable[[str, str], Iterable[SourceObject]],
 ) -> Services:
-    """Return the services; ``passes`` of each kind run at once."""
-    git = WorkerPool("toolkit.remote.git.worker", size=passes, memory_limit=_GIT_MEMORY)
+    """Return the services; ``passes`` of each kind run at once.
+
+    The store gives the indexes of charts below ``indexes``. Passes of a kind work in the directory
+    of ``scratch`` that has its name.
+    """
+    fetching = git.start(size=passes, writes=(scratch / GIT_REPOSITORY.kind,))
     # HelmRepositories and HelmCharts have so many passes each.
-    charting = charts.start(size=2 * passes)
+    charting = charts.start(
+        size=2 * passes,
+        reads=(indexes,),
+        writes=(scratch / HELM_REPOSITORY.kind, scratch / HELM_CHART.kind),
+    )
     engine = calls.start(size=cores.available())
     judging = gitsignatures.start()
-    for pool in (git, charting, engine, judging):
+    for pool in (fetching, charting, engine, judging):
         manager.until_end.push_async_callback(pool.close)
     means = Means(
         public_root=PublicRoot(cache=scratch / "sigstore", offline=options.sigstore_offline),
@@ -79,7 +85,7 @@ def start(  # noqa: PLR0913 - the parts that the caller has
         ),
         verifications=Verifications(means),
         signatures=GitSignatures(judging),
-        git=GitClient(git),
+        git=GitClient(fetching),
         github=GitHubTokens(),
         charts=Charts(charting),
     )

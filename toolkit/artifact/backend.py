@@ -70,9 +70,13 @@ class Settings:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Opened:
-    """A store in use. ``shared`` tells whether every replica serves it; ``close`` it at the end."""
+    """A store in use. ``shared`` tells whether every replica serves it; ``close`` it at the end.
+
+    ``local`` is below which directory ``Store.local`` gives the artifacts of a kind.
+    """
 
     store: Store
+    local: Callable[[str], Path]
     shared: bool
     close: Callable[[], Awaitable[None]]
 
@@ -100,7 +104,12 @@ async def open_store(
             retention_records=settings.retention_records,
             room=room.of(settings.namespace_bytes),
         )
-        return Opened(store=local, shared=False, close=_nothing)
+        return Opened(
+            store=local,
+            local=lambda kind: settings.root / kind.lower(),
+            shared=False,
+            close=_nothing,
+        )
     place = await asyncio.to_thread(_place, address, cloud, environment)
     async with AsyncExitStack() as stack:
         quick = await stack.enter_async_context(ObjectStore(place, timeout=_QUICK_SECONDS))
@@ -120,7 +129,8 @@ async def open_store(
             retention_records=settings.retention_records,
             room=room.of(settings.namespace_bytes),
         )
-        return Opened(store=store, shared=True, close=stack.pop_all().aclose)
+        own = cache.own
+        return Opened(store=store, local=lambda _: own, shared=True, close=stack.pop_all().aclose)
 
 
 def parse(text: str) -> Address | None:

@@ -44,8 +44,10 @@ def claimed() -> Iterator[Path]:
         claim.release()
 
 
-def parent() -> Path:
+def parent(purpose: str = "") -> Path:
     """Return the directory below ``TMPDIR`` that all processes of this user share.
+
+    What has a ``purpose`` lies in a directory of that name, which a worker can be given alone.
 
     Raises:
         PermissionError: somebody else made it, or may write there.
@@ -57,7 +59,9 @@ def parent() -> Path:
         raise PermissionError(
             f"'{shared}' is not a directory of this user alone: remove it, or set TMPDIR"
         )
-    return shared
+    below = shared / purpose
+    below.mkdir(mode=0o700, exist_ok=True)
+    return below
 
 
 def take(root: Path) -> Claim:

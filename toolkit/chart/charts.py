@@ -6,6 +6,7 @@ the answers to questions that were asked before: which version of a chart an ind
 """
 
 from collections import OrderedDict
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Final, Protocol, TypeVar
 
@@ -16,12 +17,16 @@ from toolkit.chart.errors import ChartPackageError, IndexationError
 from toolkit.chart.wire import Built, Dependency, Found, Inspected, PackageRequest, Summary
 from toolkit.errors import TransientError
 from toolkit.native import pool as pools
+from toolkit.native.kind import WorkerKind
 
 __all__ = ["Built", "Charts", "Dependency", "Found", "Inspected", "PackageRequest", "Summary"]
 
-MODULE: Final = "toolkit.chart.worker"
-MEMORY_LIMIT: Final = 512 << 20
-"""Bytes for a worker: a chart of 100 MiB, its dependencies, and what reading them takes."""
+KIND: Final = WorkerKind(
+    module="toolkit.chart.worker",  # indexes and charts: YAML and archives of strangers
+    memory_limit=512 << 20,  # a chart of 100 MiB, its dependencies, and what reading them takes
+    umask=0o022,
+    network=False,
+)
 SECONDS: Final = 120.0
 """For one operation. An index of 50 MiB takes 4 s of a processor that does nothing else."""
 
@@ -34,9 +39,9 @@ class Workers(Protocol):
         ...
 
 
-def start(*, size: int) -> pools.WorkerPool:
-    """Return a pool of workers that read charts."""
-    return pools.WorkerPool(MODULE, size=size, memory_limit=MEMORY_LIMIT)
+def start(*, size: int, reads: Sequence[Path], writes: Sequence[Path]) -> pools.WorkerPool:
+    """Return a pool of workers that read charts below ``reads`` and ``writes``."""
+    return pools.WorkerPool(KIND, size=size, reads=reads, writes=writes)
 
 
 _T = TypeVar("_T")

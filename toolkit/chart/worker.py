@@ -1,10 +1,9 @@
-"""The process that reads indexes and charts, one request at a time; ``python -m`` runs it.
+"""What the process can do that reads indexes and charts, one request at a time.
 
 YAML and archives are strangers': whatever they do to it, it is killed at a deadline and has only so
 much memory. It talks to nobody; between requests it remembers where charts are in an index.
 """
 
-import os
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
@@ -12,13 +11,6 @@ from typing import Any
 import msgspec
 
 from toolkit.chart import build, index, lookup, wire
-from toolkit.native import serve
-
-
-def main() -> None:
-    """Serve requests until the parent ends."""
-    os.umask(0o022)
-    serve.serve(operations())
 
 
 def operations() -> Mapping[str, Callable[[bytes], bytes]]:
@@ -45,7 +37,3 @@ def _operation(request: type[Any], run: Callable[[Any], object]) -> Callable[[by
         return msgspec.msgpack.encode(run(msgspec.msgpack.decode(payload, type=request)))
 
     return operation
-
-
-if __name__ == "__main__":
-    main()

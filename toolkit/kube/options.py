@@ -104,6 +104,11 @@ class Options:
         "false",
         "verify by the public Sigstore root that is shipped, and never refresh it",
     )
+    require_sandbox: bool = flag(
+        flags.bool_,
+        "false",
+        "refuse to start where the kernel cannot confine worker processes (Landlock, seccomp)",
+    )
     no_remote_bases: bool = flag(
         flags.bool_, "false", "remote bases are never fetched, whatever it says"
     )

@@ -5,14 +5,17 @@ error; one that does not is killed a little later.
 """
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 import msgspec
 
 from toolkit.errors import TransientError
+from toolkit.native import library
 from toolkit.native.engine import Status
 from toolkit.native.engineworker import DEADLINE
+from toolkit.native.kind import WorkerKind
 from toolkit.native.pool import WorkerPool, WorkerTimeoutError
 
 MEMORY_LIMIT = 600 << 20
@@ -34,9 +37,32 @@ class EngineError(TransientError):
         self.detail = detail
 
 
-def start(*, size: int, memory_limit: int = MEMORY_LIMIT) -> WorkerPool:
-    """Return a pool of workers that have the engine."""
-    return WorkerPool("toolkit.native.engineworker", size=size, memory_limit=memory_limit)
+def start(*, size: int, memory_limit: int = MEMORY_LIMIT, reads: Sequence[Path] = ()) -> WorkerPool:
+    """Return a pool of workers that have the engine, and read below ``reads`` alone.
+
+    Raises:
+        StalledError: the engine is not built.
+    """
+    return WorkerPool(kind(memory_limit=memory_limit), size=size, reads=reads)
+
+
+def kind(*, memory_limit: int = MEMORY_LIMIT) -> WorkerKind:
+    """Return the row of such a worker; see ``start``."""
+    path = library.find()
+    return WorkerKind(
+        module="toolkit.native.engineworker",  # builds, substitution, Notary signatures: strangers'
+        memory_limit=memory_limit,
+        network=False,
+        reads=(path,),
+        environment={
+            "PENSTOCK_ENGINE": str(path),
+            # One Go scheduler thread and a lazier collector: measured best for one worker per core.
+            # It gets less lazy before the limit is reached, at which the runtime aborts.
+            "GOMAXPROCS": "1",
+            "GOGC": "200",
+            "GOMEMLIMIT": str(memory_limit * 3 // 4),
+        },
+    )
 
 
 async def call(

@@ -1,15 +1,14 @@
-"""The worker process that loads the engine: ``python -m toolkit.native.engineworker``.
+"""What a worker process that has the engine can do.
 
 Started by the pool that ``toolkit.native.calls`` makes. It imports little, for it starts in the
 way of somebody's first build.
 """
 
 import struct
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 from toolkit.native import library
 from toolkit.native.engine import Engine
-from toolkit.native.serve import serve
 
 OPERATIONS = (
     "age.open",  # data keys are opened with post-quantum identities
@@ -23,6 +22,12 @@ DEADLINE = struct.Struct("<Q")
 """Milliseconds, before the JSON of a request; an answer is a byte with its status and JSON."""
 
 
+def operations() -> Mapping[str, Callable[[bytes], bytes]]:
+    """Load the engine, and return each of its operations by name."""
+    engine = Engine(library.find())
+    return {op: _operation(engine, op) for op in OPERATIONS}
+
+
 def _operation(engine: Engine, op: str) -> Callable[[bytes], bytes]:
     def run(payload: bytes) -> bytes:
         (milliseconds,) = DEADLINE.unpack_from(payload)
@@ -30,8 +35,3 @@ def _operation(engine: Engine, op: str) -> Callable[[bytes], bytes]:
         return bytes([status]) + body
 
     return run
-
-
-if __name__ == "__main__":
-    _engine = Engine(library.find())
-    serve({op: _operation(_engine, op) for op in OPERATIONS})

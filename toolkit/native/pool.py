@@ -14,11 +14,14 @@ import logging
 import os
 import signal
 import sys
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
+from pathlib import Path
 
 from toolkit.errors import TransientError
 from toolkit.native import frames
 from toolkit.native.frames import OperationError
+from toolkit.native.kind import WorkerKind
 from toolkit.native.link import Link
 
 __all__ = ["OperationError", "WorkerDiedError", "WorkerMemoryError", "WorkerPool"]
@@ -56,15 +59,23 @@ class WorkerMemoryError(WorkerDiedError):
 
 
 class WorkerPool:
-    """Runs operations of one worker module in at most ``size`` processes.
+    """Runs operations of one kind of worker in at most ``size`` processes.
 
-    ``module`` is started as ``python -m module`` and calls ``toolkit.native.serve.serve``;
-    ``memory_limit`` is in bytes, for each worker.
+    Besides code a worker opens what is below ``reads``, which must exist when it starts, and below
+    ``writes``, which it may change; those are made.
     """
 
-    def __init__(self, module: str, *, size: int, memory_limit: int) -> None:
-        self._module = module
-        self._memory_limit = memory_limit
+    def __init__(
+        self,
+        kind: WorkerKind,
+        *,
+        size: int,
+        reads: Sequence[Path] = (),
+        writes: Sequence[Path] = (),
+    ) -> None:
+        self._kind = kind
+        self._reads = reads
+        self._writes = writes
         self._size = size
         self._slots = asyncio.Semaphore(size)
         self._idle: list[Link] = []
@@ -130,7 +141,7 @@ class WorkerPool:
 
     async def _take_worker(self) -> Link:
         if self._closed:
-            raise WorkerDiedError(f"the pool of {self._module} is closed")
+            raise WorkerDiedError(f"the pool of {self._kind.module} is closed")
         if self._idle:
             link = self._idle.pop()
             link.stop_idling()
@@ -138,11 +149,12 @@ class WorkerPool:
         return await self._start()
 
     async def _start(self) -> Link:
-        arguments = (str(self._memory_limit), str(os.getpid()))
+        await asyncio.to_thread(_make, self._writes)
+        confinement = self._kind.confinement(reads=self._reads, writes=self._writes)
         _, link = await asyncio.get_running_loop().subprocess_exec(
             lambda: Link(on_closed=self._forget),
-            *(sys.executable, "-P", "-m", self._module, *arguments),
-            env=_environment(self._memory_limit),
+            *(sys.executable, "-P", "-m", "toolkit.native.start", confinement.encode()),
+            env=self._kind.environ(os.environ, sys.path, self._writes),
             # Ctrl-C in a terminal reaches the foreground process group only: the parent decides.
             start_new_session=True,
         )
@@ -163,16 +175,17 @@ class WorkerPool:
 
     async def _post_mortem(self, link: Link, op: str) -> WorkerDiedError:
         if self._closed:
-            return WorkerDiedError(f"{op} was abandoned: the pool of {self._module} is closed")
+            return WorkerDiedError(f"{op} was abandoned: the pool of {self._kind.module} is closed")
         code = await link.ended(_GRACE_SECONDS)
         last_words = link.last_words()
         logger.warning(
             "worker died", extra={"op": op, "exit_status": code, "output": last_words[-4000:]}
         )
         if code == frames.EXIT_MEMORY or any(text in last_words for text in _OUT_OF_MEMORY):
-            allowed = f"{self._memory_limit >> 20} MiB"
+            allowed = f"{self._kind.memory_limit >> 20} MiB"
+            limit = self._kind.memory_limit
             return WorkerMemoryError(
-                f"{op} needed more memory than allowed ({allowed})", limit=self._memory_limit
+                f"{op} needed more memory than allowed ({allowed})", limit=limit
             )
         cause = link.fault or _cause(code, last_words)
         return WorkerDiedError(f"the worker of {op} was ended: {cause}")
@@ -194,13 +207,10 @@ class WorkerPool:
             self._idle.remove(link)
 
 
-def _environment(memory_limit: int) -> dict[str, str]:
-    # The worker imports exactly what this process would, whatever its directory is.
-    path = os.pathsep.join(entry for entry in sys.path if entry)
-    # One Go scheduler thread and a lazier collector: measured best for one worker per core. It gets
-    # less lazy before the limit is reached, at which the runtime aborts.
-    go = {"GOMAXPROCS": "1", "GOGC": "200", "GOMEMLIMIT": str(memory_limit * 3 // 4)}
-    return {**os.environ, "PYTHONPATH": path} | go
+def _make(directories: Iterable[Path]) -> None:
+    # A worker is let into what exists when it starts.
+    for path in directories:
+        path.mkdir(parents=True, exist_ok=True)
 
 
 def _cause(code: int, last_words: str) -> str:

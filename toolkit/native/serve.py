@@ -1,17 +1,13 @@
 """The loop inside a worker process.
 
 A worker answers one request at a time and may be killed at any moment: it keeps nothing that is
-worth saving. It bounds its own memory, dies with its parent, and has its own pipes: whatever a
-library prints goes to standard error and cannot damage an answer.
+worth saving. It has its own pipes: whatever a library prints goes to standard error and cannot
+damage an answer. What it may do is decided before (``toolkit.native.start``).
 
 It knows nothing about deadlines; ``toolkit.native.pool`` kills a worker that is late.
 """
 
-import ctypes
 import os
-import resource
-import signal
-import sys
 import traceback
 from collections.abc import Callable, Mapping
 from typing import BinaryIO
@@ -21,18 +17,9 @@ from toolkit.native import frames
 
 Operation = Callable[[bytes], bytes]
 
-_PR_SET_PDEATHSIG = 1
 
-
-def serve(ops: Mapping[str, Operation]) -> None:
-    """Answer requests until standard input ends.
-
-    Called as the main program that ``WorkerPool`` starts: its arguments are the memory limit in
-    bytes and the process id of the parent.
-    """
-    memory_limit, parent = (int(arg) for arg in sys.argv[1:3])
-    _confine(memory_limit, parent)
-    requests, answers = _private_pipes()
+def serve(ops: Mapping[str, Operation], requests: BinaryIO, answers: BinaryIO) -> None:
+    """Answer requests until there are no more."""
     with requests, answers:
         try:
             while _answer_one(ops, requests, answers):
@@ -41,6 +28,16 @@ def serve(ops: Mapping[str, Operation]) -> None:
             os._exit(0)  # The parent is gone, and so is whoever could read a complaint.
         except MemoryError:
             os._exit(frames.EXIT_MEMORY)  # Nothing in this process can be relied on now.
+
+
+def private_pipes() -> tuple[BinaryIO, BinaryIO]:
+    """Return standard input and output, and put nothing and standard error in their places."""
+    requests = os.fdopen(os.dup(0), "rb")
+    answers = os.fdopen(os.dup(1), "wb")
+    with open(os.devnull, "rb") as nothing:  # noqa: PTH123  # only its descriptor is wanted
+        os.dup2(nothing.fileno(), 0)
+    os.dup2(2, 1)
+    return requests, answers
 
 
 def _answer_one(ops: Mapping[str, Operation], requests: BinaryIO, answers: BinaryIO) -> bool:
@@ -70,23 +67,3 @@ def _run(ops: Mapping[str, Operation], name: str, payload: bytes) -> tuple[frame
         message = f"{name} failed: {type(exc).__name__}: {exc}"
         error = frames.OperationError(message, trace=traceback.format_exc())
         return frames.Status.FAILED, frames.encode_error(error)
-
-
-def _confine(memory_limit: int, parent: int) -> None:
-    # RLIMIT_DATA counts private writable memory; RLIMIT_AS would count Go's reservations too.
-    resource.setrlimit(resource.RLIMIT_DATA, (memory_limit, memory_limit))
-    # A core file would hold whatever secrets passed through here.
-    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-    # The signal comes when the thread that started us ends: the one with the parent's event loop.
-    ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
-    if os.getppid() != parent:
-        os._exit(0)  # The parent ended before its death could be signalled.
-
-
-def _private_pipes() -> tuple[BinaryIO, BinaryIO]:
-    requests = os.fdopen(os.dup(0), "rb")
-    answers = os.fdopen(os.dup(1), "wb")
-    with open(os.devnull, "rb") as nothing:  # noqa: PTH123  # only its descriptor is wanted
-        os.dup2(nothing.fileno(), 0)
-    os.dup2(2, 1)
-    return requests, answers

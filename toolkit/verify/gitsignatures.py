@@ -11,19 +11,22 @@ from typing import Final
 import msgspec
 
 from toolkit.native import cores
+from toolkit.native.kind import WorkerKind
 from toolkit.native.pool import OperationError, WorkerDiedError, WorkerPool, WorkerTimeoutError
 from toolkit.remote.git.wire import Checkout
 from toolkit.verify.signature import Proof, VerificationError
 
-MODULE: Final = "toolkit.verify.gitworker"
-MEMORY_LIMIT: Final = 256 << 20
-"""Bytes for a worker: keys and signature have less than a megabyte each."""
+KIND: Final = WorkerKind(
+    module="toolkit.verify.gitworker",  # keys and signatures of strangers
+    memory_limit=256 << 20,  # keys and signature have less than a megabyte each
+    network=False,
+)
 SECONDS: Final = 20.0
 
 
 def start() -> WorkerPool:
     """Return a pool of workers that judge signatures."""
-    return WorkerPool(MODULE, size=cores.available(), memory_limit=MEMORY_LIMIT)
+    return WorkerPool(KIND, size=cores.available())
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,7 +60,7 @@ class GitSignatures:
             # Their own text may show what was read.
             raise VerificationError(
                 f"the signature of commit '{checkout.commit}' could not be judged within"
-                f" {self._seconds:g}s and {MEMORY_LIMIT >> 20} MiB: look for damaged or very large"
-                " keys in the secret"
+                f" {self._seconds:g}s and {KIND.memory_limit >> 20} MiB: look for damaged or very"
+                " large keys in the secret"
             ) from exc
         return msgspec.msgpack.decode(answer, type=Proof)

@@ -1,4 +1,4 @@
-"""The process that judges signatures of Git objects, one at a time; ``python -m`` runs it.
+"""What the process can do that judges signatures of Git objects, one at a time.
 
 Keys come from whoever may write a Secret, and signatures from whoever may push. Reading them can
 take seconds in which no other thread runs, and is done by libraries that are not written in Python:
@@ -9,14 +9,8 @@ from collections.abc import Callable, Mapping
 
 import msgspec
 
-from toolkit.native import serve
 from toolkit.verify import git
 from toolkit.verify.gitsignatures import Request
-
-
-def main() -> None:
-    """Serve requests until the parent ends."""
-    serve.serve(operations())
 
 
 def operations() -> Mapping[str, Callable[[bytes], bytes]]:
@@ -28,7 +22,3 @@ def _verify(payload: bytes) -> bytes:
     asked = msgspec.msgpack.decode(payload, type=Request)
     proof = git.verify(asked.checkout, mode=asked.mode, keys=asked.keys)
     return msgspec.msgpack.encode(proof)
-
-
-if __name__ == "__main__":
-    main()

@@ -1,7 +1,7 @@
 """Fetch a generator's sources and have its artifacts built from them."""
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, AsyncExitStack
 from pathlib import Path
 from typing import Final, Protocol
@@ -18,8 +18,13 @@ from toolkit.artifact.fetch import Extracted
 from toolkit.artifact.store import Owner
 from toolkit.errors import TransientError, WaitingError
 from toolkit.native import pool as pools
+from toolkit.native.kind import WorkerKind
 
-MODULE: Final = "controllers.source.generating.worker"
+KIND: Final = WorkerKind(
+    module="controllers.source.generating.worker",  # globs, archives and YAML of strangers
+    memory_limit=limits.MEMORY,
+    network=False,
+)
 
 
 class Workers(Protocol):
@@ -97,9 +102,9 @@ class Builder:
         return msgspec.msgpack.decode(answer, type=BuildResult)
 
 
-def start(*, size: int) -> pools.WorkerPool:
-    """Return a pool of workers that build artifacts."""
-    return pools.WorkerPool(MODULE, size=size, memory_limit=limits.MEMORY)
+def start(*, size: int, reads: Sequence[Path], writes: Sequence[Path]) -> pools.WorkerPool:
+    """Return a pool of workers that build below ``writes`` from copies below ``reads``."""
+    return pools.WorkerPool(KIND, size=size, reads=reads, writes=writes)
 
 
 def _used(spec: ArtifactGeneratorSpec) -> set[str]:

@@ -57,7 +57,8 @@ class Tree:
             self._take(status.st_size, "/".join(parts))
             with target.open("wb") as out:
                 shutil.copyfileobj(file, out, _CHUNK)
-        target.chmod(0o700 if status.st_mode & stat.S_IXUSR else 0o600)
+                # By its descriptor: a worker may not change modes by path.
+                os.fchmod(out.fileno(), 0o700 if status.st_mode & stat.S_IXUSR else 0o600)
 
     def merge(self, source: Path, parts: tuple[str, ...]) -> None:
         """Merge a YAML mapping over the one at ``parts``; what cannot be merged is put there."""

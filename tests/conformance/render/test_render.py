@@ -23,7 +23,7 @@ _CASES = sorted(path.parent for path in Path(__file__).parent.glob("cases/*/case
 @pytest.fixture
 async def pool() -> AsyncIterator[WorkerPool]:
     build.build()
-    pool = calls.start(size=1)
+    pool = calls.start(size=1, reads=(Path(__file__).parent,))
     yield pool
     await pool.close()
 

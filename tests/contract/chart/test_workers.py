@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import AsyncIterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -14,8 +15,8 @@ from toolkit.native.pool import WorkerPool
 
 
 @pytest.fixture
-async def pool() -> AsyncIterator[WorkerPool]:
-    running = charts.start(size=1)
+async def pool(tmp_path: Path) -> AsyncIterator[WorkerPool]:
+    running = charts.start(size=1, reads=(), writes=(tmp_path,))
     yield running
     await running.close()
 
@@ -75,7 +76,7 @@ async def test_worker_without_memory_is_a_failure_of_the_index(tmp_path: Path) -
         file.write(b"apiVersion: v1\nentries:\n  a:\n  - description: '")
         file.write(b"x" * (48 << 20))
         file.write(b"'\n")
-    small = WorkerPool(charts.MODULE, size=1, memory_limit=64 << 20)
+    small = WorkerPool(replace(charts.KIND, memory_limit=64 << 20), size=1, writes=(tmp_path,))
     try:
         with pytest.raises(IndexationError, match="needed more memory than allowed"):
             await Charts(small).normalize(tmp_path / "raw", tmp_path / "index")
@@ -90,7 +91,7 @@ async def test_index_close_to_the_limit_is_never_whole_in_memory(tmp_path: Path)
             file.write(f"  app{name}:\n")
             for number in range(100):
                 file.write(f"  - {json.dumps(entry(f'app{name}', f'1.{number}.0', home=HOME))}\n")
-    small = WorkerPool(charts.MODULE, size=1, memory_limit=LITTLE)
+    small = WorkerPool(replace(charts.KIND, memory_limit=LITTLE), size=1, writes=(tmp_path,))
     try:
         summary = await Charts(small).normalize(tmp_path / "raw", tmp_path / "index")
         found = await Charts(small).find(tmp_path / "index", summary.digest, "app99", "1.x")

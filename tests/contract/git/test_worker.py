@@ -1,16 +1,21 @@
 """What only a process can promise: an end in time, bounded memory, hostile repositories."""
 
 import random
+import ssl
 from collections.abc import AsyncIterator
+from dataclasses import replace
 from pathlib import Path
 
+import asyncssh
 import pytest
+import trustme
 
 from tests.fakes.gitrepository import link
 from tests.fakes.gitserver import GitServer, Repository
+from tests.fakes.sshserver import SshServer
 from toolkit.errors import PenstockError, StalledError
 from toolkit.native.pool import WorkerPool
-from toolkit.remote.git import worker
+from toolkit.remote.git import git
 from toolkit.remote.git.errors import EmptyRepositoryError, GitAuthError
 from toolkit.remote.git.git import GitAuth, GitClient, GitReference, Limits
 from toolkit.remote.git.limits import MiB
@@ -22,8 +27,9 @@ SMALL = 72 * MiB
 
 
 @pytest.fixture
-async def pool() -> AsyncIterator[WorkerPool]:
-    running = WorkerPool(worker.MODULE, size=2, memory_limit=SMALL)
+async def pool(tmp_path: Path) -> AsyncIterator[WorkerPool]:
+    kind = replace(git.KIND, memory_limit=SMALL)
+    running = WorkerPool(kind, size=2, writes=(tmp_path,))
     yield running
     await running.close()
 
@@ -60,6 +66,41 @@ async def test_commit_travels_through_a_worker(
     assert (out / "a").read_text() == "1"
     assert done.tag is not None
     assert done.left_out == ("b",)
+
+
+async def test_a_confined_worker_reads_keys_and_keeps_to_known_hosts(
+    workers: GitClient, tmp_path: Path, out: Path
+) -> None:
+    key = asyncssh.generate_private_key("ssh-ed25519")
+    async with SshServer(tmp_path / "ssh", authorized=[key]) as server:
+        repository = server.repository("pipes")
+        repository.commit({"a": "1"})
+        auth = GitAuth(identity=key.export_private_key(), known_hosts=server.known_hosts)
+
+        resolved = await workers.resolve(repository.url, MAIN, auth, timeout=20)
+        await workers.checkout(repository.url, resolved, auth, out, timeout=20)
+
+    assert (out / "a").read_text() == "1"
+
+
+async def test_a_confined_worker_shows_a_certificate(
+    workers: GitClient, tmp_path: Path, authority: trustme.CA, server_tls: ssl.SSLContext, ca: bytes
+) -> None:
+    server_tls.verify_mode = ssl.CERT_REQUIRED
+    authority.configure_trust(server_tls)
+    own = authority.issue_cert("ada@example.org")
+    auth = GitAuth(
+        ca=ca,
+        client_cert=own.cert_chain_pems[0].bytes(),
+        client_key=own.private_key_pem.bytes(),
+    )
+    async with GitServer(tmp_path / "tls", tls=server_tls) as server:
+        repository = server.repository("pipes")
+        commit = repository.commit({"a": "1"})
+
+        resolved = await workers.resolve(repository.url, MAIN, auth, timeout=20)
+
+    assert resolved.commit == commit
 
 
 async def test_errors_keep_their_class_and_reason(

@@ -13,15 +13,17 @@ import shutil
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Protocol, TypeVar
+from typing import Final, Protocol, TypeVar
 
 import msgspec
 
 from toolkit.native import pool as pools
+from toolkit.native.kind import WorkerKind
+from toolkit.remote import system
 from toolkit.remote.git import wire
 from toolkit.remote.git.auth import GitAuth, Proxy
 from toolkit.remote.git.errors import GitError
-from toolkit.remote.git.limits import Limits
+from toolkit.remote.git.limits import Limits, MiB
 from toolkit.remote.git.objects import Signed
 from toolkit.remote.git.refs import GitReference, Resolved
 from toolkit.remote.git.url import GitUrl
@@ -29,6 +31,21 @@ from toolkit.remote.git.wire import Checkout, TagObject
 
 __all__ = ["Checkout", "GitAuth", "GitClient", "GitReference", "Limits", "Proxy"]
 __all__ += ["Resolved", "Signed", "TagObject"]
+
+KIND: Final = WorkerKind(
+    module="toolkit.remote.git.worker",  # answers and packs of servers, which are strangers
+    memory_limit=256 * MiB,  # a checkout of 200 MB needs a tenth of it; the rest is for history
+    umask=0o022,
+    network=True,  # it is the one that talks to the server
+    variables=system.VARIABLES,
+    reads=system.files(),
+)
+
+
+def start(*, size: int, writes: Sequence[Path]) -> pools.WorkerPool:
+    """Return a pool of workers that fetch into directories below ``writes``."""
+    return pools.WorkerPool(KIND, size=size, writes=writes)
+
 
 _T = TypeVar("_T")
 

@@ -3,9 +3,9 @@
 import os
 import sys
 import time
+from collections.abc import Callable, Mapping
 
 from toolkit.errors import PenstockError, StalledError, WaitingError
-from toolkit.native.serve import serve
 
 
 class UnknownToParentError(StalledError):
@@ -87,24 +87,22 @@ def _base(_: bytes) -> bytes:
     raise PenstockError("just so")
 
 
-if __name__ == "__main__":
-    serve(
-        {
-            "echo": _echo,
-            "enlarge": _enlarge,
-            "print": _print,
-            "stdin": _read_stdin,
-            "identity": _identity,
-            "mark": _mark,
-            "sleep": _sleep,
-            "exit": _exit,
-            "kill": _kill,
-            "eat": _eat,
-            "stall": _stall,
-            "wait": _wait,
-            "subclass": _subclass,
-            "plain": _plain,
-            "chatter": _chatter,
-            "base": _base,
-        }
-    )
+def operations() -> Mapping[str, Callable[[bytes], bytes]]:
+    return {
+        "echo": _echo,
+        "enlarge": _enlarge,
+        "print": _print,
+        "stdin": _read_stdin,
+        "identity": _identity,
+        "mark": _mark,
+        "sleep": _sleep,
+        "exit": _exit,
+        "kill": _kill,
+        "eat": _eat,
+        "stall": _stall,
+        "wait": _wait,
+        "subclass": _subclass,
+        "plain": _plain,
+        "chatter": _chatter,
+        "base": _base,
+    }

@@ -6,20 +6,21 @@ import signal
 import subprocess
 import sys
 from collections.abc import AsyncIterator, Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from toolkit.errors import PenstockError, StalledError, WaitingError
 from toolkit.native import pool as pools
+from toolkit.native.kind import WorkerKind
 
-_MODULE = "tests.unit.toolkit.native.hostileworker"
-_MEMORY = 256 << 20
+_KIND = WorkerKind(module="tests.unit.toolkit.native.hostileworker", memory_limit=256 << 20)
 
 
 @pytest.fixture
-async def pool() -> AsyncIterator[pools.WorkerPool]:
-    pool = pools.WorkerPool(_MODULE, size=1, memory_limit=_MEMORY)
+async def pool(tmp_path: Path) -> AsyncIterator[pools.WorkerPool]:
+    pool = pools.WorkerPool(_KIND, size=1, writes=(tmp_path,))
     yield pool
     await pool.close()
 
@@ -72,7 +73,7 @@ async def test_one_worker_serves_many_calls(pool: pools.WorkerPool) -> None:
 
 
 async def test_no_more_workers_start_than_the_size_allows() -> None:
-    pool = pools.WorkerPool(_MODULE, size=2, memory_limit=_MEMORY)
+    pool = pools.WorkerPool(_KIND, size=2)
 
     pids = await asyncio.gather(*(_pid(pool) for _ in range(20)))
 
@@ -170,7 +171,7 @@ async def test_cancelling_in_the_middle_of_a_large_answer_leaves_nothing(
 
 
 async def test_an_answer_that_nobody_could_hold_is_not_believed() -> None:
-    pool = pools.WorkerPool(_MODULE, size=1, memory_limit=1 << 30)
+    pool = pools.WorkerPool(replace(_KIND, memory_limit=1 << 30), size=1)
 
     with pytest.raises(pools.WorkerDiedError, match="its answer has 257 MiB"):
         await pool.call("enlarge", str(257 << 20).encode(), timeout=60)
@@ -266,7 +267,7 @@ async def test_an_error_leaves_the_worker_alive(pool: pools.WorkerPool) -> None:
 
 
 async def test_a_module_that_cannot_start_says_why() -> None:
-    pool = pools.WorkerPool("tests.unit.toolkit.native.missing", size=1, memory_limit=_MEMORY)
+    pool = pools.WorkerPool(replace(_KIND, module="tests.unit.toolkit.native.missing"), size=1)
 
     with pytest.raises(pools.WorkerDiedError, match="No module named"):
         await pool.call("echo", b"", timeout=60)
@@ -275,7 +276,7 @@ async def test_a_module_that_cannot_start_says_why() -> None:
 
 
 async def test_closing_ends_workers_and_calls(tmp_path: Path) -> None:
-    pool = pools.WorkerPool(_MODULE, size=2, memory_limit=_MEMORY)
+    pool = pools.WorkerPool(_KIND, size=2, writes=(tmp_path,))
     idle = await _pid(pool)
     mark = tmp_path / "mark"
     task = asyncio.create_task(pool.call("mark", str(mark).encode(), timeout=60))
@@ -304,10 +305,13 @@ async def test_closing_twice_is_fine_and_silent(
 
 _PARENT = """
 import asyncio, sys
+from pathlib import Path
+from toolkit.native.kind import WorkerKind
 from toolkit.native.pool import WorkerPool
 
 async def main():
-    pool = WorkerPool(sys.argv[1], size=1, memory_limit=1 << 28)
+    kind = WorkerKind(module=sys.argv[1], memory_limit=1 << 28)
+    pool = WorkerPool(kind, size=1, writes=(Path(sys.argv[2]).parent,))
     await pool.call("mark", sys.argv[2].encode(), timeout=60)
 
 asyncio.run(main())
@@ -318,7 +322,8 @@ async def test_a_busy_worker_dies_with_its_parent(tmp_path: Path) -> None:
     mark = tmp_path / "mark"
     path = os.pathsep.join(entry for entry in sys.path if entry)
     with subprocess.Popen(  # noqa: ASYNC220
-        [sys.executable, "-c", _PARENT, _MODULE, str(mark)], env={**os.environ, "PYTHONPATH": path}
+        [sys.executable, "-c", _PARENT, _KIND.module, str(mark)],
+        env={**os.environ, "PYTHONPATH": path},
     ) as parent:
         worker = await _until_marked(mark)
 

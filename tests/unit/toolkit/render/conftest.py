@@ -18,9 +18,9 @@ def engine_library() -> Path:
 
 
 @pytest.fixture
-async def pool(engine_library: Path) -> AsyncIterator[WorkerPool]:  # noqa: ARG001  # it must exist
+async def pool(engine_library: Path, tmp_path: Path) -> AsyncIterator[WorkerPool]:  # noqa: ARG001  # it must exist
     """Return a pool of one worker."""
-    pool = calls.start(size=1)
+    pool = calls.start(size=1, reads=(tmp_path,))
     yield pool
     await pool.close()
 

@@ -227,7 +227,7 @@ async def test_concurrent_builds_give_the_same(write_tree: WriteTree) -> None:
             "base/s.yaml": _SERVICE,
         }
     )
-    pool = calls.start(size=2)
+    pool = calls.start(size=2, reads=(root,))
 
     results = await asyncio.gather(
         *(_build(pool, root, ("one", "two", "base")[n % 3], seconds=60) for n in range(50))

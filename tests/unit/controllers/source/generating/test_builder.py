@@ -92,7 +92,7 @@ def into(tmp_path: Path) -> Path:
 
 
 async def test_a_worker_builds_what_was_fetched(tree: Path, into: Path) -> None:
-    pool = builder.start(size=1)
+    pool = builder.start(size=1, reads=(tree,), writes=(into,))
     try:
         result = await Builder(pool, Copies(a=tree)).build(spec("@a/apps/**"), inputs("a"), into)
     finally:
@@ -118,7 +118,7 @@ async def test_a_worker_builds_what_was_fetched(tree: Path, into: Path) -> None:
 async def test_a_workers_refusal_arrives_as_it_was(
     tree: Path, into: Path, broken: ArtifactGeneratorSpec, kind: type[PenstockError], reason: str
 ) -> None:
-    pool = builder.start(size=1)
+    pool = builder.start(size=1, reads=(tree,), writes=(into,))
     try:
         with pytest.raises(kind) as caught:
             await Builder(pool, Copies(a=tree)).build(broken, inputs("a"), into)
@@ -130,7 +130,7 @@ async def test_a_workers_refusal_arrives_as_it_was(
 
 async def test_only_sources_whose_files_are_needed_are_fetched(tree: Path, into: Path) -> None:
     copies = Copies(a=tree, b=tree)
-    pool = builder.start(size=1)
+    pool = builder.start(size=1, reads=(tree,), writes=(into,))
     try:
         await Builder(pool, copies).build(spec("@a/**", "@b/**"), inputs("a", "b", "idle"), into)
     finally:

@@ -1,0 +1,80 @@
+"""Confine this process, for good, before it reads a byte that somebody else wrote.
+
+The process is a worker of our own that has the rights of its parent: its user, its tokens, its
+network. What it reads was written by strangers, and may take it over. From here on it has what its
+work needs. What this kernel cannot forbid is left out (``protection.missing``); what it can and
+does not is an error, and the worker ends.
+"""
+
+import os
+import resource
+import signal
+import sys
+from pathlib import Path
+from typing import Final
+
+from toolkit.native.sandbox import kernel, landlock, seccomp
+from toolkit.native.sandbox.confinement import Confinement
+
+_PR_SET_PDEATHSIG: Final = 1
+_PR_SET_DUMPABLE: Final = 4
+_PR_SET_NO_NEW_PRIVS: Final = 38
+
+_PACKAGES: Final = Path(__file__).resolve().parents[3]
+_OURS: Final = ("toolkit", "crds")
+_INSTALLED: Final = ("site-packages", "dist-packages")
+_SYSTEM: Final = ("/usr/lib", "/usr/lib64", "/lib", "/lib64", "/usr/share/zoneinfo")
+
+
+def enter(confinement: Confinement) -> None:
+    """Keep to ``confinement`` from now on.
+
+    Raises:
+        OSError: the kernel refused a step that it has.
+        RuntimeError: other threads run, which would be free.
+
+    """
+    # 1. Nothing else runs here: Landlock and filters bind the thread that asks, and what it starts.
+    if len([*Path("/proc/self/task").iterdir()]) > 1:
+        raise RuntimeError("a worker has threads before it is confined")
+
+    # 2. Memory and files. RLIMIT_DATA counts private writable memory; RLIMIT_AS would count Go's
+    #    reservations too. A core file would hold whatever secrets pass through here.
+    resource.setrlimit(resource.RLIMIT_DATA, (confinement.memory_limit, confinement.memory_limit))
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    os.umask(confinement.umask)
+
+    # 3. The parent. The signal comes when the thread that started us ends: the one with the
+    #    parent's event loop. A parent that ended before this line is not waited for.
+    kernel.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+    if os.getppid() != confinement.parent:
+        os._exit(0)
+
+    # 4. No program that is run gives more rights; unprivileged filters are bound to this.
+    kernel.prctl(_PR_SET_NO_NEW_PRIVS, 1)
+
+    # 5. Nobody of our user may trace us or read our memory, other workers included.
+    kernel.prctl(_PR_SET_DUMPABLE, 0)
+
+    # 6. Files, and with them /proc of others; signals and connections, where the kernel knows how.
+    if landlock.version():
+        reads = (*_code(confinement.module), *confinement.reads)
+        landlock.restrict(reads=reads, writes=confinement.writes, network=confinement.network)
+
+    # 7. System calls, last: this forbids what steps 3 and 5 did.
+    if seccomp.is_available():
+        seccomp.restrict(network=confinement.network)
+
+
+def _code(module: str) -> tuple[str, ...]:
+    """Return where Python and C libraries are, for what is imported late.
+
+    Not all of ``sys.path``: the working directory may be in it, which may be somebody's home.
+    """
+    packages = {*_OURS, module.partition(".")[0]}
+    return (
+        *_SYSTEM,
+        str(Path(os.__file__).parent),
+        *(entry for entry in sys.path if Path(entry).name in _INSTALLED),
+        *(str(_PACKAGES / package) for package in sorted(packages)),
+    )
