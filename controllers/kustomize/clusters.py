@@ -16,6 +16,7 @@ from crds.kustomize import Kustomization
 from toolkit.apply.clock import ServerClock
 from toolkit.apply.live import LiveSet
 from toolkit.apply.options import MANAGER
+from toolkit.apply.pace import Pace
 from toolkit.apply.wait import Waits
 from toolkit.kube.client import Client
 from toolkit.kube.remote import RemoteClients
@@ -42,6 +43,7 @@ class Cluster:
     live: LiveSet
     waits: Waits
     clock: ServerClock
+    pace: Pace
     rivals: dict[ObjectKey, dict[ObjectRef, str]] = field(default_factory=dict)
     users: set[ObjectKey] = field(default_factory=set)
     task: asyncio.Task[None] | None = None
@@ -130,7 +132,12 @@ class Clusters:
         live = LiveSet(client, manager=MANAGER, on_drift=drifted, on_health=fared)
         waits = Waits(live, lambda owner: self._enqueue(owner, "health"))
         cluster = Cluster(
-            number=next(self._numbers), client=client, live=live, waits=waits, clock=ServerClock()
+            number=next(self._numbers),
+            client=client,
+            live=live,
+            waits=waits,
+            clock=ServerClock(),
+            pace=Pace(),
         )
         self._open[client] = cluster
         self._remotes.hold(client)

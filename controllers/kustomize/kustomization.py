@@ -146,6 +146,7 @@ class KustomizationReconciler:
                 options=options,
                 known=known,
                 clock=cluster.clock,
+                pace=cluster.pace,
                 announce=announce,
             )
         except ApplyError as error:
