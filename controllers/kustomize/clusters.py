@@ -129,7 +129,10 @@ class Clusters:
         def fared(owner: ObjectKey, ref: ObjectRef) -> None:
             cluster.waits.changed(owner, ref)
 
-        live = LiveSet(client, manager=MANAGER, on_drift=drifted, on_health=fared)
+        def gone(owner: ObjectKey) -> None:
+            self._enqueue(owner, "gone")
+
+        live = LiveSet(client, manager=MANAGER, on_drift=drifted, on_health=fared, on_gone=gone)
         waits = Waits(live, lambda owner: self._enqueue(owner, "health"))
         cluster = Cluster(
             number=next(self._numbers),

@@ -8,6 +8,7 @@ import hashlib
 import time
 from collections.abc import Sequence
 from datetime import UTC, datetime
+from typing import Final
 
 import msgspec
 
@@ -16,10 +17,15 @@ from controllers.kustomize.clusters import Cluster
 from controllers.kustomize.sources import Sources
 from crds.kustomize import Kustomization
 from crds.meta import format_duration
+from toolkit.apply.prune import Pruned
 from toolkit.kube.reconciliation import Reconciliation
 from toolkit.objects import Json
 
 Pass = Reconciliation[Kustomization]
+
+PRUNED: Final = "Pruned"
+_SHOWN: Final = 10
+_MAX_MESSAGE: Final = 2000
 
 
 def progress_message(obj: Kustomization, sources: Sources) -> str:
@@ -40,6 +46,17 @@ def report_changes(rec: Pass, cluster: Cluster, lines: Sequence[str]) -> None:
         return
     told = [f"corrected {ref}: {why}" for ref, why in rivals.items()]
     rec.event("info", "Progressing", "\n".join([*lines, *told]))
+
+
+def report_held(rec: Pass, pruned: Pruned) -> None:
+    """Say in a condition what was pruned and is still there; it is no failure."""
+    if not pruned.held:
+        rec.unmark(PRUNED)
+        return
+    shown = [f"{ref} ({', '.join(names)})" if names else str(ref) for ref, names in pruned.held]
+    more = [f"and {len(shown) - _SHOWN} more"] if len(shown) > _SHOWN else []
+    message = f"waiting for finalizers of {', '.join([*shown[:_SHOWN], *more])}"
+    rec.mark(PRUNED, "False", "WaitingForFinalizers", message[:_MAX_MESSAGE])
 
 
 def record_history(
