@@ -26,6 +26,8 @@ logger = logging.getLogger(__name__)
 
 Enqueue = Callable[[ObjectKey, str], None]
 
+LOST: Final = "it was deleted, or lost the labels of its owner"
+"""What a watch by labels shows of either; the answer to the correction tells them apart."""
 _RESTART_SECONDS: Final = 10.0
 
 
@@ -123,7 +125,7 @@ class Clusters:
         ) -> None:
             who = ", ".join(managers) or "somebody"
             rivals = cluster.rivals.setdefault(owner, {})
-            rivals[ref] = "it was deleted" if deleted else f"it was changed by {who}"
+            rivals[ref] = LOST if deleted else f"it was changed by {who}"
             self._enqueue(owner, "drift")
 
         def fared(owner: ObjectKey, ref: ObjectRef) -> None:

@@ -13,13 +13,14 @@ from typing import Final
 import msgspec
 
 from controllers.kustomize import history
-from controllers.kustomize.clusters import Cluster
+from controllers.kustomize.clusters import LOST, Cluster
 from controllers.kustomize.sources import Sources
 from crds.kustomize import Kustomization
 from crds.meta import format_duration
+from toolkit.apply.changes import Change
 from toolkit.apply.prune import Pruned
 from toolkit.kube.reconciliation import Reconciliation
-from toolkit.objects import Json
+from toolkit.objects import Json, ObjectRef
 
 Pass = Reconciliation[Kustomization]
 
@@ -44,8 +45,16 @@ def report_changes(rec: Pass, cluster: Cluster, lines: Sequence[str]) -> None:
     rivals = cluster.rivals.pop(rec.key, {})
     if not lines:
         return
-    told = [f"corrected {ref}: {why}" for ref, why in rivals.items()]
+    told = [f"corrected {ref}: {correction(ref, why, lines)}" for ref, why in rivals.items()]
     rec.event("info", "Progressing", "\n".join([*lines, *told]))
+
+
+def correction(ref: ObjectRef, why: str, lines: Sequence[str]) -> str:
+    """Return why an object was corrected: only what was deleted had to be created."""
+    if why != LOST:
+        return why
+    created = str(Change(ref=ref, action="created")) in lines
+    return "it was deleted" if created else "it had lost the labels of its owner"
 
 
 def report_held(rec: Pass, pruned: Pruned) -> None:
