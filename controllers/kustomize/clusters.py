@@ -134,7 +134,14 @@ class Clusters:
         def gone(owner: ObjectKey) -> None:
             self._enqueue(owner, "gone")
 
-        live = LiveSet(client, manager=MANAGER, on_drift=drifted, on_health=fared, on_gone=gone)
+        live = LiveSet(
+            client,
+            manager=MANAGER,
+            on_drift=drifted,
+            on_health=fared,
+            on_gone=gone,
+            on_claim=lambda owner: self._enqueue(owner, "claimed"),
+        )
         waits = Waits(live, lambda owner: self._enqueue(owner, "health"))
         cluster = Cluster(
             number=next(self._numbers),

@@ -84,6 +84,7 @@ class KustomizationReconciler:
             if applied is None or not applied.stands(fingerprint, rec.triggers, watched=watched):
                 applied = await self._apply(rec, sources, given, cluster, fingerprint)
                 self.memory.put(rec.key, applied)
+            reporting.report_claims(rec, cluster.live.claims(rec.key))
             return await settling.settle(
                 rec, sources, cluster, applied, fail_fast=self.settings.fail_fast
             )
@@ -141,6 +142,10 @@ class KustomizationReconciler:
 
         options = self.settings.apply_options(rec.obj, recheck="requested" in rec.triggers)
         known = cluster.live.known(rec.key)
+        if options.recheck:
+            # what another has applied with the same fields is taken back only when asked for
+            for ref in cluster.live.claims(rec.key):
+                known.pop(ref.identity, None)
         cluster.live.hold(rec.key)
         try:
             changes = await ssa.apply(

@@ -94,6 +94,37 @@ async def test_what_finalizers_hold_stays_in_the_inventory_until_it_is_gone(spac
     assert len(done["status"]["inventory"]["entries"]) == 1
 
 
+async def test_who_lost_an_object_to_another_applier_says_so(space: Space) -> None:
+    await start(space, {"a.yaml": config_map("shared", colour="green")})
+    other = space.repository("other")
+    commit = other.commit({"a.yaml": config_map("shared", colour="red")})
+    reference = {"kind": "GitRepository", "name": "other"}
+    await space.world.apply(
+        space.source(other, name="other"), space.kustomization(name="other", sourceRef=reference)
+    )
+    await space.ready(name="other", revision=commit)
+
+    lost = await space.world.until(
+        KUSTOMIZATION, space.namespace, "app", lambda obj: bool(condition(obj, "Contested"))
+    )
+    await space.request(KUSTOMIZATION, "app")
+    await space.world.until(
+        KUSTOMIZATION, space.namespace, "other", lambda obj: bool(condition(obj, "Contested"))
+    )
+    back = await space.world.until(
+        KUSTOMIZATION, space.namespace, "app", lambda obj: not condition(obj, "Contested")
+    )
+
+    assert condition(lost, "Contested")["reason"] == "OtherApplier"
+    assert (
+        f"ConfigMap/{space.namespace}/shared by Kustomization {space.namespace}/other"
+        in condition(lost, "Contested")["message"]
+    )
+    assert condition(lost, "Ready")["status"] == condition(back, "Ready")["status"] == "True"
+    shared = await space.get(CONFIG_MAP, "shared")
+    assert shared["data"]["colour"] == "green"
+
+
 async def test_nothing_is_pruned_without_prune(space: Space) -> None:
     repository = space.repository()
     repository.commit({"a.yaml": config_map("kept", v="1"), "b.yaml": config_map("left", v="1")})

@@ -18,7 +18,7 @@ from typing import Final, Protocol
 
 from toolkit.apply import ownership
 from toolkit.apply.changes import Known
-from toolkit.apply.drift import DriftWatch, OnDrift
+from toolkit.apply.drift import DriftWatch, OnClaim, OnDrift
 from toolkit.apply.health import NOT_FOUND, Health, Rule
 from toolkit.apply.order import Identity
 from toolkit.apply.projection import Live, Projector, older, rule_key
@@ -55,6 +55,7 @@ class LiveSet:
         on_drift: OnDrift,
         on_health: OnHealth,
         on_gone: OnGone = lambda _: None,
+        on_claim: OnClaim = lambda _: None,
         group: str = ownership.KUSTOMIZE_GROUP,
         monotonic: Callable[[], float] = time.monotonic,
     ) -> None:
@@ -65,7 +66,7 @@ class LiveSet:
         self._on_gone = on_gone
         self._monotonic = monotonic
         self._watches: Watches[Live] = Watches(self._open)
-        self._drift = DriftWatch(self, on_drift, monotonic=monotonic)
+        self._drift = DriftWatch(self, on_drift, on_claim=on_claim, monotonic=monotonic)
         self._rules: dict[ObjectKey, tuple[Rule, ...]] = {}
         self._observed: dict[ObjectKey, dict[Identity, ObjectRef]] = {}
         self._observers: dict[Identity, set[ObjectKey]] = {}
@@ -165,6 +166,10 @@ class LiveSet:
     def known(self, owner: ObjectKey) -> dict[Identity, Known]:
         """Return what was applied and is seen to be untouched: what ``ssa.apply`` may leave out."""
         return self._drift.known(owner)
+
+    def claims(self, owner: ObjectKey) -> dict[ObjectRef, ObjectKey]:
+        """Return the objects that another owner has applied since, and who that is."""
+        return self._drift.claims(owner)
 
     def rivals(self, owner: ObjectKey) -> dict[ObjectRef, tuple[str, ...]]:
         """Return the objects that somebody keeps changing, and who."""
