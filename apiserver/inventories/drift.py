@@ -1,40 +1,46 @@
 """Whether somebody has changed an applied object, told by one who did not apply it. Pure.
 
-The managedFields entry of the applier is its memory: the server stamps it whenever the applier
-changes what it owns, and leaves the stamp alone when somebody else takes a field from it
-(structured-merge-diff). So a digest that changes under an unchanged stamp is drift; a new stamp is
-a new apply, and the old digest again is a correction. An entry that is gone is drift at first
-sight.
+The managedFields entry of the applier is its memory. What the server does to it (pinned by
+``tests/contract/apply/test_stamps.py``):
 
-Stamps have whole seconds. Two applies within one look like drift, and so a change that leaves no
-other manager behind counts only once the stamp has been there for longer than that.
+- Others can only make it smaller: who changes or removes a field takes it from the entry. The stamp
+  stays. So an entry that is smaller under the same stamp is drift.
+- An apply that changes a value gets a new stamp. One that changes only who owns what keeps the
+  stamp: the entry gains fields that were as wanted already, or loses fields that others own, too.
 
-What happened before the first look cannot be known. Where another manager has written later than
-the applier, the answer is that it may be drift, and by whom; a dry-run can tell (``diff``).
+So a new stamp, or an entry that has grown, is an apply, and nothing else ends drift. Stamps have
+whole seconds; the applier does not write two contents of one object within one
+(``toolkit.apply.pace``), so a smaller entry is never an apply that only took the stamp before.
+
+What happened while nobody looked cannot be known: before the first look, or in a ``gap`` of the
+watch. Where another manager has written since the apply, the answer is that it may be drift, and by
+whom; a dry-run can tell (``diff``).
 """
 
-from dataclasses import dataclass, replace
+from collections.abc import Iterable
+from dataclasses import dataclass
 from typing import Final, Literal
 
 from toolkit.apply.projection import Live
 
 State = Literal["", "Changed", "Missing", "Possible"]
 
-_STAMP_SECONDS: Final = 2.0
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Observed:
-    """A live object: what ``Live`` holds, and what tells time.
+    """A live object: what ``Live`` holds, and what tells an apply from an edit.
 
-    ``applied`` is the stamp of the applier's entry. ``later`` are those who have written after it.
-    ``vanishing`` objects delete themselves when they are done; ``disabled`` ones are to be left
-    alone.
+    ``applied`` is the stamp of the applier's entry, ``owned`` the number of its fields, ``sole`` a
+    digest of those that nobody else owns. ``later`` are those who have written since then, or in
+    the same second. ``vanishing`` objects delete themselves when they are done; ``disabled`` ones
+    are to be left alone.
     """
 
     live: Live
     created: str
     applied: str
+    owned: int
+    sole: str
     later: tuple[str, ...]
     vanishing: bool = False
     disabled: bool = False
@@ -52,61 +58,51 @@ NONE: Final = Drift()
 GONE: Final = Drift(state="Missing")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Memory:
-    """What the last apply left, as far as it was seen; ``since`` is on our monotonic clock."""
-
-    uid: str
-    entry: str
-    applied: str
-    since: float
-    drift: Drift = NONE
-
-
-def first(seen: Observed, *, now: float) -> Memory:
-    """Begin with an object as it is found."""
+def first(seen: Observed) -> Drift:
+    """Judge an object as it is found."""
     if not seen.live.entry:
-        drift = Drift(state="Changed", managers=_others(seen))
-    elif seen.later:
-        drift = Drift(state="Possible", managers=seen.later)
-    else:
-        drift = NONE
-    return Memory(
-        uid=seen.live.uid, entry=seen.live.entry, applied=seen.applied, since=now, drift=drift
-    )
+        return Drift(state="Changed", managers=_names(w.manager for w in seen.live.writers))
+    return _possible(seen.later)
 
 
-def follow(memory: Memory, seen: Observed, old: Observed | None, *, now: float) -> Memory:
-    """Take in the next state of an object; ``old`` is the one before, if that was seen."""
-    live = seen.live
-    if live.uid != memory.uid or not memory.entry:
-        return first(seen, now=now)
-    if not live.entry:
-        return _drifted(memory, seen, old)
-    if seen.applied != memory.applied:
-        # Applied anew: whatever was wrong has been put right.
-        return Memory(uid=live.uid, entry=live.entry, applied=seen.applied, since=now)
-    if live.entry == memory.entry:
-        return _same(memory, seen)
-    told = live.changed_by(old.live if old else None)
-    if not told and now - memory.since < _STAMP_SECONDS:
-        return replace(memory, entry=live.entry, drift=NONE)
-    return _drifted(memory, seen, old)
+def follow(drift: Drift, seen: Observed, old: Observed, *, gap: bool = False) -> Drift:
+    """Judge the next state of an object that was ``drift`` in the state before, ``old``.
+
+    Without a ``gap`` it is one write that lies between them.
+    """
+    if seen.live.uid != old.live.uid:
+        return first(seen)
+    told = seen.live.changed_by(old.live)
+    if _applied(seen, old):
+        # Whatever was wrong has been put right.
+        return _possible(name for name in told if gap and name in seen.later)
+    if seen.live.entry == old.live.entry:
+        return drift
+    if _released(seen, old) and drift.state != "Changed":
+        # Let go by the applier, or changed by one who owned it, too, and wrote in this second.
+        return _possible(writer.manager for writer in seen.live.writers)
+    known = drift.managers if drift.state == "Changed" else ()
+    return Drift(state="Changed", managers=_names((*known, *told)))
 
 
-def _same(memory: Memory, seen: Observed) -> Memory:
-    """Keep the memory of an untouched object; what was only possible may be over."""
-    if memory.drift.state == "Possible":
-        state = Drift(state="Possible", managers=seen.later) if seen.later else NONE
-        return replace(memory, drift=state)
-    return replace(memory, drift=NONE) if memory.drift.state else memory
+def _applied(seen: Observed, old: Observed) -> bool:
+    """Tell whether the applier has written: nobody else gives its entry a stamp, or fields."""
+    if not seen.live.entry:
+        return False
+    grown = seen.live.entry != old.live.entry and seen.owned >= old.owned
+    return grown or seen.applied != old.applied
 
 
-def _drifted(memory: Memory, seen: Observed, old: Observed | None) -> Memory:
-    told = seen.live.changed_by(old.live if old else None)
-    known = memory.drift.managers if memory.drift.state == "Changed" else ()
-    return replace(memory, drift=Drift(state="Changed", managers=tuple(sorted({*known, *told}))))
+def _released(seen: Observed, old: Observed) -> bool:
+    """Tell whether the entry has lost only fields that others own as before."""
+    same = seen.sole == old.sole and seen.live.writers == old.live.writers
+    return same and bool(seen.live.entry)
 
 
-def _others(seen: Observed) -> tuple[str, ...]:
-    return tuple(sorted({writer.manager for writer in seen.live.writers}))
+def _possible(managers: Iterable[str]) -> Drift:
+    names = _names(managers)
+    return Drift(state="Possible", managers=names) if names else NONE
+
+
+def _names(managers: Iterable[str]) -> tuple[str, ...]:
+    return tuple(sorted(set(managers)))

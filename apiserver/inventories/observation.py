@@ -48,8 +48,11 @@ _decode: Final = msgspec.json.Decoder()
 class Told(Protocol):
     """Told what the watches show. Must not block."""
 
-    def seen(self, ref: ObjectRef, new: Observed | None) -> None:
-        """Take in the next state of an object; None if it is gone, or has lost its labels."""
+    def seen(self, ref: ObjectRef, new: Observed | None, *, gap: bool = False) -> None:
+        """Take in the next state of an object; None if it is gone, or has lost its labels.
+
+        With a ``gap`` there may have been others in between.
+        """
 
     def looked(self, ref: ObjectRef, *, exists: bool) -> None:
         """Learn whether an object that no watch shows is there at all."""
@@ -195,7 +198,7 @@ class Observation:
 
         def handle(change: Change[Observed]) -> None:
             ref = ObjectRef(scope.gvk, change.key.namespace, change.key.name)
-            self._told.seen(ref, change.new)
+            self._told.seen(ref, change.new, gap=change.gap)
 
         informer.subscribe(handle)
         return informer
@@ -244,7 +247,7 @@ class Observation:
             if old is None:
                 self._told.looked(ref, exists=True)
             else:
-                self._told.seen(ref, self._project(ref.gvk, obj))
+                self._told.seen(ref, self._project(ref.gvk, obj), gap=True)
 
 
 _SECRETIVE: Final = frozenset({GroupVersionKind("", "v1", "Secret")})
@@ -260,12 +263,15 @@ def project(gvk: GroupVersionKind, obj: Json, applier: Applier, rules_of: RulesO
     live = projector.project(named)
     entry = fields.applied_entry(obj, applier.manager) or {}
     applied = str(entry.get("time") or "")
+    owned: Json = entry.get("fieldsV1") or {}
     owner = live.owner or ObjectKey("", "")
     whose = Owner(namespace=owner.namespace, name=owner.name, group=applier.group)
     return Observed(
         live=live,
         created=str(dig(obj, "metadata", "creationTimestamp", default="")),
         applied=applied,
+        owned=fields.size(owned),
+        sole=_sole(obj, entry, owned),
         later=_later(obj, applier.manager, applied),
         vanishing=health.vanishes(named),
         disabled=ownership.hands_off(named, whose),
@@ -277,14 +283,29 @@ def judged(ref: ObjectRef, seen: Observed, rules: tuple[Rule, ...]) -> bool:
     return seen.live.rule == rule_key(rules, ref.gvk)
 
 
+def _sole(obj: Json, entry: Json, owned: Json) -> str:
+    """Return a digest of the fields that nobody but the applier owns."""
+    others = [e.get("fieldsV1") or {} for e in fields.entries(obj) if e is not entry]
+    return fields.digest(fields.without(owned, fields.union(others)))
+
+
 def _later(obj: Json, manager: str, applied: str) -> tuple[str, ...]:
-    """Return who has written other than status after the applier; stamps compare as text."""
+    """Return who has written other than status since the applier, or in the same second.
+
+    Stamps compare as text. An entry of nothing but finalizers or owners took nothing from anybody:
+    these are lists whose items have owners of their own.
+    """
     found = {
         str(entry.get("manager") or "unknown")
         for entry in fields.entries(obj)
         if entry.get("subresource") != "status"
         and (entry.get("manager"), entry.get("operation")) != (manager, fields.APPLY)
         and applied
-        and str(entry.get("time") or "") > applied
+        and str(entry.get("time") or "") >= applied
+        and fields.paths(entry.get("fieldsV1") or {}, depth=2) not in _HARMLESS
     }
     return tuple(sorted(found))
+
+
+_LISTS: Final = (("f:metadata", "f:finalizers"), ("f:metadata", "f:ownerReferences"))
+_HARMLESS: Final = ({_LISTS[0]}, {_LISTS[1]}, set(_LISTS))

@@ -54,7 +54,6 @@ class Inventories:
     ) -> None:
         self._applier = applier
         self._view = view
-        self._monotonic = monotonic
         self.observation = Observation(
             api, applier, self, rules_of=self._rules, monotonic=monotonic
         )
@@ -126,12 +125,12 @@ class Inventories:
         shown = self._shown_in(inventory.applied.key)
         return (shown(ref.identity) for ref in inventory.applied.refs)
 
-    def seen(self, ref: ObjectRef, new: Observed | None) -> None:
+    def seen(self, ref: ObjectRef, new: Observed | None, *, gap: bool = False) -> None:
         """Take in the next state of an object (``observation.Told``)."""
         tracked = self._tracked.get(ref.identity)
         if tracked is None:
             return  # it carries labels, but no inventory lists it
-        tracked.take(new, now=self._monotonic())
+        tracked.take(new, gap=gap)
         self._update(tracked, new.live.resource_version if new else "")
 
     def looked(self, ref: ObjectRef, *, exists: bool) -> None:
@@ -159,7 +158,7 @@ class Inventories:
     def _recount(self, tracked: Tracked) -> None:
         lost = tracked.seen is not None and self.observation.find(tracked.ref) is None
         if lost and not self.observation.reason(tracked.ref):
-            tracked.take(None, now=self._monotonic())
+            tracked.take(None)
         self._update(tracked, "")
 
     def _update(self, tracked: Tracked, version: str) -> None:
@@ -207,7 +206,7 @@ class Inventories:
                 tracked = self._tracked[identity] = Tracked(ref=ref)
                 self._kinds.setdefault(ref.gvk.group_kind, set()).add(identity)
                 if found := self.observation.find(ref):
-                    tracked.take(found, now=self._monotonic())
+                    tracked.take(found)
             if identity not in inventory.flags or tracked.ref != ref:
                 fresh.append(identity)
             tracked.ref = ref  # an applier may name another version of the kind from now on

@@ -11,8 +11,9 @@ from typing import Final
 
 from apiserver.inventories import drift
 from apiserver.inventories.appliers import Applied
-from apiserver.inventories.drift import Drift, Memory, Observed
+from apiserver.inventories.drift import Drift, Observed
 from toolkit.apply.health import Health, Status
+from toolkit.apply.projection import older
 from toolkit.objects import Json, ObjectRef
 
 REMOTE: Final = "on another cluster (spec.kubeConfig)"
@@ -44,21 +45,27 @@ class Tracked:
 
     ref: ObjectRef
     seen: Observed | None = None
-    memory: Memory | None = None
+    drift: Drift | None = None
     completed: bool = False
     exists: bool | None = None
 
-    def take(self, new: Observed | None, *, now: float) -> None:
-        """Take in the next state."""
-        old, self.seen, self.exists = self.seen, new, None
+    def take(self, new: Observed | None, *, gap: bool = False) -> None:
+        """Take in the next state; ``gap`` tells that states between it and the last one are lost.
+
+        What a read has overtaken comes once more by the watch, and is left out.
+        """
+        old = self.seen
+        if new is not None and old is not None and _before(new, old):
+            return
+        self.seen, self.exists = new, None
         if new is None:
             done = old is not None and old.live.health.status is not Status.IN_PROGRESS
             self.completed = old is not None and old.vanishing and done
-        elif self.memory is None or old is None:
+        elif self.drift is None or old is None:
             # What was taken from it while it was not seen cannot be known.
-            self.memory, self.completed = drift.first(new, now=now), False
+            self.drift, self.completed = drift.first(new), False
         else:
-            self.memory = drift.follow(self.memory, new, old, now=now)
+            self.drift = drift.follow(self.drift, new, old, gap=gap)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -91,24 +98,24 @@ def row(applied: Applied, tracked: Tracked, reason: str) -> Row:
         return _absent(applied, tracked, known=False)
     # 3. What is not there.
     if seen is None:
-        return _absent(applied, tracked, known=tracked.memory is not None)
+        return _absent(applied, tracked, known=tracked.drift is not None)
     # 4. The applier's own.
-    return _present(seen, tracked.memory)
+    return _present(seen, tracked.drift or drift.NONE)
 
 
 def looked_for(applied: Applied, tracked: Tracked) -> bool:
     """Tell whether it is worth a request, and harmless, to see whether the object exists."""
-    unknown = tracked.seen is None and tracked.memory is None and tracked.exists is None
+    unknown = tracked.seen is None and tracked.drift is None and tracked.exists is None
     ours = tracked.ref.namespace == applied.key.namespace
     return unknown and ours and not (applied.remote or applied.busy)
 
 
-def _present(seen: Observed, memory: Memory | None) -> Row:
+def _present(seen: Observed, known: Drift) -> Row:
     status = seen.live.health.status
     flags = Flag.OBSERVED
     flags |= Flag.READY if status is Status.CURRENT else Flag(0)
     flags |= Flag.FAILED if status is Status.FAILED else Flag(0)
-    found = drift.NONE if memory is None or seen.disabled else memory.drift
+    found = drift.NONE if seen.disabled else known
     flags |= Flag.DRIFTED if found.state == "Changed" else Flag(0)
     return Row(flags=flags, health=seen.live.health, drift=found)
 
@@ -168,3 +175,8 @@ def document(applied: Applied, tracked: Tracked, shown: Row) -> Json:
         "owner": shown.owner,
     }
     return {name: value for name, value in found.items() if value not in ("", [])}
+
+
+def _before(new: Observed, old: Observed) -> bool:
+    same = new.live.uid == old.live.uid
+    return same and older(new.live.resource_version, old.live.resource_version)

@@ -16,6 +16,7 @@ from crds.kustomize import Kustomization
 from toolkit.apply.clock import ServerClock
 from toolkit.apply.live import LiveSet
 from toolkit.apply.options import MANAGER
+from toolkit.apply.pace import Pace
 from toolkit.apply.wait import Waits
 from toolkit.kube.client import Client
 from toolkit.kube.remote import RemoteClients
@@ -25,6 +26,8 @@ logger = logging.getLogger(__name__)
 
 Enqueue = Callable[[ObjectKey, str], None]
 
+LOST: Final = "it was deleted, or lost the labels of its owner"
+"""What a watch by labels shows of either; the answer to the correction tells them apart."""
 _RESTART_SECONDS: Final = 10.0
 
 
@@ -42,6 +45,7 @@ class Cluster:
     live: LiveSet
     waits: Waits
     clock: ServerClock
+    pace: Pace
     rivals: dict[ObjectKey, dict[ObjectRef, str]] = field(default_factory=dict)
     users: set[ObjectKey] = field(default_factory=set)
     task: asyncio.Task[None] | None = None
@@ -121,16 +125,31 @@ class Clusters:
         ) -> None:
             who = ", ".join(managers) or "somebody"
             rivals = cluster.rivals.setdefault(owner, {})
-            rivals[ref] = "it was deleted" if deleted else f"it was changed by {who}"
+            rivals[ref] = LOST if deleted else f"it was changed by {who}"
             self._enqueue(owner, "drift")
 
         def fared(owner: ObjectKey, ref: ObjectRef) -> None:
             cluster.waits.changed(owner, ref)
 
-        live = LiveSet(client, manager=MANAGER, on_drift=drifted, on_health=fared)
+        def gone(owner: ObjectKey) -> None:
+            self._enqueue(owner, "gone")
+
+        live = LiveSet(
+            client,
+            manager=MANAGER,
+            on_drift=drifted,
+            on_health=fared,
+            on_gone=gone,
+            on_claim=lambda owner: self._enqueue(owner, "claimed"),
+        )
         waits = Waits(live, lambda owner: self._enqueue(owner, "health"))
         cluster = Cluster(
-            number=next(self._numbers), client=client, live=live, waits=waits, clock=ServerClock()
+            number=next(self._numbers),
+            client=client,
+            live=live,
+            waits=waits,
+            clock=ServerClock(),
+            pace=Pace(),
         )
         self._open[client] = cluster
         self._remotes.hold(client)

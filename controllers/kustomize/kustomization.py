@@ -30,6 +30,7 @@ from crds.kustomize import Kustomization
 from toolkit import inventory
 from toolkit.apply import health, prune, ssa, wait
 from toolkit.apply.changes import ApplyError, ChangeSet
+from toolkit.apply.prune import Pruned
 from toolkit.errors import TransientError
 from toolkit.kube.client import Client
 from toolkit.kube.controller import Outcome, Reconciliation
@@ -83,6 +84,7 @@ class KustomizationReconciler:
             if applied is None or not applied.stands(fingerprint, rec.triggers, watched=watched):
                 applied = await self._apply(rec, sources, given, cluster, fingerprint)
                 self.memory.put(rec.key, applied)
+            reporting.report_claims(rec, cluster.live.claims(rec.key))
             return await settling.settle(
                 rec, sources, cluster, applied, fail_fast=self.settings.fail_fast
             )
@@ -100,11 +102,12 @@ class KustomizationReconciler:
         digest = reporting.build_digest(built.objects)
         self.memory.doubt(rec.key)
         cluster.waits.cancel(rec.key)
-        cluster.live.ensure(rec.key, {gvk_of(item) for item in built.objects})
+        leaving = {ref.gvk for ref in self.memory.leaving(rec.key)}
+        cluster.live.ensure(rec.key, {gvk_of(item) for item in built.objects} | leaving)
         before = self.memory.inventory(obj)
         try:
             changes = await self._write(rec, sources, client, cluster, built, before)
-            kept = await self._prune(rec, client, cluster, before, changes)
+            pruned = await self._prune(rec, client, cluster, before, changes)
             awaited = settling.awaited(obj, changes)
             await settling.require_access(client, awaited, changes)
         except TransientError as error:
@@ -116,7 +119,8 @@ class KustomizationReconciler:
             fingerprint=fingerprint,
             digest=digest,
             started=started,
-            inventory=kept,
+            inventory=(*changes.refs, *pruned.survivors),
+            leaving=tuple(ref for ref, _ in pruned.held),
             awaited=awaited,
             may_vanish=wait.vanishing(built.objects),
             told=rec.told,
@@ -140,6 +144,10 @@ class KustomizationReconciler:
 
         options = self.settings.apply_options(rec.obj, recheck="requested" in rec.triggers)
         known = cluster.live.known(rec.key)
+        if options.recheck:
+            # what another has applied with the same fields is taken back only when asked for
+            for ref in cluster.live.claims(rec.key):
+                known.pop(ref.identity, None)
         cluster.live.hold(rec.key)
         try:
             changes = await ssa.apply(
@@ -148,6 +156,7 @@ class KustomizationReconciler:
                 options=options,
                 known=known,
                 clock=cluster.clock,
+                pace=cluster.pace,
                 announce=announce,
             )
         except ApplyError as error:
@@ -160,7 +169,8 @@ class KustomizationReconciler:
             cluster.live.release(rec.key)
             raise
         # kinds that this very set defines can be watched only now
-        cluster.live.ensure(rec.key, {ref.gvk for ref in changes.refs})
+        leaving = {ref.gvk for ref in self.memory.leaving(rec.key)}
+        cluster.live.ensure(rec.key, {ref.gvk for ref in changes.refs} | leaving)
         cluster.live.expect(rec.key, changes.known)
         reporting.report_changes(rec, cluster, changes.lines if changes.changed else ())
         return changes
@@ -172,19 +182,22 @@ class KustomizationReconciler:
         cluster: Cluster,
         before: Sequence[ObjectRef],
         changes: ChangeSet,
-    ) -> tuple[ObjectRef, ...]:
-        """Delete what left the build; return the new inventory."""
+    ) -> Pruned:
+        """Delete what left the build, and follow what finalizers hold until it is gone."""
         stale = inventory.difference(before, changes.refs)
-        if not stale or not rec.obj.spec.prune:
-            rec.status({"inventory": {"entries": inventory.encode(changes.refs)}})
-            return changes.refs
-        options = self.settings.apply_options(rec.obj)
-        pruned = await prune.prune(
-            client, stale, owner=options.owner, concurrency=options.concurrency
-        )
+        pruned = Pruned()
+        if stale and rec.obj.spec.prune:
+            options = self.settings.apply_options(rec.obj)
+            pruned = await prune.prune(
+                client, stale, owner=options.owner, concurrency=options.concurrency
+            )
         reporting.report_changes(rec, cluster, pruned.lines)
+        reporting.report_held(rec, pruned)
+        kinds = {ref.gvk for ref in (*changes.refs, *(ref for ref, _ in pruned.held))}
+        cluster.live.ensure(rec.key, kinds)
+        cluster.live.leave(rec.key, (ref for ref, _ in pruned.held))
         kept = (*changes.refs, *pruned.survivors)
         rec.status({"inventory": {"entries": inventory.encode(kept)}})
         if pruned.failed:
             raise TransientError(pruned.message, reason="PruneFailed")
-        return kept
+        return pruned

@@ -23,7 +23,8 @@ class Applied:
     """The last complete apply of one Kustomization.
 
     ``started`` is the monotonic time of its pass; ``awaited`` are the objects whose health counts,
-    of which ``may_vanish`` delete themselves; ``told`` says that an event listed what changed;
+    of which ``may_vanish`` delete themselves; ``leaving`` were pruned, and finalizers hold them;
+    ``told`` says that an event listed what changed;
     ``settled`` turns true once health was confirmed.
     """
 
@@ -33,16 +34,18 @@ class Applied:
     inventory: tuple[ObjectRef, ...]
     awaited: tuple[ObjectRef, ...] = ()
     may_vanish: frozenset[Identity] = frozenset()
+    leaving: tuple[ObjectRef, ...] = ()
     told: bool = False
     settled: bool = False
 
     def stands(self, fingerprint: str, triggers: Collection[str], *, watched: bool) -> bool:
         """Tell whether nothing has to be applied: same inputs, no drift, nobody asked for it.
 
-        Drift of what is not ``watched`` is found when the interval is over.
+        Drift of what is not ``watched`` is found when the interval is over, and so is the end of
+        what is leaving and cannot be watched.
         """
-        due = {"drift", "requested"}
-        if self.settled and not watched:
+        due = {"drift", "requested", "gone"}
+        if self.settled and (self.leaving or not watched):
             due.add("interval")
         return self.fingerprint == fingerprint and not due & set(triggers)
 
@@ -68,6 +71,11 @@ class Memory:
         applied = self.get(ObjectKey(obj.metadata.namespace, obj.metadata.name))
         known = applied.inventory if applied else ()
         return tuple({ref.identity: ref for ref in (*listed, *known)}.values())
+
+    def leaving(self, key: ObjectKey) -> tuple[ObjectRef, ...]:
+        """Return what the last apply pruned and finalizers held."""
+        applied = self.get(key)
+        return applied.leaving if applied else ()
 
     def put(self, key: ObjectKey, applied: Applied) -> None:
         """Remember an apply."""

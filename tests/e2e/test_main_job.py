@@ -3,6 +3,7 @@
 import asyncio
 
 import pytest
+import yaml
 
 from tests.e2e.conftest import (
     CONFIG_MAP,
@@ -66,6 +67,62 @@ async def test_new_commit_is_rolled_out_and_what_it_drops_is_pruned(space: Space
     assert [entry["id"] for entry in obj["status"]["inventory"]["entries"]] == [
         f"{space.namespace}_kept__ConfigMap"
     ]
+
+
+async def test_what_finalizers_hold_stays_in_the_inventory_until_it_is_gone(space: Space) -> None:
+    held = yaml.safe_load(config_map("held", v="1"))
+    held["metadata"]["finalizers"] = ["example.com/hold"]
+    repository = space.repository()
+    repository.commit({"a.yaml": config_map("kept", v="1"), "b.yaml": yaml.safe_dump(held)})
+    await space.world.apply(space.source(repository), space.kustomization(interval="10m"))
+    await space.ready()
+
+    commit = repository.commit({"b.yaml": None})
+    await fetch_now(space)
+    waiting = await space.ready(revision=commit)
+    freed: Json = {"metadata": {"finalizers": None}}
+    await space.world.api.patch(CONFIG_MAP, "held", space.namespace, freed, strategy="merge")
+    done = await space.world.until(
+        KUSTOMIZATION, space.namespace, "app", lambda obj: not condition(obj, "Pruned")
+    )
+
+    assert len(waiting["status"]["inventory"]["entries"]) == 2
+    assert condition(waiting, "Pruned")["reason"] == "WaitingForFinalizers"
+    assert condition(waiting, "Pruned")["message"] == (
+        f"waiting for finalizers of ConfigMap/{space.namespace}/held (example.com/hold)"
+    )
+    assert len(done["status"]["inventory"]["entries"]) == 1
+
+
+async def test_who_lost_an_object_to_another_applier_says_so(space: Space) -> None:
+    await start(space, {"a.yaml": config_map("shared", colour="green")})
+    other = space.repository("other")
+    commit = other.commit({"a.yaml": config_map("shared", colour="red")})
+    reference = {"kind": "GitRepository", "name": "other"}
+    await space.world.apply(
+        space.source(other, name="other"), space.kustomization(name="other", sourceRef=reference)
+    )
+    await space.ready(name="other", revision=commit)
+
+    lost = await space.world.until(
+        KUSTOMIZATION, space.namespace, "app", lambda obj: bool(condition(obj, "Contested"))
+    )
+    await space.request(KUSTOMIZATION, "app")
+    await space.world.until(
+        KUSTOMIZATION, space.namespace, "other", lambda obj: bool(condition(obj, "Contested"))
+    )
+    back = await space.world.until(
+        KUSTOMIZATION, space.namespace, "app", lambda obj: not condition(obj, "Contested")
+    )
+
+    assert condition(lost, "Contested")["reason"] == "OtherApplier"
+    assert (
+        f"ConfigMap/{space.namespace}/shared by Kustomization {space.namespace}/other"
+        in condition(lost, "Contested")["message"]
+    )
+    assert condition(lost, "Ready")["status"] == condition(back, "Ready")["status"] == "True"
+    shared = await space.get(CONFIG_MAP, "shared")
+    assert shared["data"]["colour"] == "green"
 
 
 async def test_nothing_is_pruned_without_prune(space: Space) -> None:

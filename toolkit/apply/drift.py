@@ -46,6 +46,10 @@ class OnDrift(Protocol):
         """Take note; ``managers`` are those who changed it, as far as the watch could tell."""
 
 
+OnClaim = Callable[[ObjectKey], None]
+"""Told an owner whose ``claims`` have changed. Must not block."""
+
+
 class View(Protocol):
     """What the watches show."""
 
@@ -60,10 +64,16 @@ class DriftWatch:
     """Compares what is expected with what is seen, for all owners on one cluster."""
 
     def __init__(
-        self, view: View, on_drift: OnDrift, *, monotonic: Callable[[], float] = time.monotonic
+        self,
+        view: View,
+        on_drift: OnDrift,
+        *,
+        on_claim: OnClaim = lambda _: None,
+        monotonic: Callable[[], float] = time.monotonic,
     ) -> None:
         self._view = view
         self._on_drift = on_drift
+        self._on_claim = on_claim
         self._monotonic = monotonic
         self._corrections: Corrections[tuple[ObjectKey, Identity]] = Corrections(
             monotonic=monotonic
@@ -176,6 +186,11 @@ class DriftWatch:
         """Tell whether the watch has yet to show the object since its apply."""
         return ref.identity in self._ledger(owner).unconfirmed
 
+    def claims(self, owner: ObjectKey) -> dict[ObjectRef, ObjectKey]:
+        """Return the objects that another owner has applied since, with the same fields."""
+        ledger = self._ledger(owner)
+        return {ledger.expected[identity].ref: who for identity, who in ledger.claims.items()}
+
     def rivals(self, owner: ObjectKey) -> dict[ObjectRef, tuple[str, ...]]:
         """Return the objects that had to be corrected repeatedly, and who changed them last."""
         return {
@@ -202,11 +217,21 @@ class DriftWatch:
             case "intact":
                 ledger.unconfirmed.pop(identity, None)
                 ledger.pending.pop(identity, None)
+                self._claimed(owner, identity, live.owner)
             case "drifted":
                 managers = live.changed_by(old)
                 self._drifted(owner, expected.ref, managers=managers, deleted=False)
             case "stale":
                 pass
+
+    def _claimed(self, owner: ObjectKey, identity: Identity, by: ObjectKey | None) -> None:
+        """Note who has applied it last: values do not show in our entry, but its labels do."""
+        claims = self._ledger(owner).claims
+        before = claims.pop(identity, None)
+        if by is not None and by != owner:
+            claims[identity] = by
+        if claims.get(identity) != before:
+            self._on_claim(owner)
 
     def _drifted(
         self, owner: ObjectKey, ref: ObjectRef, *, managers: tuple[str, ...], deleted: bool
@@ -276,6 +301,7 @@ class _Ledger:
     unconfirmed: dict[Identity, float] = field(default_factory=dict)
     rivals: dict[Identity, _Drift] = field(default_factory=dict)
     vanished: set[Identity] = field(default_factory=set)
+    claims: dict[Identity, ObjectKey] = field(default_factory=dict)
 
     def settle(
         self, expected: dict[Identity, Known], *, answered: Collection[Identity] | None
@@ -293,3 +319,4 @@ class _Ledger:
             for identity in memory.keys() - open_:
                 del memory[identity]
         self.rivals = {key: drift for key, drift in self.rivals.items() if key in expected}
+        self.claims = {key: who for key, who in self.claims.items() if key in expected}

@@ -24,11 +24,12 @@ _canonical: Final = msgspec.json.Encoder(order="deterministic")
 
 @dataclass(frozen=True, slots=True)
 class Writer:
-    """A field manager on an object, with a digest of what it owns there."""
+    """A field manager on an object, with a digest of what it owns there and its stamp."""
 
     manager: str
     operation: str
     digest: str
+    time: str = ""
 
 
 def digest(value: object) -> str:
@@ -66,6 +67,7 @@ def other_writers(obj: Json, manager: str) -> tuple[Writer, ...]:
             str(entry.get("manager") or "unknown"),
             str(entry.get("operation") or ""),
             digest(entry.get("fieldsV1") or {}),
+            str(entry.get("time") or ""),
         )
         for entry in entries(obj)
         if entry.get("subresource") != "status"
@@ -79,6 +81,31 @@ def union(trees: Sequence[Mapping[str, Any]]) -> Json:
     for key in sorted({key for tree in trees for key in tree}):
         merged[key] = union([tree[key] for tree in trees if isinstance(tree.get(key), dict)])
     return merged
+
+
+def size(tree: Mapping[str, Any]) -> int:
+    """Return how many leaves a field set has."""
+    return sum(size(node) if node else 1 for node in tree.values())
+
+
+def paths(tree: Mapping[str, Any], *, depth: int) -> set[tuple[str, ...]]:
+    """Return the nodes at this depth, and the leaves above it."""
+    found: set[tuple[str, ...]] = set()
+    for key, node in tree.items():
+        below = paths(node, depth=depth - 1) if depth > 1 and node else {()}
+        found |= {(key, *rest) for rest in below}
+    return found
+
+
+def without(tree: Mapping[str, Any], other: Mapping[str, Any]) -> Json:
+    """Return the leaves of ``tree`` that the set ``other`` does not hold."""
+    left: Json = {}
+    for key, node in tree.items():
+        if key not in other:
+            left[key] = node
+        elif node and (rest := without(node, other[key])):
+            left[key] = rest
+    return left
 
 
 def owns(tree: Mapping[str, Any], steps: Sequence["str | Item"]) -> bool:

@@ -18,7 +18,7 @@ from typing import Final, Protocol
 
 from toolkit.apply import ownership
 from toolkit.apply.changes import Known
-from toolkit.apply.drift import DriftWatch, OnDrift
+from toolkit.apply.drift import DriftWatch, OnClaim, OnDrift
 from toolkit.apply.health import NOT_FOUND, Health, Rule
 from toolkit.apply.order import Identity
 from toolkit.apply.projection import Live, Projector, older, rule_key
@@ -40,6 +40,10 @@ class OnHealth(Protocol):
         """Look at ``LiveSet.health`` again if it matters."""
 
 
+OnGone = Callable[[ObjectKey], None]
+"""Told an owner of which an object that ``leave`` named is gone. Must not block."""
+
+
 class LiveSet:
     """Live state of all that owners of one group apply with one identity."""
 
@@ -50,6 +54,8 @@ class LiveSet:
         manager: str,
         on_drift: OnDrift,
         on_health: OnHealth,
+        on_gone: OnGone = lambda _: None,
+        on_claim: OnClaim = lambda _: None,
         group: str = ownership.KUSTOMIZE_GROUP,
         monotonic: Callable[[], float] = time.monotonic,
     ) -> None:
@@ -57,14 +63,16 @@ class LiveSet:
         self._manager = manager
         self._group = group
         self._on_health = on_health
+        self._on_gone = on_gone
         self._monotonic = monotonic
         self._watches: Watches[Live] = Watches(self._open)
-        self._drift = DriftWatch(self, on_drift, monotonic=monotonic)
+        self._drift = DriftWatch(self, on_drift, on_claim=on_claim, monotonic=monotonic)
         self._rules: dict[ObjectKey, tuple[Rule, ...]] = {}
         self._observed: dict[ObjectKey, dict[Identity, ObjectRef]] = {}
         self._observers: dict[Identity, set[ObjectKey]] = {}
         self._fetched: dict[tuple[ObjectKey, Identity], Live | None] = {}
         self._wanted: dict[tuple[ObjectKey, Identity], ObjectRef] = {}
+        self._leaving: dict[ObjectKey, tuple[ObjectRef, ...]] = {}
         self._wake = asyncio.Event()
         self._polled = float("-inf")
 
@@ -136,11 +144,21 @@ class LiveSet:
         """
         self._drift.expect(owner, known, partial=partial)
 
+    def leave(self, owner: ObjectKey, refs: Iterable[ObjectRef]) -> None:
+        """Tell when one of these objects is gone, which are being deleted; replaces earlier ones.
+
+        Their kinds have to be watched (``ensure``).
+        """
+        self._leaving.pop(owner, None)
+        if left := tuple(refs):
+            self._leaving[owner] = left
+
     def forget(self, owner: ObjectKey) -> None:
         """Drop everything about an owner that is gone; watches that nobody needs end."""
         self._drift.forget(owner)
         self._watches.use(owner, (), labelled=True)
         self.observe(owner, ())
+        self.leave(owner, ())
         self._rules.pop(owner, None)
         for item in [item for item in self._fetched if item[0] == owner]:
             del self._fetched[item]
@@ -148,6 +166,10 @@ class LiveSet:
     def known(self, owner: ObjectKey) -> dict[Identity, Known]:
         """Return what was applied and is seen to be untouched: what ``ssa.apply`` may leave out."""
         return self._drift.known(owner)
+
+    def claims(self, owner: ObjectKey) -> dict[ObjectRef, ObjectKey]:
+        """Return the objects that another owner has applied since, and who that is."""
+        return self._drift.claims(owner)
 
     def rivals(self, owner: ObjectKey) -> dict[ObjectRef, tuple[str, ...]]:
         """Return the objects that somebody keeps changing, and who."""
@@ -233,6 +255,8 @@ class LiveSet:
         ref = ObjectRef(scope.gvk, change.key.namespace, change.key.name)
         if scope.namespace is None:
             self._drift.seen(ref, change.new, change.old)
+            if change.new is None:
+                self._look_for_gone()
         # also when it fares as before: until now that may have been the state before an apply
         self._tell(ref)
 
@@ -249,9 +273,16 @@ class LiveSet:
         """Do what is due by the clock; ``run`` calls this every second."""
         for owner, ref in self._drift.sweep():
             self._on_health(owner, ref)
+        self._look_for_gone()
         if self._monotonic() - self._polled >= _POLL_SECONDS:
             self._polled = self._monotonic()
             self._poll()
+
+    def _look_for_gone(self) -> None:
+        for owner, refs in tuple(self._leaving.items()):
+            if any(self.current(ref) and self.find(ref) is None for ref in refs):
+                del self._leaving[owner]
+                self._on_gone(owner)
 
     def _poll(self) -> None:
         for owner, refs in self._observed.items():

@@ -38,11 +38,18 @@ class Live:
     rule: str
 
     def changed_by(self, old: "Live | None") -> tuple[str, ...]:
-        """Return the managers who own other fields now than they did in ``old``."""
+        """Return the managers who have written since ``old``.
+
+        That is whose stamp is another. Within one second it stays, and it is who owns other fields
+        now than then, which may be because something was taken from them, too.
+        """
         if old is None:
             return ()
         before = set(old.writers)
-        return tuple(sorted({w.manager for w in self.writers if w not in before}))
+        stamps = {(writer.manager, writer.operation, writer.time) for writer in before}
+        changed = [writer for writer in self.writers if writer not in before]
+        stamped = [w for w in changed if (w.manager, w.operation, w.time) not in stamps]
+        return tuple(sorted({writer.manager for writer in stamped or changed}))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,7 +75,12 @@ class Projector:
             resource_version=str(dig(obj, "metadata", "resourceVersion", default="")),
             entry=fields.entry_digest(obj, self.manager),
             writers=tuple(
-                Writer(sys.intern(writer.manager), sys.intern(writer.operation), writer.digest)
+                Writer(
+                    sys.intern(writer.manager),
+                    sys.intern(writer.operation),
+                    writer.digest,
+                    sys.intern(writer.time),
+                )
                 for writer in fields.other_writers(obj, self.manager)
             ),
             owner=labelled,

@@ -2,8 +2,8 @@
 
 Objects go in the reverse order of writing, by background propagation, each only if its live labels
 still name the owner and it does not forbid its deletion, and only that very object (uid). What
-stays, because it is protected or its deletion failed, stays in the inventory; what somebody else
-owns by now does not.
+stays, because it is protected, its deletion failed or finalizers hold it, stays in the inventory;
+what somebody else owns by now does not.
 """
 
 from collections.abc import Iterable
@@ -14,7 +14,7 @@ from toolkit.apply import bounded, masking, order, ownership, scope
 from toolkit.apply.changes import Change, Failure
 from toolkit.apply.ownership import Owner
 from toolkit.kube import client, errors
-from toolkit.objects import ObjectRef, dig
+from toolkit.objects import Json, ObjectRef, dig
 
 Fate = Literal["deleted", "terminating", "gone", "protected", "released"]
 Policy = Literal["MirrorPrune", "Delete", "WaitForTermination", "Orphan"]
@@ -26,7 +26,8 @@ class Pruned:
 
     ``deleted`` were there and are being deleted, ``terminating`` were before, ``gone`` had
     vanished, ``protected`` carry a mark that forbids it, ``released`` belong to somebody else by
-    now, ``failed`` were refused.
+    now, ``failed`` were refused. ``held`` are those of ``deleted`` and ``terminating`` that still
+    exist, with the finalizers that hold them.
     """
 
     deleted: tuple[ObjectRef, ...] = ()
@@ -35,11 +36,13 @@ class Pruned:
     protected: tuple[ObjectRef, ...] = ()
     released: tuple[ObjectRef, ...] = ()
     failed: tuple[tuple[ObjectRef, Failure], ...] = ()
+    held: tuple[tuple[ObjectRef, tuple[str, ...]], ...] = ()
 
     @property
     def survivors(self) -> tuple[ObjectRef, ...]:
         """Return what stays in the inventory."""
-        return (*self.protected, *(ref for ref, _ in self.failed))
+        held = (ref for ref, _ in self.held)
+        return (*self.protected, *(ref for ref, _ in self.failed), *held)
 
     @property
     def lines(self) -> tuple[str, ...]:
@@ -61,9 +64,13 @@ async def prune(
         ApiError: the server cannot be asked at all.
     """
     fates: dict[ObjectRef, Fate | errors.ApiError] = {}
+    held: dict[ObjectRef, tuple[str, ...]] = {}
 
     async def one(ref: ObjectRef) -> Fate:
-        return await _delete(api, ref, owner)
+        fate, left = await _delete(api, ref, owner)
+        if dig(left, "metadata", "deletionTimestamp"):
+            held[ref] = _finalizers(left)
+        return fate
 
     for together in order.deletion_ranks(refs):
         results = await bounded.each(together, one, limit=concurrency)
@@ -80,6 +87,7 @@ async def prune(
             for ref, fate in fates.items()
             if isinstance(fate, errors.ApiError)
         ),
+        held=tuple(sorted(held.items())),
     )
 
 
@@ -112,23 +120,29 @@ def deletes(policy: str, *, prunes: bool) -> bool:
     return policy in ("Delete", "WaitForTermination") or (policy in ("", "MirrorPrune") and prunes)
 
 
-async def _delete(api: client.Client, ref: ObjectRef, owner: Owner) -> Fate:
+async def _delete(api: client.Client, ref: ObjectRef, owner: Owner) -> tuple[Fate, Json]:
+    """Return what became of an object, and what is left of it if it was to go."""
     try:
         shown = await scope.served(api, ref)
         if shown is None:
-            return "gone"  # a kind that is served no more took its objects along
+            return "gone", {}  # a kind that is served no more took its objects along
         live = await api.get(shown.gvk, ref.name, ref.namespace)
         if not owner.owns(live):
-            return "released"
+            return "released", {}
         if not ownership.prunable(live, owner):
-            return "protected"
+            return "protected", {}
         if dig(live, "metadata", "deletionTimestamp"):
-            return "terminating"
+            return "terminating", live
         uid = str(dig(live, "metadata", "uid", default=""))
-        await api.delete(shown.gvk, ref.name, ref.namespace, uid=uid)
+        return "deleted", await api.delete(shown.gvk, ref.name, ref.namespace, uid=uid)
     except errors.NotFoundError:
-        return "gone"
-    return "deleted"
+        return "gone", {}
+
+
+def _finalizers(obj: Json) -> tuple[str, ...]:
+    """Return the finalizers; those of a Namespace stand in its spec."""
+    places = ("metadata", "spec") if obj.get("kind") == "Namespace" else ("metadata",)
+    return tuple(str(name) for at in places for name in dig(obj, at, "finalizers", default=()))
 
 
 def _with(fates: dict[ObjectRef, Fate | errors.ApiError], fate: Fate) -> tuple[ObjectRef, ...]:

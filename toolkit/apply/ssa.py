@@ -25,6 +25,7 @@ from toolkit.apply.clock import ServerClock
 from toolkit.apply.health import Health, Status
 from toolkit.apply.options import ApplyOptions
 from toolkit.apply.order import Identity, Stage
+from toolkit.apply.pace import Pace
 from toolkit.apply.scope import resolve
 from toolkit.apply.write import Written, write
 from toolkit.kube import client, errors
@@ -52,13 +53,15 @@ async def apply(  # noqa: PLR0913 - what to apply, and what is known about it
     options: ApplyOptions,
     known: Mapping[Identity, Known] = _NOTHING_KNOWN,
     clock: ServerClock | None = None,
+    pace: Pace | None = None,
     announce: Announce = _tell_nobody,
 ) -> ChangeSet:
     """Apply the objects, which ``ownership.own`` has prepared, and return what was done.
 
     ``known`` holds what was applied before and is undrifted: where the payload is the same, no
     request is made (a dry-run, with ``options.recheck``). A shared ``clock`` spares the write of
-    unknown objects that have not changed. ``announce`` is told the objects that are about to be
+    unknown objects that have not changed, and a shared ``pace`` keeps two contents of an object
+    out of one second. ``announce`` is told the objects that are about to be
     written, after the dry-runs and before the first write; nothing is written if it fails.
 
     Raises:
@@ -75,6 +78,7 @@ async def apply(  # noqa: PLR0913 - what to apply, and what is known about it
         options=options,
         known=known,
         examiner=Examiner(api=api, options=options, clock=clock),
+        pace=pace,
         stages=order.stages(scoped, custom=options.custom_stage_kinds),
     )
     await run.examine()
@@ -96,6 +100,7 @@ class _Run:
     options: ApplyOptions
     known: Mapping[Identity, Known]
     examiner: Examiner
+    pace: Pace | None
     stages: tuple[Stage, ...]
     checked: dict[Identity, Checked] = field(default_factory=dict)
     changes: list[Change] = field(default_factory=list)
@@ -176,7 +181,7 @@ class _Run:
 
     async def _write(self, objects: Sequence[Json]) -> list[Written]:
         async def one(obj: Json) -> Written:
-            return await write(self.api, self.checked[_identity(obj)], self.options)
+            return await write(self.api, self.checked[_identity(obj)], self.options, self.pace)
 
         results = await bounded.each(objects, one, limit=self.options.concurrency)
         written = [result for result in results if isinstance(result, Written)]

@@ -7,6 +7,7 @@ from toolkit.apply import fields, health, migrate, recreate
 from toolkit.apply.changes import Action, Change
 from toolkit.apply.check import Checked
 from toolkit.apply.options import ApplyOptions
+from toolkit.apply.pace import Pace
 from toolkit.kube import client, errors
 from toolkit.objects import Json, dig
 
@@ -21,7 +22,9 @@ class Written:
     object: Json | None = None
 
 
-async def write(api: client.Client, checked: Checked, options: ApplyOptions) -> Written:
+async def write(
+    api: client.Client, checked: Checked, options: ApplyOptions, pace: Pace | None = None
+) -> Written:
     """Do what the check found necessary and return the outcome.
 
     Raises:
@@ -35,7 +38,11 @@ async def write(api: client.Client, checked: Checked, options: ApplyOptions) -> 
         await recreate.remove(api, checked.answer, timeout=options.recreate_timeout)
     if checked.migrate and checked.answer is not None:
         await _migrate(api, checked, checked.answer, options)
+    if pace is not None and not checked.created:
+        await pace.wait(checked.ref.identity, checked.digest)
     applied = await api.apply(checked.payload, manager=options.manager)
+    if pace is not None:
+        pace.note(checked.ref.identity, checked.digest)
     same = _version(applied.object) == _version(checked.answer or {})
     action: Action = "created" if applied.created else "unchanged" if same else "configured"
     change = _change(checked, applied.object, options.manager, action)

@@ -218,8 +218,11 @@ class Client:
         propagation: str = "Background",
         uid: str = "",
         dry_run: bool = False,
-    ) -> None:
+    ) -> Json:
         """Delete one object; with ``uid``, only that very object.
+
+        Returns the object if it still exists, with a ``deletionTimestamp``; else what the server
+        says, which has none.
 
         Raises:
             NotFoundError: it does not exist.
@@ -236,7 +239,7 @@ class Client:
         if dry_run:
             # In the body: with one, the server does not read delete options from the query.
             options["dryRun"] = ["All"]
-        await self.request("DELETE", resource.path(name, namespace), body=options)
+        return await self.request("DELETE", resource.path(name, namespace), body=options)
 
     async def request(
         self,

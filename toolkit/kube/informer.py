@@ -54,12 +54,16 @@ _METADATA_ONLY: Final = "application/json;as=PartialObjectMetadata{};g=meta.k8s.
 
 @dataclass(frozen=True, slots=True)
 class Change(Generic[T_co]):
-    """One change of one object; ``old`` is None when added, ``new`` when deleted."""
+    """One change of one object; ``old`` is None when added, ``new`` when deleted.
+
+    With a ``gap`` it was found by listing anew: several writes may lie between the two.
+    """
 
     type: Literal["ADDED", "MODIFIED", "DELETED"]
     key: ObjectKey
     old: T_co | None
     new: T_co | None
+    gap: bool = False
 
 
 class Informer(Generic[T]):
@@ -250,7 +254,8 @@ class Informer(Generic[T]):
             return key, meta.resource_version
         old = self._items.get(key)
         self._items[key] = item
-        self._notify(Change("ADDED" if old is None else "MODIFIED", key, old, item))
+        kind: Literal["ADDED", "MODIFIED"] = "ADDED" if old is None else "MODIFIED"
+        self._notify(Change(kind, key, old, item, gap=not self._position))
         return key, meta.resource_version
 
     def _skipped(self, message: str, exc: Exception, **fields: str) -> None:

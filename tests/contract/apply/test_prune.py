@@ -120,3 +120,23 @@ async def test_an_object_that_waits_for_a_finalizer_remains(
 
     assert before == changes.refs
     assert await prune.remaining(api, changes.refs) == ()
+
+
+async def test_what_finalizers_hold_stays_listed_until_it_is_gone(
+    apply: Any, make: Any, api: Client, owner: Owner
+) -> None:
+    held = make.config_map()
+    held["metadata"]["finalizers"] = ["example.com/hold"]
+    changes = await apply(held, make.account())
+
+    first = await prune.prune(api, changes.refs, owner=owner)
+    second = await prune.prune(api, first.survivors, owner=owner)
+    freed: Json = {"metadata": {"finalizers": None}}
+    await api.patch(ref_of(held).gvk, "conf", owner.namespace, freed, strategy="merge")
+    third = await prune.prune(api, second.survivors, owner=owner)
+
+    ref = ref_of(held)
+    assert first.held == second.held == ((ref, ("example.com/hold",)),)
+    assert (first.survivors, second.terminating, third.gone) == ((ref,), (ref,), (ref,))
+    assert len(first.lines) == 2
+    assert second.lines == third.survivors == ()

@@ -26,12 +26,21 @@ LIVE = Live(
     health=Health(Status.CURRENT),
     rule="",
 )
-SEEN = Observed(live=LIVE, created="2026-01-01T00:00:00Z", applied="2026-01-02T00:00:00Z", later=())
+SEEN = Observed(
+    live=LIVE,
+    created="2026-01-01T00:00:00Z",
+    applied="2026-01-02T00:00:00Z",
+    owned=2,
+    sole="ours",
+    later=(),
+)
 
 
 def seen(status: Status = Status.CURRENT, **live: Any) -> Observed:
-    """Return an applied object."""
-    return replace(SEEN, live=replace(LIVE, health=Health(status), **live))
+    """Return an applied object; with another ``entry`` somebody has taken a field from it."""
+    found = replace(LIVE, health=Health(status), **live)
+    owned = SEEN.owned if found.entry == LIVE.entry else SEEN.owned - 1
+    return replace(SEEN, live=found, owned=owned, sole=found.entry)
 
 
 def applied(*refs: ObjectRef, **changes: Any) -> Applied:

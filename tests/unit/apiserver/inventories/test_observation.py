@@ -31,7 +31,7 @@ def obj(*entries: Json, **fields: Any) -> Json:
 OURS = entry("kustomize-controller", "2026-01-02T00:00:00Z", operation="Apply")
 
 
-def test_those_are_named_who_wrote_later_than_the_applier() -> None:
+def test_those_are_named_who_have_written_since_the_applier() -> None:
     seen = project(
         CONFIG_MAP,
         obj(
@@ -45,7 +45,7 @@ def test_those_are_named_who_wrote_later_than_the_applier() -> None:
         lambda _: (),
     )
 
-    assert (seen.live.owner, seen.applied, seen.later) == (KEY, OURS["time"], ("later",))
+    assert (seen.live.owner, seen.applied, seen.later) == (KEY, OURS["time"], ("later", "same"))
     assert seen.live.entry
 
 

@@ -20,8 +20,8 @@ JOB = ObjectRef(GroupVersionKind("batch", "v1", "Job"), "shop", "once")
 
 def _tracked(*states: Observed | None, ref: ObjectRef = REF, **known: Any) -> Tracked:
     tracked = Tracked(ref=ref)
-    for number, state in enumerate(states):
-        tracked.take(state, now=60.0 * number)
+    for state in states:
+        tracked.take(state)
     for name, value in known.items():
         setattr(tracked, name, value)
     return tracked

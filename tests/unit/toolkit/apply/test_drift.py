@@ -35,7 +35,10 @@ class World:
         self.objects: dict[ObjectRef, Live] = {}
         self.synced = True
         self.told: list[tuple[ObjectKey, tuple[str, ...], bool]] = []
-        self.watch = DriftWatch(self, self._on_drift, monotonic=lambda: self.now)
+        self.claimed: list[ObjectKey] = []
+        self.watch = DriftWatch(
+            self, self._on_drift, on_claim=self.claimed.append, monotonic=lambda: self.now
+        )
 
     def find(self, ref: ObjectRef) -> Live | None:
         return self.objects.get(ref)
@@ -326,3 +329,17 @@ def test_a_forgotten_owner_is_told_nothing(world: World) -> None:
 
     assert world.told == []
     assert world.watch.owners(REF) == frozenset()
+
+
+def test_another_owner_with_the_same_fields_is_named_once_and_is_no_drift(world: World) -> None:
+    taken = replace(LIVE, resource_version="11", owner=OTHER)
+    world.show(taken)
+    world.show(replace(taken, resource_version="12"))
+
+    claims, known = world.watch.claims(OWNER), world.watch.known(OWNER)
+    world.applied(replace(KNOWN, resource_version="13"))
+    world.show(replace(LIVE, resource_version="13"))
+
+    assert (claims, known.keys()) == ({REF: OTHER}, {REF.identity})
+    assert (world.told, world.claimed) == ([], [OWNER, OWNER])
+    assert world.watch.claims(OWNER) == {}
