@@ -13,6 +13,7 @@ every kind there, and about every subresource that can change what an object mea
 Nothing depends on labels or annotations of the object itself. Dry-runs are treated alike.
 """
 
+import contextlib
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Final
@@ -93,8 +94,7 @@ class Provenance:
         try:
             made = claims.parse(request.user.extra)
             if made is not None:
-                standing = await self._authenticated(made, request.user.name)
-                return provenance.judge(policies, attempt, made, standing)
+                return await self._judged(made, attempt, policies)
         except claims.UntrustedError as exc:
             return provenance.unproven(policies, f"its provenance is not true: {exc}")
         row = machinery.exemption(attempt, installed=self._services.namespace)
@@ -102,17 +102,20 @@ class Provenance:
             return provenance.unproven(policies, "only what comes from a repository is admitted")
         return await self._orphaned(attempt, policies) if row.admitted else ()
 
-    async def _authenticated(self, made: claims.Claims, user: str) -> Standing:
-        """Return what stands behind the claims; a cache that contradicts them may be behind."""
-        standing = await self._standings.of(made.applier)
-        try:
-            claims.authenticate(made, user=user, standing=standing)
-        except claims.UntrustedError:
-            standing = await self._standings.of(made.applier, fresh=True)
-            claims.authenticate(made, user=user, standing=standing)
-        if standing is None:
-            raise claims.UntrustedError(f"{made.applier} does not exist")
-        return standing
+    async def _judged(
+        self, made: claims.Claims, attempt: Attempt, policies: Policies
+    ) -> tuple[Violation, ...]:
+        """Return what a write violates; a cache that speaks against it may be behind.
+
+        Raises:
+            UntrustedError: nothing stands behind the claims.
+        """
+        with contextlib.suppress(claims.UntrustedError):
+            standing = await self._standings.of(made.applier)
+            if not (found := _judge(made, attempt, policies, standing)):
+                return found
+        standing = await self._standings.of(made.applier, fresh=True)
+        return _judge(made, attempt, policies, standing)
 
     async def _orphaned(self, attempt: Attempt, policies: Policies) -> tuple[Violation, ...]:
         """Return what speaks against an object that a controller makes for another one."""
@@ -228,6 +231,15 @@ async def may_bypass(services: Services, request: Request, policies: Sequence[st
         ):
             return False
     return True
+
+
+def _judge(
+    made: claims.Claims, attempt: Attempt, policies: Policies, standing: Standing | None
+) -> tuple[Violation, ...]:
+    claims.authenticate(made, user=attempt.user, standing=standing)
+    if standing is None:
+        raise claims.UntrustedError(f"{made.applier} does not exist")
+    return provenance.judge(policies, attempt, made, standing)
 
 
 def _attempt(request: Request) -> Attempt:
