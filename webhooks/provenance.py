@@ -14,6 +14,8 @@ Nothing depends on labels or annotations of the object itself. Dry-runs are trea
 """
 
 import contextlib
+import dataclasses
+import logging
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Final
@@ -35,10 +37,13 @@ from webhooks.request import Request
 from webhooks.services import Services
 from webhooks.standings import PERMISSIONS, Standings
 
+logger = logging.getLogger(__name__)
+
 BYPASS: Final = "bypass"
 """The verb on ProvenancePolicies that lets its holder in where the glass is broken."""
 _POLICY: Final = GroupVersionKind(*PROVENANCE_POLICY.gvk)
 _decode: Final = msgspec.json.Decoder(ProvenancePolicy).decode
+_FROM_REPOSITORIES: Final = "only what comes from a repository is admitted"
 _HOPS: Final = 3
 """From a Pod over its ReplicaSet to the Deployment that a repository holds."""
 
@@ -66,6 +71,8 @@ class Provenance:
         violations = await self._violations(request, attempt, policies)
         if not violations:
             return Answer()
+        if not self._services.proven:
+            violations = _unexplained(attempt, violations)
         forbidding = provenance.enforced(violations)
         if not forbidding:
             return _tolerated(attempt, violations)
@@ -99,7 +106,7 @@ class Provenance:
             return provenance.unproven(policies, f"its provenance is not true: {exc}")
         row = machinery.exemption(attempt, installed=self._services.namespace)
         if row is None:
-            return provenance.unproven(policies, "only what comes from a repository is admitted")
+            return provenance.unproven(policies, _FROM_REPOSITORIES)
         return await self._orphaned(attempt, policies) if row.admitted else ()
 
     async def _judged(
@@ -162,6 +169,9 @@ class Provenance:
     async def _home(self, attempt: Attempt) -> provenance.Home | None:
         """Return where to change an object that is there; only its present labels count."""
         obj = attempt.old
+        if not self._services.proven:
+            owner = provenance.owner_of(obj)  # the request's own words
+            return provenance.Home(applier=owner) if owner else None
         if attempt.subresource:
             obj = await self._whole(attempt) or obj
         for _ in range(_HOPS):
@@ -260,6 +270,15 @@ def _attempt(request: Request) -> Attempt:
         object=request.object,
         old=request.old,
     )
+
+
+def _unexplained(attempt: Attempt, violations: Sequence[Violation]) -> tuple[Violation, ...]:
+    """Return violations that tell strangers nothing of the cluster; our log has the reasons."""
+    logger.info(
+        "provenance violated",
+        extra={"object": str(attempt.ref), "violations": "; ".join(map(str, violations))},
+    )
+    return tuple(dataclasses.replace(each, why=_FROM_REPOSITORIES) for each in violations)
 
 
 def _tolerated(attempt: Attempt, violations: Sequence[Violation]) -> Answer:

@@ -31,8 +31,14 @@ class Tenancy:
     """Asks the API server about the requester, for everything that an object borrows."""
 
     def __init__(
-        self, *, authorize: Authorizer, namespaces: Namespaces, installation: Installation
+        self,
+        *,
+        authorize: Authorizer,
+        namespaces: Namespaces,
+        installation: Installation,
+        proven: bool,
     ) -> None:
+        self._proven = proven
         self._authorize = authorize
         self._namespaces = namespaces
         self._installation = installation
@@ -46,14 +52,14 @@ class Tenancy:
             await self._require_account(request, obj)
         # Off the loop: a list may have hundreds of thousands of entries.
         powers = await asyncio.to_thread(tenancy.powers, obj, request.namespace, self._installation)
-        refusals = [
-            (power.field, power.refusal(request.user.name))
-            for power in powers
-            if not await self._holds(request.user, power)
-        ]
-        if refusals:
-            raise _denied(refusals)
-        return Answer()
+        lacking = [power for power in powers if not await self._holds(request.user, power)]
+        if not lacking:
+            return Answer()
+        # Strangers learn no more than the verdict: the words are the same whatever is lacking.
+        told = lacking if self._proven else powers
+        raise _denied(
+            [(each.field, each.refusal(request.user.name, named=self._proven)) for each in told]
+        )
 
     async def _require_account(self, request: Request, obj: Json) -> None:
         named = str(dig(obj, "spec", "serviceAccountName", default=""))
@@ -138,6 +144,7 @@ def make(services: Services) -> Tenancy:
             default_service_account=options.default_service_account,
             default_decryption_service_account=options.default_decryption_service_account,
         ),
+        proven=services.proven,
     )
 
 
