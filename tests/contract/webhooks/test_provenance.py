@@ -23,11 +23,11 @@ from toolkit.kube.client import Client
 from toolkit.kube.errors import ApiError, ForbiddenError, NotFoundError
 from toolkit.objects import GroupVersionKind, Json, dig
 from toolkit.policy.provenance import BREAK_GLASS, LABEL
-from webhooks import provenance
+from webhooks import protection, provenance
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
-ROWS = (provenance.ROW, provenance.NAMESPACES_ROW)
+ROWS = (provenance.ROW, protection.ROW)
 DEPLOYMENT = GroupVersionKind("apps", "v1", "Deployment")
 STATEFUL_SET = GroupVersionKind("apps", "v1", "StatefulSet")
 POD = GroupVersionKind("", "v1", "Pod")

@@ -18,7 +18,7 @@ from toolkit.kube import impersonation
 from toolkit.objects import Json
 from toolkit.policy import origins
 from toolkit.policy.provenance import BREAK_GLASS, LABEL
-from webhooks import provenance
+from webhooks import protection, provenance
 from webhooks.plugin import Answer, DeniedError
 
 KUSTOMIZE, SOURCE = "kustomize.toolkit.fluxcd.io", "source.toolkit.fluxcd.io"
@@ -136,7 +136,7 @@ class World:
                 services = admission.services(
                     cluster=self.cluster, client=client, authorize=self.authorize
                 )
-                row = provenance.NAMESPACES_ROW if namespaces else provenance.ROW
+                row = protection.ROW if namespaces else provenance.ROW
                 return await body(row.make(services))
 
         return asyncio.run(main())
