@@ -22,6 +22,7 @@ from toolkit.kube import impersonation
 from toolkit.kube.client import Client
 from toolkit.kube.errors import ApiError, ForbiddenError, NotFoundError
 from toolkit.objects import GroupVersionKind, Json, dig
+from toolkit.policy import origins
 from toolkit.policy.provenance import BREAK_GLASS, LABEL
 from webhooks import protection, provenance
 
@@ -120,7 +121,10 @@ class Shop:
             "path": "p",
             "revision": revision,
             "url": "http://artifacts.example/p",
-            "metadata": {crds.meta.VERIFIED: SIGNED},
+            "metadata": {
+                crds.meta.VERIFIED: SIGNED,
+                origins.RECORD: origins.record(origins.own(self.source()), ()),
+            },
         }
         await self.admin.patch(
             GIT_REPOSITORY,
