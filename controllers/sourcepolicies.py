@@ -98,11 +98,13 @@ class SourcePolicies:
         found = sources.judge(msgspec.to_builtins(obj), policies) if policies else ()
         return _permitted(obj, found)
 
-    def check_signer(self, obj: Any, metadata: Mapping[str, str]) -> tuple[Violation, ...]:
-        """Let a source offer an artifact with these metadata; else as ``check``."""
+    def check_artifact(self, obj: Any, metadata: Mapping[str, str]) -> tuple[Violation, ...]:
+        """Let a source offer an artifact with these metadata; else as ``check``.
+
+        The artifact is judged by what it was fetched from, not by the present spec of ``obj``.
+        """
         policies = self._applicable(obj)
-        body = msgspec.to_builtins(obj) if policies else {}
-        return _permitted(obj, sources.judge_signer(body, metadata, policies))
+        return _permitted(obj, sources.judge_artifact(obj.kind, metadata, policies))
 
     def _applicable(self, obj: Any) -> tuple[SourcePolicy, ...]:
         self._require_known()

@@ -52,6 +52,7 @@ async def start(manager: Manager, options: Options, *, rows: Sequence[Row]) -> N
         exempt=options.webhook_exempt_namespaces,
     )
     shared, caches = await services.start(manager, options), Caches(manager.client)
+    shared = dataclasses.replace(shared, proven=callers.proven)
     entries = {row.name: _entry(row, shared, caches, options) for row in rows}
     for informer in caches.informers:
         manager.add_service(informer.run)

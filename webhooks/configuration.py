@@ -118,9 +118,18 @@ def configurations(rows: Sequence[Row], target: Target, *, bundle: str = "") -> 
 
 
 def permissions(rows: Sequence[Row]) -> tuple[rbac.Rule, ...]:
-    """Return what the process may do on the whole cluster, if nothing is added to it."""
+    """Return what the process may do on the whole cluster, if nothing is added to it.
+
+    What discloses reads kinds of ours by these rights too: it may be offered without its own, and
+    the gate is armed only when all caches are complete.
+    """
     migrating = migration.permissions(KINDS)
-    every = (*_PERMISSIONS, *migrating, *_of(row for row in rows if not row.discloses))
+    every = (
+        *_PERMISSIONS,
+        *migrating,
+        *_of(row for row in rows if not row.discloses),
+        *(rule for rule in _of(row for row in rows if row.discloses) if not _is_core(rule)),
+    )
     return tuple(dict.fromkeys(every))
 
 
@@ -140,12 +149,17 @@ def render(rows: Sequence[Row]) -> dict[str, str]:
 
 def render_added(rows: Sequence[Row]) -> str:
     """Return the rights of what discloses, which is not offered unless an administrator says so."""
-    rules = _of(row for row in rows if row.discloses)
+    rules = tuple(filter(_is_core, _of(row for row in rows if row.discloses)))
     role = (
         rbac.role("ClusterRole", ADDED_ROLE, rules),
         rbac.binding("ClusterRole", ADDED_ROLE, NAME),
     )
     return _HEADER + yaml.safe_dump_all(role, sort_keys=False)
+
+
+def _is_core(rule: rbac.Rule) -> bool:
+    """Tell whether a rule is about Secrets and the like."""
+    return "" in rule.groups
 
 
 def _of(rows: Iterable[Row]) -> tuple[rbac.Rule, ...]:

@@ -7,6 +7,7 @@ from webhooks import (
     decryption,
     imagepinning,
     imageverification,
+    protection,
     provenance,
     references,
     sourcepolicy,
@@ -32,7 +33,7 @@ PLUGINS: Final[tuple[Row, ...]] = (
     # Protected namespaces take only what came from a repository,
     provenance.ROW,
     # and stay protected.
-    provenance.NAMESPACES_ROW,
+    protection.ROW,
     # Images get the digest that their signature was verified for,
     imagepinning.ROW,
     # and whatever others made of them since, nothing runs that is not signed.

@@ -13,14 +13,13 @@ every kind there, and about every subresource that can change what an object mea
 Nothing depends on labels or annotations of the object itself. Dry-runs are treated alike.
 """
 
+import contextlib
+import dataclasses
+import logging
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Final
 
-import msgspec
-
-from crds import PROVENANCE_POLICY
-from crds.policy_provenance import ProvenancePolicy
 from toolkit.kube import rbac
 from toolkit.kube.errors import NotFoundError
 from toolkit.objects import GroupVersionKind, Json, ObjectRef, dig, key_of
@@ -28,20 +27,19 @@ from toolkit.policy import claims, machinery, provenance
 from toolkit.policy.attempts import Attempt, controller_of
 from toolkit.policy.claims import Standing
 from toolkit.policy.provenance import Violation
+from webhooks import protection
 from webhooks.namespaces import NAMESPACE, Namespaces
-from webhooks.plugin import Answer, Condition, DeniedError, Row, Rule
+from webhooks.plugin import Answer, DeniedError, Row, Rule
+from webhooks.protection import Policies
 from webhooks.request import Request
 from webhooks.services import Services
 from webhooks.standings import PERMISSIONS, Standings
 
-BYPASS: Final = "bypass"
-"""The verb on ProvenancePolicies that lets its holder in where the glass is broken."""
-_POLICY: Final = GroupVersionKind(*PROVENANCE_POLICY.gvk)
-_decode: Final = msgspec.json.Decoder(ProvenancePolicy).decode
+logger = logging.getLogger(__name__)
+
+_FROM_REPOSITORIES: Final = "only what comes from a repository is admitted"
 _HOPS: Final = 3
 """From a Pod over its ReplicaSet to the Deployment that a repository holds."""
-
-Policies = Sequence[ProvenancePolicy]
 
 
 class Provenance:
@@ -50,7 +48,7 @@ class Provenance:
     def __init__(self, services: Services) -> None:
         self._services = services
         self._client = services.client
-        self._policies = services.watch(_POLICY, decode=_decode)
+        self._policies = services.watch(protection.POLICY, decode=protection.decode)
         self._namespaces = Namespaces(services)
         self._standings = Standings(services)
 
@@ -65,6 +63,8 @@ class Provenance:
         violations = await self._violations(request, attempt, policies)
         if not violations:
             return Answer()
+        if not self._services.proven:
+            violations = _unexplained(attempt, violations)
         forbidding = provenance.enforced(violations)
         if not forbidding:
             return _tolerated(attempt, violations)
@@ -93,26 +93,28 @@ class Provenance:
         try:
             made = claims.parse(request.user.extra)
             if made is not None:
-                standing = await self._authenticated(made, request.user.name)
-                return provenance.judge(policies, attempt, made, standing)
+                return await self._judged(made, attempt, policies)
         except claims.UntrustedError as exc:
             return provenance.unproven(policies, f"its provenance is not true: {exc}")
         row = machinery.exemption(attempt, installed=self._services.namespace)
         if row is None:
-            return provenance.unproven(policies, "only what comes from a repository is admitted")
+            return provenance.unproven(policies, _FROM_REPOSITORIES)
         return await self._orphaned(attempt, policies) if row.admitted else ()
 
-    async def _authenticated(self, made: claims.Claims, user: str) -> Standing:
-        """Return what stands behind the claims; a cache that contradicts them may be behind."""
-        standing = await self._standings.of(made.applier)
-        try:
-            claims.authenticate(made, user=user, standing=standing)
-        except claims.UntrustedError:
-            standing = await self._standings.of(made.applier, fresh=True)
-            claims.authenticate(made, user=user, standing=standing)
-        if standing is None:
-            raise claims.UntrustedError(f"{made.applier} does not exist")
-        return standing
+    async def _judged(
+        self, made: claims.Claims, attempt: Attempt, policies: Policies
+    ) -> tuple[Violation, ...]:
+        """Return what a write violates; a cache that speaks against it may be behind.
+
+        Raises:
+            UntrustedError: nothing stands behind the claims.
+        """
+        with contextlib.suppress(claims.UntrustedError):
+            standing = await self._standings.of(made.applier)
+            if not (found := _judge(made, attempt, policies, standing)):
+                return found
+        standing = await self._standings.of(made.applier, fresh=True)
+        return _judge(made, attempt, policies, standing)
 
     async def _orphaned(self, attempt: Attempt, policies: Policies) -> tuple[Violation, ...]:
         """Return what speaks against an object that a controller makes for another one."""
@@ -149,7 +151,7 @@ class Provenance:
         if glass is None:
             return None
         names = sorted({each.policy for each in forbidding})
-        if not await may_bypass(self._services, request, names):
+        if not await protection.may_bypass(self._services, request, names):
             return None
         return Answer(
             warnings=(f"no repository holds this; the glass is broken until {glass.until}",),
@@ -159,6 +161,9 @@ class Provenance:
     async def _home(self, attempt: Attempt) -> provenance.Home | None:
         """Return where to change an object that is there; only its present labels count."""
         obj = attempt.old
+        if not self._services.proven:
+            owner = provenance.owner_of(obj)  # the request's own words
+            return provenance.Home(applier=owner) if owner else None
         if attempt.subresource:
             obj = await self._whole(attempt) or obj
         for _ in range(_HOPS):
@@ -183,51 +188,13 @@ class Provenance:
         return None
 
 
-class ProvenanceNamespaces:
-    """Reviews changes of Namespaces by which policies would cease to hold, or the glass breaks."""
-
-    def __init__(self, services: Services) -> None:
-        self._services = services
-        self._policies = services.watch(_POLICY, decode=_decode)
-
-    async def review(self, request: Request) -> Answer:
-        """Leave the namespace as protected as it is, but for those who may ``bypass``."""
-        held = self._held(request.old)
-        kept = {each.metadata.name for each in self._held(request.object)}
-        breaks = _glass_of(request.object) != _glass_of(request.old) and _glass_of(request.object)
-        lost = held if breaks else [each for each in held if each.metadata.name not in kept]
-        if not lost:
-            return Answer()
-        if breaks:
-            _require_sound(request)
-        names = [each.metadata.name for each in lost]
-        if await may_bypass(self._services, request, names):
-            note = {"break-glass": breaks} if breaks else {}
-            return Answer(audit={**note, "policies": ", ".join(names)})
-        what = "break the glass of" if breaks else "take the protection from"
-        raise DeniedError(
-            f"Namespace '{request.name}': '{request.user.name}' may not {what} it; that needs the"
-            f" verb '{BYPASS}' on provenancepolicies: {', '.join(names)}"
-        )
-
-    def _held(self, namespace: Json | None) -> Policies:
-        labels = dig(namespace or {}, "metadata", "labels", default={})
-        return provenance.holding(self._policies.items().values(), labels)
-
-
-async def may_bypass(services: Services, request: Request, policies: Sequence[str]) -> bool:
-    """Tell whether the requester may bypass all of these policies."""
-    for name in policies:
-        if not await services.authorize.allowed(
-            request.user,
-            verb=BYPASS,
-            group=PROVENANCE_POLICY.group,
-            resource=PROVENANCE_POLICY.plural,
-            namespace="",
-            name=name,
-        ):
-            return False
-    return True
+def _judge(
+    made: claims.Claims, attempt: Attempt, policies: Policies, standing: Standing | None
+) -> tuple[Violation, ...]:
+    claims.authenticate(made, user=attempt.user, standing=standing)
+    if standing is None:
+        raise claims.UntrustedError(f"{made.applier} does not exist")
+    return provenance.judge(policies, attempt, made, standing)
 
 
 def _attempt(request: Request) -> Attempt:
@@ -250,6 +217,15 @@ def _attempt(request: Request) -> Attempt:
     )
 
 
+def _unexplained(attempt: Attempt, violations: Sequence[Violation]) -> tuple[Violation, ...]:
+    """Return violations that tell strangers nothing of the cluster; our log has the reasons."""
+    logger.info(
+        "provenance violated",
+        extra={"object": str(attempt.ref), "violations": "; ".join(map(str, violations))},
+    )
+    return tuple(dataclasses.replace(each, why=_FROM_REPOSITORIES) for each in violations)
+
+
 def _tolerated(attempt: Attempt, violations: Sequence[Violation]) -> Answer:
     """Return what is told of violations that do not forbid."""
     told = [each for each in violations if each.mode == "Warn"]
@@ -266,38 +242,11 @@ def _group_kind(named: Json) -> tuple[str, str]:
     return gvk.group_kind
 
 
-def _glass_of(namespace: Json | None) -> str:
-    notes = dig(namespace or {}, "metadata", "annotations", default={})
-    return str(notes.get(provenance.BREAK_GLASS) or "")
-
-
-def _require_sound(request: Request) -> None:
-    """Refuse an annotation that would not break the glass.
-
-    Raises:
-        DeniedError: it is malformed, or lasts too long.
-    """
-    notes = dig(request.object or {}, "metadata", "annotations", default={})
-    try:
-        provenance.broken(notes, now=datetime.now(UTC))
-    except ValueError as exc:
-        raise DeniedError(f"Namespace '{request.name}': {exc}", code=422) from exc
-
-
-def _condition(name: str, expression: str) -> Condition:
-    return Condition(name=name, expression=" ".join(expression.split()))
-
-
 _DESCRIPTION: Final = ("labels", "annotations", "finalizers", "ownerReferences")
 _DESCRIBED: Final = " || ".join(
     f"(has(object.metadata.{name}) != has(oldObject.metadata.{name}) ||"
     f" (has(object.metadata.{name}) && object.metadata.{name} != oldObject.metadata.{name}))"
     for name in _DESCRIPTION
-)
-_READ_POLICIES: Final = rbac.Rule(
-    groups=(PROVENANCE_POLICY.group,),
-    resources=(PROVENANCE_POLICY.plural,),
-    verbs=("get", "list", "watch"),
 )
 _OWNER_RULES: Final = tuple(
     rbac.Rule(
@@ -309,8 +258,6 @@ _OWNER_RULES: Final = tuple(
     )
     for group in sorted({gvk.group for _, gvk in machinery.OWNERS.values()})
 )
-_LABELLED: Final = f"'{provenance.LABEL}' in oldObject.metadata.labels"
-_UNPACKED: Final = f"'{provenance.BREAK_GLASS}'"
 
 ROW: Final = Row(
     name="provenance",
@@ -328,7 +275,7 @@ ROW: Final = Row(
     },
     conditions=(
         # Which node a Pod gets, that Pods go, and tokens, are nobody's to commit.
-        _condition(
+        protection.condition(
             "not-running",
             f"""!(has(request.subResource) && request.subResource in ['eviction', 'token', 'log'])
             && !(request.resource.resource in ['endpoints', 'endpointslices'])
@@ -337,49 +284,17 @@ ROW: Final = Row(
             || (has(request.subResource) && request.subResource == 'binding')))""",
         ),
         # A status tells what is, unless somebody slips metadata in with it.
-        _condition(
+        protection.condition(
             "not-a-status",
             f"""!(has(request.subResource) && request.subResource == 'status')
             || object == null || oldObject == null || {_DESCRIBED}""",
         ),
         # What is on its way out may go at once.
-        _condition(
+        protection.condition(
             "not-terminating",
             """request.operation != 'DELETE' || oldObject == null
             || !has(oldObject.metadata.deletionTimestamp)""",
         ),
     ),
-    permissions=(_READ_POLICIES, *PERMISSIONS, *_OWNER_RULES),
-)
-NAMESPACES_ROW: Final = Row(
-    name="provenancenamespaces",
-    rules=(
-        Rule(
-            groups=("",),
-            versions=("v1",),
-            # labels can be changed by way of each of them
-            resources=("namespaces", "namespaces/status", "namespaces/finalize"),
-            operations=("UPDATE",),
-            scope="Cluster",
-        ),
-    ),
-    make=ProvenanceNamespaces,
-    to_the_end=True,
-    conditions=(
-        # Labels by which policies choose, and the annotation that opens; the rest is not ours.
-        _condition(
-            "was-protected",
-            f"has(oldObject.metadata.labels) && {_LABELLED}",
-        ),
-        _condition(
-            "protection-changes",
-            f"""!has(object.metadata.labels) || object.metadata.labels != oldObject.metadata.labels
-            || (has(object.metadata.annotations) && {_UNPACKED} in object.metadata.annotations
-            && (!has(oldObject.metadata.annotations)
-            || !({_UNPACKED} in oldObject.metadata.annotations)
-            || object.metadata.annotations[{_UNPACKED}]
-            != oldObject.metadata.annotations[{_UNPACKED}]))""",
-        ),
-    ),
-    permissions=(_READ_POLICIES,),
+    permissions=(protection.READ_POLICIES, *PERMISSIONS, *_OWNER_RULES),
 )

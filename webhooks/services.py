@@ -89,6 +89,9 @@ class Services:
     """Starts the engine's workers with the first call, which must come from ``make``."""
     run: Callable[[Callable[[], Awaitable[None]]], None]
     """Run something until the process ends; to be called from ``make``."""
+    proven: bool = False
+    """Whether callers prove that they are API servers. If not, nothing may be told beside the
+    verdict that neither the request nor a policy holds."""
 
 
 class Caches:

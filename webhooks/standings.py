@@ -1,5 +1,8 @@
 """What stands behind claims of provenance: appliers, their accounts, sources, artifacts.
 
+Of a source its artifacts alone are looked at, which tell what they were fetched from: its spec says
+what is fetched next.
+
 Read from caches; ``fresh`` reads the same from the API server, because a cache may lag behind the
 controller that has just acted on something. The other way round, an apply that began a moment ago
 goes on with the artifact that it began with: the last ones of each source count for some minutes
@@ -21,7 +24,7 @@ from toolkit.kube import rbac
 from toolkit.kube.errors import NotFoundError
 from toolkit.kube.informer import Change
 from toolkit.objects import GroupVersionKind, Json, ObjectKey, ObjectRef
-from toolkit.policy import claims, sources
+from toolkit.policy import claims
 from toolkit.policy.claims import Part, Standing
 from webhooks.services import Cache, Services
 
@@ -73,8 +76,6 @@ class _Status(msgspec.Struct, frozen=True):
 
 
 class _Source(msgspec.Struct, frozen=True):
-    metadata: ObjectMeta
-    spec: dict[str, Any] = {}
     status: _Status = _Status()
 
 
@@ -126,7 +127,6 @@ class Standings:
 
     async def _part(self, path: str, kind: str, key: ObjectKey, *, fresh: bool) -> Part:
         known = self._sources[kind]
-        source = known.cache.get(key)
         artifacts = known.artifacts(key)
         if fresh:
             source = await self._read(_SOURCES[kind], key, _Source)
@@ -135,7 +135,6 @@ class Standings:
         return Part(
             path=path,
             source=ObjectRef(_SOURCES[kind], key.namespace, key.name),
-            url=sources.url_of({"kind": kind, "spec": source.spec}) if source else "",
             artifacts=artifacts,
         )
 

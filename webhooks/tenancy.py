@@ -36,7 +36,7 @@ from webhooks.services import Services
 class Tenancy:
     """Asks the API server about the requester, for everything that an object borrows."""
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - what it asks
         self,
         *,
         authorize: Authorizer,
@@ -44,7 +44,9 @@ class Tenancy:
         installation: Installation,
         secrets: Secrets,
         entry: Entry,
+        proven: bool,
     ) -> None:
+        self._proven = proven
         self._authorize = authorize
         self._namespaces = namespaces
         self._installation = installation
@@ -60,13 +62,13 @@ class Tenancy:
             await self._require_account(request, obj)
         # Off the loop: a list may have hundreds of thousands of entries.
         powers = await asyncio.to_thread(tenancy.powers, obj, request.namespace, self._installation)
-        refusals = [
-            (power.field, power.refusal(request.user.name))
-            for power in powers
-            if not await self._holds(request.user, power)
-        ]
-        if refusals:
-            raise _denied(refusals)
+        lacking = [power for power in powers if not await self._holds(request.user, power)]
+        if lacking:
+            # Strangers learn no more than the verdict: the words are the same whatever is lacking.
+            told = lacking if self._proven else powers
+            raise _denied(
+                [(each.field, each.refusal(request.user.name, named=self._proven)) for each in told]
+            )
         await self._require_entry(request, obj)
         return Answer()
 
@@ -175,6 +177,7 @@ def make(services: Services) -> Tenancy:
             default_service_account=options.default_kubeconfig_service_account,
             shared_identity=options.shared_kubeconfig_identity,
         ),
+        proven=services.proven,
     )
 
 

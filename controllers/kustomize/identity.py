@@ -72,6 +72,6 @@ def _provenance(obj: Kustomization, sources: Sources | None) -> dict[str, str]:
         applier=applier,
         source=str(primary.ref),
         revision=sources.revision,
-        digest=primary.artifact.digest,
+        digest=sources.digest,
         verified=primary.verified if vouched else "",
     )

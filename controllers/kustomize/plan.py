@@ -96,7 +96,7 @@ class Planner:
         sources = stages.sources.resolve(obj)
         if revision:
             sources = await self.revisions.at(sources, revision)
-            stages.sources.require_signers(sources)
+            stages.sources.require_allowed(sources)
         admission = stages.admission.decrypts(obj)
         given = await inputs.gather(obj, stages.secrets, stages.decryption, admission=admission)
         async with stages.identities.cluster(obj) as cluster:

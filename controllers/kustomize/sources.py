@@ -4,7 +4,7 @@
 revision of a composed build names every part, so a change of any part is a new revision.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Final, Protocol
 
@@ -43,7 +43,7 @@ class SourcePolicy(Protocol):
     def check(self, obj: SourceView) -> object:
         """Let a source be used, or raise ``AccessDeniedError``."""
 
-    def check_signer(self, obj: SourceView, metadata: Mapping[str, str]) -> object:
+    def check_artifact(self, obj: SourceView, metadata: Mapping[str, str]) -> object:
         """Let an artifact with these metadata be used, or raise ``AccessDeniedError``."""
 
 
@@ -86,12 +86,7 @@ class Sources:
     @property
     def revision(self) -> str:
         """Return the revision to report: the root's, then ``path=revision`` of the others."""
-        if len(self.mounts) == 1:
-            return self.primary.artifact.revision
-        return ", ".join(
-            f"{mount.path}={mount.artifact.revision}" if mount.path else mount.artifact.revision
-            for mount in self.mounts
-        )
+        return self._told(lambda artifact: artifact.revision)
 
     @property
     def origin_revision(self) -> str:
@@ -100,9 +95,22 @@ class Sources:
         return str(metadata.get("org.opencontainers.image.revision", ""))
 
     @property
+    def digest(self) -> str:
+        """Return the digest to report, of each part as ``revision`` has them."""
+        return self._told(lambda artifact: artifact.digest)
+
+    @property
     def digests(self) -> tuple[str, ...]:
         """Return what identifies the content: each mount's path and digest."""
         return tuple(f"{mount.path}={mount.artifact.digest}" for mount in self.mounts)
+
+    def _told(self, part: Callable[[Artifact], str]) -> str:
+        if len(self.mounts) == 1:
+            return part(self.primary.artifact)
+        return ", ".join(
+            f"{mount.path}={part(mount.artifact)}" if mount.path else part(mount.artifact)
+            for mount in self.mounts
+        )
 
 
 class SourceReader:
@@ -134,17 +142,17 @@ class SourceReader:
         )
         return Sources(mounts=mounts)
 
-    def require_signers(self, sources: Sources) -> None:
+    def require_allowed(self, sources: Sources) -> None:
         """Let artifacts be used that are not those of the sources' status.
 
         Raises:
-            AccessDeniedError: a policy asks for a signer, and it is not theirs.
+            AccessDeniedError: a policy forbids where one was fetched from, or who signed it.
         """
         for mount in sources.mounts:
             key = ObjectKey(mount.ref.namespace, mount.ref.name)
             source = self._informers[mount.ref.gvk.kind][1].get(key)
             if source is not None:
-                self._sources.check_signer(source, mount.artifact.metadata)
+                self._sources.check_artifact(source, mount.artifact.metadata)
 
     def references(self, obj: Kustomization) -> Iterator[tuple[str, ObjectRef]]:
         """Yield mount path and source of every reference of the spec."""
@@ -175,7 +183,7 @@ class SourceReader:
                 "Source is not ready, artifact not found, retrying in 30s", reason="ArtifactFailed"
             )
         self._sources.check(source)
-        self._sources.check_signer(source, source.status.artifact.metadata)
+        self._sources.check_artifact(source, source.status.artifact.metadata)
         return source.status.artifact
 
 

@@ -11,6 +11,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, Protocol
 
+import msgspec
+
 from controllers.source.chartaccess import ChartAccess
 from controllers.source.registries import in_time
 from controllers.source.source import Scratch, SourceObject, offered
@@ -23,6 +25,8 @@ from toolkit.chart import repository as charts_in_repository
 from toolkit.chart.charts import Charts, Found, Inspected
 from toolkit.errors import WaitingError
 from toolkit.objects import ObjectKey
+from toolkit.policy import origins
+from toolkit.policy.origins import Origin
 from toolkit.remote.http.http import Http
 from toolkit.remote.oci.oci import Repository
 from toolkit.remote.oci.registry import Registry
@@ -71,6 +75,10 @@ class Chart:
 class Place(Protocol):
     """Somewhere that holds a chart."""
 
+    @property
+    def origins(self) -> tuple[Origin, ...]:
+        """Return what the chart is fetched from."""
+
     async def find(self, scratch: Scratch) -> Located:
         """Return the chart's name and version. Raises a typed error when there is none."""
         ...
@@ -88,6 +96,13 @@ class InRepository:
     repository: HelmRepository
     chart: str
     version: str
+
+    @property
+    def origins(self) -> tuple[Origin, ...]:
+        """Return where the index was fetched from, and where charts are now."""
+        index = stored(self.repository, "HelmRepository")
+        known = origins.of_part("HelmRepository", self.repository.metadata.name, index)
+        return (_own(self.repository), *known)
 
     async def find(self, scratch: Scratch) -> Located:  # noqa: ARG002  # a Place's
         """Look the version up in the stored index; no request is made."""
@@ -129,6 +144,11 @@ class InRegistry:
     chart: str
     version: str
     pinned: bool = False
+
+    @property
+    def origins(self) -> tuple[Origin, ...]:
+        """Return which registry is asked."""
+        return (_own(self.settings),)
 
     @property
     def repository(self) -> Repository:
@@ -175,6 +195,12 @@ class InArtifact:
     chart: str
     seen: "Seen"
 
+    @property
+    def origins(self) -> tuple[Origin, ...]:
+        """Return what the artifact was fetched from."""
+        artifact = stored(self.source, self.kind)
+        return origins.of_part(self.kind, self.source.metadata.name, artifact)
+
     async def find(self, scratch: Scratch) -> Located:
         """Look into the artifact; an artifact that was looked into before is not unpacked again."""
         artifact, tree = stored(self.source, self.kind), None
@@ -218,6 +244,10 @@ class Seen:
 
 
 PACKAGE: Final = "chart.tgz"
+
+
+def _own(repository: HelmRepository) -> Origin:
+    return origins.own(msgspec.to_builtins(repository))
 
 
 def stored(source: SourceObject, kind: str) -> Artifact:

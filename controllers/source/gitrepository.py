@@ -7,7 +7,7 @@ The keys that signatures are checked against are read in every pass, and the art
 which version of them it was checked against: new keys, or another mode, mean to check again.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -24,6 +24,8 @@ from toolkit.artifact import store
 from toolkit.artifact.ignore import Ignore
 from toolkit.artifact.store import Store
 from toolkit.kube.secrets import SECRET, Data, Secrets
+from toolkit.policy import origins
+from toolkit.policy.origins import Origin
 from toolkit.remote.git.errors import GitAuthError
 from toolkit.remote.git.git import Checkout, GitAuth, GitClient, GitReference, Resolved
 from toolkit.verify.gitsignatures import GitSignatures
@@ -67,6 +69,9 @@ class GitRepositorySource:
             included=included,
             observed=_observed(obj, included),
             trust=trust,
+            parts=tuple(_origins(obj, included)),
+            # A commit's id is computed from its content, and includes are compared by digest.
+            content_addressed=True,
         )
 
     async def fetch(self, obj: GitRepository, upstream: GitUpstream, into: Path) -> Fetched:
@@ -159,10 +164,22 @@ def _observed(obj: GitRepository, included: tuple[Artifact, ...]) -> dict[str, o
     }
 
 
+def _origins(obj: GitRepository, included: tuple[Artifact, ...]) -> Iterator[Origin]:
+    for include, artifact in zip(obj.spec.include, included, strict=True):
+        yield from origins.of_part(includes.KIND, include.repository.name, artifact)
+
+
 def _kept(obj: GitRepository, included: tuple[Artifact, ...]) -> list[Artifact]:
-    """Return what is included, as status has it where only the address or the time differs."""
+    """Return what is included, as status has it where only the address or the time differs.
+
+    Where it was fetched from is recorded with the artifact itself.
+    """
     known = dict(enumerate(obj.status.included_artifacts))
+    bare = [
+        msgspec.structs.replace(artifact, metadata=origins.without(artifact.metadata))
+        for artifact in included
+    ]
     return [
         known[place] if place in known and store.same(known[place], artifact) else artifact
-        for place, artifact in enumerate(included)
+        for place, artifact in enumerate(bare)
     ]

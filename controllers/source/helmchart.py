@@ -94,6 +94,8 @@ class HelmChartSource:
             located=located,
             recipe=_recipe(obj, located),
             prove=prove,
+            parts=place.origins,
+            content_addressed=bool(located.content),
             status={"observedSourceArtifactRevision": located.source},
         )
 

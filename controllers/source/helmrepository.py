@@ -64,7 +64,9 @@ class HelmRepositorySource:
         )
         if index is None and known is not None:
             revision = known.revision
-        return HelmRepositoryUpstream(revision=revision, endpoint=endpoint, index=index)
+        return HelmRepositoryUpstream(
+            revision=revision, endpoint=endpoint, index=index, content_addressed=True
+        )
 
     async def fetch(
         self, obj: HelmRepository, upstream: HelmRepositoryUpstream, into: Path

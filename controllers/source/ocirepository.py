@@ -77,6 +77,7 @@ class OCIRepositorySource:
             revision=digest if oci.is_digest(tag) else f"{tag}@{digest}",
             observed=_observed(obj),
             trust=trust,
+            content_addressed=True,
             repository=repository,
             descriptor=descriptor,
             prove=partial(self._prove, obj, repository, descriptor, policy) if policy else None,

@@ -37,6 +37,8 @@ from toolkit.artifact.store import Owner, Store
 from toolkit.errors import AccessDeniedError, PenstockError
 from toolkit.kube import caches
 from toolkit.kube.controller import Outcome, Reconciliation
+from toolkit.policy import origins
+from toolkit.policy.origins import RECORD
 from toolkit.verify.signature import VerificationError, VerificationModeError
 
 TRUST: Final = "source.penstock.dev/trust"
@@ -77,7 +79,8 @@ class SourceReconciler(Generic[T, U]):
         rec.revision = upstream.revision
         rec.status(upstream.status)
         if stored and _answers(stored, obj, upstream):
-            proven = await self._proven(rec, stored, upstream)
+            stored = await self._located(rec, stored, upstream)
+            proven = await self._proven(rec, stored, upstream) if stored else None
             if proven:
                 return await self._settled(rec, proven)
         elif stored:
@@ -175,8 +178,8 @@ class SourceReconciler(Generic[T, U]):
         recipe = {RECIPE: upstream.recipe} if upstream.recipe else {}
         signed = {TRUST: upstream.trust} if upstream.trust else {}
         signed |= proofs.metadata(fetched.proof, vouched=fetched.vouched)
-        metadata = {**fetched.metadata, **recipe, **signed}
-        _require_signer(self._policy, rec.obj, metadata)
+        metadata = {**fetched.metadata, **recipe, **signed, RECORD: _record(rec.obj, upstream)}
+        _require_allowed(self._policy, rec.obj, metadata)
         match fetched.content:
             case Tree(ignore=ignore):
                 return await self._store.store(
@@ -212,12 +215,28 @@ class SourceReconciler(Generic[T, U]):
             if stored:
                 await self._withdraw(rec, stored, "which a SourcePolicy forbids")
             raise
-        if stored:
-            try:
-                self._policy.check_signer(rec.obj, stored.metadata)
-            except AccessDeniedError as error:
-                await self._withdraw(rec, stored, f"which a SourcePolicy forbids: {error}")
-                return None
+        # What has no record yet gets one in this pass, and is judged then.
+        if stored and RECORD in stored.metadata:
+            return await self._allowed(rec, stored)
+        return stored
+
+    async def _located(
+        self, rec: Reconciliation[T], stored: Artifact, upstream: U
+    ) -> Artifact | None:
+        """Return what is stored, told to come from where it was found now; None if forbidden."""
+        record = _record(rec.obj, upstream)
+        if origins.same(stored.metadata, record):
+            return stored
+        metadata = {**stored.metadata, RECORD: record}
+        return await self._allowed(rec, msgspec.structs.replace(stored, metadata=metadata))
+
+    async def _allowed(self, rec: Reconciliation[T], stored: Artifact) -> Artifact | None:
+        """Return an artifact unless a policy forbids it, which withdraws it."""
+        try:
+            self._policy.check_artifact(rec.obj, stored.metadata)
+        except AccessDeniedError as error:
+            await self._withdraw(rec, stored, f"which a SourcePolicy forbids: {error}")
+            return None
         return stored
 
     async def _withdraw(self, rec: Reconciliation[T], stored: Artifact, why: str) -> None:
@@ -313,10 +332,14 @@ def _failing(rec: Reconciliation[T], condition: str) -> Iterator[None]:
     rec.unmark(*failures)
 
 
-def _require_signer(policy: Policy, obj: SourceObject, metadata: Mapping[str, str]) -> None:
-    """Refuse content that somebody else signed than a policy demands; the next may be right."""
+def _record(obj: SourceObject, upstream: Upstream) -> str:
+    return origins.record(origins.own(msgspec.to_builtins(obj)), upstream.parts)
+
+
+def _require_allowed(policy: Policy, obj: SourceObject, metadata: Mapping[str, str]) -> None:
+    """Refuse content that a policy forbids, such as by who signed it; the next may be right."""
     try:
-        policy.check_signer(obj, metadata)
+        policy.check_artifact(obj, metadata)
     except AccessDeniedError as exc:
         raise VerificationError(str(exc)) from exc
 
@@ -328,6 +351,7 @@ def _answers(stored: Artifact, obj: SourceObject, upstream: Upstream) -> bool:
         stored.revision == upstream.revision
         and stored.metadata.get(TRUST, "") == upstream.trust
         and stored.metadata.get(RECIPE, "") == upstream.recipe
+        and (upstream.content_addressed or origins.same(stored.metadata, _record(obj, upstream)))
         and all(status.get(name) == value for name, value in upstream.observed.items())
     )
 

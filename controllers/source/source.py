@@ -19,6 +19,7 @@ from crds.meta import Artifact, ObjectMeta
 from toolkit.artifact.ignore import Ignore
 from toolkit.artifact.store import Owner
 from toolkit.objects import Json
+from toolkit.policy.origins import Origin
 from toolkit.verify.signature import Proof
 
 SUCCEEDED: Final = "Succeeded"
@@ -78,6 +79,10 @@ class Upstream:
     artifact keeps both, and a difference means the same. ``status`` holds fields that are true
     whether or not anything has to be fetched. ``prove`` verifies the signature without a fetch,
     where a kind can do that. ``news`` is the reason that a stored artifact is outdated for.
+
+    ``parts`` are the origins of what it is made from, beside the source itself. Another address of
+    the source or of a part means to fetch again, unless the revision and all of the above can only
+    be those of one content (``content_addressed``): then the artifact is told to come from there.
     """
 
     revision: str
@@ -87,6 +92,8 @@ class Upstream:
     status: Json = field(default_factory=dict)
     prove: Callable[[], Awaitable[Proof]] | None = field(default=None, repr=False, compare=False)
     news: str = "NewRevision"
+    parts: tuple[Origin, ...] = ()
+    content_addressed: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -167,7 +174,7 @@ class Policy(Protocol):
             WaitingError: policies are not known yet.
         """
 
-    def check_signer(self, obj: SourceObject, metadata: Mapping[str, str]) -> Iterable[object]:
+    def check_artifact(self, obj: SourceObject, metadata: Mapping[str, str]) -> Iterable[object]:
         """Let it offer an artifact with these metadata; else as ``check``."""
 
 

@@ -236,8 +236,9 @@ def services(
     http: Http | None = None,
     options: Options | None = None,
     verifications: Verifications | None = None,
+    proven: bool = True,
 ) -> Services:
-    """Make services over these objects.
+    """Make services over these objects, for callers that prove to be API servers or do not.
 
     Without a ``client`` (such as ``FakeApiServer.running`` gives) there is no API server.
     """
@@ -255,6 +256,7 @@ def services(
         keys=lambda: EngineKeys(engine.start()),
         verifications=lambda: _given(verifications),
         run=_forget,
+        proven=proven,
     )
 
 

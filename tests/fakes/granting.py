@@ -77,7 +77,7 @@ class AnySource:
         if obj.metadata.name in self._refused:
             raise AccessDeniedError(f"'{obj.metadata.name}' is forbidden")
 
-    def check_signer(self, _: Any, metadata: Any) -> None:
+    def check_artifact(self, _: Any, metadata: Any) -> None:
         """Refuse by signer."""
         if metadata.get("verify.penstock.dev/identity") in self._refused:
             raise AccessDeniedError("somebody else must sign")

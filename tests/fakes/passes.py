@@ -15,6 +15,7 @@ from toolkit.artifact.store import Store
 from toolkit.errors import AccessDeniedError, PenstockError
 from toolkit.kube.reconciliation import Event, Outcome, Reconciliation
 from toolkit.objects import GroupVersionKind, Json, ObjectKey
+from toolkit.policy import origins
 
 
 class Allowed:
@@ -23,6 +24,7 @@ class Allowed:
     def __init__(self) -> None:
         self.objects: set[str] = set()
         self.signers: set[str] = set()
+        self.addresses: set[str] = set()
         self.told: tuple[str, ...] = ()
 
     synced = True
@@ -36,8 +38,11 @@ class Allowed:
             raise AccessDeniedError(f"'{obj.metadata.name}' is forbidden")
         return self.told
 
-    def check_signer(self, _: SourceObject, metadata: Mapping[str, str]) -> Iterable[object]:
-        """Refuse the signers."""
+    def check_artifact(self, _: SourceObject, metadata: Mapping[str, str]) -> Iterable[object]:
+        """Refuse the signers, and the addresses."""
+        for origin in origins.read(metadata):
+            if origin.url in self.addresses:
+                raise AccessDeniedError(f"'{origin.url}' is forbidden")
         if metadata.get("verify.penstock.dev/identity", "") in self.signers:
             raise AccessDeniedError("somebody else must sign")
         return ()

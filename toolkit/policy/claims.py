@@ -12,9 +12,12 @@ the key. Instead a claim is held against what the cluster knows, in these steps:
 5. Revision and digest are those of an artifact that every source of the build has, or had until a
    moment ago.
 6. Who signed is what those artifacts tell.
+
+Where those artifacts were fetched from is no claim: they tell it themselves (``origins``), and a
+policy counts those only that it admits (``held``).
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -22,6 +25,8 @@ from crds.meta import VERIFIED, Artifact
 from toolkit.errors import AccessDeniedError
 from toolkit.kube import impersonation
 from toolkit.objects import GroupVersionKind, ObjectKey, ObjectRef
+from toolkit.policy import origins
+from toolkit.policy.origins import Origin
 
 KUSTOMIZE: Final = "kustomize.toolkit.fluxcd.io"
 APPLIER: Final = "kustomize-applier"
@@ -53,8 +58,16 @@ class Part:
 
     path: str
     source: ObjectRef
-    url: str = ""
     artifacts: tuple[Artifact, ...] = ()
+
+    @property
+    def recorded(self) -> bool:
+        """Tell whether what artifacts of this kind were fetched from is recorded by us."""
+        return self.source.gvk.kind != _UNTOLD
+
+    def origins(self, artifact: Artifact) -> tuple[Origin, ...]:
+        """Return what an artifact was fetched from; none if nobody tells who is believed."""
+        return origins.read(artifact.metadata) if self.recorded else ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,7 +83,7 @@ class Standing:
     @property
     def root(self) -> Part | None:
         """Return the source at the root of the build, or the first one where none is."""
-        return next((part for part in self.parts if not part.path), next(iter(self.parts), None))
+        return root_of(self.parts)
 
 
 def account(namespace: str, name: str, *, default: str, installed: str) -> ObjectKey:
@@ -118,12 +131,22 @@ def authenticate(claims: Claims, *, user: str, standing: Standing | None) -> Non
     if root is None or str(root.source) != claims.source:
         raise UntrustedError(f"{claims.applier} is not built from '{claims.source}'")
     # 5., 6.
-    if claims.verified not in _vouchers(claims, standing.parts, root):
+    if not held(claims, standing.parts):
         raise UntrustedError(
             f"revision '{claims.revision}' ({claims.digest or 'no digest'}"
             f"{', ' + claims.verified if claims.verified else ''}) is not what"
             f" {claims.source} holds"
         )
+
+
+def held(claims: Claims, parts: Sequence[Part]) -> bool:
+    """Tell whether revision, digest and signer are those of one artifact of every part."""
+    return claims.verified in _vouchers(claims, parts, root_of(parts))
+
+
+def root_of(parts: Sequence[Part]) -> Part | None:
+    """Return the part at the root of the build, or the first one where none is."""
+    return next((part for part in parts if not part.path), next(iter(parts), None))
 
 
 def _single(name: str, values: Sequence[str]) -> str:
@@ -139,30 +162,38 @@ def _applier(text: str) -> ObjectRef:
     return ObjectRef(GroupVersionKind(KUSTOMIZE, "v1", kind), path[0], path[1])
 
 
-def _vouchers(claims: Claims, parts: Iterable[Part], root: Part) -> frozenset[str]:
+def _vouchers(claims: Claims, parts: Sequence[Part], root: Part | None) -> frozenset[str]:
     """Return who vouches, in words, for each build that revision and digest may mean.
 
-    The revision of a composed build names every part, so it is read part by part. Nobody vouches
-    for a build of which one part is not signed.
+    Those of a composed build name every part, so they are read part by part. Nobody vouches for a
+    build of which one part is not signed.
     """
-    text, several = claims.revision, any(part is not root for part in parts)
-    states = {(0, "", True)}  # how far it is read, who signed the root, whether all are signed
+    several, end = len(parts) > 1, (len(claims.revision), len(claims.digest))
+    states = {((0, 0), "", True)}  # how far both are read, who signed the root, whether all are
     for number, part in enumerate(parts):
         lead = ", " * bool(number) + (f"{part.path}=" if several and part.path else "")
         states = {
-            (at + len(name), signer if part is root else signed, complete and bool(signer))
+            (further, signer if part is root else signed, complete and bool(signer))
             for at, signed, complete in states
             for artifact in part.artifacts
-            if text.startswith(name := impersonation.escaped(lead + artifact.revision), at)
-            if part is not root or artifact.digest == claims.digest
+            for further in _read(claims, at, lead, artifact)
             for signer in (_signer(part, artifact),)
         }
-    return frozenset(
-        signed if complete else "" for at, signed, complete in states if at == len(text)
-    )
+    return frozenset(signed if complete else "" for at, signed, complete in states if at == end)
+
+
+def _read(
+    claims: Claims, at: tuple[int, int], lead: str, artifact: Artifact
+) -> Iterator[tuple[int, int]]:
+    """Yield where revision and digest go on behind an artifact's, if that is what they name."""
+    revision, digest = at
+    name = impersonation.escaped(lead + artifact.revision)
+    content = impersonation.escaped(lead + artifact.digest)
+    if claims.revision.startswith(name, revision) and claims.digest.startswith(content, digest):
+        yield revision + len(name), digest + len(content)
 
 
 def _signer(part: Part, artifact: Artifact) -> str:
-    if part.source.gvk.kind == _UNTOLD:
+    if not part.recorded:
         return ""
     return impersonation.escaped(artifact.metadata.get(VERIFIED, ""))

@@ -6,11 +6,12 @@ policies of a namespace hold together; within one, a single origin must be satis
 applier brought it may take away again, whatever has become of its source.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from typing import Final
 
+from crds.meta import Artifact
 from crds.policy_parts import Mode
 from crds.policy_provenance import (
     EVERY,
@@ -23,9 +24,10 @@ from crds.policy_provenance import (
 from toolkit import regexp
 from toolkit.kube import impersonation
 from toolkit.objects import GroupVersionKind, Json, ObjectRef, dig
-from toolkit.policy import selectors, urls
+from toolkit.policy import origins, selectors, urls
 from toolkit.policy.attempts import Attempt
-from toolkit.policy.claims import KUSTOMIZE, Claims, Part, Standing
+from toolkit.policy.claims import KUSTOMIZE, Claims, Part, Standing, held
+from toolkit.policy.origins import Origin
 
 LABEL: Final = "policy.penstock.dev/provenance"
 """On a Namespace: the API server asks about what is written there; the value is for selectors."""
@@ -175,9 +177,15 @@ def home(standing: Standing) -> Home:
     return Home(
         applier=standing.applier,
         source=str(root.source) if root else "",
-        url=_shown(root.url) if root else "",
+        url=_url(root) if root else "",
         directory=standing.directory.removeprefix("./").strip("/"),
     )
+
+
+def _url(root: Part) -> str:
+    """Return where the present artifact was fetched from; empty if nobody tells."""
+    found = root.origins(root.artifacts[0]) if root.artifacts else ()
+    return found[0].url if found else ""
 
 
 def broken(annotations: Mapping[str, str], *, now: datetime) -> Glass | None:
@@ -260,8 +268,7 @@ def _lacks(origin: AllowedOrigin, claims: Claims, standing: Standing) -> Iterato
         )
         yield "" if fits else f"{applier} may not apply here"
     if origin.source is not None:
-        foreign = [part for part in standing.parts if not _fits(origin.source, part)]
-        yield f"{foreign[0].source} is no source that is admitted" if foreign else ""
+        yield _foreign(origin.source, claims, standing.parts)
     if origin.revision:
         fits = regexp.fits(origin.revision, claims.revision)
         yield "" if fits else f"revision '{claims.revision}' does not match '{origin.revision}'"
@@ -276,27 +283,49 @@ def _unverified(origin: AllowedOrigin, claims: Claims) -> str:
     return f"'{claims.verified}' does not match '{origin.verified_by}'"
 
 
-def _fits(wanted: OriginSource, part: Part) -> bool:
-    source = part.source
+def _foreign(wanted: OriginSource, claims: Claims, parts: Sequence[Part]) -> str:
+    """Return which source a build may not be made from; empty if it may be from all.
+
+    The claims must hold by those artifacts alone that were fetched from where they may be. Two
+    artifacts of one digest are the same content, wherever each of them was fetched.
+    """
+    admitted = [
+        replace(part, artifacts=tuple(each for each in part.artifacts if _fits(wanted, part, each)))
+        for part in parts
+    ]
+    if held(claims, admitted):
+        return ""
+    without = [part for part, left in zip(parts, admitted, strict=True) if not left.artifacts]
+    told = (without or parts)[0]
+    if not wanted.urls or not told.recorded or not _is(wanted, told.source):
+        return f"{told.source} is no source that is admitted"
+    return f"{told.source} {_elsewhere(wanted, told)}"
+
+
+def _fits(wanted: OriginSource, part: Part, artifact: Artifact) -> bool:
+    if not wanted.urls:
+        return _is(wanted, part.source)
+    found = part.origins(artifact)
+    return _is(wanted, part.source) and bool(found) and not _outside(wanted, found)
+
+
+def _is(wanted: OriginSource, source: ObjectRef) -> bool:
     return (
         wanted.kind in {None, source.gvk.kind}
         and wanted.namespace in {"", source.namespace}
         and wanted.name in {"", source.name}
-        and (not wanted.urls or _at(wanted.urls, part.url))
     )
 
 
-def _shown(url: str) -> str:
-    """Return a URL without what may be secret in it; empty if that cannot be told apart."""
-    try:
-        return urls.canonical(url)
-    except urls.UnclearURLError:
-        return ""
+def _outside(wanted: OriginSource, found: Iterable[Origin]) -> list[Origin]:
+    return [each for each in found if not any(urls.matches(one, each.url) for one in wanted.urls)]
 
 
-def _at(patterns: Iterable[str], url: str) -> bool:
-    try:
-        meant = urls.canonical(url)
-    except urls.UnclearURLError:
-        return False
-    return any(urls.matches(pattern, meant) for pattern in patterns)
+def _elsewhere(wanted: OriginSource, part: Part) -> str:
+    """Return what is wrong with where the present artifact was fetched from."""
+    found = part.origins(part.artifacts[0]) if part.artifacts else ()
+    if not found:
+        return f"cannot show where its artifact came from: {origins.REMEDY}"
+    foreign = next(iter(_outside(wanted, found)), found[0])
+    at = urls.shown(foreign.url) or "an address that is not known or cannot be compared"
+    return f"holds what was fetched from {at}, which is not admitted"

@@ -20,8 +20,8 @@ from crds.policy_source import (
 )
 from toolkit import regexp
 from toolkit.objects import Json, dig
+from toolkit.policy.origins import FACT, Origin
 
-_FACT: Final = "verify.penstock.dev/"
 _VERIFY: Final = "spec.verify"
 _MODES: Final[Mapping[str, frozenset[str]]] = {
     "head": frozenset({"commit"}),
@@ -47,22 +47,25 @@ class Finding:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Signed:
-    """Who signed, as a verification proved it."""
+    """Who signed, as a verification proved it, and what else the source demanded of it."""
 
     method: str
     identity: str
     issuer: str
     fingerprints: tuple[str, ...]
+    demanded: Origin
 
     @classmethod
-    def of(cls, metadata: Mapping[str, str]) -> "Signed":
-        """Read the facts that an artifact's metadata hold (``toolkit.verify.signature.FACT``)."""
+    def of(cls, origin: Origin) -> "Signed":
+        """Read the facts that are recorded of an origin (``toolkit.verify.signature.FACT``)."""
+        facts = origin.facts
         return cls(
-            method=metadata.get(f"{_FACT}method", ""),
-            identity=metadata.get(f"{_FACT}identity", ""),
-            issuer=metadata.get(f"{_FACT}issuer", ""),
+            method=facts.get(f"{FACT}method", ""),
+            identity=facts.get(f"{FACT}identity", ""),
+            issuer=facts.get(f"{FACT}issuer", ""),
             # tag and commit may have been signed by two keys, of which both must be allowed
-            fingerprints=tuple(metadata.get(f"{_FACT}fingerprint", "").split(", ")),
+            fingerprints=tuple(facts.get(f"{FACT}fingerprint", "").split(", ")),
+            demanded=origin,
         )
 
 
@@ -89,7 +92,7 @@ def refused(signed: Signed | None, required: RequiredVerification | None) -> str
         return f"nobody's signature vouches for all of it; required is {_told(required)}"
     match signed.method:
         case "git" if required.git:
-            fine = _known(signed, required.git.keys)
+            fine = _committed(signed, required.git)
         case "cosign-key" if required.cosign:
             fine = _keyed(signed, required.cosign)
         case "cosign-keyless" if required.cosign:
@@ -101,7 +104,9 @@ def refused(signed: Signed | None, required: RequiredVerification | None) -> str
     if fine:
         return ""
     who = " ".join(part for part in (signed.identity, *signed.fingerprints) if part)
-    return f"it was signed by {who}; required is {_told(required)}"
+    mode = f" ({signed.demanded.mode})" if signed.demanded.mode else ""
+    root = ", by a trust root of the source's own" if signed.demanded.own_trusted_root else ""
+    return f"it was signed by {who}{mode}{root}; required is {_told(required)}"
 
 
 def _weaker_git(verify: Json, required: RequiredGitSignature) -> Finding | None:
@@ -214,9 +219,16 @@ def _keyed(signed: Signed, required: RequiredCosignSignature) -> bool:
     return _known(signed, required.keys)
 
 
+def _committed(signed: Signed, required: RequiredGitSignature) -> bool:
+    enough = _MODES[required.mode] <= _MODES.get(signed.demanded.mode, frozenset())
+    return enough and _known(signed, required.keys)
+
+
 def _identified(signed: Signed, required: RequiredCosignSignature) -> bool:
+    if signed.demanded.own_trusted_root and required.own_trusted_root == "Deny":
+        return False
     if not required.identities:
-        return not required.keys
+        return not required.keys and not signed.demanded.any_identity
     return any(
         regexp.fits(each.issuer, signed.issuer) and regexp.fits(each.subject, signed.identity)
         for each in required.identities

@@ -1,8 +1,9 @@
 """Decide whether a source may exist, and whether who signed it is who had to (``SourcePolicy``).
 
 Pure. ``judge`` looks at the object alone: at admission, and again before anything is fetched.
-``judge_signer`` looks at what a verification proved, as the artifact's metadata tell it, so it
-holds even where the keys that a source trusts are changed behind a policy's back.
+``judge_artifact`` looks at an artifact alone: where it was fetched from and what a verification
+proved, as its metadata tell (``origins``). So it holds even where the spec, or the keys that a
+source trusts, were changed since.
 
 All policies of a namespace hold together; within one, a single entry must be satisfied whole. What
 an allowed source pulls in by itself (submodules, a chart's dependencies) is its author's to answer
@@ -15,16 +16,19 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 import crds
+from crds import EXTERNAL_ARTIFACT
 from crds.meta import VERIFIED
 from crds.policy_parts import Mode
 from crds.policy_source import AllowedSource, SourcePolicy
 from toolkit.objects import Json, dig
-from toolkit.policy import signers, urls
+from toolkit.policy import origins, signers, urls
+from toolkit.policy.origins import Origin
 from toolkit.policy.signers import Finding, Signed
 
 GROUP: Final = "source.toolkit.fluxcd.io"
 KINDS: Final = tuple(kind.kind for kind in crds.KINDS if kind.has_artifact)
 """The kinds of ``GROUP`` that policies are about."""
+_UNTOLD: Final = EXTERNAL_ARTIFACT.kind
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,14 +63,16 @@ def judge(obj: Json, policies: Iterable[SourcePolicy]) -> tuple[Violation, ...]:
     )
 
 
-def judge_signer(
-    obj: Json, metadata: Mapping[str, str], policies: Iterable[SourcePolicy]
+def judge_artifact(
+    kind: str, metadata: Mapping[str, str], policies: Iterable[SourcePolicy]
 ) -> tuple[Violation, ...]:
-    """Return what an artifact with these metadata violates that such an object brought.
+    """Return what an artifact with these metadata violates that a source of ``kind`` offers.
 
-    Policies that the object itself violates are left to ``judge``.
+    Third parties write the metadata of ExternalArtifacts, of which policies ask nothing.
     """
-    signed = Signed.of(metadata) if VERIFIED in metadata else None
+    if kind == _UNTOLD:
+        return ()
+    found = origins.read(metadata)
     return tuple(
         Violation(
             policy=policy.metadata.name,
@@ -75,7 +81,7 @@ def judge_signer(
             why=why,
         )
         for policy in policies
-        if (why := _unsigned(obj, signed, policy))
+        if (why := _unfit(found, policy))
     )
 
 
@@ -84,10 +90,8 @@ def _finding(obj: Json, policy: SourcePolicy) -> Finding | None:
     kind = str(obj.get("kind") or "")
     entries = [entry for entry in policy.spec.sources if entry.kind == kind]
     if not entries:
-        if policy.spec.other_kinds == "Allow":
-            return None
-        allowed = ", ".join(sorted({entry.kind for entry in policy.spec.sources}))
-        return Finding("kind", f"{kind} is not allowed here; use one of: {allowed}")
+        why = _of_other_kind(kind, policy)
+        return Finding("kind", why) if why else None
     findings = []
     for entry in entries:
         finding = _against(obj, entry)
@@ -109,7 +113,7 @@ def _against(obj: Json, entry: AllowedSource) -> Finding | None:
 
 def _foreign(obj: Json, entry: AllowedSource) -> Finding | None:
     """Return what speaks against a URL."""
-    field, url = _url_field(entry.kind), url_of(obj)
+    field, url = _url_field(entry.kind), origins.url_of(obj)
     allowed = f"allowed are {', '.join(entry.urls)}"
     try:
         meant = urls.canonical(url)
@@ -118,42 +122,49 @@ def _foreign(obj: Json, entry: AllowedSource) -> Finding | None:
         return Finding(field, f"it cannot be compared, {exc}; {allowed}", url)
     if any(urls.matches(pattern, meant) for pattern in entry.urls):
         return None
-    # What is left of an '@' is the end of a password that holds a slash.
-    shown = "it" if "@" in meant else f"'{meant}'"
-    return Finding(field, f"{shown} is not allowed; {allowed}", url)
-
-
-def url_of(obj: Json) -> str:
-    """Return the URL that policies compare: a bucket's is made of two fields."""
-    insecure = bool(dig(obj, "spec", "insecure", default=False))
-    if obj.get("kind") == "Bucket":
-        endpoint, name = (str(dig(obj, "spec", key, default="")) for key in _BUCKET)
-        scheme = "" if "://" in endpoint else "http://" if insecure else "https://"
-        return f"{scheme}{endpoint.rstrip('/')}/{name}"
-    url = str(dig(obj, "spec", "url", default=""))
-    return f"oci+http://{url.removeprefix('oci://')}" if insecure and _is_oci(url) else url
-
-
-_BUCKET: Final = ("endpoint", "bucketName")
-
-
-def _is_oci(url: str) -> bool:
-    return url.startswith("oci://")
+    return Finding(field, f"{urls.shown(meant) or 'it'} is not allowed; {allowed}", url)
 
 
 def _url_field(kind: str) -> str:
     return "spec.endpoint" if kind == "Bucket" else "spec.url"
 
 
-def _unsigned(obj: Json, signed: Signed | None, policy: SourcePolicy) -> str:
-    """Return why no entry that allows the object is content with who signed; empty if one is."""
-    fitting = [
-        entry
-        for entry in policy.spec.sources
-        if entry.kind == obj.get("kind") and _against(obj, entry) is None
-    ]
-    refusals = [signers.refused(signed, entry.verify) for entry in fitting]
-    return "" if "" in refusals else next(iter(refusals), "")
+def _of_other_kind(kind: str, policy: SourcePolicy) -> str:
+    """Return why a kind that no entry of a policy names is refused; empty if it is not."""
+    if policy.spec.other_kinds == "Allow":
+        return ""
+    allowed = ", ".join(sorted({entry.kind for entry in policy.spec.sources}))
+    return f"{kind} is not allowed here; use one of: {allowed}"
+
+
+def _unfit(found: Iterable[Origin], policy: SourcePolicy) -> str:
+    """Return why a policy does not allow content of these origins; empty if it does."""
+    refusals = [_unfit_origin(each, policy) for each in found]
+    return next(filter(None, refusals), "") if refusals else origins.REMEDY
+
+
+def _unfit_origin(origin: Origin, policy: SourcePolicy) -> str:
+    entries = [entry for entry in policy.spec.sources if entry.kind == origin.kind]
+    if not entries:
+        return _of_other_kind(origin.kind, policy)
+    allowing = [entry for entry in entries if not _elsewhere(origin, entry)]
+    refusals = [_unsigned(origin, entry) for entry in allowing]
+    return "" if "" in refusals else next(iter(refusals), _elsewhere(origin, entries[0]))
+
+
+def _elsewhere(origin: Origin, entry: AllowedSource) -> str:
+    """Return what speaks against where content was fetched; empty if nothing does."""
+    if entry.urls and not any(urls.matches(pattern, origin.url) for pattern in entry.urls):
+        at = urls.shown(origin.url) or "an address that is not known or cannot be compared"
+        return f"it was fetched from {at}; allowed are {', '.join(entry.urls)}"
+    if entry.own_proxy == "Deny" and origin.own_proxy:
+        return "it was fetched through a proxy of its own (spec.proxySecretRef), not allowed here"
+    return ""
+
+
+def _unsigned(origin: Origin, entry: AllowedSource) -> str:
+    signed = Signed.of(origin) if VERIFIED in origin.facts else None
+    return signers.refused(signed, entry.verify)
 
 
 def enforced(violations: Iterable[Violation]) -> tuple[Violation, ...]:

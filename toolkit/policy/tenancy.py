@@ -108,8 +108,16 @@ class Power:
             return ""
         return f"system:serviceaccount:{self.namespace}:{self.name}"
 
-    def refusal(self, user: str) -> AccessDeniedError:
-        """Return the denial, with what would help."""
+    def refusal(self, user: str, *, named: bool = True) -> AccessDeniedError:
+        """Return the denial, with what would help.
+
+        An account that the installation gives by default is only ``named`` to those who may know.
+        """
+        if self.implied and not named:
+            return AccessDeniedError(
+                f"{self.field} is not set, so this would act as the installation's default account,"
+                f" which user '{user}' may not lend: name an account that you may use"
+            )
         what = f"'{self.namespace}/{self.name}'" if self.name else f"all of '{self.namespace}'"
         verbs = " or ".join(f"'{verb}'" for verb in self.verbs)
         lead = f"{self.field} is not set, so this would act as {what}" if self.implied else ""

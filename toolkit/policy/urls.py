@@ -49,6 +49,14 @@ def canonical(url: str) -> str:
     return f"{parts.scheme}://{address}{parts.path.rstrip('/')}"
 
 
+def shown(url: str) -> str:
+    """Return a canonical URL in quotes for people; empty if it may hold the end of a password.
+
+    That is what is left of an ``@``, where the password holds a slash.
+    """
+    return f"'{url}'" if url and "@" not in url else ""
+
+
 def matches(pattern: str, url: str) -> bool:
     """Tell whether a pattern means a canonical URL: ``*`` stops at a slash, ``**`` does not."""
     return _compiled(pattern.rstrip("/")).fullmatch(url) is not None

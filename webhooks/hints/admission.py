@@ -4,8 +4,10 @@
 2. Another Kustomization that builds the very same, or a part of it: both would own those objects.
 
 It tells nobody what they could not find out: of an object that the requester may not ``get`` it
-says nothing, be it there or not. It refuses nothing: an error, or too little time, means silence,
-and requests pass while no replica answers. Appliers are not told, because nobody would read it.
+says nothing, be it there or not. Who the requester is, the caller says, so it is offered only where
+callers prove that they are API servers (``Row.discloses``). It refuses nothing: an error, or too
+little time, means silence, and requests pass while no replica answers. Appliers are not told,
+because nobody would read it.
 """
 
 import asyncio
@@ -192,6 +194,7 @@ ROW: Final = Row(
     conditions=(CHANGED, NOT_APPLIED),
     timeout=3,
     fail_open=True,
+    discloses=True,
     permissions=(
         rbac.Rule(
             groups=("",),

@@ -29,8 +29,9 @@ BY_KIND: Final = {checks.kind.gvk[::2]: checks for checks in CHECKS}
 class Validation:
     """Judges objects of our kinds by ``CHECKS``."""
 
-    def __init__(self, waiting: dict[tuple[str, str], Cache[Seen]]) -> None:
+    def __init__(self, waiting: dict[tuple[str, str], Cache[Seen]], *, proven: bool) -> None:
         self._waiting = waiting
+        self._proven = proven
 
     @classmethod
     def make(cls, services: Services) -> Self:
@@ -41,7 +42,8 @@ class Validation:
                 kind: services.watch(GroupVersionKind(*checks.kind.gvk), decode=circles.decode)
                 for kind, checks in BY_KIND.items()
                 if checks.circle
-            }
+            },
+            proven=services.proven,
         )
 
     async def review(self, request: Request) -> Answer:
@@ -67,7 +69,7 @@ class Validation:
         if checks.circle is None:
             return []
         cache = self._waiting[checks.kind.gvk[::2]]
-        faults = circles.find(obj, cache.get)
+        faults = circles.find(obj, cache.get, proven=self._proven)
         # What one Kustomization applies, it applies whole: the rest may take the circle apart.
         rule = replace(checks.circle, refuses=False) if applied(request) else checks.circle
         return [Finding(rule, fault) for fault in faults]

@@ -94,8 +94,13 @@ def build(obj: Json) -> Build | None:
     return Build(hashlib.blake2b(text, digest_size=16).digest(), path)
 
 
-def find(obj: Json, lookup: Callable[[ObjectKey], Seen | None]) -> Iterator[Fault]:
-    """Yield a fault if the object would wait for itself."""
+def find(
+    obj: Json, lookup: Callable[[ObjectKey], Seen | None], *, proven: bool = True
+) -> Iterator[Fault]:
+    """Yield a fault if the object would wait for itself.
+
+    Callers that are not ``proven`` to be API servers are told of no object but those they named.
+    """
     own = key_of(obj)
     first = {key: field for field, key in reversed(list(_named(obj)))}
     if not first:
@@ -110,7 +115,8 @@ def find(obj: Json, lookup: Callable[[ObjectKey], Seen | None]) -> Iterator[Faul
 
     if way := cycles.cycle(own, waits_for):
         shown = [str(k) if k.namespace == own.namespace or k in first else "…" for k in way]
-        yield Fault(first[way[1]], f"it would wait for itself: {', '.join(shown)}")
+        told = f": {', '.join(shown)}" if proven else f", by way of {way[1]}"
+        yield Fault(first[way[1]], f"it would wait for itself{told}")
 
 
 def _named(obj: Json) -> Iterator[tuple[str, ObjectKey]]:

@@ -101,7 +101,7 @@ class InputReader:
                 f"{ref.gvk.kind} '{ref.key}' has no artifact yet", reason="SourceFetchFailed"
             )
         self._sources.check(found)
-        self._sources.check_signer(found, artifact.metadata)
+        self._sources.check_artifact(found, artifact.metadata)
         return artifact
 
     def _refuse_circle(self, own: ObjectRef, references: Iterable[ObjectRef]) -> None:

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 import yaml
 
@@ -18,6 +19,7 @@ from tests.fakes.chartrepository import ChartRepository
 from tests.fakes.charts import chart, members, package, write
 from tests.fakes.passes import condition
 from toolkit.errors import PenstockError, StalledError, WaitingError
+from toolkit.policy import origins
 
 SHA = "1f2e3d4c5b6a798081726354453627180f1e2d3c"
 MAIN = f"main@sha1:{SHA}"
@@ -135,6 +137,47 @@ async def test_after_a_restart_the_index_is_looked_into_once(
     await world.build(obj)
 
     assert (indexed.seen, world.workers.asked) == ([], ["find"])
+
+
+def fetched_from(obj: Any) -> list[str]:
+    """Return what the artifact tells of where it, and what it was made from, was fetched."""
+    return [origin.url for origin in origins.read(obj.status.artifact.metadata) if origin.url]
+
+
+async def test_same_version_of_another_repository_is_fetched_there(
+    world: World, indexed: ChartRepository, elsewhere: ChartRepository
+) -> None:
+    own, _ = await world.build(world.chart())
+    elsewhere.add(version="6.1.0", files=chart(version="6.1.0", values_prod_yaml="evil: true\n"))
+    await world.index(world.repository(elsewhere.url))
+    foreign, _ = await world.build(own)
+    taken = await world.content()
+    world.repository(indexed.url)
+    told = fetched_from(world.current)
+    await world.index(world.repository(indexed.url))
+    back, _ = await world.build(foreign)
+
+    assert fetched_from(own) == [indexed.url]
+    assert fetched_from(foreign) == told == [elsewhere.url]
+    assert taken == elsewhere.files["/charts/podinfo-6.1.0.tgz"]
+    assert fetched_from(back) == [indexed.url]
+    assert await world.content() == indexed.files["/charts/podinfo-6.1.0.tgz"]
+
+
+async def test_chart_tells_where_the_files_around_it_were_fetched(
+    world: World, tmp_path: Path
+) -> None:
+    await files(world, tmp_path, below("charts/app", chart(version="1.0.0")))
+    source = world.cluster.objects["GitRepository", NAMESPACE, "code"]
+    record = origins.record(origins.own(msgspec.to_builtins(source)), ())
+    stored = msgspec.structs.replace(source.status.artifact, metadata={origins.RECORD: record})
+    before, _ = await world.build(world.chart("charts/app", kind="GitRepository", source="code"))
+    await world.cluster.write(source, {"artifact": msgspec.to_builtins(stored)})
+
+    after, _ = await world.build(before)
+
+    assert fetched_from(before) == []
+    assert fetched_from(after) == ["https://git.test/code"]
 
 
 async def test_new_version_is_taken(world: World, indexed: ChartRepository) -> None:

@@ -118,6 +118,24 @@ async def test_the_same_objects_have_the_same_revision(place: Place, tmp_path: P
     assert before.revision == again.revision != after.revision
 
 
+async def test_the_same_revision_elsewhere_may_be_other_content(
+    s3: S3Server, tmp_path: Path
+) -> None:
+    one, other = await s3.place(), await s3.place()
+    for number, each in enumerate((one, other)):
+        await put(each, **{"a.yaml": b"x"})
+        (tmp_path / str(number)).mkdir()
+    found = []
+    for number, each in enumerate((one, other)):
+        made = work(tmp_path / str(number), each)
+        async with Scratch(made.scratch) as scratch:
+            found.append(await made.source.resolve(bucket(), scratch))
+
+    # ETags are what the server says they are, and it may say so of anything.
+    assert found[0].revision == found[1].revision
+    assert [each.content_addressed for each in found] == [False, False]
+
+
 async def test_prefix_and_rules_choose_what_is_taken(place: Place, tmp_path: Path) -> None:
     rules = b"*.md\n!keep.md\n"
     await put(place, **{".sourceignore": rules, "other/x": b"1"})

@@ -22,12 +22,13 @@ from toolkit.kube import impersonation
 from toolkit.kube.client import Client
 from toolkit.kube.errors import ApiError, ForbiddenError, NotFoundError
 from toolkit.objects import GroupVersionKind, Json, dig
+from toolkit.policy import origins
 from toolkit.policy.provenance import BREAK_GLASS, LABEL
-from webhooks import provenance
+from webhooks import protection, provenance
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
-ROWS = (provenance.ROW, provenance.NAMESPACES_ROW)
+ROWS = (provenance.ROW, protection.ROW)
 DEPLOYMENT = GroupVersionKind("apps", "v1", "Deployment")
 STATEFUL_SET = GroupVersionKind("apps", "v1", "StatefulSet")
 POD = GroupVersionKind("", "v1", "Pod")
@@ -120,7 +121,10 @@ class Shop:
             "path": "p",
             "revision": revision,
             "url": "http://artifacts.example/p",
-            "metadata": {crds.meta.VERIFIED: SIGNED},
+            "metadata": {
+                crds.meta.VERIFIED: SIGNED,
+                origins.RECORD: origins.record(origins.own(self.source()), ()),
+            },
         }
         await self.admin.patch(
             GIT_REPOSITORY,

@@ -16,8 +16,9 @@ from tests.fakes.apiserver import FakeApiServer
 from toolkit.errors import PenstockError, TransientError
 from toolkit.kube import impersonation
 from toolkit.objects import Json
+from toolkit.policy import origins
 from toolkit.policy.provenance import BREAK_GLASS, LABEL
-from webhooks import provenance
+from webhooks import protection, provenance
 from webhooks.plugin import Answer, DeniedError
 
 KUSTOMIZE, SOURCE = "kustomize.toolkit.fluxcd.io", "source.toolkit.fluxcd.io"
@@ -51,16 +52,26 @@ def policy(name: str = "production", **spec: Any) -> Json:
     return thing("policy.penstock.dev", "ProvenancePolicy", name, "", spec=spec)
 
 
-def source(revision: str = "main@sha1:aaa", digest: str = "sha256:1", **metadata: str) -> Json:
+def source(
+    revision: str = "main@sha1:aaa",
+    digest: str = "sha256:1",
+    *,
+    fetched: str = "https://git.example/fleet",
+    url: str = "https://git.example/fleet",
+    suspend: bool = False,
+    **metadata: str,
+) -> Json:
+    """Return a source whose spec names ``url``, and whose artifact was fetched from ``fetched``."""
+    before = thing(SOURCE, "GitRepository", "fleet", spec={"url": fetched})
     artifact = {
         "digest": digest,
         "lastUpdateTime": "2026-01-01T00:00:00Z",
         "path": "p",
         "revision": revision,
         "url": "http://x",
-        "metadata": metadata,
+        "metadata": {origins.RECORD: origins.record(origins.own(before), ()), **metadata},
     }
-    spec = {"url": "https://git.example/fleet", "interval": "1m"}
+    spec = {"url": url, "interval": "1m", "suspend": suspend}
     return thing(SOURCE, "GitRepository", "fleet", spec=spec, status={"artifact": artifact})
 
 
@@ -125,7 +136,7 @@ class World:
                 services = admission.services(
                     cluster=self.cluster, client=client, authorize=self.authorize
                 )
-                row = provenance.NAMESPACES_ROW if namespaces else provenance.ROW
+                row = protection.ROW if namespaces else provenance.ROW
                 return await body(row.make(services))
 
         return asyncio.run(main())
@@ -260,6 +271,35 @@ def test_what_is_no_longer_signed_counts_no_more_as_signed(world: World) -> None
 
     assert rolled(world, [signed], extras(verified="verified by K"))
     assert not rolled(world, [withdrawn, source()], extras(verified="verified by K"))
+
+
+FROM_GIT = [{"source": {"urls": ["https://git.example/**"]}}]
+
+
+def test_an_allowed_url_that_is_set_afterwards_admits_no_foreign_content(world: World) -> None:
+    world.put(policy(origins=FROM_GIT))
+    foreign = source(fetched="https://evil.example/fleet", suspend=True)
+
+    world.put(foreign)
+    said = str(world.deny(deployment(), user=USER, extra=extras()))
+
+    assert "holds what was fetched from 'https://evil.example/fleet'" in said
+
+
+def test_foreign_content_is_not_admitted_for_what_was_fetched_since(world: World) -> None:
+    world.put(policy(origins=FROM_GIT))
+    foreign = source("main@sha1:bbb", "sha256:2", fetched="https://evil.example/fleet")
+    evil = extras(revision="main@sha1:bbb", digest="sha256:2")
+
+    assert not rolled(world, [foreign, source()], evil)
+    assert rolled(world, [foreign, source()], extras())
+
+
+def test_a_cache_that_does_not_know_the_origin_yet_is_read_again(world: World) -> None:
+    world.put(policy(origins=FROM_GIT))
+    world.cluster.put(source(fetched="https://evil.example/fleet"))
+
+    assert world.admit(deployment(), user=USER, extra=extras()) == Answer()
 
 
 def child(**changes: str) -> Json:

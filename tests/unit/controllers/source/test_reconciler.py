@@ -20,6 +20,8 @@ from toolkit.artifact.storage import Storage
 from toolkit.artifact.store import Owner
 from toolkit.errors import PenstockError, TransientError
 from toolkit.kube.reconciliation import Outcome
+from toolkit.policy import origins
+from toolkit.policy.origins import Origin
 from toolkit.verify.signature import (
     FACT,
     Proof,
@@ -44,12 +46,19 @@ class Upstreams:
     answer: Proof | PenstockError | None = None
     failure: PenstockError | None = None
     fetched: int = 0
+    content_addressed: bool = False
+    parts: tuple[Origin, ...] = ()
     kind: Kind[Any] = OCI_REPOSITORY
 
     async def resolve(self, _: OCIRepository, _scratch: Scratch) -> Upstream:
         prove = self._prove if self.trust else None
         return Upstream(
-            revision=self.revision, trust=self.trust, observed=self.observed, prove=prove
+            revision=self.revision,
+            trust=self.trust,
+            observed=self.observed,
+            prove=prove,
+            parts=self.parts,
+            content_addressed=self.content_addressed,
         )
 
     async def fetch(self, _: OCIRepository, upstream: Upstream, into: Path) -> Fetched:
@@ -394,3 +403,120 @@ async def test_proof_that_says_other_makes_the_artifact_again(world: World, answ
 
 def until(proof: Proof, when: datetime) -> Proof:
     return Proof(signer=proof.signer, message=proof.message, facts=proof.facts, fresh_until=when)
+
+
+GOOD, EVIL = "oci://registry.example/web", "oci://evil.example/web"
+
+
+def fetched_from(obj: OCIRepository) -> list[str]:
+    """Return what the artifact tells of the addresses that it was fetched from."""
+    return [each.url for each in origins.read(metadata(obj))]
+
+
+def forget(world: World) -> None:
+    """Leave the status as a version that kept no record did."""
+    known = world.cluster.objects["OCIRepository", "apps", "web"]
+    bare = msgspec.structs.replace(known.status.artifact, metadata=origins.without(metadata(known)))
+    status = msgspec.structs.replace(known.status, artifact=bare)
+    world.cluster.put(msgspec.structs.replace(known, status=status))
+
+
+def point(world: World, url: str) -> None:
+    """Change the address in the spec."""
+    known = world.cluster.objects["OCIRepository", "apps", "web"]
+    spec = msgspec.structs.replace(known.spec, url=url)
+    world.cluster.put(msgspec.structs.replace(known, spec=spec))
+
+
+async def test_the_same_revision_elsewhere_is_fetched_again(world: World) -> None:
+    before = await world.run()
+    point(world, EVIL)
+    elsewhere = await world.run()
+    again = await world.run()
+
+    assert [fetched_from(each) for each in (before, elsewhere, again)] == [[GOOD], [EVIL], [EVIL]]
+    assert world.source.fetched == 2
+
+
+async def test_the_record_stays_as_it_was_until_the_new_address_answers(world: World) -> None:
+    await world.run()
+    point(world, EVIL)
+    world.source.failure = TransientError("no answer")
+
+    after = await world.run()
+
+    assert fetched_from(after) == [GOOD]
+
+
+async def test_the_same_content_elsewhere_is_told_to_be_there_and_not_fetched(world: World) -> None:
+    world.source.content_addressed = True
+    before = await world.run()
+    point(world, EVIL)
+    after = await world.run()
+
+    assert (fetched_from(before), fetched_from(after)) == ([GOOD], [EVIL])
+    assert world.source.fetched == 1
+
+
+async def test_what_an_earlier_version_stored_is_told_without_a_fetch(world: World) -> None:
+    world.source.content_addressed = True
+    await world.run()
+    forget(world)
+
+    after = await world.run()
+
+    assert fetched_from(after) == [GOOD]
+    assert world.source.fetched == 1
+
+
+async def test_what_an_earlier_version_stored_of_a_bucket_is_fetched_again(world: World) -> None:
+    await world.run()
+    forget(world)
+
+    after = await world.run()
+
+    assert fetched_from(after) == [GOOD]
+    assert world.source.fetched == 2
+
+
+async def test_what_a_policy_forbids_is_withdrawn_by_where_it_was_fetched(world: World) -> None:
+    await world.run()
+    point(world, EVIL)
+    world.cluster.policy.addresses = {GOOD}
+    world.source.failure = TransientError("no answer")
+
+    after = await world.run()
+
+    assert after.status.artifact is None
+    assert world.told("ArtifactWithdrawn") == ["error"]
+
+
+async def test_content_that_a_policy_forbids_is_withdrawn_once_its_origin_is_known(
+    world: World,
+) -> None:
+    world.source.content_addressed = True
+    await world.run()
+    forget(world)
+    world.cluster.policy.addresses = {GOOD}
+
+    after = await world.run()
+
+    assert after.status.artifact is None
+    assert world.told("ArtifactWithdrawn") == ["error"]
+
+
+async def test_another_part_is_fetched_again_and_another_signer_of_it_is_not(world: World) -> None:
+    def part(url: str, signer: str) -> tuple[Origin, ...]:
+        return (Origin(kind="GitRepository", name="lib", url=url, facts={VERIFIED: signer}),)
+
+    world.source.parts = part("https://git.example/lib", "ada")
+    await world.run()
+    world.source.parts = part("https://git.example/lib", "bob")
+    same = await world.run()
+    fetched = world.source.fetched
+    world.source.parts = part("https://evil.example/lib", "bob")
+    after = await world.run()
+
+    assert fetched == 1
+    assert origins.read(metadata(same))[1].facts == {VERIFIED: "ada"}
+    assert fetched_from(after) == [GOOD, "https://evil.example/lib"]

@@ -43,7 +43,6 @@ def part(
     return Part(
         path=path,
         source=ObjectRef(gvk, "shop", name),
-        url="https://git.example/app",
         artifacts=tuple(artifacts) or (artifact(signed=SIGNED),),
     )
 
@@ -169,6 +168,9 @@ def test_what_third_parties_tell_is_nobody_s_signature() -> None:
     claims.authenticate(replace(made, verified=""), user=USER, standing=known)
 
 
+COMPOSED = "main@sha1:aaa, vendor/lib=v1@sha1:ccc"
+
+
 def composed(signed: str, *, root: bool = True) -> tuple[Part, ...]:
     top = part(artifacts=[artifact(signed=SIGNED), artifact("main@sha1:old", "sha256:0", SIGNED)])
     library = artifact("v1@sha1:ccc", "sha256:3", signed)
@@ -185,16 +187,31 @@ def test_a_composed_build_is_told_as_the_controller_tells_it(signed: str, *, roo
             Mount(path=each.path, ref=each.source, artifact=each.artifacts[0]) for each in parts
         )
     )
-    made = replace(TRUE, revision=mounts.revision, verified=SIGNED if signed else "")
+    made = replace(
+        TRUE,
+        revision=mounts.revision,
+        digest=mounts.digest,
+        verified=SIGNED if signed else "",
+    )
 
     claims.authenticate(made, user=USER, standing=standing(*parts))
 
 
 def test_one_unsigned_part_leaves_a_composed_build_unsigned() -> None:
-    made = replace(TRUE, revision="main@sha1:aaa, vendor/lib=v1@sha1:ccc")
+    made = replace(TRUE, revision=COMPOSED, digest="sha256:1, vendor/lib=sha256:3")
 
     with pytest.raises(UntrustedError):
         claims.authenticate(made, user=USER, standing=standing(*composed("")))
+
+
+def test_every_part_of_a_composed_build_is_claimed_by_its_digest() -> None:
+    made = replace(TRUE, revision=COMPOSED)
+
+    for digest in ("sha256:1", "sha256:1, vendor/lib=sha256:4", "sha256:0, vendor/lib=sha256:3"):
+        with pytest.raises(UntrustedError):
+            claims.authenticate(
+                replace(made, digest=digest), user=USER, standing=standing(*composed(SIGNED))
+            )
 
 
 def test_a_composed_build_must_name_every_part() -> None:

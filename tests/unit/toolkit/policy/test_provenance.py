@@ -1,16 +1,18 @@
 """What a ProvenancePolicy is about, what satisfies it, and what those are told that do not."""
 
+import dataclasses
 from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import msgspec
 import pytest
+from msgspec.structs import replace
 
 from crds.meta import VERIFIED, Artifact
 from crds.policy_provenance import ProvenancePolicy
 from toolkit.objects import GroupVersionKind, Json, ObjectKey, ObjectRef
-from toolkit.policy import provenance
+from toolkit.policy import origins, provenance
 from toolkit.policy.attempts import Attempt
 from toolkit.policy.claims import Claims, Part, Standing
 
@@ -45,10 +47,19 @@ def part(url: str = "https://git.example/fleet.git", path: str = "", **changes: 
         path="p",
         revision="main@sha1:aaa",
         url="http://x",
-        metadata={VERIFIED: SIGNED},
+        metadata={VERIFIED: SIGNED, **fetched_from(url, *changes.get("included", ()))},
     )
     ref = ObjectRef(gvk, "flux-system", changes.get("name", "fleet"))
-    return Part(path=path, source=ref, url=url, artifacts=(artifact,))
+    return Part(path=path, source=ref, artifacts=(artifact,))
+
+
+def fetched_from(*urls: str) -> dict[str, str]:
+    """Return the record of an artifact of the first, which includes the others."""
+    first, *others = (
+        origins.own({"kind": "GitRepository", "metadata": {"name": "x"}, "spec": {"url": url}})
+        for url in urls
+    )
+    return {origins.RECORD: origins.record(first, others)}
 
 
 STANDING = Standing(
@@ -166,7 +177,7 @@ def test_operators_are_not_bound_for_their_resources() -> None:
 
 
 @pytest.mark.parametrize(
-    "origins",
+    "allowed",
     [
         [],
         [{}],
@@ -180,8 +191,8 @@ def test_operators_are_not_bound_for_their_resources() -> None:
         [{"source": {"name": "other"}}, {"source": {"name": "fleet"}}],
     ],
 )
-def test_an_origin_that_fits_satisfies(origins: list[Json]) -> None:
-    assert provenance.judge([policy(origins=origins)], attempt(), CLAIMS, STANDING) == ()
+def test_an_origin_that_fits_satisfies(allowed: list[Json]) -> None:
+    assert provenance.judge([policy(origins=allowed)], attempt(), CLAIMS, STANDING) == ()
 
 
 @pytest.mark.parametrize(
@@ -190,8 +201,14 @@ def test_an_origin_that_fits_satisfies(origins: list[Json]) -> None:
         ({"source": {"kind": "Bucket"}}, "GitRepository/flux-system/fleet is no source that is"),
         ({"source": {"namespace": "shop"}}, "is no source that is admitted"),
         ({"source": {"name": "fleets"}}, "is no source that is admitted"),
-        ({"source": {"urls": ["https://git.example"]}}, "is no source that is admitted"),
-        ({"source": {"urls": ["https://other.example/**"]}}, "is no source that is admitted"),
+        ({"source": {"urls": ["https://git.example"]}}, "which is not admitted"),
+        (
+            {"source": {"urls": ["https://other.example/**"]}},
+            (
+                "GitRepository/flux-system/fleet holds what was fetched from "
+                "'https://git.example/fleet.git', which is not admitted"
+            ),
+        ),
         ({"applier": {"namespace": "ads"}}, "Kustomization/shop/web may not apply here"),
         ({"applier": {"name": "api"}}, "Kustomization/shop/web may not apply here"),
         ({"revision": "main@sha1"}, "revision 'main@sha1:aaa' does not match 'main@sha1'"),
@@ -231,12 +248,65 @@ def test_the_closest_origin_is_told() -> None:
 
 def test_every_part_of_a_build_must_be_admitted() -> None:
     foreign = part("https://elsewhere.example/x", "vendor/x", name="x")
-    standing = Standing(applier=APPLIER, account=STANDING.account, parts=(*STANDING.parts, foreign))
-    one = policy(origins=[{"source": {"urls": ["https://git.example/**"]}}])
 
-    (found,) = provenance.judge([one], attempt(), CLAIMS, standing)
+    assert foreign_to(FROM_GIT, *STANDING.parts, foreign) == (
+        "GitRepository/flux-system/x holds what was fetched from 'https://elsewhere.example/x', "
+        "which is not admitted"
+    )
 
-    assert found.why == "GitRepository/flux-system/x is no source that is admitted"
+
+FROM_GIT = {"source": {"urls": ["https://git.example/**"]}}
+
+
+def foreign_to(origin: Json, *parts: Part, claims: Claims = CLAIMS) -> str:
+    """Return why a policy does not admit what was built from these parts; empty if it does."""
+    standing = Standing(applier=APPLIER, account=STANDING.account, parts=parts)
+    found = provenance.judge([policy(origins=[origin])], attempt(), claims, standing)
+    return "; ".join(each.why for each in found)
+
+
+def test_what_a_repository_includes_must_be_admitted_too() -> None:
+    own = "https://git.example/fleet.git"
+
+    assert not foreign_to(FROM_GIT, part(own, included=["https://git.example/base"]))
+    assert "'https://elsewhere.example/base'" in foreign_to(
+        FROM_GIT, part(own, included=["https://elsewhere.example/base"])
+    )
+
+
+def test_an_artifact_that_tells_no_origin_satisfies_no_url() -> None:
+    silent = replace(part().artifacts[0], metadata={VERIFIED: SIGNED})
+    unknown = dataclasses.replace(part(), artifacts=(silent,))
+
+    assert "stored without a record of where it came from" in foreign_to(FROM_GIT, unknown)
+    assert not foreign_to({"source": {"name": "fleet"}}, unknown)
+
+
+def test_what_third_parties_say_of_an_origin_is_not_believed() -> None:
+    claims = dataclasses.replace(CLAIMS, source="ExternalArtifact/flux-system/fleet", verified="")
+
+    said = foreign_to(FROM_GIT, part(kind="ExternalArtifact"), claims=claims)
+
+    assert said == "ExternalArtifact/flux-system/fleet is no source that is admitted"
+
+
+def test_the_artifact_that_is_claimed_is_judged_and_not_its_neighbour() -> None:
+    evil, good = part("https://evil.example/x"), part()
+    other = replace(evil.artifacts[0], digest="sha256:2")
+    claims = dataclasses.replace(CLAIMS, digest="sha256:2")
+
+    both = dataclasses.replace(good, artifacts=(*good.artifacts, other))
+
+    assert not foreign_to(FROM_GIT, both)
+    assert foreign_to(FROM_GIT, both, claims=claims)
+
+
+def test_same_content_counts_wherever_else_it_was_fetched() -> None:
+    evil, good = part("https://evil.example/x"), part()
+
+    both = dataclasses.replace(good, artifacts=(*evil.artifacts, *good.artifacts))
+
+    assert not foreign_to(FROM_GIT, both)
 
 
 def test_all_policies_must_be_satisfied() -> None:

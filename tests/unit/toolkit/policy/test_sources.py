@@ -8,7 +8,7 @@ import pytest
 from crds.meta import VERIFIED
 from crds.policy_source import SourcePolicy
 from toolkit.objects import Json
-from toolkit.policy import sources
+from toolkit.policy import origins, sources
 
 ISSUER = "https://token.actions.githubusercontent.com"
 ISSUER_PATTERN = r"https://token\.actions\.githubusercontent\.com"
@@ -279,6 +279,14 @@ def facts(method: str, **more: str) -> dict[str, str]:
     return {VERIFIED: "yes"} | {f"verify.penstock.dev/{k}": v for k, v in named.items()}
 
 
+def judged(
+    source: Json, metadata: dict[str, str], *policies: SourcePolicy
+) -> tuple[sources.Violation, ...]:
+    """Judge the artifact that the source controller stored while the source was as it is here."""
+    record = {origins.RECORD: origins.record(origins.own(source), ())}
+    return sources.judge_artifact(source["kind"], {**metadata, **record}, policies)
+
+
 PROVED = git(verify={"mode": "HEAD", "secretRef": SECRET})
 OF_KEYS = GIT | {"verify": {"git": {"keys": [SSH, PGP]}}}
 
@@ -299,7 +307,7 @@ OF_KEYS = GIT | {"verify": {"git": {"keys": [SSH, PGP]}}}
 def test_git_signer_must_be_one_of_the_keys(fingerprint: str, *, allowed: bool) -> None:
     metadata = facts("git", identity="a@b", fingerprint=fingerprint)
 
-    violations = sources.judge_signer(PROVED, metadata, [policy(OF_KEYS)])
+    violations = judged(PROVED, metadata, policy(OF_KEYS))
 
     assert (not violations) is allowed
 
@@ -309,7 +317,7 @@ def test_artifact_that_nobody_vouches_for_is_refused_where_a_signature_is_requir
         key: value for key, value in facts("git", fingerprint=SSH).items() if key != VERIFIED
     }
 
-    (violation,) = sources.judge_signer(PROVED, metadata, [policy(OF_KEYS)])
+    (violation,) = judged(PROVED, metadata, policy(OF_KEYS))
 
     assert "nobody's signature" in violation.why
 
@@ -327,7 +335,7 @@ def test_keyless_signer_must_match_whole(issuer: str, identity: str, *, allowed:
     source = keyless(f"^{ISSUER_PATTERN}$", f"^{SUBJECT_PATTERN}$")
     metadata = facts("cosign-keyless", issuer=issuer, identity=identity, fingerprint="SHA256:x")
 
-    violations = sources.judge_signer(source, metadata, [policy(KEYLESS)])
+    violations = judged(source, metadata, policy(KEYLESS))
 
     assert (not violations) is allowed
 
@@ -337,7 +345,7 @@ def test_keyed_signer_must_be_one_of_the_keys() -> None:
 
     for fingerprint, expected in ((KEY, 0), (KEY.replace("ab", "cd"), 1)):
         metadata = facts("cosign-key", identity="cosign.pub", fingerprint=fingerprint)
-        assert len(sources.judge_signer(source, metadata, [policy(KEYED)])) == expected
+        assert len(judged(source, metadata, policy(KEYED))) == expected
 
 
 @pytest.mark.parametrize(
@@ -355,7 +363,7 @@ def test_notation_signer_must_have_all_attributes(identity: str, *, allowed: boo
     source = oci(verify={"provider": "notation", "secretRef": SECRET})
     metadata = facts("notation", identity=identity, fingerprint=KEY)
 
-    violations = sources.judge_signer(source, metadata, [policy(entry)])
+    violations = judged(source, metadata, policy(entry))
 
     assert (not violations) is allowed
 
@@ -367,3 +375,104 @@ def test_what_was_wrong_before_does_not_block_a_change() -> None:
     assert list(sources.fresh(before, before)) == []
     worse = sources.judge(git("https://gitlab.com/b"), rules)
     assert list(sources.fresh(worse, before)) == list(worse)
+
+
+def whys(source: Json, *policies: SourcePolicy, **proved: str) -> str:
+    found = judged(source, facts(**proved) if proved else {}, *policies)  # type: ignore[arg-type]
+    return "; ".join(each.why for each in found)
+
+
+BUCKET = {"kind": "Bucket", "urls": ["https://minio.acme.example/apps"]}
+BY_TAG = GIT | {"verify": {"git": {"mode": "Tag"}}}
+ANY_KEY = OCI | {"verify": {"cosign": {}}}
+OWN_ROOT = keyless(f"^{ISSUER_PATTERN}$", f"^{SUBJECT_PATTERN}$", trustedRootSecretRef=SECRET)
+BY_ACME = {"method": "cosign-keyless", "issuer": ISSUER, "identity": "https://github.com/acme/a"}
+
+
+@pytest.mark.parametrize(
+    ("fetched_as", "entry", "proved", "why"),
+    [
+        (git(), GIT, {}, ""),
+        (git("https://evil.example/app"), GIT, {}, "fetched from 'https://evil.example/app'"),
+        (git("https://bob:x/s3cr3t@github.com/acme/x"), GIT, {}, "cannot be compared"),
+        (git(proxySecretRef=SECRET), GIT, {}, "through a proxy of its own"),
+        (
+            obj("Bucket", endpoint="evil.example", bucketName="apps"),
+            BUCKET,
+            {},
+            "fetched from 'https://evil.example/apps'",
+        ),
+        (oci("oci://evil.example/acme/app"), OCI, {}, "fetched from 'oci://evil.example/acme/app'"),
+        (oci(insecure=True), OCI, {}, "fetched from 'oci+http://ghcr.io/acme/app'"),
+        (PROVED, BY_TAG, {"method": "git", "fingerprint": SSH}, "(HEAD); required is"),
+        (OWN_ROOT, KEYLESS, BY_ACME, "by a trust root of the source's own"),
+        (oci(verify={"provider": "cosign"}), ANY_KEY, BY_ACME, "required is a cosign signature"),
+        (oci(verify={"provider": "cosign"}), KEYLESS, BY_ACME, ""),
+        (git(), SIGNED_GIT, {}, "nobody's signature"),
+    ],
+)
+def test_an_artifact_is_judged_by_what_it_was_fetched_from(
+    fetched_as: Json, entry: Json, proved: dict[str, str], why: str
+) -> None:
+    said = whys(fetched_as, policy(entry), **proved)
+
+    assert why in said
+    assert bool(said) is bool(why)
+
+
+def test_an_artifact_without_a_record_is_refused_with_the_remedy() -> None:
+    (violation,) = sources.judge_artifact("GitRepository", {}, [policy(GIT)])
+
+    assert "resume the source if it is suspended, and reconcile it" in violation.why
+
+
+@pytest.mark.parametrize("text", ["", "[]", "[1]", "{}", "nonsense", '[{"kind":"GitRepository"}]'])
+def test_a_record_that_cannot_be_read_is_none(text: str) -> None:
+    assert sources.judge_artifact("GitRepository", {origins.RECORD: text}, [policy(GIT)])
+
+
+def test_nothing_is_asked_of_what_third_parties_made() -> None:
+    entry = {"kind": "ExternalArtifact"}
+
+    assert sources.judge_artifact("ExternalArtifact", {}, [policy(entry)]) == ()
+
+
+def test_everything_that_an_artifact_was_made_from_must_be_allowed() -> None:
+    charts = origins.own(obj("HelmRepository", url="https://evil.example/charts"))
+    record = origins.record(origins.own(obj("HelmChart", chart="x")), [charts])
+    entries = (
+        {"kind": "HelmChart"},
+        {"kind": "HelmRepository", "urls": ["https://charts.acme/**"]},
+    )
+
+    (violation,) = sources.judge_artifact("HelmChart", {origins.RECORD: record}, [policy(*entries)])
+
+    assert "'https://evil.example/charts'" in violation.why
+
+
+def test_signers_of_parts_are_judged_as_well() -> None:
+    part = origins.own(git(verify={"mode": "HEAD", "secretRef": SECRET}))
+    stored = {origins.RECORD: origins.record(part, ()), **facts("git", fingerprint=SSH)}
+    parts = origins.read(stored)
+    metadata = {
+        origins.RECORD: origins.record(part, parts),
+        **facts("git", fingerprint=PGP),
+    }
+
+    of_both, of_one = (GIT | {"verify": {"git": {"keys": keys}}} for keys in ([SSH, PGP], [PGP]))
+
+    assert not sources.judge_artifact("GitRepository", metadata, [policy(of_both)])
+    assert sources.judge_artifact("GitRepository", metadata, [policy(of_one)])
+
+
+def test_too_many_parts_are_recorded_as_unknown() -> None:
+    parts = [origins.own(git(f"https://github.com/acme/{n}/{'x' * 500}")) for n in range(64)]
+    record = origins.record(origins.own(git()), parts)
+
+    assert len(record) < 2000
+    assert sources.judge_artifact("GitRepository", {origins.RECORD: record}, [policy(GIT)])
+
+
+def test_a_record_holds_no_password() -> None:
+    for url in ("https://bob:s3cr3t@github.com/acme/x", "https://github.com/acme/x?token=s3cr3t"):
+        assert "s3cr3t" not in origins.record(origins.own(git(url)), ())

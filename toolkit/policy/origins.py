@@ -1,0 +1,131 @@
+"""What an artifact was fetched from: the facts that policies judge, kept with the artifact. Pure.
+
+A spec says what is fetched next; the artifact of a moment ago was fetched by an earlier spec, and
+the source may be suspended. So policies never judge an artifact by the present spec. The source
+controller writes down with each artifact, under ``RECORD`` in its metadata, every field of the spec
+that decided what was fetched, and who had to sign; of everything that the artifact was made from as
+well (included repositories, the source of a chart). Admission lets nobody else write it.
+
+The first origin is the source itself. An artifact without a record was stored by an earlier version
+or by a third party, and satisfies no policy that asks where it came from.
+"""
+
+from collections.abc import Iterable, Mapping
+from typing import Final
+
+import msgspec
+
+from crds.meta import VERIFIED, Artifact
+from toolkit.objects import Json, dig
+from toolkit.policy import urls
+
+RECORD: Final = "source.penstock.dev/origins"
+"""Artifact metadata: a JSON list of ``Origin``."""
+FACT: Final = "verify.penstock.dev/"
+"""Begins the names of artifact metadata that tell what a verification proved."""
+REMEDY: Final = (
+    "it was stored without a record of where it came from; resume the source if it is suspended, "
+    "and reconcile it"
+)
+_MOST_BYTES: Final = 16 << 10
+_BUCKET: Final = ("endpoint", "bucketName")
+
+
+class Origin(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, rename="camel"):
+    """One source that content was fetched from, as its spec was then.
+
+    ``url`` is canonical; it is empty where the kind has none or it cannot be compared.
+    ``own_proxy``, ``own_trusted_root``: the source named one. ``mode`` is what had to be signed in
+    Git; ``any_identity`` means that every identity could sign. ``facts`` tell who signed.
+    """
+
+    kind: str
+    name: str
+    url: str = ""
+    own_proxy: bool = False
+    mode: str = ""
+    own_trusted_root: bool = False
+    any_identity: bool = False
+    facts: dict[str, str] = {}
+
+
+def own(obj: Json) -> Origin:
+    """Return the origin of what is fetched by the present spec of a source."""
+    verify = dig(obj, "spec", "verify") or {}
+    keyless = bool(verify) and verify.get("provider", "cosign") == "cosign"
+    named = verify.get("secretRef") or verify.get("matchOIDCIdentity")
+    git = obj.get("kind") == "GitRepository"
+    return Origin(
+        kind=str(obj.get("kind") or ""),
+        name=str(dig(obj, "metadata", "name", default="")),
+        url=_comparable(url_of(obj)),
+        own_proxy=bool(dig(obj, "spec", "proxySecretRef")),
+        mode=str(verify.get("mode") or "HEAD") if git and verify else "",
+        own_trusted_root=bool(verify.get("trustedRootSecretRef")),
+        any_identity=keyless and not git and not named,
+    )
+
+
+def url_of(obj: Json) -> str:
+    """Return the URL that policies compare: a bucket's is made of two fields."""
+    insecure = bool(dig(obj, "spec", "insecure", default=False))
+    if obj.get("kind") == "Bucket":
+        endpoint, name = (str(dig(obj, "spec", key, default="")) for key in _BUCKET)
+        scheme = "" if "://" in endpoint else "http://" if insecure else "https://"
+        return f"{scheme}{endpoint.rstrip('/')}/{name}"
+    url = str(dig(obj, "spec", "url", default=""))
+    oci = insecure and url.startswith("oci://")
+    return f"oci+http://{url.removeprefix('oci://')}" if oci else url
+
+
+def of_part(kind: str, name: str, artifact: Artifact) -> tuple[Origin, ...]:
+    """Return the origins that an artifact adds to what is made from it."""
+    return read(artifact.metadata) or (Origin(kind=kind, name=name),)
+
+
+def record(first: Origin, parts: Iterable[Origin]) -> str:
+    """Return what is written under ``RECORD``; of too many parts that they are unknown."""
+    found = [first]
+    found.extend(part for part in parts if part not in found)
+    text = msgspec.json.encode(found)
+    if len(text) > _MOST_BYTES:
+        text = msgspec.json.encode([first, Origin(kind=found[-1].kind, name="")])
+    return text.decode()
+
+
+def read(metadata: Mapping[str, str]) -> tuple[Origin, ...]:
+    """Return the origins that an artifact's metadata tell; none if they tell nothing.
+
+    Who signed the artifact itself stands beside the record, because it is verified again.
+    """
+    try:
+        first, *parts = _DECODER.decode(metadata.get(RECORD, "[]"))
+    except (msgspec.MsgspecError, ValueError):
+        return ()
+    facts = {k: v for k, v in metadata.items() if k == VERIFIED or k.startswith(FACT)}
+    return (msgspec.structs.replace(first, facts=facts), *parts)
+
+
+def same(metadata: Mapping[str, str], text: str) -> bool:
+    """Tell whether a record says the same as a new one, whoever signed the parts."""
+    return _places(read(metadata)) == _places(read({RECORD: text}))
+
+
+def without(metadata: Mapping[str, str]) -> dict[str, str]:
+    """Return metadata without the record."""
+    return {name: value for name, value in metadata.items() if name != RECORD}
+
+
+_DECODER: Final = msgspec.json.Decoder(list[Origin])
+
+
+def _places(found: Iterable[Origin]) -> list[Origin]:
+    return [msgspec.structs.replace(each, facts={}) for each in found]
+
+
+def _comparable(url: str) -> str:
+    """Return the canonical URL, which holds no password; empty if there is none."""
+    try:
+        return urls.canonical(url)
+    except urls.UnclearURLError:
+        return ""
