@@ -9,7 +9,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 
 from aiohttp import web
 
-from apiserver import health, registration, resources, version
+from apiserver import health, heap, registration, resources, version
 from apiserver.auth.authentication import Authentication
 from apiserver.auth.authorization import Authorization
 from apiserver.auth.configuration import Configuration
@@ -42,6 +42,7 @@ def start(
     trust, serving = Configuration(manager.client), Serving(ask_clients=True)
     trust.subscribe(lambda now: serving.trust(now.bundle))
     manager.add_service(trust.run)
+    manager.add_service(heap.run)
     keeper = certificates.start(
         manager,
         options,

@@ -46,6 +46,10 @@ class Item:
             found = self._made[name] = make(self)
         return found
 
+    def settle(self) -> None:
+        """Drop what can be made again: it is of the past now, and hardly anybody asks for it."""
+        self._made.clear()
+
     def same(self, obj: Json) -> bool:
         """Tell whether nothing but the resource version would change."""
         version = {"resourceVersion": self.obj["metadata"]["resourceVersion"]}
@@ -99,3 +103,5 @@ class Event:
         """Drop what can be made again: nearly all watchers have it."""
         self._departed.clear()
         self._lines.clear()
+        for old in self.olds:
+            old.settle()
