@@ -8,6 +8,7 @@ import asyncio
 import os
 from collections.abc import AsyncIterator, Iterable
 from contextlib import asynccontextmanager, suppress
+from itertools import takewhile
 from pathlib import Path
 from typing import Final
 
@@ -47,10 +48,13 @@ def sizes(pid: int) -> tuple[int, int]:
 
 
 def name(pid: int) -> str:
-    """Return what a process is called: the module that Python runs, or the program."""
+    """Return what a process is called: the module that Python runs and its words, or a program."""
     with suppress(OSError):
         line = Path(f"/proc/{pid}/cmdline").read_text().split("\0")
-        return line[line.index("-m") + 1] if "-m" in line else Path(line[0]).name
+        if "-m" not in line:
+            return Path(line[0]).name
+        words = takewhile(lambda word: not word.startswith("-"), line[line.index("-m") + 1 :])
+        return " ".join(words).strip()
     return str(pid)
 
 
