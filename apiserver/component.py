@@ -9,7 +9,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 
 from aiohttp import web
 
-from apiserver import health, heap, registration, resources, version
+from apiserver import health, registration, resources, version
 from apiserver.auth.authentication import Authentication
 from apiserver.auth.authorization import Authorization
 from apiserver.auth.configuration import Configuration
@@ -31,6 +31,7 @@ from certs import injection
 from certs.serving import Serving
 from toolkit.kube.manager import Manager, answer_metrics
 from toolkit.kube.options import Options
+from toolkit.native import heap
 
 
 def start(
