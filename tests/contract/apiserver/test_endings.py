@@ -141,6 +141,10 @@ async def test_a_watch_ends_when_its_right_is_withdrawn(window: Window) -> None:
     ):
         await reader.shows("early")
         await administrator.shows("early")
+        # What comes later shows that the watches are open.
+        window.shop.put(window.namespace, "watched")
+        await reader.shows("watched")
+        await administrator.shows("watched")
         name = f"test-reader-{window.namespace}"
         await window.admin.delete(BINDING, name, window.namespace)
         status, _, complaint = await reader.outcome(within=2 * standing.SECONDS)
