@@ -5,29 +5,37 @@ for everybody: a list is a join of these bytes, and a thousand watches send the 
 """
 
 from collections.abc import Callable, Hashable, Sequence
-from typing import Final
+from typing import Any, Final
 
 import msgspec
 
 from toolkit.objects import Json, ObjectKey
 
 _ENCODER: Final = msgspec.json.Encoder()
+_DECODER: Final = msgspec.json.Decoder(dict[str, Any])
 
 
 class Item:
-    """An object at one version; ``obj`` and everything in it is never changed again."""
+    """An object at one version; ``obj`` and everything in it is never changed again.
 
-    __slots__ = ("_made", "json", "key", "obj", "order", "version")
+    Once it is settled, nothing but its JSON is kept.
+    """
+
+    __slots__ = ("_made", "_obj", "json", "key", "order", "version")
 
     def __init__(self, key: ObjectKey, obj: Json, version: int) -> None:
         self.key = key
         self.order = (key.namespace, key.name)
         self.version = version
-        self.obj: Final[Json] = obj | {
-            "metadata": obj["metadata"] | {"resourceVersion": str(version)}
-        }
-        self.json: Final = _ENCODER.encode(self.obj)
+        shown = obj | {"metadata": obj["metadata"] | {"resourceVersion": str(version)}}
+        self._obj: Json | None = shown
+        self.json: Final = _ENCODER.encode(shown)
         self._made: dict[Hashable, Sequence[bytes]] = {}
+
+    @property
+    def obj(self) -> Json:
+        """Return the object."""
+        return _DECODER.decode(self.json) if self._obj is None else self._obj
 
     @property
     def uid(self) -> str:
@@ -45,6 +53,11 @@ class Item:
         if found is None:
             found = self._made[name] = make(self)
         return found
+
+    def settle(self) -> None:
+        """Drop what can be made again: it is of the past now, and hardly anybody asks for it."""
+        self._made.clear()
+        self._obj = None
 
     def same(self, obj: Json) -> bool:
         """Tell whether nothing but the resource version would change."""
@@ -99,3 +112,5 @@ class Event:
         """Drop what can be made again: nearly all watchers have it."""
         self._departed.clear()
         self._lines.clear()
+        for old in self.olds:
+            old.settle()

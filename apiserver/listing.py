@@ -35,6 +35,7 @@ class Options:
     limit: int = 0
     page: Page | None = None
     timeout: float = 0.0
+    """Seconds that a watch lasts; 0 leaves it to us, and a negative one is over at once."""
     bookmarks: bool = False
     initial: bool | None = None
     """Whether a watch starts with what there is; None if that was left open."""
@@ -64,7 +65,7 @@ def parse(call: Call, resource: Resource, *, watch: bool) -> Options:
         match=_MATCHES[match],
         limit=max(limit, 0),
         page=_page(token, raw) if token and not watch else None,
-        timeout=float(max(timeout, 0)),
+        timeout=float(timeout),
         bookmarks=_boolean(asked, "allowWatchBookmarks"),
         initial=initial,
     )

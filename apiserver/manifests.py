@@ -15,6 +15,7 @@ from typing import Final
 
 import yaml
 
+from apiserver import origin
 from apiserver.auth.configuration import KEY
 from apiserver.registration import API_SERVICE, NAME, Target, api_service
 from apiserver.resources import RESOURCES
@@ -140,6 +141,13 @@ _NAMESPACE_PERMISSIONS: Final = (
         groups=("coordination.k8s.io",),
         resources=("leases",),
         verbs=("get", "create", "update"),
+    ),
+    # What a process writes when it starts.
+    Rule(
+        groups=("coordination.k8s.io",),
+        resources=("leases",),
+        verbs=("patch",),
+        names=(origin.START,),
     ),
     Rule(groups=("",), resources=("services",), verbs=("get",), names=(NAME,)),
     Rule(groups=("discovery.k8s.io",), resources=("endpointslices",), verbs=("list",)),

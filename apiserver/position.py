@@ -62,18 +62,12 @@ class Clock:
         self._move(self._now + _COUNT)
         return self.issue()
 
-    def issue(self, version: int | None = None) -> int:
-        """Hand out the current version, or one of the time before there was an order."""
-        issued = self._now if version is None else version
-        self._issued[issued] = None
+    def issue(self) -> int:
+        """Hand out the current version."""
+        self._issued[self._now] = None
         if len(self._issued) > _REMEMBERED:
             del self._issued[next(iter(self._issued))]
-        return issued
-
-    def unordered(self, revision: int) -> int:
-        """Hand out a version for an object that was there before anybody could look."""
-        self.advance(revision)
-        return self.issue(revision * _REVISION + self.tag)
+        return self._now
 
     def issued(self, version: int) -> bool:
         """Tell whether this very process handed the version out."""

@@ -54,6 +54,7 @@ def resume(view: View, version: int, *, namespace: str = "") -> Resumption:
             raise position.too_old(version, history.floor)
         place = history.after(start)
         return Resumption(place=place, since=place)
+    stamp = view.surpass(version)
     passed = view.clock.passed(position.revision_of(version))
     if passed is None or passed - MARGIN < history.since:
         raise position.too_old(version, history.floor)
@@ -65,7 +66,7 @@ def resume(view: View, version: int, *, namespace: str = "") -> Resumption:
     ]
     if len(window) > _MOST or any(map(_large, window)):
         raise position.too_old(version, history.floor)
-    return Resumption(events=_again(view, window, version), place=history.end, since=place)
+    return Resumption(events=_again(view, window, stamp), place=history.end, since=place)
 
 
 def unchanged(view: View, version: int, namespace: str, start: tuple[str, str]) -> bool:
@@ -89,9 +90,8 @@ def _large(event: Event) -> bool:
     return any(len(state.json) > _LARGEST for state in states)
 
 
-def _again(view: View, window: Sequence[Event], version: int) -> Iterator[Event]:
+def _again(view: View, window: Sequence[Event], stamp: int) -> Iterator[Event]:
     """Return one event, or two, for each object that changed, in the order of their versions."""
-    stamp = view.clock.beyond(version)
     changes: dict[tuple[str, str], list[Event]] = {}
     for event in window:
         changes.setdefault((event.key.namespace, event.key.name), []).append(event)

@@ -17,6 +17,7 @@ MAX_BODY: Final = 64 << 10
 _SINGLE: Final = (
     *("watch", "fieldSelector", "labelSelector", "resourceVersion", "resourceVersionMatch"),
     *("limit", "continue", "timeout", "timeoutSeconds", "sendInitialEvents"),
+    *("fieldValidation", "includeObject", "revision", "from", "path"),
 )
 """Given twice, they could mean one thing to authorization and another to the answer."""
 

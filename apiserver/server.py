@@ -12,13 +12,14 @@ The order is that of ``apiserver/pkg/server/config.go`` (``DefaultBuildHandlerCh
 8. who asks (``auth.authentication``); impersonation is refused: the front proxy has done it;
 9. the audit line is written when all is over;
 10. how much at once (``fairness``);
-11. whether they may (``auth.authorization``).
+11. whether they may (``auth.authorization``); of a watch that is asked again each minute.
 
 Only then a request meets a route; what does not exist is told to nobody who may not ask for it.
 """
 
 import asyncio
 import contextlib
+import functools
 import logging
 import traceback
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
@@ -38,7 +39,7 @@ from apiserver import (
     sanity,
     status,
 )
-from apiserver.auth import authentication
+from apiserver.auth import authentication, standing
 from apiserver.auth.authentication import Authentication, Credentials
 from apiserver.auth.authorization import Authorization
 from apiserver.auth.configuration import Trust
@@ -274,8 +275,10 @@ class Server:
             await self._authorization.authorize(call.user, info)
             if info.verb != "watch":
                 return await self._routed(call, info)
+        allowed = functools.partial(self._authorization.authorize, call.user, info)
         with self._fairness.watch(call.user):
-            return await self._routed(call, info)
+            async with standing.held(allowed):
+                return await self._routed(call, info)
 
     async def _routed(self, call: Call, info: RequestInfo) -> web.StreamResponse:
         if not info.is_resource:

@@ -200,10 +200,10 @@ class Serving:
         return None
 
     async def _reach(self, version: int) -> None:
-        """Wait until this replica is as far as a version.
+        """Wait until this replica is as far as a version, and show nothing older to its reader.
 
         Raises:
-            StatusError: 504, it is not in time.
+            StatusError: 410, nothing can be newer; 504, it is not in time.
         """
         loop, clock = asyncio.get_running_loop(), self._view.clock
         end = loop.time() + _PATIENCE
@@ -211,6 +211,8 @@ class Serving:
             if loop.time() >= end:
                 raise position.too_large(version, clock.latest)
             await asyncio.sleep(_STEP)
+        if version and not clock.issued(version):
+            self._view.surpass(version)
 
     def _check_ready(self) -> None:
         """Refuse while reads would show less than there is, or what has long been otherwise.

@@ -27,6 +27,8 @@ _AT_ONCE: Final = 32
 _NOWHERE: Final = -1
 _PATIENCE: Final = 30.0
 """Seconds for which a cache may hear of no changes: servers restart, and leaders are elected."""
+_UNORDERED: Final = 0
+"""The version of an object that was there before anybody could look."""
 _PAST: Final = 16
 """Snapshots of the past that are kept; each is a tuple of references."""
 
@@ -97,6 +99,9 @@ class View:
         self._order: list[tuple[str, str]] = []
         self._snapshot: Snapshot | None = None
         self._past: OrderedDict[int, Snapshot] = OrderedDict()
+        self._floor = 0
+        """No object is shown at a lower version."""
+        self._surpassed = 0
         self._waiters: dict[str, set[asyncio.Future[int]]] = {}
         self._woken: deque[tuple[asyncio.Future[int], int]] = deque()
         self._sources: list[Source] = []
@@ -136,7 +141,8 @@ class View:
             self.remove(key, revision=revision)
             old = None
         if not self.ready:
-            self._store(Item(key, obj, self.clock.unordered(revision)))
+            self.clock.advance(revision)
+            self._store(Item(key, obj, _UNORDERED))
             return
         item = Item(key, obj, self.clock.tick(self._known(revision)))
         self._store(item)
@@ -159,20 +165,40 @@ class View:
         """Note that the backing objects are at this revision without a change here."""
         self.clock.advance(self._known(revision))
 
-    def complete(self) -> None:
-        """Let readers in: everything that is, is here. From now on changes have an order."""
+    def complete(self, *, started: int = 0) -> None:
+        """Let readers in: everything that is, is here. From now on changes have an order.
+
+        ``started`` is the revision of a write of this process (``apiserver.origin``). All that
+        others told before it has lower versions, so every object begins at a version above it.
+        """
         if self.ready:
             return
         # Readers of the process before us know of objects that were deleted before we came, and
         # of their versions. Those are of the past here, too, and not of a future to wait for.
-        self.advance(max((source.revision for source in self._sources), default=0))
+        self.clock.advance(max((source.revision for source in self._sources), default=0))
+        self.clock.advance(started)
         self.ready = True
-        self.birth = self.clock.latest
+        self.birth = self._floor = self.clock.issue()
         self.history.begin(self.birth)
+
+    def surpass(self, version: int) -> int:
+        """Show every object at a version above one of another replica; return the lowest.
+
+        Its reader may know any object at that version, and lists after a 410 without saying so.
+
+        Raises:
+            StatusError: 410, there is no such version.
+        """
+        if version >= self._floor and version > self._surpassed:
+            self._floor = self.clock.beyond(version)
+            self._surpassed = version
+            self._snapshot = None
+        return self._floor
 
     def get(self, key: ObjectKey) -> Item | None:
         """Return one object."""
-        return self._items.get((key.namespace, key.name))
+        order = (key.namespace, key.name)
+        return self._shown(order) if order in self._items else None
 
     def __len__(self) -> int:
         return len(self._items)
@@ -182,7 +208,7 @@ class View:
         position = self.clock.issue()
         current = self._snapshot
         if current is None:
-            items = tuple(map(self._items.__getitem__, self._order))
+            items = tuple(map(self._shown, self._order))
             current = Snapshot(position=position, items=items)
         elif current.position != position:
             current = Snapshot(position=position, items=current.items)
@@ -236,6 +262,13 @@ class View:
         """Return the revision that may be claimed: ours stands still while a source is cut off."""
         behind = any(source.last_error is not None for source in self._sources)
         return 0 if behind else revision
+
+    def _shown(self, order: tuple[str, str]) -> Item:
+        """Return an object at its own version, or at the lowest that may be shown."""
+        item = self._items[order]
+        if item.version < self._floor:
+            item = self._items[order] = item.at(self._floor)
+        return item
 
     def _store(self, item: Item) -> None:
         if item.order not in self._items:

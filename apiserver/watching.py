@@ -271,6 +271,21 @@ class _Writer:
             await self._send(batch)
 
     async def _send(self, data: bytearray) -> None:
+        """Write what is less than may wait; where nothing waits that needs no patience.
+
+        Raises:
+            GoneError: nobody takes it.
+        """
+        transport = self._request.transport
+        if transport is None or transport.get_write_buffer_size() or len(data) > _BYTES // 2:
+            await self._send_slowly(data)
+            return
+        try:
+            await self._response.write(data)
+        except ConnectionError as exc:
+            raise GoneError from exc
+
+    async def _send_slowly(self, data: bytearray) -> None:
         try:
             with self._patience() as seconds:
                 async with _while(self._kept, seconds):

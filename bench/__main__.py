@@ -34,6 +34,8 @@ from toolkit.kube import client, config
 @click.option("--only", multiple=True, metavar="PHASE", help="Phases after `create`.")
 @click.option("--label", multiple=True, metavar="KEY=VALUE", help="Label of the objects created.")
 @click.option("--patience", type=age.DURATION, default="15m", help="For one phase.")
+@click.option("--seconds", type=age.DURATION, default="10m", help="Of the soak.")
+@click.option("--curve", type=click.Path(path_type=Path), help="CSV file for the soak's samples.")
 @click.option("--kubeconfig", type=click.Path(path_type=Path), help="Measure this cluster.")
 @click.option("--pid", multiple=True, type=int, help="Root of a controller's process tree.")
 @click.option("--api-pid", multiple=True, type=int, help="The same of the control plane.")

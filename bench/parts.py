@@ -7,7 +7,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Final
 
-from bench import admission, inventories, kustomizations, report, sources, straight
+from bench import admission, inventories, kustomizations, report, soak, sources, straight
 from bench.measure import Meter, Phase
 from bench.work import Plan
 from cli.stack import stack
@@ -73,6 +73,12 @@ PARTS: Final = MappingProxyType(
             prepared=inventories.prepared,
             steps=inventories.PHASES,
             components=("apiserver",),
+        ),
+        # Commits, readers and watchers for a long time, for the curve of each process' memory.
+        "soak": Part(
+            title="{count} Kustomizations of 3 repositories, one commit a second",
+            prepared=soak.prepared,
+            steps=soak.PHASES,
         ),
     }
 )

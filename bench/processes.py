@@ -8,6 +8,7 @@ import asyncio
 import os
 from collections.abc import AsyncIterator, Iterable
 from contextlib import asynccontextmanager, suppress
+from itertools import takewhile
 from pathlib import Path
 from typing import Final
 
@@ -38,6 +39,23 @@ def cpu_seconds(roots: Iterable[int]) -> float:
 def memory_bytes(roots: Iterable[int]) -> int:
     """Return the proportional set size of the trees."""
     return sum(_proportional(pid) for pid in tree(roots))
+
+
+def sizes(pid: int) -> tuple[int, int]:
+    """Return the resident and the proportional set size of one process, in KiB."""
+    rolled = _rolled(pid)
+    return rolled.get("Rss", 0), rolled.get("Pss", 0)
+
+
+def name(pid: int) -> str:
+    """Return what a process is called: the module that Python runs and its words, or a program."""
+    with suppress(OSError):
+        line = Path(f"/proc/{pid}/cmdline").read_text().split("\0")
+        if "-m" not in line:
+            return Path(line[0]).name
+        words = takewhile(lambda word: not word.startswith("-"), line[line.index("-m") + 1 :])
+        return " ".join(words).strip()
+    return str(pid)
 
 
 class Peak:
@@ -96,8 +114,14 @@ def _ticks(pid: int) -> int:
 
 
 def _proportional(pid: int) -> int:
+    return _rolled(pid).get("Pss", 0) * 1024
+
+
+def _rolled(pid: int) -> dict[str, int]:
+    """Return the sums of ``smaps_rollup``, in KiB; empty if the process has ended."""
+    found: dict[str, int] = {}
     with suppress(OSError):
-        for line in Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines():
-            if line.startswith("Pss:"):
-                return int(line.split()[1]) * 1024
-    return 0
+        for line in Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines()[1:]:
+            key, _, rest = line.partition(":")
+            found[key] = int(rest.split()[0])
+    return found

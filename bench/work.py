@@ -5,6 +5,7 @@ import contextlib
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Final
 
 from bench import load
@@ -20,7 +21,10 @@ WRITERS: Final = 16
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
-    """How much, how often, and how long to be patient; times in seconds, paces a second."""
+    """How much, how often, and how long to be patient; times in seconds, paces a second.
+
+    ``seconds`` is how long a soak lasts, and ``curve`` the file that its samples are written to.
+    """
 
     count: int
     heals: int = 50
@@ -29,6 +33,8 @@ class Plan:
     kustomize: bool = False
     labels: Mapping[str, str] = field(default_factory=dict)
     patience: float = 900.0
+    seconds: float = 600.0
+    curve: Path | None = None
 
 
 async def parallel(names: Iterable[str], write: Callable[[str], Awaitable[object]]) -> None:

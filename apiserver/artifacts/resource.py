@@ -5,7 +5,7 @@ import secrets
 from collections.abc import Callable
 from typing import Any, Final
 
-from apiserver import owntoken
+from apiserver import origin, owntoken
 from apiserver.artifacts import blobs, hosts, observed
 from apiserver.artifacts.catalog import Catalog
 from apiserver.artifacts.columns import COLUMNS, FIELDS
@@ -61,9 +61,12 @@ def artifacts(manager: Manager, options: Options) -> Resource:
         manager.add_informer(informer)
 
     async def complete() -> None:
+        started = await origin.mark(
+            manager.client, namespace=manager.namespace, identity=manager.identity
+        )
         await asyncio.gather(*(informer.wait_synced() for informer in informers))
         catalog.flush()
-        view.complete()
+        view.complete(started=started)
         await catalog.run()
 
     async def serve() -> None:

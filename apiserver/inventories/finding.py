@@ -42,13 +42,13 @@ def find(call: Call, known: Known, view: Ready) -> Inventory:
     """
     if view.behind:
         raise status.behind(f"{RESOURCE}.{status.GROUP}", view.behind)
-    inventory = known.get(ObjectKey(call.namespace, call.name))
-    if inventory is not None:
-        return inventory
     if not view.ready:
         kinds = ", ".join(view.missing) or "applied objects"
         raise status.not_yet(f"the cache of inventories is not complete yet: {kinds}")
-    raise status.not_found(RESOURCE, call.name)
+    inventory = known.get(ObjectKey(call.namespace, call.name))
+    if inventory is None:
+        raise status.not_found(RESOURCE, call.name)
+    return inventory
 
 
 def answer(kind: str, inventory: Inventory, parts: Mapping[str, object]) -> Json:

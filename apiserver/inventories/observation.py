@@ -54,8 +54,8 @@ class Told(Protocol):
         With a ``gap`` there may have been others in between.
         """
 
-    def looked(self, ref: ObjectRef, *, exists: bool) -> None:
-        """Learn whether an object that no watch shows is there at all."""
+    def looked(self, ref: ObjectRef, *, exists: bool | None) -> None:
+        """Learn whether an object that no watch shows is there at all; None if none can tell."""
 
     def kind_changed(self, kind: GroupKind) -> None:
         """Look at all objects of a kind again: its watch works now, or no longer does."""
@@ -103,6 +103,7 @@ class Observation:
         self._reasons: dict[GroupKind, str] = {}
         self._budget = Budget()
         self._later: dict[Identity, ObjectRef] = {}
+        self._busy = False
         self._wake = asyncio.Event()
 
     async def run(self) -> None:
@@ -160,6 +161,11 @@ class Observation:
             watch.informer.synced or watch.informer.last_error is not None
             for watch in self._watches.used_by(_EVERYBODY)
         )
+
+    @property
+    def reading(self) -> bool:
+        """Tell whether objects are yet to be read by themselves."""
+        return bool(self._later) or self._busy
 
     def look(self) -> None:
         """Find out which kinds are observed; ``run`` does so every second."""
@@ -229,7 +235,9 @@ class Observation:
                 if not self._budget.left(self._monotonic()):
                     await asyncio.sleep(_LOOK_SECONDS)
                 _, ref = self._later.popitem()
+                self._busy = True
                 await self._read_one(ref)
+                self._busy = False
 
     async def _read_one(self, ref: ObjectRef) -> None:
         old = self.find(ref)
@@ -241,6 +249,8 @@ class Observation:
                 self._told.looked(ref, exists=False)
         except (PenstockError, TimeoutError) as exc:
             logger.info("cannot read object", extra={"object": str(ref), "error": str(exc)})
+            if old is None and self.find(ref) is None:
+                self._told.looked(ref, exists=None)
         else:
             if self.find(ref) is not old:
                 return  # the watch was faster

@@ -16,7 +16,7 @@ from apiserver.inventories.appliers import Applied, Applier
 from apiserver.inventories.drift import Observed
 from apiserver.inventories.inventory import Inventory
 from apiserver.inventories.observation import Observation, judged
-from apiserver.inventories.rows import UNREAD, Row, Tracked
+from apiserver.inventories.rows import Row, Tracked
 from toolkit.apply.health import Rule
 from toolkit.apply.order import GroupKind, Identity
 from toolkit.kube.client import Client
@@ -133,11 +133,11 @@ class Inventories:
         tracked.take(new, gap=gap)
         self._update(tracked, new.live.resource_version if new else "")
 
-    def looked(self, ref: ObjectRef, *, exists: bool) -> None:
+    def looked(self, ref: ObjectRef, *, exists: bool | None) -> None:
         """Learn whether an object that no watch shows is there (``observation.Told``)."""
         tracked = self._tracked.get(ref.identity)
         if tracked is not None and tracked.seen is None:
-            tracked.exists = exists
+            tracked.look(exists=exists)
             self._update(tracked, "")
 
     def kind_changed(self, kind: GroupKind) -> None:
@@ -173,11 +173,11 @@ class Inventories:
 
     def _count(self, inventory: Inventory, identity: Identity) -> bool:
         tracked, row = self._shown_in(inventory.applied.key)(identity)
-        self._read_where_needed(inventory.applied, tracked, row)
+        self._read_where_needed(inventory.applied, tracked)
         return inventory.put(identity, row)
 
-    def _read_where_needed(self, applied: Applied, tracked: Tracked, row: Row) -> None:
-        if row.reason == UNREAD or self.observation.reason(tracked.ref):
+    def _read_where_needed(self, applied: Applied, tracked: Tracked) -> None:
+        if self.observation.reason(tracked.ref):
             return
         seen = tracked.seen
         own = seen is not None and seen.live.owner == applied.key

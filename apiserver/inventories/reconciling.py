@@ -3,7 +3,7 @@
 The caller needs nothing but ``create`` on this subresource. What is written is one annotation each
 with a stamp of our own making, so nothing of the caller's gets into the patch:
 
-1. The body says yes or no to four things, and nothing else counts.
+1. The body says yes or no to three things, and nothing else counts (``wishes``).
 2. The applier is the one that the inventory is of, as our cache has it.
 3. A suspended one is refused: it would not answer.
 4. The patch names the applier's uid, so that no namesake is meant, and it holds annotations only.
@@ -20,8 +20,10 @@ from aiohttp import web
 
 from apiserver import encoding, status
 from apiserver.call import Call
+from apiserver.inventories import wishes
 from apiserver.inventories.finding import RESOURCE, Known, Ready, answer, find
 from apiserver.inventories.inventory import Inventory
+from apiserver.inventories.wishes import Wishes
 from crds import BUCKET, GIT_REPOSITORY, OCI_REPOSITORY
 from toolkit.kube import errors
 from toolkit.kube.client import Client
@@ -44,12 +46,6 @@ _SOURCES: Final = {
 _MAX_BODY: Final = 4096
 
 
-class _Wanted(msgspec.Struct, rename="camel"):
-    with_source: bool = False
-    force: bool = False
-    reset: bool = False
-
-
 class Reconciling:
     """Writes the annotations with our own rights."""
 
@@ -69,7 +65,7 @@ class Reconciling:
     async def handle(self, call: Call) -> web.StreamResponse:
         """Ask for a reconcile of the applier whose inventory the call names."""
         # 1.
-        wanted = await _wanted(call)
+        wanted, warnings = wishes.read(await _sent(call), call.query.get("fieldValidation", ""))
         dry_run = _dry_run(call)
         # 2.
         inventory = find(call, self._inventories, self._view)
@@ -79,10 +75,10 @@ class Reconciling:
         if wanted.with_source:
             await self._wake_sources(inventory, stamp, dry_run=dry_run)
         await self._wake(inventory, wanted, stamp, dry_run=dry_run)
-        return await encoding.respond(
+        response = await encoding.respond(
             call,
             answer(
-                "InventoryReconcile",
+                wishes.KIND,
                 inventory,
                 {
                     **msgspec.to_builtins(wanted),
@@ -96,9 +92,12 @@ class Reconciling:
             ),
             code=201,
         )
+        for each in warnings:
+            response.headers.add("Warning", each)
+        return response
 
     async def _wake(
-        self, inventory: Inventory, wanted: _Wanted, stamp: str, *, dry_run: bool
+        self, inventory: Inventory, wanted: Wishes, stamp: str, *, dry_run: bool
     ) -> None:
         # 4.
         applied = inventory.applied
@@ -139,18 +138,13 @@ class Reconciling:
                 raise _refused(inventory, exc) from exc
 
 
-async def _wanted(call: Call) -> _Wanted:
+async def _sent(call: Call) -> bytes:
     body = await call.web.content.read(_MAX_BODY + 1)
     while len(body) <= _MAX_BODY and (more := await call.web.content.read(_MAX_BODY)):
         body += more
     if len(body) > _MAX_BODY:
         raise status.bad_request(f"the body is longer than {_MAX_BODY} bytes")
-    if not body.strip():
-        return _Wanted()
-    try:
-        return msgspec.json.decode(body, type=_Wanted)
-    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as exc:
-        raise status.bad_request(f"the body is no InventoryReconcile in JSON: {exc}") from exc
+    return body
 
 
 def _dry_run(call: Call) -> bool:

@@ -5,7 +5,7 @@ import logging
 import secrets
 from typing import Final
 
-from apiserver import owntoken
+from apiserver import origin, owntoken
 from apiserver.inventories import columns
 from apiserver.inventories.appliers import APPLIERS, Applied
 from apiserver.inventories.inventory import API_VERSION, KIND
@@ -67,9 +67,12 @@ def inventories(manager: Manager, options: Options) -> Resource:
     manager.add_service(known.run)
 
     async def complete() -> None:
+        started = await origin.mark(
+            manager.client, namespace=manager.namespace, identity=manager.identity
+        )
         await informer.wait_synced()
         await _first_look(known)
-        view.complete()
+        view.complete(started=started)
 
     manager.add_service(complete)
     address = options.plan_address or f"kustomize-controller.{manager.namespace}.svc"
@@ -94,12 +97,17 @@ def inventories(manager: Manager, options: Options) -> Resource:
 
 
 async def _first_look(known: Inventories) -> None:
-    """Wait until every kind has shown what there is, or why it cannot be seen."""
+    """Wait until every object was observed once, or it is known why it cannot be."""
     observation = known.observation
     try:
         async with asyncio.timeout(_PATIENCE):
             observation.settle()
             while not observation.settled:  # noqa: ASYNC110 - no informer tells that it failed
+                await asyncio.sleep(_LOOK)
+            # What the watches do not show is read one by one.
+            observation.look()
+            await known.flush()
+            while observation.reading:  # noqa: ASYNC110 - it ends with none of them in particular
                 await asyncio.sleep(_LOOK)
     except TimeoutError:
         logger.info("applied objects are not all read yet")

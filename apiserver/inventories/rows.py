@@ -40,7 +40,7 @@ class Tracked:
     """What is known of one object that inventories list.
 
     ``completed`` tells that it deleted itself when it was done. ``exists`` is what a look without
-    the watch found; None if nobody has looked.
+    the watch found; None if nobody has looked, or if it cannot be known, which ``looked`` tells.
     """
 
     ref: ObjectRef
@@ -48,6 +48,11 @@ class Tracked:
     drift: Drift | None = None
     completed: bool = False
     exists: bool | None = None
+    looked: bool = False
+
+    def look(self, *, exists: bool | None) -> None:
+        """Take in what a look without the watch found; None if it failed."""
+        self.exists, self.looked = exists, True
 
     def take(self, new: Observed | None, *, gap: bool = False) -> None:
         """Take in the next state; ``gap`` tells that states between it and the last one are lost.
@@ -57,7 +62,7 @@ class Tracked:
         old = self.seen
         if new is not None and old is not None and _before(new, old):
             return
-        self.seen, self.exists = new, None
+        self.seen, self.exists, self.looked = new, None, False
         if new is None:
             done = old is not None and old.live.health.status is not Status.IN_PROGRESS
             self.completed = old is not None and old.vanishing and done
@@ -105,7 +110,7 @@ def row(applied: Applied, tracked: Tracked, reason: str) -> Row:
 
 def looked_for(applied: Applied, tracked: Tracked) -> bool:
     """Tell whether it is worth a request, and harmless, to see whether the object exists."""
-    unknown = tracked.seen is None and tracked.drift is None and tracked.exists is None
+    unknown = tracked.seen is None and tracked.drift is None and not tracked.looked
     ours = tracked.ref.namespace == applied.key.namespace
     return unknown and ours and not (applied.remote or applied.busy)
 
@@ -135,9 +140,16 @@ def _absent(applied: Applied, tracked: Tracked, *, known: bool) -> Row:
             health=Health(Status.NOT_FOUND, "it was deleted, or lost the labels of its owner"),
             drift=drift.GONE,
         )
+    return _unobserved(_unseen(applied, tracked))
+
+
+def _unseen(applied: Applied, tracked: Tracked) -> str:
+    """Say why an object without the labels of its owner is not observed."""
     if tracked.exists:
-        return _unobserved("it was not applied: it lacks the labels of its owner")
-    return _unobserved("nothing there has the labels of its owner: deleted, or never applied")
+        return "it was not applied: it lacks the labels of its owner"
+    if looked_for(applied, tracked):
+        return UNREAD
+    return "nothing there has the labels of its owner: deleted, or never applied"
 
 
 def _foreign(owner: str) -> Row:

@@ -16,7 +16,7 @@ import traceback
 from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import Any, Final
 
-from aiohttp import web
+from aiohttp import http_exceptions, web, web_protocol
 
 from toolkit.net import accepting
 from toolkit.net.accepting import Acceptor
@@ -65,7 +65,7 @@ async def on(
     try:
         if runner.server is None:
             raise AssertionError("setup makes the server")
-        acceptor = Acceptor(runner.server, context, connections)
+        acceptor = Acceptor(_speaking(runner.server), context, connections)
         bound = accepting.bind(address, shared=shared)
         with contextlib.ExitStack() as closing:
             for each in bound:
@@ -80,6 +80,44 @@ async def on(
                     accepted.cancel()
     finally:
         await runner.cleanup()
+
+
+class _Protocol(web_protocol.RequestHandler):
+    """Tells what is wrong with a request that cannot be parsed, without quoting it."""
+
+    __slots__ = ()
+
+    def handle_error(
+        self,
+        request: web.BaseRequest,
+        status: int = 500,
+        exc: BaseException | None = None,
+        message: str | None = None,
+    ) -> web.StreamResponse:
+        """Answer with the status that Go's server has for it, and a fixed text."""
+        for kind, code, text in _UNREADABLE:
+            if isinstance(exc, kind):
+                status, message = code, text
+                break
+        return super().handle_error(request, status, exc, message)
+
+
+_UNREADABLE: Final = (
+    (http_exceptions.BadHttpMethod, 405, "the server does not allow this method"),
+    (http_exceptions.LineTooLong, 431, "the request line or a header is too long"),
+    (http_exceptions.HttpProcessingError, 400, "the request is malformed"),
+)
+
+
+def _speaking(server: web.Server) -> Callable[[], asyncio.Protocol]:
+    """Return what makes the protocol of a connection: the server's own, in our words."""
+
+    def make() -> asyncio.Protocol:
+        made = server()
+        made.__class__ = _Protocol  # the server makes its own class, and offers no other way
+        return made
+
+    return make
 
 
 def _sent(connections: Connections) -> Callable[..., Awaitable[web.StreamResponse]]:

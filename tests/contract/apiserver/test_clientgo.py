@@ -14,21 +14,32 @@ from toolkit.objects import Json, ObjectKey, key_of
 
 
 class Follower:
-    """What an informer has told so far."""
+    """What an informer has told so far; ``fallen`` are objects whose version went back."""
 
     def __init__(self) -> None:
         self.store: dict[ObjectKey, Json] = {}
         self.synced = False
+        self.fallen: list[str] = []
+        self._highest: dict[str, int] = {}
 
     def take(self, raw: bytes) -> None:
         """Read one line."""
         line = msgspec.json.decode(raw)
         if line["type"] == "SYNCED":
             self.synced = True
-        elif line["type"] == "DELETED":
+            return
+        self._compare(line["object"]["metadata"])
+        if line["type"] == "DELETED":
             self.store.pop(key_of(line["object"]), None)
         else:
             self.store[key_of(line["object"])] = line["object"]
+
+    def _compare(self, metadata: Json) -> None:
+        uid, version = metadata["uid"], int(metadata["resourceVersion"])
+        known = self._highest.setdefault(uid, version)
+        if version < known:
+            self.fallen.append(f"{metadata['name']}: {known} -> {version}")
+        self._highest[uid] = max(known, version)
 
     async def same(self, view: View) -> bool:
         """Tell whether it has what is served, the labels at least: the same at all replicas."""

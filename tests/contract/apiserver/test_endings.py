@@ -6,12 +6,15 @@ import secrets
 from collections.abc import AsyncIterator
 from typing import Final
 
+import pytest
 import pytest_asyncio
 
+from apiserver.auth import standing
 from tests.contract.apiserver.conftest import Window
 from toolkit.kube.errors import NoMatchError
 from toolkit.objects import GroupVersionKind, Json
 
+BINDING: Final = GroupVersionKind("rbac.authorization.k8s.io", "v1", "RoleBinding")
 DEFINITION: Final = GroupVersionKind("apiextensions.k8s.io", "v1", "CustomResourceDefinition")
 FORMS: Final = ((), ("--output=name",), ("--output-watch-events",))
 
@@ -29,9 +32,9 @@ class Watched:
             while name.encode() not in (line := await self._process.stdout.readline()):
                 assert line, "it ended"
 
-    async def outcome(self) -> tuple[int | None, bytes, bytes]:
+    async def outcome(self, *, within: float = 30) -> tuple[int | None, bytes, bytes]:
         """Wait until it has ended by itself; return its status and what it still printed."""
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(within):
             said = await self._process.communicate()
         return self._process.returncode, *said
 
@@ -121,3 +124,33 @@ async def make(window: Window, things: Json, name: str) -> None:
     gvk, metadata = _thing(things), {"name": name, "namespace": window.namespace}
     thing = {"apiVersion": gvk.api_version, "kind": gvk.kind, "metadata": metadata}
     await window.admin.apply(thing, manager="test")
+
+
+@pytest.mark.slow  # rights are asked about once a minute
+async def test_a_watch_ends_when_its_right_is_withdrawn(window: Window) -> None:
+    rule = {"apiGroups": ["gitops.penstock.dev"], "resources": ["toys"], "verbs": ["list", "watch"]}
+    window.shop.put(window.namespace, "early")
+    await window.start()
+    await window.available()
+    await window.grant("reader", rule, namespace=window.namespace)
+    as_reader = f"--kubeconfig={window.control_plane.kubeconfig_as('reader')}"
+
+    async with (
+        watching(window, "toys", as_reader) as reader,
+        watching(window, "toys") as administrator,
+    ):
+        await reader.shows("early")
+        await administrator.shows("early")
+        # What comes later shows that the watches are open.
+        window.shop.put(window.namespace, "watched")
+        await reader.shows("watched")
+        await administrator.shows("watched")
+        name = f"test-reader-{window.namespace}"
+        await window.admin.delete(BINDING, name, window.namespace)
+        status, _, complaint = await reader.outcome(within=2 * standing.SECONDS)
+        window.shop.put(window.namespace, "late")
+        await administrator.shows("late")
+
+    again = await window.kubectl("get", "toys", as_reader)
+    assert (status, complaint) == (0, b"")
+    assert "forbidden" in again

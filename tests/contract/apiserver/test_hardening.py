@@ -31,6 +31,7 @@ REFUSED = [
     ("GET", f"{BASE}/toys?limit=1&limit=2", 400, "BadRequest"),
     ("GET", f"{BASE}/toys?fieldSelector=metadata.name%3Da&fieldSelector=", 400, "BadRequest"),
     ("GET", f"{BASE}/toys?labelSelector=%00", 400, "BadRequest"),
+    ("GET", f"{BASE}/namespaces/x/inventories/a/plan?revision=b&revision=c", 400, "BadRequest"),
 ]
 
 
@@ -147,3 +148,29 @@ async def test_a_malformed_header_is_not_written_down(
 
     assert answered.startswith(b"HTTP/1.0 400")
     assert "secret-42" not in caplog.text
+
+
+@pytest.mark.parametrize(
+    ("start", "code"),
+    [
+        (b"GET /" + b"x" * (80 << 10) + b" HTTP/1.1\r\n", 431),
+        (b"GET / HTTP/1.1\r\nX-Long: " + b"x" * (80 << 10) + b"\r\n", 431),
+        (b"FROB / HTTP/1.1\r\n", 405),
+        (b"GET / HTTP/x.y\r\n", 400),
+    ],
+)
+async def test_what_cannot_be_parsed_is_told_in_our_words(
+    window: Window, start: bytes, code: int
+) -> None:
+    await window.start()
+    tls = window._tls(window.front_proxy())
+    reader, writer = await asyncio.open_connection("127.0.0.1", window.port, ssl=tls)
+
+    writer.write(start + b"Host: x\r\n\r\n")
+    answer = await reader.read()
+    writer.close()
+
+    head, _, body = answer.partition(b"\r\n\r\n")
+    assert int(head.split()[1]) == code
+    assert b"bytearray" not in body
+    assert b"xxxx" not in body

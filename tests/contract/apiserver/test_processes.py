@@ -33,6 +33,12 @@ class Process:
 
     window: Window
     process: asyncio.subprocess.Process
+    killed: bool = False
+
+    def kill(self) -> None:
+        """End it as a machine that fails does."""
+        self.killed = True
+        self.process.kill()
 
     async def ask(self, path: str) -> Reply:
         return await self.window.ask(path, certificate=self.window.front_proxy(), headers=AS_ROOT)
@@ -77,7 +83,7 @@ async def running(window: Window, number: int, *, port: int = 0) -> AsyncIterato
     try:
         await window.until(started.ready)
         yield started
-        assert process.returncode is None, "it ended by itself"
+        assert process.returncode is None or started.killed, "it ended by itself"
     finally:
         with contextlib.suppress(ProcessLookupError):
             process.terminate()

@@ -91,7 +91,7 @@ def test_an_object_from_before_the_start_is_no_place_that_is_too_old() -> None:
     version = view.snapshot().items[1].version
     view.put(gauge("api", level=2), revision=10)
 
-    assert version == 3_000_007
+    assert version == view.birth == 9_000_007
     assert told(view, version) == [("MODIFIED", "api@10001007")]
 
 
@@ -250,9 +250,13 @@ def test_another_replicas_page_is_ours_only_if_nothing_changed_behind_it() -> No
 
 @dataclass
 class Client:
-    """A reflector: lists, watches, goes on where it was, lists again after 410."""
+    """A reflector: lists, watches, goes on where it was, lists again after 410.
+
+    ``highest`` is the newest version that it has seen of each object, by uid, and what that said.
+    """
 
     selector: Selector
+    highest: dict[str, tuple[int, str]] = field(default_factory=dict)
     store: dict[tuple[str, str], Json] = field(default_factory=dict)
     version: int = 0
 
@@ -277,17 +281,27 @@ class Client:
 
     def _list(self, view: View) -> None:
         snapshot = view.snapshot()
-        chosen = (item for item in snapshot.items if self.selector.matches(item))
+        chosen = [item for item in snapshot.items if self.selector.matches(item)]
+        for item in chosen:
+            self._compare(item)
         self.store = {item.order: item.obj for item in chosen}
         self.version = snapshot.position
 
     def _take(self, kind: str, item: Item) -> None:
         assert item.version >= self.version, "a stream does not go back"
         self.version = max(self.version, item.version)
+        self._compare(item)
         if kind == "DELETED":
             self.store.pop(item.order, None)
         else:
             self.store[item.order] = item.obj
+
+    def _compare(self, item: Item) -> None:
+        known, said = self.highest.get(item.uid, (0, ""))
+        spec = str(item.obj["spec"])
+        assert item.version >= known, "an object goes back"
+        assert item.version > known or spec == said, "a version means two things"
+        self.highest[item.uid] = (item.version, spec)
 
 
 def content(store: dict[tuple[str, str], Json]) -> dict[tuple[str, str], tuple[str, str]]:
@@ -367,6 +381,8 @@ class World:
                 for kind in range(KINDS):
                     while self._late(index, kind):
                         self.see(index, kind)
+                if self.seen[index] == [len(log) for log in self.log]:
+                    self.views[index].advance(self.revision)  # a bookmark
 
     def see(self, index: int, kind: int) -> None:
         """Let one informer of a replica hear of its next change."""
@@ -396,8 +412,9 @@ class World:
             view.remove(key, revision=revision)
 
     def _start(self, index: int) -> View:
-        self.tag += 1
-        view = new_view(tag=self.tag % 1000, clock=self.time)
+        self.tag = (self.tag + 377) % 1000
+        self.revision += 1  # the write that a process begins with
+        view = new_view(tag=self.tag, clock=self.time)
         view.follow(Listed(revision=self.revision))
         for kind, log in enumerate(self.log):
             # a list has nothing of what was deleted

@@ -281,7 +281,35 @@ def test_a_view_begins_as_new_as_the_lists_that_it_is_made_from() -> None:
 
     view.complete()
 
-    assert (view.birth, view.snapshot().items[0].version) == (30_000_007, 10_000_007)
+    assert (view.birth, view.snapshot().items[0].version) == (30_000_007, 30_000_007)
+
+
+def test_a_view_begins_above_all_that_was_told_before_its_process_started() -> None:
+    view, cache = new_view(tag=3), Cache()
+    view.follow(cache)
+    cache.revision, cache.last_error = 20, OSError("no route")
+    view.put(gauge("web"), revision=10)
+
+    view.complete(started=21)
+
+    assert view.snapshot().items[0].version == 21_000_003
+
+
+def test_what_another_replica_told_is_surpassed_once() -> None:
+    view = complete()
+    view.put(gauge("web", level=1), revision=10)
+    view.put(gauge("api", level=1), revision=20)
+
+    lowest = view.surpass(15_001_900)
+    again = view.surpass(15_000_003)
+
+    web, api = view.get(WEB), view.get(ObjectKey("apps", "api"))
+    assert lowest == again > 15_001_900
+    assert web is not None
+    assert web.version == lowest, "what changed before is shown above it"
+    assert api is not None
+    assert api.version == 20_001_007, "what changed later stays"
+    assert view.snapshot().position >= lowest
 
 
 def test_versions_claim_nothing_new_while_a_source_is_cut_off() -> None:

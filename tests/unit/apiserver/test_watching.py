@@ -485,6 +485,13 @@ async def test_hundreds_of_watches_hear_of_everything() -> None:
     assert {len(each) for each in heard} == {changes}
 
 
+async def test_a_watch_of_a_negative_time_is_over_at_once() -> None:
+    async with serve(filled()) as reader, reader.watch(timeoutSeconds="-1") as lines:
+        heard = await lines.rest()
+
+    assert [event["type"] for event in heard] == ["ADDED"] * 3
+
+
 async def test_a_reader_of_old_http_gets_its_lines_too() -> None:
     async with serve(filled()) as reader:
         host, _, port = reader.url.removeprefix("http://").partition(":")

@@ -8,6 +8,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Final
 
+import pytest
 import pytest_asyncio
 
 from tests.contract.apiserver.conftest import BASE, Window
@@ -19,6 +20,7 @@ from tests.fakes.serving import free_port
 from toolkit.objects import Json
 
 CHANGES: Final = 1000
+KILLS: Final = 20
 TOLD: Final[Mapping[str, Callable[[Json], object]]] = MappingProxyType(
     {
         # resource: what of its objects is compared with the fleet
@@ -144,6 +146,16 @@ class Scene:
         for resource, each in self.followers.items():
             each.printed = await self.stack.enter_async_context(printing(self.window, resource))
 
+    async def told_the_truth(self) -> bool:
+        """Tell whether a list says what there is, with nobody changing it."""
+        objects, _ = await self.listed("inventories")
+        told = {name: TOLD["inventories"](obj) for name, obj in objects.items()}
+        return bool(told == await self.fleet.truth("inventories"))
+
+    def fallen(self) -> list[str]:
+        """Return the objects whose versions went back for an informer."""
+        return [each for known in self.followers.values() for each in known.informer.fallen]
+
     async def in_sync(self) -> None:
         """Wait until everybody knows what there is."""
         for resource, followers in self.followers.items():
@@ -209,6 +221,7 @@ async def test_all_who_follow_stay_in_sync_through_everything(scene: Scene) -> N
     ends = [await each.printed.ended() for each in scene.followers.values()]
     await fleet.remove()
     await scene.start()
+    begun = await scene.told_the_truth()
     await scene.print_anew()
     await scene.in_sync()
 
@@ -217,3 +230,25 @@ async def test_all_who_follow_stay_in_sync_through_everything(scene: Scene) -> N
     await scene.in_sync()
 
     assert ends == [(0, b"")] * len(TOLD), "kubectl ends as at any other end of a watch"
+    assert begun, "nothing is told before it was observed"
+    assert scene.fallen() == [], "the versions of one object never fall"
+
+
+@pytest.mark.slow  # each start of a process takes seconds
+async def test_no_version_falls_however_often_the_process_is_killed(scene: Scene) -> None:
+    await scene.in_sync()
+    begun = []
+
+    for turn in range(KILLS):
+        await scene.fleet.change(turn * 40, (turn + 1) * 40)
+        scene.processes[-1].kill()
+        await scene.server.aclose()
+        if turn % 2:
+            await scene.fleet.change((turn + KILLS) * 40, (turn + KILLS) * 40 + 20)
+        await scene.start()
+        begun.append(await scene.told_the_truth())
+    await scene.print_anew()
+    await scene.in_sync()
+
+    assert begun == [True] * KILLS, "nothing is told before it was observed"
+    assert scene.fallen() == [], "the versions of one object never fall"

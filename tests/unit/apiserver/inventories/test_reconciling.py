@@ -6,13 +6,16 @@ from typing import Any
 
 import pytest
 
+from apiserver.inventories import wishes
 from apiserver.inventories.appliers import Applied, Source
 from apiserver.inventories.reconciling import Reconciling
+from apiserver.status import StatusError
 from tests.unit.apiserver.inventories.scene import applied
 from tests.unit.apiserver.inventories.served import Answer, Known, asked
 from toolkit.kube import errors
 from toolkit.objects import GroupVersionKind, Json
 
+ODD = b'{"forse": true, "reset": false, "reset": true, "force": null}'
 NOW = "2026-01-02T03:04:05Z"
 REQUESTED, FORCED = "reconcile.fluxcd.io/requestedAt", "reconcile.fluxcd.io/forceAt"
 
@@ -140,3 +143,45 @@ async def test_failures_to_write_are_told(failure: Exception, status: int) -> No
     answer = await _ask(Api(failure), applied())
 
     assert answer.status == status
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        b'{"force": "yes"}',
+        b'{"withSource": 1}',
+        b'{"requestedAt": 1}',
+        b'{"applierRef": "x"}',
+        b'{"metadata": []}',
+        b'{"kind": "Secret"}',
+        b'{"apiVersion": "v1"}',
+        b'{"force": NaN}',
+        b"[]",
+    ],
+)
+async def test_a_field_of_the_wrong_type_is_refused(body: bytes) -> None:
+    api = Api()
+
+    answer = await _ask(api, applied(), body)
+
+    assert (answer.status, answer.body["reason"], api.patches) == (400, "BadRequest", [])
+
+
+@pytest.mark.parametrize(
+    ("level", "warnings"),
+    [
+        ("", ['299 - "unknown field \\"forse\\""', '299 - "duplicate field \\"reset\\""']),
+        ("Warn", ['299 - "unknown field \\"forse\\""', '299 - "duplicate field \\"reset\\""']),
+        ("Ignore", []),
+    ],
+)
+def test_unknown_fields_are_warned_about(level: str, warnings: list[str]) -> None:
+    assert wishes.read(ODD, level) == (wishes.Wishes(reset=True), warnings)
+
+
+@pytest.mark.parametrize(("level", "code"), [("Strict", 400), ("strict", 422)])
+def test_unknown_fields_are_refused_where_that_is_asked_for(level: str, code: int) -> None:
+    with pytest.raises(StatusError) as refused:
+        wishes.read(ODD, level)
+
+    assert refused.value.code == code

@@ -89,19 +89,22 @@ def test_a_job_that_nobody_saw_is_not_said_to_be_missing() -> None:
 
 
 @pytest.mark.parametrize(
-    ("exists", "flags", "said"),
+    ("look", "flags", "said"),
     [
-        (False, Flag.OBSERVED | Flag.DRIFTED | Flag.MISSING, "deleted"),
-        (True, Flag(0), "was not applied"),
-        (None, Flag(0), "deleted, or never applied"),
+        ({"exists": False}, Flag.OBSERVED | Flag.DRIFTED | Flag.MISSING, "deleted"),
+        ({"exists": True}, Flag(0), "was not applied"),
+        ({"exists": None}, Flag(0), "deleted, or never applied"),
+        (None, Flag.UNREAD, "not read yet"),
     ],
 )
 def test_what_no_watch_shows_depends_on_a_look(
-    exists: bool | None,  # noqa: FBT001 - a case
-    flags: Flag,
-    said: str,
+    look: dict[str, bool | None] | None, flags: Flag, said: str
 ) -> None:
-    row = _row(_tracked(exists=exists))
+    tracked = _tracked()
+    if look is not None:
+        tracked.look(exists=look["exists"])
+
+    row = _row(tracked)
 
     assert row.flags == flags
     assert said in row.health.message

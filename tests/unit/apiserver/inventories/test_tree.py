@@ -80,6 +80,7 @@ async def tree(api: Any, states: dict[ObjectRef, Any]) -> list[Json]:
     inventories.applier(Change("ADDED", KEY, None, applied(*states)))
     for ref, state in states.items():
         inventories.seen(ref, state)
+    view.complete()
     async with asked(Tree(api, inventories, view).handle) as ask:
         answer = await ask()
     assert answer.status == 200, answer.body

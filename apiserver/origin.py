@@ -1,0 +1,44 @@
+"""One write at the start, whose revision is greater than all that anybody has told before it.
+
+Versions are made of etcd's revisions (``apiserver.position``). A process that starts cannot know
+what those before it told of an object that did not change since: what their versions counted may
+be deleted. So it writes something, and begins at the revision of that. ADR 16 has the reasoning.
+"""
+
+import asyncio
+import logging
+from datetime import UTC, datetime
+from typing import Final
+
+from toolkit.kube.client import Client
+from toolkit.kube.errors import ApiError
+from toolkit.kube.leaderelection import LEASE
+
+logger = logging.getLogger(__name__)
+
+START: Final = "penstock-apiserver-start"
+"""The Lease that is written; nobody holds it."""
+_MANAGER: Final = "penstock-apiserver"
+_PAUSE: Final = 1.0
+
+
+async def mark(client: Client, *, namespace: str, identity: str) -> int:
+    """Write the Lease and return the revision of that; tries until it works."""
+    moment = datetime.now(UTC).isoformat(timespec="microseconds").replace("+00:00", "Z")
+    lease = {
+        "apiVersion": LEASE.api_version,
+        "kind": LEASE.kind,
+        "metadata": {"name": START, "namespace": namespace},
+        "spec": {"holderIdentity": identity, "renewTime": moment},
+    }
+    while True:
+        try:
+            applied = await client.apply(lease, manager=_MANAGER)
+        except ApiError as exc:
+            logger.warning(
+                "lease not written; retrying",
+                extra={"lease": f"{namespace}/{START}", "error": str(exc)},
+            )
+            await asyncio.sleep(_PAUSE)
+        else:
+            return int(applied.object["metadata"]["resourceVersion"])
