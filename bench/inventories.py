@@ -22,10 +22,12 @@ from cli import errors
 from toolkit.apply.ownership import Owner
 from toolkit.errors import PenstockError
 from toolkit.kube import client
-from toolkit.objects import Json
+from toolkit.objects import GroupVersionKind, Json
 
 NAMESPACE: Final = "bench-inventories"
 WATCHERS: Final = 100
+CROWD: Final = 200
+"""Watchers that wait for one change."""
 PACE: Final = 50
 """Changes a second."""
 SECONDS: Final = 10
@@ -33,6 +35,7 @@ ROUNDS: Final = 10
 
 _SERVED: Final = f"/apis/gitops.penstock.dev/v1alpha1/namespaces/{NAMESPACE}/inventories"
 _BUILT_IN: Final = f"/api/v1/namespaces/{NAMESPACE}/configmaps"
+_CONFIG_MAP: Final = GroupVersionKind("", "v1", "ConfigMap")
 _JSON: Final = "application/json"
 _TABLE: Final = "application/json;as=Table;v=v1;g=meta.k8s.io"
 _PAGE: Final = "500"
@@ -115,11 +118,91 @@ async def watched(bench: Bench) -> Phase:
     return phase
 
 
+async def fanned_out(bench: Bench) -> Phase:
+    """Tell many watchers of one change: how long until the last one has it."""
+    name = load.names(1)[0]
+    times: Mapping[str, list[float]] = {_SERVED: [], _BUILT_IN: []}
+    with errors.ungrouped():
+        async with (
+            asyncio.timeout(work.Plan(count=1).patience),
+            _crowd(bench.api, _SERVED) as ours,
+            _crowd(bench.api, _BUILT_IN) as theirs,
+            bench.meter.phase(f"one change, {CROWD} watchers", ROUNDS) as phase,
+        ):
+            for number in range(1, ROUNDS + 1):
+                marker = f"main@sha1:{number:040x}"
+                change = _report(bench.api, name, {"lastAppliedRevision": marker})
+                times[_SERVED].append(await ours.told(marker, change))
+                change = _annotate(bench.api, name, marker)
+                times[_BUILT_IN].append(await theirs.told(marker, change))
+    phase.latencies, phase.beside = tuple(times[_SERVED]), tuple(times[_BUILT_IN])
+    median, other = (report.quantile(found, 0.5) for found in times.values())
+    phase.note = f"{median / other:.2f}x of ConfigMaps ({other * 1000:.0f} ms)"
+    return phase
+
+
 PHASES: Final = (
     listed,  # what dashboards and kubectl ask for
     got,  # one of them
     watched,  # many who wait for changes
+    fanned_out,  # the same, for one change alone
 )
+
+
+class _Crowd:
+    """Watchers of one collection, and how many of them have seen what is waited for."""
+
+    def __init__(self, api: client.Client, path: str) -> None:
+        self._api = api
+        self._path = path
+        self._marker = b""
+        self._missing = 0
+        self._open = 0
+        self._done = asyncio.Event()
+        self.ready = asyncio.Event()
+
+    async def told(self, marker: str, change: Awaitable[None]) -> float:
+        """Return the seconds from a change until the last watcher had the ``marker`` in it."""
+        self._done.clear()
+        self._marker, self._missing = marker.encode(), CROWD
+        began = time.perf_counter()
+        await change
+        await self._done.wait()
+        return time.perf_counter() - began
+
+    async def watch(self, position: str) -> None:
+        """Follow the collection until cancelled."""
+        query = {"watch": "true", "resourceVersion": position, "timeoutSeconds": "600"}
+        seen = b""
+        async with self._api.watch(self._path, query=query, accept=_JSON) as chunks:
+            self._open += 1
+            if self._open == CROWD:
+                self.ready.set()
+            async for line in _lines(chunks):
+                if self._marker != seen and self._marker in line:
+                    seen = self._marker
+                    self._missing -= 1
+                    if not self._missing:
+                        self._done.set()
+        raise PenstockError("a watch ended before it had seen every change")
+
+
+@asynccontextmanager
+async def _crowd(api: client.Client, path: str) -> AsyncIterator[_Crowd]:
+    listing = msgspec.json.decode(await api.read(path, query={"limit": "1"}, accept=_JSON))
+    crowd = _Crowd(api, path)
+    async with asyncio.TaskGroup() as group:
+        position = str(listing["metadata"]["resourceVersion"])
+        tasks = [group.create_task(crowd.watch(position)) for _ in range(CROWD)]
+        await crowd.ready.wait()
+        yield crowd
+        for task in tasks:
+            task.cancel()
+
+
+async def _annotate(api: client.Client, name: str, marker: str) -> None:
+    change = {"metadata": {"annotations": {"bench.penstock.dev/marker": marker}}}
+    await api.patch(_CONFIG_MAP, name, NAMESPACE, change, strategy="merge")
 
 
 async def _compared(
