@@ -7,6 +7,7 @@ to end.
 
 import asyncio
 import selectors
+import time
 from collections.abc import Callable, Coroutine
 from typing import Any, TypeVar
 
@@ -14,6 +15,10 @@ T = TypeVar("T")
 
 _GRACE = 0.003
 """Real seconds that a loopback peer may take to answer before the clock jumps."""
+_LATE = 2.0
+"""A wait that took so many times as long means that the machine is busy, and peers are late too."""
+_AGAIN = 20
+"""How often such a wait is repeated."""
 _WORK = 0.5
 """Real seconds that a thread may take before it does: it waits for a processor like everybody."""
 
@@ -29,9 +34,16 @@ class _Selector(selectors.DefaultSelector):
         if ready or timeout == 0:
             return ready
         grace = _WORK if self.threads else _GRACE
-        ready = super().select(grace if timeout is not None else 1.0)
-        if not ready and timeout is not None:
-            self.elapsed += timeout
+        if timeout is None:
+            return super().select(1.0)
+        for _ in range(_AGAIN):
+            began = time.monotonic()
+            ready = super().select(grace)
+            if ready:
+                return ready
+            if time.monotonic() - began < _LATE * grace:
+                break
+        self.elapsed += timeout
         return ready
 
 

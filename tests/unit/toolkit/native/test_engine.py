@@ -92,7 +92,8 @@ async def test_a_failure_carries_code_and_detail(pool: WorkerPool) -> None:
 
 
 async def test_the_engine_ends_a_late_call_by_itself(pool: WorkerPool) -> None:
-    request = {"objects": [{"v": "${a}" * 2000} for _ in range(2000)]}
+    # Read in some milliseconds, and then looked at one by one for a good while.
+    request = {"objects": [{"v": "${a}" * 100} for _ in range(2000)]}
     await calls.call(pool, "substitute", {}, timeout=60)  # the worker has started
 
     with pytest.raises(WorkerTimeoutError, match=r"did not end within 0\.01s"):
