@@ -156,6 +156,7 @@ class KustomizationReconciler:
                 options=options,
                 known=known,
                 clock=cluster.clock,
+                find=cluster.live.find,
                 pace=cluster.pace,
                 announce=announce,
             )
