@@ -66,6 +66,7 @@ class KustomizationReconciler:
     async def reconcile(self, rec: Pass) -> Outcome:
         """Bring the cluster to the sources' revision, or tell why that cannot be."""
         obj = rec.obj
+        rec.triggers = self.memory.asked(rec.key, rec.triggers)
         await self.known()
         self.accounts.require(obj)
         rules = health.compile_rules(msgspec.to_builtins(obj.spec.health_check_exprs))
