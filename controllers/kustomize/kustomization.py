@@ -39,6 +39,8 @@ from toolkit.objects import ObjectRef, gvk_of
 
 Pass = Reconciliation[Kustomization]
 
+_SEEN_SECONDS: Final = 2.0
+"""How long the first pass after a restart waits for the watches; a later look costs requests."""
 _BUILD_SECONDS: Final = 120.0
 """A build takes one of the few engine workers, however long the timeout that its author sets."""
 
@@ -106,6 +108,9 @@ class KustomizationReconciler:
         leaving = {ref.gvk for ref in self.memory.leaving(rec.key)}
         cluster.live.ensure(rec.key, {gvk_of(item) for item in built.objects} | leaving)
         before = self.memory.inventory(obj)
+        if before and self.memory.get(rec.key) is None:
+            # after a restart: what the watches show spares writes that would change nothing
+            await cluster.live.wait_synced(rec.key, timeout=_SEEN_SECONDS)
         try:
             changes = await self._write(rec, sources, client, cluster, built, before)
             pruned = await self._prune(rec, client, cluster, before, changes)
