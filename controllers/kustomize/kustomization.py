@@ -39,6 +39,8 @@ from toolkit.objects import ObjectRef, gvk_of
 
 Pass = Reconciliation[Kustomization]
 
+_SEEN_SECONDS: Final = 2.0
+"""How long the first pass after a restart waits for the watches; a later look costs requests."""
 _BUILD_SECONDS: Final = 120.0
 """A build takes one of the few engine workers, however long the timeout that its author sets."""
 
@@ -66,6 +68,7 @@ class KustomizationReconciler:
     async def reconcile(self, rec: Pass) -> Outcome:
         """Bring the cluster to the sources' revision, or tell why that cannot be."""
         obj = rec.obj
+        rec.triggers = self.memory.asked(rec.key, rec.triggers)
         await self.known()
         self.accounts.require(obj)
         rules = health.compile_rules(msgspec.to_builtins(obj.spec.health_check_exprs))
@@ -105,6 +108,9 @@ class KustomizationReconciler:
         leaving = {ref.gvk for ref in self.memory.leaving(rec.key)}
         cluster.live.ensure(rec.key, {gvk_of(item) for item in built.objects} | leaving)
         before = self.memory.inventory(obj)
+        if before and self.memory.get(rec.key) is None:
+            # after a restart: what the watches show spares writes that would change nothing
+            await cluster.live.wait_synced(rec.key, timeout=_SEEN_SECONDS)
         try:
             changes = await self._write(rec, sources, client, cluster, built, before)
             pruned = await self._prune(rec, client, cluster, before, changes)
@@ -156,6 +162,7 @@ class KustomizationReconciler:
                 options=options,
                 known=known,
                 clock=cluster.clock,
+                find=cluster.live.find,
                 pace=cluster.pace,
                 announce=announce,
             )

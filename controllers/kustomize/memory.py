@@ -7,6 +7,7 @@ It holds names and digests, never manifests: no secret stays in memory.
 import hashlib
 from collections.abc import Collection
 from dataclasses import dataclass
+from typing import Final
 
 import msgspec
 
@@ -16,6 +17,9 @@ from crds.kustomize import Kustomization
 from toolkit import inventory
 from toolkit.apply.order import Identity
 from toolkit.objects import ObjectKey, ObjectRef
+
+_LASTING: Final = frozenset({"drift", "requested", "gone"})
+"""What a complete apply alone answers: it is told once, whatever becomes of the pass."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -44,7 +48,7 @@ class Applied:
         Drift of what is not ``watched`` is found when the interval is over, and so is the end of
         what is leaving and cannot be watched.
         """
-        due = {"drift", "requested", "gone"}
+        due = set(_LASTING)
         if self.settled and (self.leaving or not watched):
             due.add("interval")
         return self.fingerprint == fingerprint and not due & set(triggers)
@@ -55,6 +59,14 @@ class Memory:
 
     def __init__(self) -> None:
         self._applied: dict[ObjectKey, Applied] = {}
+        self._asked: dict[ObjectKey, frozenset[str]] = {}
+
+    def asked(self, key: ObjectKey, triggers: frozenset[str]) -> frozenset[str]:
+        """Return the triggers of a pass, with those that no complete apply has answered yet."""
+        asked = self._asked.pop(key, frozenset()) | triggers
+        if lasting := asked & _LASTING:
+            self._asked[key] = lasting
+        return asked
 
     def get(self, key: ObjectKey) -> Applied | None:
         """Return the last apply of ``key``."""
@@ -78,8 +90,9 @@ class Memory:
         return applied.leaving if applied else ()
 
     def put(self, key: ObjectKey, applied: Applied) -> None:
-        """Remember an apply."""
+        """Remember an apply, which answers all that had asked for it."""
         self._applied[key] = applied
+        self._asked.pop(key, None)
 
     def doubt(self, key: ObjectKey) -> None:
         """Stop relying on the last apply, because another one begins and may break off.
@@ -92,6 +105,7 @@ class Memory:
     def forget(self, key: ObjectKey) -> None:
         """Drop what is known: the object is gone."""
         self._applied.pop(key, None)
+        self._asked.pop(key, None)
 
 
 def fingerprint(obj: Kustomization, sources: Sources, inputs: Inputs, *, cluster: int) -> str:

@@ -177,6 +177,31 @@ async def test_dependency_must_be_ready_at_the_same_revision(space: Space) -> No
     assert (await space.get(CONFIG_MAP, "app"))["data"] == {"v": "1"}
 
 
+async def test_drift_of_one_that_waits_for_a_dependency_is_corrected_afterwards(
+    space: Space,
+) -> None:
+    repository = space.repository()
+    repository.commit({"base/a.yaml": config_map("base"), "app/b.yaml": config_map("app", v="1")})
+    await space.world.apply(
+        space.source(repository),
+        space.kustomization("base", path="./base"),
+        space.kustomization(path="./app", dependsOn=[{"name": "base"}]),
+    )
+    await space.ready()
+    await change(space, "base", {"suspend": True})
+    await space.world.api.patch(
+        CONFIG_MAP, "app", space.namespace, {"data": {"v": "2"}}, strategy="merge"
+    )
+    # a pass that was asked for after the edit has failed, and the one for the drift with it
+    await space.request()
+    await space.refused(saying=f"dependency '{space.namespace}/base' is not ready")
+
+    await change(space, "base", {"suspend": False})
+    await space.ready()
+
+    assert (await space.get(CONFIG_MAP, "app"))["data"] == {"v": "1"}
+
+
 @pytest.mark.ungated
 async def test_cycle_of_dependencies_says_what_it_waits_for(space: Space) -> None:
     repository = space.repository()

@@ -5,6 +5,7 @@ at no further cost whether it is new, who else owns fields of it, whether the li
 to touch it, and whether anything would change. Nothing here writes.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Literal
 
@@ -12,10 +13,19 @@ from toolkit.apply import fields, ignore, migrate, ownership, recreate
 from toolkit.apply.changes import Known
 from toolkit.apply.clock import ServerClock
 from toolkit.apply.options import ApplyOptions
+from toolkit.apply.projection import Live
 from toolkit.kube import client, errors
 from toolkit.objects import Json, ObjectRef, dig, gvk_of, ref_of
 
 Verdict = Literal["skip", "unchanged", "write", "recreate"]
+
+Find = Callable[[ObjectRef], Live | None]
+"""Returns a live object as somebody has seen it without a request of ours."""
+
+
+def unseen(_: ObjectRef) -> Live | None:
+    """Stand in where nobody watches: without a look at what is there, nothing is unchanged."""
+    return None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,6 +59,7 @@ class Examiner:
     api: client.Client
     options: ApplyOptions
     clock: ServerClock | None = None
+    find: Find = unseen
 
     async def check(self, obj: Json, *, known: Known | None = None) -> Checked:
         """Decide what is to be done with an object, which carries its owner's labels.
@@ -71,7 +82,7 @@ class Examiner:
             return draft
         if ignored:
             draft = await self._reduced(draft, ignored)
-        return await self._dry_run(draft, known if same else None)
+        return await self._dry_run(draft, same=same)
 
     async def _reduced(self, draft: Checked, ignored: tuple[tuple[str, ...], ...]) -> Checked:
         live = await self._live(draft.ref)
@@ -80,7 +91,7 @@ class Examiner:
         payload = ignore.reduce(draft.payload, live, manager=self.options.manager, ignored=ignored)
         return replace(draft, payload=ownership.own(payload, self.options.owner))
 
-    async def _dry_run(self, draft: Checked, known: Known | None) -> Checked:
+    async def _dry_run(self, draft: Checked, *, same: bool) -> Checked:
         manager = self.options.manager
         try:
             applied = await self.api.apply(draft.payload, manager=manager, dry_run=True)
@@ -94,7 +105,7 @@ class Examiner:
             return draft
         merged = ownership.marked(draft.payload, self.options.owner, "ssa", "merge")
         takes = not merged and migrate.due(answer, manager, self.options.overridden)
-        if not takes and self._same(answer, known):
+        if not takes and self._leaves_alone(draft.ref, answer, same=same):
             return replace(draft, verdict="unchanged", answer=answer)
         return replace(draft, verdict="write", answer=answer, migrate=takes)
 
@@ -107,20 +118,24 @@ class Examiner:
                 " asked; is its configuration gone, or changed?"
             )
 
-    def _same(self, answer: Json, known: Known | None) -> bool:
-        """Tell whether it is proven that the write would change nothing.
+    def _leaves_alone(self, ref: ObjectRef, answer: Json, *, same: bool) -> bool:
+        """Tell whether it is proven that the write would change nothing (ADR 6).
 
-        Either the object is still at the version at which our fields were seen untouched, and we
-        send what we sent then; or the server did not stamp our entry afresh.
+        ``same`` says that our last apply sent the same.
         """
-        if (
-            known is not None
-            and known.resource_version == dig(answer, "metadata", "resourceVersion")
-            and known.entry_digest == fields.entry_digest(answer, self.options.manager)
-        ):
-            return True
-        entry = fields.applied_entry(answer, self.options.manager) or {}
-        return self.clock is not None and self.clock.past(str(entry.get("time") or ""))
+        # 1. The answer is compared with the object that it answers for, not with an earlier one.
+        live = self.find(ref)
+        if live is None or live.resource_version != dig(answer, "metadata", "resourceVersion"):
+            return False
+        # 2. We would own what we own. A stamp does not tell that: an apply that changes only
+        #    owners keeps it.
+        manager = self.options.manager
+        stamp = fields.stamp(answer, manager)
+        if (live.entry, live.stamp) != (fields.entry_digest(answer, manager), stamp):
+            return False
+        # 3. No value would change, because that renews the stamp. Only a stamp of this very second
+        #    can be new and old alike: it has to be past, or what we send now was sent before.
+        return same or (self.clock is not None and self.clock.past(stamp))
 
     async def _refused(self, draft: Checked, error: errors.ApiError) -> Checked:
         """Make the best of a refusal: the live object may want to be left alone, or recreated."""

@@ -1,10 +1,12 @@
-"""What time the API server has at least: the proof that a dry-run changed nothing.
+"""What time the API server has at least: the proof that a dry-run changed no value.
 
-A server-side apply that changes anything stamps our managedFields entry with the server's present
-second; one that changes nothing leaves the old stamp. So a dry-run answer whose stamp lies in the
-server's past proves that the write would be a no-op and can be spared. Our own clock cannot tell
-that past, since it may be wrong by hours; one ``SelfSubjectReview`` an hour, which the server
-stamps, can. Stamps found on objects are not learnt from: their owners may write what they like.
+A server-side apply that changes a value stamps our managedFields entry with the server's present
+second; any other leaves the old stamp, also one that changes only who owns what. So a dry-run
+answer whose stamp lies in the server's past proves that the write would leave all values as they
+are. With the entry itself unchanged the write is a no-op and can be spared (``check``). Our own
+clock cannot tell that past, since it may be wrong by hours; one ``SelfSubjectReview`` an hour,
+which the server stamps, can. Stamps found on objects are not learnt from: their owners may write
+what they like.
 """
 
 import asyncio

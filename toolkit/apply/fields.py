@@ -60,6 +60,11 @@ def entry_digest(obj: Json, manager: str) -> str:
     return digest({key: value for key, value in entry.items() if key != "time"})
 
 
+def stamp(obj: Json, manager: str) -> str:
+    """Return when an apply of the manager last changed a value; empty when none has."""
+    return str((applied_entry(obj, manager) or {}).get("time") or "")
+
+
 def other_writers(obj: Json, manager: str) -> tuple[Writer, ...]:
     """Return everyone else who owns fields; those that report status do not count."""
     return tuple(

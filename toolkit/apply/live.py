@@ -11,6 +11,7 @@ polled, for the rest its owner must look by itself.
 """
 
 import asyncio
+import contextlib
 import logging
 import time
 from collections.abc import Callable, Collection, Iterable, Mapping
@@ -96,14 +97,16 @@ class LiveSet:
         )
 
     async def wait_synced(self, owner: ObjectKey, *, timeout: float) -> bool:  # noqa: ASYNC109
-        """Wait for the owner's watches, at most ``timeout`` seconds; tell whether all are there."""
-        waits = [watch.informer.wait_synced() for watch in self._watches.used_by(owner)]
-        try:
+        """Wait for the owner's watches, at most ``timeout`` seconds; tell whether all are there.
+
+        One that the server has refused is not waited for.
+        """
+        watches = tuple(self._watches.used_by(owner))
+        waits = [watch.informer.wait_synced() for watch in watches if not watch.refused]
+        with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(timeout):
                 await asyncio.gather(*waits)
-        except TimeoutError:
-            return False
-        return True
+        return all(watch.informer.synced for watch in watches)
 
     def set_rules(self, owner: ObjectKey, rules: tuple[Rule, ...]) -> None:
         """Judge the health of the owner's objects by these rules from now on."""

@@ -25,8 +25,8 @@ _decode: Final = msgspec.json.Decoder()
 class Live:
     """A live object, as far as it concerns us.
 
-    ``entry`` is the digest of our managedFields entry, ``rule`` the key of the CEL rule that
-    judged the health (empty for the built-in ones).
+    ``entry`` is the digest of our managedFields entry and ``stamp`` its time, ``rule`` the key of
+    the CEL rule that judged the health (empty for the built-in ones).
     """
 
     uid: str
@@ -36,6 +36,7 @@ class Live:
     owner: ObjectKey | None
     health: Health
     rule: str
+    stamp: str = ""
 
     def changed_by(self, old: "Live | None") -> tuple[str, ...]:
         """Return the managers who have written since ``old``.
@@ -86,6 +87,7 @@ class Projector:
             owner=labelled,
             health=health.assess(named, rules),
             rule=rule_key(rules, self.gvk),
+            stamp=sys.intern(fields.stamp(obj, self.manager)),
         )
 
 

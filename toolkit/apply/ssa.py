@@ -20,7 +20,7 @@ from typing import Final
 
 from toolkit.apply import bounded, health, masking, order
 from toolkit.apply.changes import ApplyError, Change, ChangeSet, Failure, Known
-from toolkit.apply.check import Checked, Examiner, is_definition
+from toolkit.apply.check import Checked, Examiner, Find, is_definition, unseen
 from toolkit.apply.clock import ServerClock
 from toolkit.apply.health import Health, Status
 from toolkit.apply.options import ApplyOptions
@@ -53,16 +53,17 @@ async def apply(  # noqa: PLR0913 - what to apply, and what is known about it
     options: ApplyOptions,
     known: Mapping[Identity, Known] = _NOTHING_KNOWN,
     clock: ServerClock | None = None,
+    find: Find = unseen,
     pace: Pace | None = None,
     announce: Announce = _tell_nobody,
 ) -> ChangeSet:
     """Apply the objects, which ``ownership.own`` has prepared, and return what was done.
 
     ``known`` holds what was applied before and is undrifted: where the payload is the same, no
-    request is made (a dry-run, with ``options.recheck``). A shared ``clock`` spares the write of
-    unknown objects that have not changed, and a shared ``pace`` keeps two contents of an object
-    out of one second. ``announce`` is told the objects that are about to be
-    written, after the dry-runs and before the first write; nothing is written if it fails.
+    request is made (a dry-run, with ``options.recheck``). ``find``, with a shared ``clock``, spares
+    the write of objects that a dry-run would leave as they are seen to be. A shared ``pace`` keeps
+    two contents of an object out of one second. ``announce`` is told the objects that are about to
+    be written, after the dry-runs and before the first write; nothing is written if it fails.
 
     Raises:
         ApplyError: objects were refused; ``changes`` tells what was written until then.
@@ -77,7 +78,7 @@ async def apply(  # noqa: PLR0913 - what to apply, and what is known about it
         api=api,
         options=options,
         known=known,
-        examiner=Examiner(api=api, options=options, clock=clock),
+        examiner=Examiner(api=api, options=options, clock=clock, find=find),
         pace=pace,
         stages=order.stages(scoped, custom=options.custom_stage_kinds),
     )

@@ -15,13 +15,16 @@ from toolkit.kube import config, transport
 from toolkit.kube.client import Client
 from toolkit.kube.errors import ForbiddenError
 from toolkit.objects import Json, dig, ref_of
+from toolkit.remote.http.reach import Reach
 
 
 class Wire(transport.Transport):
     """A transport that remembers what was asked."""
 
     def __init__(self, cluster: config.ClusterConfig) -> None:
-        super().__init__(cluster, qps=0, burst=0, timeout=30, max_body=1 << 30)
+        super().__init__(
+            cluster, qps=0, burst=0, timeout=30, max_body=1 << 30, reach=Reach.ANYWHERE
+        )
         self.sent: list[str] = []
 
     async def send(self, request: transport.Request) -> transport.Reply:
