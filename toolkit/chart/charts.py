@@ -24,6 +24,7 @@ __all__ = ["Built", "Charts", "Dependency", "Found", "Inspected", "PackageReques
 KIND: Final = WorkerKind(
     module="toolkit.chart.worker",  # indexes and charts: YAML and archives of strangers
     memory_limit=512 << 20,  # a chart of 100 MiB, its dependencies, and what reading them takes
+    answer_limit=16 << 20,  # what was done, and no file of it
     umask=0o022,
     network=False,
 )

@@ -23,6 +23,7 @@ from toolkit.native.kind import WorkerKind
 KIND: Final = WorkerKind(
     module="controllers.source.generating.worker",  # globs, archives and YAML of strangers
     memory_limit=limits.MEMORY,
+    answer_limit=16 << 20,  # what was done, and no file of it
     network=False,
 )
 
