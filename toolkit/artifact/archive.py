@@ -337,16 +337,17 @@ def _make_directory(
     if not stated:
         budget.take(name, 0)
     try:
-        (into / name).mkdir(mode=0o700)
+        beneath.made(into, name.split("/"))
     except FileExistsError:
         raise _twice(name) from None
     made.add(name)
 
 
 def _write_file(reader: tarball.Reader, into: Path, name: str, *, executable: bool) -> None:
-    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW
+    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL
     try:
-        descriptor = os.open(into / name, flags, 0o700 if executable else 0o600)
+        names = name.split("/") if name else ()
+        descriptor = beneath.opened(into, names, flags, 0o700 if executable else 0o600)
     except FileExistsError:
         raise _twice(name) from None
     with open(descriptor, "wb") as file:  # noqa: PTH123  # a descriptor, no path

@@ -11,8 +11,10 @@ from pathlib import Path
 from typing import Final
 
 
-def opened(root: Path, names: Sequence[str], flags: int = os.O_RDONLY) -> int:
+def opened(root: Path, names: Sequence[str], flags: int = os.O_RDONLY, mode: int = 0o600) -> int:
     """Return a descriptor of what ``names`` lead to below ``root``, whose parent is trusted.
+
+    ``flags`` are those of ``open``, and ``mode`` is that of a file which they make.
 
     Raises:
         OSError: there is no such file, or a link is on the way.
@@ -20,7 +22,21 @@ def opened(root: Path, names: Sequence[str], flags: int = os.O_RDONLY) -> int:
     place = os.open(root, _WAY)
     for name in names[:-1]:
         place = _next(place, name, _WAY)
-    return _next(place, names[-1] if names else ".", flags | _HERE)
+    return _next(place, names[-1] if names else ".", flags | _HERE, mode)
+
+
+def made(root: Path, names: Sequence[str], mode: int = 0o700) -> None:
+    """Make a directory below ``root``.
+
+    Raises:
+        FileExistsError: there is something.
+        OSError: as ``opened``.
+    """
+    place = opened(root, names[:-1], os.O_PATH | os.O_DIRECTORY)
+    try:
+        os.mkdir(names[-1], mode, dir_fd=place)
+    finally:
+        os.close(place)
 
 
 def listed(root: Path, names: Sequence[str]) -> list[tuple[str, bool]]:
@@ -47,8 +63,8 @@ _HERE: Final = os.O_NOFOLLOW | os.O_CLOEXEC
 _WAY: Final = os.O_PATH | os.O_DIRECTORY | _HERE
 
 
-def _next(place: int, name: str, flags: int) -> int:
+def _next(place: int, name: str, flags: int, mode: int = 0) -> int:
     try:
-        return os.open(name, flags, dir_fd=place)
+        return os.open(name, flags, mode, dir_fd=place)
     finally:
         os.close(place)

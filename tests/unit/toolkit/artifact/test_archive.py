@@ -490,3 +490,18 @@ def test_directory_that_becomes_a_link_while_it_is_packed_is_not_followed(tmp_pa
     with pytest.raises(OSError, match="Not a directory"):
         archive.pack(tree, out, EVERYTHING, checkpoint=swap)
     assert seen >= 3
+
+
+@pytest.mark.parametrize("link", ["into", "into/dir"])
+def test_unpacking_goes_through_no_link_that_a_worker_left(tmp_path: Path, link: str) -> None:
+    tarball = tmp_path / "a.tar.gz"
+    tarball.write_bytes(packed(plant(tmp_path / "tree", {"a": b"", "dir/file": b"content"})))
+    outside = tmp_path / "outside"
+    outside.mkdir()
+    (tmp_path / link).parent.mkdir(exist_ok=True)
+    (tmp_path / link).symlink_to(outside)
+
+    with pytest.raises((OSError, TransientError)):
+        archive.unpack(tarball, tmp_path / "into")
+
+    assert not [*outside.iterdir()]
