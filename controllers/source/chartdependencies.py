@@ -16,7 +16,7 @@ from controllers.source.charts import PACKAGE, InRegistry, InRepository, Listing
 from crds.source_helm import HelmRepository, HelmRepositorySpec
 from toolkit.chart import registry as charts_in_registry
 from toolkit.chart import repository as charts_in_repository
-from toolkit.chart.charts import Dependency
+from toolkit.chart.charts import Dependency, Found
 from toolkit.chart.errors import DependencyBuildError
 from toolkit.errors import PenstockError
 
@@ -98,7 +98,14 @@ class Dependencies:
                     "HelmRepository is for"
                 )
             indexes[url] = await self._index(settings, into)
-        return await self._download(settings, indexes[url], dependency, into)
+        found = await self.services.charts.find(
+            indexes[url].path,
+            indexes[url].digest,
+            dependency.name,
+            dependency.version or "*",
+            scope=namespace,
+        )
+        return await self._download(settings, found, into)
 
     async def _pull(
         self, repository: HelmRepository | None, url: str, dependency: Dependency, into: Path
@@ -129,12 +136,7 @@ class Dependencies:
         await asyncio.to_thread(written.unlink)
         return Index(read, summary.digest)
 
-    async def _download(
-        self, settings: HelmRepository, index: Index, dependency: Dependency, into: Path
-    ) -> Path:
-        found = await self.services.charts.find(
-            index.path, index.digest, dependency.name, dependency.version or "*"
-        )
+    async def _download(self, settings: HelmRepository, found: Found, into: Path) -> Path:
         await charts_in_repository.download_chart(
             self.services.http,
             settings.spec.url,

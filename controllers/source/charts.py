@@ -125,11 +125,12 @@ class InRepository:
 
     async def _entry(self, artifact: Artifact) -> Found:
         charts = self.services.charts
-        known = charts.known(artifact.digest, self.chart, self.version)
+        scope = self.repository.metadata.namespace
+        known = charts.known(artifact.digest, self.chart, self.version, scope=scope)
         if known is not None:
             return known
         async with self.services.store.local(artifact) as index:
-            return await charts.find(index, artifact.digest, self.chart, self.version)
+            return await charts.find(index, artifact.digest, self.chart, self.version, scope=scope)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -204,12 +205,13 @@ class InArtifact:
     async def find(self, scratch: Scratch) -> Located:
         """Look into the artifact; an artifact that was looked into before is not unpacked again."""
         artifact, tree = stored(self.source, self.kind), None
-        inspected = self.seen.get(artifact.digest, self.chart)
+        asked = (self.source.metadata.namespace, artifact.digest, self.chart)
+        inspected = self.seen.get(asked)
         if inspected is None:
             tree = await scratch.directory()
             await self._unpack(artifact, tree)
             inspected = await self.services.charts.inspect(tree, self.chart)
-            self.seen.put(artifact.digest, self.chart, inspected)
+            self.seen.put(asked, inspected)
         return Located(
             name=inspected.name, version=inspected.version, source=artifact.revision, tree=tree
         )
@@ -230,15 +232,15 @@ class Seen:
 
     def __init__(self, capacity: int = 4096) -> None:
         self._capacity = capacity
-        self._found: OrderedDict[tuple[str, str], Inspected] = OrderedDict()
+        self._found: OrderedDict[tuple[str, str, str], Inspected] = OrderedDict()
 
-    def get(self, digest: str, chart: str) -> Inspected | None:
-        """Return what was put."""
-        return self._found.get((digest, chart))
+    def get(self, asked: tuple[str, str, str]) -> Inspected | None:
+        """Return what was put for a namespace, the digest of an artifact and a path in it."""
+        return self._found.get(asked)
 
-    def put(self, digest: str, chart: str, inspected: Inspected) -> None:
+    def put(self, asked: tuple[str, str, str], inspected: Inspected) -> None:
         """Remember it; the oldest is forgotten."""
-        self._found[digest, chart] = inspected
+        self._found[asked] = inspected
         while len(self._found) > self._capacity:
             self._found.popitem(last=False)
 

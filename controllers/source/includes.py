@@ -5,6 +5,8 @@ are the user's and trees are strangers': nothing is read or written outside of t
 """
 
 import asyncio
+import contextlib
+import os
 import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -13,7 +15,7 @@ from typing import cast
 from controllers.source.source import SourceObject, offered
 from crds.meta import Artifact
 from crds.source import GitRepository, GitRepositoryInclude
-from toolkit.artifact import archive
+from toolkit.artifact import archive, beneath
 from toolkit.artifact.store import Store
 from toolkit.errors import StalledError, TransientError
 from toolkit.objects import ObjectKey
@@ -78,12 +80,47 @@ def _copy(packed: Path, include: GitRepositoryInclude, tree: Path) -> None:
                 f"fromPath '{include.from_path}' is not a directory of "
                 f"GitRepository '{include.repository.name}'"
             )
-        shutil.copytree(origin, destination, dirs_exist_ok=True)
+        _merge(staging, origin, tree, destination)
     except OSError as exc:
         cause = exc.strerror or "a file is in the way"
         raise _unavailable(f"cannot copy to '{include.target}': {cause}") from exc
     finally:
         shutil.rmtree(staging, ignore_errors=True)
+
+
+def _merge(staging: Path, origin: Path, tree: Path, destination: Path) -> None:
+    """Copy a directory over another: a worker that filled the tree leads us nowhere by links."""
+    start, end = (
+        path.relative_to(_root(root)).parts
+        for path, root in ((origin, staging), (destination, tree))
+    )
+    for depth in range(1, len(end) + 1):
+        _make(tree, end[:depth])
+    pending: list[tuple[str, ...]] = [()]
+    while pending:
+        parts = pending.pop()
+        for name, is_directory in beneath.listed(staging, (*start, *parts)):
+            below = (*parts, name)
+            if is_directory:
+                _make(tree, (*end, *below))
+                pending.append(below)
+            else:
+                _copy_file(staging, (*start, *below), tree, (*end, *below))
+
+
+def _make(tree: Path, parts: tuple[str, ...]) -> None:
+    with contextlib.suppress(FileExistsError):  # what is no directory fails at what goes into it
+        beneath.made(tree, parts)
+
+
+def _copy_file(
+    staging: Path, origin: tuple[str, ...], tree: Path, destination: tuple[str, ...]
+) -> None:
+    with open(beneath.opened(staging, origin), "rb") as file:  # noqa: PTH123  # a descriptor
+        flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC
+        with open(beneath.opened(tree, destination, flags), "wb") as out:  # noqa: PTH123  # as above
+            shutil.copyfileobj(file, out)
+            os.fchmod(out.fileno(), os.fstat(file.fileno()).st_mode & 0o777)
 
 
 def _refuse_circle(obj: GitRepository, lookup: Lookup) -> None:
@@ -106,12 +143,17 @@ def _names(obj: GitRepository) -> list[str]:
 
 def _inside(root: Path, relative: str, *, field: str) -> Path:
     """Return ``relative`` below ``root``, following links only inside it."""
-    path = (root / relative).resolve()
-    if not path.is_relative_to(root.resolve()):
+    path = (_root(root) / relative).resolve()
+    if not path.is_relative_to(_root(root)):
         raise StalledError(
             f"spec.include: {field} '{relative}' leads out of the repository", reason=REASON
         )
     return path
+
+
+def _root(tree: Path) -> Path:
+    # A link in its place leads out of it, too.
+    return tree.parent.resolve() / tree.name
 
 
 def _unavailable(message: str) -> TransientError:

@@ -21,7 +21,7 @@ from io import FileIO
 from pathlib import Path
 from typing import IO, Final
 
-from toolkit.artifact import limits, tarball, threads
+from toolkit.artifact import beneath, limits, tarball, threads
 from toolkit.artifact.ignore import Entry, Ignore
 from toolkit.artifact.limits import Limits
 from toolkit.artifact.threads import Checkpoint
@@ -61,7 +61,7 @@ def pack(
             budget.take(entry.name, 0)
             sink.write(_header(entry.name, tarfile.DIRTYPE, mode=0o750, size=0))
             continue
-        for block in _file(entry, budget):
+        for block in _file(tree, entry, budget):
             checkpoint()
             sink.write(block)
     sink.write(bytes(2 * tarfile.BLOCKSIZE))
@@ -182,7 +182,7 @@ def open_regular(path: Path) -> FileIO:
         OSError: the disk failed, or there is no such file.
     """
     try:
-        descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+        descriptor = beneath.opened(path.parent, (path.name,), os.O_RDONLY | os.O_NONBLOCK)
     except OSError as exc:
         if exc.errno == errno.ELOOP:
             raise TransientError(f"'{_shown(path.name)}' is a link", reason=REASON) from exc
@@ -262,10 +262,10 @@ class _Gzip:
             self._out.write(data)
 
 
-def _file(entry: Entry, budget: _Budget) -> Iterator[bytes]:
+def _file(tree: Path, entry: Entry, budget: _Budget) -> Iterator[bytes]:
     """Yield header and content of a file, padded to whole blocks."""
     # The walk saw a regular file; whatever stands there by now must not be followed or waited for.
-    descriptor = os.open(entry.path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
+    descriptor = beneath.opened(tree, entry.name.split("/"), os.O_RDONLY | os.O_NONBLOCK)
     with open(descriptor, "rb", buffering=0) as file:  # noqa: PTH123  # a descriptor, no path
         status = os.fstat(descriptor)
         budget.take(entry.name, status.st_size)
@@ -337,16 +337,17 @@ def _make_directory(
     if not stated:
         budget.take(name, 0)
     try:
-        (into / name).mkdir(mode=0o700)
+        beneath.made(into, name.split("/"))
     except FileExistsError:
         raise _twice(name) from None
     made.add(name)
 
 
 def _write_file(reader: tarball.Reader, into: Path, name: str, *, executable: bool) -> None:
-    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW
+    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL
     try:
-        descriptor = os.open(into / name, flags, 0o700 if executable else 0o600)
+        names = name.split("/") if name else ()
+        descriptor = beneath.opened(into, names, flags, 0o700 if executable else 0o600)
     except FileExistsError:
         raise _twice(name) from None
     with open(descriptor, "wb") as file:  # noqa: PTH123  # a descriptor, no path

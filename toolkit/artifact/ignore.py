@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, TypeAlias
 
-from toolkit.artifact import glob
+from toolkit.artifact import beneath, glob
 from toolkit.artifact.glob import Pattern
 from toolkit.errors import PenstockError, StalledError, TransientError
 
@@ -33,7 +33,6 @@ class Entry:
 
     name: str
     """Path relative to the tree, with forward slashes."""
-    path: str
     is_directory: bool
 
 
@@ -58,13 +57,14 @@ class Ignore:
         Symbolic links and special files are passed over. Blocks on the file system.
 
         Raises:
+            OSError: a directory cannot be read, or became a link.
             TransientError: a ``.sourceignore`` cannot be understood (reason SourceIgnoreError).
         """
         files = _read_files(tree)
         own = bool(self.rules) or any(files.values())
         builtin = _VERSION_CONTROL if own else _VERSION_CONTROL + _NOT_SOURCE
         top = _rank(self.rules, _SPEC) + _rank(builtin, _BUILTIN)
-        pending = [_children(str(tree), (), top, _UNDECIDED, files)]
+        pending = [_children(tree, (), top, _UNDECIDED, files)]
         while pending:
             child = next(pending[-1], None)
             if child is None:
@@ -74,7 +74,7 @@ class Ignore:
             if not verdict.excluded:
                 yield entry
             if entry.is_directory and parts[-1] != ".git":
-                pending.append(_children(entry.path, parts, rules, verdict, files))
+                pending.append(_children(tree, parts, rules, verdict, files))
 
 
 _VERSION_CONTROL: Final = tuple(
@@ -122,23 +122,19 @@ _Child: TypeAlias = tuple[Entry, tuple[str, ...], list[_Rule], _Verdict]
 
 
 def _children(
-    path: str,
+    tree: Path,
     parts: tuple[str, ...],
     rules: list[_Rule],
     verdict: _Verdict,
-    files: Mapping[str, Sequence[Pattern]],
+    files: Mapping[tuple[str, ...], Sequence[Pattern]],
 ) -> Iterator[_Child]:
-    """Yield what lies directly in ``path``, each with the rules in force there and its verdict."""
-    own = _rank(files.get(path, ()), len(parts))
+    """Yield what lies directly in ``parts``, each with the rules in force there and its verdict."""
+    own = _rank(files.get(parts, ()), len(parts))
     rules = sorted([*rules, *own], key=lambda rule: rule.rank, reverse=True) if own else rules
-    with os.scandir(path) as listing:
-        found = sorted(listing, key=lambda child: child.name)
-    for child in found:
-        is_directory = child.is_dir(follow_symlinks=False)
-        if is_directory or child.is_file(follow_symlinks=False):
-            where = (*parts, child.name)
-            entry = Entry(name="/".join(where), path=child.path, is_directory=is_directory)
-            yield entry, where, rules, _decide(rules, where, verdict, is_directory=is_directory)
+    for name, is_directory in beneath.listed(tree, parts):
+        where = (*parts, name)
+        entry = Entry(name="/".join(where), is_directory=is_directory)
+        yield entry, where, rules, _decide(rules, where, verdict, is_directory=is_directory)
 
 
 def _decide(
@@ -158,27 +154,27 @@ def _rank(patterns: Iterable[Pattern], place: int) -> list[_Rule]:
     return [_Rule((place, line), pattern) for line, pattern in enumerate(patterns)][::-1]
 
 
-def _read_files(tree: Path) -> dict[str, tuple[Pattern, ...]]:
+def _read_files(tree: Path) -> dict[tuple[str, ...], tuple[Pattern, ...]]:
     """Return the rules of every ``.sourceignore``, by the directory that it lies in."""
-    found: dict[str, tuple[Pattern, ...]] = {}
-    pending = [str(tree)]
+    found: dict[tuple[str, ...], tuple[Pattern, ...]] = {}
+    pending: list[tuple[str, ...]] = [()]
     while pending:
-        directory = pending.pop()
-        with os.scandir(directory) as listing:
-            for child in listing:
-                if child.is_dir(follow_symlinks=False):
-                    if child.name != ".git":
-                        pending.append(child.path)
-                elif child.name == FILE and child.is_file(follow_symlinks=False):
-                    found[directory] = _read_file(Path(child.path), tree)
+        parts = pending.pop()
+        for name, is_directory in beneath.listed(tree, parts):
+            if is_directory:
+                if name != ".git":
+                    pending.append((*parts, name))
+            elif name == FILE:
+                found[parts] = _read_file(tree, (*parts, name))
     if sum(map(len, found.values())) > MAX_RULES:
         raise TransientError(f"the tree has more than {MAX_RULES} ignore rules", reason=REASON)
     return found
 
 
-def _read_file(path: Path, tree: Path) -> tuple[Pattern, ...]:
-    name = path.relative_to(tree).as_posix()
-    with path.open(encoding="utf-8", errors="surrogateescape") as file:
+def _read_file(tree: Path, parts: tuple[str, ...]) -> tuple[Pattern, ...]:
+    name = "/".join(parts)
+    descriptor = beneath.opened(tree, parts, os.O_RDONLY | os.O_NONBLOCK)
+    with open(descriptor, encoding="utf-8", errors="surrogateescape") as file:  # noqa: PTH123  # a descriptor, no path
         text = file.read(MAX_FILE + 1)
     if len(text) > MAX_FILE:
         raise TransientError(f"'{name}' is larger than {MAX_FILE >> 10} KiB", reason=REASON)

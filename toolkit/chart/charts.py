@@ -24,6 +24,7 @@ __all__ = ["Built", "Charts", "Dependency", "Found", "Inspected", "PackageReques
 KIND: Final = WorkerKind(
     module="toolkit.chart.worker",  # indexes and charts: YAML and archives of strangers
     memory_limit=512 << 20,  # a chart of 100 MiB, its dependencies, and what reading them takes
+    answer_limit=16 << 20,  # what was done, and no file of it
     umask=0o022,
     network=False,
 )
@@ -57,7 +58,7 @@ class Charts:
         self._pool = pool
         self._seconds = seconds
         self._remembered = remembered
-        self._found: OrderedDict[tuple[str, str, str], Found] = OrderedDict()
+        self._found: OrderedDict[tuple[str, str, str, str], Found] = OrderedDict()
 
     async def normalize(self, source: Path, into: Path) -> Summary:
         """Turn the index.yaml at ``source`` into JSON at ``into``; see ``toolkit.chart.index``.
@@ -68,27 +69,29 @@ class Charts:
         request = wire.IndexRequest(source=str(source), into=str(into))
         return await self._ask("index", request, Summary, failure=IndexationError)
 
-    def known(self, digest: str, name: str, version: str) -> Found | None:
+    def known(self, digest: str, name: str, version: str, *, scope: str) -> Found | None:
         """Return what ``find`` returned before for an index with this digest."""
-        found = self._found.get((digest, name, version))
+        asked = (scope, digest, name, version)
+        found = self._found.get(asked)
         if found is not None:
-            self._found.move_to_end((digest, name, version))
+            self._found.move_to_end(asked)
         return found
 
-    async def find(self, index: Path, digest: str, name: str, version: str) -> Found:
+    async def find(self, index: Path, digest: str, name: str, version: str, *, scope: str) -> Found:
         """Return the version of a chart that an index has for a version or a range.
 
-        ``digest`` names the content of the file, which ``normalize`` wrote.
+        ``digest`` names the content of the file, which ``normalize`` wrote, and ``scope`` is the
+        namespace that asks: answers of a worker that one has taken over are not told to another.
 
         Raises:
             ChartReferenceError: there is none, or ``version`` cannot be read.
             IndexationError: the file is not what it should be.
         """
-        if (known := self.known(digest, name, version)) is not None:
+        if (known := self.known(digest, name, version, scope=scope)) is not None:
             return known
         request = wire.FindRequest(path=str(index), digest=digest, name=name, version=version)
         found = await self._ask("find", request, Found, failure=IndexationError)
-        self._found[digest, name, version] = found
+        self._found[scope, digest, name, version] = found
         while len(self._found) > self._remembered:
             self._found.popitem(last=False)
         return found

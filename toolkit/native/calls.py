@@ -52,6 +52,7 @@ def kind(*, memory_limit: int = MEMORY_LIMIT) -> WorkerKind:
     return WorkerKind(
         module="toolkit.native.engineworker",  # builds, substitution, Notary signatures: strangers'
         memory_limit=memory_limit,
+        answer_limit=memory_limit // 4,  # the worker itself has it three times
         network=False,
         reads=(path,),
         environment={

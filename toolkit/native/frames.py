@@ -7,10 +7,13 @@ the pipe never loads code.
 """
 
 import json
+import re
 import struct
 from collections.abc import Iterator
 from enum import IntEnum
-from typing import Any
+from typing import Final
+
+import msgspec
 
 from toolkit import untrusted
 from toolkit.errors import PenstockError, TransientError
@@ -33,6 +36,9 @@ class Status(IntEnum):
 
     OK = 0
     FAILED = 1
+
+
+STATUSES: Final = frozenset(Status)
 
 
 class OperationError(TransientError):
@@ -63,15 +69,37 @@ def encode_error(error: PenstockError) -> bytes:
 
 
 def decode_error(body: bytes) -> PenstockError:
-    """Rebuild an error as the nearest class of it that this process knows."""
-    fields = untrusted.load_json(body, dict[str, Any], size=len(body))
+    """Rebuild an error as the nearest class of it that this process knows.
+
+    What a worker could not have raised is an ``OperationError``: something else may answer for it.
+    """
+    try:
+        told = untrusted.load_json(body, _Told, size=len(body))
+    except untrusted.UntrustedError as exc:
+        return OperationError("the worker's answer cannot be read", trace=str(exc))
     known = {_name(cls): cls for cls in _descendants(PenstockError)}
-    cls = next((known[name] for name in fields["classes"] if name in known), OperationError)
+    cls = next((known[name] for name in told.classes if name in known), OperationError)
     # Constructors of subclasses differ, their attributes do not need them.
-    error = cls.__new__(cls, fields["message"])
-    PenstockError.__init__(error, fields["message"])
-    error.__dict__.update(fields["attributes"])
+    error = cls.__new__(cls, told.message)
+    PenstockError.__init__(error, told.message)
+    error.__dict__.update(
+        {name: value for name, value in told.attributes.items() if not hasattr(Exception, name)}
+    )
+    reason = told.attributes.get("reason")
+    if not isinstance(reason, str) or not _REASON.fullmatch(reason):
+        error.reason = cls.default_reason
     return error
+
+
+class _Told(msgspec.Struct):
+    """An error as ``encode_error`` writes it."""
+
+    classes: list[str]
+    message: str
+    attributes: dict[str, str | int | float | bool | None]
+
+
+_REASON: Final = re.compile(r"[A-Za-z][A-Za-z0-9]{0,127}")
 
 
 def _name(cls: type) -> str:

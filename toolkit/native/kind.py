@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
+from toolkit.native import frames
 from toolkit.native.sandbox.confinement import Confinement
 
 _VARIABLES: Final = (
@@ -21,13 +22,15 @@ class WorkerKind:
     """A worker and what it may do; the directories that it works in are given to its pool.
 
     ``module`` has a function ``operations``, which ``toolkit.native.start`` calls.
-    ``memory_limit`` is in bytes, for each process. ``network`` is whether it may connect to others.
+    ``memory_limit`` is in bytes, for each process, and ``answer_limit`` for each answer, which the
+    parent has to hold. ``network`` is whether it may connect to others.
     ``variables`` of the environment are passed on to it, ``reads`` is what it may read of the
     system, and ``environment`` what it is told besides.
     """
 
     module: str
     memory_limit: int
+    answer_limit: int = frames.MAX_BODY
     umask: int = 0o077
     network: bool = False
     variables: tuple[str, ...] = ()

@@ -16,13 +16,15 @@ _KEPT_OUTPUT = 16 << 10
 
 
 class Link(asyncio.SubprocessProtocol):
-    """Sends one request at a time and collects its answer.
+    """Sends one request at a time and collects its answer, of at most ``limit`` bytes.
 
+    A worker says nothing but that: one that does is no longer what was started, and is killed.
     ``on_closed`` is called once, when the process has ended and every pipe is closed.
     """
 
-    def __init__(self, *, on_closed: Callable[["Link"], None]) -> None:
+    def __init__(self, *, on_closed: Callable[["Link"], None], limit: int) -> None:
         self._on_closed = on_closed
+        self._limit = limit
         self._transport: asyncio.SubprocessTransport | None = None
         self._closed: asyncio.Future[int] = asyncio.get_running_loop().create_future()
         self._waiting: asyncio.Future[tuple[frames.Status, bytes] | None] | None = None
@@ -92,6 +94,9 @@ class Link(asyncio.SubprocessProtocol):
             if len(self._output) > 3 * _KEPT_OUTPUT:
                 del self._output[_KEPT_OUTPUT:-_KEPT_OUTPUT]
             return
+        if self._waiting is None or self._waiting.done():
+            self._blame("it spoke without being asked")
+            return
         self._received += data
         self._deliver()
 
@@ -125,15 +130,20 @@ class Link(asyncio.SubprocessProtocol):
         if len(self._received) < frames.ANSWER.size:
             return
         status, size = frames.ANSWER.unpack_from(self._received)
-        if size > frames.MAX_BODY:
-            self.fault = f"its answer has {size >> 20} MiB"
-            self.kill()
-            return
-        if len(self._received) >= frames.ANSWER.size + size:
+        if size > self._limit:
+            self._blame(f"its answer has {size >> 20} MiB")
+        elif status not in frames.STATUSES or len(self._received) > frames.ANSWER.size + size:
+            self._blame("its answer is malformed")
+        elif len(self._received) == frames.ANSWER.size + size:
             with memoryview(self._received) as view:
                 body = bytes(view[frames.ANSWER.size : frames.ANSWER.size + size])
             self._received.clear()
             self._resolve((frames.Status(status), body))
+
+    def _blame(self, fault: str) -> None:
+        self.fault = fault
+        self._received.clear()
+        self.kill()
 
     def _resolve(self, answer: tuple[frames.Status, bytes] | None) -> None:
         if self._waiting is not None and not self._waiting.done():

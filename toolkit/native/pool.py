@@ -142,17 +142,18 @@ class WorkerPool:
     async def _take_worker(self) -> Link:
         if self._closed:
             raise WorkerDiedError(f"the pool of {self._kind.module} is closed")
-        if self._idle:
+        while self._idle:
             link = self._idle.pop()
             link.stop_idling()
-            return link
+            if not link.fault:
+                return link
         return await self._start()
 
     async def _start(self) -> Link:
         await asyncio.to_thread(_make, self._writes)
         confinement = self._kind.confinement(reads=self._reads, writes=self._writes)
         _, link = await asyncio.get_running_loop().subprocess_exec(
-            lambda: Link(on_closed=self._forget),
+            lambda: Link(on_closed=self._forget, limit=self._kind.answer_limit),
             *(sys.executable, "-P", "-m", "toolkit.native.start", confinement.encode()),
             env=self._kind.environ(os.environ, sys.path, self._writes),
             # Ctrl-C in a terminal reaches the foreground process group only: the parent decides.
@@ -198,7 +199,8 @@ class WorkerPool:
         link.start_idling(IDLE_SECONDS, self._retire)
 
     def _retire(self, link: Link) -> None:
-        self._idle.remove(link)
+        with suppress(ValueError):
+            self._idle.remove(link)
         link.kill()
 
     def _forget(self, link: Link) -> None:

@@ -1,10 +1,15 @@
 """What an IP address is: on the internet, nearer to us, or a service that tells who we are. Pure.
 
-An IPv6 address that stands for an IPv4 one is that one here: it leads to the same place.
+An IPv6 address that stands for an IPv4 one is that one here: it leads to the same place. So is a
+host that a resolver takes for an address, however it is spelled: proxies get it as it is.
 """
 
 import ipaddress
+import re
+import socket
+import unicodedata
 from typing import Final, TypeAlias
+from urllib.parse import unquote
 
 Address: TypeAlias = ipaddress.IPv4Address | ipaddress.IPv6Address
 
@@ -20,6 +25,8 @@ class OutOfReachError(OSError):
 
 def is_public(one: Address) -> bool:
     """Tell whether an address is on the internet, and nobody's metadata service."""
+    if isinstance(one, ipaddress.IPv6Address) and one not in _UNICAST:
+        return False
     return one.is_global and not one.is_multicast and not is_metadata(one)
 
 
@@ -30,14 +37,20 @@ def is_metadata(one: Address) -> bool:
 
 def names_metadata(host: str) -> bool:
     """Tell whether a name is one by which a cloud's metadata service goes."""
-    return host.rstrip(".").lower() in _METADATA_NAMES
+    return _plain(host) in _METADATA_NAMES
 
 
 def literal(host: str) -> Address | None:
-    """Return the address that a host is, unless it is a name."""
+    """Return the address that a host is, unless it is a name.
+
+    ``2852039166``, ``0xa9fea9fe`` and ``169.254.43518`` are addresses, too (inet_aton(3)).
+    """
+    plain = _plain(host)
     try:
-        return parsed(host.strip("[]"))
-    except ValueError:
+        if _NUMBERS.fullmatch(plain):
+            return ipaddress.IPv4Address(socket.inet_aton(plain))
+        return parsed(plain)
+    except (OSError, ValueError):
         return None
 
 
@@ -50,15 +63,32 @@ def parsed(text: str) -> Address:
     one = ipaddress.ip_address(text.partition("%")[0])
     if isinstance(one, ipaddress.IPv4Address):
         return one
-    if one in _NAT64:
+    if any(one in network for network in _TRANSLATED):
         return ipaddress.IPv4Address(int(one) & 0xFFFFFFFF)
-    return one.ipv4_mapped or one.sixtofour or one
+    return one.sixtofour or one
 
 
+def _plain(host: str) -> str:
+    """Return a host as whoever resolves it may understand it (RFC 3490, section 3.1)."""
+    plain = unicodedata.normalize("NFKC", unquote(host)).replace("\u3002", ".").lower()
+    return plain.strip("[]").rstrip(".")
+
+
+_NUMBERS: Final = re.compile(r"(0x[0-9a-f]*|[0-9]+)(\.(0x[0-9a-f]*|[0-9]+)){0,3}", re.ASCII)
 _METADATA_NAMES: Final = frozenset(
     {"metadata.google.internal", "metadata.goog", "instance-data.ec2.internal"}
 )
-_NAT64: Final = ipaddress.IPv6Network("64:ff9b::/96")
+_UNICAST: Final = ipaddress.IPv6Network("2000::/3")
+"""What of IPv6 is given out for the internet; Python counts what nobody has as global."""
+_TRANSLATED: Final = tuple(
+    ipaddress.IPv6Network(f"{prefix}/96")
+    for prefix in (
+        "::ffff:0:0",  # mapped
+        "::ffff:0:0:0",  # translated (RFC 2765)
+        "64:ff9b::",  # NAT64
+        "64:ff9b:1::",  # the same, of one network's own (RFC 8215)
+    )
+)
 _METADATA: Final = tuple(
     ipaddress.ip_network(network)
     for network in (

@@ -10,15 +10,17 @@ from typing import Final
 
 import msgspec
 
+from toolkit.errors import PenstockError
 from toolkit.native import cores
 from toolkit.native.kind import WorkerKind
-from toolkit.native.pool import OperationError, WorkerDiedError, WorkerPool, WorkerTimeoutError
+from toolkit.native.pool import WorkerPool
 from toolkit.remote.git.wire import Checkout
-from toolkit.verify.signature import Proof, VerificationError
+from toolkit.verify.signature import Proof, VerificationError, VerificationModeError
 
 KIND: Final = WorkerKind(
     module="toolkit.verify.gitworker",  # keys and signatures of strangers
     memory_limit=256 << 20,  # keys and signature have less than a megabyte each
+    answer_limit=1 << 20,  # who signed
     network=False,
 )
 SECONDS: Final = 20.0
@@ -56,11 +58,13 @@ class GitSignatures:
         request = msgspec.msgpack.encode(Request(checkout=checkout, mode=mode, keys=keys))
         try:
             answer = await self._pool.call("verify", request, timeout=self._seconds)
-        except (OperationError, WorkerDiedError, WorkerTimeoutError) as exc:
+            return msgspec.msgpack.decode(answer, type=Proof)
+        except (VerificationError, VerificationModeError):
+            raise
+        except (PenstockError, msgspec.DecodeError, UnicodeError, RecursionError, OSError) as exc:
             # Their own text may show what was read.
             raise VerificationError(
                 f"the signature of commit '{checkout.commit}' could not be judged within"
                 f" {self._seconds:g}s and {KIND.memory_limit >> 20} MiB: look for damaged or very"
                 " large keys in the secret"
             ) from exc
-        return msgspec.msgpack.decode(answer, type=Proof)

@@ -23,6 +23,7 @@ from toolkit.native.kind import WorkerKind
 KIND: Final = WorkerKind(
     module="controllers.source.generating.worker",  # globs, archives and YAML of strangers
     memory_limit=limits.MEMORY,
+    answer_limit=16 << 20,  # what was done, and no file of it
     network=False,
 )
 
@@ -91,7 +92,9 @@ class Builder:
                 sources=sources,
                 into=str(into),
             )
-            return await self._ask(request)
+            result = await self._ask(request)
+            _require_below(result, into)
+            return result
 
     async def _ask(self, request: BuildRequest) -> BuildResult:
         payload = await asyncio.to_thread(msgspec.msgpack.encode, request)
@@ -105,6 +108,16 @@ class Builder:
 def start(*, size: int, reads: Sequence[Path], writes: Sequence[Path]) -> pools.WorkerPool:
     """Return a pool of workers that build below ``writes`` from copies below ``reads``."""
     return pools.WorkerPool(KIND, size=size, reads=reads, writes=writes)
+
+
+def _require_below(result: BuildResult, into: Path) -> None:
+    """Refuse a worker's answer that has us read elsewhere, with rights that it has not."""
+    for number, each in enumerate(result.artifacts):
+        if each.directory != str(into / str(number)):
+            raise TransientError(
+                "the worker that built the artifacts named a directory that is not theirs",
+                reason="BuildFailed",
+            )
 
 
 def _used(spec: ArtifactGeneratorSpec) -> set[str]:

@@ -5,11 +5,12 @@ from collections.abc import AsyncIterator
 from dataclasses import replace
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from tests.fakes.charts import chart, entry, write
 from toolkit.chart import charts, limits
-from toolkit.chart.charts import Charts, PackageRequest
+from toolkit.chart.charts import Charts, Found, PackageRequest
 from toolkit.chart.errors import ChartReferenceError, IndexationError, ValuesFilesError
 from toolkit.native.pool import WorkerPool
 
@@ -27,11 +28,34 @@ async def test_index_is_read_and_looked_into_by_a_worker(pool: WorkerPool, tmp_p
     (tmp_path / "raw").write_text(json.dumps({"apiVersion": "v1", "entries": entries}))
 
     summary = await reader.normalize(tmp_path / "raw", tmp_path / "index")
-    found = await reader.find(tmp_path / "index", summary.digest, "app", "1.0.x")
+    found = await reader.find(tmp_path / "index", summary.digest, "app", "1.0.x", scope="a")
 
     assert (summary.charts, summary.versions) == (1, 2)
     assert found.version == "1.0.0"
-    assert reader.known(summary.digest, "app", "1.0.x") == found
+    assert reader.known(summary.digest, "app", "1.0.x", scope="a") == found
+
+
+class TakenOver:
+    """Workers that tell whoever asks first something else."""
+
+    def __init__(self) -> None:
+        self.asked = 0
+
+    async def call(self, op: str, payload: bytes, *, timeout: float) -> bytes:  # noqa: ARG002, ASYNC109  # the pool's signature
+        self.asked += 1
+        url = "https://evil.example/a.tgz" if self.asked == 1 else "https://good.example/a.tgz"
+        return msgspec.msgpack.encode(Found(name="a", version="1.0.0", urls=(url,), digest=""))
+
+
+async def test_what_a_worker_told_one_namespace_is_not_told_to_another(tmp_path: Path) -> None:
+    reader, index = Charts(TakenOver()), tmp_path / "index"
+
+    first = await reader.find(index, "digest", "a", "*", scope="tenant")
+    second = await reader.find(index, "digest", "a", "*", scope="victim")
+
+    assert first.urls == ("https://evil.example/a.tgz",)
+    assert second.urls == ("https://good.example/a.tgz",)
+    assert reader.known("digest", "a", "*", scope="victim") == second
 
 
 async def test_errors_keep_their_kind_on_the_way(pool: WorkerPool, tmp_path: Path) -> None:
@@ -94,7 +118,9 @@ async def test_index_close_to_the_limit_is_never_whole_in_memory(tmp_path: Path)
     small = WorkerPool(replace(charts.KIND, memory_limit=LITTLE), size=1, writes=(tmp_path,))
     try:
         summary = await Charts(small).normalize(tmp_path / "raw", tmp_path / "index")
-        found = await Charts(small).find(tmp_path / "index", summary.digest, "app99", "1.x")
+        found = await Charts(small).find(
+            tmp_path / "index", summary.digest, "app99", "1.x", scope="a"
+        )
     finally:
         await small.close()
 

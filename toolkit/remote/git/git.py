@@ -35,6 +35,7 @@ __all__ += ["Resolved", "Signed", "TagObject"]
 KIND: Final = WorkerKind(
     module="toolkit.remote.git.worker",  # answers and packs of servers, which are strangers
     memory_limit=256 * MiB,  # a checkout of 200 MB needs a tenth of it; the rest is for history
+    answer_limit=16 << 20,  # what was done, and no file of it
     umask=0o022,
     network=True,  # it is the one that talks to the server
     variables=system.VARIABLES,

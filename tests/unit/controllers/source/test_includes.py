@@ -145,3 +145,27 @@ async def test_artifact_that_is_gone_meanwhile_is_an_error_of_the_include(
 
     with pytest.raises(TransientError, match="cannot copy to 'one'"):
         await includes.copy(storage, gone, include_of("one"), tmp_path / "target")
+
+
+async def test_worker_that_leaves_a_link_has_nothing_written_elsewhere(
+    storage: Storage, tree: Path, tmp_path: Path
+) -> None:
+    (tree / "dir").mkdir()
+    (tree / "dir" / "file").write_text("included")
+    around = Neighbours(storage, a="b", b="")
+    await around.store(tree, "b")
+    (artifact,) = await around.find("a")
+    outside = tmp_path / "outside"
+    outside.mkdir()
+    checkout = tmp_path / "checkout"
+    checkout.symlink_to(outside)
+
+    with pytest.raises(StalledError, match="leads out of the repository"):
+        await includes.copy(storage, artifact, include_of("b", to_path="."), checkout)
+    checkout.unlink()
+    checkout.mkdir()
+    (checkout / "dir").symlink_to(outside)
+    with pytest.raises(TransientError, match="cannot copy to"):
+        await includes.copy(storage, artifact, include_of("b", to_path="."), checkout)
+
+    assert not [*outside.iterdir()]

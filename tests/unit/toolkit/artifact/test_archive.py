@@ -458,3 +458,50 @@ def test_names_in_messages_are_printable_and_short(tmp_path: Path) -> None:
 
     assert len(str(error.value)) < 300
     assert "\x1b" not in str(error.value)
+
+
+@pytest.mark.parametrize("place", ["", "dir", "dir/sub"])
+def test_links_that_a_worker_left_lead_the_packer_nowhere(tmp_path: Path, place: str) -> None:
+    outside = plant(tmp_path / "outside", {"token": b"secret", "sub/token": b"secret"})
+    tree = tmp_path / "tree"
+    link = tree / place
+    link.parent.mkdir(parents=True, exist_ok=True)
+    link.symlink_to(outside)
+
+    with contextlib.suppress(OSError):
+        assert b"token" not in gzip.decompress(packed(tree))
+    with pytest.raises(OSError, match="Not a directory"):
+        archive.copy(link / "token", io.BytesIO())
+
+
+def test_directory_that_becomes_a_link_while_it_is_packed_is_not_followed(tmp_path: Path) -> None:
+    outside = plant(tmp_path / "outside", {"a": b"secret", "b": b"secret", "c/d": b"secret"})
+    tree = plant(tmp_path / "tree", {"dir/a": b"1", "dir/b": b"2", "dir/c/d": b"3"})
+    seen = 0
+
+    def swap() -> None:
+        nonlocal seen
+        seen += 1
+        if seen == 3:  # between the listing of the directory and the end of its files
+            (tree / "dir").rename(tmp_path / "moved")
+            (tree / "dir").symlink_to(outside)
+
+    out = io.BytesIO()
+    with pytest.raises(OSError, match="Not a directory"):
+        archive.pack(tree, out, EVERYTHING, checkpoint=swap)
+    assert seen >= 3
+
+
+@pytest.mark.parametrize("link", ["into", "into/dir"])
+def test_unpacking_goes_through_no_link_that_a_worker_left(tmp_path: Path, link: str) -> None:
+    tarball = tmp_path / "a.tar.gz"
+    tarball.write_bytes(packed(plant(tmp_path / "tree", {"a": b"", "dir/file": b"content"})))
+    outside = tmp_path / "outside"
+    outside.mkdir()
+    (tmp_path / link).parent.mkdir(exist_ok=True)
+    (tmp_path / link).symlink_to(outside)
+
+    with pytest.raises((OSError, TransientError)):
+        archive.unpack(tarball, tmp_path / "into")
+
+    assert not [*outside.iterdir()]

@@ -1,7 +1,11 @@
 """A worker whose operations do what real ones do on bad days."""
 
+import contextlib
+import fcntl
 import os
+import stat
 import sys
+import threading
 import time
 from collections.abc import Callable, Mapping
 
@@ -87,6 +91,30 @@ def _base(_: bytes) -> bytes:
     raise PenstockError("just so")
 
 
+def _say(payload: bytes) -> bytes:
+    """Write to the pipe of the answers, past the loop that serves."""
+    for descriptor in range(3, 32):
+        with contextlib.suppress(OSError):
+            if descriptor_is_answers(descriptor):
+                os.write(descriptor, payload)
+    return b"said"
+
+
+def descriptor_is_answers(descriptor: int) -> bool:
+    writable = fcntl.fcntl(descriptor, fcntl.F_GETFL) & os.O_ACCMODE == os.O_WRONLY
+    return writable and stat.S_ISFIFO(os.fstat(descriptor).st_mode)
+
+
+def _say_later(payload: bytes) -> bytes:
+    def later() -> None:
+        while not os.path.exists(payload):  # noqa: PTH110
+            time.sleep(0.01)
+        _say(bytes(1 << 20))
+
+    threading.Thread(target=later, daemon=True).start()
+    return b"soon"
+
+
 def operations() -> Mapping[str, Callable[[bytes], bytes]]:
     return {
         "echo": _echo,
@@ -105,4 +133,6 @@ def operations() -> Mapping[str, Callable[[bytes], bytes]]:
         "plain": _plain,
         "chatter": _chatter,
         "base": _base,
+        "say": _say,
+        "say later": _say_later,
     }

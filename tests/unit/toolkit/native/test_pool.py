@@ -1,6 +1,7 @@
 """Workers are killed, die and answer; the pool stays of use."""
 
 import asyncio
+import json
 import os
 import signal
 import subprocess
@@ -12,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from toolkit.errors import PenstockError, StalledError, WaitingError
+from toolkit.native import frames
 from toolkit.native import pool as pools
 from toolkit.native.kind import WorkerKind
 
@@ -177,6 +179,69 @@ async def test_an_answer_that_nobody_could_hold_is_not_believed() -> None:
         await pool.call("enlarge", str(257 << 20).encode(), timeout=60)
 
     await pool.close()
+
+
+async def test_a_kind_bounds_its_answers() -> None:
+    pool = pools.WorkerPool(replace(_KIND, answer_limit=1 << 20), size=1)
+
+    with pytest.raises(pools.WorkerDiedError, match="its answer has 2 MiB"):
+        await pool.call("enlarge", str(2 << 20).encode(), timeout=60)
+
+    await pool.close()
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        pytest.param(frames.ANSWER.pack(7, 0), id="no status"),
+        pytest.param(frames.ANSWER.pack(0, 1) + b"two bodies", id="more than announced"),
+    ],
+)
+async def test_a_malformed_answer_ends_its_worker_at_once(
+    pool: pools.WorkerPool, said: bytes
+) -> None:
+    pid = await _pid(pool)
+
+    with pytest.raises(pools.WorkerDiedError, match="its answer is malformed"):
+        await pool.call("say", said, timeout=60)
+
+    assert await _pid(pool) != pid
+
+
+async def test_a_worker_that_speaks_without_being_asked_is_ended(
+    pool: pools.WorkerPool, tmp_path: Path
+) -> None:
+    pid, sign = await _pid(pool), tmp_path / "sign"
+    await pool.call("say later", str(sign).encode(), timeout=60)
+
+    sign.touch()
+
+    await _until_gone(pid)
+    assert await _pid(pool) != pid
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        *(b"", b"[" * 100_000, b"{}", b'{"classes": [], "message": 1, "attributes": {}}'),
+        b'{"classes": 1, "message": "", "attributes": {}}',
+        b'{"classes": [], "message": "", "attributes": {"a": {}}}',
+    ],
+)
+def test_a_failure_that_cannot_be_read_is_a_failure(body: bytes) -> None:
+    assert type(frames.decode_error(body)) is frames.OperationError
+
+
+@pytest.mark.parametrize("reason", ["", "a b", "x" * 1000, "line\n", None, 1])
+def test_a_worker_chooses_no_reason_that_no_condition_can_have(reason: object) -> None:
+    attributes = {"reason": reason, "with_traceback": 1, "retry_after": 2}
+    told = {"classes": ["toolkit.errors:WaitingError"], "message": "m", "attributes": attributes}
+
+    error = frames.decode_error(json.dumps(told).encode())
+
+    assert isinstance(error, WaitingError)
+    assert (error.reason, error.retry_after) == ("DependencyNotReady", 2)
+    assert callable(error.with_traceback)
 
 
 async def test_cancelling_a_waiting_caller_disturbs_nobody(pool: pools.WorkerPool) -> None:

@@ -11,6 +11,7 @@ from toolkit.remote import dialling
 from toolkit.remote.dialling import Known, OutOfReachError, Reach
 from toolkit.remote.git.dial import Dial
 from toolkit.remote.git.errors import GitError
+from toolkit.remote.proxy import Proxy
 
 ROOT = Path(__file__).parents[4]
 PACKAGES = ("apiserver", "certs", "controllers", "crds", "toolkit", "webhooks")
@@ -99,6 +100,38 @@ def test_metadata_service_is_not_dialled(host: str) -> None:
 def test_metadata_service_is_known_by_its_name_where_a_proxy_resolves_it(host: str) -> None:
     assert not dialling.literal_within(host, Reach.NOT_METADATA)
     assert dialling.literal_within(host, Reach.ANYWHERE)
+
+
+@pytest.mark.parametrize(
+    "host",
+    [
+        *("2852039166", "0xa9fea9fe", "0XA9.0xFE.43518", "0251.0376.0251.0376", "169.254.43518"),
+        *("169.254.169.254.", "169\u3002254\uff0e169\uff61254", "%31%36%39.254.169.254"),
+        *("64:ff9b:1::a9fe:a9fe", "::ffff:0:169.254.169.254", "[fe80::1%25eth0]"),
+        *("metadata\u3002google\uff0einternal", "\uff4detadata.google.internal", "m%65tadata.goog"),
+    ],
+)
+def test_metadata_service_is_known_however_a_proxy_would_read_its_address(host: str) -> None:
+    dial = Dial(reach=Reach.NOT_METADATA, known=Known(), proxy=Proxy(address="http://127.0.0.1:1"))
+
+    assert not dialling.literal_within(host, Reach.NOT_METADATA)
+    with pytest.raises(GitError, match="is a metadata service's address"):
+        dial(host, 80, timeout=5)
+
+
+@pytest.mark.parametrize("host", ["3232235777", "0x7f.1", "fec0::1", "4000::1", "::1", "::8.8.8.8"])
+def test_what_nobody_has_on_the_internet_is_not_public(host: str) -> None:
+    assert not dialling.literal_within(host, Reach.PUBLIC)
+
+
+@pytest.mark.parametrize("host", ["134744072", "2606:4700::1111", "::ffff:8.8.8.8", "8.8.8.8"])
+def test_public_addresses_are_within_reach_however_they_are_spelled(host: str) -> None:
+    assert dialling.literal_within(host, Reach.PUBLIC)
+
+
+@pytest.mark.parametrize("host", ["1.example.com", "0xcafe.example.com", "256.256.256.256"])
+def test_names_of_digits_are_names(host: str) -> None:
+    assert dialling.literal_within(host, Reach.PUBLIC)
 
 
 def test_public_host_leads_to_no_private_one(near: socket.socket) -> None:

@@ -1,15 +1,20 @@
 """Judging in workers: what they answer and raise, and what it means if they do not."""
 
 from collections.abc import AsyncIterator
+from typing import TYPE_CHECKING, cast
 
 import pytest
 
 from tests.testdata.signatures.generate import Author
+from toolkit.errors import TransientError
 from toolkit.remote.git.objects import Signed
 from toolkit.remote.git.wire import Checkout
 from toolkit.verify import gitsignatures
 from toolkit.verify.gitsignatures import GitSignatures
 from toolkit.verify.signature import VerificationError, VerificationModeError
+
+if TYPE_CHECKING:
+    from toolkit.native.pool import WorkerPool
 
 PAYLOAD = b"tree 4b825dc642cb6eb9a060e54bf8d69288fbee4904\n\nwhat was signed\n"
 
@@ -83,3 +88,21 @@ async def test_what_cannot_be_judged_in_time_is_refused(
 
     with pytest.raises(VerificationError, match="could not be judged"):
         await hasty.verify(checkout(authors["ed25519"]), mode="HEAD", keys={})
+
+
+@pytest.mark.parametrize(
+    "answer", [b"", b"\x91" * 5000, b"\x80", TransientError("later"), OSError("no process")]
+)
+async def test_whatever_a_worker_answers_that_is_no_proof_is_a_refusal(
+    authors: dict[str, Author], answer: bytes | Exception
+) -> None:
+    class Pool:
+        async def call(self, *_: object, **__: object) -> bytes:
+            if isinstance(answer, Exception):
+                raise answer
+            return answer
+
+    with pytest.raises(VerificationError, match="could not be judged"):
+        await GitSignatures(cast("WorkerPool", Pool())).verify(
+            checkout(authors["ed25519"]), mode="HEAD", keys={}
+        )

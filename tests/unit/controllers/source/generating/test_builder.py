@@ -12,6 +12,7 @@ import crds
 from controllers.source.generating import builder
 from controllers.source.generating.builder import Builder
 from controllers.source.generating.inputs import Input
+from controllers.source.generating.wire import BuildResult, BuiltArtifact
 from crds.extensions import ArtifactGeneratorSpec
 from crds.meta import Artifact
 from toolkit.artifact.composition import limits
@@ -49,6 +50,16 @@ class Broken:
 
     async def call(self, op: str, payload: bytes, *, timeout: float) -> bytes:  # noqa: ARG002, ASYNC109  # the pool's signature
         raise self.error
+
+
+class Answering:
+    """A pool whose workers answer what they like."""
+
+    def __init__(self, result: BuildResult) -> None:
+        self.result = result
+
+    async def call(self, op: str, payload: bytes, *, timeout: float) -> bytes:  # noqa: ARG002, ASYNC109  # the pool's signature
+        return msgspec.msgpack.encode(self.result)
 
 
 def inputs(*aliases: str) -> dict[str, Input]:
@@ -183,3 +194,17 @@ async def test_sources_that_are_too_large_together_are_not_built(tree: Path, int
 
     with pytest.raises(TransientError, match="all sources together are larger"):
         await Builder(never, copies).build(spec("@a/**", "@b/**"), inputs("a", "b"), into)
+
+
+@pytest.mark.parametrize("directory", ["/etc", "{into}", "{into}/1", "{into}/0/../../other", "0"])
+async def test_a_worker_cannot_have_other_directories_packed(
+    tree: Path, into: Path, directory: str
+) -> None:
+    built = BuiltArtifact(name="out", directory=directory.format(into=into), digest="a", files=1)
+
+    with pytest.raises(TransientError, match="a directory that is not theirs") as caught:
+        await Builder(Answering(BuildResult(artifacts=[built])), Copies(a=tree)).build(
+            spec("@a/*"), inputs("a"), into
+        )
+
+    assert caught.value.reason == "BuildFailed"
