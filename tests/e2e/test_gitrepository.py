@@ -28,6 +28,7 @@ from tests.e2e.sources import (
 from tests.fakes.gitrepository import Entry, executable, link, submodule
 from tests.fakes.gitserver import GitServer
 from tests.tools.waiting import until
+from toolkit.policy.origins import RECORD
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 
@@ -202,7 +203,9 @@ async def test_included_repository_is_copied_in_and_followed(space: Space) -> No
     assert (await content(again))["vendor/x/b"] == "2"
     assert revision_of(again) == revision_of(source)
     included = await space.get(GIT_REPOSITORY, "base")
-    assert again["status"]["includedArtifacts"] == [artifact_of(included)] * 2
+    bare = {key: value for key, value in artifact_of(included).items() if key != "metadata"}
+    assert again["status"]["includedArtifacts"] == [bare] * 2
+    assert artifact_of(again)["metadata"].keys() == {RECORD}
 
 
 async def test_missing_include_is_named_and_awaited(space: Space) -> None:
