@@ -300,8 +300,8 @@ def test_what_another_replica_told_is_surpassed_once() -> None:
     view.put(gauge("web", level=1), revision=10)
     view.put(gauge("api", level=1), revision=20)
 
-    lowest = view.surpass(15_001_900)
-    again = view.surpass(15_000_003)
+    lowest = view.surpass(15_001_900, "")
+    again = view.surpass(15_000_003, "")
 
     web, api = view.get(WEB), view.get(ObjectKey("apps", "api"))
     assert lowest == again > 15_001_900
@@ -310,6 +310,51 @@ def test_what_another_replica_told_is_surpassed_once() -> None:
     assert api is not None
     assert api.version == 20_001_007, "what changed later stays"
     assert view.snapshot().position >= lowest
+
+
+def test_a_version_that_a_reader_invents_costs_no_other_namespace() -> None:
+    view = complete()
+    view.put(gauge("web", level=1), revision=10)
+    view.put(gauge("web", level=1, namespace="other"), revision=11)
+    view.advance(20)
+    before = {item.key.namespace: item for item in view.snapshot().items}
+
+    lowest = view.surpass(15_001_900, "apps")
+
+    after = {item.key.namespace: item for item in view.snapshot().items}
+    own = view.snapshot("apps")
+    assert after["other"] is before["other"], "it is not made anew"
+    assert after["apps"].version == lowest > 15_001_900
+    assert own.items == (after["apps"],)
+    assert own.position >= lowest
+    assert view.surpass(15_001_900, "") > 15_001_900, "a reader of all is shown all above it"
+    assert view.snapshot().items[1].version > 15_001_900
+
+
+def test_the_lowest_versions_of_many_namespaces_become_one() -> None:
+    view = complete()
+    view.put(gauge("web", level=1), revision=10)
+    view.advance(20)
+
+    lowest = [view.surpass(15_000_000 + number * 1000, f"n{number}") for number in range(2000)]
+    view.put(gauge("web", level=1, namespace="n0"), revision=10)
+
+    assert view.surpass(1, "n0") >= lowest[0]
+    assert view.surpass(1, "never") >= lowest[1000], "what is forgotten is surpassed for all"
+
+
+def test_what_a_surpassed_version_was_like_is_kept_as_json() -> None:
+    view = complete()
+    view.put(gauge("web", level=1), revision=10)
+    (event,) = view.history.read(0, 1) or ()
+    view.surpass(10_001_900, "apps")
+
+    shown = view.get(WEB)
+
+    assert event.new is not None
+    assert shown is not None
+    assert shown.obj is shown.obj
+    assert event.new.obj is not event.new.obj, "decoded when somebody asks"
 
 
 def test_versions_claim_nothing_new_while_a_source_is_cut_off() -> None:
