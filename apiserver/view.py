@@ -293,6 +293,8 @@ class View:
         place = self.history.end
         olds = () if old is None else (old,)
         self.history.append(Event(version=version, at=self._time(), key=key, olds=olds, new=new))
+        for stale in [each for each in self._past if each < self.history.floor]:
+            del self._past[stale]
         for namespace in ("", key.namespace):
             self._wake(namespace, place)
 

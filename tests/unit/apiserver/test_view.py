@@ -1,6 +1,7 @@
 """The view knows what is and what was, within bounds."""
 
 import asyncio
+import gc
 
 import pytest
 from hypothesis import given, settings
@@ -8,7 +9,7 @@ from hypothesis import strategies as st
 
 from apiserver.history import Bounds
 from apiserver.item import Item
-from apiserver.view import View
+from apiserver.view import Snapshot, View
 from tests.fakes import virtualtime
 from tests.fakes.readserver import gauge, new_view
 from toolkit.objects import GroupVersionKind, ObjectKey
@@ -329,6 +330,32 @@ def test_a_version_that_a_reader_invents_costs_no_other_namespace() -> None:
     assert own.position >= lowest
     assert view.surpass(15_001_900, "") > 15_001_900, "a reader of all is shown all above it"
     assert view.snapshot().items[1].version > 15_001_900
+
+
+def test_pages_of_the_past_are_kept_no_longer_than_the_history() -> None:
+    view = complete(bounds=Bounds(events=10))
+    revision = 0
+    for generation in range(40):
+        for number in range(10):
+            revision += 1
+            view.put(gauge(f"n{number}", namespace="paged", level=generation), revision=revision)
+            if not number:
+                position = view.position()
+        assert view.past(position) is not None, "a page of before the last changes"
+    while view.history.floor <= position:
+        revision += 1
+        view.put(gauge("n0", namespace="paged", level=revision), revision=revision)
+
+    stale = [
+        found.position
+        for found in gc.get_objects()
+        if isinstance(found, Snapshot)
+        and found.within("paged").items
+        and found.position < view.history.floor
+    ]
+
+    assert stale == []
+    assert view.past(position) is None
 
 
 def test_the_lowest_versions_of_many_namespaces_become_one() -> None:
