@@ -10,6 +10,7 @@ import asyncio
 import functools
 import re
 import zlib
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Final
 
@@ -38,6 +39,17 @@ async def respond(call: Call, document: Json, *, code: int = 200) -> web.Respons
     """
     accepted = negotiation.negotiate(call)
     return await send(call, accepted, msgspec.json.encode(document), code=code)
+
+
+async def respond_large(call: Call, make: Callable[[], Json]) -> web.Response:
+    """Answer with a document that may have many parts; it is made and encoded in a thread.
+
+    Raises:
+        StatusError: 406.
+    """
+    accepted = negotiation.negotiate(call)
+    body = await asyncio.to_thread(lambda: msgspec.json.encode(make()))
+    return await send(call, accepted, body)
 
 
 async def send(call: Call, accepted: Accepted, body: bytes, *, code: int = 200) -> web.Response:

@@ -48,14 +48,16 @@ class Item:
         return self.obj["metadata"].get("labels") or {}
 
     def made(self, name: Hashable, make: Callable[["Item"], Sequence[bytes]]) -> Sequence[bytes]:
-        """Return what ``make`` makes of the item; it is asked once for each ``name``."""
+        """Return what ``make`` makes of the item; asked once for each ``name`` until settled."""
         found = self._made.get(name)
         if found is None:
-            found = self._made[name] = make(self)
+            found = make(self)
+            if self._obj is not None:
+                self._made[name] = found
         return found
 
     def settle(self) -> None:
-        """Drop what can be made again: it is of the past now, and hardly anybody asks for it."""
+        """Drop what can be made again, for good: it is of the past, and hardly anybody asks."""
         self._made.clear()
         self._obj = None
 
@@ -76,7 +78,7 @@ class Event:
     added, or several if it is not known which of them the watcher has seen.
     """
 
-    __slots__ = ("_departed", "_lines", "at", "key", "new", "olds", "version", "weight")
+    __slots__ = ("_departed", "_fresh", "_lines", "at", "key", "new", "olds", "version", "weight")
 
     def __init__(
         self, *, version: int, at: float, key: ObjectKey, olds: tuple[Item, ...], new: Item | None
@@ -88,6 +90,7 @@ class Event:
         self.new = new
         self.weight = 1_000 + 8 * sum(len(item.json) for item in olds)
         """About how many bytes of memory the past states hold."""
+        self._fresh = True
         self._departed: dict[int, Item] = {}
         self._lines: dict[Hashable, bytes] = {}
 
@@ -98,18 +101,23 @@ class Event:
         """
         found = self._departed.get(old.version)
         if found is None:
-            found = self._departed[old.version] = old.at(self.version)
+            found = old.at(self.version)
+            if self._fresh:
+                self._departed[old.version] = found
         return found
 
     def line(self, name: Hashable, make: Callable[[], bytes]) -> bytes:
         """Return a watch line; ``make`` is asked once for each ``name`` while the event is new."""
         found = self._lines.get(name)
         if found is None:
-            found = self._lines[name] = make()
+            found = make()
+            if self._fresh:
+                self._lines[name] = found
         return found
 
     def settle(self) -> None:
-        """Drop what can be made again: nearly all watchers have it."""
+        """Drop what can be made again, for good: nearly all watchers have it."""
+        self._fresh = False
         self._departed.clear()
         self._lines.clear()
         for old in self.olds:

@@ -8,7 +8,7 @@ import base64
 import binascii
 import re
 from dataclasses import dataclass
-from typing import Final
+from typing import Annotated, Final
 
 import msgspec
 
@@ -18,6 +18,7 @@ from apiserver.status import StatusError
 _LONGEST: Final = 2_048
 """Characters; namespace and name have 316 at most."""
 _INCONSISTENT: Final = -1
+_INT64: Final = (1 << 63) - 1
 _FORMAT: Final = "meta.k8s.io/v1"
 _ALPHABET: Final = re.compile(r"[A-Za-z0-9_-]+")
 _EXPIRED: Final = (
@@ -41,7 +42,7 @@ class Page:
 
 class _Token(msgspec.Struct):
     v: str = ""
-    rv: int = 0
+    rv: Annotated[int, msgspec.Meta(le=_INT64)] = 0
     start: str = ""
 
 

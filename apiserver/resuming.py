@@ -54,7 +54,7 @@ def resume(view: View, version: int, *, namespace: str = "") -> Resumption:
             raise position.too_old(version, history.floor)
         place = history.after(start)
         return Resumption(place=place, since=place)
-    stamp = view.surpass(version)
+    stamp = view.surpass(version, namespace)
     passed = view.clock.passed(position.revision_of(version))
     if passed is None or passed - MARGIN < history.since:
         raise position.too_old(version, history.floor)

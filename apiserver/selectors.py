@@ -60,9 +60,9 @@ class Term:
     equal: bool
     value: str
 
-    def matches(self, obj: Json) -> bool:
-        """Tell whether the object meets it."""
-        return (self.read(obj) == self.value) is self.equal
+    def matches(self, value: str) -> bool:
+        """Tell whether an object with this value meets it."""
+        return (value == self.value) is self.equal
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -79,10 +79,21 @@ class Selector:
 
     def matches(self, item: Item) -> bool:
         """Tell whether an item is selected."""
-        for requirement in self.labels:
-            if not requirement.matches(item.labels):
+        if self.empty:
+            return True
+        # Once: an item of the past is decoded each time. So is each field read, however many
+        # terms are about it.
+        obj = item.obj
+        labels = obj["metadata"].get("labels") or {}
+        if not all(requirement.matches(labels) for requirement in self.labels):
+            return False
+        values: dict[str, str] = {}
+        for term in self.fields:
+            if term.field not in values:
+                values[term.field] = term.read(obj)
+            if not term.matches(values[term.field]):
                 return False
-        return all(term.matches(item.obj) for term in self.fields)
+        return True
 
     def exactly(self, field: str) -> str | None:
         """Return the one value that a field must have; None if it may have several."""

@@ -64,7 +64,7 @@ class Serving:
         accepted = negotiation.negotiate(call, forms=negotiation.TRANSFORMATIONS)
         shape = shapes.single(self.resource, accepted, call.query.get("includeObject", ""))
         self._check_ready()
-        await self._reach(listing.version_of(call))
+        await self._reach(listing.version_of(call), call.namespace)
         item = self._view.get(ObjectKey(call.namespace, call.name))
         if item is None:
             raise status.not_found(self.resource.plural, call.name)
@@ -152,10 +152,10 @@ class Serving:
         Raises:
             StatusError: 410, 504.
         """
-        await self._reach(options.version)
+        await self._reach(options.version, namespace)
         end = self._view.history.end
         if options.initial:
-            return Start(snapshot=self._view.snapshot(), place=end, since=end)
+            return Start(snapshot=self._view.snapshot(namespace), place=end, since=end)
         if not options.version:
             return Start(place=end, since=end)
         found = resuming.resume(self._view, options.version, namespace=namespace)
@@ -170,7 +170,7 @@ class Serving:
         page = options.page
         if page is not None:
             return await self._continued(page, namespace)
-        await self._reach(options.version)
+        await self._reach(options.version, namespace)
         exact = options.match == "Exact" or (not options.match and options.limit)
         if not (exact and options.version):
             return self._view.snapshot(namespace)
@@ -183,7 +183,7 @@ class Serving:
         if page.version is None:
             found: Snapshot | None = self._view.snapshot(namespace)
         else:
-            await self._reach(page.version)
+            await self._reach(page.version, namespace)
             found = self._past(page.version, namespace, (page.namespace, page.name))
         if found is None:
             raise paging.expired(page)
@@ -199,7 +199,7 @@ class Serving:
             return Snapshot(position=version, items=self._view.snapshot(namespace).items)
         return None
 
-    async def _reach(self, version: int) -> None:
+    async def _reach(self, version: int, namespace: str) -> None:
         """Wait until this replica is as far as a version, and show nothing older to its reader.
 
         Raises:
@@ -212,7 +212,7 @@ class Serving:
                 raise position.too_large(version, clock.latest)
             await asyncio.sleep(_STEP)
         if version and not clock.issued(version):
-            self._view.surpass(version)
+            self._view.surpass(version, namespace)
 
     def _check_ready(self) -> None:
         """Refuse while reads would show less than there is, or what has long been otherwise.

@@ -29,6 +29,8 @@ _PATIENCE: Final = 30.0
 """Seconds for which a cache may hear of no changes: servers restart, and leaders are elected."""
 _UNORDERED: Final = 0
 """The version of an object that was there before anybody could look."""
+_FLOORS: Final = 1_024
+"""Namespaces whose lowest version is kept apart."""
 _PAST: Final = 16
 """Snapshots of the past that are kept; each is a tuple of references."""
 
@@ -99,9 +101,8 @@ class View:
         self._order: list[tuple[str, str]] = []
         self._snapshot: Snapshot | None = None
         self._past: OrderedDict[int, Snapshot] = OrderedDict()
-        self._floor = 0
-        """No object is shown at a lower version."""
-        self._surpassed = 0
+        self._floors: dict[str, int] = {}
+        """By namespace: no object is shown at a lower version; ``""`` is for all of them."""
         self._waiters: dict[str, set[asyncio.Future[int]]] = {}
         self._woken: deque[tuple[asyncio.Future[int], int]] = deque()
         self._sources: list[Source] = []
@@ -178,22 +179,25 @@ class View:
         self.clock.advance(max((source.revision for source in self._sources), default=0))
         self.clock.advance(started)
         self.ready = True
-        self.birth = self._floor = self.clock.issue()
+        self.birth = self._floors[""] = self.clock.issue()
         self.history.begin(self.birth)
 
-    def surpass(self, version: int) -> int:
-        """Show every object at a version above one of another replica; return the lowest.
+    def surpass(self, version: int, namespace: str) -> int:
+        """Show the objects of a namespace, or all, above another replica's version.
 
-        Its reader may know any object at that version, and lists after a 410 without saying so.
+        Its reader may know any object that they may read at that version, and lists after a 410
+        without saying so. A version may be invented, so it costs nobody but the namespace's
+        readers. Returns the lowest version that they are shown.
 
         Raises:
             StatusError: 410, there is no such version.
         """
-        if version >= self._floor and version > self._surpassed:
-            self._floor = self.clock.beyond(version)
-            self._surpassed = version
+        if version >= self._floor(namespace):
+            self._floors[namespace] = self.clock.beyond(version)
             self._snapshot = None
-        return self._floor
+            if len(self._floors) > _FLOORS:
+                self._floors = {"": max(self._floors.values())}
+        return self._floor(namespace)
 
     def get(self, key: ObjectKey) -> Item | None:
         """Return one object."""
@@ -208,7 +212,11 @@ class View:
         position = self.clock.issue()
         current = self._snapshot
         if current is None:
-            items = tuple(map(self._shown, self._order))
+            start = bisect_left(self._order, (namespace, ""))
+            end = bisect_left(self._order, (namespace + "\0", "")) if namespace else None
+            items = tuple(map(self._shown, self._order[start:end]))
+            if namespace:
+                return Snapshot(position=position, items=items)
             current = Snapshot(position=position, items=items)
         elif current.position != position:
             current = Snapshot(position=position, items=current.items)
@@ -265,10 +273,15 @@ class View:
 
     def _shown(self, order: tuple[str, str]) -> Item:
         """Return an object at its own version, or at the lowest that may be shown."""
-        item = self._items[order]
-        if item.version < self._floor:
-            item = self._items[order] = item.at(self._floor)
+        item, floor = self._items[order], self._floor(order[0])
+        if item.version < floor:
+            old, item = item, item.at(floor)
+            self._items[order] = item
+            old.settle()  # the history may keep it
         return item
+
+    def _floor(self, namespace: str) -> int:
+        return max(self._floors.get("", 0), self._floors.get(namespace, 0))
 
     def _store(self, item: Item) -> None:
         if item.order not in self._items:
@@ -280,6 +293,8 @@ class View:
         place = self.history.end
         olds = () if old is None else (old,)
         self.history.append(Event(version=version, at=self._time(), key=key, olds=olds, new=new))
+        for stale in [each for each in self._past if each < self.history.floor]:
+            del self._past[stale]
         for namespace in ("", key.namespace):
             self._wake(namespace, place)
 

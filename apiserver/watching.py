@@ -9,6 +9,7 @@ told of: the memory is the history's. One that is behind the history is told so 
 
 import asyncio
 import contextlib
+import itertools
 import random
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator
 from contextlib import AbstractContextManager
@@ -30,6 +31,7 @@ INITIAL_END: Final = "k8s.io/initial-events-end"
 _BATCH: Final = 200
 """Objects looked at before others get a turn."""
 _MANY: Final = 20
+"""Events told before others get one: of each, several states are looked at, and decoded."""
 _BYTES: Final = 16 << 10
 """Written at a time, and waiting in a transport before we wait for the reader.
 
@@ -153,8 +155,6 @@ class Watch:
             if events:
                 place += len(events)
                 await self._tell(out, events)
-                if len(events) > _MANY:
-                    await asyncio.sleep(0)  # a write that fits the buffer gives nobody a turn
                 continue
             now = _now()
             over = now >= self._end
@@ -170,7 +170,12 @@ class Watch:
             place = await self._view.changed(self._namespace, within=until - now)
 
     async def _tell(self, out: "_Writer", events: Iterable[Event]) -> None:
-        await out.write(part for event in events for part in self._lines(event))
+        rest = iter(events)
+        while some := tuple(itertools.islice(rest, _MANY)):
+            await out.write(part for event in some for part in self._lines(event))
+            if len(some) == _MANY:
+                # A write that fits the buffer gives nobody a turn, and nor does a selector.
+                await asyncio.sleep(0)
 
     def _lines(self, event: Event) -> Iterator[bytes]:
         """Yield what an event means to this reader, if it concerns them."""

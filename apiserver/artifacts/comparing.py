@@ -26,8 +26,8 @@ from toolkit.artifact.threads import Checkpoint
 from toolkit.errors import TransientError
 from toolkit.objects import Json
 
-Charts: TypeAlias = Mapping[tuple[str, str], str]
-"""Digest by chart and version."""
+Charts: TypeAlias = Mapping[str, Mapping[str, str]]
+"""Digest by chart and by version."""
 
 
 class Diff:
@@ -45,11 +45,11 @@ class Diff:
         if after.owner.kind == HELM_REPOSITORY.kind:
             old = await self._files.read(call, before, _charts)
             new = await self._files.read(call, after, _charts)
-            found = _document(before, after, "charts", charts(old, new))
+            what, changed = "charts", charts(old, new)
         else:
             changed = changes(await self._files.of(call, before), await self._files.of(call, after))
-            found = _document(before, after, "files", changed)
-        return await encoding.respond(call, found)
+            what = "files"
+        return await encoding.respond_large(call, lambda: _document(before, after, what, changed))
 
     def _before(self, call: Call, after: Held) -> Held:
         """Return the artifact that is compared with: one of the same source.
@@ -99,10 +99,12 @@ def changes(before: Iterable[File], after: Iterable[File]) -> Iterator[Json]:
 
 def charts(before: Charts, after: Charts) -> Iterator[Json]:
     """Yield the chart versions that differ, by name and version."""
-    for key in sorted(before.keys() | after.keys()):
-        was, now = before.get(key), after.get(key)
-        if was != now:
-            yield {"chart": key[0], "version": key[1], "change": _change(was, now)}
+    for name in sorted(before.keys() | after.keys()):
+        old, new = before.get(name, {}), after.get(name, {})
+        for version in sorted(old.keys() | new.keys()):
+            was, now = old.get(version), new.get(version)
+            if was != now:
+                yield {"chart": name, "version": version, "change": _change(was, now)}
 
 
 _SHOWN: Final = 5
@@ -141,10 +143,12 @@ class _Version(msgspec.Struct, frozen=True):
 
 
 class _Index(msgspec.Struct, frozen=True):
-    entries: dict[str, list[_Version]] = {}
+    entries: dict[str, msgspec.Raw] = {}
 
 
 _INDEX: Final = msgspec.json.Decoder(_Index)
+_VERSIONS: Final = msgspec.json.Decoder(list[_Version])
+"""Chart by chart, because a decoder lets no other thread work."""
 
 
 def _charts(path: Path, checkpoint: Checkpoint) -> Charts:
@@ -155,16 +159,14 @@ def _charts(path: Path, checkpoint: Checkpoint) -> Charts:
     """
     if path.stat().st_size > _LONGEST:
         raise TransientError("the index is too large to be compared")
+    found: dict[str, Mapping[str, str]] = {}
     try:
-        index = _INDEX.decode(path.read_bytes())
+        for name, versions in _INDEX.decode(path.read_bytes()).entries.items():
+            checkpoint()
+            found[name] = {each.version: each.digest or "" for each in _VERSIONS.decode(versions)}
     except msgspec.MsgspecError as exc:
         raise TransientError(f"it is no index of charts: {exc}") from exc
-    checkpoint()
-    return {
-        (name, each.version): each.digest or ""
-        for name, versions in index.entries.items()
-        for each in versions
-    }
+    return found
 
 
 _LONGEST: Final = 64 << 20

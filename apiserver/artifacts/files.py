@@ -77,7 +77,7 @@ class Files:
         if "path" in call.query:
             return await self._one(call, artifact, call.query["path"])
         files = await self.of(call, artifact)
-        return await encoding.respond(call, _document(artifact, files))
+        return await encoding.respond_large(call, lambda: _document(artifact, files))
 
     async def of(self, call: Call, artifact: Held) -> tuple[File, ...]:
         """Return the files of an artifact, in the order of their paths.

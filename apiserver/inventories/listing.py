@@ -1,8 +1,5 @@
 """``inventories/objects``: every row of an inventory, from memory."""
 
-import asyncio
-from typing import Final
-
 from aiohttp import web
 
 from apiserver import encoding
@@ -10,8 +7,6 @@ from apiserver.call import Call
 from apiserver.inventories import rows
 from apiserver.inventories.finding import Ready, answer, find
 from apiserver.inventories.projection import Inventories
-
-_BATCH: Final = 500
 
 
 class Listing:
@@ -26,10 +21,8 @@ class Listing:
         inventory = find(call, self._inventories, self._view)
         found = []
         applied = inventory.applied
-        for tracked, row in tuple(self._inventories.rows(inventory)):
+        async for tracked, row in self._inventories.rows(inventory):
             found.append(rows.document(applied, tracked, row))
-            if len(found) % _BATCH == 0:
-                await asyncio.sleep(0)
         return await encoding.respond(
             call, answer("InventoryObjects", inventory, {"objects": found})
         )

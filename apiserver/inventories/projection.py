@@ -7,7 +7,7 @@ second at most, however fast its objects change.
 
 import asyncio
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import AsyncIterator, Callable
 from dataclasses import replace
 from typing import Final, Protocol
 
@@ -120,10 +120,16 @@ class Inventories:
         """Return the inventory of an applier."""
         return self._inventories.get(key)
 
-    def rows(self, inventory: Inventory) -> Iterable[tuple[Tracked, Row]]:
-        """Yield all rows of an inventory, in the order in which the applier lists them."""
-        shown = self._shown_in(inventory.applied.key)
-        return (shown(ref.identity) for ref in inventory.applied.refs)
+    async def rows(self, inventory: Inventory) -> AsyncIterator[tuple[Tracked, Row]]:
+        """Yield all rows of an inventory, in the order in which the applier lists them.
+
+        Others get their turn; what leaves the inventory meanwhile is left out.
+        """
+        for number, ref in enumerate(inventory.applied.refs, start=1):
+            if ref.identity in inventory.flags:
+                yield self._shown_in(inventory.applied.key)(ref.identity)
+            if number % _BATCH == 0:
+                await asyncio.sleep(0)
 
     def seen(self, ref: ObjectRef, new: Observed | None, *, gap: bool = False) -> None:
         """Take in the next state of an object (``observation.Told``)."""

@@ -97,7 +97,7 @@ class Tree:
         return await encoding.respond(call, answer("InventoryTree", inventory, {"objects": nodes}))
 
     async def _grown(self, inventory: Inventory) -> list[Json]:
-        nodes, roots = _roots(self._inventories, inventory)
+        nodes, roots = await _roots(self._inventories, inventory)
         reading, level = _Reading(), roots
         while level:
             await self._read(reading, level)
@@ -168,9 +168,11 @@ class _Branch:
     node: Json
 
 
-def _roots(inventories: Inventories, inventory: Inventory) -> tuple[list[Json], list[_Branch]]:
+async def _roots(
+    inventories: Inventories, inventory: Inventory
+) -> tuple[list[Json], list[_Branch]]:
     nodes, branches = [], []
-    for tracked, row in inventories.rows(inventory):
+    async for tracked, row in inventories.rows(inventory):
         ref, seen = tracked.ref, tracked.seen
         node: Json = {"apiVersion": ref.gvk.api_version, "kind": ref.gvk.kind}
         if ref.namespace:

@@ -220,6 +220,7 @@ def packed(document: object) -> str:
         packed({"v": "v2", "rv": 5, "start": "a/b"}),
         packed({"v": "meta.k8s.io/v1", "rv": 0, "start": "a/b"}),
         packed({"v": "meta.k8s.io/v1", "rv": "5", "start": "a/b"}),
+        packed({"v": "meta.k8s.io/v1", "rv": 1 << 63, "start": "a/b"}),
         packed({"v": "meta.k8s.io/v1", "rv": 5, "start": ""}),
         packed({"v": "meta.k8s.io/v1", "rv": 5, "start": "b"}),
         packed({"v": "meta.k8s.io/v1", "rv": 5, "start": "a/"}),

@@ -1,6 +1,7 @@
 """The view knows what is and what was, within bounds."""
 
 import asyncio
+import gc
 
 import pytest
 from hypothesis import given, settings
@@ -8,7 +9,7 @@ from hypothesis import strategies as st
 
 from apiserver.history import Bounds
 from apiserver.item import Item
-from apiserver.view import View
+from apiserver.view import Snapshot, View
 from tests.fakes import virtualtime
 from tests.fakes.readserver import gauge, new_view
 from toolkit.objects import GroupVersionKind, ObjectKey
@@ -300,8 +301,8 @@ def test_what_another_replica_told_is_surpassed_once() -> None:
     view.put(gauge("web", level=1), revision=10)
     view.put(gauge("api", level=1), revision=20)
 
-    lowest = view.surpass(15_001_900)
-    again = view.surpass(15_000_003)
+    lowest = view.surpass(15_001_900, "")
+    again = view.surpass(15_000_003, "")
 
     web, api = view.get(WEB), view.get(ObjectKey("apps", "api"))
     assert lowest == again > 15_001_900
@@ -310,6 +311,77 @@ def test_what_another_replica_told_is_surpassed_once() -> None:
     assert api is not None
     assert api.version == 20_001_007, "what changed later stays"
     assert view.snapshot().position >= lowest
+
+
+def test_a_version_that_a_reader_invents_costs_no_other_namespace() -> None:
+    view = complete()
+    view.put(gauge("web", level=1), revision=10)
+    view.put(gauge("web", level=1, namespace="other"), revision=11)
+    view.advance(20)
+    before = {item.key.namespace: item for item in view.snapshot().items}
+
+    lowest = view.surpass(15_001_900, "apps")
+
+    after = {item.key.namespace: item for item in view.snapshot().items}
+    own = view.snapshot("apps")
+    assert after["other"] is before["other"], "it is not made anew"
+    assert after["apps"].version == lowest > 15_001_900
+    assert own.items == (after["apps"],)
+    assert own.position >= lowest
+    assert view.surpass(15_001_900, "") > 15_001_900, "a reader of all is shown all above it"
+    assert view.snapshot().items[1].version > 15_001_900
+
+
+def test_pages_of_the_past_are_kept_no_longer_than_the_history() -> None:
+    view = complete(bounds=Bounds(events=10))
+    revision = 0
+    for generation in range(40):
+        for number in range(10):
+            revision += 1
+            view.put(gauge(f"n{number}", namespace="paged", level=generation), revision=revision)
+            if not number:
+                position = view.position()
+        assert view.past(position) is not None, "a page of before the last changes"
+    while view.history.floor <= position:
+        revision += 1
+        view.put(gauge("n0", namespace="paged", level=revision), revision=revision)
+
+    stale = [
+        found.position
+        for found in gc.get_objects()
+        if isinstance(found, Snapshot)
+        and found.within("paged").items
+        and found.position < view.history.floor
+    ]
+
+    assert stale == []
+    assert view.past(position) is None
+
+
+def test_the_lowest_versions_of_many_namespaces_become_one() -> None:
+    view = complete()
+    view.put(gauge("web", level=1), revision=10)
+    view.advance(20)
+
+    lowest = [view.surpass(15_000_000 + number * 1000, f"n{number}") for number in range(2000)]
+    view.put(gauge("web", level=1, namespace="n0"), revision=10)
+
+    assert view.surpass(1, "n0") >= lowest[0]
+    assert view.surpass(1, "never") >= lowest[1000], "what is forgotten is surpassed for all"
+
+
+def test_what_a_surpassed_version_was_like_is_kept_as_json() -> None:
+    view = complete()
+    view.put(gauge("web", level=1), revision=10)
+    (event,) = view.history.read(0, 1) or ()
+    view.surpass(10_001_900, "apps")
+
+    shown = view.get(WEB)
+
+    assert event.new is not None
+    assert shown is not None
+    assert shown.obj is shown.obj
+    assert event.new.obj is not event.new.obj, "decoded when somebody asks"
 
 
 def test_versions_claim_nothing_new_while_a_source_is_cut_off() -> None:

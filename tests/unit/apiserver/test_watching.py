@@ -3,14 +3,19 @@
 import asyncio
 import contextlib
 import socket
+from collections import Counter
 
 import pytest
+from aiohttp import web
+from aiohttp.test_utils import make_mocked_request
 
 from apiserver import watching
 from apiserver.history import Bounds
+from apiserver.selectors import Selector, Term
+from apiserver.shapes import Whole
 from apiserver.view import View
 from tests.fakes import virtualtime
-from tests.fakes.readserver import Reader, gauge, new_view, serve
+from tests.fakes.readserver import Reader, gauge, new_view, resource, serve
 from toolkit.objects import Json, ObjectKey
 
 TABLE = "application/json;as=Table;v=v1;g=meta.k8s.io"
@@ -503,3 +508,43 @@ async def test_a_reader_of_old_http_gets_its_lines_too() -> None:
     head, _, body = answer.partition(b"\r\n\r\n")
     assert head.startswith(b"HTTP/1.0 200")
     assert body.count(b'"type":"ADDED"') == 3
+
+
+async def test_others_get_their_turn_while_a_reader_selects_from_the_past() -> None:
+    view, turns, looks = filled(), 0, list[int]()
+    for revision in range(101, 601):
+        view.put(gauge("n0", level=revision), revision=revision)
+
+    def read(_: Json) -> str:
+        looks.append(turns)
+        return ""
+
+    async def count() -> None:
+        nonlocal turns
+        while True:
+            turns += 1
+            await asyncio.sleep(0)
+
+    nothing = Term(field="x", read=read, equal=True, value="no")
+    watch = watching.Watch(
+        view,
+        Whole(resource(view)),
+        namespace="",
+        selector=Selector(fields=(nothing,)),
+        bookmarks=False,
+        timeout=-1,
+    )
+    start = watching.Start(events=view.history.read(0, 500) or (), place=0, since=0)
+    counting = asyncio.create_task(count())
+    try:
+        await watch.run(
+            web.StreamResponse(),
+            make_mocked_request("GET", "/"),
+            start,
+            patience=lambda: contextlib.nullcontext(1.0),
+        )
+    finally:
+        counting.cancel()
+
+    assert len(looks) == 4 * 500, "each event before and after, what was missed and what follows"
+    assert max(Counter(looks).values()) <= 80, "of a few events in one turn of the loop"

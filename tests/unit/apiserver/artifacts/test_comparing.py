@@ -1,13 +1,22 @@
 """What changed between two artifacts: names and sizes."""
 
+import asyncio
+import threading
+from dataclasses import fields as dataclass_fields
+from dataclasses import replace
 from pathlib import Path
+from typing import Any, ClassVar
 
 import pytest
 from multidict import MultiDict
 
 from apiserver.artifacts import comparing, files
-from apiserver.artifacts.files import File
+from apiserver.artifacts.files import File, Files
+from apiserver.artifacts.held import Held
+from apiserver.call import Call
 from apiserver.status import StatusError
+from tests.unit.apiserver.artifacts.test_files import Copies, call
+from tests.unit.apiserver.artifacts.test_shown import held
 from toolkit.artifact import threads
 from toolkit.errors import TransientError
 
@@ -56,8 +65,8 @@ def test_a_name_that_is_no_text_can_be_told() -> None:
 
 
 def test_charts_are_compared_by_version() -> None:
-    before = {("app", "1"): "a", ("app", "2"): "b"}
-    after = {("app", "2"): "c", ("lib", "1"): "d"}
+    before = {"app": {"1": "a", "2": "b"}}
+    after = {"app": {"2": "c"}, "lib": {"1": "d"}}
 
     assert [tuple(each.values()) for each in comparing.charts(before, after)] == [
         ("app", "1", "Removed"),
@@ -82,3 +91,49 @@ def test_a_parameter_that_means_nothing_is_refused() -> None:
         files.require_known(MultiDict(paht="x"), "path")
     with pytest.raises(StatusError, match="once"):
         files.require_known(MultiDict([("path", "a"), ("path", "b")]), "path")
+
+
+class Noting(Held):
+    """An artifact that notes in which thread it was looked at."""
+
+    threads: ClassVar[list[int]] = []
+
+    def __getattribute__(self, name: str) -> Any:
+        if name == "revision":
+            Noting.threads.append(threading.get_ident())
+        return super().__getattribute__(name)
+
+
+class Both:
+    """A catalog of two artifacts."""
+
+    def __init__(self, before: Held, after: Held) -> None:
+        self.known = (before, after)
+
+    def require(self, _: Call) -> Held:
+        return self.known[1]
+
+    def siblings(self, _: Held) -> tuple[Held, ...]:
+        return self.known
+
+
+@pytest.mark.parametrize("kind", ["HelmRepository", "Bucket"])
+async def test_a_large_difference_is_put_together_beside_the_loop(
+    tmp_path: Path, kind: str
+) -> None:
+    index = tmp_path / "index.yaml"
+    index.write_bytes(b'{"entries": {"app": [{"version": "1"}]}}')
+    before, after = held(kind, digest="sha256:" + "b" * 64), held(kind)
+    noting = Noting(
+        **{each.name: getattr(before, each.name) for each in dataclass_fields(before)}
+        | {"file": "x.yaml"}
+    )
+    catalog: Any = Both(noting, replace(after, file="x.yaml"))
+    fetch: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
+    fetch.set_result(Copies(index))
+    asked = replace(call(), query=MultiDict({"from": noting.name}))
+
+    response = await comparing.Diff(catalog, Files(catalog, fetch)).handle(asked)
+
+    assert response.status == 200
+    assert Noting.threads[-1] != threading.get_ident()

@@ -248,8 +248,27 @@ async def test_an_object_named_in_another_version_is_the_same_object(scene: Scen
 
     inventory = scene.inventories.get(KEY)
     assert inventory is not None
-    assert [tracked.ref for tracked, _ in scene.inventories.rows(inventory)] == [newer]
+    assert [tracked.ref async for tracked, _ in scene.inventories.rows(inventory)] == [newer]
     assert (await scene.shown())["status"]["current"] == 1
+
+
+async def test_others_get_their_turn_while_an_inventory_is_told(scene: Scene) -> None:
+    refs = [ObjectRef(CONFIG_MAP, "shop", f"n{number:04}") for number in range(500)]
+    scene.applier(applied(*refs))
+    inventory = scene.inventories.get(KEY)
+    assert inventory is not None
+    told: list[ObjectRef] = []
+
+    async def shrink() -> None:
+        assert len(told) < 100, "it is not all told in one turn"
+        scene.applier(applied(*refs[:200]))
+
+    shrinking = asyncio.create_task(shrink())
+    async for tracked, _ in scene.inventories.rows(inventory):
+        told.append(tracked.ref)
+    await shrinking
+
+    assert told == refs[:200], "what leaves meanwhile is left out"
 
 
 async def test_an_applier_that_moves_to_another_cluster_shows_nothing_here(scene: Scene) -> None:

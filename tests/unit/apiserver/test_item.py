@@ -1,0 +1,64 @@
+"""What is of the past keeps its JSON, and nothing that is made of it."""
+
+from collections.abc import Sequence
+
+from apiserver.item import Event, Item
+from apiserver.selectors import Selector, Term
+from tests.fakes.readserver import gauge
+from toolkit.objects import Json, ObjectKey
+
+WEB = ObjectKey("apps", "web")
+
+
+def item(version: int = 1) -> Item:
+    return Item(WEB, gauge("web", level=version), version)
+
+
+def event(old: Item) -> Event:
+    return Event(version=2, at=0.0, key=WEB, olds=(old,), new=item(2))
+
+
+def test_what_readers_ask_of_the_past_is_not_kept() -> None:
+    asked: list[str] = []
+    past = event(item())
+
+    def line() -> bytes:
+        asked.append("line")
+        return b"line"
+
+    def row(_: Item) -> Sequence[bytes]:
+        asked.append("row")
+        return (b"row",)
+
+    for settled in (False, True):
+        if settled:
+            past.settle()
+        for _ in range(2):
+            past.line(("ADDED", ""), line)
+            past.olds[0].made("Table", row)
+        once = past.departed(past.olds[0]) is past.departed(past.olds[0])
+        asked.append(f"departed {'once' if once else 'anew'}")
+
+    assert asked == [
+        *("line", "row", "departed once"),
+        *("line", "row", "line", "row", "departed anew"),
+    ]
+
+
+def test_a_selector_decodes_an_item_of_the_past_once() -> None:
+    seen: list[Json] = []
+
+    def read(obj: Json) -> str:
+        seen.append(obj)
+        return ""
+
+    old = item()
+    old.settle()
+    terms = tuple(
+        Term(field=field, read=read, equal=False, value=str(number))
+        for field in "xy"
+        for number in range(3)
+    )
+
+    assert Selector(fields=terms).matches(old)
+    assert [each is seen[0] for each in seen] == [True] * 2, "and reads each field once"
