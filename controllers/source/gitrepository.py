@@ -70,8 +70,9 @@ class GitRepositorySource:
             observed=_observed(obj, included),
             trust=trust,
             parts=tuple(_origins(obj, included)),
-            # A commit's id is computed from its content, and includes are compared by digest.
-            content_addressed=True,
+            # A commit's id is computed from its content, and includes are compared by digest. But a
+            # server has what the spec itself names only if it sends it.
+            content_addressed=resolved.told,
         )
 
     async def fetch(self, obj: GitRepository, upstream: GitUpstream, into: Path) -> Fetched:
