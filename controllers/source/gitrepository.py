@@ -7,6 +7,7 @@ The keys that signatures are checked against are read in every pass, and the art
 which version of them it was checked against: new keys, or another mode, mean to check again.
 """
 
+import hashlib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -69,9 +70,11 @@ class GitRepositorySource:
             included=included,
             observed=_observed(obj, included),
             trust=trust,
+            recipe=_recipe(obj, included),
             parts=tuple(_origins(obj, included)),
-            # A commit's id is computed from its content, and includes are compared by digest.
-            content_addressed=True,
+            # A commit's id is computed from its content, and includes are compared by digest. But a
+            # server has what the spec itself names only if it sends it.
+            content_addressed=resolved.told,
         )
 
     async def fetch(self, obj: GitRepository, upstream: GitUpstream, into: Path) -> Fetched:
@@ -167,6 +170,17 @@ def _observed(obj: GitRepository, included: tuple[Artifact, ...]) -> dict[str, o
 def _origins(obj: GitRepository, included: tuple[Artifact, ...]) -> Iterator[Origin]:
     for include, artifact in zip(obj.spec.include, included, strict=True):
         yield from origins.of_part(includes.KIND, include.repository.name, artifact)
+
+
+def _recipe(obj: GitRepository, included: tuple[Artifact, ...]) -> str:
+    """Return what the artifact is told to hold beside the commit; empty if that is nothing.
+
+    Status tells it too, but more people than the source controller may write that.
+    """
+    if not included:
+        return ""
+    parts = [obj.spec.include, [artifact.digest for artifact in included]]
+    return hashlib.sha256(msgspec.json.encode(parts)).hexdigest()
 
 
 def _kept(obj: GitRepository, included: tuple[Artifact, ...]) -> list[Artifact]:

@@ -17,12 +17,13 @@ from tests.e2e.conftest import (
     condition,
     config_map,
 )
-from tests.e2e.sources import artifact_of, secret
+from tests.e2e.sources import artifact_of, content, secret
 from tests.e2e.test_provenance import POLICY, change, refuses
 from tests.fakes.objectservers import S3Server
 from tests.fakes.registry import FakeRegistry, tarball
 from tests.tools import waiting
 from toolkit.objects import GroupVersionKind, Json
+from toolkit.policy import origins
 from toolkit.policy.provenance import LABEL
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
@@ -153,3 +154,40 @@ async def test_foreign_content_is_not_admitted_under_an_allowed_address(
     assert not present
     assert not await world.exists(CONFIG_MAP, production, "evil")
     assert await world.exists(CONFIG_MAP, production, "good")
+
+
+async def test_a_pinned_commit_is_fetched_again_elsewhere(space: Space) -> None:
+    own, foreign = space.repository("own"), space.repository("foreign")
+    own.commit({"own": "1"})
+    pinned = {"commit": foreign.commit({"foreign": "1"})}
+    await space.world.apply(space.source(foreign, ref=pinned))
+    before = artifact_of(await space.ready(GIT_REPOSITORY))
+
+    await change(space, GIT_REPOSITORY, space.namespace, "app", {"spec": {"url": own.url}})
+    after = await space.refused(GIT_REPOSITORY, saying="did not send commit")
+
+    assert [each.url for each in origins.read(artifact_of(after)["metadata"])] == [foreign.url]
+    assert artifact_of(after)["digest"] == before["digest"]
+
+
+async def test_a_status_does_not_hide_what_was_included(space: Space) -> None:
+    base, app = space.repository("base"), space.repository("app")
+    base.commit({"foreign": "1"})
+    app.commit({"own": "1"})
+    include = [{"repository": {"name": "base"}}]
+    await space.world.apply(space.source(base, "base"), space.source(app, include=include))
+    source = await space.ready(GIT_REPOSITORY)
+    assert await content(source) == {"own": "1", "base/foreign": "1"}
+
+    forged: Json = {"observedInclude": None, "includedArtifacts": None}
+    await change(
+        space, GIT_REPOSITORY, space.namespace, "app", {"spec": {"include": None, "suspend": True}}
+    )
+    await space.world.api.patch(
+        *(GIT_REPOSITORY, "app", space.namespace, {"status": forged}),
+        strategy="merge",
+        subresource="status",
+    )
+    await change(space, GIT_REPOSITORY, space.namespace, "app", {"spec": {"suspend": False}})
+
+    assert await content(await space.ready(GIT_REPOSITORY)) == {"own": "1"}

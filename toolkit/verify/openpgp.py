@@ -122,7 +122,7 @@ class _Keyring:
 
 
 def _read(keyrings: Mapping[str, bytes], now: datetime) -> _Keyring:
-    found, skipped = _merged(keyrings)
+    found, revoked, skipped = _merged(keyrings)
     trusted: dict[str, _Certificate] = {}
     refused = []
     for fingerprint, (name, cert) in found.items():
@@ -131,13 +131,16 @@ def _read(keyrings: Mapping[str, bytes], now: datetime) -> _Keyring:
         except RuntimeError:
             skipped.append(Skipped(entry=name, finding=_UNUSABLE.format(fingerprint.upper())))
             continue
-        if ailment := certificate.ailment(now):
+        alone = "is revoked" if revoked & {fingerprint, fingerprint[-_KEY_ID:]} else ""
+        if ailment := alone or certificate.ailment(now):
             refused.append(f"key {certificate.shown} {ailment}")
         else:
             trusted[fingerprint] = certificate
     return _Keyring(trusted=trusted, refused=refused, skipped=tuple(skipped))
 
 
+_KEY_ID: Final = 16
+"""Digits at the end of a fingerprint."""
 _UNREADABLE: Final = "it holds no OpenPGP public key, or a damaged one"
 _UNUSABLE: Final = (
     "key {} is not valid now: its curve is not supported, it signs itself with SHA-1, or its date"
@@ -147,19 +150,41 @@ _UNUSABLE: Final = (
 
 def _merged(
     keyrings: Mapping[str, bytes],
-) -> tuple[dict[str, tuple[str, pysequoia.Cert]], list[Skipped]]:
-    """Return each key once, with an entry that has it: a revocation in one copy counts for all."""
+) -> tuple[dict[str, tuple[str, pysequoia.Cert]], set[str], list[Skipped]]:
+    """Return each key once, with an entry that has it: a revocation in one copy counts for all.
+
+    With the keys that revocations are of which stand alone, by fingerprint or key id.
+    """
     found: dict[str, tuple[str, pysequoia.Cert]] = {}
+    revoked: set[str] = set()
     skipped: list[Skipped] = []
     for name, content in sorted(keyrings.items()):
         for block in _ARMOUR.findall(content) or [content]:
             certs = _certificates(block)
-            if not certs:
+            alone = _revocations(block) if not certs else frozenset()
+            revoked |= alone
+            if not certs and not alone:
                 skipped.append(Skipped(entry=name, finding=_UNREADABLE))
             for cert in certs:
                 _, before = found.get(cert.fingerprint, (name, cert))
                 found[cert.fingerprint] = (name, before.merge(cert))
-    return found, skipped
+    return found, revoked, skipped
+
+
+def _revocations(block: bytes) -> frozenset[str]:
+    """Return whose revocations stand in a block without a key (``gpg --generate-revocation``).
+
+    Their signatures are not checked: to believe a false one refuses, and trusts nobody.
+    """
+    try:
+        found = [
+            each.issuer_fingerprint or each.issuer_key_id or ""
+            for each in packet.PacketPile.from_bytes(block)
+            if _signs(each, packet.SignatureType.KeyRevocation)
+        ]
+    except RuntimeError:
+        return frozenset()
+    return frozenset(filter(None, found))
 
 
 def _certificates(block: bytes) -> Sequence[pysequoia.Cert]:

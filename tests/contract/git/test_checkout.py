@@ -102,6 +102,21 @@ async def test_commit_behind_the_tip_is_found(
 
 
 @pytest.mark.parametrize("old_protocol", [False, True])
+async def test_commit_of_another_branch_is_not_taken_for_one_of_the_named_branch(
+    client: GitClient, server: GitServer, repository: Repository, out: Path, *, old_protocol: bool
+) -> None:
+    server.faults.old_protocol = old_protocol
+    repository.commit({"a": "1"})
+    # as a pull request, of a branch whose name begins alike
+    foreign = repository.commit({"a": "2"}, branch="main-too")
+    reference = GitReference(commit=foreign, branch="main")
+    resolved = await client.resolve(repository.url, reference, ANYONE, timeout=10)
+
+    with pytest.raises(PenstockError, match=f"commit {foreign} is not part of branch 'main'"):
+        await client.checkout(repository.url, resolved, ANYONE, out, timeout=10)
+
+
+@pytest.mark.parametrize("old_protocol", [False, True])
 async def test_commit_that_is_nowhere_is_named(
     client: GitClient, server: GitServer, repository: Repository, out: Path, *, old_protocol: bool
 ) -> None:

@@ -112,7 +112,7 @@ class _Job:
         with self._fetch(repository, resolved) as pack:
             commit_id = resolved.commit.encode()
             if commit_id not in pack:
-                raise GitError(f"'{url}' did not send commit {resolved.commit}")
+                raise GitError(_missing(url, resolved))
             commit = objects.parse_commit(pack.read(commit_id, gitpack.COMMIT))
             tag = _tag(pack, resolved)
             plan = tree.make_plan(pack, commit.tree, budget=self.budget, sparse=sparse)
@@ -144,6 +144,9 @@ class _Job:
     def _fetch(self, repository: "_Repository", resolved: Resolved) -> Pack:
         """Receive a pack with the commit: alone if the server lets us, else with its history."""
         url = repository.url
+        if not self._found_alone(repository, resolved):
+            with _connected(repository, self.request.timeout) as client:
+                return self._receive(client, url, resolved, alone=False)
         with _connected(repository, self.request.timeout) as client:
             try:
                 return self._receive(client, url, resolved, alone=True)
@@ -154,13 +157,33 @@ class _Job:
         with _connected(repository, self.request.timeout) as client:
             return self._receive(client, url, resolved, alone=False)
 
+    def _found_alone(self, repository: "_Repository", resolved: Resolved) -> bool:
+        """Tell whether a commit needs no history: it is a tip, or no branch is claimed for it.
+
+        Servers send any commit that they have, of whatever branch or pull request.
+
+        Raises:
+            RefNotFoundError: there is no such branch.
+        """
+        if resolved.told or not resolved.ref:
+            return True
+        url = repository.url
+        with _connected(repository, self.request.timeout) as client:
+            tip = _list_refs(client, url, (resolved.ref,)).get(resolved.ref)
+        if tip is None:
+            name = resolved.ref.removeprefix(gitrefs.BRANCHES)
+            raise RefNotFoundError(f"branch '{name}' not found in the repository: '{url}'")
+        return tip == resolved.commit
+
     def _receive(self, client: GitClient, url: GitUrl, resolved: Resolved, *, alone: bool) -> Pack:
         self.packs += 1
         path = Path(self.request.scratch) / f"{self.packs}.pack"
         wants = [oid.encode() for oid in (resolved.commit, resolved.tag_object) if oid]
 
         def choose(refs: Mapping[Ref, ObjectID], depth: int | None = None) -> list[ObjectID]:  # noqa: ARG001  # dulwich's signature
-            return [ObjectID(oid) for oid in wants] if alone else sorted(set(refs.values()))
+            if alone:
+                return [ObjectID(oid) for oid in wants]
+            return sorted({oid for name, oid in refs.items() if _means(resolved, name)})
 
         with path.open("wb") as file:
 
@@ -184,6 +207,18 @@ class _Job:
             return Pack(path, limits=self.budget.limits)
         finally:
             path.unlink()
+
+
+def _means(resolved: Resolved, name: Ref) -> bool:
+    """Tell whether a reference may hold the commit; servers list more than was asked for."""
+    return not resolved.ref or name == resolved.ref.encode()
+
+
+def _missing(url: GitUrl, resolved: Resolved) -> str:
+    if resolved.told or not resolved.ref:
+        return f"'{url}' did not send commit {resolved.commit}"
+    branch = resolved.ref.removeprefix(gitrefs.BRANCHES)
+    return f"commit {resolved.commit} is not part of branch '{branch}' of '{url}'"
 
 
 class _NoHistory:

@@ -41,13 +41,15 @@ class Resolved:
     """A reference at one moment.
 
     ``ref`` is the full name that it was found under, empty for a bare commit; ``tag_object`` is
-    the id of the annotated tag, empty for anything else.
+    the id of the annotated tag, empty for anything else. ``told`` is whether the server said so:
+    about a commit that the spec names nobody was asked.
     """
 
     revision: str
     commit: str
     ref: str
     tag_object: str = ""
+    told: bool = True
 
 
 def possible(name: str) -> bool:
@@ -107,11 +109,12 @@ def _commit(reference: GitReference) -> Resolved:
         )
     revision = f"sha1:{reference.commit}"
     if not reference.branch:
-        return Resolved(revision=revision, commit=reference.commit, ref="")
+        return Resolved(revision=revision, commit=reference.commit, ref="", told=False)
     return Resolved(
         revision=f"{reference.branch}@{revision}",
         commit=reference.commit,
         ref=BRANCHES + reference.branch,
+        told=False,
     )
 
 

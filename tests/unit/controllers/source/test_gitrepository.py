@@ -1,5 +1,6 @@
 """What a GitRepository may ask for, decided before anything is asked of a server."""
 
+import dataclasses
 from collections.abc import Mapping
 from typing import Any
 
@@ -9,10 +10,17 @@ from controllers.source.gitaccess import GitAccess
 from controllers.source.gitrepository import GitRepositorySource
 from crds import GIT_REPOSITORY
 from crds.meta import LocalObjectReference
-from crds.source import GitRepository, GitRepositorySpec, GitRepositoryVerification
+from crds.source import (
+    GitRepository,
+    GitRepositoryRef,
+    GitRepositorySpec,
+    GitRepositoryVerification,
+)
 from toolkit.errors import StalledError, TransientError
 from toolkit.kube.secrets import Data
 from toolkit.objects import GroupVersionKind
+from toolkit.remote.git.git import GitClient
+from toolkit.remote.git.worker import operations
 
 
 class Untouched:
@@ -20,6 +28,14 @@ class Untouched:
 
 
 UNUSED: Any = Untouched()
+
+
+class Inline:
+    """Runs the operations of a Git worker in this process."""
+
+    async def call(self, op: str, payload: bytes, *, timeout: float) -> bytes:  # noqa: ASYNC109  # a pool's
+        assert timeout > 0
+        return operations()[op](payload)
 
 
 class Given:
@@ -84,3 +100,13 @@ async def test_keys_are_read_before_the_server_is_asked() -> None:
         await source().resolve(repository(url="https://git.test/app", verify=verify), UNUSED)
 
     assert caught.value.reason == "VerificationError"
+
+
+async def test_a_commit_that_only_the_spec_names_is_not_told_to_be_at_an_address() -> None:
+    pinned = repository(url="https://git.test/app", ref=GitRepositoryRef(commit="a" * 40))
+    asked = dataclasses.replace(source(), git=GitClient(Inline()))
+
+    upstream = await asked.resolve(pinned, UNUSED)
+
+    assert upstream.revision == "sha1:" + "a" * 40
+    assert not upstream.content_addressed

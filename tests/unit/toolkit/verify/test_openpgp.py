@@ -4,6 +4,7 @@ import os
 import subprocess
 import sys
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 
 import pysequoia
 import pytest
@@ -228,6 +229,23 @@ def test_revocation_in_another_copy_of_the_key_counts(authors: dict[str, Author]
     ):
         with pytest.raises(VerificationError, match="is revoked"):
             openpgp.verify(signed_by(author), keyrings)
+
+
+def test_revocation_beside_the_key_counts(authors: dict[str, Author]) -> None:
+    author = authors["ed25519"]
+    [revocation] = [
+        path.read_bytes().replace(b":-----BEGIN", b"-----BEGIN")  # as gpg tells to do
+        for path in Path(author.key.environment["GNUPGHOME"], "openpgp-revocs.d").glob("*.rev")
+        if path.stem.lower() == pysequoia.Cert.from_bytes(author.public).fingerprint
+    ]
+
+    for keyrings in (
+        {"a.asc": author.public, "b.asc": revocation},
+        {"a.asc": revocation + author.public},
+    ):
+        with pytest.raises(VerificationError, match="is revoked"):
+            openpgp.verify(signed_by(author), keyrings)
+    assert openpgp.verify(signed_by(authors["rsa"]), {"a": authors["rsa"].public, "b": revocation})
 
 
 def fresh_copy(author: Author) -> bytes:
