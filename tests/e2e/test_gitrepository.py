@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 from aiohttp import web
 
+from controllers.source.reconciler import RECIPE
 from tests.e2e.conftest import (
     GIT_REPOSITORY,
     Space,
@@ -205,7 +206,7 @@ async def test_included_repository_is_copied_in_and_followed(space: Space) -> No
     included = await space.get(GIT_REPOSITORY, "base")
     bare = {key: value for key, value in artifact_of(included).items() if key != "metadata"}
     assert again["status"]["includedArtifacts"] == [bare] * 2
-    assert artifact_of(again)["metadata"].keys() == {RECORD}
+    assert artifact_of(again)["metadata"].keys() == {RECIPE, RECORD}
 
 
 async def test_missing_include_is_named_and_awaited(space: Space) -> None:
