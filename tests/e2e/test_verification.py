@@ -31,6 +31,7 @@ from tests.testdata.signatures import generate
 from tests.testdata.signatures.generate import Author
 from tests.tools.waiting import until
 from toolkit.objects import Json
+from toolkit.policy.origins import RECORD
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 
@@ -218,7 +219,7 @@ async def test_verification_that_is_switched_on_counts_for_what_is_stored(
     await edit(space, {"verify": None}, "unsigned")
     sources = await ready(space, *names)
     assert not any(condition(source, "SourceVerified") for source in sources.values())
-    assert not any("metadata" in artifact_of(source) for source in sources.values())
+    assert all(artifact_of(source)["metadata"].keys() == {RECORD} for source in sources.values())
     await space.ready()
 
 
