@@ -28,6 +28,8 @@ NAMESPACE: Final = "bench-inventories"
 WATCHERS: Final = 100
 CROWD: Final = 200
 """Watchers that wait for one change."""
+GAP: Final = 0.5
+"""Seconds before such a change: one that follows another at once is served with a delay."""
 PACE: Final = 50
 """Changes a second."""
 SECONDS: Final = 10
@@ -130,6 +132,7 @@ async def fanned_out(bench: Bench) -> Phase:
             bench.meter.phase(f"one change, {CROWD} watchers", ROUNDS) as phase,
         ):
             for number in range(1, ROUNDS + 1):
+                await asyncio.sleep(GAP)
                 marker = f"main@sha1:{number:040x}"
                 change = _report(bench.api, name, {"lastAppliedRevision": marker})
                 times[_SERVED].append(await ours.told(marker, change))
