@@ -94,6 +94,8 @@ class Link(asyncio.SubprocessProtocol):
             if len(self._output) > 3 * _KEPT_OUTPUT:
                 del self._output[_KEPT_OUTPUT:-_KEPT_OUTPUT]
             return
+        if self.fault:
+            return  # It is being killed; what still comes is the rest of what was at fault.
         if self._waiting is None or self._waiting.done():
             self._blame("it spoke without being asked")
             return
