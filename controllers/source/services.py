@@ -16,6 +16,7 @@ from toolkit.kube.manager import Manager
 from toolkit.kube.options import Options
 from toolkit.kube.secrets import Secrets
 from toolkit.native import calls, cores
+from toolkit.native.pool import WorkerPool
 from toolkit.objects import ObjectKey
 from toolkit.remote.git import git
 from toolkit.remote.git.git import GitClient
@@ -56,13 +57,6 @@ def start(  # noqa: PLR0913 - the parts that the caller has
     judging = gitsignatures.start()
     for pool in (fetching, charting, engine, judging):
         manager.until_end.push_async_callback(pool.close)
-    means = Means(
-        public_root=PublicRoot(cache=scratch / "sigstore", offline=options.sigstore_offline),
-        pool=engine,
-        revocations=Responders(
-            outside.http, allow_private=options.allow_private_revocation_servers
-        ),
-    )
     secrets = Secrets(manager.client)
     accounts = Accounts(client=manager.client, tokens=outside.tokens)
     return Services(
@@ -83,9 +77,20 @@ def start(  # noqa: PLR0913 - the parts that the caller has
             cloud=outside.cloud,
             plain_http=options.insecure_allow_http,
         ),
-        verifications=Verifications(means),
+        verifications=Verifications(_means(options, outside, engine, scratch / "sigstore")),
         signatures=GitSignatures(judging),
         git=GitClient(fetching),
         github=GitHubTokens(),
         charts=Charts(charting),
+    )
+
+
+def _means(options: Options, outside: Outside, pool: WorkerPool, cache: Path) -> Means:
+    """Return what artifacts in registries are verified with."""
+    return Means(
+        public_root=PublicRoot(cache=cache, offline=options.sigstore_offline),
+        pool=pool,
+        revocations=Responders(
+            outside.http, allow_private=options.allow_private_revocation_servers
+        ),
     )

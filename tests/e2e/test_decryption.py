@@ -176,7 +176,7 @@ async def test_rotated_secret_is_rolled_out(space: Space, sops: Reference, word:
 
 
 async def test_openpgp_key_opens_a_file_that_is_encrypted_throughout(space: Space) -> None:
-    """A key that cannot be used beside it is told of, and harms nothing."""
+    """An unusable key beside it is named, and does no harm."""
     await give_keys(space, {"damaged.asc": b"nonsense", **golden_key("golden.asc")})
 
     await start(space, {"s.yaml": (GOLDENS / "encrypted" / "key-pgp.yaml").read_bytes()})

@@ -45,8 +45,8 @@ class Clouds(Protocol):
 class Entry:
     """As whom clusters are entered that a ConfigMap names: flags, for where it names no account.
 
-    ``shared_identity`` is whether this process may enter the clusters of clouds as itself. Whoever
-    can write a Kustomization would otherwise enter what this process may enter.
+    ``shared_identity`` is whether this process may enter the clusters of clouds as itself. A user
+    who can write a Kustomization would then enter what this process may enter.
     """
 
     default_service_account: str = ""
@@ -232,7 +232,7 @@ class RemoteClients:
 
 
 def _opened(cluster: config.ClusterConfig) -> Client:
-    """Open a client that asks no metadata service, be it as server or as proxy."""
+    """Open a client that asks no metadata service, neither as server nor as proxy."""
     for what, url in (("server", cluster.server), ("proxy", cluster.proxy or "")):
         try:
             parts = urlsplit(url)

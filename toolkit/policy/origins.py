@@ -107,7 +107,7 @@ def read(metadata: Mapping[str, str]) -> tuple[Origin, ...]:
 
 
 def same(metadata: Mapping[str, str], text: str) -> bool:
-    """Tell whether a record says the same as a new one, whoever signed the parts."""
+    """Tell whether a record says the same as a new one, apart from who signed the parts."""
     return _places(read(metadata)) == _places(read({RECORD: text}))
 
 

@@ -69,7 +69,7 @@ def parsed(text: str) -> Address:
 
 
 def _plain(host: str) -> str:
-    """Return a host as whoever resolves it may understand it (RFC 3490, section 3.1)."""
+    """Return a host in the form that a resolver or a proxy may read (RFC 3490, section 3.1)."""
     plain = unicodedata.normalize("NFKC", unquote(host)).replace("\u3002", ".").lower()
     return plain.strip("[]").rstrip(".")
 

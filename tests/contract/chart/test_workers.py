@@ -36,7 +36,7 @@ async def test_index_is_read_and_looked_into_by_a_worker(pool: WorkerPool, tmp_p
 
 
 class TakenOver:
-    """Workers that tell whoever asks first something else."""
+    """Workers that give the first caller another answer."""
 
     def __init__(self) -> None:
         self.asked = 0

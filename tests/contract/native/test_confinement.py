@@ -1,4 +1,4 @@
-"""Whoever takes a worker over, of any kind, has what its row says and nothing else of ours.
+"""Code that takes a worker over, of any kind, has what its row says and nothing else of ours.
 
 Each worker is started as ever, by its own row; the module that it runs adds attempts to the
 operations of the real one.

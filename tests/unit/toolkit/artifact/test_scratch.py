@@ -85,7 +85,7 @@ def test_link_in_place_of_the_directory_is_refused(temporary: Path) -> None:
 
 
 def test_nothing_else_makes_directories_below_tmp() -> None:
-    """Whoever needs one claims it, or names the parent that it goes with."""
+    """Code that needs one claims it, or names its parent."""
     makers = {"mkdtemp", "mkstemp", "TemporaryDirectory", "NamedTemporaryFile"}
     loose = [
         f"{file.relative_to(ROOT)}:{call.lineno}"
