@@ -1,7 +1,7 @@
 """Open what lies below a directory in which a worker may still be at work: no link is followed.
 
 A worker cannot leave its directories, but it can leave links there, or put one in the place of a
-directory that was looked at a moment ago. The controller, which has more rights, must not be led out
+directory that was looked at a moment ago. The controller has more rights, and must not be led out
 by them. So a path is opened name by name, the directory that it starts from included.
 """
 

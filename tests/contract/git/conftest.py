@@ -6,10 +6,11 @@ from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 
 import pytest
+import trustme
 
 from tests.fakes.gitserver import GitServer
 from toolkit.remote.git import worker
-from toolkit.remote.git.git import GitClient
+from toolkit.remote.git.git import GitAuth, GitClient
 
 
 class InProcess:
@@ -45,3 +46,16 @@ def out(tmp_path: Path) -> Path:
 async def tls_server(tmp_path: Path, server_tls: ssl.SSLContext) -> AsyncIterator[GitServer]:
     async with GitServer(tmp_path / "tls", tls=server_tls) as running:
         yield running
+
+
+@pytest.fixture
+def own_certificate(authority: trustme.CA, server_tls: ssl.SSLContext, ca: bytes) -> GitAuth:
+    """Return a certificate to show, which servers with ``server_tls`` demand from now on."""
+    server_tls.verify_mode = ssl.CERT_REQUIRED
+    authority.configure_trust(server_tls)
+    own = authority.issue_cert("ada@example.org")
+    return GitAuth(
+        ca=ca,
+        client_cert=own.cert_chain_pems[0].bytes(),
+        client_key=own.private_key_pem.bytes(),
+    )

@@ -125,21 +125,17 @@ async def test_certificate_for_another_name_is_refused(
 
 
 async def test_client_certificate_is_shown(
-    client: GitClient, tmp_path: Path, authority: trustme.CA, server_tls: ssl.SSLContext, ca: bytes
+    client: GitClient,
+    tmp_path: Path,
+    own_certificate: GitAuth,
+    server_tls: ssl.SSLContext,
+    ca: bytes,
 ) -> None:
-    server_tls.verify_mode = ssl.CERT_REQUIRED
-    authority.configure_trust(server_tls)
-    own = authority.issue_cert("ada@example.org")
-    auth = GitAuth(
-        ca=ca,
-        client_cert=own.cert_chain_pems[0].bytes(),
-        client_key=own.private_key_pem.bytes(),
-    )
     async with GitServer(tmp_path / "server", tls=server_tls) as server:
         repository = server.repository("pipes")
         commit = repository.commit({"a": "1"})
 
-        resolved = await resolve(client, repository.url, auth)
+        resolved = await resolve(client, repository.url, own_certificate)
         with pytest.raises(PenstockError, match="cannot fetch from"):
             await resolve(client, repository.url, GitAuth(ca=ca))
 

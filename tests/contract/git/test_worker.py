@@ -8,7 +8,6 @@ from pathlib import Path
 
 import asyncssh
 import pytest
-import trustme
 
 from tests.fakes.gitrepository import link
 from tests.fakes.gitserver import GitServer, Repository
@@ -84,21 +83,13 @@ async def test_a_confined_worker_reads_keys_and_keeps_to_known_hosts(
 
 
 async def test_a_confined_worker_shows_a_certificate(
-    workers: GitClient, tmp_path: Path, authority: trustme.CA, server_tls: ssl.SSLContext, ca: bytes
+    workers: GitClient, tmp_path: Path, own_certificate: GitAuth, server_tls: ssl.SSLContext
 ) -> None:
-    server_tls.verify_mode = ssl.CERT_REQUIRED
-    authority.configure_trust(server_tls)
-    own = authority.issue_cert("ada@example.org")
-    auth = GitAuth(
-        ca=ca,
-        client_cert=own.cert_chain_pems[0].bytes(),
-        client_key=own.private_key_pem.bytes(),
-    )
     async with GitServer(tmp_path / "tls", tls=server_tls) as server:
         repository = server.repository("pipes")
         commit = repository.commit({"a": "1"})
 
-        resolved = await workers.resolve(repository.url, MAIN, auth, timeout=20)
+        resolved = await workers.resolve(repository.url, MAIN, own_certificate, timeout=20)
 
     assert resolved.commit == commit
 

@@ -13,6 +13,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+from tests.tools import gpg
+
 LONG_AGO = "20200301T120000"
 
 RECIPE = """
@@ -41,7 +43,7 @@ class KeyPair:
 
     def encrypt(self, plain: bytes, *options: str) -> str:
         """Return an armoured message for the key."""
-        return _gpg(
+        return gpg.run(
             self.home,
             *("--armor", "--trust-model", "always", *options),
             *("--recipient", self.fingerprint, "--encrypt"),
@@ -57,7 +59,7 @@ def key_pairs() -> Iterator[dict[str, KeyPair]]:
     with TemporaryDirectory(prefix="gpg-", dir="/tmp") as directory:
         home = Path(directory)
         try:
-            _gpg(home, "--full-generate-key", stdin=RECIPE.encode())
+            gpg.run(home, "--full-generate-key", stdin=RECIPE.encode())
             _make(home, "curve25519", "ed25519", "cv25519")
             _make(home, "brainpool", "brainpoolP256r1", "brainpoolP256r1")
             _make(home, "expired", "ed25519", "cv25519", at=LONG_AGO, life="1y")
@@ -83,37 +85,21 @@ def _make(  # what gpg asks for
     passphrase: str = "",
 ) -> None:
     owner, secret = f"{name} <{name}@example.org>", ("--passphrase", passphrase)
-    _gpg(home, *secret, "--quick-generate-key", owner, primary, "sign", life, at=at)
-    fingerprint = _fingerprint(home, name)
-    _gpg(home, *secret, "--quick-add-key", fingerprint, subkey, "encrypt", life, at=at)
+    gpg.run(home, *secret, "--quick-generate-key", owner, primary, "sign", life, at=at)
+    fingerprint = gpg.fingerprint(home, name)
+    gpg.run(home, *secret, "--quick-add-key", fingerprint, subkey, "encrypt", life, at=at)
 
 
 def _pair(home: Path, name: str, *, export: str = "--export-secret-keys") -> KeyPair:
-    fingerprint = _fingerprint(home, name)
+    fingerprint = gpg.fingerprint(home, name)
     passphrase = "correct horse" if name == "protected" else ""
     return KeyPair(
         name=name,
         fingerprint=fingerprint,
-        secret=_gpg(home, "--passphrase", passphrase, "--armor", export, fingerprint),
-        public=_gpg(home, "--armor", "--export", fingerprint),
+        secret=gpg.run(home, "--passphrase", passphrase, "--armor", export, fingerprint),
+        public=gpg.run(home, "--armor", "--export", fingerprint),
         home=home,
     )
-
-
-def _fingerprint(home: Path, name: str) -> str:
-    listing = _gpg(home, "--with-colons", "--list-keys", f"{name}@example.org").decode()
-    return next(line.split(":")[9] for line in listing.splitlines() if line.startswith("fpr"))
-
-
-def _gpg(home: Path, *args: str, stdin: bytes = b"", at: str = "") -> bytes:
-    time = ["--faked-system-time", f"{at}!"] if at else []
-    return subprocess.run(
-        ["gpg", "--quiet", "--batch", "--pinentry-mode", "loopback", *time, *args],
-        env=os.environ | {"GNUPGHOME": str(home)},
-        input=stdin,
-        capture_output=True,
-        check=True,
-    ).stdout
 
 
 if __name__ == "__main__":

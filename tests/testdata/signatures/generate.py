@@ -15,6 +15,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from tests.fakes.gitrepository import SigningKey
+from tests.tools import gpg
 
 LONG_AGO = "20200301T120000"
 FAR_AHEAD = "20900301T120000"
@@ -31,7 +32,7 @@ class Author:
     def sign(self, payload: bytes, *, namespace: str = "git", digest: str = "") -> bytes:
         """Make a detached signature."""
         if self.key.format == "openpgp":
-            return _gpg(
+            return gpg.run(
                 Path(self.key.environment["GNUPGHOME"]),
                 *("--armor", "--local-user", self.key.key, "--detach-sign"),
                 stdin=payload,
@@ -105,15 +106,15 @@ def _openpgp(home: Path) -> Iterator[Author]:
         ("future", "ed25519", FAR_AHEAD, "never"),
     ):
         user = f"{name} <{name}@example.org>"
-        _gpg(
+        gpg.run(
             home,
             *(("--cert-digest-algo", "SHA1") if name == "sha1" else ()),
             *("--passphrase", "", "--quick-generate-key", user, kind, "sign", life),
             at=at,
         )
-        fingerprint = _fingerprint(home, name)
+        fingerprint = gpg.fingerprint(home, name)
         key = SigningKey(format="openpgp", key=fingerprint, environment={"GNUPGHOME": str(home)})
-        public = _gpg(home, "--armor", "--export", fingerprint)
+        public = gpg.run(home, "--armor", "--export", fingerprint)
         if name == "revoked":
             public = _revoke(home, fingerprint, public)
         yield Author(name=name, public=public, key=key)
@@ -128,11 +129,11 @@ def _with_subkey(home: Path, name: str, *, life: str) -> Author:
     """Make a key that does not end, with a signing subkey that lives as long as is said."""
     user = f"{name} <{name}@example.org>"
     nothing = ("--passphrase", "")
-    _gpg(home, *nothing, "--quick-generate-key", user, "ed25519", "cert", "never", at=LONG_AGO)
-    fingerprint = _fingerprint(home, name)
-    _gpg(home, *nothing, "--quick-add-key", fingerprint, "ed25519", "sign", life, at=LONG_AGO)
+    gpg.run(home, *nothing, "--quick-generate-key", user, "ed25519", "cert", "never", at=LONG_AGO)
+    fingerprint = gpg.fingerprint(home, name)
+    gpg.run(home, *nothing, "--quick-add-key", fingerprint, "ed25519", "sign", life, at=LONG_AGO)
     key = SigningKey(format="openpgp", key=fingerprint, environment={"GNUPGHOME": str(home)})
-    public = _gpg(home, "--armor", "--export", fingerprint)
+    public = gpg.run(home, "--armor", "--export", fingerprint)
     return Author(name=name, public=public, key=key)
 
 
@@ -142,21 +143,16 @@ def _retire(home: Path, fingerprint: str, *edits: str) -> bytes:
     answers = f"y\n{superseded}\n{reason}\n\ny\n"
     with TemporaryDirectory(prefix="gpg-", dir="/tmp") as other:
         shutil.copytree(home, other, dirs_exist_ok=True, ignore=shutil.ignore_patterns("S.*"))
-        _gpg(
+        gpg.run(
             Path(other),
             *("--command-fd", "0", "--passphrase", "", "--edit-key", fingerprint, *edits, "save"),
             stdin=answers.encode(),
         )
-        retired = _gpg(Path(other), "--armor", "--export", fingerprint)
+        retired = gpg.run(Path(other), "--armor", "--export", fingerprint)
         subprocess.run(
             ["gpgconf", "--kill", "all"], env=os.environ | {"GNUPGHOME": other}, check=True
         )
     return retired
-
-
-def _fingerprint(home: Path, name: str) -> str:
-    listing = _gpg(home, "--with-colons", "--list-keys", f"{name}@example.org").decode()
-    return next(line.split(":")[9] for line in listing.splitlines() if line.startswith("fpr"))
 
 
 def _revoke(home: Path, fingerprint: str, public: bytes) -> bytes:
@@ -164,24 +160,13 @@ def _revoke(home: Path, fingerprint: str, public: bytes) -> bytes:
     # gpg puts a colon before the armour so that nobody imports it by mistake.
     text = (home / "openpgp-revocs.d" / f"{fingerprint}.rev").read_text().replace(":-----", "-----")
     with TemporaryDirectory(prefix="gpg-", dir="/tmp") as other:
-        _gpg(Path(other), "--import", stdin=public)
-        _gpg(Path(other), "--import", stdin=text[text.index("-----BEGIN") :].encode())
-        revoked = _gpg(Path(other), "--armor", "--export", fingerprint)
+        gpg.run(Path(other), "--import", stdin=public)
+        gpg.run(Path(other), "--import", stdin=text[text.index("-----BEGIN") :].encode())
+        revoked = gpg.run(Path(other), "--armor", "--export", fingerprint)
         subprocess.run(
             ["gpgconf", "--kill", "all"], env=os.environ | {"GNUPGHOME": other}, check=True
         )
     return revoked
-
-
-def _gpg(home: Path, *args: str, stdin: bytes = b"", at: str = "") -> bytes:
-    time = ["--faked-system-time", f"{at}!"] if at else []
-    return subprocess.run(
-        ["gpg", "--quiet", "--batch", "--pinentry-mode", "loopback", *time, *args],
-        env=os.environ | {"GNUPGHOME": str(home)},
-        input=stdin,
-        capture_output=True,
-        check=True,
-    ).stdout
 
 
 if __name__ == "__main__":
