@@ -9,9 +9,11 @@ BIN := $(VENV)/bin
 N ?= 200
 PART ?= kustomizations
 KEEP ?=
+PYTEST = $(BIN)/python -m pytest
 PYTEST_ARGS ?=
+WORKERS ?= 2
 
-.PHONY: help dev engine controlplane demo up test test-slow unit contract conformance e2e check generate lock bench clean
+.PHONY: help dev engine controlplane demo up test test-slow testtools unit loopback contract conformance e2e check generate lock bench clean
 
 help: ## List the commands
 	@grep -hE '^[a-z0-9]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-14s %s\n", $$1, $$2}'
@@ -19,24 +21,27 @@ help: ## List the commands
 demo: dev engine controlplane ## Show the main job from nothing, in a minute
 	@KEEP=$(KEEP) $(BIN)/python -m cli.demo
 
-test: dev engine controlplane ## Run every test that is not slow
-	@$(BIN)/python -m pytest -m "not slow" --maxfail=10 $(PYTEST_ARGS)
+test: dev engine controlplane testtools ## Run every test that is not slow
+	@$(PYTEST) -m "not slow" -n $(WORKERS) --maxfail=10 $(PYTEST_ARGS)
 	@cd engine && GOTOOLCHAIN=local GOFLAGS=-trimpath "$$(../$(BIN)/python -m controlplane.gotool)" test ./...
 
-test-slow: dev engine controlplane ## Run the fuzzers, soaks and giants
-	@$(BIN)/python -m pytest -m slow $(PYTEST_ARGS)
+test-slow: dev engine controlplane testtools ## Run the fuzzers, soaks and giants
+	@$(PYTEST) -m slow $(PYTEST_ARGS)
 
-unit: dev ## Run the tests that need no cluster
-	@$(BIN)/python -m pytest -m "not slow" tests/unit $(PYTEST_ARGS)
+unit: dev engine ## Run the tests of one module each
+	@$(PYTEST) -m "not slow" -n $(WORKERS) tests/unit $(PYTEST_ARGS)
+
+loopback: dev engine ## Run the tests against other servers than an API server
+	@$(PYTEST) -m "not slow" tests/loopback $(PYTEST_ARGS)
 
 contract: dev engine controlplane ## Run the tests against a real API server
-	@$(BIN)/python -m pytest -m "not slow" tests/contract $(PYTEST_ARGS)
+	@$(PYTEST) -m "not slow" tests/contract $(PYTEST_ARGS)
 
 conformance: dev engine ## Run the golden cases
-	@$(BIN)/python -m pytest -m "not slow" tests/conformance $(PYTEST_ARGS)
+	@$(PYTEST) -m "not slow" tests/conformance $(PYTEST_ARGS)
 
 e2e: dev engine controlplane ## Run the whole product through the seeds' manifests and failures
-	@$(BIN)/python -m pytest -m "not slow" tests/e2e $(PYTEST_ARGS)
+	@$(PYTEST) -m "not slow" tests/e2e $(PYTEST_ARGS)
 
 bench: dev engine controlplane ## Measure N objects (make bench N=200 PART=sources)
 	@$(BIN)/python -m bench --part $(PART) --n $(N)
@@ -44,7 +49,7 @@ bench: dev engine controlplane ## Measure N objects (make bench N=200 PART=sourc
 up: dev engine controlplane ## Run Penstock on the embedded control plane until Ctrl-C
 	@$(BIN)/python -m cli up
 
-check: dev ## Lint, types, import contracts, generated files
+check: dev ## Lint, types, import contracts, generated files, documents
 	@$(BIN)/ruff format --check .
 	@$(BIN)/ruff check .
 	@$(BIN)/mypy
@@ -54,6 +59,7 @@ check: dev ## Lint, types, import contracts, generated files
 	@$(BIN)/python -m webhooks check
 	@$(BIN)/python -m apiserver check
 	@$(BIN)/python -m cli.reference check
+	@$(PYTEST) --quiet tests/docs
 	@go="$$($(BIN)/python -m controlplane.gotool)"; cd engine; \
 	  test -z "$$("$$(dirname "$$go")/gofmt" -l . ../tests/tools)" || { echo "gofmt: Go files are not formatted" >&2; exit 1; }; \
 	  GOTOOLCHAIN=local "$$go" vet ./...
@@ -82,6 +88,9 @@ engine: dev ## Build the Go engine (cached by its sources)
 
 controlplane: dev ## Build the embedded control plane (cached by version)
 	@$(BIN)/python -m controlplane build
+
+testtools: dev ## Build the servers and tools that tests run (cached by their pins)
+	@$(BIN)/python -m tests.tools.programs
 
 lock: dev ## Resolve requirements/*.in into hash-locked *.txt
 	@for name in bootstrap runtime dev go; do \

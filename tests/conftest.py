@@ -8,7 +8,7 @@ cluster that exists (see ``controlplane.plane``).
 import os
 import secrets
 import signal
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Generator, Iterator
 from pathlib import Path
 
 import pytest
@@ -16,7 +16,7 @@ from hypothesis import HealthCheck, settings
 
 from controlplane import binaries, plane
 from controlplane.plane import ControlPlane
-from tests.tools import programs
+from tests.tools import health, programs
 from toolkit.remote.http.http import Http
 
 # How long an example takes tells of the machine: a pause of a fifth of a second would be a failure.
@@ -25,7 +25,7 @@ settings.load_profile("tests")
 
 # As many test runs of one user may go on at the same time.
 _RUNS = 9
-_ORDER = ("unit", "conformance", "contract", "e2e", "fuzz")
+_ORDER = ("docs", "unit", "loopback", "conformance", "contract", "e2e", "fuzz")
 _NEED_PROGRAMS = {"control_plane", "second_control_plane", "control_plane_programs"}
 
 
@@ -47,6 +47,17 @@ def pytest_collection_finish(session: pytest.Session) -> None:
         programs.prepare(needed)
 
 
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(
+    item: pytest.Item,
+) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """End the run where what the tests share is broken: all others would fail for it, slowly."""
+    report = yield
+    if report.failed and not item.session.shouldstop:
+        item.session.shouldstop = health.broken()
+    return report
+
+
 @pytest.fixture(scope="session")
 def control_plane_programs() -> Path:
     """Return the directory of the programs that control planes are made of."""
@@ -65,14 +76,20 @@ def pytest_configure() -> None:
 @pytest.fixture(scope="session")
 def control_plane() -> Iterator[ControlPlane]:
     """Run one control plane for the whole test run."""
-    with plane.obtain("pytest", alternatives=_RUNS - 1) as running:
+    with (
+        plane.obtain("pytest", alternatives=_RUNS - 1) as running,
+        health.shared("the control plane", lambda: health.check_plane(running)),
+    ):
         yield running
 
 
 @pytest.fixture(scope="session")
 def second_control_plane() -> Iterator[ControlPlane]:
     """Run another control plane beside the first, for tests of remote clusters."""
-    with plane.start("pytest-remote", alternatives=_RUNS - 1) as running:
+    with (
+        plane.start("pytest-remote", alternatives=_RUNS - 1) as running,
+        health.shared("the second control plane", lambda: health.check_plane(running)),
+    ):
         yield running
 
 

@@ -25,7 +25,7 @@ from controlplane.plane import ControlPlane
 from tests.fakes import objectservers
 from tests.fakes.gitserver import GitServer, Repository
 from tests.fakes.objectservers import S3Server
-from tests.tools import programs, waiting
+from tests.tools import health, programs, waiting
 from toolkit.kube import config
 from toolkit.kube.client import Client
 from toolkit.kube.errors import NotFoundError
@@ -327,7 +327,8 @@ async def world(
 ) -> AsyncIterator[World]:
     """Run one world for all tests that leave it as it was."""
     async with build_world(control_plane, tmp_path_factory.mktemp("world")) as built:
-        yield built
+        with health.shared("the stack", lambda: health.check_stack(built.stack)):
+            yield built
 
 
 @pytest_asyncio.fixture(scope="session", loop_scope="session")
@@ -336,7 +337,8 @@ async def ungated_world(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterat
     with planes.start("pytest-ungated", alternatives=8) as plane:
         directory = tmp_path_factory.mktemp("ungated")
         async with build_world(plane, directory, components=stacks.CONTROLLERS) as built:
-            yield built
+            with health.shared("the ungated stack", lambda: health.check_stack(built.stack)):
+                yield built
 
 
 @pytest.fixture

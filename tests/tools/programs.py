@@ -90,3 +90,9 @@ def prepare(fixtures: set[str]) -> None:
             path(name)
     if "azurite" in fixtures:
         install.command()
+
+
+if __name__ == "__main__":
+    for each in PROGRAMS:
+        path(each)
+    install.command()

@@ -1,11 +1,13 @@
 """A run that can be read while it goes on, and says at its end where the time went.
 
-One line a folder and one each quarter of a minute replace a dot a test. Failures print as pytest
-prints them. ``pyproject.toml`` loads this plugin for every run.
+One line each quarter of a minute replaces a dot a test. Failures print as pytest prints them.
+``pyproject.toml`` loads this plugin for every run. With several workers, only the process that
+they report to prints.
 """
 
 import time
 from collections import defaultdict
+from collections.abc import Sequence
 from typing import Final, Literal
 
 import pytest
@@ -23,7 +25,6 @@ class Progress:
         self._terminal = terminal
         self._began = time.monotonic()
         self._told = 0.0
-        self._folder = ""
         self._expected = 0
         self._ended = 0
         self._seconds: defaultdict[str, float] = defaultdict(float)
@@ -32,6 +33,11 @@ class Progress:
     def pytest_collection_finish(self, session: pytest.Session) -> None:
         """Note how many tests there are to run."""
         self._expected = len(session.items)
+
+    @pytest.hookimpl(optionalhook=True)
+    def pytest_xdist_node_collection_finished(self, ids: Sequence[str]) -> None:
+        """Note how many tests there are to run: each worker finds all of them."""
+        self._expected = len(ids)
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_report_teststatus(
@@ -53,8 +59,8 @@ class Progress:
         self._ended += 1
         folder, now = _folder(nodeid), time.monotonic()
         self._tests[folder] += 1
-        if folder != self._folder or now - self._told >= _EVERY_SECONDS:
-            self._folder, self._told = folder, now
+        if now - self._told >= _EVERY_SECONDS:
+            self._told = now
             self._tell(folder, now - self._began)
 
     def pytest_terminal_summary(self) -> None:

@@ -1,0 +1,51 @@
+"""Every flag that a page names is one of ours, or of the tool that is told of there."""
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import click
+import pytest
+
+from cli.__main__ import penstock
+from tests.docs.pages import PAGES, ROOT
+from toolkit.kube.options import FLAGS
+
+CONTROL_PLANE = ROOT / "controlplane" / "__main__.py"
+THEIRS = {
+    "kubectl": "audience from-file from-literal image overwrite raw server-side subresource "
+    "type validate",
+    "kube-apiserver": "admission-control-config-file audit-log-path authentication-config "
+    "service-account-issuer permit-port-sharing",
+    "cosign": "key fulcio rekor ctfe tsa out",
+    "notation": "timestamp-url",
+    "python -m bench": "pace",
+    "python -m crds": "without-gate",
+}
+
+
+def ours() -> Iterator[str]:
+    yield from (flag.name for flag in FLAGS)
+    yield from (option for each in walk(penstock) for option in options(each))
+    yield from re.findall(r'"--([a-z-]+)"', CONTROL_PLANE.read_text())
+
+
+def walk(group: click.Command) -> Iterator[click.Command]:
+    yield group
+    for child in group.commands.values() if isinstance(group, click.Group) else ():
+        yield from walk(child)
+
+
+def options(each: click.Command) -> Iterator[str]:
+    for parameter in each.params:
+        yield from (word.lstrip("-") for word in (*parameter.opts, *parameter.secondary_opts))
+
+
+KNOWN = {"help", *ours(), *(word for words in THEIRS.values() for word in words.split())}
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_flags_exist(page: Path) -> None:
+    named = set(re.findall(r"(?<![\w-])--([a-z][a-z0-9-]+)", page.read_text()))
+
+    assert named - KNOWN == set()

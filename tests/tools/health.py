@@ -1,0 +1,85 @@
+"""Whether what many tests share still works, asked after each failure.
+
+Without it, a process that is gone fails hundreds of tests one deadline after the other. A session
+fixture says how to ask in a ``with shared(name, check):`` around its ``yield``; the run ends with
+the first check that raises.
+"""
+
+import http
+import http.client
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
+from urllib.parse import urlsplit
+
+from cli.stack.stack import Stack
+from controlplane.errors import ControlPlaneError
+from controlplane.plane import ControlPlane
+
+_SECONDS = 30
+_CHECKS: dict[str, Callable[[], None]] = {}
+
+
+class BrokenError(Exception):
+    """What tests share does not work any more."""
+
+
+@contextmanager
+def shared(name: str, check: Callable[[], None]) -> Iterator[None]:
+    """Have something asked for its health after each failure in the block.
+
+    ``check`` raises ``BrokenError`` if the thing does not work.
+    """
+    _CHECKS[name] = check
+    try:
+        yield
+    finally:
+        del _CHECKS[name]
+
+
+def broken() -> str:
+    """Return what is broken and how, empty if everything that tests share works."""
+    for name, check in _CHECKS.items():
+        try:
+            check()
+        except BrokenError as exc:
+            return f"{name} is broken: {exc}"
+    return ""
+
+
+def check_plane(plane: ControlPlane) -> None:
+    """Ask the API server whether it is ready.
+
+    Raises:
+        BrokenError: it is not, or does not answer.
+    """
+    try:
+        plane.kubectl("get", "--raw", "/readyz", timeout=_SECONDS)
+    except ControlPlaneError as exc:
+        raise BrokenError(str(exc)) from exc
+
+
+def check_stack(stack: Stack) -> None:
+    """Ask each process of a stack whether it lives. One that has ended is not waited for.
+
+    Raises:
+        BrokenError: a process does not run, or does not answer.
+    """
+    running = stack.pids()
+    for name in stack.names:
+        component, _, replica = name.rpartition("-")
+        log = stack.log(component, replica=int(replica))
+        if name not in running:
+            raise BrokenError(f"{name} does not run; see {log}")
+        address = urlsplit(stack.health(component, replica=int(replica))).netloc
+        try:
+            status = _get(address, "/healthz")
+        except OSError as exc:
+            raise BrokenError(f"{name} does not answer: {exc}; see {log}") from exc
+        if status != http.HTTPStatus.OK:
+            raise BrokenError(f"{name} says {status} to /healthz; see {log}")
+
+
+def _get(address: str, path: str) -> int:
+    with closing(http.client.HTTPConnection(address, timeout=_SECONDS)) as connection:
+        connection.request("GET", path)
+        return connection.getresponse().status
