@@ -10,10 +10,11 @@ N ?= 200
 PART ?= kustomizations
 KEEP ?=
 PYTEST = $(BIN)/python -m pytest
+QUICK_PATH := tests/e2e/test_main_job.py
 PYTEST_ARGS ?=
 WORKERS ?= 2
 
-.PHONY: help dev engine controlplane demo up test test-slow testtools unit loopback contract conformance e2e check generate lock bench clean
+.PHONY: help dev engine controlplane demo up test quick test-slow testtools unit loopback contract conformance e2e check generate lock bench clean
 
 help: ## List the commands
 	@grep -hE '^[a-z0-9]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-14s %s\n", $$1, $$2}'
@@ -24,6 +25,12 @@ demo: dev engine controlplane ## Show the main job from nothing, in a minute
 test: dev engine controlplane testtools ## Run every test that is not slow
 	@$(PYTEST) -m "not slow" -n $(WORKERS) --maxfail=10 $(PYTEST_ARGS)
 	@cd engine && GOTOOLCHAIN=local GOFLAGS=-trimpath "$$(../$(BIN)/python -m controlplane.gotool)" test ./...
+
+quick: dev engine testtools ## Run unit and loopback tests, and one path from end to end
+	@paths='tests/unit tests/loopback'; \
+	if $(BIN)/python -m controlplane build --check; then paths="$$paths $(QUICK_PATH)"; \
+	else echo '► $(QUICK_PATH) is left out: `make controlplane` builds what it needs'; fi; \
+	$(PYTEST) -m "not slow" -n $(WORKERS) --maxfail=10 $$paths $(PYTEST_ARGS)
 
 test-slow: dev engine controlplane testtools ## Run the fuzzers, soaks and giants
 	@$(PYTEST) -m slow $(PYTEST_ARGS)

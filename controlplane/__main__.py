@@ -103,7 +103,12 @@ def _env(options: argparse.Namespace) -> int:
     return 0
 
 
-def _build(_: argparse.Namespace) -> int:
+def _build(options: argparse.Namespace) -> int:
+    if options.check:
+        absent = binaries.missing()
+        if absent:
+            print(f"not built: {', '.join(absent)}", file=sys.stderr)
+        return int(bool(absent))
     found = binaries.locate(report=lambda line: print(line, file=sys.stderr))
     for name, path in found.items():
         print(f"{name:<24} {path}")
@@ -182,7 +187,10 @@ def _parser() -> argparse.ArgumentParser:
     printing(
         named(command("env", _env, "print shell lines that select an instance")), "shell", "json"
     )
-    command("build", _build, "find or build the programs and show where they are")
+    build = command("build", _build, "find or build the programs and show where they are")
+    build.add_argument(
+        "--check", action="store_true", help="build nothing; exit 1 if one is missing"
+    )
     return parser
 
 

@@ -103,6 +103,12 @@ def locate(*names: str, report: Callable[[str], None] = lambda _: None) -> Mappi
     )
 
 
+def missing() -> tuple[str, ...]:
+    """Return the names of the programs that ``locate`` would have to build."""
+    found = {program.name: _find(program, report=lambda _: None) for program in PROGRAMS}
+    return tuple(name for name, path in found.items() if path is None)
+
+
 def cache_directory() -> Path:
     """Return the directory of the programs that we built: one per set of pins and platform."""
     pins = [TOOLS / name / file for name in ("etcd", "kubernetes", "kwok") for file in build.PINS]

@@ -8,7 +8,7 @@ cluster that exists (see ``controlplane.plane``).
 import os
 import secrets
 import signal
-from collections.abc import AsyncIterator, Callable, Generator, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -45,17 +45,6 @@ def pytest_collection_finish(session: pytest.Session) -> None:
         if needed & _NEED_PROGRAMS:
             binaries.locate(*(["kubectl"] if os.environ.get(plane.EXISTING) else []))
         programs.prepare(needed)
-
-
-@pytest.hookimpl(wrapper=True)
-def pytest_runtest_makereport(
-    item: pytest.Item,
-) -> Generator[None, pytest.TestReport, pytest.TestReport]:
-    """End the run where what the tests share is broken: all others would fail for it, slowly."""
-    report = yield
-    if report.failed and not item.session.shouldstop:
-        item.session.shouldstop = health.broken()
-    return report
 
 
 @pytest.fixture(scope="session")

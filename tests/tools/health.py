@@ -2,18 +2,24 @@
 
 Without it, a process that is gone fails hundreds of tests one deadline after the other. A session
 fixture says how to ask in a ``with shared(name, check):`` around its ``yield``; the run ends with
-the first check that raises.
+the first check that raises. ``pyproject.toml`` loads this plugin for every run.
 """
 
 import http
 import http.client
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from contextlib import closing, contextmanager
+from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
-from cli.stack.stack import Stack
+import pytest
+
 from controlplane.errors import ControlPlaneError
-from controlplane.plane import ControlPlane
+
+if TYPE_CHECKING:
+    # A run of unit tests has no use for all that they import.
+    from cli.stack.stack import Stack
+    from controlplane.plane import ControlPlane
 
 _SECONDS = 30
 _CHECKS: dict[str, Callable[[], None]] = {}
@@ -36,6 +42,17 @@ def shared(name: str, check: Callable[[], None]) -> Iterator[None]:
         del _CHECKS[name]
 
 
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(
+    item: pytest.Item,
+) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """End the run after a failure if what the tests share is broken."""
+    report = yield
+    if report.failed and not item.session.shouldstop:
+        item.session.shouldstop = broken()
+    return report
+
+
 def broken() -> str:
     """Return what is broken and how, empty if everything that tests share works."""
     for name, check in _CHECKS.items():
@@ -46,7 +63,7 @@ def broken() -> str:
     return ""
 
 
-def check_plane(plane: ControlPlane) -> None:
+def check_plane(plane: "ControlPlane") -> None:
     """Ask the API server whether it is ready.
 
     Raises:
@@ -58,7 +75,7 @@ def check_plane(plane: ControlPlane) -> None:
         raise BrokenError(str(exc)) from exc
 
 
-def check_stack(stack: Stack) -> None:
+def check_stack(stack: "Stack") -> None:
     """Ask each process of a stack whether it lives. One that has ended is not waited for.
 
     Raises:

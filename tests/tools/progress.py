@@ -59,7 +59,7 @@ class Progress:
         self._ended += 1
         folder, now = _folder(nodeid), time.monotonic()
         self._tests[folder] += 1
-        if now - self._told >= _EVERY_SECONDS:
+        if now - self._told >= _EVERY_SECONDS or self._ended == self._expected:
             self._told = now
             self._tell(folder, now - self._began)
 

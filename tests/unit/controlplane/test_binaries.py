@@ -57,6 +57,13 @@ def test_assets_of_the_user_come_first(place: Callable[..., Path]) -> None:
     assert found == {name: assets / name for name in VERSIONS}
 
 
+def test_what_is_nowhere_is_missing(place: Callable[..., Path]) -> None:
+    place("assets", **{**VERSIONS, "etcd": "etcd Version: 3.4.0"})
+    place("path", kwok=VERSIONS["kwok"])
+
+    assert binaries.missing() == ("etcd",)
+
+
 def test_only_what_is_asked_for_is_looked_for(place: Callable[..., Path]) -> None:
     assets = place("assets", kubectl="Client Version: v1.36.3")
 
