@@ -34,6 +34,7 @@ def test_plain_documents_are_read(text: bytes, value: object) -> None:
         (b"a: " + b"[" * 30_000, r"32 levels \(line 1\)"),
         (b"a: " + b"{a: " * 30_000, r"32 levels"),
         (b"- " * 30_000, "32 levels"),
+        (b"[" * 33 + b"]" * 33, "32 levels"),
         (b"? " * 30_000, "a key is not a scalar"),
         (BOMB, r"aliases are not supported \(line 1\)"),
         (b"a: *b\n", "aliases are not supported"),
