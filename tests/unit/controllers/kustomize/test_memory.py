@@ -1,10 +1,16 @@
-"""What a pass that fails must not forget."""
+"""What a pass that fails must not forget, and what a complete one makes needless."""
+
+from dataclasses import replace
+
+import pytest
 
 from controllers.kustomize.memory import Applied, Memory
-from toolkit.objects import ObjectKey
+from toolkit.objects import GroupVersionKind, ObjectKey, ObjectRef
 
 KEY = ObjectKey("shop", "app")
 APPLIED = Applied(fingerprint="f", digest="d", started=0.0, inventory=())
+SETTLED = replace(APPLIED, settled=True)
+LEAVING = replace(SETTLED, leaving=(ObjectRef(GroupVersionKind("", "v1", "Secret"), "shop", "s"),))
 
 
 def test_drift_is_answered_by_a_complete_apply_only() -> None:
@@ -27,3 +33,29 @@ def test_what_was_asked_of_one_that_is_gone_is_not_asked_of_its_successor() -> N
     memory.forget(KEY)
 
     assert memory.asked(KEY, frozenset({"created"})) == {"created"}
+
+
+@pytest.mark.parametrize(
+    ("applied", "trigger", "watched", "stands"),
+    [
+        (SETTLED, "interval", True, True),
+        (SETTLED, "source", True, True),
+        (SETTLED, "drift", True, False),
+        (SETTLED, "requested", True, False),
+        (SETTLED, "gone", True, False),
+        # what is not watched, and the end of what is leaving, is looked for at each interval
+        (SETTLED, "interval", False, False),
+        (LEAVING, "interval", True, False),
+        (LEAVING, "source", True, True),
+        # health is waited for before anything is looked for
+        (replace(LEAVING, settled=False), "interval", False, True),
+    ],
+)
+def test_an_apply_stands_until_something_may_have_changed(
+    applied: Applied,
+    trigger: str,
+    watched: bool,  # noqa: FBT001 - a table
+    stands: bool,  # noqa: FBT001
+) -> None:
+    assert applied.stands("f", {trigger}, watched=watched) is stands
+    assert not applied.stands("other", {trigger}, watched=watched)

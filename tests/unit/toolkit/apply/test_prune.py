@@ -3,6 +3,8 @@
 import pytest
 
 from toolkit.apply import prune
+from toolkit.apply.prune import Pruned
+from toolkit.objects import GroupVersionKind, ObjectRef
 
 
 @pytest.mark.parametrize(
@@ -23,3 +25,11 @@ def test_deletion_policy(
     deletes: bool,  # noqa: FBT001
 ) -> None:
     assert prune.deletes(policy, prunes=prunes) is deletes
+
+
+def test_what_finalizers_hold_stays_in_the_inventory() -> None:
+    held, gone = (ObjectRef(GroupVersionKind("", "v1", "Secret"), "shop", name) for name in "ab")
+
+    pruned = Pruned(deleted=(held,), gone=(gone,), held=((held, ("example.com/hold",)),))
+
+    assert pruned.survivors == (held,)
