@@ -108,8 +108,7 @@ class Administrator:
         kept = self._connection.sock is not None
         try:
             return self._once(method, where, payload, headers)
-        except (ConnectionError, ssl.SSLEOFError):
-            self._connection.close()
+        except (ConnectionError, ssl.SSLError):
             # A test may have stopped the API server meanwhile, and started it again.
             if not kept:
                 raise
@@ -118,9 +117,14 @@ class Administrator:
     def _once(
         self, method: str, where: str, payload: str | None, headers: Mapping[str, str]
     ) -> tuple[int, bytes]:
-        self._connection.request(method, where, payload, headers)
-        response = self._connection.getresponse()
-        return response.status, response.read()
+        with contextlib.ExitStack() as unless:
+            # After a failure it would not take another request.
+            unless.callback(self._connection.close)
+            self._connection.request(method, where, payload, headers)
+            response = self._connection.getresponse()
+            answer = response.status, response.read()
+            unless.pop_all()
+        return answer
 
 
 def _tls(cluster: ClusterConfig) -> ssl.SSLContext:
