@@ -29,6 +29,7 @@ from controlplane import client, instance, layout, processes
 from controlplane.components import COMPONENTS, Component
 from controlplane.errors import ComponentDiedError, ControlPlaneError
 from controlplane.instance import ProcessRef, State
+from toolkit.net import reserving
 
 START_SECONDS: Final = 90
 
@@ -76,7 +77,9 @@ class Supervisor:
         self._directory = Path(settings.directory)
         self._emit = emit
         self._running: dict[str, _Running] = {}
-        self._reserved, self._port = _reserve_port()
+        # With --permit-port-sharing the API server binds it too, now and after a restart.
+        self._reserved = reserving.reserve(socket.SO_REUSEPORT)
+        self._port: int = self._reserved.getsockname()[1]
         self._state = State(
             name=settings.name,
             phase="starting",
@@ -275,18 +278,6 @@ async def _read(reader: asyncio.StreamReader, commands: "asyncio.Queue[str]") ->
 def _emit(event: Event) -> None:
     with contextlib.suppress(OSError):
         os.write(sys.stdout.fileno(), msgspec.json.encode(event) + b"\n")
-
-
-def _reserve_port() -> tuple[socket.socket, int]:
-    """Bind a free port of the kernel's choice and keep it, so that nobody else can take it.
-
-    With SO_REUSEPORT on both sides the API server can bind it too, now and after a restart. As we
-    never listen, no connection comes to us (socket(7)).
-    """
-    reserved = socket.socket()
-    reserved.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
-    reserved.bind(("127.0.0.1", 0))
-    return reserved, reserved.getsockname()[1]
 
 
 def _etcd_answers() -> bool:

@@ -6,7 +6,6 @@ cluster that exists (see ``controlplane.plane``).
 """
 
 import os
-import secrets
 import signal
 from collections.abc import AsyncIterator, Callable, Iterator
 from pathlib import Path
@@ -16,7 +15,8 @@ from hypothesis import HealthCheck, settings
 
 from controlplane import binaries, plane
 from controlplane.plane import ControlPlane
-from tests.tools import health, programs
+from tests.tools import health, namespaces, programs
+from tests.tools.administrator import Administrator
 from toolkit.remote.http.http import Http
 
 # How long an example takes tells of the machine: a pause of a fifth of a second would be a failure.
@@ -88,13 +88,20 @@ def kubectl(control_plane: ControlPlane) -> Callable[..., str]:
     return control_plane.kubectl
 
 
+@pytest.fixture(scope="session")
+def administrator(control_plane: ControlPlane) -> Iterator[Administrator]:
+    """Send requests as administrator: ``administrator.send("GET", "/version")``."""
+    with Administrator.of(control_plane) as opened:
+        yield opened
+
+
 @pytest.fixture
-def namespace(control_plane: ControlPlane) -> Iterator[str]:
-    """Make a namespace for one test; it is deleted afterwards, without waiting for its end."""
-    name = f"test-{secrets.token_hex(4)}"
-    control_plane.kubectl("create", "namespace", name)
+def namespace(administrator: Administrator) -> Iterator[str]:
+    """Make a namespace for one test. It goes with the control plane, if that is ours."""
+    name = namespaces.create(administrator)
     yield name
-    control_plane.kubectl("delete", "namespace", name, "--wait=false")
+    if os.environ.get(plane.EXISTING):
+        namespaces.delete(administrator, name)
 
 
 @pytest.fixture

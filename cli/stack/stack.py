@@ -22,6 +22,7 @@ replica, each under its own service account. What a component is stands in ``cli
 """
 
 import asyncio
+import contextlib
 import os
 import shutil
 import signal
@@ -42,6 +43,7 @@ from cli.stack.liveness import Probe
 from crds import KINDS
 from toolkit.kube import client, config
 from toolkit.kube.errors import ApiError
+from toolkit.net import reserving
 from webhooks import arming, configuration, definitions, plugins
 
 READY_WITHIN: Final = 60.0
@@ -129,13 +131,16 @@ class Stack:
         *,
         group: asyncio.TaskGroup,
         session: aiohttp.ClientSession,
+        held: contextlib.ExitStack,
     ) -> None:
+        """Prepare; ``held`` keeps the ports for as long as a process may be started again."""
         self.layout = layout
         self.options = options
         self._flags = {name: tuple(extra) for name, extra in options.flags.items()}
         self._env = dict(options.env)
         self._group = group
         self._session = session
+        self._held = held
         self._running: dict[tuple[str, int], _Replica] = {}
 
     @property
@@ -265,7 +270,7 @@ class Stack:
     def launch(self, component: Component, number: int) -> None:
         """Start one replica, on its old ports if it ran before."""
         previous = self._running.get((component.name, number))
-        ports = previous.ports if previous else _free_ports()
+        ports = previous.ports if previous else _ports(self._held)
         name = f"{component.name}-{number}"
         spec = processes.ProcessSpec(
             name=name,
@@ -318,7 +323,7 @@ async def start(
     layout = Layout.prepare(state)
     await _install(kubeconfig, layout, options)
     keeper = config.from_environment(str(layout.kubeconfig(install.KEEPER)))
-    with errors.ungrouped():
+    with errors.ungrouped(), contextlib.ExitStack() as held:
         async with (
             client.Client.open(keeper) as api,
             aiohttp.ClientSession() as session,
@@ -326,7 +331,7 @@ async def start(
         ):
             files = tokens.TokenKeeper(api, _token_files(layout, options), options.namespace)
             renewal = group.create_task(files.run(await files.write()), name="tokens")
-            stack = Stack(layout, options, group=group, session=session)
+            stack = Stack(layout, options, group=group, session=session, held=held)
             try:
                 await _launch_all(stack)
                 yield stack
@@ -421,16 +426,12 @@ def _component(name: str) -> Component:
     raise errors.UsageError(f"there is no component {name!r}; known are {known}")
 
 
-def _free_ports() -> Ports:
-    """Let the kernel choose the ports, all held until each is known."""
-    sockets = [socket.socket() for _ in range(5)]
-    try:
-        for one in sockets:
-            one.bind(("127.0.0.1", 0))
-        metrics, health, storage, webhook, plan = (one.getsockname()[1] for one in sockets)
-    finally:
-        for one in sockets:
-            one.close()
+def _ports(held: contextlib.ExitStack) -> Ports:
+    """Reserve the ports of one replica; its servers share them with us (SO_REUSEADDR)."""
+    metrics, health, storage, webhook, plan = (
+        held.enter_context(reserving.reserve(socket.SO_REUSEADDR)).getsockname()[1]
+        for _ in range(5)
+    )
     return Ports(metrics=metrics, health=health, storage=storage, webhook=webhook, plan=plan)
 
 

@@ -6,7 +6,6 @@ stop processes or the API server make a world of their own with ``build_world``.
 
 import asyncio
 import os
-import secrets
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
@@ -25,7 +24,8 @@ from controlplane.plane import ControlPlane
 from tests.fakes import objectservers
 from tests.fakes.gitserver import GitServer, Repository
 from tests.fakes.objectservers import S3Server
-from tests.tools import health, programs, waiting
+from tests.tools import health, namespaces, programs, waiting
+from tests.tools.administrator import Administrator
 from toolkit.kube import config
 from toolkit.kube.client import Client
 from toolkit.kube.errors import NotFoundError
@@ -342,6 +342,14 @@ async def ungated_world(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterat
 
 
 @pytest.fixture
+def namespace(administrator: Administrator) -> Iterator[str]:
+    """Make a namespace for one test. What stays would be tried again until the end of the run."""
+    name = namespaces.create(administrator)
+    yield name
+    namespaces.delete(administrator, name)
+
+
+@pytest.fixture
 def space(request: pytest.FixtureRequest) -> Iterator[Space]:
     """Give the test its own namespace in the shared world.
 
@@ -350,11 +358,10 @@ def space(request: pytest.FixtureRequest) -> Iterator[Space]:
     """
     if request.node.get_closest_marker("ungated"):
         world = request.getfixturevalue("ungated_world")
-        namespace = f"test-{secrets.token_hex(4)}"
-        world.plane.kubectl("create", "namespace", namespace)
-        yield Space(world=world, namespace=namespace)
-        # What stays would be tried again and again until the end of the run.
-        world.plane.kubectl("delete", "namespace", namespace, "--wait=false")
+        with Administrator.of(world.plane) as administrator:
+            name = namespaces.create(administrator)
+            yield Space(world=world, namespace=name)
+            namespaces.delete(administrator, name)
         return
     yield Space(
         world=request.getfixturevalue("world"), namespace=request.getfixturevalue("namespace")

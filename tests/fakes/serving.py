@@ -4,21 +4,27 @@ What a server answers, and what it remembers of those who ask, is the fake's.
 """
 
 import contextlib
+import fcntl
+import functools
+import os
 import random
 import socket
 import ssl
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 
 import trustme
 from aiohttp import web
 
+from toolkit.artifact import scratch
+
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 # Below what kernels give to those who name no port, so nobody is given one of these between its
-# choice and its use; and each once in a run.
+# choice and its use; and each once in a process.
 _PORTS: Iterator[int] = iter(random.sample(range(10_000, 32_768), 22_768))
+_GIVEN = scratch.parent() / "tests-ports"
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,13 +72,21 @@ def certified(
     return context
 
 
-def free_port() -> int:
-    """Return a port that nobody uses, or is given by the kernel or by us before it is used."""
-    for port in _PORTS:
+def free_port(among: Iterable[int] = _PORTS) -> int:
+    """Return a port that nobody uses, and that no other test of this user is given while we run."""
+    for port in among:
         with socket.socket() as bound, contextlib.suppress(OSError):
+            # For as long as this process lives: a byte of the file for each port.
+            fcntl.lockf(_given(), fcntl.LOCK_EX | fcntl.LOCK_NB, 1, port)
             bound.bind(("127.0.0.1", port))
             return port
     raise AssertionError("all ports have been given away")
+
+
+@functools.cache
+def _given() -> int:
+    """Open the file that all test processes of this user lock; closing it would unlock it."""
+    return os.open(_GIVEN, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
 
 
 def _everything(handler: Handler) -> web.Application:

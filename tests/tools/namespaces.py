@@ -1,14 +1,51 @@
-"""Namespaces that have just been made: controllers add to them a moment later."""
+"""Namespaces for tests: controllers add to them a moment after they were made."""
 
 import contextlib
+import secrets
+import time
+from http import HTTPStatus
 
-from tests.tools.waiting import until
+from tests.tools.administrator import Administrator, RefusedError
+from tests.tools.waiting import SECONDS, until
 from toolkit.kube.client import Client
 from toolkit.kube.errors import NotFoundError
 from toolkit.objects import GroupVersionKind
 
 _CONFIG_MAP = GroupVersionKind("", "v1", "ConfigMap")
 _AUTHORITY = "kube-root-ca.crt"
+_PATH = "/api/v1/namespaces"
+
+
+def create(administrator: Administrator) -> str:
+    """Make a namespace under a name of its own, and wait until it takes Pods.
+
+    It takes none before it has its default ServiceAccount, which it gets within milliseconds.
+    """
+    name = f"test-{secrets.token_hex(4)}"
+    administrator.send("POST", _PATH, {"metadata": {"name": name}})
+    deadline = time.monotonic() + SECONDS
+    while not _has_account(administrator, name):
+        assert time.monotonic() < deadline, f"namespace {name} gets no default ServiceAccount"
+        time.sleep(0.01)
+    return name
+
+
+def delete(administrator: Administrator, name: str) -> None:
+    """Delete a namespace without waiting for its end; it may be going or gone already."""
+    try:
+        administrator.send("DELETE", f"{_PATH}/{name}")
+    except RefusedError as exc:
+        if exc.status not in (HTTPStatus.NOT_FOUND, HTTPStatus.CONFLICT):
+            raise
+
+
+def _has_account(administrator: Administrator, name: str) -> bool:
+    try:
+        return bool(administrator.send("GET", f"{_PATH}/{name}/serviceaccounts/default"))
+    except RefusedError as exc:
+        if exc.status != HTTPStatus.NOT_FOUND:
+            raise
+        return False
 
 
 async def inhabited(admin: Client, namespace: str) -> None:

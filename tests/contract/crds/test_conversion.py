@@ -1,8 +1,9 @@
 """Objects in every version at a real API server, with the conversion webhook behind it."""
 
-import json
-import threading
+import contextlib
+import time
 from collections.abc import Iterator
+from concurrent import futures
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +11,10 @@ import pytest
 import yaml
 
 import crds
+from tests.contract.crds.conftest import MERGE, Kubectl, Objects
 from tests.fakes.conversionserver import ConversionServer
+from tests.tools.administrator import Administrator, RefusedError
+from tests.tools.waiting import SECONDS
 
 SEEDS = Path(__file__).parents[2] / "testdata" / "seeds"
 GROUP = "source.toolkit.fluxcd.io"
@@ -68,27 +72,35 @@ def server() -> Iterator[ConversionServer]:
 
 
 @pytest.fixture(scope="module", autouse=True)
-def _armed(run: Any, server: ConversionServer) -> Iterator[None]:
+def _armed(
+    administrator: Administrator, definitions: None, server: ConversionServer
+) -> Iterator[None]:
     """Have the API server ask it, and put everything back at the end."""
+    del definitions
     nobody = {"strategy": "None", "webhook": None}
     for conversion in (server.conversion, nobody):
         for kind in CONVERTED:
-            patch = json.dumps({"spec": {"conversion": conversion}})
-            done = run("patch", "crd", kind.crd_name, "--type=merge", "-p", patch)
-            assert done.returncode == 0, done.stderr
+            path = f"/apis/apiextensions.k8s.io/v1/customresourcedefinitions/{kind.crd_name}"
+            administrator.send("PATCH", path, {"spec": {"conversion": conversion}}, content=MERGE)
         if conversion is not nobody:
-            _settled(run, server)
+            _settled(administrator, server)
             yield
 
 
-def _settled(run: Any, server: ConversionServer) -> None:
+def _settled(administrator: Administrator, server: ConversionServer) -> None:
     """Wait until the API server has taken the definitions: before that it relabels."""
-    probes = [document(kind.kind, "v1beta1", name="probe") for kind in CONVERTED]
-    for _ in range(100):
-        made = run("create", "-n", "default", "--dry-run=server", "-f", "-", documents=probes)
-        if made.returncode == 0 and server.asked >= {kind.kind for kind in CONVERTED}:
-            return
-    raise AssertionError(f"asked for {server.asked}; {made.stderr}")
+    drafts = Objects(administrator, "default")
+    deadline = time.monotonic() + SECONDS
+    for probe in (document(kind.kind, "v1beta1", name="probe") for kind in CONVERTED):
+        while not (_accepted(drafts, probe) and probe["kind"] in server.asked):
+            assert time.monotonic() < deadline, f"{probe['kind']} is not converted"
+            time.sleep(0.02)
+
+
+def _accepted(drafts: Objects, probe: dict[str, Any]) -> bool:
+    with contextlib.suppress(RefusedError):
+        return bool(drafts.accepted(probe))
+    return False
 
 
 def resource(kind: str, version: str) -> str:
@@ -102,7 +114,7 @@ def document(kind: str, version: str, spec: Any = None, *, name: str = "any") ->
         "apiVersion": f"{row.group}/{version}",
         "kind": kind,
         "metadata": {"name": name},
-        "spec": V1BETA1[kind] | (spec or {}),
+        "spec": V1BETA1.get(kind, {}) | (spec or {}),
     }
 
 
@@ -111,33 +123,26 @@ def has(found: dict[str, Any], fields: dict[str, Any]) -> bool:
 
 
 @pytest.fixture
-def read(run: Any, namespace: str) -> Any:
-    def get(kind: str, version: str, name: str = "any", *options: str) -> dict[str, Any]:
-        place = (resource(kind, version), name, "-n", namespace)
-        done = run("get", *place, "-o", "json", "--show-managed-fields", *options)
-        assert done.returncode == 0, done.stderr
-        found: dict[str, Any] = json.loads(done.stdout)
-        return found
+def read(objects: Objects) -> Any:
+    def get(kind: str, version: str, name: str = "any") -> dict[str, Any]:
+        return objects.get(document(kind, version, name=name))
 
     return get
 
 
 @pytest.fixture
-def write(run: Any, namespace: str) -> Any:
-    def call(verb: str, documents: Any, *options: str) -> Any:
-        done = run(verb, "-n", namespace, "-f", "-", *options, documents=documents)
-        assert done.returncode == 0, done.stderr
-        return done
+def write(run: Kubectl, namespace: str) -> Any:
+    def call(verb: str, documents: Any, *options: str) -> str:
+        return run(verb, "-n", namespace, "-f", "-", *options, documents=documents)
 
     return call
 
 
 @pytest.fixture
-def patch(run: Any, namespace: str) -> Any:
-    def call(kind: str, version: str, body: Any, *options: str) -> None:
-        place = (resource(kind, version), "any", "-n", namespace)
-        done = run("patch", *place, "--type=merge", "-p", json.dumps(body), *options)
-        assert done.returncode == 0, done.stderr
+def patch(objects: Objects) -> Any:
+    def call(kind: str, version: str, body: Any, *subresource: str) -> None:
+        path = objects.path(document(kind, version), "any", *subresource)
+        objects.administrator.send("PATCH", path, body, content=MERGE)
 
     return call
 
@@ -238,7 +243,7 @@ def test_what_a_controller_reports_is_read_in_the_words_of_the_old_version(
     artifact |= {"url": "http://a", "lastUpdateTime": "2026-01-01T00:00:00Z", "size": 7}
     write("create", document("GitRepository", "v1beta1"))
 
-    patch("GitRepository", "v1", {"status": {"artifact": artifact}}, "--subresource=status")
+    patch("GitRepository", "v1", {"status": {"artifact": artifact}}, "status")
     old = read("GitRepository", "v1beta1")
     patch("GitRepository", "v1beta1", {"spec": {"suspend": True}})
 
@@ -251,7 +256,7 @@ def test_what_a_controller_reports_is_read_in_the_words_of_the_old_version(
 
 
 def test_two_managers_apply_in_different_versions(
-    run: Any, namespace: str, write: Any, read: Any
+    refused: Kubectl, namespace: str, write: Any, read: Any
 ) -> None:
     def part(version: str, **spec: Any) -> Any:
         whole = document("Kustomization", version)
@@ -266,7 +271,7 @@ def test_two_managers_apply_in_different_versions(
     shared = read("Kustomization", "v1")
     write("apply", part("v1beta1", **required, timeout="1us"), *old)
     write("apply", part("v1", **required, namePrefix="a-"), *new)
-    refused = run(
+    conflict = refused(
         *("apply", "-n", namespace, "-f", "-", *new),
         documents=part("v1", **required, timeout="1m"),
     )
@@ -277,84 +282,83 @@ def test_two_managers_apply_in_different_versions(
     found = read("Kustomization", "v1")["spec"]
     assert found.keys() & {"validation", "wait"} == set()
     assert (found["namePrefix"], found["timeout"]) == ("a-", "0.001ms")
-    assert 'conflict with "old"' in refused.stderr
-    assert ".spec.timeout" in refused.stderr
+    assert 'conflict with "old"' in conflict
+    assert ".spec.timeout" in conflict
     assert read("Kustomization", "v1beta1")["spec"]["timeout"] == "1us"
 
 
 def test_a_watch_in_an_old_version_sees_writes_in_the_newest(
-    run: Any, namespace: str, write: Any, patch: Any
+    run: Kubectl, namespace: str, write: Any, patch: Any
 ) -> None:
     write("create", document("Bucket", "v1beta1"))
-    seen: list[Any] = []
     place = (f"{resource('Bucket', 'v1beta1')}/any", "-n", namespace)
     condition = "--for=jsonpath={.status.artifact.checksum}=" + "ab" * 32
-
-    waiting = threading.Thread(target=lambda: seen.append(run("wait", *place, condition)))
-    waiting.start()
     artifact = {"digest": "sha256:" + "ab" * 32, "revision": "r", "path": "p", "url": "u"}
     artifact["lastUpdateTime"] = "2026-01-01T00:00:00Z"
-    patch("Bucket", "v1", {"status": {"artifact": artifact}}, "--subresource=status")
-    waiting.join()
 
-    assert seen[0].returncode == 0, seen[0].stderr
+    with futures.ThreadPoolExecutor() as beside:
+        seen = beside.submit(run, "wait", *place, condition)
+        patch("Bucket", "v1", {"status": {"artifact": artifact}}, "status")
+
+    assert "condition met" in seen.result()
 
 
-def test_every_version_is_listed_and_explained(run: Any, namespace: str, write: Any) -> None:
-    write("create", [document(kind, "v1beta1") for kind in V1BETA1])
+def test_every_version_is_listed_and_explained(run: Kubectl, objects: Objects) -> None:
+    for kind_name in V1BETA1:
+        objects.create(document(kind_name, "v1beta1"))
 
     for kind in CONVERTED:
         for version in (kind.version, *(old.version for old in kind.older)):
-            name = resource(kind.kind, version)
-            listed = run("get", name, "-n", namespace, "-o", "jsonpath={.items[*].apiVersion}")
+            path = objects.path(document(kind.kind, version))
+            listed = objects.administrator.send("GET", path)
             told = run("explain", f"{kind.plural}.spec", f"--api-version={kind.group}/{version}")
 
-            assert listed.stdout == f"{kind.group}/{version}"
-            assert f"VERSION:    {version}" in told.stdout
+            (found,) = listed["items"]
+            assert found["apiVersion"] == f"{kind.group}/{version}"
+            assert f"VERSION:    {version}" in told
 
 
-def test_a_list_of_hundreds_is_converted_in_one_go(run: Any, namespace: str, write: Any) -> None:
-    write("create", [document("GitRepository", "v1beta1", name=f"r{i}") for i in range(300)])
+def test_a_list_of_hundreds_is_converted_in_one_go(objects: Objects) -> None:
+    for number in range(300):
+        objects.create(document("GitRepository", "v1beta1", name=f"r{number}"))
 
-    place = (resource("GitRepository", "v1beta1"), "-n", namespace)
-    listed = run("get", *place, "-o", "jsonpath={.items[*].spec.timeout}", "--chunk-size=0")
+    path = objects.path(document("GitRepository", "v1beta1"))
+    listed = objects.administrator.send("GET", path)
 
-    assert listed.stdout.split() == ["1h"] * 300
+    assert [each["spec"]["timeout"] for each in listed["items"]] == ["1h"] * 300
 
 
-def test_old_versions_are_as_strict_as_they_were(run: Any, namespace: str) -> None:
+def test_old_versions_are_as_strict_as_they_were(objects: Objects) -> None:
     bad = [
         ({"fieldOfNoVersion": 1}, 'unknown field "spec.fieldOfNoVersion"'),
         ({"gitImplementation": "svn"}, "spec.gitImplementation: Unsupported value"),
         ({"url": "ftp://example.com"}, "spec.url in body should match"),
     ]
     for spec, message in bad:
-        obj = document("GitRepository", "v1beta1", spec)
-        refused = run("create", "-n", namespace, "--validate=strict", "-f", "-", documents=obj)
-
-        assert message in refused.stderr
+        assert message in objects.refused(document("GitRepository", "v1beta1", spec))
 
 
-def test_objects_are_deleted_in_old_versions(run: Any, namespace: str, write: Any) -> None:
+def test_objects_are_deleted_in_old_versions(refused: Kubectl, namespace: str, write: Any) -> None:
     obj = document("HelmChart", "v1beta1")
     write("create", obj)
 
     write("delete", obj)
 
-    assert "NotFound" in run("get", resource("HelmChart", "v1"), "any", "-n", namespace).stderr
+    assert "NotFound" in refused("get", resource("HelmChart", "v1"), "any", "-n", namespace)
 
 
 def test_without_the_webhook_the_newest_version_is_read_and_written(
-    run: Any, write: Any, read: Any, server: ConversionServer, patch: Any
+    refused: Kubectl, objects: Objects, read: Any, server: ConversionServer, patch: Any
 ) -> None:
-    write("create", document("GitRepository", "v1beta1"))
+    objects.create(document("GitRepository", "v1beta1"))
     assert read("GitRepository", "v1")["metadata"]["managedFields"]
     server.stop()
     try:
         patch("GitRepository", "v1", {"spec": {"suspend": True}})
         newest = read("GitRepository", "v1")
-        listed = run("get", "gitrepositories", "--all-namespaces")
-        old = run("get", resource("GitRepository", "v1beta1"), "--all-namespaces")
+        path = objects.path(document("GitRepository", "v1"))
+        listed = objects.administrator.send("GET", path)["items"]
+        told = refused("get", resource("GitRepository", "v1beta1"), "--all-namespaces")
     finally:
         server.start()
 
@@ -362,21 +366,21 @@ def test_without_the_webhook_the_newest_version_is_read_and_written(
     # Entries in an old version cannot be compared then, and the API server drops them all
     # (structured-merge-diff; docs/api-versions.md tells what that means).
     assert "managedFields" not in newest["metadata"]
-    assert listed.returncode == 0
-    assert "conversion webhook for source.toolkit.fluxcd.io/v1" in old.stderr
+    assert [each["metadata"]["name"] for each in listed] == ["any"]
+    assert "conversion webhook for source.toolkit.fluxcd.io/v1" in told
     assert read("GitRepository", "v1beta1")["spec"]["timeout"] == "1h"
 
 
 def test_kinds_whose_versions_read_the_same_need_no_webhook(
-    write: Any, read: Any, server: ConversionServer
+    objects: Objects, server: ConversionServer
 ) -> None:
-    V1BETA1["OCIRepository"] = {"url": "oci://example.com/r", "interval": "5m"}
-    write("create", document("OCIRepository", "v1beta2"))
+    spec = {"url": "oci://example.com/r", "interval": "5m"}
+    written = document("OCIRepository", "v1beta2", spec)
+    objects.create(written)
     server.stop()
     try:
-        found = read("OCIRepository", "v1beta2")
+        found = objects.get(written)
     finally:
         server.start()
-        del V1BETA1["OCIRepository"]
 
     assert found["spec"]["url"] == "oci://example.com/r"

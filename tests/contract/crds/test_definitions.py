@@ -1,11 +1,14 @@
 """The API server takes the definitions whole and serves them under the names that users type."""
 
-import json
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
 
 import crds
+from tests.contract.crds.conftest import Kubectl, Objects
+from tests.tools import namespaces
+from tests.tools.administrator import Administrator
 
 GIT_REPOSITORY = {
     "apiVersion": "source.toolkit.fluxcd.io/v1",
@@ -73,91 +76,82 @@ OTHER_SOURCES = [
     },
 ]
 READY = {
-    "status": {
-        "conditions": [
-            {
-                "type": "Ready",
-                "status": "True",
-                "reason": "Succeeded",
-                "message": "all is well",
-                "lastTransitionTime": "2026-01-01T00:00:00Z",
-                "observedGeneration": 1,
-            }
-        ]
-    }
+    "conditions": [
+        {
+            "type": "Ready",
+            "status": "True",
+            "reason": "Succeeded",
+            "message": "all is well",
+            "lastTransitionTime": "2026-01-01T00:00:00Z",
+            "observedGeneration": 1,
+        }
+    ]
 }
+TABLE = "application/json;as=Table;v=v1;g=meta.k8s.io"
+NAMES = {
+    "gitrepository.source.toolkit.fluxcd.io/fleet",
+    "ocirepository.source.toolkit.fluxcd.io/image",
+    "bucket.source.toolkit.fluxcd.io/objects",
+    "helmrepository.source.toolkit.fluxcd.io/charts",
+    "helmchart.source.toolkit.fluxcd.io/web",
+    "externalartifact.source.toolkit.fluxcd.io/made",
+    "artifactgenerator.source.extensions.fluxcd.io/composed",
+}
+APPLIERS = {"kustomization.kustomize.toolkit.fluxcd.io/apps"}
 
 
-@pytest.fixture
-def objects(run: Any, namespace: str) -> None:
-    documents = [GIT_REPOSITORY, KUSTOMIZATION, *OTHER_SOURCES]
-    created = run("create", "-n", namespace, "-f", "-", documents=documents)
-    assert created.returncode == 0, created.stderr
+@pytest.fixture(scope="module")
+def space(administrator: Administrator, definitions: None) -> Iterator[Objects]:
+    """Write an object of each kind that has a namespace, with one that is ready."""
+    del definitions
+    written = Objects(administrator, namespaces.create(administrator))
+    for document in (GIT_REPOSITORY, KUSTOMIZATION, *OTHER_SOURCES):
+        written.create(document)
+    for document in (GIT_REPOSITORY, KUSTOMIZATION):
+        written.patch_status(document, READY)
+    yield written
+    namespaces.delete(administrator, written.namespace)
 
 
 @pytest.mark.parametrize("kind", crds.KINDS, ids=lambda kind: kind.kind)
-def test_a_definition_is_established_and_structural(run: Any, kind: Any) -> None:
-    crd = json.loads(run("get", "crd", kind.crd_name, "-o", "json").stdout)
+def test_a_definition_is_established_and_structural(
+    administrator: Administrator, definitions: None, kind: Any
+) -> None:
+    del definitions
 
-    conditions = {each["type"]: each["status"] for each in crd["status"]["conditions"]}
+    path = f"/apis/apiextensions.k8s.io/v1/customresourcedefinitions/{kind.crd_name}"
+    status = administrator.send("GET", path)["status"]
+
+    conditions = {each["type"]: each["status"] for each in status["conditions"]}
     assert conditions["Established"] == "True"
     assert conditions["NamesAccepted"] == "True"
     assert "NonStructuralSchema" not in conditions
-    assert crd["status"]["storedVersions"] == [kind.version]
-
-
-@pytest.mark.parametrize("kind", crds.KINDS, ids=lambda kind: kind.kind)
-def test_applying_a_definition_again_changes_nothing(run: Any, kind: Any) -> None:
-    before = run("get", "crd", kind.crd_name, "-o", "jsonpath={.metadata.generation}").stdout
-
-    folder = str(crds.__path__[0]) + "/yaml"
-    run("apply", "--server-side", "--field-manager=penstock", "-k", folder)
-
-    after = run("get", "crd", kind.crd_name, "-o", "jsonpath={.metadata.generation}").stdout
-    assert after == before
+    assert status["storedVersions"] == [kind.version]
 
 
 @pytest.mark.parametrize(
     ("words", "listed"),
     [
-        ("gitrepo", ["gitrepository.source.toolkit.fluxcd.io/fleet"]),
-        ("gitrepositories", ["gitrepository.source.toolkit.fluxcd.io/fleet"]),
-        ("ks", ["kustomization.kustomize.toolkit.fluxcd.io/apps"]),
-        ("fluxcd-sources", ["gitrepository.source.toolkit.fluxcd.io/fleet"]),
-        ("fluxcd-appliers", ["kustomization.kustomize.toolkit.fluxcd.io/apps"]),
-        (
-            "fluxcd",
-            [
-                "gitrepository.source.toolkit.fluxcd.io/fleet",
-                "kustomization.kustomize.toolkit.fluxcd.io/apps",
-            ],
-        ),
-        (
-            "all",
-            [
-                "gitrepository.source.toolkit.fluxcd.io/fleet",
-                "kustomization.kustomize.toolkit.fluxcd.io/apps",
-            ],
-        ),
+        ("gitrepo,gitrepositories", {"gitrepository.source.toolkit.fluxcd.io/fleet"}),
+        ("ocirepo,bucket,helmrepo,hc,ea,ag,gitrepo", NAMES),
+        ("ks", APPLIERS),
+        ("fluxcd-sources", NAMES),
+        ("fluxcd-appliers", APPLIERS),
+        ("fluxcd", NAMES | APPLIERS),
+        ("all", NAMES | APPLIERS),
     ],
 )
-@pytest.mark.usefixtures("objects")
 def test_short_names_and_categories_list_the_objects(
-    run: Any, namespace: str, words: str, listed: list[str]
+    run: Kubectl, space: Objects, words: str, listed: set[str]
 ) -> None:
-    found = run("get", words, "-n", namespace, "-o", "name").stdout.split()
+    found = run("get", words, "-n", space.namespace, "-o", "name").split()
 
-    assert sorted(set(found) & set(listed)) == listed
+    assert set(found) == listed
 
 
-@pytest.mark.usefixtures("objects")
-def test_columns_show_readiness(run: Any, namespace: str) -> None:
-    for name in ("gitrepo/fleet", "ks/apps"):
-        patch = ("--subresource=status", "--type=merge", "-p", json.dumps(READY))
-        assert run("patch", name, "-n", namespace, *patch).returncode == 0
-
-    repositories = run("get", "gitrepo", "-n", namespace).stdout.splitlines()
-    kustomizations = run("get", "ks", "-n", namespace).stdout.splitlines()
+def test_columns_show_readiness(run: Kubectl, space: Objects) -> None:
+    repositories = run("get", "gitrepo", "-n", space.namespace).splitlines()
+    kustomizations = run("get", "ks", "-n", space.namespace).splitlines()
 
     assert repositories[0].split() == ["NAME", "URL", "AGE", "READY", "STATUS"]
     assert "https://example.com/fleet.git" in repositories[1]
@@ -167,33 +161,33 @@ def test_columns_show_readiness(run: Any, namespace: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("word", "listed", "columns"),
+    ("document", "columns"),
     [
-        ("ocirepo", "image", ["URL", "READY", "STATUS", "AGE"]),
-        ("bucket", "objects", ["ENDPOINT", "AGE", "READY", "STATUS"]),
-        ("helmrepo", "charts", ["URL", "AGE", "READY", "STATUS"]),
+        (OTHER_SOURCES[0], ["URL", "Ready", "Status", "Age"]),
+        (OTHER_SOURCES[1], ["Endpoint", "Age", "Ready", "Status"]),
+        (OTHER_SOURCES[2], ["URL", "Age", "Ready", "Status"]),
         (
-            "hc",
-            "web",
-            [*("CHART", "VERSION", "SOURCE", "KIND", "SOURCE", "NAME"), "AGE", "READY", "STATUS"],
+            OTHER_SOURCES[3],
+            ["Chart", "Version", "Source Kind", "Source Name", "Age", "Ready", "Status"],
         ),
-        ("ea", "made", ["AGE", "READY", "STATUS", "SOURCE"]),
-        ("ag", "composed", ["AGE", "READY", "STATUS"]),
+        (OTHER_SOURCES[4], ["Age", "Ready", "Status", "Source"]),
+        (OTHER_SOURCES[5], ["Age", "Ready", "Status"]),
     ],
+    ids=lambda part: part["kind"] if isinstance(part, dict) else "",
 )
-@pytest.mark.usefixtures("objects")
-def test_every_source_is_listed_under_its_short_name_and_as_a_source(
-    run: Any, namespace: str, word: str, listed: str, columns: list[str]
+def test_every_source_has_the_columns_that_users_know(
+    space: Objects, document: dict[str, Any], columns: list[str]
 ) -> None:
-    header, row = run("get", word, "-n", namespace).stdout.splitlines()
-    sources = run("get", "fluxcd-sources", "-n", namespace, "-o", "name").stdout
+    table = space.administrator.send("GET", space.path(document), accept=TABLE)
 
-    assert header.split() == ["NAME", *columns]
-    assert row.split()[0] == listed
-    assert f"/{listed}\n" in sources
+    shown = [each["name"] for each in table["columnDefinitions"] if each["priority"] == 0]
+    assert shown == ["Name", *columns]
+    assert [row["cells"][0] for row in table["rows"]] == [document["metadata"]["name"]]
 
 
-def test_explain_tells_what_a_field_does(run: Any) -> None:
-    told = run("explain", "kustomization.spec.retryInterval").stdout
+def test_explain_tells_what_a_field_does(run: Kubectl, definitions: None) -> None:
+    del definitions
+
+    told = run("explain", "kustomization.spec.retryInterval")
 
     assert "Defaults to interval." in " ".join(told.split())

@@ -8,6 +8,7 @@ import pytest
 
 import crds
 from crds import kustomize, source
+from tests.contract.crds.conftest import Objects
 
 GIT_REPOSITORY: dict[str, Any] = {
     "apiVersion": "source.toolkit.fluxcd.io/v1",
@@ -44,25 +45,8 @@ BOTH = pytest.mark.parametrize(
 )
 
 
-@pytest.fixture
-def stored(run: Any, namespace: str) -> Any:
-    """Apply a document from the server's side and return what is stored."""
-
-    def apply(document: dict[str, Any]) -> dict[str, Any]:
-        done = run(
-            *("apply", "--server-side", "--field-manager=test", "--validate=strict"),
-            *("-n", namespace, "-o", "json", "-f", "-"),
-            documents=document,
-        )
-        assert done.returncode == 0, done.stderr
-        result: dict[str, Any] = json.loads(done.stdout)
-        return result
-
-    return apply
-
-
-def test_a_repository_gets_only_the_promised_defaults(stored: Any) -> None:
-    spec = stored(GIT_REPOSITORY)["spec"]
+def test_a_repository_gets_only_the_promised_defaults(objects: Objects) -> None:
+    spec = objects.apply(GIT_REPOSITORY)["spec"]
 
     assert spec == GIT_REPOSITORY["spec"] | {
         "timeout": "60s",
@@ -70,8 +54,8 @@ def test_a_repository_gets_only_the_promised_defaults(stored: Any) -> None:
     }
 
 
-def test_a_kustomization_gets_only_the_promised_defaults(stored: Any) -> None:
-    spec = stored(KUSTOMIZATION)["spec"]
+def test_a_kustomization_gets_only_the_promised_defaults(objects: Objects) -> None:
+    spec = objects.apply(KUSTOMIZATION)["spec"]
 
     assert spec == KUSTOMIZATION["spec"] | {
         "force": False,
@@ -110,11 +94,11 @@ def test_a_kustomization_gets_only_the_promised_defaults(stored: Any) -> None:
     ],
 )
 def test_a_source_gets_only_the_promised_defaults(
-    stored: Any, kind: str, spec: dict[str, Any], defaults: dict[str, Any]
+    objects: Objects, kind: str, spec: dict[str, Any], defaults: dict[str, Any]
 ) -> None:
     (row,) = [each for each in crds.KINDS if each.kind == kind]
 
-    found = stored(
+    found = objects.apply(
         {"apiVersion": row.api_version, "kind": kind, "metadata": {"name": "new"}, "spec": spec}
     )
 
@@ -125,21 +109,19 @@ def test_a_source_gets_only_the_promised_defaults(
 
 
 @BOTH
-def test_a_new_object_is_not_yet_seen(stored: Any, document: dict[str, Any]) -> None:
-    assert stored(document)["status"] == {"observedGeneration": -1}
+def test_a_new_object_is_not_yet_seen(objects: Objects, document: dict[str, Any]) -> None:
+    assert objects.apply(document)["status"] == {"observedGeneration": -1}
 
 
 @BOTH
 def test_applying_again_writes_nothing_once_a_controller_has_seen_the_object(
-    run: Any, namespace: str, stored: Any, document: dict[str, Any]
+    objects: Objects, document: dict[str, Any]
 ) -> None:
-    stored(document)
-    name = f"{document['kind'].lower()}/{document['metadata']['name']}"
-    patch = ("--subresource=status", "--type=merge", "-p", '{"status":{"observedGeneration":1}}')
-    run("patch", name, "-n", namespace, *patch)
+    objects.apply(document)
+    objects.patch_status(document, {"observedGeneration": 1})
 
-    first = stored(document)
-    second = stored(document)
+    first = objects.apply(document)
+    second = objects.apply(document)
 
     assert second["metadata"]["resourceVersion"] == first["metadata"]["resourceVersion"]
     assert second == first
@@ -147,9 +129,13 @@ def test_applying_again_writes_nothing_once_a_controller_has_seen_the_object(
 
 @BOTH
 def test_applying_a_new_object_again_writes_its_default_status_and_then_nothing(
-    stored: Any, document: dict[str, Any]
+    objects: Objects, document: dict[str, Any]
 ) -> None:
-    created, settled, again = stored(document), stored(document), stored(document)
+    created, settled, again = (
+        objects.apply(document),
+        objects.apply(document),
+        objects.apply(document),
+    )
 
     assert again["metadata"]["resourceVersion"] == settled["metadata"]["resourceVersion"]
     assert again["metadata"]["generation"] == created["metadata"]["generation"]
@@ -157,21 +143,19 @@ def test_applying_a_new_object_again_writes_its_default_status_and_then_nothing(
 
 @BOTH
 def test_a_status_write_leaves_the_generation_alone(
-    run: Any, namespace: str, stored: Any, document: dict[str, Any]
+    objects: Objects, document: dict[str, Any]
 ) -> None:
-    name = f"{document['kind'].lower()}/{document['metadata']['name']}"
-    before = stored(document)["metadata"]["generation"]
-    patch = json.dumps({"status": {"observedGeneration": before}})
+    before = objects.apply(document)["metadata"]["generation"]
 
-    run("patch", name, "-n", namespace, "--subresource=status", "--type=merge", "-p", patch)
+    objects.patch_status(document, {"observedGeneration": before})
 
-    after = json.loads(run("get", name, "-n", namespace, "-o", "json").stdout)
+    after = objects.get(document)
     assert after["metadata"]["generation"] == before
     assert after["status"]["observedGeneration"] == before
 
 
-def test_a_stored_repository_reads_as_its_model(stored: Any) -> None:
-    raw = json.dumps(stored(GIT_REPOSITORY)).encode()
+def test_a_stored_repository_reads_as_its_model(objects: Objects) -> None:
+    raw = json.dumps(objects.apply(GIT_REPOSITORY)).encode()
 
     repository = msgspec.json.decode(raw, type=source.GitRepository)
 
@@ -181,8 +165,8 @@ def test_a_stored_repository_reads_as_its_model(stored: Any) -> None:
     assert repository.status.observed_generation == -1
 
 
-def test_a_stored_kustomization_reads_as_its_model(stored: Any) -> None:
-    document = stored(KUSTOMIZATION)
+def test_a_stored_kustomization_reads_as_its_model(objects: Objects) -> None:
+    document = objects.apply(KUSTOMIZATION)
 
     kustomization = msgspec.json.decode(json.dumps(document).encode(), type=kustomize.Kustomization)
 
@@ -194,8 +178,8 @@ def test_a_stored_kustomization_reads_as_its_model(stored: Any) -> None:
     assert encoded["spec"]["patchesJson6902"] == KUSTOMIZATION["spec"]["patchesJson6902"]
 
 
-def test_two_appliers_can_each_own_a_mounted_source(run: Any, namespace: str, stored: Any) -> None:
-    stored(KUSTOMIZATION)
+def test_two_appliers_can_each_own_a_mounted_source(objects: Objects) -> None:
+    objects.apply(KUSTOMIZATION)
     addition = {
         **{key: KUSTOMIZATION[key] for key in ("apiVersion", "kind", "metadata")},
         "spec": {
@@ -205,10 +189,7 @@ def test_two_appliers_can_each_own_a_mounted_source(run: Any, namespace: str, st
         },
     }
 
-    run(
-        *("apply", "--server-side", "--field-manager=other", "-n", namespace, "-f", "-"),
-        documents=addition,
-    )
+    objects.apply(addition, manager="other")
 
-    live = json.loads(run("get", "ks/apps", "-n", namespace, "-o", "json").stdout)
+    live = objects.get(addition)
     assert [each["path"] for each in live["spec"]["sourceRefs"]] == ["vendor/b", "vendor/c"]

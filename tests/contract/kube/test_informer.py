@@ -1,6 +1,8 @@
 """The informer against a real API server, also while that is away."""
 
 import asyncio
+import contextlib
+import dataclasses
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from typing import Any
@@ -11,9 +13,11 @@ import pytest_asyncio
 from controlplane.plane import ControlPlane
 from tests.tools import namespaces
 from tests.tools.waiting import until
+from toolkit.kube import config, transport
 from toolkit.kube.client import Client
 from toolkit.kube.informer import Change, Informer
 from toolkit.objects import GroupVersionKind, Json, ObjectKey
+from toolkit.remote.http.reach import Reach
 
 CONFIG_MAP = GroupVersionKind("", "v1", "ConfigMap")
 
@@ -43,6 +47,40 @@ async def following(
         await asyncio.wait([running])
 
 
+class Wire(transport.Transport):
+    """A transport that notes how objects are asked for, to a server with or without WatchList."""
+
+    def __init__(self, cluster: config.ClusterConfig, *, streams: bool) -> None:
+        super().__init__(
+            cluster, qps=0, burst=0, timeout=30, max_body=1 << 30, reach=Reach.ANYWHERE
+        )
+        self.asked: list[str] = []
+        self._streams = streams
+
+    async def aclose(self) -> None:
+        await self.close()
+
+    async def send(self, request: transport.Request) -> transport.Reply:
+        if request.path.endswith("/configmaps"):
+            self.asked.append("list")
+        return await super().send(request)
+
+    @asynccontextmanager
+    async def stream(self, request: transport.Request) -> AsyncIterator[AsyncIterator[bytes]]:
+        initial = "sendInitialEvents" in request.query
+        self.asked.append("stream" if initial else "watch")
+        if initial and not self._streams:
+            # It is how such a server answers: the option is not one of this version.
+            query = {**request.query, "resourceVersionMatch": "Nonsense"}
+            request = dataclasses.replace(request, query=query)
+        async with super().stream(request) as chunks:
+            yield chunks
+
+
+def over(wire: Wire) -> Client:
+    return Client(wire, {}, namespace="default")
+
+
 def config_map(namespace: str, name: str, **data: str) -> Json:
     meta = {"name": name, "namespace": namespace, "labels": {"color": data.get("color", "none")}}
     return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": meta, "data": data}
@@ -67,9 +105,15 @@ async def test_it_follows_every_change_once(client: Client, namespace: str) -> N
     assert changes[1].new["data"] == {"x": "2"}
 
 
-async def test_streaming_lists_are_used(client: Client, namespace: str) -> None:
-    async with following(client, namespace=namespace) as (informer, _):
-        assert informer._watch_list
+async def test_what_exists_is_streamed_and_not_listed(
+    control_plane: ControlPlane, namespace: str
+) -> None:
+    cluster = config.from_environment(str(control_plane.kubeconfig))
+    wire = Wire(cluster, streams=True)
+    async with contextlib.aclosing(wire), following(over(wire), namespace=namespace) as (seen, _):
+        assert seen.get(ObjectKey(namespace, "kube-root-ca.crt"))
+
+    assert wire.asked == ["stream"]
 
 
 async def test_a_selector_makes_objects_come_and_go(client: Client, namespace: str) -> None:
@@ -99,17 +143,24 @@ async def test_metadata_only_leaves_the_data_at_the_server(client: Client, names
     assert "data" not in changes[-1].new
 
 
-async def test_paged_lists_and_streams_give_the_same(client: Client, namespace: str) -> None:
+async def test_a_server_without_streaming_lists_is_listed_and_then_followed(
+    client: Client, control_plane: ControlPlane, namespace: str
+) -> None:
     for number in range(5):
         await client.create(config_map(namespace, f"cm-{number}"))
+    wire = Wire(config.from_environment(str(control_plane.kubeconfig)), streams=False)
 
     async with (
+        contextlib.aclosing(wire),
         following(client, namespace=namespace) as (streamed, _),
-        following(client, namespace=namespace) as (other, _),
+        following(over(wire), namespace=namespace) as (listed, changes),
     ):
-        await other._fill(f"/api/v1/namespaces/{namespace}/configmaps")
-        assert streamed.items().keys() == other.items().keys()
-        assert len(streamed.items()) >= 5
+        assert listed.items().keys() == streamed.items().keys()
+        assert ObjectKey(namespace, "cm-4") in listed.items()
+        await client.create(config_map(namespace, "later"))
+        await until(lambda: changes[-1].key.name == "later")
+
+    assert wire.asked[:3] == ["stream", "list", "watch"]
 
 
 async def test_it_recovers_by_itself_when_the_api_server_comes_back(

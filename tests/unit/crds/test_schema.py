@@ -1,5 +1,6 @@
 """Schemas are structural, and say what the structs say."""
 
+import functools
 from collections.abc import Iterator
 from typing import Annotated, Any, ClassVar
 
@@ -38,6 +39,11 @@ class Thing(Struct, frozen=True, kw_only=True, rename="camel"):
     metadata: meta.ObjectMeta = meta.ObjectMeta()
     spec: Part
     status: Part = field(default_factory=lambda: Part(a="new"))
+
+
+@functools.cache
+def annotated(model: type[Struct]) -> dict[str, Any]:
+    return schema.annotated(model)
 
 
 def part() -> dict[str, Any]:
@@ -104,7 +110,7 @@ def test_what_no_structural_schema_can_say_is_refused() -> None:
 def test_every_node_has_a_type_or_is_open(model: type[Struct]) -> None:
     odd = [
         path
-        for path, node in nodes(schema.annotated(model))
+        for path, node in nodes(annotated(model))
         if ("type" in node) == ("x-kubernetes-preserve-unknown-fields" in node)
         or node.keys() & {"$ref", "anyOf", "oneOf", "allOf", "title"}
     ]
@@ -116,7 +122,7 @@ def test_every_node_has_a_type_or_is_open(model: type[Struct]) -> None:
 def test_every_field_tells_an_operator_what_it_does(model: type[Struct]) -> None:
     silent = [
         path
-        for path, node in nodes(schema.annotated(model))
+        for path, node in nodes(annotated(model))
         if not path.endswith("[]") and path != ".metadata" and not node.get("description")
     ]
 
@@ -127,7 +133,7 @@ def test_every_field_tells_an_operator_what_it_does(model: type[Struct]) -> None
     "model", [m for m in MODELS if m not in UNSEEN and "status" in m.__struct_fields__]
 )
 def test_an_object_that_no_controller_has_seen_says_so(model: type[Struct]) -> None:
-    status = schema.annotated(model)["properties"]["status"]
+    status = annotated(model)["properties"]["status"]
 
     assert status["default"] == {"observedGeneration": -1}
 
@@ -136,4 +142,4 @@ def test_an_object_that_no_controller_has_seen_says_so(model: type[Struct]) -> N
 def test_a_kind_that_upstream_gives_no_status_has_none_from_the_start(
     model: type[Struct],
 ) -> None:
-    assert "default" not in schema.annotated(model)["properties"]["status"]
+    assert "default" not in annotated(model)["properties"]["status"]
