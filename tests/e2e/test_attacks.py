@@ -13,6 +13,7 @@ import yaml
 from tests.e2e.conftest import (
     CONFIG_MAP,
     GIT_REPOSITORY,
+    NAMESPACE,
     SERVICE_ACCOUNT,
     Space,
     condition,
@@ -232,7 +233,8 @@ def _crd() -> Json:
 async def test_a_status_that_names_a_neighbours_artifact_does_not_give_it(space: Space) -> None:
     """Whoever may write the status of an ExternalArtifact reads no other tenant's repository."""
     neighbour = Space(world=space.world, namespace=f"{space.namespace}-b")
-    space.world.plane.kubectl("create", "namespace", neighbour.namespace)
+    metadata = {"name": neighbour.namespace}
+    await space.world.apply({"apiVersion": "v1", "kind": "Namespace", "metadata": metadata})
     repository = space.repository()
     repository.commit({"a.yaml": config_map("private", secret="1")})
     await space.world.apply(space.source(repository))
@@ -259,4 +261,4 @@ async def test_a_status_that_names_a_neighbours_artifact_does_not_give_it(space:
     await neighbour.refused(saying="of another object")
     assert not await space.world.exists(CONFIG_MAP, neighbour.namespace, "private")
     # What stays would be tried again and again until the end of the run.
-    space.world.plane.kubectl("delete", "namespace", neighbour.namespace, "--wait=false")
+    await space.world.api.delete(NAMESPACE, neighbour.namespace, "")

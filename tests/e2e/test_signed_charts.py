@@ -93,7 +93,8 @@ NAMES = ("trusted", "strange", "unsigned", "moved")
 
 @pytest_asyncio.fixture(
     loop_scope="session",
-    params=["cosign", "cosign, legacy", *notationsign.FORMATS],
+    # The other forms of both are read by the same proofs (``conformance/{cosign,notation}``).
+    params=["cosign", next(iter(notationsign.FORMATS))],
 )
 async def signing(
     request: pytest.FixtureRequest, cosign_program: Path, tmp_path: Path
