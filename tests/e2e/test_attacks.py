@@ -73,18 +73,6 @@ async def tenant(space: Space) -> None:
     await space.world.apply(account, binding)
 
 
-@pytest.mark.ungated
-async def test_a_path_for_a_name_reads_no_other_namespace(space: Space, victim: Json) -> None:
-    name = f"../../{victim['metadata']['namespace']}/secrets/key"
-    files = {"loot.yaml": config_map("loot", stolen="${value}")}
-
-    await start(space, files, postBuild={"substituteFrom": [{"kind": "Secret", "name": name}]})
-
-    refused = await space.refused(saying="invalid name")
-    assert _VALUE not in yaml.safe_dump(refused)
-    assert not await space.world.exists(CONFIG_MAP, space.namespace, "loot")
-
-
 @pytest.mark.parametrize("claimed", [False, True], ids=["foreign", "claimed in the build"])
 async def test_a_health_check_tells_nothing_that_its_account_may_not_read(
     space: Space, victim: Json, *, claimed: bool

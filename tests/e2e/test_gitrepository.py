@@ -219,25 +219,6 @@ async def test_missing_include_is_named_and_awaited(space: Space) -> None:
     assert not condition(healed, "IncludeUnavailable")
 
 
-@pytest.mark.ungated
-async def test_includes_in_a_circle_are_refused(space: Space) -> None:
-    repository = space.repository()
-    repository.commit({"a": "1"})
-    names = ["one", "two", "three"]
-    await space.world.apply(*(space.source(repository, name) for name in names))
-    await ready(space, *names)
-
-    for name, other in zip(names, names[1:] + names[:1], strict=True):
-        await edit(space, {"include": [{"repository": {"name": other}}]}, name)
-    source = (await refused(space, "three"))["three"]
-
-    assert (
-        "'three' includes itself: three, one, two, three" in condition(source, "Ready")["message"]
-    )
-    await edit(space, {"include": None}, "one")
-    await ready(space, *names)
-
-
 async def test_ignore_rules_choose_what_is_kept(space: Space) -> None:
     repository = space.repository()
     repository.commit(

@@ -97,7 +97,6 @@ async def test_signer_is_named_in_every_mode(space: Space, authors: dict[str, Au
     assert {source["status"]["sourceVerificationMode"] for source in sources.values()} == set(MODES)
 
 
-@pytest.mark.ungated
 async def test_what_is_not_signed_by_a_trusted_key_is_refused(
     space: Space, authors: dict[str, Author]
 ) -> None:
@@ -120,7 +119,6 @@ async def test_what_is_not_signed_by_a_trusted_key_is_refused(
         **{name: {"ref": {"branch": name}, **verify("HEAD")} for name in commits},
         **{name: {"ref": {"tag": name}, **verify("Tag")} for name in tags},
         "both": {"ref": {"tag": "signed"}, **verify("TagAndHEAD")},
-        "no-tag": {"ref": {"branch": "good"}, **verify("Tag")},
         "no-secret": {"ref": {"branch": "good"}, **verify("HEAD", "forgotten")},
     }
 
@@ -137,7 +135,6 @@ async def test_what_is_not_signed_by_a_trusted_key_is_refused(
         "by-stranger": "InvalidTagSignature",
         "moved": "InvalidTagSignature",
         "both": "InvalidCommitSignature",
-        "no-tag": "InvalidVerificationMode",
         "no-secret": "VerificationError",
     }
     assert "is not signed" in problems["unsigned"][1]
