@@ -1,51 +1,19 @@
 """Helm charts from the API to the package that a consumer gets: repositories, registries, files."""
 
-from typing import Any
-
 import pytest
 import yaml
 
 from tests.e2e.conftest import DEADLINE, GIT_REPOSITORY, Space, condition, is_ready
+from tests.e2e.helmsources import HELM_CHART, HELM_REPOSITORY, helm_chart, repository
 from tests.e2e.sources import content, secret
 from tests.fakes.chartrepository import ChartRepository
 from tests.fakes.charts import chart, package
 from tests.fakes.registry import HELM_CONFIG, HELM_CONTENT, FakeRegistry
-from toolkit.objects import GroupVersionKind, Json
+from toolkit.objects import Json
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 
-HELM_REPOSITORY = GroupVersionKind("source.toolkit.fluxcd.io", "v1", "HelmRepository")
-HELM_CHART = GroupVersionKind("source.toolkit.fluxcd.io", "v1", "HelmChart")
 LOGIN = ("ada", "s3cret-horse")
-
-
-def repository(space: Space, url: str, name: str = "charts", **spec: Any) -> Json:
-    """Return a HelmRepository that looks rarely unless told to."""
-    return {
-        "apiVersion": HELM_REPOSITORY.api_version,
-        "kind": "HelmRepository",
-        "metadata": {"name": name, "namespace": space.namespace},
-        "spec": {"interval": "1h", "url": url, **spec},
-    }
-
-
-def helm_chart(
-    space: Space,
-    name: str = "app",
-    *,
-    chart: str = "podinfo",
-    source: str = "HelmRepository/charts",
-    **spec: Any,
-) -> Json:
-    """Return a HelmChart that looks rarely unless told to."""
-    kind, _, named = source.partition("/")
-    reference = {"kind": kind, "name": named}
-    return {
-        "apiVersion": HELM_CHART.api_version,
-        "kind": "HelmChart",
-        "metadata": {"name": name, "namespace": space.namespace},
-        "spec": {"interval": "1h", "chart": chart, "sourceRef": reference, **spec},
-    }
 
 
 def ready_of(obj: Json) -> tuple[str, str]:
