@@ -8,7 +8,7 @@ import pytest
 import yaml
 
 from tests.e2e.conftest import CONFIG_MAP, KUSTOMIZATION, SECRET, Space, config_map
-from tests.e2e.test_decryption import (
+from tests.e2e.decryption import (
     armed,
     assert_unseen,
     encrypted,

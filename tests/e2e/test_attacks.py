@@ -13,6 +13,7 @@ import yaml
 from tests.e2e.conftest import (
     CONFIG_MAP,
     GIT_REPOSITORY,
+    NAMESPACE,
     SERVICE_ACCOUNT,
     Space,
     condition,
@@ -70,18 +71,6 @@ async def tenant(space: Space) -> None:
         "subjects": [{"kind": SERVICE_ACCOUNT.kind, **metadata}],
     }
     await space.world.apply(account, binding)
-
-
-@pytest.mark.ungated
-async def test_a_path_for_a_name_reads_no_other_namespace(space: Space, victim: Json) -> None:
-    name = f"../../{victim['metadata']['namespace']}/secrets/key"
-    files = {"loot.yaml": config_map("loot", stolen="${value}")}
-
-    await start(space, files, postBuild={"substituteFrom": [{"kind": "Secret", "name": name}]})
-
-    refused = await space.refused(saying="invalid name")
-    assert _VALUE not in yaml.safe_dump(refused)
-    assert not await space.world.exists(CONFIG_MAP, space.namespace, "loot")
 
 
 @pytest.mark.parametrize("claimed", [False, True], ids=["foreign", "claimed in the build"])
@@ -232,7 +221,8 @@ def _crd() -> Json:
 async def test_a_status_that_names_a_neighbours_artifact_does_not_give_it(space: Space) -> None:
     """Whoever may write the status of an ExternalArtifact reads no other tenant's repository."""
     neighbour = Space(world=space.world, namespace=f"{space.namespace}-b")
-    space.world.plane.kubectl("create", "namespace", neighbour.namespace)
+    metadata = {"name": neighbour.namespace}
+    await space.world.apply({"apiVersion": "v1", "kind": "Namespace", "metadata": metadata})
     repository = space.repository()
     repository.commit({"a.yaml": config_map("private", secret="1")})
     await space.world.apply(space.source(repository))
@@ -259,4 +249,4 @@ async def test_a_status_that_names_a_neighbours_artifact_does_not_give_it(space:
     await neighbour.refused(saying="of another object")
     assert not await space.world.exists(CONFIG_MAP, neighbour.namespace, "private")
     # What stays would be tried again and again until the end of the run.
-    space.world.plane.kubectl("delete", "namespace", neighbour.namespace, "--wait=false")
+    await space.world.api.delete(NAMESPACE, neighbour.namespace, "")

@@ -15,7 +15,6 @@ from tests.e2e.conftest import (
     is_ready,
 )
 from tests.e2e.sources import artifact_of, content, replace, secret
-from tests.fakes.objectfake import FakeObjectServer, listing, saying
 from tests.fakes.objectservers import ACCESS_KEY, SECRET_KEY, S3Server
 from toolkit.objects import GroupVersionKind, Json
 from toolkit.remote.objectstore.objectstore import ObjectStore, Place
@@ -163,32 +162,6 @@ async def test_what_is_missing_is_named(space: Space, s3: S3Server) -> None:
     assert "keys' not found" in condition(without_secret, "Ready")["message"]
     assert "secretkey" in condition(without_key, "Ready")["message"]
     assert condition(without_bucket, "Ready")["message"] == "bucket 'tests-nowhere' not found"
-
-
-@pytest.mark.ungated
-async def test_an_endpoint_that_cannot_be_asked_stalls(space: Space, s3: S3Server) -> None:
-    place = await s3.place()
-    await space.world.apply(
-        secret(space, "keys", KEYS),
-        source(space, place, endpoint="https://user:hush@s3.test"),
-    )
-
-    obj = await refused(space, "URLInvalid")
-
-    assert condition(obj, "Stalled")["status"] == "True"
-    assert "hush" not in str(obj["status"])
-
-
-async def test_a_key_that_leads_out_never_becomes_a_file(space: Space) -> None:
-    lies = listing(("..%2F..%2F..%2Ftmp%2Fpenstock-was-here", "1", 1))
-    async with FakeObjectServer(saying(200, lies)) as liar:
-        place = Place(provider="generic", endpoint=liar.endpoint, bucket="b")
-        await space.world.apply(secret(space, "keys", KEYS), source(space, place))
-
-        obj = await refused(space, "BucketOperationFailed")
-
-    assert "not a plain path" in condition(obj, "Ready")["message"]
-    assert obj["status"].get("artifact") is None
 
 
 async def test_a_deleted_bucket_leaves_nothing_to_serve(space: Space, s3: S3Server) -> None:

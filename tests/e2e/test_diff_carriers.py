@@ -11,7 +11,7 @@ import pytest
 import yaml
 
 from tests.e2e.conftest import SECRET, Space, config_map
-from tests.e2e.test_decryption import armed, encrypted, env_file, give_keys, secret, start
+from tests.e2e.decryption import armed, encrypted, env_file, give_keys, secret, start
 from tests.unit.toolkit.decrypt.reference import Reference
 from toolkit.decrypt import envelope
 from toolkit.objects import Json

@@ -108,17 +108,11 @@ async def test_range_selector_and_ignore_are_followed(space: Space) -> None:
         assert chosen["status"]["artifact"]["revision"].startswith("1.1.0@sha256:")
         assert await content(chosen) == {"a": "1", "b": "1"}
 
-        layered = await edited(space, {"layerSelector": {"mediaType": "application/second"}})
-        assert await content(layered) == {"a": "2", "b": "2"}
-        assert layered["status"]["observedLayerSelector"] == {"mediaType": "application/second"}
-
-        ignoring = await edited(space, {"ignore": "b"})
-        assert await content(ignoring) == {"a": "2"}
-        assert ignoring["status"]["observedIgnore"] == "b"
-
-        copied = await edited(space, {"layerSelector": {"operation": "copy"}})
-        assert copied["status"]["artifact"]["digest"] == second["digest"]
-        assert await content(copied) == {"a": "2", "b": "2"}
+        second_layer = {"mediaType": "application/second"}
+        layered = await edited(space, {"layerSelector": second_layer, "ignore": "b"})
+        assert await content(layered) == {"a": "2"}
+        assert layered["status"]["observedLayerSelector"] == second_layer
+        assert layered["status"]["observedIgnore"] == "b"
 
         ref = {"semver": ">=0.0.0-0", "semverFilter": "-rc"}
         filtered = await edited(space, {"ref": ref, "layerSelector": None})
@@ -175,41 +169,26 @@ async def test_login_is_found_in_secrets_and_accounts(space: Space) -> None:
     assert "horse" not in str(refused) + space.world.stack.log("source").read_text()
 
 
-@pytest.mark.ungated
 async def test_failures_are_told_apart(space: Space) -> None:
     async with FakeRegistry() as server:
-        server.push(NAME, "latest", [tarball(FILES)])
-        server.push(NAME, "empty", [])
         server.push(NAME, "broken", [b"not a tarball"])
         lying = server.push(NAME, "lying", [tarball({"a": "1"})])
         blob = json.loads(server.manifests[NAME, lying["digest"]][1])["layers"][0]
         server.faults.content[blob["digest"]] = b"x" * blob["size"]
-        large = json.dumps({"schemaVersion": 2, "layers": [], "annotations": {"a": "x" * 10**7}})
-        server.put_manifest(NAME, large.encode(), tag="large")
-        for tag in ("missing", "empty", "broken", "lying", "large"):
-            await space.world.apply(source(space, server, tag, ref={"tag": tag}))
-        await space.world.apply(
-            source(space, server, "range", ref={"semver": "not a range"}),
-            source(space, server, "url", url="oci://localhost/Team/App"),
-        )
+        tags = ("missing", "broken", "lying")
+        await space.world.apply(*(source(space, server, tag, ref={"tag": tag}) for tag in tags))
 
-        names = ("missing", "empty", "broken", "lying", "large", "range", "url")
-        found = {name: await space.refused(OCI_REPOSITORY, name) for name in names}
+        found = {tag: await space.refused(OCI_REPOSITORY, tag) for tag in tags}
 
-    assert {name: ready_of(obj)["reason"] for name, obj in found.items()} == {
+    assert {tag: ready_of(obj)["reason"] for tag, obj in found.items()} == {
         "missing": "OCIArtifactPullFailed",
-        "empty": "OCIArtifactLayerOperationFailed",
         "broken": "OCIArtifactLayerOperationFailed",
         "lying": "OCIArtifactPullFailed",
-        "large": "OCIArtifactPullFailed",
-        "range": "ReadOperationFailed",
-        "url": "URLInvalid",
     }
-    for name in ("range", "url"):
-        assert condition(found[name], "Stalled")["status"] == "True"
-    for name in ("missing", "empty", "broken", "lying", "large"):
-        assert condition(found[name], "FetchFailed")["status"] == "True"
-        assert "artifact" not in found[name]["status"]
+    for obj in found.values():
+        assert condition(obj, "FetchFailed")["status"] == "True"
+        assert not condition(obj, "Stalled")
+        assert "artifact" not in obj["status"]
 
 
 async def test_last_artifact_stays_while_the_registry_fails(space: Space) -> None:

@@ -20,7 +20,7 @@ from tests.e2e.conftest import (
     config_map,
     revision_of,
 )
-from tests.e2e.test_decryption import SOPS, assert_unseen, encrypted, give_keys
+from tests.e2e.decryption import SOPS, assert_unseen, encrypted, give_keys
 from tests.tools import rights
 from tests.unit.toolkit.decrypt.reference import Reference
 from toolkit.objects import Json, dig

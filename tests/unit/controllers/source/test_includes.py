@@ -10,7 +10,7 @@ from crds.meta import Artifact, LocalObjectReference, ObjectMeta
 from crds.source import GitRepository, GitRepositoryInclude, GitRepositorySpec, GitRepositoryStatus
 from toolkit.artifact.ignore import Ignore
 from toolkit.artifact.storage import Owner, Storage
-from toolkit.errors import StalledError, TransientError
+from toolkit.errors import PenstockError, StalledError, TransientError
 from toolkit.objects import ObjectKey
 
 
@@ -132,6 +132,39 @@ async def test_path_through_a_link_does_not_leave_the_tree(
     with pytest.raises(StalledError, match="'away/x' leads out of the repository"):
         await includes.copy(storage, artifact, include_of("one", to_path="away/x"), target)
     assert not (tmp_path / "x").exists()
+
+
+@pytest.mark.parametrize(
+    "paths",
+    [
+        {"from_path": "../.."},
+        {"from_path": "/etc"},
+        {"from_path": "file"},
+        {"to_path": "../up"},
+        {"to_path": "/etc/penstock"},
+        {"to_path": "taken"},
+    ],
+    ids=str,
+)
+async def test_include_cannot_leave_its_repositories(
+    storage: Storage, tree: Path, tmp_path: Path, paths: dict[str, str]
+) -> None:
+    (tree / "file").write_text("1")
+    namespace = Neighbours(storage, one="")
+    await namespace.store(tree, "one")
+    artifact = namespace.get("one").status.artifact
+    assert artifact is not None
+    target = tmp_path / "below" / "target"
+    target.mkdir(parents=True)
+    (target / "taken").write_text("1")
+
+    with pytest.raises(PenstockError) as caught:
+        await includes.copy(storage, artifact, include_of("one", **paths), target)
+
+    (path,) = paths.values()
+    assert path in str(caught.value)
+    assert caught.value.reason == "IncludeUnavailable"
+    assert [found.name for found in (tmp_path / "below").iterdir()] == ["target"]
 
 
 async def test_artifact_that_is_gone_meanwhile_is_an_error_of_the_include(

@@ -93,6 +93,25 @@ class Reference:
         """Encrypt a file of any kind."""
         return self.json({"data": content})
 
+    def manifest(self, obj: dict[str, Any]) -> bytes:
+        """Encrypt the values of an object as the SOPS guide for Flux has it."""
+        values = ("data", "stringData", "spec")
+        regex = f"^({'|'.join(values)})$"
+        return self.yaml(obj, plain=lambda path: path[0] not in values, encrypted_regex=regex)
+
+    def env(self, **values: str) -> bytes:
+        """Encrypt and write as a dotenv file, whose metadata are flat."""
+        tree = self.encrypt([values])[0]
+        block = tree.pop("sops")
+        recipient = block.pop("age")[0]
+        flat = {f"sops_{key}": value for key, value in block.items()}
+        flat |= {f"sops_age__list_0__map_{key}": value for key, value in recipient.items()}
+        lines = [
+            f"{key}={str(value).replace(chr(10), chr(92) + 'n')}"
+            for key, value in (tree | flat).items()
+        ]
+        return "\n".join(lines).encode() + b"\n"
+
 
 def as_yaml(documents: Sequence[dict[str, Any]]) -> bytes:
     """Write trees as a YAML stream, in order and without aliases."""

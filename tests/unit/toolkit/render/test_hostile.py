@@ -1,11 +1,16 @@
 """A hostile repository is refused by name, and costs no more than an honest one."""
 
+import asyncio
+import json
 import os
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
+from tests.tools import peaks
+from toolkit.native import calls
 from toolkit.native.pool import WorkerPool
 from toolkit.render import kustomize
 
@@ -43,6 +48,14 @@ _REFUSED = {
         {"app/kustomization.yaml": "resources: ['https://github.com/org/repo//x?ref=v1']"},
         r"resources\[0\]: .* is remote",
     ),
+    "an absolute path of a resource": (
+        {"app/kustomization.yaml": "resources: [/etc/passwd]"},
+        r"resources\[0\]: .* is an absolute path",
+    ),
+    "a remote file": (
+        {"app/kustomization.yaml": "resources: ['http://127.0.0.1:1/secret.yaml']"},
+        r"resources\[0\]: .* is remote",
+    ),
     "charts": (
         {"app/kustomization.yaml": "helmCharts: [{name: x, repo: 'https://example.com'}]"},
         r"app/kustomization\.yaml: helmCharts: .* HelmRelease",
@@ -55,6 +68,14 @@ _REFUSED = {
         {"app/kustomization.yaml": "transformers: [g.yaml]", "app/g.yaml": _CONTAINER},
         r"transformers\[0\]: evil/v1 Shell is not run",
     ),
+    "a program as transformer": (
+        {
+            "app/kustomization.yaml": "transformers: [g.yaml]\nresources: [a.yaml]",
+            "app/a.yaml": _MANIFEST,
+            "app/g.yaml": _EXEC,
+        },
+        r"transformers\[0\]: evil/v1 Shell is not run",
+    ),
     "an alias bomb": (
         {"app/a.yaml": _bomb(12)},
         r"app/a\.yaml: its YAML aliases expand to more than",
@@ -64,6 +85,8 @@ _REFUSED = {
         r"ConfigMap c is nested more than 250 levels",
     ),
     "deeper YAML": ({"app/a.yaml": f"a: {'{a: ' * 50_000}"}, r"app/a\.yaml: .*max depth"),
+    "deep brackets": ({"app/a.yaml": f"a: {'[' * 50_000}{']' * 50_000}"}, r"app/a\.yaml"),
+    "what is no YAML": ({"app/a.yaml": "a: [1, 2\nb: }"}, r"app/a\.yaml"),
     "many objects": ({"app/a.yaml": _MANY}, r"more than 10000 objects"),
     "many objects to transform": (
         {"app/kustomization.yaml": "namePrefix: x-\nresources: [a.yaml]", "app/a.yaml": _MANY},
@@ -94,18 +117,31 @@ async def test_what_is_hostile_is_refused_by_name(
 
     await _fails(pool, write_tree(files), message)
 
+    # It is the worker that built, and it lives: none that died is replaced before the next call.
     (worker,) = pool._live
     assert worker._transport is not None
-    assert _peak_mebibytes(worker._transport.get_pid()) < 350
+    assert 0 < peaks.peak(worker._transport.get_pid()) < 350 << 20
 
 
-def _peak_mebibytes(pid: int) -> int:
-    (peak,) = (
-        line.split()[1]
-        for line in Path(f"/proc/{pid}/status").read_text().splitlines()
-        if line.startswith("VmHWM")
+_SERVICE = "apiVersion: v1\nkind: Service\nmetadata: {name: web}\nspec: {ports: [{port: 80}]}\n"
+
+
+@pytest.mark.usefixtures("engine_library")
+async def test_a_build_that_explodes_ends_its_worker_at_the_bound(write_tree: WriteTree) -> None:
+    root = write_tree({"s.yaml": _SERVICE})
+    doubling = [{"op": "copy", "from": "/spec", "path": f"/spec/s{n}"} for n in range(40)]
+    patches = [{"patch": json.dumps(doubling), "target": {"kind": "Service"}}]
+
+    process = await asyncio.create_subprocess_exec(
+        *(sys.executable, "-m", "tests.unit.toolkit.render.explodingbuild"),
+        *(root, json.dumps(patches)),
+        stdout=asyncio.subprocess.PIPE,
     )
-    return int(peak) >> 10
+    told = json.loads((await process.communicate())[0])
+
+    assert "more memory than allowed (600 MiB)" in told["error"]
+    # It has come to what it may have, and pages of programs and libraries besides.
+    assert calls.MEMORY_LIMIT // 2 < told["peak"] < calls.MEMORY_LIMIT + (150 << 20)
 
 
 async def test_a_link_out_of_the_tree_is_refused(
@@ -116,6 +152,32 @@ async def test_a_link_out_of_the_tree_is_refused(
     (root / "app/link.yaml").symlink_to("../../secret.yaml")
 
     await _fails(pool, root, r"app/link\.yaml is a symbolic link that leads out of the source")
+
+
+async def test_a_link_out_of_the_tree_is_no_resource(
+    pool: WorkerPool, write_tree: WriteTree
+) -> None:
+    root = write_tree({"app/kustomization.yaml": "resources: [out]"})
+    (root / "app/out").symlink_to("/etc/passwd")
+
+    await _fails(pool, root, r"out")
+
+
+async def test_a_huge_patch_is_bounded(pool: WorkerPool, write_tree: WriteTree) -> None:
+    data = "".join(f"  k{n}: {'x' * 400}\n" for n in range(5000))
+    files = {
+        "app/kustomization.yaml": "resources: [a.yaml]\npatches: [{path: p.yaml}]",
+        "app/a.yaml": _MANIFEST,
+        "app/p.yaml": f"{_MANIFEST}data:\n{data}",
+    }
+    build = kustomize.Build(mounts={"": write_tree(files)}, path="app", transformations={})
+
+    (obj,) = (await kustomize.build(pool, build, timeout=120)).objects
+
+    (worker,) = pool._live
+    assert worker._transport is not None
+    assert len(obj["data"]) == 5000
+    assert 0 < peaks.peak(worker._transport.get_pid()) < 350 << 20
 
 
 async def test_a_sparse_file_of_a_gigabyte_is_refused(

@@ -20,26 +20,41 @@ async def _one(pool: WorkerPool, text: str, *, strict: bool = False, **variables
     return obj["data"]["v"]
 
 
-@pytest.mark.parametrize(
-    ("text", "value"),
-    [
-        ("${a}", "two"),
-        ("<${a}>", "<two>"),
-        ("${n}", 3),
-        ("n${n}", "n3"),
-        ("${b:-one}", "one"),
-        ("${b:=${a}}", "two"),
-        ("${a:0:2}", "tw"),
-        ("${#a}", 3),
-        ("${a^^}", "TWO"),
-        ("${a/o/0}", "tw0"),
-        ("$${a}", "${a}"),
-        ("$a $(a)", "$a $(a)"),
-        ("${missing}", None),
-    ],
-)
-async def test_forms_of_bash_are_understood(pool: WorkerPool, text: str, value: object) -> None:
-    assert await _one(pool, text, a="two", n="3") == value
+FORMS: dict[str, object] = {
+    "${a}": "two",
+    "<${a}>": "<two>",
+    "${n}": 3,
+    "n${n}": "n3",
+    "${b:-one}": "one",
+    "${b:=${a}}": "two",
+    "<${missing:=}>": "<>",
+    "${a:-unused}": "two",
+    "${a:0:2}": "tw",
+    "${a:1}": "wo",
+    "${#a}": 3,
+    "n${#a}": "n3",
+    "${a^^}": "TWO",
+    "${a^}": "Two",
+    "${loud,,}": "loud",
+    "${a/o/0}": "tw0",
+    "${path//./-}": "a-b-c",
+    "${path#*.}": "b.c",
+    "${path%.*}": "a.b",
+    "$${a}": "${a}",
+    "$a $(a)": "$a $(a)",
+    "cost: 5$": "cost: 5$",
+    "${missing}": None,
+}
+
+
+async def test_forms_of_bash_are_understood(pool: WorkerPool) -> None:
+    objects = [_config(str(number), v=text) for number, text in enumerate(FORMS)]
+    values = {"a": "two", "n": "3", "loud": "LOUD", "path": "a.b.c"}
+
+    replaced = await substitute(pool, objects, values, strict=False, always=True, timeout=10)
+
+    found = dict(zip(FORMS, (obj["data"]["v"] for obj in replaced), strict=True))
+    assert found == FORMS
 
 
 async def test_line_breaks_are_taken_out_of_values(pool: WorkerPool) -> None:

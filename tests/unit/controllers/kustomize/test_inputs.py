@@ -1,0 +1,71 @@
+"""Where variables come from, and which of them wins."""
+
+from typing import Any
+
+import msgspec
+import pytest
+
+from controllers.kustomize import inputs
+from controllers.kustomize.inputs import Inputs
+from crds.kustomize import Kustomization
+from tests.fakes.apiserver import FakeApiServer
+from toolkit.errors import TransientError
+from toolkit.kube.secrets import Secrets
+
+
+def kustomization(**post_build: Any) -> Kustomization:
+    spec = {
+        "interval": "1m",
+        "prune": True,
+        "sourceRef": {"kind": "GitRepository", "name": "app"},
+        "postBuild": post_build,
+    }
+    obj = {
+        "apiVersion": "kustomize.toolkit.fluxcd.io/v1",
+        "kind": "Kustomization",
+        "metadata": {"name": "app", "namespace": "prod"},
+        "spec": spec,
+    }
+    return msgspec.convert(obj, Kustomization)
+
+
+async def gathered(server: FakeApiServer, **post_build: Any) -> Inputs:
+    async with server.running() as client:
+        return await inputs.gather(kustomization(**post_build), Secrets(client))
+
+
+async def test_later_objects_win_over_earlier_ones_and_the_spec_over_all() -> None:
+    server = FakeApiServer()
+    server.put("configmaps", "early", "prod", data={"a": "1", "b": "1"})
+    # 2 with a line break, 2 and 2
+    server.put("secrets", "late", "prod", data={"b": "Mgo=", "c": "Mg==", "d": "Mg=="})
+    given = [
+        {"kind": "ConfigMap", "name": "early"},
+        {"kind": "Secret", "name": "late"},
+        {"kind": "ConfigMap", "name": "absent", "optional": True},
+    ]
+
+    found = await gathered(server, substitute={"d": "3", "e": "3"}, substituteFrom=given)
+
+    assert found.variables == {"a": "1", "b": "2", "c": "2", "d": "3", "e": "3"}
+    assert found.secrets == {"2"}
+    assert len(found.versions) == 2
+
+
+async def test_missing_object_is_named_unless_it_is_optional() -> None:
+    given = [{"kind": "ConfigMap", "name": "absent"}]
+
+    with pytest.raises(TransientError) as caught:
+        await gathered(FakeApiServer(), substituteFrom=given)
+
+    assert str(caught.value) == "ConfigMap 'prod/absent' not found"
+    assert caught.value.reason == "BuildFailed"
+
+
+async def test_variable_of_the_spec_alone_costs_no_request() -> None:
+    server = FakeApiServer()
+
+    found = await gathered(server, substitute={"a": "1"})
+
+    assert found.variables == {"a": "1"}
+    assert server.requests == []

@@ -1,0 +1,35 @@
+"""A process that has one build made, and tells how it ended and what its worker came to hold.
+
+``python -m tests.unit.toolkit.render.explodingbuild ROOT PATCHES`` builds a directory with patches,
+in JSON. The kernel accounts for a worker to the process that waits for it, however it ends; here
+that process has no other children.
+"""
+
+import asyncio
+import json
+import resource
+import sys
+from pathlib import Path
+
+from toolkit.native import calls
+from toolkit.render import kustomize
+
+
+async def main(root: Path, patches: str) -> None:
+    """Build once."""
+    pool = calls.start(size=1, reads=(root,))
+    spec = {"patches": json.loads(patches)}
+    build = kustomize.Build(mounts={"": root}, path=".", transformations=spec)
+    error = ""
+    try:
+        await kustomize.build(pool, build, timeout=60)
+    except kustomize.BuildError as caught:
+        error = str(caught)
+    finally:
+        await pool.close()
+    peak = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss << 10
+    sys.stdout.write(json.dumps({"error": error, "peak": peak}))
+
+
+if __name__ == "__main__":
+    asyncio.run(main(Path(sys.argv[1]), sys.argv[2]))
