@@ -3,7 +3,6 @@
 import asyncio
 
 import pytest
-import yaml
 
 from tests.e2e.conftest import (
     CONFIG_MAP,
@@ -67,31 +66,6 @@ async def test_new_commit_is_rolled_out_and_what_it_drops_is_pruned(space: Space
     assert [entry["id"] for entry in obj["status"]["inventory"]["entries"]] == [
         f"{space.namespace}_kept__ConfigMap"
     ]
-
-
-async def test_what_finalizers_hold_stays_in_the_inventory_until_it_is_gone(space: Space) -> None:
-    held = yaml.safe_load(config_map("held", v="1"))
-    held["metadata"]["finalizers"] = ["example.com/hold"]
-    repository = space.repository()
-    repository.commit({"a.yaml": config_map("kept", v="1"), "b.yaml": yaml.safe_dump(held)})
-    await space.world.apply(space.source(repository), space.kustomization(interval="10m"))
-    await space.ready()
-
-    commit = repository.commit({"b.yaml": None})
-    await fetch_now(space)
-    waiting = await space.ready(revision=commit)
-    freed: Json = {"metadata": {"finalizers": None}}
-    await space.world.api.patch(CONFIG_MAP, "held", space.namespace, freed, strategy="merge")
-    done = await space.world.until(
-        KUSTOMIZATION, space.namespace, "app", lambda obj: not condition(obj, "Pruned")
-    )
-
-    assert len(waiting["status"]["inventory"]["entries"]) == 2
-    assert condition(waiting, "Pruned")["reason"] == "WaitingForFinalizers"
-    assert condition(waiting, "Pruned")["message"] == (
-        f"waiting for finalizers of ConfigMap/{space.namespace}/held (example.com/hold)"
-    )
-    assert len(done["status"]["inventory"]["entries"]) == 1
 
 
 async def test_who_lost_an_object_to_another_applier_says_so(space: Space) -> None:
