@@ -8,7 +8,7 @@ from collections.abc import Callable
 import pytest
 
 from tests.e2e.conftest import DEADLINE, Space, config_map
-from tests.e2e.plans import RBAC, account, fetch, start
+from tests.e2e.plans import fetch, start
 from tests.tools import rights
 from toolkit.objects import Json
 
@@ -97,16 +97,9 @@ async def test_viewers_see_no_content(space: Space, shelf: Shelf) -> None:
     (artifact,) = (await shelf.until(lambda found: set(found) == {before})).values()
     name = artifact["metadata"]["name"]
     for role, part in (("view", "diff"), ("edit", "files")):
-        metadata = {"name": role, "namespace": space.namespace}
-        binding = {
-            "apiVersion": f"{RBAC}/v1",
-            "kind": "RoleBinding",
-            "metadata": metadata,
-            "roleRef": {"apiGroup": RBAC, "kind": "ClusterRole", "name": role},
-            "subjects": [{"kind": "ServiceAccount", **metadata}],
-        }
-        await account(space, role)
-        await space.world.apply(binding)
+        await shelf("create", "serviceaccount", role)
+        subject = f"--serviceaccount={space.namespace}:{role}"
+        await shelf("create", "rolebinding", role, f"--clusterrole={role}", subject)
         resources = ["artifacts", f"artifacts/{part}"]
         rule = {"apiGroups": ["gitops.penstock.dev"], "resources": resources, "verbs": ["get"]}
         user = f"system:serviceaccount:{space.namespace}:{role}"
