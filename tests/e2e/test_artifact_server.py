@@ -1,6 +1,7 @@
 """What the source component serves to consumers: stored artifacts as they were stored, no more."""
 
 import asyncio
+import secrets
 from collections.abc import AsyncIterator, Mapping
 from dataclasses import dataclass
 
@@ -8,7 +9,7 @@ import aiohttp
 import pytest
 import pytest_asyncio
 
-from tests.e2e.conftest import GIT_REPOSITORY, Space, World, revision_of
+from tests.e2e.conftest import GIT_REPOSITORY, NAMESPACE, Space, World, revision_of
 from tests.e2e.sources import artifact_of, content, digest_of, fetches
 from tests.tools.waiting import until
 from toolkit.objects import Json
@@ -18,13 +19,27 @@ pytestmark = pytest.mark.asyncio(loop_scope="session")
 RETENTION = ("--artifact-retention-ttl=1s", "--artifact-retention-records=1")
 
 
-@pytest_asyncio.fixture(scope="module", loop_scope="session")
-async def world(world: World) -> AsyncIterator[World]:
-    """Let old artifacts go soon while these tests run."""
+@dataclass(frozen=True)
+class Earlier:
+    """A source that was stored before the process started anew."""
+
+    space: Space
+    source: Json
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="session", autouse=True)
+async def earlier(world: World) -> AsyncIterator[Earlier]:
+    """Have the process start anew under another address, and old artifacts go soon."""
     stack, usual = world.stack, world.stack.options.flags["source"]
-    await stack.restart("source", flags=[*usual, *RETENTION])
-    yield world
+    space = Space(world=world, namespace=f"test-{secrets.token_hex(4)}")
+    namespace = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": space.namespace}}
+    await world.api.create(namespace)
+    before = await stored(space)
+    address = stack.storage_address.replace("127.0.0.1", "localhost")
+    await stack.restart("source", flags=[*usual, *RETENTION, f"--storage-adv-addr={address}"])
+    yield Earlier(space, before)
     await stack.restart("source", flags=usual)
+    await world.api.delete(NAMESPACE, space.namespace)
 
 
 @dataclass(frozen=True)
@@ -156,28 +171,27 @@ async def test_old_artifacts_go_and_the_last_one_stays(space: Space) -> None:
         await space.request(GIT_REPOSITORY)
         last = await space.ready(GIT_REPOSITORY, revision=commit)
 
-    await asyncio.sleep(1.1)  # the time that old ones are given
-    await space.request(GIT_REPOSITORY)
-
     name = artifact_of(last)["path"].rpartition("/")[2]
     expected = {name, f".digest-{name}", f".about-{name}", "latest.tar.gz"}
-    await until(lambda: {path.name for path in folder.parent.iterdir()} == expected)
+
+    async def collected() -> bool:
+        await space.request(GIT_REPOSITORY)  # each pass looks whether the time of old ones is over
+        return {path.name for path in folder.parent.iterdir()} == expected
+
+    await until(collected)
     assert (await ask(artifact_of(first)["url"])).status == 404
     assert await content(last) == {"a": "4"}
 
 
-async def test_restart_serves_what_is_there_under_the_new_address(space: Space) -> None:
-    before = await stored(space)
-    stack, repository = space.world.stack, space.repositories[0]
-    usual = stack.options.flags["source"]
-    address = stack.storage_address.replace("127.0.0.1", "localhost")
+async def test_restart_serves_what_is_there_under_the_new_address(earlier: Earlier) -> None:
+    space, before = earlier.space, earlier.source
+    address = space.world.stack.storage_address.replace("127.0.0.1", "localhost")
 
-    await stack.restart("source", flags=[*usual, *RETENTION, f"--storage-adv-addr={address}"])
     await space.request(GIT_REPOSITORY)
     after = await space.ready(GIT_REPOSITORY)
 
     moved = artifact_of(before) | {"url": f"http://{address}/{artifact_of(before)['path']}"}
     assert artifact_of(after) == moved
     assert await content(after) == {"a": "1"}
-    assert fetches(space.world.git, repository) == 1
+    assert fetches(space.world.git, space.repositories[0]) == 1
     assert (digest_of(after), revision_of(after)) == (digest_of(before), revision_of(before))

@@ -8,7 +8,7 @@ from collections.abc import Callable
 import pytest
 
 from tests.e2e.conftest import DEADLINE, Space, config_map
-from tests.e2e.test_plans import fetch, start
+from tests.e2e.plans import fetch, start
 from tests.tools import rights
 from toolkit.objects import Json
 

@@ -11,14 +11,12 @@ from tests.e2e.conftest import (
     DEPLOYMENT,
     GIT_REPOSITORY,
     KUSTOMIZATION,
-    NAMESPACE,
     Space,
     condition,
     config_map,
     deployment,
     is_ready,
 )
-from tests.tools.waiting import until
 from toolkit.objects import GroupVersionKind, Json, dig
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
@@ -109,45 +107,6 @@ async def test_sources_are_mounted_into_one_build_and_each_triggers_it(space: Sp
     assert (await space.get(CONFIG_MAP, "own"))["data"] == {"v": "2"}
 
 
-async def test_mounted_sources_alone_make_a_build(space: Space) -> None:
-    left, right = space.repository("left"), space.repository("right")
-    left.commit({"a.yaml": config_map("a")})
-    right.commit({"b.yaml": config_map("b")})
-    refs = [{"kind": "GitRepository", "name": n, "path": f"parts/{n}"} for n in ("left", "right")]
-
-    await space.world.apply(
-        space.source(left, "left"),
-        space.source(right, "right"),
-        without(space.kustomization(sourceRefs=refs, path="./parts"), "sourceRef"),
-    )
-    obj = await space.ready()
-
-    ids = [entry["id"] for entry in obj["status"]["inventory"]["entries"]]
-    assert ids == [f"{space.namespace}_{name}__ConfigMap" for name in ("a", "b")]
-
-
-async def test_missing_source_is_named_and_its_artifact_awaited(space: Space) -> None:
-    repository = space.repository()
-    await space.world.apply(space.kustomization(retryInterval="10m"))
-    absent = await space.refused()
-    await space.world.apply(space.source(repository))  # still empty: nothing to fetch
-    await space.refused(GIT_REPOSITORY)
-    await space.request()
-    unready = await space.get(KUSTOMIZATION, "app")
-
-    commit = repository.commit({"a.yaml": config_map("a")})
-    await space.request(GIT_REPOSITORY)
-    await space.ready(revision=commit)
-
-    assert condition(absent, "Ready")["message"] == (
-        f"GitRepository '{space.namespace}/app' not found"
-    )
-    assert condition(absent, "Ready")["reason"] == "ArtifactFailed"
-    assert condition(unready, "Ready")["message"] == (
-        "Source is not ready, artifact not found, retrying in 30s"
-    )
-
-
 async def test_dependency_must_be_ready_at_the_same_revision(space: Space) -> None:
     files = {"base/a.yaml": config_map("base", v="1"), "app/b.yaml": config_map("app", v="1")}
     repository = space.repository()
@@ -202,46 +161,6 @@ async def test_drift_of_one_that_waits_for_a_dependency_is_corrected_afterwards(
     assert (await space.get(CONFIG_MAP, "app"))["data"] == {"v": "1"}
 
 
-@pytest.mark.ungated
-async def test_cycle_of_dependencies_says_what_it_waits_for(space: Space) -> None:
-    repository = space.repository()
-    repository.commit({"a.yaml": config_map("a")})
-    await space.world.apply(
-        space.source(repository),
-        space.kustomization("one", dependsOn=[{"name": "two"}]),
-        space.kustomization("two", dependsOn=[{"name": "one"}]),
-    )
-
-    await space.refused(name="one", saying=f"dependency '{space.namespace}/two' is not ready")
-    await space.refused(name="two", saying=f"dependency '{space.namespace}/one' is not ready")
-
-    await change(space, "one", {"dependsOn": None})
-    await space.ready(name="two")
-
-
-async def test_ready_expression_replaces_the_rule(space: Space) -> None:
-    repository = space.repository()
-    repository.commit({"base/a.yaml": "kind: [", "app/b.yaml": config_map("app")})
-    label = "dep.metadata.labels['version'] == self.metadata.labels['version']"
-    base = space.kustomization("base", path="./base")
-    app = space.kustomization(path="./app", dependsOn=[{"name": "base", "readyExpr": label}])
-    base["metadata"]["labels"], app["metadata"]["labels"] = {"version": "1"}, {"version": "2"}
-
-    await space.world.apply(space.source(repository), base, app)
-    await space.refused(name="base")
-    await space.refused(saying=f"dependency '{space.namespace}/base' is not ready")
-    await space.world.api.patch(
-        KUSTOMIZATION,
-        "base",
-        space.namespace,
-        {"metadata": {"labels": {"version": "2"}}},
-        strategy="merge",
-    )
-
-    await space.ready()
-    assert not is_ready(await space.get(KUSTOMIZATION, "base"))
-
-
 async def test_kustomization_applies_kustomizations_and_sources(space: Space) -> None:
     repository, child = space.repository(), space.repository("child")
     child_commit = child.commit({"web.yaml": deployment("web")})
@@ -260,25 +179,6 @@ async def test_kustomization_applies_kustomizations_and_sources(space: Space) ->
     assert condition(parent, "Healthy")["status"] == "True"
     await space.world.gone(KUSTOMIZATION, space.namespace, "child")
     await space.world.gone(DEPLOYMENT, space.namespace, "web")
-
-
-@pytest.mark.ungated
-async def test_stalled_child_fails_the_parents_wait(space: Space) -> None:
-    nested = space.kustomization(
-        "child", healthCheckExprs=[{"apiVersion": "v1", "kind": "ConfigMap", "current": "data."}]
-    )
-    repository = space.repository()
-    repository.commit({"child.yaml": yaml.safe_dump(nested)})
-
-    await space.world.apply(
-        space.source(repository), space.kustomization(wait=True, retryInterval="10m", path="./")
-    )
-    parent = await space.refused(saying="health check failed")
-
-    assert (
-        f"Kustomization/{space.namespace}/child status: 'Failed'"
-        in (condition(parent, "Ready")["message"])
-    )
 
 
 async def test_definition_and_its_objects_come_in_one_commit(space: Space) -> None:
@@ -316,32 +216,3 @@ async def test_invalid_object_keeps_its_own_definition_but_nothing_else(space: S
     # what was written before is remembered, so it can be pruned
     ids = [entry["id"] for entry in obj["status"]["inventory"]["entries"]]
     assert f"_widgets.{group}_apiextensions.k8s.io_CustomResourceDefinition" in ids
-
-
-async def test_namespace_and_what_lives_in_it_come_in_one_commit(space: Space) -> None:
-    new = f"{space.namespace}-new"
-    inside = {"namespace": new}
-    files = {
-        "a.yaml": manifest("v1", "ConfigMap", "a", metadata=inside, data={"v": "1"}),
-        "b.yaml": manifest("v1", "ServiceAccount", "b", metadata=inside),
-        "ns.yaml": manifest("v1", "Namespace", new),
-    }
-
-    obj = await start(space, files, wait=True, targetNamespace=None)
-    made = await space.world.api.get(CONFIG_MAP, "a", new)
-    await push(
-        space,
-        0,
-        "app",
-        dict.fromkeys(files)
-        | {"c.yaml": manifest("v1", "ConfigMap", "c", metadata={"namespace": space.namespace})},
-    )
-
-    assert made["data"] == {"v": "1"}
-    assert len(obj["status"]["inventory"]["entries"]) == 3
-
-    async def leaves() -> bool:
-        found = await space.world.api.list(NAMESPACE, "", field_selector=f"metadata.name={new}")
-        return all(dig(each, "metadata", "deletionTimestamp") for each in found)
-
-    await until(leaves)

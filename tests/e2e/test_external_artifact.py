@@ -9,6 +9,7 @@ from pathlib import Path
 
 import aiohttp
 import pytest
+import pytest_asyncio
 import yaml
 
 from tests.e2e.conftest import (
@@ -21,7 +22,7 @@ from tests.e2e.conftest import (
 )
 from tests.e2e.sources import artifact_of, content, digest_of
 from tests.fakes import postgres
-from tests.fakes.postgres import Postgres
+from tests.fakes.postgres import Database, Postgres
 from toolkit.objects import GroupVersionKind, Json
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
@@ -50,7 +51,7 @@ async def account(space: Space) -> None:
         await space.world.apply(obj)
 
 
-async def settings(space: Space, database: Postgres, directory: Path) -> Mapping[str, str]:
+async def settings(space: Space, database: Database, directory: Path) -> Mapping[str, str]:
     """Return the environment of the program outside of a pod."""
     files = {
         "KUBERNETES_TOKEN_FILE": await token(space, "postgres-source"),
@@ -89,17 +90,29 @@ async def running(environment: Mapping[str, str]) -> AsyncIterator[None]:
         await process.wait()
 
 
+@pytest_asyncio.fixture(scope="module", loop_scope="session")
+async def server() -> AsyncIterator[Postgres]:
+    async with postgres.running() as started:
+        yield started
+
+
+@pytest_asyncio.fixture(loop_scope="session")
+async def database(server: Postgres) -> Database:
+    """Return a database with the table."""
+    made = await server.database()
+    await made.execute((EXAMPLE / "schema.sql").read_text())
+    return made
+
+
 @asynccontextmanager
-async def publishing(space: Space, directory: Path) -> AsyncIterator[Postgres]:
-    """Run a database with the table, and the program that publishes it."""
-    async with postgres.running() as database:
-        await database.execute((EXAMPLE / "schema.sql").read_text())
-        await account(space)
-        async with running(await settings(space, database, directory)):
-            yield database
+async def publishing(space: Space, database: Database, directory: Path) -> AsyncIterator[None]:
+    """Run the program that publishes the table."""
+    await account(space)
+    async with running(await settings(space, database, directory)):
+        yield
 
 
-async def put(database: Postgres, path: str, text: str) -> None:
+async def put(database: Database, path: str, text: str) -> None:
     """Insert or update a row."""
     values = f"($${path}$$, $${text}$$)"
     update = "ON CONFLICT (path) DO UPDATE SET content = EXCLUDED.content"
@@ -119,8 +132,10 @@ def applier(space: Space) -> Json:
     return space.kustomization("rows", sourceRef={"kind": "ExternalArtifact", "name": "rows"})
 
 
-async def test_a_row_that_changes_is_applied(space: Space, tmp_path: Path) -> None:
-    async with publishing(space, tmp_path) as database:
+async def test_a_row_that_changes_is_applied(
+    space: Space, database: Database, tmp_path: Path
+) -> None:
+    async with publishing(space, database, tmp_path):
         await put(database, "greeting.yaml", config_map("greeting", hello="world"))
         await put(database, "other.yaml", config_map("other"))
         await space.world.apply(applier(space))
@@ -143,9 +158,9 @@ async def test_a_row_that_changes_is_applied(space: Space, tmp_path: Path) -> No
 
 
 async def test_what_the_store_refuses_is_told_and_the_last_artifact_stays(
-    space: Space, tmp_path: Path
+    space: Space, database: Database, tmp_path: Path
 ) -> None:
-    async with publishing(space, tmp_path) as database:
+    async with publishing(space, database, tmp_path):
         await put(database, "a.yaml", config_map("a"))
         before = await published(space)
         await put(database, "../../evil", "x")
@@ -163,26 +178,28 @@ async def test_what_the_store_refuses_is_told_and_the_last_artifact_stays(
     assert digest_of(after) == digest_of(before)
 
 
-async def test_a_program_that_starts_anew_changes_nothing(space: Space, tmp_path: Path) -> None:
-    async with postgres.running() as database:
-        await database.execute((EXAMPLE / "schema.sql").read_text())
-        await account(space)
-        environment = await settings(space, database, tmp_path)
-        await put(database, "a.yaml", config_map("a"))
-        async with running(environment):
-            before = await published(space)
-        async with running(environment):
-            await put(database, "b.yaml", config_map("b"))
-            changed = await published(space, but=digest_of(before))
-            await database.execute("DELETE FROM manifests WHERE path = 'b.yaml'")
-            after = await published(space, but=digest_of(changed))
+async def test_a_program_that_starts_anew_changes_nothing(
+    space: Space, database: Database, tmp_path: Path
+) -> None:
+    await account(space)
+    environment = await settings(space, database, tmp_path)
+    await put(database, "a.yaml", config_map("a"))
+    async with running(environment):
+        before = await published(space)
+    async with running(environment):
+        await put(database, "b.yaml", config_map("b"))
+        changed = await published(space, but=digest_of(before))
+        await database.execute("DELETE FROM manifests WHERE path = 'b.yaml'")
+        after = await published(space, but=digest_of(changed))
 
     assert artifact_of(after)["path"] == artifact_of(before)["path"]
     assert digest_of(after) == digest_of(before)
 
 
-async def test_an_artifact_goes_with_its_object(space: Space, tmp_path: Path) -> None:
-    async with publishing(space, tmp_path) as database:
+async def test_an_artifact_goes_with_its_object(
+    space: Space, database: Database, tmp_path: Path
+) -> None:
+    async with publishing(space, database, tmp_path):
         await put(database, "a.yaml", config_map("a"))
         obj = await published(space)
     present = await answer(artifact_of(obj)["url"])

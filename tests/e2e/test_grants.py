@@ -96,26 +96,6 @@ async def test_use_stops_with_the_grant_and_goes_on_with_the_next(
     assert (await space.get(CONFIG_MAP, "a"))["data"] == {"v": "2"}
 
 
-async def test_dependency_of_another_namespace_needs_a_grant(space: Space, theirs: str) -> None:
-    repository = space.repository()
-    commit = repository.commit({"a.yaml": config_map("a")})
-    infra = space.kustomization("infra", targetNamespace=theirs)
-    await space.world.apply(
-        space.source(repository),
-        in_namespace(space.source(repository), theirs),
-        in_namespace(infra, theirs),
-    )
-    app = space.kustomization(dependsOn=[{"name": "infra", "namespace": theirs}])
-    given = grant(space, theirs, KUSTOMIZATION, (KUSTOMIZATION.group, KUSTOMIZATION.kind))
-
-    await unwelcome(space, app)
-    await space.world.apply(given, app)
-    await space.ready(revision=commit)
-    await space.world.api.delete(GRANT, "guests", theirs)
-
-    await denied(space)
-
-
 async def test_generator_takes_from_another_namespace_what_is_granted(
     space: Space, theirs: str
 ) -> None:

@@ -21,8 +21,8 @@ from tests.e2e.conftest import (
     config_map,
     deployment,
 )
+from tests.e2e.plans import fetch, secret, start
 from tests.e2e.test_diff_carriers import penstock
-from tests.e2e.test_plans import fetch, secret, start
 from tests.tools import rights
 from tests.tools.waiting import until
 from toolkit.kube.errors import ApiError

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 import pytest
 import pytest_asyncio
 
-from tests.e2e import test_bucket as buckets
 from tests.e2e import test_ocirepository as ocirepositories
 from tests.e2e.conftest import (
     CONFIG_MAP,
@@ -17,9 +16,8 @@ from tests.e2e.conftest import (
     condition,
     config_map,
 )
-from tests.e2e.sources import artifact_of, content, secret
+from tests.e2e.sources import artifact_of, content
 from tests.e2e.test_provenance import POLICY, change, refuses
-from tests.fakes.objectservers import S3Server
 from tests.fakes.registry import FakeRegistry, tarball
 from tests.tools import waiting
 from toolkit.objects import GroupVersionKind, Json
@@ -43,7 +41,7 @@ class Scene:
 
 
 @asynccontextmanager
-async def of_git(space: Space, _: S3Server) -> AsyncIterator[Scene]:
+async def of_git(space: Space) -> AsyncIterator[Scene]:
     own, foreign = space.repository("own"), space.repository("foreign")
     own.commit(OWN)
     foreign.commit(FOREIGN)
@@ -57,21 +55,7 @@ async def of_git(space: Space, _: S3Server) -> AsyncIterator[Scene]:
 
 
 @asynccontextmanager
-async def of_bucket(space: Space, s3: S3Server) -> AsyncIterator[Scene]:
-    own, foreign = await s3.place(), await s3.place()
-    await buckets.put(own, **OWN)
-    await buckets.put(foreign, **FOREIGN)
-    yield Scene(
-        kind=buckets.BUCKET,
-        objects=(secret(space, "keys", buckets.KEYS), buckets.source(space, own)),
-        admitted=f"http://{own.endpoint}/{own.bucket}",
-        elsewhere={"bucketName": foreign.bucket},
-        back={"bucketName": own.bucket},
-    )
-
-
-@asynccontextmanager
-async def of_registry(space: Space, _: S3Server) -> AsyncIterator[Scene]:
+async def of_registry(space: Space) -> AsyncIterator[Scene]:
     async with FakeRegistry() as server:
         server.push(ocirepositories.NAME, "latest", [tarball(OWN)])
         server.push("foreign/app", "latest", [tarball(FOREIGN)])
@@ -114,15 +98,14 @@ async def put(space: Space, scene: Scene, spec: Json) -> None:
     await change(space, scene.kind, space.namespace, "app", {"spec": spec})
 
 
-@pytest.mark.parametrize("offer", [of_git, of_bucket, of_registry])
+@pytest.mark.parametrize("offer", [of_git, of_registry])
 async def test_foreign_content_is_not_admitted_under_an_allowed_address(
     space: Space,
     production: str,
-    s3: S3Server,
-    offer: Callable[[Space, S3Server], AbstractAsyncContextManager[Scene]],
+    offer: Callable[[Space], AbstractAsyncContextManager[Scene]],
 ) -> None:
     world = space.world
-    async with offer(space, s3) as scene:
+    async with offer(space) as scene:
         await protect(space, production, scene.admitted)
         reference = {"kind": scene.kind.kind, "name": "app"}
         app = space.kustomization(targetNamespace=production, sourceRef=reference)

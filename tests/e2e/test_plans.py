@@ -2,115 +2,41 @@
 
 import json
 import secrets
-import time
-from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Any
 
-import aiohttp
 import pytest
 import yaml
-from yarl import URL
 
-from controllers.kustomize.planserver import AUDIENCE
 from tests.e2e.conftest import (
     CONFIG_MAP,
-    GIT_REPOSITORY,
+    KUSTOMIZATION,
+    NAMESPACE,
     Space,
     config_map,
-    revision_of,
 )
 from tests.e2e.decryption import SOPS, assert_unseen, encrypted, give_keys
+from tests.e2e.plans import RBAC, account, ask, fetch, reader, secret, start, token
 from tests.tools import rights
 from tests.unit.toolkit.decrypt.reference import Reference
-from toolkit.objects import Json, dig
+from toolkit.objects import Json
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 
 PENSTOCK = "penstock-system"
+CONFIG_MAPS = {"apiGroups": [""], "resources": ["configmaps"], "verbs": ["patch"]}
 
 
-@dataclass(frozen=True)
-class Answer:
-    """What the controller said."""
-
-    status: int
-    body: Json
-
-    @property
-    def changes(self) -> dict[str, Json]:
-        """Return what would change, by kind and name."""
-        return {f"{one['kind']}/{one['name']}": one for one in self.body["changes"]}
-
-
-def token(space: Space, account: str, *, audience: str = AUDIENCE, namespace: str = "") -> str:
-    """Return a token of an account of the space, or of another namespace."""
-    words = [f"--audience={audience}"] if audience else []
-    where = namespace or space.namespace
-    return space.world.plane.kubectl("create", "token", account, "-n", where, *words).strip()
-
-
-async def reader(space: Space, name: str = "reader") -> str:
-    """Make an account that may ask for plans in the space; return its token."""
-    kubectl, where = space.world.plane.kubectl, space.namespace
-    kubectl("create", "serviceaccount", name, "-n", where)
-    rule: Json = {
-        "apiGroups": ["gitops.penstock.dev"],
-        "resources": ["inventories/plan"],
-        "verbs": ["get"],
-    }
-    role = {
-        "apiVersion": "rbac.authorization.k8s.io/v1",
-        "kind": "Role",
-        "metadata": {"name": name, "namespace": where},
-        "rules": [rule],
-    }
-    kubectl("apply", "-f", "-", stdin=yaml.safe_dump(role))
-    subject = f"--serviceaccount={where}:{name}"
-    kubectl("create", "rolebinding", name, "-n", where, f"--role={name}", subject)
-    user = f"system:serviceaccount:{where}:{name}"
-    await rights.noticed(space.world.api, user, rule, namespace=where)
-    return token(space, name)
-
-
-async def ask(space: Space, bearer: str, *, path: str = "", **query: str) -> Answer:
-    """Ask for a plan of the Kustomization ``app``."""
-    address = space.world.stack.plan_address
-    where = path or f"/plan/{space.namespace}/app"
-    headers = {"Authorization": f"Bearer {bearer}"} if bearer else {}
-    async with (
-        aiohttp.ClientSession() as session,
-        session.get(f"http://{address}{where}", params=query, headers=headers) as response,
-    ):
-        text = await response.text()
-        return Answer(response.status, json.loads(text) if text.startswith("{") else {"text": text})
-
-
-async def fetch(space: Space, revision: str) -> None:
-    """Have the source fetched, and wait until it has a commit."""
-    stamp = str(time.time_ns())
-    notes = {"metadata": {"annotations": {"reconcile.fluxcd.io/requestedAt": stamp}}}
-    await space.world.api.patch(GIT_REPOSITORY, "app", space.namespace, notes, strategy="merge")
-    await space.ready(GIT_REPOSITORY, revision=revision)
-
-
-async def start(space: Space, files: Mapping[str, str | bytes], **spec: Any) -> str:
-    """Apply an application; return its revision."""
-    repository = space.repository()
-    repository.commit(files)
-    await space.world.apply(space.source(repository), space.kustomization(**spec))
-    return revision_of(await space.ready())
-
-
-def secret(name: str, **data: str) -> str:
-    return yaml.safe_dump(
-        {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": name}, "stringData": data}
-    )
+def named(space: Space, manifest: str) -> Json:
+    """Return an object with the namespace of the space."""
+    obj: Json = yaml.safe_load(manifest)
+    obj["metadata"]["namespace"] = space.namespace
+    return obj
 
 
 async def test_a_plan_tells_what_would_change_and_changes_nothing(space: Space) -> None:
     await start(space, {"a.yaml": config_map("a", v="1"), "b.yaml": config_map("b", v="1")})
     await space.suspend()
+    bearer = await reader(space)
+    same = await ask(space, bearer)
     repository = space.repositories[0]
     commit = repository.commit(
         {"a.yaml": config_map("a", v="2"), "b.yaml": None, "c.yaml": config_map("c", v="1")}
@@ -118,8 +44,9 @@ async def test_a_plan_tells_what_would_change_and_changes_nothing(space: Space) 
     await fetch(space, commit)
     before = await space.get(CONFIG_MAP, "a")
 
-    answer = await ask(space, await reader(space))
+    answer = await ask(space, bearer)
 
+    assert (same.status, same.body["unchanged"], same.body["changes"]) == (200, 2, [])
     assert answer.status == 200, answer.body
     assert {name: one["action"] for name, one in answer.changes.items()} == {
         "ConfigMap/a": "configured",
@@ -132,14 +59,6 @@ async def test_a_plan_tells_what_would_change_and_changes_nothing(space: Space) 
     assert commit in answer.body["revision"]
     assert (await space.get(CONFIG_MAP, "a"))["metadata"] == before["metadata"]
     assert not await space.world.exists(CONFIG_MAP, space.namespace, "c")
-
-
-async def test_what_is_as_it_should_be_is_counted(space: Space) -> None:
-    await start(space, {"a.yaml": config_map("a", v="1")})
-
-    answer = await ask(space, await reader(space))
-
-    assert (answer.status, answer.body["unchanged"], answer.body["changes"]) == (200, 1, [])
 
 
 async def test_a_stored_revision_can_be_planned_and_no_other(space: Space) -> None:
@@ -162,11 +81,7 @@ async def test_a_stored_revision_can_be_planned_and_no_other(space: Space) -> No
 async def test_no_plan_shows_a_secret(space: Space) -> None:
     old, new, word = (f"word-{secrets.token_hex(8)}" for _ in range(3))
     token_of_old = f"jwt-{secrets.token_hex(200)}"
-    space.world.plane.kubectl(
-        *("-n", space.namespace, "create", "secret", "generic", "vars"),
-        f"--from-literal=WORD={word}",
-        f"--from-literal=TOKEN={token_of_old}",
-    )
+    await space.world.apply(named(space, secret("vars", WORD=word, TOKEN=token_of_old)))
     await start(
         space,
         {
@@ -230,7 +145,7 @@ async def test_no_plan_shows_what_was_encrypted(space: Space) -> None:
     commit = space.repositories[0].commit(files(new))
     await fetch(space, commit)
 
-    answer = await ask(space, token(space, "reader"))
+    answer = await ask(space, await token(space, "reader"))
 
     assert (same.status, same.changes, same.body["unchanged"]) == (200, {}, 2)
     assert answer.status == 200, answer.body
@@ -245,25 +160,31 @@ async def test_no_plan_shows_what_was_encrypted(space: Space) -> None:
 
 
 async def test_a_plan_sees_no_more_than_the_account_of_the_kustomization(space: Space) -> None:
-    kubectl, other = space.world.plane.kubectl, f"{space.namespace}-other"
-    kubectl("create", "namespace", other)
-    kubectl("create", "configmap", "theirs", "-n", other, "--from-literal=v=confidential")
-    kubectl("create", "serviceaccount", "tenant", "-n", space.namespace)
-    binding = f"--serviceaccount={space.namespace}:tenant"
-    kubectl(
-        *("create", "rolebinding", "tenant", "-n", space.namespace),
-        *("--clusterrole=admin", binding),
+    other, metadata = f"{space.namespace}-other", {"name": "tenant", "namespace": space.namespace}
+    theirs = yaml.safe_load(config_map("theirs", v="confidential"))
+    theirs["metadata"]["namespace"] = other
+    await account(space, "tenant")
+    await space.world.apply(
+        {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": other}},
+        theirs,
+        {
+            "apiVersion": f"{RBAC}/v1",
+            "kind": "RoleBinding",
+            "metadata": metadata,
+            "roleRef": {"apiGroup": RBAC, "kind": "ClusterRole", "name": "admin"},
+            "subjects": [{"kind": "ServiceAccount", **metadata}],
+        },
     )
+    user, rule = f"system:serviceaccount:{space.namespace}:tenant", CONFIG_MAPS
+    await rights.noticed(space.world.api, user, rule, namespace=space.namespace)
     await start(space, {"a.yaml": config_map("a", v="1")}, serviceAccountName="tenant")
     await space.suspend()
-    theirs = yaml.safe_load(config_map("theirs", v="1"))
-    theirs["metadata"]["namespace"] = other
-    kubectl(
-        *("-n", space.namespace, "patch", "kustomizations.kustomize.toolkit.fluxcd.io", "app"),
-        *("--type=json", "-p", '[{"op":"remove","path":"/spec/targetNamespace"}]'),
+    await space.world.api.patch(
+        *(KUSTOMIZATION, "app", space.namespace, {"spec": {"targetNamespace": None}}),
+        strategy="merge",
     )
-    mine = yaml.safe_load(config_map("a", v="1"))
-    mine["metadata"]["namespace"] = space.namespace
+    theirs["data"] = {"v": "1"}
+    mine = named(space, config_map("a", v="1"))
     commit = space.repositories[0].commit(
         {"a.yaml": yaml.safe_dump(mine), "theirs.yaml": yaml.safe_dump(theirs)}
     )
@@ -275,13 +196,12 @@ async def test_a_plan_sees_no_more_than_the_account_of_the_kustomization(space: 
     assert answer.changes["ConfigMap/theirs"]["action"] == "refused"
     assert "confidential" not in json.dumps(answer.body)
     assert "forbidden" in answer.changes["ConfigMap/theirs"]["message"]
-    kubectl("delete", "namespace", other, "--wait=false")
+    await space.world.api.delete(NAMESPACE, other)
 
 
 async def test_who_may_not_ask_learns_nothing(space: Space) -> None:
     await start(space, {"a.yaml": config_map("a", v="1")})
-    kubectl = space.world.plane.kubectl
-    kubectl("create", "serviceaccount", "nobody", "-n", space.namespace)
+    await account(space, "nobody")
     allowed = await reader(space)
     missing = f"/plan/{space.namespace}/missing"
     elsewhere = f"/plan/{PENSTOCK}/app"
@@ -289,10 +209,10 @@ async def test_who_may_not_ask_learns_nothing(space: Space) -> None:
     refused = {
         "no token": (await ask(space, "")).status,
         "nonsense": (await ask(space, "nonsense")).status,
-        "another audience": (await ask(space, token(space, "reader", audience="x"))).status,
-        "the API server's": (await ask(space, token(space, "reader", audience=""))).status,
-        "no right": (await ask(space, token(space, "nobody"))).status,
-        "no right, missing": (await ask(space, token(space, "nobody"), path=missing)).status,
+        "another audience": (await ask(space, await token(space, "reader", audience="x"))).status,
+        "the API server's": (await ask(space, await token(space, "reader", audience=""))).status,
+        "no right": (await ask(space, await token(space, "nobody"))).status,
+        "no right, missing": (await ask(space, await token(space, "nobody"), path=missing)).status,
         "another namespace": (await ask(space, allowed, path=elsewhere)).status,
         "missing": (await ask(space, allowed, path=missing)).status,
     }
@@ -308,27 +228,3 @@ async def test_who_may_not_ask_learns_nothing(space: Space) -> None:
         "missing": 404,
     }
     assert (await ask(space, allowed)).status == 200
-
-
-@pytest.mark.parametrize("name", ["..%2f..%2fapp", "%2e%2e", "APP", "a%00b", "app%2fstatus", "-"])
-async def test_paths_that_name_no_object_lead_nowhere(space: Space, name: str) -> None:
-    bearer = await reader(space)
-
-    url = URL(
-        f"http://{space.world.stack.plan_address}/plan/{space.namespace}/{name}", encoded=True
-    )
-    headers = {"Authorization": f"Bearer {bearer}"}
-    async with aiohttp.ClientSession() as session, session.get(url, headers=headers) as response:
-        assert response.status == 404
-
-
-async def test_a_build_that_fails_says_why(space: Space) -> None:
-    await start(space, {"a.yaml": config_map("a", v="1")})
-    commit = space.repositories[0].commit({"kustomization.yaml": "resources: [missing.yaml]\n"})
-    await fetch(space, commit)
-
-    answer = await ask(space, await reader(space))
-
-    assert answer.status == 422
-    assert "missing.yaml" in answer.body["message"]
-    assert dig(answer.body, "reason") == "BuildFailed"

@@ -27,8 +27,8 @@ from tests.e2e.conftest import (
     config_map,
     deployment,
 )
+from tests.e2e.plans import ask, reader
 from tests.e2e.test_inventories import Window
-from tests.e2e.test_plans import ask, reader
 from toolkit.kube import config
 from toolkit.kube.client import Client
 from toolkit.kube.errors import NotFoundError
@@ -173,19 +173,6 @@ async def test_a_plan_asks_the_other_cluster_and_the_inventory_says_it_is_there(
     ]
     assert inventory["status"]["unobserved"] == 1
     assert "another cluster" in inventory["status"]["problems"][0]["message"]
-
-
-async def test_kubeconfig_stands_under_any_key_that_is_named(far: Far) -> None:
-    await far.connect(far.admin, key="value.yaml")
-    await far.connect(far.admin, key="mine", name="named")
-    ref = {"secretRef": {"name": "named", "key": "mine"}}
-
-    commit = await far.start({"a.yaml": config_map("a")})
-    await far.ready(revision=commit)
-    await far.world.apply(far.kustomization("named", namePrefix="named-", kubeConfig=ref))
-    await far.ready(name="named", revision=commit)
-
-    await far.until(CONFIG_MAP, "named-a", bool)
 
 
 async def test_account_named_by_the_spec_is_one_of_the_other_cluster(far: Far) -> None:

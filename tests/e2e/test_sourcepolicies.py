@@ -1,16 +1,12 @@
 """What a SourcePolicy forbids is neither fetched nor used, from the moment that it forbids it."""
 
 from collections.abc import AsyncIterator, Callable, Iterator
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
-from dataclasses import dataclass
 from typing import Any
 
 import pytest
 import pytest_asyncio
 
-from tests.e2e import test_bucket as buckets
 from tests.e2e import test_helm_sources as helm
-from tests.e2e import test_ocirepository as ocirepositories
 from tests.e2e.conftest import (
     CONFIG_MAP,
     GIT_REPOSITORY,
@@ -21,9 +17,7 @@ from tests.e2e.conftest import (
     config_map,
 )
 from tests.e2e.sources import artifact_of, secret
-from tests.fakes.chartrepository import ChartRepository
-from tests.fakes.objectservers import S3Server
-from tests.fakes.registry import FakeRegistry, tarball
+from tests.fakes.registry import FakeRegistry
 from tests.testdata.signatures import generate
 from tests.testdata.signatures.generate import Author
 from toolkit.objects import GroupVersionKind, Json, dig
@@ -144,17 +138,6 @@ async def test_trusting_a_key_that_the_policy_does_not_allow_is_no_way_around(
     assert not dig(obj, "status", "artifact")
 
 
-async def test_policy_that_only_warns_forbids_nothing(space: Space, policy: Make) -> None:
-    repository = space.repository()
-    commit = repository.commit({"a.yaml": config_map("a")})
-
-    await space.world.apply(
-        policy(allowing("https://git.example/**"), mode="Warn"), space.source(repository)
-    )
-
-    await space.ready(GIT_REPOSITORY, revision=commit)
-
-
 async def test_namespace_that_requires_an_account_gets_nothing_applied_without(
     space: Space,
 ) -> None:
@@ -176,185 +159,38 @@ async def test_namespace_that_requires_an_account_gets_nothing_applied_without(
     assert condition(obj, "Ready")["reason"] == "AccessDenied"
 
 
-@dataclass(frozen=True, kw_only=True)
-class Scene:
-    """A source, what it is made from, who uses it, and what was asked of its server."""
-
-    kind: GroupVersionKind
-    objects: tuple[Json, ...]
-    user: tuple[GroupVersionKind, str] | None = None
-    asked: Callable[[], int] = lambda: 0
-
-    @property
-    def name(self) -> str:
-        return str(self.objects[0]["metadata"]["name"])
-
-
-@asynccontextmanager
-async def of_registry(space: Space, _: S3Server) -> AsyncIterator[Scene]:
-    async with FakeRegistry() as server:
-        server.push(ocirepositories.NAME, "latest", [tarball({"a.yaml": config_map("a")})])
-        app = space.kustomization(sourceRef={"kind": "OCIRepository", "name": "app"})
-        yield Scene(
-            kind=ocirepositories.OCI_REPOSITORY,
-            objects=(ocirepositories.source(space, server), app),
-            user=(KUSTOMIZATION, "app"),
-            asked=server.counts.total,
-        )
-
-
-@asynccontextmanager
-async def of_bucket(space: Space, s3: S3Server) -> AsyncIterator[Scene]:
-    place = await s3.place()
-    await buckets.put(place, **{"a.yaml": config_map("a")})
-    app = space.kustomization(sourceRef={"kind": "Bucket", "name": "app"})
-    yield Scene(
-        kind=buckets.BUCKET,
-        objects=(buckets.source(space, place), secret(space, "keys", buckets.KEYS), app),
-        user=(KUSTOMIZATION, "app"),
-    )
-
-
-@asynccontextmanager
-async def of_index(space: Space, _: S3Server) -> AsyncIterator[Scene]:
-    async with ChartRepository() as server:
-        server.add(version="6.0.0")
-        yield Scene(
-            kind=helm.HELM_REPOSITORY,
-            objects=(helm.repository(space, server.url), helm.helm_chart(space)),
-            user=(helm.HELM_CHART, "app"),
-            asked=lambda: len(server.seen),
-        )
-
-
-@asynccontextmanager
-async def of_chart(space: Space, _: S3Server) -> AsyncIterator[Scene]:
-    async with ChartRepository() as server:
-        server.add(version="6.0.0")
-        charts = helm.repository(space, server.url)
-        yield Scene(kind=helm.HELM_CHART, objects=(helm.helm_chart(space), charts))
-
-
-@asynccontextmanager
-async def of_chart_in_registry(space: Space, _: S3Server) -> AsyncIterator[Scene]:
-    async with FakeRegistry() as server:
-        helm.push(server, "6.0.0")
-        url = server.url("charts")
-        charts = helm.repository(space, url, type="oci", insecure=True)
-        yield Scene(
-            kind=helm.HELM_CHART,
-            objects=(helm.helm_chart(space), charts),
-            asked=server.counts.total,
-        )
-
-
-MakeScene = Callable[[Space, S3Server], AbstractAsyncContextManager[Scene]]
-SIGNED = {"verify": {"cosign": {}}}
-CASES: dict[str, tuple[MakeScene, list[Json], str]] = {
-    # what offers it, what is allowed, what is said
-    "OCIRepository of another registry": (
-        of_registry,
-        [{"kind": "OCIRepository", "urls": ["oci://registry.example/**"]}],
-        "allowed are oci://registry.example/**",
-    ),
-    "OCIRepository that verifies nothing": (
-        of_registry,
-        [{"kind": "OCIRepository", "urls": ["oci+http://**"], **SIGNED}],
-        "spec.verify",
-    ),
-    "Bucket elsewhere": (
-        of_bucket,
-        [{"kind": "Bucket", "urls": ["https://s3.example/**"]}],
-        "allowed are https://s3.example/**",
-    ),
-    "kind that is not named": (
-        of_bucket,
-        [{"kind": "GitRepository", "urls": ["https://git.example/**"]}],
-        "Bucket is not allowed here; use one of: GitRepository",
-    ),
-    "HelmRepository elsewhere": (
-        of_index,
-        [
-            {"kind": "HelmRepository", "urls": ["https://charts.example/**"]},
-            {"kind": "HelmChart"},
-        ],
-        "allowed are https://charts.example/**",
-    ),
-    "HelmChart that verifies nothing": (
-        of_chart,
-        [{"kind": "HelmRepository", "urls": ["http://**"]}, {"kind": "HelmChart", **SIGNED}],
-        "spec.verify",
-    ),
-    "HelmChart of a repository elsewhere": (
-        of_chart,
-        [
-            {"kind": "HelmRepository", "urls": ["https://charts.example/**"]},
-            {"kind": "HelmChart"},
-        ],
-        "allowed are https://charts.example/**",
-    ),
-    "HelmChart of another registry": (
-        of_chart_in_registry,
-        [
-            {"kind": "HelmRepository", "urls": ["oci://registry.example/**"]},
-            {"kind": "HelmChart"},
-        ],
-        "allowed are oci://registry.example/**",
-    ),
-}
-
-
 def denied(obj: Json) -> bool:
     ready, stalled = condition(obj, "Ready"), condition(obj, "Stalled")
     return (ready.get("reason"), stalled.get("status")) == ("AccessDenied", "True")
 
 
-@pytest.mark.ungated
-@pytest.mark.parametrize(("offer", "allowed", "saying"), CASES.values(), ids=CASES)
-async def test_every_kind_is_withdrawn_while_a_policy_forbids_it(
-    space: Space, policy: Make, s3: S3Server, *, offer: MakeScene, allowed: list[Json], saying: str
+async def test_chart_is_withdrawn_while_a_policy_forbids_its_registry(
+    space: Space, policy: Make
 ) -> None:
+    """The registry is an object that has no pass of its own."""
     world, namespace = space.world, space.namespace
-    async with offer(space, s3) as scene:
-        await world.apply(*scene.objects)
-        before = await space.ready(scene.kind, scene.name)
-        for user in filter(None, [scene.user]):
-            await space.ready(*user)
+    async with FakeRegistry() as server:
+        helm.push(server, "6.0.0")
+        url = server.url("charts")
+        charts = helm.repository(space, url, type="oci", insecure=True)
+        await world.apply(helm.helm_chart(space), charts)
+        before = await space.ready(helm.HELM_CHART)
         stored = world.stack.layout.storage / artifact_of(before)["path"]
         kept = stored.exists()
 
-        await world.apply(policy(allowed[0], sources=allowed))
-        obj = await world.until(scene.kind, namespace, scene.name, denied)
-        for user in filter(None, [scene.user]):
-            await world.until(user[0], namespace, user[1], denied)
-        gone = not stored.exists()
+        elsewhere = {"kind": "HelmRepository", "urls": ["oci://registry.example/**"]}
+        await world.apply(policy(elsewhere, sources=[elsewhere, {"kind": "HelmChart"}]))
+        obj = await world.until(helm.HELM_CHART, namespace, "app", denied)
+        gone, asked = not stored.exists(), server.counts.total()
+        await space.request(helm.HELM_CHART)
+        again = server.counts.total()
         await world.api.delete(POLICY, namespace, "")
-        await space.ready(scene.kind, scene.name)
-        for user in filter(None, [scene.user]):
-            await space.ready(*user)
+        await space.ready(helm.HELM_CHART)
 
     message = condition(obj, "Ready")["message"]
     assert kept
     assert gone
+    assert again == asked
     assert not dig(obj, "status", "artifact")
-    assert saying in message
+    assert "allowed are oci://registry.example/**" in message
     assert f"SourcePolicy '{namespace}'" in message
-
-
-@pytest.mark.ungated
-@pytest.mark.parametrize("offer", [of_registry, of_index, of_chart_in_registry])
-async def test_what_admission_did_not_see_is_refused_before_anything_is_fetched(
-    space: Space, policy: Make, s3: S3Server, offer: MakeScene
-) -> None:
-    probe = space.source(space.repository("probe"), "probe")
-    await space.world.apply(policy(allowing("https://git.example/**")), probe)
-    # A policy and what it forbids come by two watches.
-    await space.world.until(GIT_REPOSITORY, space.namespace, "probe", denied)
-    async with offer(space, s3) as scene:
-        await space.world.apply(*scene.objects)
-
-        obj = await space.world.until(scene.kind, space.namespace, scene.name, denied)
-
-        asked = scene.asked()
-    assert asked == 0
-    assert not dig(obj, "status", "artifact")

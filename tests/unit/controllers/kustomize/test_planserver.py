@@ -1,6 +1,7 @@
 """Who is answered, when, and how refusals are told."""
 
 import asyncio
+import json
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
@@ -8,6 +9,7 @@ from typing import Any
 import aiohttp
 import pytest
 from aiohttp.test_utils import TestServer
+from yarl import URL
 
 from controllers.kustomize.plan import Plan
 from controllers.kustomize.planrevisions import UnknownRevisionError
@@ -17,7 +19,13 @@ from crds.meta import ObjectMeta
 from tests.fakes.strangers import Stranger
 from tests.fakes.strangers import served as serving
 from toolkit.artifact.access import Access
-from toolkit.errors import AccessDeniedError, StalledError, TransientError, WaitingError
+from toolkit.errors import (
+    AccessDeniedError,
+    PenstockError,
+    StalledError,
+    TransientError,
+    WaitingError,
+)
 from toolkit.kube import errors
 from toolkit.net.connections import Limits
 from toolkit.objects import Json, ObjectKey
@@ -86,7 +94,7 @@ async def served(planner: Any, api: Api) -> AsyncIterator[Any]:
 
         async def ask(path: str = "/plan/shop/app", bearer: str = "good", **query: str) -> Any:
             headers = {"Authorization": f"Bearer {bearer}"}
-            url = running.make_url(path)
+            url = URL(f"{running.make_url('')}".rstrip("/") + path, encoded=True)
             async with session.get(url, params=query, headers=headers) as response:
                 return response.status, await response.text()
 
@@ -125,6 +133,17 @@ async def test_nobody_without_the_right_reaches_the_planner() -> None:
     assert (answers, planner.asked) == ([403, 403, 401], [])
 
 
+@pytest.mark.parametrize("name", ["..%2f..%2fapp", "%2e%2e", "APP", "a%00b", "app%2fstatus", "-"])
+@pytest.mark.parametrize("where", ["/plan/shop/{}", "/plan/{}/app"])
+async def test_paths_that_name_no_object_lead_nowhere(where: str, name: str) -> None:
+    api, planner = Api(), Planner()
+    async with served(planner, api) as ask:
+        status, _ = await ask(where.format(name))
+
+    assert status == 404
+    assert (api.reviews, planner.asked) == ([], [])
+
+
 @pytest.mark.parametrize(
     ("failure", "status"),
     [
@@ -132,17 +151,17 @@ async def test_nobody_without_the_right_reaches_the_planner() -> None:
         (WaitingError("no artifact yet"), 409),
         (AccessDeniedError("a policy forbids it"), 422),
         (StalledError("wrong spec"), 422),
-        (TransientError("build failed"), 422),
+        (TransientError("missing.yaml: no such file", reason="BuildFailed"), 422),
         (errors.UnreachableError("the other cluster is away"), 503),
         (errors.TooManyRequestsError("slow down"), 503),
     ],
 )
-async def test_failures_have_the_status_of_their_kind(failure: Exception, status: int) -> None:
+async def test_failures_have_the_status_of_their_kind(failure: PenstockError, status: int) -> None:
     async with served(Planner(failure), Api()) as ask:
         found, body = await ask()
 
     assert found == status
-    assert str(failure) in body
+    assert json.loads(body) == {"reason": failure.reason, "message": str(failure)}
 
 
 async def test_two_plans_are_made_at_a_time_and_a_crowd_is_sent_away() -> None:

@@ -81,15 +81,28 @@ def test_composed_revision_names_every_part() -> None:
     assert sources.primary.ref.name == "app"
 
 
+def test_mounted_sources_alone_make_a_build() -> None:
+    obj = kustomization(sourceRefs=[ref(name, path=f"parts/{name}") for name in ("left", "right")])
+
+    sources = reader(Cache(left="v1@sha1:1", right="v2@sha1:2")).resolve(obj)
+
+    assert [mount.path for mount in sources.mounts] == ["parts/left", "parts/right"]
+    assert sources.revision == "parts/left=v1@sha1:1, parts/right=v2@sha1:2"
+    assert sources.primary.ref.name == "left"
+
+
 def test_missing_source_is_waited_for_and_named() -> None:
-    with pytest.raises(WaitingError, match="GitRepository 'team/app' not found"):
+    with pytest.raises(WaitingError, match="GitRepository 'team/app' not found") as caught:
         reader(Cache()).resolve(kustomization(sourceRef=ref("app")))
+
+    assert caught.value.reason == "ArtifactFailed"
 
 
 def test_source_without_artifact_is_waited_for() -> None:
-    with pytest.raises(WaitingError, match="artifact not found") as caught:
+    with pytest.raises(WaitingError) as caught:
         reader(Cache(app=None)).resolve(kustomization(sourceRef=ref("app")))
 
+    assert str(caught.value) == "Source is not ready, artifact not found, retrying in 30s"
     assert caught.value.reason == "ArtifactFailed"
 
 
@@ -98,10 +111,13 @@ def test_unserved_kind_stalls_and_names_those_that_are() -> None:
         reader(Cache()).resolve(kustomization(sourceRef={"kind": "Bucket", "name": "b"}))
 
 
-def test_denial_across_namespaces_is_the_same_whether_the_target_exists() -> None:
+@pytest.mark.parametrize("field", ["sourceRef", "sourceRefs"])
+def test_denial_across_namespaces_is_the_same_whether_the_target_exists(field: str) -> None:
     denials = []
     for name in ("app", "nothing"):
-        obj = kustomization(sourceRef=ref(name, namespace="other"))
+        there = ref(name, namespace="other")
+        spec = {"sourceRef": there, "sourceRefs": [{**there, "path": "theirs"}]}
+        obj = kustomization(**{"sourceRef": ref("app"), field: spec[field]})
         with pytest.raises(AccessDeniedError) as caught:
             reader(Cache(app="main@sha1:1")).resolve(obj)
         denials.append(str(caught.value).replace(name, "X"))
@@ -119,6 +135,25 @@ def test_granted_source_of_another_namespace_is_looked_up() -> None:
 
     with pytest.raises(WaitingError, match="'other/app' not found"):
         reader(Cache(), given).resolve(obj)
+
+
+@pytest.mark.parametrize("field", ["sourceRef", "sourceRefs"])
+def test_the_flag_forbids_a_granted_source_of_another_namespace(field: str) -> None:
+    given = grant(
+        "other",
+        of={"group": KUSTOMIZE, "kind": "Kustomization", "namespace": "team"},
+        to={"group": SOURCE, "kind": "GitRepository"},
+    )
+    there = ref("app", namespace="other")
+    spec = {"sourceRef": there, "sourceRefs": [{**there, "path": "theirs"}]}
+    obj = kustomization(**{"sourceRef": ref("app"), field: spec[field]})
+    informers: Any = {"GitRepository": (GIT, Cache(app="main@sha1:1"))}
+    forbidding = SourceReader(
+        informers, policy=allowing(given, cross_namespace=False), sources=AnySource()
+    )
+
+    with pytest.raises(AccessDeniedError, match="cross-namespace references have been blocked"):
+        forbidding.resolve(obj)
 
 
 @pytest.mark.parametrize(("kind", "verified"), [("GitRepository", "me"), ("ExternalArtifact", "")])

@@ -73,6 +73,17 @@ def test_a_named_key_is_the_only_one() -> None:
         use(lambda remotes: entered(remotes, named), server)
 
 
+def test_a_named_key_counts_before_flux_s_keys() -> None:
+    server = FakeApiServer()
+    mine = kubeconfig(server="https://mine.example.com")
+    put_secret(server, value=kubeconfig(), mine=mine)
+    named = KubeConfigReference(secret_ref=SecretKeyReference(name="kubeconfig", key="mine"))
+
+    client = use(lambda remotes: entered(remotes, named), server)
+
+    assert client.server == "https://mine.example.com"
+
+
 def test_the_same_content_shares_a_client_and_a_change_makes_a_new_one() -> None:
     server = FakeApiServer()
     put_secret(server, value=kubeconfig())
