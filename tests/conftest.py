@@ -98,10 +98,10 @@ def administrator(control_plane: ControlPlane) -> Iterator[Administrator]:
 @pytest.fixture
 def namespace(administrator: Administrator) -> Iterator[str]:
     """Make a namespace for one test. It goes with the control plane, if that is ours."""
-    name = namespaces.create(administrator)
+    name = namespaces.create_blocking(administrator)
     yield name
     if os.environ.get(plane.EXISTING):
-        namespaces.delete(administrator, name)
+        namespaces.delete_blocking(administrator, name)
 
 
 @pytest.fixture

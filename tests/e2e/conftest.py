@@ -344,9 +344,9 @@ async def ungated_world(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterat
 @pytest.fixture
 def namespace(administrator: Administrator) -> Iterator[str]:
     """Make a namespace for one test. What stays would be tried again until the end of the run."""
-    name = namespaces.create(administrator)
+    name = namespaces.create_blocking(administrator)
     yield name
-    namespaces.delete(administrator, name)
+    namespaces.delete_blocking(administrator, name)
 
 
 @pytest.fixture
@@ -359,9 +359,9 @@ def space(request: pytest.FixtureRequest) -> Iterator[Space]:
     if request.node.get_closest_marker("ungated"):
         world = request.getfixturevalue("ungated_world")
         with Administrator.of(world.plane) as administrator:
-            name = namespaces.create(administrator)
+            name = namespaces.create_blocking(administrator)
             yield Space(world=world, namespace=name)
-            namespaces.delete(administrator, name)
+            namespaces.delete_blocking(administrator, name)
         return
     yield Space(
         world=request.getfixturevalue("world"), namespace=request.getfixturevalue("namespace")

@@ -37,6 +37,32 @@ T = TypeVar("T")
 
 NAMESPACE = "penstock-system"
 
+POD: Json = {
+    "apiVersion": "v1",
+    "kind": "Pod",
+    "metadata": {"name": "web", "namespace": "apps"},
+    "spec": {"containers": [{"name": "web", "image": "web:1"}]},
+}
+REVIEW: Json = {
+    "apiVersion": "admission.k8s.io/v1",
+    "kind": "AdmissionReview",
+    "request": {
+        "uid": "u-1",
+        "kind": {"group": "", "version": "v1", "kind": "Pod"},
+        "resource": {"group": "", "version": "v1", "resource": "pods"},
+        "subResource": "ephemeralcontainers",
+        "requestKind": {"group": "", "version": "v0", "kind": "Pod"},
+        "name": "web",
+        "namespace": "apps",
+        "operation": "UPDATE",
+        "userInfo": {"username": "alice", "groups": ["dev"], "extra": {"k": ["v"]}},
+        "object": POD,
+        "oldObject": POD,
+        "dryRun": True,
+        "options": {"kind": "UpdateOptions"},
+    },
+}
+
 
 def request(
     obj: Json | None = None,

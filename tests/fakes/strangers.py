@@ -12,6 +12,9 @@ from tests.fakes.serving import free_port
 from toolkit.kube import manager
 from toolkit.net.connections import Limits
 
+MALFORMED = b"GET / HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer secret-42\x01\r\n\r\n"
+"""Has a character in its header that a parser may write down when it refuses it."""
+
 
 class Stranger:
     """One connection to a port on loopback."""

@@ -1,4 +1,4 @@
-"""Namespaces for tests: controllers add to them a moment after they were made."""
+"""Namespaces of tests: made without kubectl, and waited for, as controllers add to them later."""
 
 import contextlib
 import secrets
@@ -11,12 +11,13 @@ from toolkit.kube.client import Client
 from toolkit.kube.errors import NotFoundError
 from toolkit.objects import GroupVersionKind
 
+NAMESPACE = GroupVersionKind("", "v1", "Namespace")
 _CONFIG_MAP = GroupVersionKind("", "v1", "ConfigMap")
 _AUTHORITY = "kube-root-ca.crt"
 _PATH = "/api/v1/namespaces"
 
 
-def create(administrator: Administrator) -> str:
+def create_blocking(administrator: Administrator) -> str:
     """Make a namespace under a name of its own, and wait until it takes Pods.
 
     It takes none before it has its default ServiceAccount, which it gets within milliseconds.
@@ -30,7 +31,7 @@ def create(administrator: Administrator) -> str:
     return name
 
 
-def delete(administrator: Administrator, name: str) -> None:
+def delete_blocking(administrator: Administrator, name: str) -> None:
     """Delete a namespace without waiting for its end; it may be going or gone already."""
     try:
         administrator.send("DELETE", f"{_PATH}/{name}")
@@ -46,6 +47,27 @@ def _has_account(administrator: Administrator, name: str) -> bool:
         if exc.status != HTTPStatus.NOT_FOUND:
             raise
         return False
+
+
+async def create(admin: Client, name: str = "", **labels: str) -> str:
+    """Make a namespace, under a name that nobody uses if none is given, and return its name."""
+    name = name or f"test-{secrets.token_hex(4)}"
+    metadata = {"name": name, "labels": labels}
+    await admin.create({"apiVersion": "v1", "kind": "Namespace", "metadata": metadata})
+    return name
+
+
+async def gone(admin: Client, name: str) -> None:
+    """Wait until a namespace that was deleted is there no more."""
+
+    async def left() -> bool:
+        try:
+            await admin.get(NAMESPACE, name)
+        except NotFoundError:
+            return True
+        return False
+
+    await until(left)
 
 
 async def inhabited(admin: Client, namespace: str) -> None:

@@ -3,27 +3,102 @@
 import asyncio
 import copy
 import ssl
+from collections.abc import AsyncIterator
+from dataclasses import dataclass, field
 
 import pytest
+import pytest_asyncio
 
-from tests.contract.webhooks.conftest import Gate, yes
+from controlplane.plane import ControlPlane
+from tests.contract.webhooks.conftest import CONFIG_MAPS, LABEL, Gate, Recorder, Review, opened
 from tests.tools import rights
 from toolkit.kube.errors import ApiError, InvalidError
 from toolkit.objects import GroupVersionKind
-from webhooks.plugin import Answer, Cause, DeniedError, Rule
+from webhooks.plugin import Answer, Cause, DeniedError, Row, Rule
 from webhooks.request import Request
+from webhooks.services import Services
+
+pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 CONFIG_MAP = GroupVersionKind("", "v1", "ConfigMap")
+SCALE = Rule(
+    groups=("apps",), versions=("v1",), resources=("deployments/scale",), operations=("UPDATE",)
+)
+HASTY = "tests.penstock.dev/hasty"
+"""Labels the namespaces that a plugin of little patience is asked about."""
+
+
+@dataclass
+class Stage:
+    """A plugin that does in each namespace what the test there says, and admits elsewhere."""
+
+    played: dict[str, Recorder] = field(default_factory=dict)
+    probed: bool = False
+
+    async def review(self, request: Request) -> Answer:
+        self.probed = self.probed or request.name == "probe"
+        if request.namespace in self.played:
+            return await self.played[request.namespace].review(request)
+        return Answer()
+
+    def make(self, _: Services) -> "Stage":
+        return self
+
+
+@dataclass(frozen=True)
+class House:
+    """The gate in front of a namespace, and what its plugins do there."""
+
+    gate: Gate
+    stages: dict[str, Stage]
+
+    def plays(self, stage: str, behave: Review) -> Recorder:
+        """Have a plugin do this in the namespace."""
+        recorder = self.stages[stage].played[self.gate.namespace] = Recorder(behave)
+        return recorder
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def shared(control_plane: ControlPlane) -> AsyncIterator[House]:
+    """Run one process with plugins that tests direct."""
+    async with opened(control_plane) as gate:
+        stages = {name: Stage() for name in ("painter", "colours", "second", "hasty")}
+        rows = [
+            Row(
+                name=name,
+                make=stage.make,
+                rules=(*CONFIG_MAPS, SCALE),
+                mutating=name == "painter",
+                timeout=3 if name == "hasty" else 10,
+                namespace_selector={
+                    "matchLabels": {LABEL: gate.installed}
+                    | ({HASTY: "true"} if name == "hasty" else {})
+                },
+                everywhere=True,
+            )
+            for name, stage in stages.items()
+        ]
+        await gate.start(*rows)
+        await gate.asked(stages["painter"], stages["colours"])
+        yield House(gate, stages)
+
+
+@pytest_asyncio.fixture(loop_scope="module")
+async def house(shared: House) -> House:
+    """Give a test a namespace of its own."""
+    return House(await shared.gate.beside(), shared.stages)
+
+
+async def yes(_: Request) -> Answer:
+    return Answer()
 
 
 async def refuse(request: Request) -> Answer:
     raise DeniedError(f"{request.ref}: spec.colour 'red' is not allowed; use 'blue'")
 
 
-async def test_every_kind_of_write_is_reviewed(gate: Gate) -> None:
-    row, seen = gate.row("all")
-    await gate.start(row)
-    await gate.asked(seen)
+async def test_every_kind_of_write_is_reviewed(house: House) -> None:
+    gate, seen = house.gate, house.plays("colours", yes)
 
     await gate.admin.create(gate.config_map("one", a="1"))
     await gate.write(gate.config_map("one", a="2"))
@@ -52,14 +127,15 @@ async def test_every_kind_of_write_is_reviewed(gate: Gate) -> None:
     assert deleted.old is not None
 
 
-async def test_a_change_reaches_the_stored_object(gate: Gate) -> None:
+async def test_a_change_reaches_the_stored_object(house: House) -> None:
     async def paint(request: Request) -> Answer:
         changed = copy.deepcopy(request.object) or {}
         changed["metadata"]["annotations"] = {"example.com/colour": "blue"}
         changed["data"].pop("drop", None)
         return Answer(object=changed)
 
-    await gate.serve("painter", paint, mutating=True)
+    gate = house.gate
+    house.plays("painter", paint)
 
     stored = await gate.write(gate.config_map("house", drop="1", keep="2"))
 
@@ -67,25 +143,27 @@ async def test_a_change_reaches_the_stored_object(gate: Gate) -> None:
     assert stored["data"] == {"keep": "2"}
 
 
-async def test_a_denial_is_what_kubectl_prints(gate: Gate) -> None:
-    await gate.serve("colours", refuse)
+async def test_a_denial_is_what_kubectl_prints(house: House) -> None:
+    gate = house.gate
+    house.plays("colours", refuse)
 
     for flags in ([], ["--server-side"], ["--dry-run=server"]):
-        said = await gate.apply(gate.config_map("house"), flags=flags)
+        said = await gate.refused(gate.config_map("house"), flags=flags)
 
         assert "colours.admission.penstock.dev" in said
         assert "denied the request: ConfigMap/" in said
         assert "spec.colour 'red' is not allowed; use 'blue'" in said
 
 
-async def test_causes_of_an_invalid_object_are_printed(gate: Gate) -> None:
+async def test_causes_of_an_invalid_object_are_printed(house: House) -> None:
     async def invalid(request: Request) -> Answer:
         cause = Cause(reason="FieldValueInvalid", field="data.a", message="'x' is no number")
         raise DeniedError(f"{request.ref} is not valid", code=422, causes=(cause,))
 
-    await gate.serve("numbers", invalid)
+    gate = house.gate
+    house.plays("colours", invalid)
 
-    said = await gate.apply(gate.config_map("house"))
+    said = await gate.refused(gate.config_map("house"))
     with pytest.raises(InvalidError) as caught:
         await gate.write(gate.config_map("house"))
 
@@ -94,69 +172,63 @@ async def test_causes_of_an_invalid_object_are_printed(gate: Gate) -> None:
     assert caught.value.causes[0].field == "data.a"
 
 
-async def test_an_invalid_object_without_causes_is_explained_too(gate: Gate) -> None:
+async def test_an_invalid_object_without_causes_is_explained_too(house: House) -> None:
     async def invalid(_: Request) -> Answer:
         raise DeniedError("the moon is full", code=422)
 
-    await gate.serve("moon", invalid)
+    gate = house.gate
+    house.plays("colours", invalid)
 
-    assert "the moon is full" in await gate.apply(gate.config_map("house"))
+    assert "the moon is full" in await gate.refused(gate.config_map("house"))
 
 
-async def test_warnings_are_printed_and_audit_notes_are_taken(gate: Gate) -> None:
+async def test_warnings_are_printed_and_audit_notes_are_taken(house: House) -> None:
     async def warn(_: Request) -> Answer:
         return Answer(warnings=("this colour fades",), audit={"colour": "red"})
 
-    await gate.serve("fading", warn)
+    gate = house.gate
+    house.plays("colours", warn)
 
-    kubectl = gate.control_plane.kubectl_program
-    process = await asyncio.create_subprocess_exec(
-        kubectl,
-        f"--kubeconfig={gate.control_plane.kubeconfig}",
-        *("create", "configmap", "house", "-n", gate.namespace),
-        stderr=asyncio.subprocess.PIPE,
-        stdout=asyncio.subprocess.PIPE,
-    )
-    _, err = await process.communicate()
+    said = await gate.kubectl.run("create", "configmap", "house")
 
-    assert "Warning: this colour fades" in err.decode()
+    assert "Warning: this colour fades" in said
 
 
-async def test_our_words_come_before_the_deadline_of_the_api_server(gate: Gate) -> None:
+async def test_our_words_come_before_the_deadline_of_the_api_server(house: House) -> None:
     async def dawdle(_: Request) -> Answer:
         await asyncio.sleep(60)
         return Answer()
 
-    await gate.serve("slow", dawdle, timeout=3)
+    gate = await house.gate.beside(**{HASTY: "true"})
+    House(gate, house.stages).plays("hasty", dawdle)
 
-    said = await gate.apply(gate.config_map("house"))
+    said = await gate.refused(gate.config_map("house"))
 
-    assert "slow came to no decision in time; try again" in said
+    assert "hasty came to no decision in time; try again" in said
     assert "deadline exceeded" not in said
 
 
 async def test_a_bug_denies_and_tells_nothing_of_the_object(
-    gate: Gate, caplog: pytest.LogCaptureFixture
+    house: House, caplog: pytest.LogCaptureFixture
 ) -> None:
     async def bug(request: Request) -> Answer:
         raise KeyError((request.object or {})["data"]["password"])
 
-    await gate.serve("buggy", bug)
+    gate = house.gate
+    house.plays("colours", bug)
 
     with pytest.raises(ApiError) as caught:
         await gate.write(gate.config_map("house", password="hunter2"))
 
     assert caught.value.status == 500
-    assert "buggy failed" in str(caught.value)
+    assert "colours failed" in str(caught.value)
     assert "hunter2" not in str(caught.value)
     assert any(record.message == "plugin failed" for record in caplog.records)
     assert "hunter2" not in str([record.__dict__ for record in caplog.records])
 
 
-async def test_a_big_object_is_reviewed(gate: Gate) -> None:
-    row, seen = gate.row("big")
-    await gate.start(row)
-    await gate.asked(seen)
+async def test_a_big_object_is_reviewed(house: House) -> None:
+    gate, seen = house.gate, house.plays("colours", yes)
 
     await gate.write(gate.config_map("house", big="x" * 1_000_000))
     await gate.write(gate.config_map("house", big="y" * 1_000_000))
@@ -164,33 +236,20 @@ async def test_a_big_object_is_reviewed(gate: Gate) -> None:
     assert len(seen.asked) == 2
 
 
-async def test_subresources_are_reviewed_when_a_rule_names_them(gate: Gate) -> None:
-    rules = (
-        Rule(
-            groups=("apps",),
-            versions=("v1",),
-            resources=("deployments/scale",),
-            operations=("UPDATE",),
-        ),
-    )
-    probed, seen = gate.row("probed")
-    row, scaled = gate.row("scale", refuse, rules=rules)
-    await gate.start(probed, row)
-    await gate.asked(seen)
-    await gate.kubectl("create", "deployment", "web", "--image=web", "--replicas=0")
+async def test_subresources_are_reviewed_when_a_rule_names_them(house: House) -> None:
+    gate, scaled = house.gate, house.plays("colours", refuse)
+    await gate.kubectl.run("create", "deployment", "web", "--image=web", "--replicas=0")
 
-    said = await gate.kubectl("scale", "deployment", "web", "--replicas=1")
+    said = await gate.kubectl.refused("scale", "deployment", "web", "--replicas=1")
 
     assert "denied the request" in said
     assert [each.subresource for each in scaled.asked] == ["scale"]
     assert scaled.asked[0].gvk == GroupVersionKind("autoscaling", "v1", "Scale")
 
 
-async def test_the_user_is_who_was_impersonated(gate: Gate) -> None:
-    row, seen = gate.row("who")
-    await gate.start(row)
-    await gate.asked(seen)
-    await gate.kubectl(*("create", "rolebinding", "writer", "--clusterrole=edit", "--user=alice"))
+async def test_the_user_is_who_was_impersonated(house: House) -> None:
+    gate, seen = house.gate, house.plays("colours", yes)
+    await gate.kubectl.run("create", "rolebinding", "writer", "--clusterrole=edit", "--user=alice")
     edit = {"apiGroups": [""], "resources": ["configmaps"], "verbs": ["patch"]}
     await rights.noticed(gate.admin, "alice", edit, namespace=gate.namespace)
 
@@ -203,10 +262,10 @@ async def test_the_user_is_who_was_impersonated(gate: Gate) -> None:
 
 
 async def test_connections_that_nobody_uses_keep_no_api_server_out(
-    gate: Gate,
+    house: House,
 ) -> None:
     """More of them than may be open, before and while it asks."""
-    await gate.serve("open")
+    gate = house.gate
 
     async def stranger(*, tls: bool) -> asyncio.StreamWriter:
         way = ssl._create_unverified_context() if tls else None  # noqa: S323 - it proves nothing
@@ -221,22 +280,19 @@ async def test_connections_that_nobody_uses_keep_no_api_server_out(
             each.close()
 
 
-async def test_plugins_do_not_hold_each_other_up(gate: Gate) -> None:
+async def test_plugins_do_not_hold_each_other_up(house: House) -> None:
     release = asyncio.Event()
 
     async def wait(_: Request) -> Answer:
         await release.wait()
         return Answer()
 
-    slow, slow_seen = gate.row("slow", wait)
-    quick, quick_seen = gate.row("quick", yes)
-    await gate.start(slow, quick)
-    await gate.asked(slow_seen, quick_seen)
+    gate, slow, quick = house.gate, house.plays("colours", wait), house.plays("second", yes)
 
     writes = [asyncio.create_task(gate.write(gate.config_map(f"m{n}"))) for n in range(8)]
 
     async def both() -> bool:
-        return len(slow_seen.asked) == len(quick_seen.asked) == 8
+        return len(slow.asked) == len(quick.asked) == 8
 
     await gate.until(both)
     release.set()

@@ -1,78 +1,38 @@
-"""Whoever reaches the port and is no API server gets no answer, and API servers do."""
+"""API servers with flags: who proves to be one is answered, and what they write down.
+
+Nobody else who reaches the port gets an answer.
+"""
 
 import asyncio
 import base64
+import contextlib
 import json
-import secrets
 import ssl
-from collections.abc import AsyncIterator, Iterator
-from dataclasses import dataclass
+from collections.abc import AsyncIterator
 from pathlib import Path
+from typing import Any
 
 import aiohttp
 import pytest
 import pytest_asyncio
-import yaml
 
-from controlplane import plane
+from certs import injection
 from controlplane.certificates import Authority, KeyPair
-from controlplane.plane import ControlPlane
+from tests.contract.webhooks import tenants, vaults
+from tests.contract.webhooks.configured import Configured
 from tests.contract.webhooks.conftest import Gate, opened
-from tests.contract.webhooks.test_conversions import old
-from tests.tools.definitions import install
-from tests.unit.webhooks.test_review import REVIEW
-from toolkit.objects import GroupVersionKind
-
-
-@dataclass(frozen=True)
-class Proven:
-    """A control plane whose API server shows a certificate to webhooks, and who signs these."""
-
-    control_plane: ControlPlane
-    authority: Authority
-    bundle: Path
-
-
-@pytest.fixture(scope="module")
-def proven(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Proven]:
-    directory = tmp_path_factory.mktemp("admission")
-    authority = Authority.create("webhooks")
-    bundle = directory / "ca.crt"
-    bundle.write_bytes(authority.pair.certificate)
-    path = _configured(directory, authority.client("kube-apiserver"))
-    flags = {"kube-apiserver": [f"--admission-control-config-file={path}"]}
-    with plane.start("pytest-callers", alternatives=8, flags=flags) as running:
-        yield Proven(running, authority, bundle)
-
-
-def _configured(directory: Path, pair: KeyPair) -> Path:
-    """Write what makes an API server show a certificate to every webhook."""
-    shown = {
-        "client-certificate-data": base64.b64encode(pair.certificate).decode(),
-        "client-key-data": base64.b64encode(pair.key).decode(),
-    }
-    kubeconfig = directory / "kubeconfig"
-    document = {"apiVersion": "v1", "kind": "Config", "users": [{"name": "*", "user": shown}]}
-    kubeconfig.write_text(yaml.safe_dump(document))
-    group = "apiserver.config.k8s.io/v1"
-    kind = {"apiVersion": group, "kind": "WebhookAdmissionConfiguration"}
-    plugins = [
-        {"name": name, "configuration": {**kind, "kubeConfigFile": str(kubeconfig)}}
-        for name in ("MutatingAdmissionWebhook", "ValidatingAdmissionWebhook")
-    ]
-    whole = {"apiVersion": group, "kind": "AdmissionConfiguration", "plugins": plugins}
-    path = directory / "admission.yaml"
-    path.write_text(yaml.safe_dump(whole))
-    return path
+from tests.contract.webhooks.vaults import WORD
+from tests.fakes.admission import REVIEW
+from toolkit.decrypt import envelope
+from toolkit.kube.errors import ForbiddenError, NotFoundError
+from toolkit.objects import GroupVersionKind, Json, dig
+from webhooks import configuration
 
 
 @pytest_asyncio.fixture
-async def gate(proven: Proven) -> AsyncIterator[Gate]:
-    """Install the account and its rights in the cluster whose API server proves who it is."""
-    plane_ = proven.control_plane
-    namespace = f"test-{secrets.token_hex(4)}"
-    plane_.kubectl("create", "namespace", namespace)
-    async with opened(plane_, namespace) as made:
+async def gate(configured_plane: Configured) -> AsyncIterator[Gate]:
+    """Make a gate in the cluster whose API server proves who it is; no process runs yet."""
+    async with opened(configured_plane.control_plane) as made:
         yield made
 
 
@@ -104,10 +64,12 @@ def _context(pair: KeyPair | None, directory: Path) -> ssl.SSLContext:
     return context
 
 
-async def test_only_api_servers_are_answered(gate: Gate, proven: Proven, tmp_path: Path) -> None:
+async def test_only_api_servers_are_answered(
+    gate: Gate, configured_plane: Configured, tmp_path: Path
+) -> None:
     row, seen = gate.row("gate")
     trusted = {
-        "webhook_client_ca_file": str(proven.bundle),
+        "webhook_client_ca_file": str(configured_plane.bundle),
         "webhook_client_names": ("kube-apiserver",),
     }
     await gate.start(row, **trusted)
@@ -117,7 +79,7 @@ async def test_only_api_servers_are_answered(gate: Gate, proven: Proven, tmp_pat
     asked = len(seen.asked)
     strangers = {
         "nobody": None,
-        "another name": proven.authority.client("kubelet"),
+        "another name": configured_plane.authority.client("kubelet"),
         "another authority": Authority.create("webhooks").client("kube-apiserver"),
     }
     said = {name: await asks(gate, pair, tmp_path) for name, pair in strangers.items()}
@@ -125,7 +87,7 @@ async def test_only_api_servers_are_answered(gate: Gate, proven: Proven, tmp_pat
     assert said["another name"] == 403
     assert said["another authority"] != 200
     assert len(seen.asked) == asked
-    assert await asks(gate, proven.authority.client("kube-apiserver"), tmp_path) == 200
+    assert await asks(gate, configured_plane.authority.client("kube-apiserver"), tmp_path) == 200
 
 
 @pytest.mark.parametrize(("network", "status"), [("127.0.0.1/32", 200), ("10.0.0.0/8", 403)])
@@ -145,23 +107,26 @@ async def test_only_networks_of_api_servers_are_answered(
 
 
 async def test_conversions_go_on_where_a_certificate_is_demanded(
-    gate: Gate, proven: Proven, tmp_path: Path
+    gate: Gate, configured_plane: Configured, tmp_path: Path
 ) -> None:
     """API servers show none there."""
-    await asyncio.to_thread(install, proven.control_plane)
     row, seen = gate.row("gate")
     await gate.start(
-        row, webhook_client_ca_file=str(proven.bundle), webhook_client_names=("kube-apiserver",)
+        row,
+        webhook_client_ca_file=str(configured_plane.bundle),
+        webhook_client_names=("kube-apiserver",),
     )
     await gate.asked(seen)
 
+    old = tenants.old(gate.namespace)
+
     async def written() -> bool:
-        return "created" in await gate.apply(old(gate))
+        return "created" in await gate.kubectl.answer("apply", obj=old)
 
     await gate.until(written)
-    gvk = GroupVersionKind.parse(old(gate)["apiVersion"], old(gate)["kind"])
+    gvk = GroupVersionKind.parse(old["apiVersion"], old["kind"])
     back = await gate.admin.get(gvk, "app", gate.namespace)
-    assert back["spec"].items() >= old(gate)["spec"].items()
+    assert back["spec"].items() >= old["spec"].items()
     assert await asks(gate, None, tmp_path) == 403
 
 
@@ -176,3 +141,101 @@ async def test_nothing_is_disclosed_where_callers_prove_nothing(gate: Gate, tmp_
     assert await asks(gate, None, tmp_path, path="/admit/teller") == 404
     assert told.asked == []
     assert "created" in await gate.apply(gate.config_map("house"))
+
+
+async def registered(gate: Gate) -> Json | None:
+    with contextlib.suppress(NotFoundError):
+        return await gate.admin.get(injection.VALIDATING, configuration.CONFIGURATION)
+    return None
+
+
+def endpoints(gate: Gate, *, ready: bool) -> Json:
+    return {
+        "apiVersion": "discovery.k8s.io/v1",
+        "kind": "EndpointSlice",
+        "metadata": {
+            "name": "webhook-1",
+            "namespace": gate.namespace,
+            "labels": {"kubernetes.io/service-name": "webhook"},
+        },
+        "addressType": "IPv4",
+        "endpoints": [{"addresses": ["192.0.2.1"], "conditions": {"ready": ready}}],
+        "ports": [{"name": "https", "port": 9443}],
+    }
+
+
+async def test_nothing_is_armed_before_the_service_leads_to_a_replica(
+    gate: Gate, configured_plane: Configured
+) -> None:
+    row, _ = gate.row("gate")
+    await gate.admin.apply(endpoints(gate, ready=False), manager="test")
+    await gate.start(row, webhook_url="")
+
+    async def looked() -> bool:
+        """Tell whether both who wait for it have looked again after an answer."""
+        events = configured_plane.events(gate.namespace)
+        looks = [each for each in events if dig(each, "objectRef", "resource") == "endpointslices"]
+        done = [each for each in looks if each["stage"] == "ResponseComplete"]
+        return len([each for each in done if each["verb"] == "list"]) > 4
+
+    await gate.until(looked)
+    assert await registered(gate) is None
+
+    await gate.admin.apply(endpoints(gate, ready=True), manager="test")
+
+    async def armed() -> Json | None:
+        return await registered(gate)
+
+    found = await gate.until(armed)
+    service = found["webhooks"][0]["clientConfig"]["service"]
+    assert service["name"] == "webhook"
+    assert service["namespace"] == gate.namespace
+
+
+async def test_plaintext_reaches_neither_the_audit_log_nor_ours(
+    configured_plane: Configured,
+    caplog: pytest.LogCaptureFixture,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    caplog.set_level("DEBUG")
+
+    async with vaults.installed(configured_plane.control_plane) as vault:
+        refusal = await _decrypted_and_refused(vault)
+
+        async def complete() -> bool:
+            """Tell whether the answers to both writes are written down."""
+            return {"db", "other"} <= _answered(configured_plane.events(vault.namespace))
+
+        await vault.gate.until(complete)
+
+    events = configured_plane.events(vault.namespace)
+    assert [event for event in events if _document(event)]
+    log = configured_plane.audit.read_text()
+    told = log + caplog.text + "".join(capsys.readouterr()) + refusal
+    assert WORD not in told
+    # whole groups of three bytes look the same wherever the base64 begins with them
+    assert base64.b64encode(WORD[: len(WORD) // 3 * 3].encode()).decode() not in told
+
+
+async def _decrypted_and_refused(vault: vaults.Vault) -> str:
+    """Have one document decrypted, and another that was tampered with refused."""
+    await vault.apply(vault.carrier())
+    broken = vault.carrier("other")
+    document = base64.b64decode(broken["data"][envelope.CARRIER])
+    tampered = document.replace(b'"name": "other"', b'"name": "third"')
+    assert tampered != document
+    broken["data"][envelope.CARRIER] = base64.b64encode(tampered).decode()
+    with pytest.raises(ForbiddenError) as caught:
+        await vault.apply(broken)
+    return str(caught.value)
+
+
+def _answered(events: list[Json]) -> set[str]:
+    """Return the names of what was written and answered."""
+    done = [each for each in events if each["stage"] == "ResponseComplete"]
+    return {dig(each, "objectRef", "name", default="") for each in done if each["verb"] == "patch"}
+
+
+def _document(event: dict[str, Any]) -> str:
+    found = event.get("annotations") or {}
+    return str(found.get(f"{envelope.WEBHOOK}/document", ""))

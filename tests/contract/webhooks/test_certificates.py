@@ -315,7 +315,7 @@ async def _let(gate: Gate) -> None:
     await gate.admin.apply(role, manager="test")
     line = ("create", "clusterrolebinding", f"{gate.namespace}-targets")
     account = f"--serviceaccount={gate.namespace}:webhook"
-    await gate.kubectl(*line, f"--clusterrole={gate.namespace}-targets", account)
+    await gate.kubectl.run(*line, f"--clusterrole={gate.namespace}-targets", account)
 
 
 def _other() -> bytes:

@@ -1,39 +1,27 @@
 """The process converts between versions, and does so before its own caches are complete."""
 
 import asyncio
+import contextlib
 import dataclasses
 import sys
-from pathlib import Path
+from collections.abc import AsyncIterator
 
 import pytest
 
 import crds
 from certs import injection
+from tests.contract.webhooks import tenants
 from tests.contract.webhooks.conftest import Gate
+from tests.tools import namespaces
 from toolkit.kube import rbac
-from toolkit.objects import GroupVersionKind, Json, ObjectKey, dig
-from webhooks import configuration
+from toolkit.objects import GroupVersionKind, ObjectKey, dig
+from webhooks import configuration, definitions
 from webhooks.plugin import Plugin
 from webhooks.services import Cache, Services
 
-CRDS = Path(crds.__file__).parent / "yaml"
+CONVERTED = sorted(kind.crd_name for kind in crds.KINDS if kind.converted)
+STORAGE_CLASS = GroupVersionKind("storage.k8s.io", "v1", "StorageClass")
 KUSTOMIZATION = GroupVersionKind("kustomize.toolkit.fluxcd.io", "v1", "Kustomization")
-
-
-def old(gate: Gate) -> Json:
-    return {
-        "apiVersion": "kustomize.toolkit.fluxcd.io/v1beta1",
-        "kind": "Kustomization",
-        "metadata": {"name": "app", "namespace": gate.namespace},
-        "spec": {
-            "interval": "5m",
-            "path": "./deploy",
-            "prune": True,
-            "validation": "client",
-            "sourceRef": {"kind": "GitRepository", "name": "app"},
-            "patchesStrategicMerge": [{"apiVersion": "v1", "kind": "ConfigMap"}],
-        },
-    }
 
 
 @pytest.mark.usefixtures("definitions")
@@ -41,7 +29,7 @@ async def test_an_old_version_reads_back_as_it_was_written(gate: Gate) -> None:
     await gate.start()
 
     async def written() -> bool:
-        said = await gate.apply(old(gate))
+        said = await gate.kubectl.answer("apply", obj=tenants.old(gate.namespace))
         return "created" in said or "unchanged" in said
 
     await gate.until(written)
@@ -50,28 +38,26 @@ async def test_an_old_version_reads_back_as_it_was_written(gate: Gate) -> None:
         "app",
         gate.namespace,
     )
-    assert back["spec"].items() >= old(gate)["spec"].items()
+    assert back["spec"].items() >= tenants.old(gate.namespace)["spec"].items()
 
 
-async def strategies(gate: Gate) -> set[str]:
+async def strategies(gate: Gate) -> dict[str, str]:
     """Return how the API server converts those of our kinds that need it."""
-    names = {kind.crd_name for kind in crds.KINDS if kind.converted}
-    found = await gate.admin.list(injection.DEFINITION)
-    return {
-        dig(each, "spec", "conversion", "strategy")
-        for each in found
-        if each["metadata"]["name"] in names
-    }
+    found = {each["metadata"]["name"]: each for each in await gate.admin.list(injection.DEFINITION)}
+    return {name: dig(found[name], "spec", "conversion", "strategy") for name in CONVERTED}
+
+
+async def configured(gate: Gate, gvk: GroupVersionKind = injection.VALIDATING) -> bool:
+    asked = [each["metadata"]["name"] for each in await gate.admin.list(gvk)]
+    return configuration.CONFIGURATION in asked
 
 
 async def armed(gate: Gate) -> bool:
-    asked = [each["metadata"]["name"] for each in await gate.admin.list(injection.VALIDATING)]
-    return await strategies(gate) == {"Webhook"} and configuration.CONFIGURATION in asked
+    return {*(await strategies(gate)).values()} == {"Webhook"} and await configured(gate)
 
 
 async def disarmed(gate: Gate) -> bool:
-    asked = [each["metadata"]["name"] for each in await gate.admin.list(injection.VALIDATING)]
-    return await strategies(gate) == {"None"} and configuration.CONFIGURATION not in asked
+    return {*(await strategies(gate)).values()} == {"None"} and not await configured(gate)
 
 
 @pytest.mark.usefixtures("definitions")
@@ -82,7 +68,7 @@ async def test_nobody_is_asked_when_our_namespace_goes_and_the_process_still_ans
     replica = await gate.start(row)
     await gate.until(lambda: armed(gate))
 
-    await gate.kubectl("delete", "namespace", gate.namespace, "--wait=false")
+    await gate.admin.delete(namespaces.NAMESPACE, gate.namespace)
 
     await gate.until(lambda: disarmed(gate))
     assert not replica.task.done()
@@ -91,7 +77,11 @@ async def test_nobody_is_asked_when_our_namespace_goes_and_the_process_still_ans
 @pytest.mark.usefixtures("definitions")
 async def test_what_a_command_disarms_stays_so_until_the_process_starts_again(gate: Gate) -> None:
     row, _ = gate.row("gate")
-    replica = await gate.start(row)
+    watch = rbac.Rule(
+        groups=(STORAGE_CLASS.group,), resources=("storageclasses",), verbs=("list", "watch")
+    )
+    needy, _ = gate.row("needy", mutating=True, needed=STORAGE_CLASS, permissions=(watch,))
+    replica = await gate.start(row, needy)
     await gate.until(lambda: armed(gate))
 
     process = await asyncio.create_subprocess_exec(
@@ -100,11 +90,36 @@ async def test_what_a_command_disarms_stays_so_until_the_process_starts_again(ga
     )
 
     assert await process.wait() == 0
-    await asyncio.sleep(2)
     assert await disarmed(gate)
+    async with gone_over(gate):
+        assert [*(await strategies(gate)).values()] == ["Webhook", *["None"] * len(CONVERTED[1:])]
+        assert not await configured(gate)
     await replica.stop()
     await gate.start(row)
     await gate.until(lambda: armed(gate))
+
+
+@contextlib.asynccontextmanager
+async def gone_over(gate: Gate) -> AsyncIterator[None]:
+    """Give the process two reasons to look at everything again, and wait until it has.
+
+    One definition may be converted again, and a policy has other plugins asked.
+    """
+    free = {"metadata": {"annotations": {definitions.DISARMED: None}}}
+    await gate.admin.patch(injection.DEFINITION, CONVERTED[0], "", free, strategy="merge")
+    kind = {"apiVersion": STORAGE_CLASS.api_version, "kind": STORAGE_CLASS.kind}
+    name = gate.namespace
+    await gate.admin.create({**kind, "metadata": {"name": name}, "provisioner": "example.org/none"})
+
+    async def over() -> bool:
+        converted = (await strategies(gate))[CONVERTED[0]] == "Webhook"
+        return converted and await configured(gate, injection.MUTATING)
+
+    try:
+        await gate.until(over)
+        yield
+    finally:
+        await gate.admin.delete(STORAGE_CLASS, name)
 
 
 @pytest.mark.usefixtures("definitions")
@@ -124,7 +139,7 @@ async def test_old_objects_reach_the_cache_of_a_plugin(gate: Gate) -> None:
     await gate.asked(seen)
     assert caches[0].synced
 
-    await gate.apply(old(gate))
+    await gate.apply(tenants.old(gate.namespace))
 
     async def cached() -> bool:
         return ObjectKey(gate.namespace, "app") in caches[0].items()

@@ -9,7 +9,6 @@ from typing import Any
 
 import pytest
 import pytest_asyncio
-import yaml
 from cryptography.hazmat.primitives.asymmetric import ec
 
 import crds
@@ -26,6 +25,7 @@ from webhooks import imagepinning, imageverification
 
 ROWS = (imagepinning.ROW, imageverification.ROW)
 KIND = crds.IMAGE_VERIFICATION_POLICY
+POLICY = GroupVersionKind(*KIND.gvk)
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 POD = GroupVersionKind("", "v1", "Pod")
 DEPLOYMENT = GroupVersionKind("apps", "v1", "Deployment")
@@ -75,7 +75,7 @@ class Yard:
 
     async def close(self) -> None:
         """Let the policy hold for nobody else."""
-        await self.gate.kubectl("delete", KIND.plural, self.gate.namespace)
+        await self.gate.admin.delete(POLICY, self.gate.namespace)
 
     def policy(self, **spec: Any) -> Json:
         """Return the policy, for the namespace of the test."""
@@ -152,16 +152,13 @@ class Yard:
 async def shared(control_plane: ControlPlane, definitions: None) -> AsyncIterator[Yard]:
     """One process for all tests here: each has images and objects of its own."""
     del definitions
-    namespace = f"test-{secrets.token_hex(4)}"
-    control_plane.kubectl("create", "namespace", namespace)
-    async with opened(control_plane, namespace) as gate, FakeRegistry() as registry:
+    async with opened(control_plane) as gate, FakeRegistry() as registry:
         made = Yard(gate, registry)
         try:
             await made.open()
             yield made
         finally:
             await made.close()
-    control_plane.kubectl("delete", "namespace", namespace, "--wait=false")
 
 
 @pytest.fixture
@@ -179,8 +176,9 @@ async def test_signed_image_runs_by_its_digest_and_an_unsigned_one_does_not(yard
     digest = yard.push("app", signed=True)
     yard.push("evil")
 
-    ran = await yard.gate.kubectl("run", yard.own, f"--image={yard.name('app:v1')}")
-    denied = await yard.gate.kubectl("run", f"{yard.own}-evil", f"--image={yard.name('evil:v1')}")
+    line = ("run", f"{yard.own}-evil", f"--image={yard.name('evil:v1')}")
+    ran = await yard.gate.kubectl.run("run", yard.own, f"--image={yard.name('app:v1')}")
+    denied = await yard.gate.kubectl.refused(*line)
 
     assert ran.strip() == f"pod/{yard.own} created"
     assert texts(await yard.live(POD)) == [f"{yard.name('app:v1')}@{digest}"]
@@ -196,7 +194,7 @@ async def test_workload_is_rolled_out_and_scaled_while_the_registry_is_away(yard
     assert applied.strip() == f"deployment.apps/{yard.own} created"
     yard.registry.faults.statuses = [("manifests", 503, {})] * 99
 
-    scaled = await yard.gate.kubectl("scale", f"deployment/{yard.own}", "--replicas=3")
+    scaled = await yard.gate.kubectl.run("scale", f"deployment/{yard.own}", "--replicas=3")
 
     async def pods() -> list[Json]:
         found = await yard.gate.admin.list(
@@ -220,7 +218,7 @@ async def test_manifest_that_is_applied_again_changes_nothing(yard: Yard) -> Non
         manifest, flags=("--server-side", "--force-conflicts", "--field-manager=other")
     )
     again = await yard.gate.apply(manifest)
-    difference = await yard.gate.kubectl("diff", "-f", "-", stdin=yaml.safe_dump(manifest))
+    difference = await yard.gate.kubectl.run("diff", obj=manifest)
 
     after = await yard.live(DEPLOYMENT)
     assert "serverside-applied" in server_side
@@ -249,10 +247,10 @@ async def test_other_image_is_set_only_if_it_is_signed(yard: Yard) -> None:
     yard.push("evil")
     await yard.gate.apply(yard.deployment("app:v1"))
 
-    good = await yard.gate.kubectl(
+    good = await yard.gate.kubectl.run(
         "set", "image", f"deploy/{yard.own}", f"app={yard.name('app:v2')}"
     )
-    evil = await yard.gate.kubectl(
+    evil = await yard.gate.kubectl.refused(
         "set", "image", f"deploy/{yard.own}", f"app={yard.name('evil:v1')}"
     )
 
@@ -265,11 +263,11 @@ async def test_container_for_debugging_needs_a_signature_too(yard: Yard) -> None
     yard.push("app", signed=True)
     debug = yard.push("debug", signed=True)
     yard.push("evil")
-    await yard.stored(yard.pod("app:v1"))
+    await yard.apply(yard.pod("app:v1"), yard.own)
     line = ("debug", yard.own, "--quiet", "--attach=false", "--profile=general")
 
-    evil = await yard.gate.kubectl(*line, "-c", "evil", f"--image={yard.name('evil:v1')}")
-    await yard.gate.kubectl(*line, "-c", "debug", f"--image={yard.name('debug:v1')}")
+    evil = await yard.gate.kubectl.refused(*line, "-c", "evil", f"--image={yard.name('evil:v1')}")
+    await yard.gate.kubectl.run(*line, "-c", "debug", f"--image={yard.name('debug:v1')}")
 
     assert "ephemeral container 'evil': image" in evil
     found = dig(await yard.live(POD), "spec", "ephemeralContainers")
@@ -309,7 +307,7 @@ async def test_label_on_the_namespace_is_no_way_out(yard: Yard) -> None:
     namespace = yard.gate.namespace
 
     labels = ("kubernetes.io/metadata.name=free", "policy.penstock.dev/verify=false")
-    labelled = await yard.gate.kubectl("label", "--overwrite", "namespace", namespace, *labels)
+    labelled = await yard.gate.kubectl.run("label", "--overwrite", "namespace", namespace, *labels)
 
     assert labelled.strip() == f"namespace/{namespace} labeled"
     assert "is not signed" in str(await yard.stored(yard.pod("evil:v1")))
@@ -317,7 +315,7 @@ async def test_label_on_the_namespace_is_no_way_out(yard: Yard) -> None:
 
 async def test_thing_that_ran_before_the_policy_can_be_changed_and_deleted(yard: Yard) -> None:
     yard.push("free")
-    await yard.stored(yard.pod("free:v1"))
+    await yard.apply(yard.pod("free:v1"), yard.own)
     await yard.apply(yard.policy(images=[yard.name("free")]), yard.own)
 
     async def holds() -> bool:
@@ -325,10 +323,10 @@ async def test_thing_that_ran_before_the_policy_can_be_changed_and_deleted(yard:
         return "is not signed" in str(found)
 
     await yard.gate.until(holds)
-    labelled = await yard.gate.kubectl("label", "pod", yard.own, "step=2")
-    deleted = await yard.gate.kubectl("delete", "pod", yard.own, "--wait=false")
+    labelled = await yard.gate.kubectl.run("label", "pod", yard.own, "step=2")
+    deleted = await yard.gate.kubectl.run("delete", "pod", yard.own, "--wait=false")
 
-    await yard.gate.kubectl("delete", KIND.plural, yard.own)
+    await yard.gate.admin.delete(POLICY, yard.own)
     assert labelled.strip() == f"pod/{yard.own} labeled"
     assert "deleted" in deleted
 

@@ -14,9 +14,9 @@ import pytest_asyncio
 
 from cli.__main__ import main
 from controlplane.plane import ControlPlane
-from tests.contract.webhooks import test_decryption as decryption
+from tests.contract.webhooks import vaults
 from tests.contract.webhooks.conftest import Gate
-from tests.contract.webhooks.test_decryption import Vault, values
+from tests.contract.webhooks.vaults import Vault, values
 from toolkit.decrypt import envelope
 from toolkit.objects import dig
 
@@ -48,13 +48,13 @@ Penstock = Callable[..., Coroutine[None, None, Said]]
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def gate(control_plane: ControlPlane, definitions: None) -> AsyncIterator[Gate]:
     del definitions
-    async with decryption.installed(control_plane) as vault:
+    async with vaults.installed(control_plane) as vault:
         yield vault.gate
 
 
 @pytest_asyncio.fixture(loop_scope="module")
-async def vault(gate: Gate, namespace: str) -> Vault:
-    made = Vault(gate, namespace)
+async def vault(gate: Gate) -> Vault:
+    made = Vault(gate, (await gate.beside()).namespace)
     await made.keys("sops")
     return made
 
@@ -75,14 +75,14 @@ def penstock(control_plane: ControlPlane, monkeypatch: pytest.MonkeyPatch) -> Pe
 
 
 @pytest.fixture
-def manifest(tmp_path: Path, namespace: str) -> Path:
+def manifest(tmp_path: Path, vault: Vault) -> Path:
     path = tmp_path / "db.yaml"
-    path.write_text(MANIFEST.format(namespace=namespace))
+    path.write_text(MANIFEST.format(namespace=vault.namespace))
     return path
 
 
 def recipient() -> str:
-    return str(decryption.SOPS.identity.to_public())
+    return str(vaults.SOPS.identity.to_public())
 
 
 async def test_what_was_sealed_is_applied_and_decrypted(

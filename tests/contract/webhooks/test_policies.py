@@ -1,31 +1,32 @@
 """References, borrowed accounts, sources and labels, through a real API server."""
 
-import asyncio
-import subprocess
 from typing import Any
 
 import pytest
-import yaml
 
 from tests.contract.webhooks.tenants import (
     GIT_REPOSITORY,
     KUSTOMIZATION,
+    OWN,
     RBAC,
+    REQUIRE_ACCOUNT,
+    ROWS,
     Tenant,
 )
+from tests.tools import namespaces
 from toolkit.kube.errors import ForbiddenError
 from toolkit.objects import GroupVersionKind, Json
 from toolkit.policy.provenance import LABEL as PROVENANCE
 
-LABEL = "policy.penstock.dev/require-service-account"
+pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 
-def grant(tenant: Tenant) -> Json:
+def grant(tenant: Tenant, there: str) -> Json:
     of = {"group": KUSTOMIZATION.group, "kind": "Kustomization", "namespace": tenant.namespace}
     return {
         "apiVersion": "policy.penstock.dev/v1alpha1",
         "kind": "ReferenceGrant",
-        "metadata": {"name": "guests", "namespace": tenant.gate.namespace},
+        "metadata": {"name": "guests", "namespace": there},
         "spec": {"from": [of], "to": [{"group": GIT_REPOSITORY.group, "kind": "GitRepository"}]},
     }
 
@@ -48,51 +49,52 @@ WAYS = {
 
 
 async def test_kubectl_is_told_which_grant_is_missing(tenant: Tenant) -> None:
-    obj = tenant.kustomization(sourceRef={**THERE, "namespace": tenant.gate.namespace})
+    there = await namespaces.create(tenant.admin)
+    obj = tenant.kustomization(sourceRef={**THERE, "namespace": there})
     nowhere = tenant.kustomization(sourceRef={**THERE, "namespace": "nowhere"})
 
-    absent = await tenant.kubectl("create", obj=nowhere)
-    refused = {name: await tenant.kubectl(*way, obj=obj) for name, way in WAYS.items()}
-    await tenant.admin.apply(grant(tenant), manager="test")
-    admitted = {name: await tenant.kubectl(*way, obj=obj) for name, way in WAYS.items()}
+    absent = await tenant.kubectl.refused("create", obj=nowhere)
+    refused = {name: await tenant.kubectl.refused(*way, obj=obj) for name, way in WAYS.items()}
+    await tenant.admin.apply(grant(tenant, there), manager="test")
+
+    async def granted() -> bool:
+        return "created" in await tenant.kubectl.answer("create", "--dry-run=server", obj=obj)
+
+    await tenant.gate.until(granted)
+    for way in WAYS.values():
+        await tenant.kubectl.run(*way, obj=obj)
 
     for text in refused.values():
         assert "spec.sourceRef: can't access 'GitRepository/" in text
-        assert f"no ReferenceGrant in namespace '{tenant.gate.namespace}'" in text
-    assert denial(absent, "nowhere") == denial(refused["create"], tenant.gate.namespace)
-    assert not [text for text in admitted.values() if text.startswith("failed")], admitted
+        assert f"no ReferenceGrant in namespace '{there}'" in text
+    assert denial(absent, "nowhere") == denial(refused["create"], there)
 
 
 async def test_what_a_revoked_grant_allowed_can_still_be_cleaned_up(tenant: Tenant) -> None:
-    await tenant.admin.apply(grant(tenant), manager="test")
-    obj = tenant.kustomization(sourceRef={**THERE, "namespace": tenant.gate.namespace})
+    there = await namespaces.create(tenant.admin)
+    await tenant.admin.apply(grant(tenant, there), manager="test")
+    obj = tenant.kustomization(sourceRef={**THERE, "namespace": there})
     obj["metadata"]["finalizers"] = ["finalizers.fluxcd.io"]
-    await tenant.admin.create(obj)
+
+    async def granted() -> bool:
+        return "created" in await tenant.kubectl.answer("create", obj=obj)
+
+    await tenant.gate.until(granted)
     gvk = GroupVersionKind("policy.penstock.dev", "v1alpha1", "ReferenceGrant")
-    await tenant.admin.delete(gvk, "guests", tenant.gate.namespace)
+    await tenant.admin.delete(gvk, "guests", there)
 
     async def revoked() -> bool:
-        return "no ReferenceGrant" in await tenant.kubectl(
+        return "no ReferenceGrant" in await tenant.kubectl.answer(
             "create", "--dry-run=server", obj={**obj, "metadata": {"name": "probe"}}
         )
 
     await tenant.gate.until(revoked)
-    labelled = await tenant.kubectl("label", "kustomization", "app", "a=b")
-    await tenant.kubectl("delete", "kustomization", "app", "--wait=false")
+    await tenant.kubectl.run("label", "kustomization", "app", "a=b")
+    await tenant.kubectl.run("delete", "kustomization", "app", "--wait=false")
     bare = '{"metadata":{"finalizers":null}}'
-    freed = await tenant.kubectl("patch", "kustomization", "app", "--type=merge", "-p", bare)
-    left = await tenant.kubectl("get", "kustomization", "app")
+    await tenant.kubectl.run("patch", "kustomization", "app", "--type=merge", "-p", bare)
 
-    assert "labeled" in labelled
-    assert not freed.startswith("failed"), freed
-    assert "NotFound" in left
-
-
-OWN = {
-    "apiGroups": [KUSTOMIZATION.group, GIT_REPOSITORY.group],
-    "resources": ["*"],
-    "verbs": ["*"],
-}
+    assert "NotFound" in await tenant.kubectl.refused("get", "kustomization", "app")
 
 
 async def test_tenant_enters_no_cluster_as_the_controller(tenant: Tenant) -> None:
@@ -104,13 +106,12 @@ async def test_tenant_enters_no_cluster_as_the_controller(tenant: Tenant) -> Non
     await tenant.admin.apply(far, manager="test")
     obj = tenant.kustomization(kubeConfig={"configMapRef": {"name": "far"}})
 
-    refused = await tenant.kubectl("create", "--as=jane", obj=obj)
+    refused = await tenant.kubectl.refused("create", "--as=jane", obj=obj)
     data["serviceAccountName"] = "robot"
     await tenant.admin.apply(far, manager="test")
-    admitted = await tenant.kubectl("create", "--as=jane", obj=obj)
+    await tenant.kubectl.run("create", "--as=jane", obj=obj)
 
     assert "spec.kubeConfig.configMapRef: ConfigMap far: serviceAccountName is missing" in refused
-    assert "created" in admitted
 
 
 async def test_tenant_lends_only_accounts_that_they_hold(tenant: Tenant) -> None:
@@ -129,19 +130,19 @@ async def test_tenant_lends_only_accounts_that_they_hold(tenant: Tenant) -> None
         manager="test",
     )
 
-    nobody = await tenant.kubectl("create", "--as=jane", obj=tenant.kustomization())
-    other = await tenant.kubectl(
+    nobody = await tenant.kubectl.refused("create", "--as=jane", obj=tenant.kustomization())
+    other = await tenant.kubectl.refused(
         "create", "--as=jane", obj=tenant.kustomization(serviceAccountName="admin")
     )
     await jane.apply(tenant.kustomization(serviceAccountName="robot"), manager="test")
-    edits = await tenant.kubectl(
+    edits = await tenant.kubectl.run(
         "create", "--as=eddy", obj=tenant.kustomization("e", serviceAccountName="admin")
     )
     swap = '{"spec":{"serviceAccountName":"admin"}}'
-    swapped = await tenant.kubectl(
+    swapped = await tenant.kubectl.refused(
         "patch", "--as=jane", "kustomization", "app", "--type=merge", "-p", swap
     )
-    suspended = await tenant.kubectl(
+    suspended = await tenant.kubectl.run(
         *("patch", "--as=jane", "kustomization", "e", "--type=merge"),
         *("-p", '{"spec":{"suspend":true}}'),
     )
@@ -170,14 +171,16 @@ async def test_tenant_sends_no_credentials_that_they_may_not_read(tenant: Tenant
     theirs = tenant.repository(secretRef={"name": "deploy-key"})
     theirs["metadata"]["name"] = "theirs"
 
-    ways = {name: await tenant.kubectl(*way, "--as=jane", obj=git) for name, way in WAYS.items()}
-    ways["older"] = await tenant.kubectl("create", "--as=jane", obj=older)
+    ways = {
+        name: await tenant.kubectl.refused(*way, "--as=jane", obj=git) for name, way in WAYS.items()
+    }
+    ways["older"] = await tenant.kubectl.refused("create", "--as=jane", obj=older)
     await tenant.admin.create(theirs)
     swap = '{"spec":{"url":"https://evil.example/app"}}'
     patch = ("patch", "--as=jane", "gitrepository", "theirs", "--type=merge", "-p")
-    ways["patch"] = await tenant.kubectl(*patch, swap)
-    suspended = await tenant.kubectl(*patch, '{"spec":{"suspend":true}}')
-    open_to_all = await tenant.kubectl("create", "--as=jane", obj=tenant.repository())
+    ways["patch"] = await tenant.kubectl.refused(*patch, swap)
+    suspended = await tenant.kubectl.run(*patch, '{"spec":{"suspend":true}}')
+    open_to_all = await tenant.kubectl.run("create", "--as=jane", obj=tenant.repository())
 
     denied = f"secrets '{tenant.namespace}/deploy-key', which user 'jane' may not lend"
     assert all(denied in text for text in ways.values()), ways
@@ -186,7 +189,9 @@ async def test_tenant_sends_no_credentials_that_they_may_not_read(tenant: Tenant
 
 
 async def test_tenant_cannot_relabel_its_namespace(tenant: Tenant) -> None:
-    labelled = await tenant.kubectl("label", "namespace", tenant.namespace, f"{LABEL}=true")
+    labelled = await tenant.kubectl.run(
+        "label", "namespace", tenant.namespace, f"{REQUIRE_ACCOUNT}=true"
+    )
     role = {"apiVersion": f"{RBAC}/v1", "kind": "ClusterRole", "metadata": {"name": "owners"}}
     every = ["namespaces", "namespaces/status", "namespaces/finalize"]
     rule = {"apiGroups": [""], "resources": every, "verbs": ["*"]}
@@ -197,28 +202,33 @@ async def test_tenant_cannot_relabel_its_namespace(tenant: Tenant) -> None:
         "itself": ("patch", "namespace", tenant.namespace),
         "status": ("patch", "namespace", tenant.namespace, "--subresource=status"),
     }
-    bare = ("--as=olga", "--type=merge", "-p", f'{{"metadata":{{"labels":{{"{LABEL}":null}}}}}}')
+    bare = (
+        "--as=olga",
+        "--type=merge",
+        "-p",
+        f'{{"metadata":{{"labels":{{"{REQUIRE_ACCOUNT}":null}}}}}}',
+    )
     free = ("--as=olga", "--type=merge", "-p", '{"metadata":{"labels":{"team":"a"}}}')
 
-    refused = {name: await tenant.kubectl(*way, *bare) for name, way in ways.items()}
-    await tenant.kubectl("label", "namespace", tenant.namespace, f"{PROVENANCE}=production")
+    refused = {name: await tenant.kubectl.refused(*way, *bare) for name, way in ways.items()}
+    await tenant.kubectl.run("label", "namespace", tenant.namespace, f"{PROVENANCE}=production")
     other = f'{{"metadata":{{"labels":{{"{PROVENANCE}":"free"}}}}}}'
     for name, way in ways.items():
-        refused[f"{name}, other"] = await tenant.kubectl(
+        refused[f"{name}, other"] = await tenant.kubectl.refused(
             *way, "--as=olga", "--type=merge", "-p", other
         )
-    allowed = {name: await tenant.kubectl(*way, *free) for name, way in ways.items()}
+    for way in ways.values():
+        await tenant.kubectl.run(*way, *free)
 
     assert "labeled" in labelled
     assert all("which user 'olga' may not change" in text for text in refused.values()), refused
-    assert not any(text.startswith("failed") for text in allowed.values()), allowed
 
 
 async def test_namespace_that_requires_an_account_says_so(tenant: Tenant) -> None:
-    await tenant.kubectl("label", "namespace", tenant.namespace, f"{LABEL}=true")
+    await tenant.kubectl.run("label", "namespace", tenant.namespace, f"{REQUIRE_ACCOUNT}=true")
 
     async def required() -> bool:
-        return "spec.serviceAccountName must be set" in await tenant.kubectl(
+        return "spec.serviceAccountName must be set" in await tenant.kubectl.answer(
             "create", "--dry-run=server", obj=tenant.kustomization()
         )
 
@@ -231,7 +241,9 @@ async def enforced(tenant: Tenant, **spec: Any) -> None:
     probe = tenant.repository("https://gitlab.com/evil/app")
 
     async def known() -> bool:
-        return "SourcePolicy" in await tenant.kubectl("create", "--dry-run=server", obj=probe)
+        return "SourcePolicy" in await tenant.kubectl.answer(
+            "create", "--dry-run=server", obj=probe
+        )
 
     await tenant.gate.until(known)
 
@@ -245,36 +257,23 @@ async def test_source_that_a_policy_forbids_is_refused_in_every_version(tenant: 
         "spec": {"interval": "1m", "url": "https://charts.example"},
     }
 
-    good = await tenant.kubectl("apply", obj=tenant.repository())
-    moved_away = await tenant.kubectl("apply", obj=tenant.repository("https://gitlab.com/a/b"))
-    older = await tenant.kubectl("create", obj=old)
+    good = await tenant.kubectl.run("apply", obj=tenant.repository())
+    elsewhere = tenant.repository("https://gitlab.com/a/b")
+    moved_away = await tenant.kubectl.refused("apply", obj=elsewhere)
+    older = await tenant.kubectl.refused("create", obj=old)
 
     assert "created" in good
     assert "spec.url: 'https://gitlab.com/a/b' is not allowed" in moved_away
     assert "HelmRepository is not allowed here; use one of: GitRepository" in older
 
 
-def warnings(tenant: Tenant, manifest: str) -> str:
-    """Return what kubectl says beside its output when it tries to create this."""
-    plane = tenant.gate.control_plane
-    command = [str(plane.kubectl_program), f"--kubeconfig={plane.kubeconfig}", "create", "-f", "-"]
-    ran: subprocess.CompletedProcess[str] = subprocess.run(
-        [*command, "--dry-run=server"],
-        input=manifest,
-        capture_output=True,
-        text=True,
-        check=True,
-        timeout=30,
-    )
-    return ran.stderr
-
-
 async def test_policy_that_warns_is_heard(tenant: Tenant) -> None:
     await tenant.admin.apply(tenant.policy(mode="Warn"), manager="test")
-    evil = yaml.safe_dump(tenant.repository("https://gitlab.com/evil/app"))
+    evil = tenant.repository("https://gitlab.com/evil/app")
 
     async def warned() -> str:
-        return await asyncio.to_thread(warnings, tenant, evil)
+        said = await tenant.kubectl.run("create", "--dry-run=server", obj=evil)
+        return said if "Warning" in said else ""
 
     told = await tenant.gate.until(warned)
     assert "Warning: spec.url: 'https://gitlab.com/evil/app' is not allowed" in told
@@ -300,7 +299,7 @@ async def test_status_of_a_source_is_not_forged(tenant: Tenant, *, policy: bool)
     }
     name = ("app", tenant.namespace)
     body = {"status": {"artifact": artifact}}
-    controller = f"system:serviceaccount:{tenant.gate.namespace}:source-controller"
+    controller = f"system:serviceaccount:{tenant.gate.installed}:source-controller"
     await tenant.may(controller, OWN)
 
     with pytest.raises(ForbiddenError, match="only the source controller vouches"):
@@ -324,18 +323,15 @@ async def test_status_of_a_source_is_not_forged(tenant: Tenant, *, policy: bool)
 
 
 async def test_labelled_namespace_goes_while_nobody_answers(tenant: Tenant) -> None:
-    await tenant.kubectl("label", "namespace", tenant.namespace, f"{LABEL}=true")
+    await tenant.kubectl.run("label", "namespace", tenant.namespace, f"{REQUIRE_ACCOUNT}=true")
     await tenant.admin.create(tenant.kustomization(serviceAccountName="robot"))
-    await tenant.gate.replicas[0].stop()
-    refused = await tenant.kubectl("create", obj=tenant.kustomization("late"))
+    async with tenant.gate.away(*ROWS):
+        refused = await tenant.kubectl.refused("create", obj=tenant.kustomization("late"))
 
-    await tenant.kubectl("delete", "namespace", tenant.namespace, "--wait=false")
+        await tenant.admin.delete(namespaces.NAMESPACE, tenant.namespace)
 
-    async def gone() -> bool:
-        return "NotFound" in await tenant.kubectl("get", "namespace", tenant.namespace)
-
-    await tenant.gate.until(gone)
-    assert "failed calling webhook" in refused
+        await namespaces.gone(tenant.admin, tenant.namespace)
+        assert "failed calling webhook" in refused
 
 
 async def test_object_with_thousands_of_references_is_denied(tenant: Tenant) -> None:

@@ -5,7 +5,6 @@ import contextlib
 import json
 import socket
 import ssl
-from collections.abc import AsyncIterator
 from dataclasses import dataclass
 
 import aiohttp
@@ -13,9 +12,9 @@ import pytest
 import pytest_asyncio
 
 from tests.contract.webhooks.conftest import Gate, Recorder
-from tests.contract.webhooks.tenants import NAMESPACE, RBAC
-from tests.tools import rights
-from tests.unit.webhooks.test_review import REVIEW
+from tests.contract.webhooks.tenants import RBAC
+from tests.fakes.admission import REVIEW
+from tests.tools import namespaces, rights
 from toolkit.kube import impersonation
 from toolkit.kube.client import Client
 from toolkit.kube.errors import ApiError, NotFoundError
@@ -63,29 +62,22 @@ class Attack:
 
 
 @pytest_asyncio.fixture
-async def attack(gate: Gate) -> AsyncIterator[Attack]:
+async def attack(gate: Gate) -> Attack:
     address = own_address()
     row, seen = gate.row("gate")
     # The API server's own address, as the process sees it: both ways are open.
     networks = ("127.0.0.0/8", f"{address}/32")
     await gate.start(row, webhook_addr=f":{gate.port}", webhook_client_networks=networks)
     await gate.asked(seen)
-    namespace = f"{gate.namespace}-team"
-    await gate.admin.create(
-        {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace}}
+    namespace = await namespaces.create(gate.admin)
+    mallory = await everything(gate, namespace)
+    for obj in disguise(namespace, address, gate.port):
+        await mallory.create(obj)
+    status = {"podIP": address, "podIPs": [{"ip": address}]}
+    await mallory.patch(
+        POD, "fake", namespace, {"status": status}, strategy="merge", subresource="status"
     )
-    try:
-        mallory = await everything(gate, namespace)
-        for obj in disguise(namespace, address, gate.port):
-            await mallory.create(obj)
-        status = {"podIP": address, "podIPs": [{"ip": address}]}
-        await mallory.patch(
-            POD, "fake", namespace, {"status": status}, strategy="merge", subresource="status"
-        )
-        yield Attack(gate=gate, seen=seen, mallory=mallory, namespace=namespace)
-    finally:
-        with contextlib.suppress(ApiError):
-            await gate.admin.delete(NAMESPACE, namespace, "")
+    return Attack(gate=gate, seen=seen, mallory=mallory, namespace=namespace)
 
 
 async def everything(gate: Gate, namespace: str) -> Client:

@@ -5,7 +5,6 @@ Namespaces go and a cluster starts, while the process answers and while it does 
 
 import asyncio
 import contextlib
-import secrets
 from collections.abc import AsyncIterator, Iterator
 from typing import Any
 
@@ -17,7 +16,7 @@ from certs import injection
 from controlplane import plane
 from controlplane.plane import ControlPlane
 from tests.contract.webhooks.conftest import Gate, opened
-from tests.tools import definitions, kubectl
+from tests.tools import definitions, namespaces
 from toolkit.decrypt import envelope
 from toolkit.kube.errors import ApiError, NoMatchError, NotFoundError
 from toolkit.objects import GroupVersionKind, Json, dig
@@ -86,18 +85,20 @@ def policies(namespace: str) -> list[Json]:
 @contextlib.asynccontextmanager
 async def installed(control_plane: ControlPlane) -> AsyncIterator[Gate]:
     """Install our kinds and the account; no process runs yet."""
-    namespace = f"gate-{secrets.token_hex(4)}"
     await asyncio.to_thread(definitions.install, control_plane)
-    async with opened(control_plane, namespace) as gate:
-        await gate.admin.create(_object(NAMESPACE, namespace))
+    async with opened(control_plane) as gate:
         try:
             yield gate
         finally:
-            for policy in policies(f"{namespace}-doomed"):
-                with contextlib.suppress(ApiError):
+            for policy in policies(doomed(gate)):
+                with contextlib.suppress(NotFoundError, NoMatchError):
                     gvk = GroupVersionKind.parse(policy["apiVersion"], policy["kind"])
                     await gate.admin.delete(gvk, policy["metadata"]["name"])
-    await kubectl.answer(control_plane, "delete", "namespace", namespace, "--wait=false")
+
+
+def doomed(gate: Gate) -> str:
+    """Return the name of the namespace that goes."""
+    return f"{gate.namespace}-doomed"
 
 
 @pytest_asyncio.fixture
@@ -108,7 +109,7 @@ async def shipped(control_plane: ControlPlane) -> AsyncIterator[Gate]:
 
 async def fill(gate: Gate, namespace: str) -> None:
     """Make the namespace with all its contents, before anybody is asked."""
-    await gate.admin.create(_object(NAMESPACE, namespace))
+    await gate.beside(namespace)
 
     async def served() -> bool:
         gate.admin.mapper.invalidate()
@@ -124,7 +125,8 @@ async def fill(gate: Gate, namespace: str) -> None:
         return len(await gate.admin.list(POD, namespace)) == 2
 
     await gate.until(running)
-    await gate.kubectl("label", "namespace", namespace, f"{PROVENANCE}=production")
+    labels = {"metadata": {"labels": {PROVENANCE: "production"}}}
+    await gate.admin.patch(NAMESPACE, namespace, "", labels, strategy="merge")
 
 
 async def armed(gate: Gate) -> bool:
@@ -150,11 +152,11 @@ async def refusal(gate: Gate, obj: Json) -> str:
 async def test_a_namespace_with_all_that_plugins_are_asked_about_goes(
     shipped: Gate, *, up: bool
 ) -> None:
-    doomed = f"{shipped.namespace}-doomed"
-    await fill(shipped, doomed)
+    space = doomed(shipped)
+    await fill(shipped, space)
     replica = await shipped.start(*PLUGINS)
     await shipped.until(lambda: armed(shipped))
-    another = _object(KUSTOMIZATION, "late", doomed, spec=contents(doomed)[0]["spec"])
+    another = _object(KUSTOMIZATION, "late", space, spec=contents(space)[0]["spec"])
 
     async def protected() -> str:
         said = await refusal(shipped, another)
@@ -165,13 +167,13 @@ async def test_a_namespace_with_all_that_plugins_are_asked_about_goes(
         await replica.stop()
         assert "failed calling webhook" in await refusal(shipped, another)
 
-    await shipped.kubectl("delete", "namespace", doomed, "--wait=false")
+    await shipped.admin.delete(NAMESPACE, space)
 
     # what the controllers do once an object is deleted
-    for obj in contents(doomed)[:3]:
+    for obj in contents(space)[:3]:
         gvk = GroupVersionKind.parse(obj["apiVersion"], obj["kind"])
-        await release(shipped, gvk, obj["metadata"]["name"], doomed)
-    await gone(shipped, doomed)
+        await release(shipped, gvk, obj["metadata"]["name"], space)
+    await namespaces.gone(shipped.admin, space)
 
 
 async def release(gate: Gate, gvk: GroupVersionKind, name: str, namespace: str) -> None:
@@ -182,16 +184,6 @@ async def release(gate: Gate, gvk: GroupVersionKind, name: str, namespace: str) 
     await gate.until(deleted)
     bare: Json = {"metadata": {"finalizers": None}}
     await gate.admin.patch(gvk, name, namespace, bare, strategy="merge")
-
-
-async def gone(gate: Gate, namespace: str) -> None:
-    async def check() -> bool:
-        with contextlib.suppress(NotFoundError):
-            await gate.admin.get(NAMESPACE, namespace)
-            return False
-        return True
-
-    await gate.until(check)
 
 
 @pytest.fixture
@@ -208,8 +200,7 @@ async def test_a_cluster_starts_with_everything_registered_and_nobody_there(
     cold: ControlPlane,
 ) -> None:
     async with installed(cold) as gate:
-        life = f"{gate.namespace}-doomed"
-        await fill(gate, life)
+        await fill(gate, doomed(gate))
         network = f"{gate.namespace}-network"
         await gate.admin.create(_object(NAMESPACE, network))
         replica = await gate.start(*PLUGINS, webhook_exempt_namespaces=(network,))

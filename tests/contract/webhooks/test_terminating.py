@@ -2,11 +2,21 @@
 
 import pytest
 
-from tests.contract.webhooks.tenants import GIT_REPOSITORY, NAMESPACE, RBAC, Tenant
-from tests.contract.webhooks.test_arming import CONFIG_MAP
-from tests.contract.webhooks.test_policies import LABEL, OWN, PROVENANCE
+from tests.contract.webhooks.tenants import (
+    CONFIG_MAP,
+    GIT_REPOSITORY,
+    NAMESPACE,
+    OWN,
+    RBAC,
+    REQUIRE_ACCOUNT,
+    Tenant,
+)
+from tests.tools import namespaces
 from toolkit.kube.errors import ForbiddenError, NotFoundError
 from toolkit.objects import Json
+from toolkit.policy.provenance import LABEL as PROVENANCE
+
+pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 KEPT = "example.com/kept"
 FREED = {"metadata": {"finalizers": None}}
@@ -52,38 +62,30 @@ async def test_status_of_a_source_on_its_way_out_is_not_forged(tenant: Tenant) -
 
 async def test_a_namespace_on_its_way_out_keeps_its_labels(tenant: Tenant) -> None:
     """One object with a finalizer keeps a namespace, and what runs in it, for ever."""
-    for label in (f"{LABEL}=true", f"{PROVENANCE}=production"):
-        await tenant.kubectl("label", "namespace", tenant.namespace, label)
+    for label in (f"{REQUIRE_ACCOUNT}=true", f"{PROVENANCE}=production"):
+        await tenant.kubectl.run("label", "namespace", tenant.namespace, label)
     every = ["namespaces", "namespaces/status", "namespaces/finalize"]
     rule = {"apiGroups": [""], "resources": every, "verbs": ["*"]}
     role = {"apiVersion": f"{RBAC}/v1", "kind": "ClusterRole", "metadata": {"name": "owners"}}
     await tenant.admin.apply({**role, "rules": [rule]}, manager="test")
     await tenant.may("olga", role="owners")
-    held = tenant.gate.config_map("held")
-    held["metadata"] |= {"namespace": tenant.namespace, "finalizers": [KEPT]}
-    await tenant.admin.create(held)
+    metadata = {"name": "held", "namespace": tenant.namespace, "finalizers": [KEPT]}
+    await tenant.admin.create({"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata})
     patch = ("patch", "namespace", tenant.namespace, "--as=olga", "--type=merge", "-p")
-    bare = f'{{"metadata":{{"labels":{{"{LABEL}":null,"{PROVENANCE}":null}}}}}}'
+    bare = f'{{"metadata":{{"labels":{{"{REQUIRE_ACCOUNT}":null,"{PROVENANCE}":null}}}}}}'
     free = '{"metadata":{"labels":{"team":"a"},"annotations":{"a":"b"}}}'
 
-    await tenant.kubectl("delete", "namespace", tenant.namespace, "--wait=false")
+    await tenant.kubectl.run("delete", "namespace", tenant.namespace, "--wait=false")
     tried = (*patch, bare, "--dry-run=server")
     refused = {
-        "itself": await tenant.kubectl(*tried),
-        "status": await tenant.kubectl(*tried, "--subresource=status"),
+        "itself": await tenant.kubectl.refused(*tried),
+        "status": await tenant.kubectl.refused(*tried, "--subresource=status"),
     }
-    allowed = await tenant.kubectl(*patch, free)
+    allowed = await tenant.kubectl.run(*patch, free)
     labels = (await tenant.admin.get(NAMESPACE, tenant.namespace, ""))["metadata"]["labels"]
     await tenant.admin.patch(CONFIG_MAP, "held", tenant.namespace, FREED, strategy="merge")
 
-    async def gone() -> bool:
-        try:
-            await tenant.admin.get(NAMESPACE, tenant.namespace, "")
-        except NotFoundError:
-            return True
-        return False
-
     assert all("which user 'olga' may not change" in text for text in refused.values()), refused
     assert "patched" in allowed
-    assert labels.items() >= {LABEL: "true", PROVENANCE: "production"}.items()
-    await tenant.gate.until(gone)
+    assert labels.items() >= {REQUIRE_ACCOUNT: "true", PROVENANCE: "production"}.items()
+    await namespaces.gone(tenant.admin, tenant.namespace)

@@ -7,8 +7,8 @@ import pytest
 
 from bench import straight
 from bench.admission import VALIDATING, Entry, samples
+from tests.fakes.gateserver import PATIENT, Port, listening
 from tests.unit.bench.test_admission import MADE
-from tests.unit.webhooks.test_listener import PATIENT, Port, listening
 from toolkit.errors import AccessDeniedError, PenstockError
 from toolkit.objects import GroupVersionKind, Json
 from webhooks import review

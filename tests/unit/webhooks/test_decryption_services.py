@@ -12,9 +12,9 @@ import pytest_asyncio
 
 from tests.fakes import keyscene, kmsaws
 from tests.fakes.accounts import FakeAccounts
+from tests.fakes.decryptionscene import Cluster, applier, manifest, request, values
 from tests.fakes.keyscene import ISSUER, Scene
 from tests.fakes.kmsvault import TOKEN, FakeVault
-from tests.unit.webhooks.test_decryption import Cluster, applier, manifest, request, values
 from toolkit.decrypt import envelope
 from toolkit.decrypt.kms.services import KeyServices
 from toolkit.errors import StalledError, TransientError

@@ -1,94 +1,16 @@
 """The port: whoever opens connections and does nothing with them keeps nobody else out."""
 
 import asyncio
-import contextlib
-import datetime as dt
 import io
 import logging
-import ssl
-from collections.abc import AsyncIterator, Awaitable, Callable
 
-import aiohttp
-import msgspec
 import pytest
 
-from certs import authority
-from certs.serving import Serving
-from tests.fakes.serving import free_port
-from tests.fakes.strangers import Stranger
-from tests.unit.toolkit.net.test_listening import MALFORMED
-from tests.unit.webhooks.test_review import REVIEW
-from tests.unit.webhooks.test_server import HEADERS, entry, yes
+from tests.fakes.gateserver import BODY, HEADERS, PATIENT, listening
+from tests.fakes.strangers import MALFORMED
 from toolkit.net.connections import Limits
-from webhooks.listener import Listener
 from webhooks.plugin import Answer
 from webhooks.request import Request
-from webhooks.server import Convert, Endpoint, Reviews
-
-BODY = msgspec.json.encode(REVIEW)
-Review = Callable[[Request], Awaitable[Answer]]
-PATIENT = Limits(connections=4, handshakes=4, handshake_seconds=60, request_seconds=60)
-
-
-class Port:
-    """A listener on loopback, and its clients."""
-
-    def __init__(self, port: int, endpoint: Endpoint, trust: ssl.SSLContext) -> None:
-        self.port = port
-        self.endpoint = endpoint
-        self.trust = trust
-        self._open = contextlib.AsyncExitStack()
-
-    async def client(self) -> aiohttp.ClientSession:
-        """Return a client with connections of its own, as an API server is one."""
-        connector = aiohttp.TCPConnector(ssl=self.trust)
-        session = aiohttp.ClientSession(f"https://127.0.0.1:{self.port}", connector=connector)
-        return await self._open.enter_async_context(session)
-
-    async def ask(self, client: aiohttp.ClientSession, body: bytes = BODY) -> bool:
-        """Tell whether a review is answered."""
-        async with client.post("/admit/test", data=io.BytesIO(body), headers=HEADERS) as response:
-            return bool((await response.json())["response"]["allowed"])
-
-    async def stranger(self, *, tls: bool) -> Stranger:
-        """Open a connection, and say nothing on it."""
-        found = await Stranger.open(self.port, tls=self.trust if tls else None)
-        self._open.callback(found.writer.close)
-        return found
-
-    async def close(self) -> None:
-        await self._open.aclose()
-
-
-@contextlib.asynccontextmanager
-async def listening(
-    limits: Limits | None, behave: Review = yes, convert: Convert | None = None
-) -> AsyncIterator[Port]:
-    now = dt.datetime.now(dt.UTC)
-    root = authority.new_authority("test", now=now, lifetime=dt.timedelta(days=1))
-    leaf = authority.new_leaf(root, ["127.0.0.1"], now=now, lifetime=dt.timedelta(days=1))
-    serving = Serving()
-    serving.load(leaf)
-    trust = ssl.create_default_context(cadata=root.certificate.decode())
-
-    async def certificate() -> None:
-        """Return at once."""
-
-    endpoint = Endpoint(Reviews({"test": entry(behave)}), convert=convert, limits=limits)
-    port = free_port()
-    listener = Listener(
-        endpoint, serving, address=f"127.0.0.1:{port}", certificate=certificate, grace=5
-    )
-    task = asyncio.create_task(listener.run())
-    await listener.wait_synced()
-    opened = Port(port, endpoint, trust)
-    try:
-        yield opened
-    finally:
-        await opened.close()
-        task.cancel()
-        with contextlib.suppress(asyncio.CancelledError):
-            await task
 
 
 async def test_handshakes_that_nobody_finishes_keep_nobody_out() -> None:

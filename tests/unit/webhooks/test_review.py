@@ -7,36 +7,11 @@ import msgspec
 import pytest
 
 from tests.fakes import admission
+from tests.fakes.admission import POD, REVIEW
 from toolkit import errors
 from toolkit.objects import GroupVersionKind, Json
 from webhooks import review
 from webhooks.plugin import Answer, Cause, DeniedError
-
-POD: Json = {
-    "apiVersion": "v1",
-    "kind": "Pod",
-    "metadata": {"name": "web", "namespace": "apps"},
-    "spec": {"containers": [{"name": "web", "image": "web:1"}]},
-}
-REVIEW: Json = {
-    "apiVersion": "admission.k8s.io/v1",
-    "kind": "AdmissionReview",
-    "request": {
-        "uid": "u-1",
-        "kind": {"group": "", "version": "v1", "kind": "Pod"},
-        "resource": {"group": "", "version": "v1", "resource": "pods"},
-        "subResource": "ephemeralcontainers",
-        "requestKind": {"group": "", "version": "v0", "kind": "Pod"},
-        "name": "web",
-        "namespace": "apps",
-        "operation": "UPDATE",
-        "userInfo": {"username": "alice", "groups": ["dev"], "extra": {"k": ["v"]}},
-        "object": POD,
-        "oldObject": POD,
-        "dryRun": True,
-        "options": {"kind": "UpdateOptions"},
-    },
-}
 
 
 def decoded(body: bytes) -> Json:

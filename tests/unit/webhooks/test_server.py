@@ -4,7 +4,7 @@ import asyncio
 import copy
 import io
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from ipaddress import ip_network
 
@@ -14,63 +14,17 @@ import pytest
 from aiohttp.test_utils import TestClient, TestServer
 from yarl import URL
 
+from tests.fakes.admission import POD, REVIEW
+from tests.fakes.gateserver import HEADERS, Late, entry
 from tests.fakes.strangers import Stranger
-from tests.unit.webhooks.test_review import POD, REVIEW
 from toolkit.errors import AccessDeniedError
 from toolkit.objects import Json
 from toolkit.turns import Turns
 from webhooks import server
 from webhooks.callers import ANYBODY, Callers
-from webhooks.plugin import Answer, Row, Rule
+from webhooks.plugin import Answer
 from webhooks.request import Request
 from webhooks.server import Convert, Endpoint, Entry, Reviews
-from webhooks.services import Services
-
-PODS = Rule(groups=("",), versions=("v1",), resources=("pods",))
-HEADERS = {"Content-Type": "application/json"}
-
-
-class Scripted:
-    """A plugin that does what the test says."""
-
-    def __init__(self, behave: Callable[[Request], Awaitable[Answer]]) -> None:
-        self._behave = behave
-
-    async def review(self, request: Request) -> Answer:
-        return await self._behave(request)
-
-
-class Late:
-    """A cache that is complete when the test says so."""
-
-    def __init__(self) -> None:
-        self.event = asyncio.Event()
-
-    @property
-    def synced(self) -> bool:
-        return self.event.is_set()
-
-    async def wait_synced(self) -> None:
-        await self.event.wait()
-
-
-async def yes(_: Request) -> Answer:
-    return Answer()
-
-
-def entry(
-    behave: Callable[[Request], Awaitable[Answer]] = yes,
-    *,
-    turns: Turns | None = None,
-    caches: tuple[Late, ...] = (),
-) -> Entry:
-    plugin = Scripted(behave)
-
-    def make(_: Services) -> Scripted:
-        return plugin
-
-    row = Row(name="test", mutating=True, rules=(PODS,), make=make)
-    return Entry(row=row, plugin=plugin, turns=turns or Turns(), caches=caches)
 
 
 @asynccontextmanager

@@ -10,12 +10,11 @@ import pytest
 from aiohttp import web
 
 from tests.fakes.serving import free_port
-from tests.fakes.strangers import Stranger
+from tests.fakes.strangers import MALFORMED, Stranger
 from toolkit.net import listening
 from toolkit.net.connections import Connections, Limits
 
 PATIENT = Limits(connections=4, request_seconds=60)
-MALFORMED = b"GET / HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer secret-42\x01\r\n\r\n"
 
 
 class Port:
