@@ -3,7 +3,6 @@
 The matrix is that of front proxies: whoever is none speaks for nobody but themselves.
 """
 
-import asyncio
 import json
 import ssl
 
@@ -13,8 +12,11 @@ import pytest_asyncio
 
 from apiserver.auth.configuration import KEY
 from controlplane.certificates import Authority, KeyPair
-from tests.contract.apiserver.conftest import BASE, Window
+from tests.contract.apiserver.window import BASE, Window
+from tests.tools.waiting import until
 from toolkit.objects import GroupVersionKind, Json
+
+pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 AS_ROOT = [
     ("X-Remote-User", "root"),
@@ -25,22 +27,14 @@ AS_ROOT = [
 CONFIG_MAP = GroupVersionKind("", "v1", "ConfigMap")
 
 
-@pytest_asyncio.fixture
+@pytest_asyncio.fixture(loop_scope="module")
 async def report(window: Window) -> str:
     """Serve one toy, whose report says who asked; anybody may ask."""
     everybody = {"apiGroups": ["gitops.penstock.dev"], "resources": ["*"], "verbs": ["*"]}
     for user in ("alice", "front-proxy-client", "system:anonymous"):
-        await window.grant(user, everybody)
-    await window.start()
+        await window.grant(user, everybody, namespace=window.namespace)
     window.shop.put(window.namespace, "bear")
-    path = f"{BASE}/namespaces/{window.namespace}/toys/bear/report"
-    await window.until(lambda: answers(window, path))
-    return path
-
-
-async def answers(window: Window, path: str) -> bool:
-    reply = await window.ask(path, certificate=window.client_of("alice"))
-    return reply.status == 200
+    return f"{BASE}/namespaces/{window.namespace}/toys/bear/report"
 
 
 async def who(
@@ -73,7 +67,8 @@ async def test_only_the_front_proxy_speaks_for_others(window: Window, report: st
 async def test_handlers_never_see_credentials(window: Window, report: str) -> None:
     await who(window, report, window.front_proxy(), [*AS_ROOT, ("Authorization", "Bearer x")])
 
-    (call,) = [call for call in window.shop.calls if call.user.name == "root"]
+    (call,) = window.shop.asked(window.namespace)
+    assert call.user.name == "root"
     assert not [name for name in call.web.headers if name.lower() == "authorization"]
     # The ConfigMap does not list X-Remote-Uid here, so it is a header like any other.
     assert call.user.uid == ""
@@ -91,16 +86,16 @@ async def test_certificates_of_strangers_fail_the_handshake(window: Window, repo
 
 
 async def test_a_service_account_is_known_by_its_token(window: Window, report: str) -> None:
-    await window.kubectl("create", "serviceaccount", "robot")
-    token = await asyncio.to_thread(window.control_plane.token, window.namespace, "robot")
+    metadata = {"name": "robot", "namespace": window.namespace}
+    account = {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": metadata}
+    await window.admin.create(account)
+    token = await window.token("robot", window.namespace)
+
+    reply = await window.ask(report, headers={"Authorization": f"Bearer {token}"})
+
     name = f"system:serviceaccount:{window.namespace}:robot"
-    everything = {"apiGroups": ["gitops.penstock.dev"], "resources": ["*"], "verbs": ["get"]}
-
-    before = await window.ask(report, headers={"Authorization": f"Bearer {token}"})
-    await window.grant(name, everything, namespace=window.namespace)
-
-    assert before.status == 403
-    assert name in before.json["message"]
+    assert reply.status == 403
+    assert name in reply.json["message"]
 
 
 async def test_nobody_impersonates_at_our_own_port(window: Window, report: str) -> None:
@@ -151,13 +146,15 @@ async def test_a_front_proxy_of_a_new_authority_is_taken_while_the_old_one_goes_
     await window.until(refused)
 
 
-async def test_what_nobody_can_read_changes_nothing(window: Window, report: str) -> None:
+async def test_what_nobody_can_read_changes_nothing(
+    window: Window, report: str, caplog: pytest.LogCaptureFixture
+) -> None:
     before = (await window.admin.get(CONFIG_MAP, KEY.name, KEY.namespace))["data"]
     key = "requestheader-client-ca-file"
 
     await rolled(window, {key: "-----BEGIN NONSENSE-----"})
     try:
-        await asyncio.sleep(0.5)
+        await until(lambda: "authentication not reconfigured" in caplog.text)
 
         assert await who(window, report, window.front_proxy()) == "root"
     finally:

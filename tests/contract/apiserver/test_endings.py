@@ -10,9 +10,13 @@ import pytest
 import pytest_asyncio
 
 from apiserver.auth import standing
-from tests.contract.apiserver.conftest import Window
+from tests.contract.apiserver.window import Window
+from tests.tools.waiting import until
+from toolkit.kube.client import Client
 from toolkit.kube.errors import NoMatchError
 from toolkit.objects import GroupVersionKind, Json
+
+pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 BINDING: Final = GroupVersionKind("rbac.authorization.k8s.io", "v1", "RoleBinding")
 DEFINITION: Final = GroupVersionKind("apiextensions.k8s.io", "v1", "CustomResourceDefinition")
@@ -57,8 +61,8 @@ async def watching(window: Window, resource: str, *form: str) -> AsyncIterator[W
         await process.wait()
 
 
-@pytest_asyncio.fixture
-async def things(window: Window) -> AsyncIterator[Json]:
+@pytest_asyncio.fixture(loop_scope="module")
+async def things(admin: Client) -> AsyncIterator[Json]:
     """Define a kind that the API server keeps itself."""
     group = f"test-{secrets.token_hex(4)}.example.com"
     definition: Json = {
@@ -80,23 +84,24 @@ async def things(window: Window) -> AsyncIterator[Json]:
         },
     }
     name = definition["metadata"]["name"]
-    await window.admin.apply(definition, manager="test")
+    await admin.apply(definition, manager="test")
 
     async def listed() -> bool:
         with contextlib.suppress(NoMatchError):
-            return await window.admin.list(_thing(definition), window.namespace) == []
+            return await admin.list(_thing(definition)) == []
         return False
 
-    await window.until(listed)
+    await until(listed)
     yield definition
-    await window.admin.delete(DEFINITION, name)
+    await admin.delete(DEFINITION, name)
 
 
 def _thing(things: Json) -> GroupVersionKind:
     return GroupVersionKind(things["spec"]["group"], "v1", "Thing")
 
 
-async def test_kubectl_takes_our_end_as_the_api_servers(window: Window, things: Json) -> None:
+async def test_kubectl_takes_our_end_as_the_api_servers(fresh_window: Window, things: Json) -> None:
+    window = fresh_window
     replica = await window.start()
     await window.available()
     names = ("toys", things["metadata"]["name"])
@@ -127,7 +132,8 @@ async def make(window: Window, things: Json, name: str) -> None:
 
 
 @pytest.mark.slow  # rights are asked about once a minute
-async def test_a_watch_ends_when_its_right_is_withdrawn(window: Window) -> None:
+async def test_a_watch_ends_when_its_right_is_withdrawn(fresh_window: Window) -> None:
+    window = fresh_window
     rule = {"apiGroups": ["gitops.penstock.dev"], "resources": ["toys"], "verbs": ["list", "watch"]}
     window.shop.put(window.namespace, "early")
     await window.start()
@@ -151,6 +157,6 @@ async def test_a_watch_ends_when_its_right_is_withdrawn(window: Window) -> None:
         window.shop.put(window.namespace, "late")
         await administrator.shows("late")
 
-    again = await window.kubectl("get", "toys", as_reader)
+    again = await window.refused("get", "toys", as_reader)
     assert (status, complaint) == (0, b"")
     assert "forbidden" in again

@@ -1,58 +1,47 @@
 """Formats are agreed on before anything is done, and content tells no secrets to viewers."""
 
-import dataclasses
-
-import msgspec
 import pytest
+import pytest_asyncio
 
-from apiserver.resource import Resource
-from tests.contract.apiserver.conftest import BASE, Reply, Window
-from tests.contract.apiserver.test_hardening import trusted
+from tests.contract.apiserver.window import BASE, Reply, Window
+
+pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 
 class Desk:
-    """Toys whose report may be asked for by POST, by somebody who may do anything."""
+    """A toy whose report may be asked for by POST, by somebody who may do anything."""
 
     def __init__(self, window: Window) -> None:
         self.window = window
-        self.path = f"{BASE}/namespaces/{window.namespace}/toys/ball/report"
-        self._made = window.shop.resource
 
-    def resource(self) -> Resource:
-        made = self._made()
-        (report,) = (each for each in made.subresources if each.name == "report")
-        posted = dataclasses.replace(report, verbs=("get", "create"))
-        return dataclasses.replace(made, subresources=(posted,))
+    @property
+    def asked(self) -> int:
+        """Return how often the report was made."""
+        return len(self.window.shop.asked(self.window.namespace))
 
     async def ask(self, method: str, body: bytes | None = None, **headers: str) -> Reply:
         named = {name.replace("_", "-"): value for name, value in headers.items()}
         root = self.window.client_of("root", groups=("system:masters",))
+        path = f"{BASE}/namespaces/{self.window.namespace}/toys/ball/report"
         return await self.window.ask(
-            self.path, method=method, certificate=root, headers=named, body=body
+            path, method=method, certificate=root, headers=named, body=body
         )
 
 
-async def desk_of(window: Window) -> Desk:
-    desk = Desk(window)
-    window.shop.resource = desk.resource  # type: ignore[method-assign] - the test's own shop
+@pytest_asyncio.fixture(loop_scope="module")
+async def desk(window: Window) -> Desk:
     window.shop.put(window.namespace, "ball")
-    await window.start()
-    await trusted(window)
-    return desk
+    return Desk(window)
 
 
-async def test_nothing_is_done_for_an_answer_that_nobody_takes(window: Window) -> None:
-    desk = await desk_of(window)
-
+async def test_nothing_is_done_for_an_answer_that_nobody_takes(desk: Desk) -> None:
     replies = [await desk.ask(method, Accept="text/html") for method in ("GET", "POST")]
 
     assert [reply.status for reply in replies] == [406, 406]
-    assert window.shop.calls == []
+    assert desk.asked == 0
 
 
-async def test_what_is_not_json_is_not_read(window: Window) -> None:
-    desk = await desk_of(window)
-
+async def test_what_is_not_json_is_not_read(desk: Desk) -> None:
     refused = [
         await desk.ask("POST", b"x", Content_Type=kind)
         for kind in (
@@ -64,8 +53,8 @@ async def test_what_is_not_json_is_not_read(window: Window) -> None:
     ]
 
     assert [reply.status for reply in refused] == [415] * 4
-    assert msgspec.json.decode(refused[0].body)["reason"] == "UnsupportedMediaType"
-    assert window.shop.calls == []
+    assert refused[0].json["reason"] == "UnsupportedMediaType"
+    assert desk.asked == 0
 
 
 @pytest.mark.parametrize(
@@ -77,11 +66,10 @@ async def test_what_is_not_json_is_not_read(window: Window) -> None:
         (None, ""),
     ],
 )
-async def test_json_and_nothing_are_taken(window: Window, body: bytes | None, kind: str) -> None:
-    desk = await desk_of(window)
+async def test_json_and_nothing_are_taken(desk: Desk, body: bytes | None, kind: str) -> None:
     headers = {"Content_Type": kind} if kind else {}
 
     reply = await desk.ask("POST", body, **headers)
 
     assert reply.status == 200
-    assert len(window.shop.calls) == 1
+    assert desk.asked == 1

@@ -2,18 +2,20 @@
 
 import asyncio
 import contextlib
+import logging
 import random
 import ssl
 
 import pytest
 
-from tests.contract.apiserver.conftest import BASE, Reply, Window
+from tests.contract.apiserver.window import AS_ROOT, BASE, Reply, Window
+from toolkit.objects import Json
 
-ROOT = [("X-Remote-User", "root"), ("X-Remote-Group", "system:masters")]
+pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 
 async def ask(window: Window, path: str, **more: str) -> Reply:
-    return await window.ask(path, certificate=window.front_proxy(), headers=ROOT, **more)
+    return await window.ask(path, certificate=window.front_proxy(), headers=AS_ROOT, **more)
 
 
 REFUSED = [
@@ -36,8 +38,6 @@ REFUSED = [
 
 
 async def test_what_cannot_be_answered_is_told_as_a_status(window: Window) -> None:
-    await window.start()
-    await trusted(window)
 
     replies = [await ask(window, path, method=method) for method, path, _, _ in REFUSED]
 
@@ -56,34 +56,28 @@ async def test_a_bug_is_told_without_what_it_was_about(
     async def fail(_: object) -> None:
         raise RuntimeError("the secret is hunter2")
 
-    window.shop.handle = fail  # type: ignore[assignment] - it never returns
-    await window.start()
-    await trusted(window)
+    window.shop.handlers[window.namespace] = fail  # type: ignore[assignment] - it never returns
 
-    reply = await ask(window, f"{BASE}/namespaces/x/toys/a/report")
+    reply = await ask(window, f"{BASE}/namespaces/{window.namespace}/toys/a/report")
 
     assert (reply.status, reply.json["reason"]) == (500, "InternalError")
     assert "hunter2" not in reply.body.decode() + caplog.text
 
 
 async def test_a_large_body_is_not_read(window: Window) -> None:
-    await window.start()
-    await trusted(window)
     path = f"{BASE}/namespaces/x/toys/a/report"
 
     reply = await window.ask(
         path,
         method="POST",
         certificate=window.front_proxy(),
-        headers=[*ROOT, ("Content-Length", str(1 << 30))],
+        headers=[*AS_ROOT, ("Content-Length", str(1 << 30))],
     )
 
     assert reply.status == 413
 
 
 async def test_random_bytes_hurt_nobody(window: Window) -> None:
-    await window.start()
-    await trusted(window)
     chance = random.Random(7)  # noqa: S311 - the same noise in each run
     tls = ssl.create_default_context()
     tls.check_hostname, tls.verify_mode = False, ssl.CERT_NONE
@@ -101,18 +95,7 @@ async def test_random_bytes_hurt_nobody(window: Window) -> None:
     window.raise_failures()
 
 
-async def trusted(window: Window) -> None:
-    """Wait until the server knows whom to trust."""
-
-    async def ready() -> bool:
-        return (await window.ask("/readyz")).status == 200
-
-    await window.until(ready)
-
-
 async def test_nobody_fills_the_memory_with_headers(window: Window) -> None:
-    await window.start()
-    await trusted(window)
     tls = ssl.create_default_context()
     tls.check_hostname, tls.verify_mode = False, ssl.CERT_NONE
     reader, writer = await asyncio.open_connection("127.0.0.1", window.port, ssl=tls)
@@ -136,8 +119,6 @@ async def test_nobody_fills_the_memory_with_headers(window: Window) -> None:
 async def test_a_malformed_header_is_not_written_down(
     window: Window, caplog: pytest.LogCaptureFixture
 ) -> None:
-    await window.start()
-    await trusted(window)
     tls = ssl.create_default_context()
     tls.check_hostname, tls.verify_mode = False, ssl.CERT_NONE
     reader, writer = await asyncio.open_connection("127.0.0.1", window.port, ssl=tls)
@@ -162,7 +143,6 @@ async def test_a_malformed_header_is_not_written_down(
 async def test_what_cannot_be_parsed_is_told_in_our_words(
     window: Window, start: bytes, code: int
 ) -> None:
-    await window.start()
     tls = window._tls(window.front_proxy())
     reader, writer = await asyncio.open_connection("127.0.0.1", window.port, ssl=tls)
 
@@ -174,3 +154,30 @@ async def test_what_cannot_be_parsed_is_told_in_our_words(
     assert int(head.split()[1]) == code
     assert b"bytearray" not in body
     assert b"xxxx" not in body
+
+
+async def test_each_request_leaves_one_line_without_content(
+    window: Window, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.INFO, logger="audit")
+    window.shop.put(window.namespace, "bear")
+    caplog.clear()
+
+    path = f"{BASE}/namespaces/{window.namespace}/toys/bear"
+    await window.ask(path, certificate=window.client_of("alice"))
+
+    def of_alice() -> list[Json]:
+        lines = [record.audit for record in caplog.records if record.name == "audit"]  # type: ignore[attr-defined] - the log's extra
+        return [each for each in lines if each.get("user", {}).get("username") == "alice"]
+
+    # It is written when the answer is sent.
+    (line,) = await window.until(of_alice)
+    assert line["responseStatus"] == {"code": 403}
+    assert (line["stage"], line["level"], line["verb"]) == ("ResponseComplete", "Metadata", "get")
+    assert line["objectRef"] == {
+        "resource": "toys",
+        "namespace": window.namespace,
+        "name": "bear",
+        "apiGroup": "gitops.penstock.dev",
+        "apiVersion": "v1alpha1",
+    }

@@ -1,17 +1,31 @@
-"""An API server that starts while we hang is held up by nothing, and finds us when we are back."""
+"""An API server that starts while we hang is held up by nothing, and finds us when we are back.
+
+It runs on a control plane of its own, because it stops the API server.
+"""
 
 import asyncio
 import contextlib
+from collections.abc import Iterator
 
 import pytest
 
-from tests.contract.apiserver.conftest import Window
+from controlplane import plane
+from controlplane.plane import ControlPlane
+from tests.contract.apiserver.window import Window
+
+# A look at us every 30 s is the API server's.
+pytestmark = [pytest.mark.slow, pytest.mark.asyncio(loop_scope="module")]
 
 
-async def test_an_api_server_starts_while_we_answer_nothing(window: Window) -> None:
-    plane = window.control_plane
-    if plane.supervision is None:
-        pytest.skip("the API server of a cluster that is not ours is not restarted")
+@pytest.fixture(scope="module")
+def control_plane() -> Iterator[ControlPlane]:
+    """Run a control plane for this module alone."""
+    with plane.start("pytest-outage", alternatives=8) as running:
+        yield running
+
+
+async def test_an_api_server_starts_while_we_answer_nothing(fresh_window: Window) -> None:
+    window = fresh_window
     replica = await window.start()
     window.shop.put(window.namespace, "ball")
     await window.available()
@@ -29,13 +43,13 @@ async def test_an_api_server_starts_while_we_answer_nothing(window: Window) -> N
 
     silent = await asyncio.start_server(hang, "127.0.0.1", window.port)
     async with silent:
-        await asyncio.to_thread(plane.stop_component, "kube-apiserver")
+        await asyncio.to_thread(window.control_plane.stop_component, "kube-apiserver")
         asked.clear()
         # Returns when it is ready, or fails.
-        await asyncio.to_thread(plane.start_component, "kube-apiserver")
+        await asyncio.to_thread(window.control_plane.start_component, "kube-apiserver")
 
         assert window.namespace in await window.kubectl("get", "namespaces", "-o", "name")
-        assert "failed" in await window.kubectl("get", "toys.gitops.penstock.dev")
+        await window.refused("get", "toys.gitops.penstock.dev")
         async with asyncio.timeout(60):
             await asked.wait()
         silent.close()
@@ -44,8 +58,6 @@ async def test_an_api_server_starts_while_we_answer_nothing(window: Window) -> N
     await window.available()
 
     async def served() -> bool:
-        return "ball" in await window.kubectl("get", "toys.gitops.penstock.dev")
+        return "ball" in await window.answer("get", "toys.gitops.penstock.dev")
 
-    async with asyncio.timeout(90):
-        while not await served():  # noqa: ASYNC110 - a look every 30 s is upstream's
-            await asyncio.sleep(0.5)
+    await window.until(served)

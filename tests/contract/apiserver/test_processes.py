@@ -1,105 +1,44 @@
-"""The program as it is installed: two processes with all resources, and a crowd of readers."""
+"""Two processes with all resources, and a crowd of readers."""
 
 import asyncio
 import contextlib
-import dataclasses
-import os
-import ssl
-import sys
 from collections.abc import AsyncIterator
-from dataclasses import dataclass
-from pathlib import Path
 
 import aiohttp
 import msgspec
+import pytest
 import pytest_asyncio
 
-from apiserver.registration import NAME
 from apiserver.resuming import MARGIN
-from tests.contract.apiserver.conftest import BASE, Reply, Window
-from tests.fakes.serving import free_port
-from toolkit.objects import Json
+from tests.contract.apiserver.processes import Process, running
+from tests.contract.apiserver.window import AS_ROOT, BASE, Window
+from toolkit.objects import GroupVersionKind, Json
 
-ROOT = Path(__file__).parents[3]
-AS_ROOT = [("X-Remote-User", "root"), ("X-Remote-Group", "system:masters")]
+# A process takes seconds to start, ten to trust its history, and a thousand readers their time;
+# tests/unit/apiserver shows the same with hundreds and with other clocks.
+pytestmark = [pytest.mark.slow, pytest.mark.asyncio(loop_scope="module")]
+
+KUSTOMIZATION = GroupVersionKind("kustomize.toolkit.fluxcd.io", "v1", "Kustomization")
 READERS = 1000
 MOST = 200 << 20
 """Bytes that a thousand readers may cost; the process has 1 GiB."""
 
 
-@dataclass
-class Process:
-    """One process, asked at its own port."""
-
-    window: Window
-    process: asyncio.subprocess.Process
-    killed: bool = False
-
-    def kill(self) -> None:
-        """End it as a machine that fails does."""
-        self.killed = True
-        self.process.kill()
-
-    async def ask(self, path: str) -> Reply:
-        return await self.window.ask(path, certificate=self.window.front_proxy(), headers=AS_ROOT)
-
-    async def names(self) -> list[str]:
-        """Return the inventories that it knows."""
-        reply = await self.ask(f"{BASE}/namespaces/{self.window.namespace}/inventories")
-        return [each["metadata"]["name"] for each in reply.json["items"]]
-
-    async def ready(self) -> bool:
-        """Tell whether it answers."""
-        with contextlib.suppress(aiohttp.ClientError, ssl.SSLError):
-            return (await self.ask(f"{BASE}/inventories")).status == 200
-        return False
-
-    def memory(self) -> int:
-        """Return its resident memory in bytes."""
-        status = Path(f"/proc/{self.process.pid}/status").read_text()
-        (line,) = [line for line in status.splitlines() if line.startswith("VmRSS:")]
-        return int(line.split()[1]) << 10
-
-
-@contextlib.asynccontextmanager
-async def running(window: Window, number: int, *, port: int = 0) -> AsyncIterator[Process]:
-    """Run a process until the end."""
-    port, temporary = port or free_port(), window.directory / f"process-{number}"
-    temporary.mkdir()
-    token = await asyncio.to_thread(window.control_plane.token, window.namespace, NAME)
-    kubeconfig = window.control_plane.kubeconfig_for(
-        f"{NAME}-{window.namespace}-{number}", token=token
-    )
-    process = await asyncio.create_subprocess_exec(
-        *(sys.executable, "-m", "apiserver", f"--runtime-namespace={window.namespace}"),
-        *(f"--secure-addr=127.0.0.1:{port}", f"--apiservice-port={port}"),
-        *("--metrics-addr=0", "--health-addr=0", "--shutdown-delay-duration=0s"),
-        cwd=ROOT,
-        env={"KUBECONFIG": str(kubeconfig), "TMPDIR": str(temporary), "PATH": os.environ["PATH"]},
-        stdout=asyncio.subprocess.DEVNULL,
-        stderr=asyncio.subprocess.DEVNULL,
-    )
-    started = Process(dataclasses.replace(window, port=port), process)
-    try:
-        await window.until(started.ready)
-        yield started
-        assert process.returncode is None or started.killed, "it ended by itself"
-    finally:
-        with contextlib.suppress(ProcessLookupError):
-            process.terminate()
-        await asyncio.wait_for(process.wait(), 30)
-
-
-@pytest_asyncio.fixture
-async def first(window: Window, definitions: None) -> AsyncIterator[Process]:
+@pytest_asyncio.fixture(loop_scope="module")
+async def window(fresh_window: Window, definitions: None) -> AsyncIterator[Window]:
     del definitions
+    yield fresh_window
+    await fresh_window.sweep(KUSTOMIZATION)
+
+
+@pytest_asyncio.fixture(loop_scope="module")
+async def first(window: Window) -> AsyncIterator[Process]:
     async with running(window, 1) as process:
         yield process
 
 
-@pytest_asyncio.fixture
-async def second(window: Window, definitions: None) -> AsyncIterator[Process]:
-    del definitions
+@pytest_asyncio.fixture(loop_scope="module")
+async def second(window: Window) -> AsyncIterator[Process]:
     async with running(window, 2) as process:
         yield process
 
@@ -108,8 +47,8 @@ async def made(window: Window, *names: str) -> None:
     """Make Kustomizations, which have an inventory each."""
     for name in names:
         obj: Json = {
-            "apiVersion": "kustomize.toolkit.fluxcd.io/v1",
-            "kind": "Kustomization",
+            "apiVersion": KUSTOMIZATION.api_version,
+            "kind": KUSTOMIZATION.kind,
             "metadata": {"name": name, "namespace": window.namespace},
             "spec": {
                 "interval": "1h",

@@ -3,7 +3,11 @@
 import asyncio
 import contextlib
 
-from tests.contract.apiserver.conftest import BASE, Window
+import pytest
+
+from tests.contract.apiserver.window import BASE, Window, make_namespace
+
+pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 OWN, OTHER = "mine", "bank"
 RULE = {"apiGroups": ["gitops.penstock.dev"], "resources": ["*"], "verbs": ["*"]}
@@ -76,9 +80,8 @@ def request(method: str, target: str, headers: str = "", *, last: bool = True) -
 
 
 async def test_no_way_of_asking_leads_into_another_namespace(window: Window) -> None:
-    await window.kubectl("create", "namespace", OWN)
+    await make_namespace(window.admin, OWN)
     await window.grant("reader", RULE, namespace=OWN)
-    await window.start()
     window.shop.put(OWN, "own")
     window.shop.put(OTHER, "vault")
     own = f"{BASE}/namespaces/{OWN}/toys"
@@ -105,7 +108,13 @@ async def test_no_way_of_asking_leads_into_another_namespace(window: Window) -> 
         request("GET", own, "Upgrade: websocket\r\nConnection: Upgrade\r\n") + whole,
     ]
 
-    answers = [await spoken(window, text) for text in texts]
+    several = asyncio.Semaphore(4)
+
+    async def asked(text: str) -> bytes:
+        async with several:
+            return await spoken(window, text)
+
+    answers = await asyncio.gather(*map(asked, texts))
 
     for text, answer in zip(texts, answers, strict=True):
         assert HIDDEN not in answer, text

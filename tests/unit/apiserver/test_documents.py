@@ -13,7 +13,7 @@ from apiserver.discovery import Discovery
 from apiserver.openapi import OpenAPI
 from apiserver.resource import Parameter
 from apiserver.status import StatusError
-from tests.contract.apiserver.conftest import ToyShop
+from tests.fakes.toyshop import ToyShop
 
 V2 = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
 TOYS = (ToyShop().resource(),)

@@ -12,6 +12,7 @@ from apiserver.view import View
 from tests.fakes import virtualtime
 from tests.fakes.apiserver import FakeApiServer
 from tests.fakes.readserver import Reader, gauge, new_view, serve
+from tests.tools.waiting import until
 from toolkit.kube.informer import Informer
 from toolkit.objects import GroupVersionKind, Json
 
@@ -376,7 +377,8 @@ async def test_a_version_of_the_future_is_waited_for() -> None:
     view = filled(1)
     async with serve(view) as reader:
         asked = asyncio.create_task(reader.get(resourceVersion="300000003"))
-        await asyncio.sleep(0.1)
+        await until(lambda: reader.transports)
+        await reader.names()  # asked later, answered before
         early = asked.done()
         view.put(gauge("new"), revision=300)
         code, document = await asked

@@ -10,14 +10,13 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from typing import Final
 
-from tests.contract.apiserver.conftest import Window
+from tests.contract.apiserver.window import Window
 from toolkit import inventory
 from toolkit.apply import ownership
 from toolkit.apply.options import MANAGER
 from toolkit.kube.errors import NotFoundError
 from toolkit.objects import GroupVersionKind, Json, ObjectRef
 
-APPS: Final = 20
 _MAPS: Final = 4
 _DEPLOYED: Final = 5
 """Of so many apps there is a Deployment."""
@@ -25,6 +24,8 @@ _SOURCES: Final = 5
 _NOON: Final = "2026-01-01T12:00:00Z"
 KUSTOMIZATION: Final = GroupVersionKind("kustomize.toolkit.fluxcd.io", "v1", "Kustomization")
 _SOURCE: Final = GroupVersionKind("source.toolkit.fluxcd.io", "v1", "GitRepository")
+KINDS: Final = (KUSTOMIZATION, _SOURCE)
+"""Controllers of others would see objects of these."""
 _MAP: Final = GroupVersionKind("", "v1", "ConfigMap")
 _DEPLOYMENT: Final = GroupVersionKind("apps", "v1", "Deployment")
 
@@ -46,11 +47,13 @@ class Fleet:
     """All of them, in the namespace of a window."""
 
     window: Window
+    size: int
+    """How many Kustomizations are made at first, and go through the changes."""
     apps: list[App] = field(default_factory=list)
 
     async def make(self) -> None:
         """Write all there is at first."""
-        for number in range(APPS):
+        for number in range(self.size):
             name = f"app-{number:02}"
             refs = [self.ref(_MAP, f"{name}-{index}") for index in range(_MAPS)]
             refs += [self.ref(_DEPLOYMENT, name)] * (number < _DEPLOYED)
@@ -71,12 +74,12 @@ class Fleet:
 
     async def change(self, start: int, end: int) -> None:
         """Make the changes of these numbers, one in each app at the same time."""
-        for first in range(start, end, APPS):
-            numbers = range(first, min(first + APPS, end))
+        for first in range(start, end, self.size):
+            numbers = range(first, min(first + self.size, end))
             await asyncio.gather(*(self._one(number) for number in numbers))
 
     async def _one(self, number: int) -> None:
-        turn, app = divmod(number, APPS)
+        turn, app = divmod(number, self.size)
         await CHANGES[(turn + app) % len(CHANGES)](self, self.apps[app], number)
 
     async def truth(self, resource: str) -> Json:

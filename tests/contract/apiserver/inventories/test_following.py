@@ -11,15 +11,16 @@ from typing import Any, Final
 import pytest
 import pytest_asyncio
 
-from tests.contract.apiserver.conftest import BASE, Window
-from tests.contract.apiserver.inventories.fleet import Fleet
-from tests.contract.apiserver.test_clientgo import Follower, followed
-from tests.contract.apiserver.test_processes import Process, running
-from tests.contract.apiserver.test_rotation import cached, renew, served
+from tests.contract.apiserver.following import Follower, cached, followed
+from tests.contract.apiserver.inventories.fleet import KINDS, Fleet
+from tests.contract.apiserver.processes import Process, running
+from tests.contract.apiserver.renewing import OVERLAP, renew, served
+from tests.contract.apiserver.window import BASE, Window
 from tests.fakes.serving import free_port
 from toolkit.objects import Json
 
-CHANGES: Final = 1000
+pytestmark = pytest.mark.asyncio(loop_scope="module")
+
 KILLS: Final = 20
 TOLD: Final[Mapping[str, Callable[[Json], object]]] = MappingProxyType(
     {
@@ -126,7 +127,7 @@ class Scene:
         """Run a process, always at the same port."""
         number = len(self.processes)
         process = await self.server.enter_async_context(
-            running(self.window, number, port=self.port)
+            running(self.window, number, f"--certificate-overlap={OVERLAP}s", port=self.port)
         )
         self.processes.append(process)
         await process.window.available()
@@ -191,27 +192,39 @@ class Scene:
         return objects, rows
 
 
-@pytest_asyncio.fixture
-async def scene(informer_program: Path, window: Window, definitions: None) -> AsyncIterator[Scene]:
+@pytest_asyncio.fixture(loop_scope="module")
+async def scene(
+    request: pytest.FixtureRequest, informer_program: Path, fresh_window: Window, definitions: None
+) -> AsyncIterator[Scene]:
     del definitions
+    fleet = Fleet(fresh_window, size=request.param)
     async with contextlib.AsyncExitStack() as server, contextlib.AsyncExitStack() as stack:
-        opened = Scene(Fleet(window), informer_program, stack, server, port=free_port())
-        await opened.fleet.make()
+        opened = Scene(fleet, informer_program, stack, server, port=free_port())
+        await fleet.make()
         await opened.start()
         await opened.follow()
         yield opened
+    await fresh_window.sweep(*KINDS)
 
 
-async def test_all_who_follow_stay_in_sync_through_everything(scene: Scene) -> None:
+@pytest.mark.parametrize(
+    ("scene", "changes"),
+    [
+        pytest.param(6, 120, id="few"),
+        pytest.param(20, 1000, id="many", marks=pytest.mark.slow),
+    ],
+    indirect=["scene"],
+)
+async def test_all_who_follow_stay_in_sync_through_everything(scene: Scene, changes: int) -> None:
     fleet, window = scene.fleet, scene.processes[0].window
     await scene.in_sync()
 
     # 1. Another certificate, authority and all.
     before, made = await served(window), 0
     await renew(window)
-    while made < CHANGES // 2 or await served(window) == before:
-        await fleet.change(made, made + 100)
-        made += 100
+    while made < changes // 2 or await served(window) == before:
+        await fleet.change(made, made + fleet.size)
+        made += fleet.size
     await scene.in_sync()
 
     # 2. A restart. The newest that there was is deleted meanwhile, and then nothing happens.
@@ -226,7 +239,7 @@ async def test_all_who_follow_stay_in_sync_through_everything(scene: Scene) -> N
     await scene.in_sync()
 
     # 3. And on.
-    await fleet.change(made, max(made + 200, CHANGES))
+    await fleet.change(made, max(made + changes // 5, changes))
     await scene.in_sync()
 
     assert ends == [(0, b"")] * len(TOLD), "kubectl ends as at any other end of a watch"
@@ -235,6 +248,7 @@ async def test_all_who_follow_stay_in_sync_through_everything(scene: Scene) -> N
 
 
 @pytest.mark.slow  # each start of a process takes seconds
+@pytest.mark.parametrize("scene", [20], indirect=True, ids=["many"])
 async def test_no_version_falls_however_often_the_process_is_killed(scene: Scene) -> None:
     await scene.in_sync()
     begun = []

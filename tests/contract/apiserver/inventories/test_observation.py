@@ -6,6 +6,7 @@ from collections.abc import AsyncIterator, Callable
 from typing import Any
 
 import pytest
+import pytest_asyncio
 
 from apiserver.inventories.appliers import APPLIERS, Applied
 from apiserver.inventories.projection import Inventories
@@ -19,7 +20,10 @@ from toolkit.kube.client import Client
 from toolkit.kube.informer import Change
 from toolkit.objects import GroupVersionKind, Json, ObjectKey, ObjectRef, ref_of
 
+pytestmark = pytest.mark.asyncio(loop_scope="module")
+
 READER = "inventory-test-reader"
+_RBAC = {"apiVersion": "rbac.authorization.k8s.io/v1"}
 
 
 class Scene:
@@ -80,13 +84,7 @@ async def running(scene: Scene) -> AsyncIterator[Scene]:
             await task
 
 
-@pytest.fixture
-async def admin(control_plane: ControlPlane) -> AsyncIterator[Client]:
-    async with Client.open(config.from_environment(str(control_plane.kubeconfig))) as client:
-        yield client
-
-
-@pytest.fixture
+@pytest_asyncio.fixture(loop_scope="module")
 async def scene(admin: Client, namespace: str) -> AsyncIterator[Scene]:
     async with running(Scene(admin, admin, namespace)) as started:
         yield started
@@ -159,24 +157,35 @@ async def test_kinds_that_are_not_served_are_unobserved(scene: Scene) -> None:
     assert "not served" in status["problems"][0]["message"]
 
 
-@pytest.fixture
+def role(namespace: str, *resources: str) -> Json:
+    """Return a right to watch, in all namespaces; its name is the test's own."""
+    rule = {"apiGroups": [""], "resources": [*resources], "verbs": ["get", "list", "watch"]}
+    metadata = {"name": f"{READER}-{namespace}"}
+    return {**_RBAC, "kind": "ClusterRole", "metadata": metadata, "rules": [rule]}
+
+
+@pytest_asyncio.fixture(loop_scope="module")
 async def restricted(
-    control_plane: ControlPlane, admin: Client, namespace: str, kubectl: Callable[..., str]
+    control_plane: ControlPlane, admin: Client, namespace: str
 ) -> AsyncIterator[Scene]:
     """Give a scene whose watches are those of an account that may watch ConfigMaps."""
     account = f"system:serviceaccount:{namespace}:{READER}"
-    name = f"{READER}-{namespace}"
-    kubectl(*("create", "clusterrole", name, "--verb=get,list,watch"), "--resource=configmaps")
-    kubectl("create", "clusterrolebinding", name, f"--clusterrole={name}", f"--user={account}")
-    try:
-        async with (
-            Client.open(config.from_environment(str(control_plane.kubeconfig))) as client,
-            running(Scene(admin, client.impersonating(account), namespace)) as started,
-        ):
-            yield started
-    finally:
-        kubectl("delete", "clusterrolebinding", name, "--ignore-not-found")
-        kubectl("delete", "clusterrole", name)
+    made = role(namespace, "configmaps")
+    group = "rbac.authorization.k8s.io"
+    binding = {
+        **_RBAC,
+        "kind": "ClusterRoleBinding",
+        "metadata": made["metadata"],
+        "roleRef": {"apiGroup": group, "kind": "ClusterRole", "name": made["metadata"]["name"]},
+        "subjects": [{"apiGroup": group, "kind": "User", "name": account}],
+    }
+    for obj in (made, binding):
+        await admin.apply(obj, manager="test")
+    async with (
+        Client.open(config.from_environment(str(control_plane.kubeconfig))) as client,
+        running(Scene(admin, client.impersonating(account), namespace)) as started,
+    ):
+        yield started
 
 
 async def test_kinds_that_may_not_be_watched_are_unobserved(restricted: Scene) -> None:
@@ -192,14 +201,13 @@ async def test_kinds_that_may_not_be_watched_are_unobserved(restricted: Scene) -
     assert "may not be watched" in status["problems"][0]["message"]
 
 
-async def test_rights_that_come_are_noticed(restricted: Scene, kubectl: Callable[..., str]) -> None:
+async def test_rights_that_come_are_noticed(restricted: Scene) -> None:
     secret = await restricted.apply(restricted.make("Secret", "s", data={"p": "aGlkZGVu"}))
     restricted.list(secret)
     await restricted.until(lambda status: status["unobserved"] == 1 and status["problems"])
 
-    name = f"{READER}-{restricted.key.namespace}"
-    rule = '[{"op":"add","path":"/rules/0/resources/-","value":"secrets"}]'
-    kubectl("patch", "clusterrole", name, "--type=json", "-p", rule)
+    more = role(restricted.key.namespace, "configmaps", "secrets")
+    await restricted.admin.apply(more, manager="test")
     status = await restricted.until(lambda status: status["current"] == 1)
 
     assert (status["unobserved"], status["ready"]) == (0, "True")

@@ -15,8 +15,7 @@ from apiserver.artifacts.files import File, Files
 from apiserver.artifacts.held import Held
 from apiserver.call import Call
 from apiserver.status import StatusError
-from tests.unit.apiserver.artifacts.test_files import Copies, call
-from tests.unit.apiserver.artifacts.test_shown import held
+from tests.unit.apiserver.artifacts.scene import Copies, call, held
 from toolkit.artifact import threads
 from toolkit.errors import TransientError
 

@@ -3,35 +3,16 @@
 import asyncio
 import io
 import tarfile
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
-from aiohttp.test_utils import make_mocked_request
-from multidict import MultiDict
 
 from apiserver.artifacts.files import Files
 from apiserver.artifacts.held import Held
-from apiserver.call import Call, User
 from apiserver.status import StatusError
-from tests.unit.apiserver.artifacts.test_shown import held
+from tests.unit.apiserver.artifacts.scene import Copies, call, held
 from toolkit.artifact.store import Owner
-
-
-class Copies:
-    """Gives one local file for every artifact, and counts."""
-
-    def __init__(self, path: Path) -> None:
-        self.path = path
-        self.fetched: list[str] = []
-
-    @asynccontextmanager
-    async def file(self, artifact: Held, user: User) -> AsyncIterator[Path]:
-        del user
-        self.fetched.append(artifact.owner.name)
-        yield self.path
 
 
 def listing(path: Path, *, files: int, characters: int) -> Copies:
@@ -41,11 +22,6 @@ def listing(path: Path, *, files: int, characters: int) -> Copies:
         for number in range(files):
             tarball.addfile(tarfile.TarInfo(f"{parents}/{number:099}"), io.BytesIO())
     return Copies(path)
-
-
-def call() -> Call:
-    web = make_mocked_request("GET", "/")
-    return Call(web=web, user=User(name="ada"), verb="get", path="/", query=MultiDict())
 
 
 def reader(copies: Copies) -> Files:

@@ -5,7 +5,7 @@ import pytest
 from apiserver.artifacts import hosts
 from apiserver.artifacts.hosts import Hosts
 from apiserver.status import StatusError
-from tests.unit.apiserver.artifacts.test_shown import held
+from tests.unit.apiserver.artifacts.scene import held
 
 HERE = "/gitrepository/apps/web/a.tar.gz"
 ALLOWED = Hosts.of(("Store.example.", "127.0.0.1:9090", "[::1]:9090", " ", ""))

@@ -1,7 +1,5 @@
 """An artifact as an object: signers, users, labels; and the columns that show them."""
 
-from typing import Any
-
 import msgspec
 import pytest
 
@@ -11,29 +9,11 @@ from apiserver.artifacts.model import Artifact
 from apiserver.artifacts.observed import Consumer, Use
 from apiserver.artifacts.shown import shown
 from crds.meta import VERIFIED
+from tests.unit.apiserver.artifacts.scene import REVISION, held
 from toolkit.artifact.store import Owner
 from toolkit.objects import Json
 
-REVISION = "main@sha1:" + "4ab8f2c1" * 5
 FACT = "verify.penstock.dev/"
-
-
-def held(kind: str = "GitRepository", **given: Any) -> Held:
-    values: dict[str, Any] = {
-        "owner": Owner(kind=kind, namespace="apps", name="web"),
-        "api_version": "source.toolkit.fluxcd.io/v1",
-        "source_uid": "u",
-        "digest": "sha256:" + "a" * 64,
-        "revision": REVISION,
-        "size": 7,
-        "file": "a.tar.gz",
-        "path": "gitrepository/apps/web/a.tar.gz",
-        "url": "http://store.example/gitrepository/apps/web/a.tar.gz",
-        "stored": "2026-01-01T00:00:00Z",
-        "current": True,
-        "backend": "local",
-    }
-    return Held(**values | given)
 
 
 def consumer(name: str, *, namespace: str = "apps", applied: str = "", tried: str = "") -> Consumer:
