@@ -4,6 +4,7 @@ What a server answers, and what it remembers of those who ask, is the fake's.
 """
 
 import contextlib
+import os
 import random
 import socket
 import ssl
@@ -19,8 +20,11 @@ Serve = Callable[[web.Application], Awaitable[str]]
 """Serves an application for one test and returns host and port; the fixture ``serve`` is one."""
 
 # Below what kernels give to those who name no port, so nobody is given one of these between its
-# choice and its use; and each once in a run.
-_PORTS: Iterator[int] = iter(random.sample(range(10_000, 32_768), 22_768))
+# choice and its use; each once in a run, and to one of its workers alone.
+_WORKER = int(os.environ.get("PYTEST_XDIST_WORKER", "gw0").removeprefix("gw"))
+_WORKERS = int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1"))
+_ALL = range(10_000 + _WORKER, 32_768, _WORKERS)
+_PORTS: Iterator[int] = iter(random.sample(_ALL, len(_ALL)))
 
 
 @dataclass(frozen=True, slots=True)
