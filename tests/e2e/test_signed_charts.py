@@ -16,9 +16,6 @@ import aiohttp
 import pytest
 import pytest_asyncio
 
-from tests.conformance.chart.conftest import Helm, beside, helm, helm_program
-from tests.conformance.cosign.conftest import cosign_program
-from tests.conformance.notation.conftest import notation_sign_program
 from tests.e2e.conftest import Space, condition, is_ready
 from tests.e2e.helmsources import HELM_CHART, helm_chart, repository
 from tests.e2e.sources import content, secret
@@ -27,18 +24,15 @@ from tests.fakes.charts import chart, write
 from tests.fakes.registry import OCI_MANIFEST
 from tests.fakes.revocation import Authority
 from tests.fakes.sigstore import Sigstore
-from tests.loopback.oci.test_reference_registry import registry_program
 from tests.tools import cosigncases, notationsign
 from tests.tools.cosigncases import Case, Cosign
+from tests.tools.helmcli import Helm, beside
 from toolkit.objects import Json
 
 pytestmark = [
     pytest.mark.asyncio(loop_scope="session"),
     pytest.mark.usefixtures("notation_sign_program"),
 ]
-
-# The real programs: what packs and pushes, what signs, what serves.
-__all__ = ["cosign_program", "helm", "helm_program", "notation_sign_program", "registry_program"]
 
 INDEX = "application/vnd.oci.image.index.v1+json"
 VERSION = "6.0.0"

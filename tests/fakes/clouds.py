@@ -10,6 +10,7 @@ import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
+from typing import Final
 
 import trustme
 from aiohttp import web
@@ -17,10 +18,16 @@ from aiohttp import web
 from tests.fakes import cloudaws, cloudazure, cloudgcp
 from tests.fakes.issuer import Issuer, Json, RefusedError, verify
 from tests.fakes.serving import certified, serving
+from toolkit.remote.cloud.cloud import Cloud
 from toolkit.remote.http.http import Endpoint
 from toolkit.remote.proxy import Proxy
 
 Handler = Callable[[web.BaseRequest, bytes], Awaitable[web.Response]]
+MakeCloud = Callable[..., Cloud]
+"""Makes a way in, for a process with these environment variables."""
+
+ISSUER: Final = Issuer()
+"""The issuer whose tokens tests show."""
 
 _NAMES = (
     "*.eu-west-1.amazonaws.com",

@@ -6,6 +6,7 @@ OCSP responder and its list say now; ``RevocationServer`` says the same over HTT
 """
 
 import base64
+import functools
 import urllib.parse
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -39,6 +40,12 @@ def new_key(kind: str = "P-256") -> Key:
     if kind in _CURVES:
         return ec.generate_private_key(_CURVES[kind])
     return rsa.generate_private_key(65537, int(kind))
+
+
+@functools.cache
+def _signers_key(bits: str) -> Key:
+    """Make an RSA key of this size once: it takes half a second of a processor."""
+    return new_key(bits)
 
 
 class Certified:
@@ -105,7 +112,7 @@ class Authority:
         responders: Sequence[str] = (),
     ) -> Certified:
         """Make a key and its certificate, which may name OCSP responders or a list."""
-        made = new_key(key)
+        made = new_key(key) if key in _CURVES else _signers_key(key)
         builder = (
             _builder(_name(name), self.root.subject, made, *lasts)
             .add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)

@@ -20,6 +20,8 @@ from aiohttp import web
 from toolkit.artifact import scratch
 
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
+Serve = Callable[[web.Application], Awaitable[str]]
+"""Serves an application for one test and returns host and port; the fixture ``serve`` is one."""
 
 # Below what kernels give to those who name no port, so nobody is given one of these between its
 # choice and its use; and each once in a process.
@@ -59,6 +61,14 @@ async def serving(
         yield runner.addresses[0][1]
     finally:
         await runner.cleanup()
+
+
+@contextlib.contextmanager
+def closed_port() -> Iterator[str]:
+    """Give an address where nobody listens."""
+    with socket.socket() as bound:
+        bound.bind(("127.0.0.1", 0))
+        yield f"127.0.0.1:{bound.getsockname()[1]}"
 
 
 def certified(

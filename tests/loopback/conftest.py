@@ -6,6 +6,7 @@ import pytest
 import trustme
 
 from tests.fakes.serving import certified
+from toolkit.native.pool import WorkerPool
 
 
 @pytest.fixture(scope="session")
@@ -21,3 +22,8 @@ def ca(authority: trustme.CA) -> bytes:
 @pytest.fixture
 def server_tls(authority: trustme.CA) -> ssl.SSLContext:
     return certified(authority, "localhost", "registry.example.com")
+
+
+@pytest.fixture
+def pool(engine_pool: WorkerPool) -> WorkerPool:
+    return engine_pool

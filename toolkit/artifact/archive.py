@@ -162,16 +162,21 @@ def copy(source: Path, out: IO[bytes], *, checkpoint: Checkpoint = threads.go_on
     """
     hasher, size = hashlib.sha256(), 0
     with open_regular(source) as file:
+        _bounded(os.fstat(file.fileno()).st_size)
         while chunk := file.read(_CHUNK):
             checkpoint()
             hasher.update(chunk)
-            out.write(chunk)
             size += len(chunk)
-            if size > limits.PACKED:
-                raise TransientError(
-                    f"the artifact is larger than {limits.PACKED >> 20} MiB", reason=REASON
-                )
+            _bounded(size)  # it may have grown since
+            out.write(chunk)
     return Packed(digest=f"sha256:{hasher.hexdigest()}", size=size)
+
+
+def _bounded(size: int) -> None:
+    if size > limits.PACKED:
+        raise TransientError(
+            f"the artifact is larger than {limits.PACKED >> 20} MiB", reason=REASON
+        )
 
 
 def open_regular(path: Path) -> FileIO:

@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 import yaml
 
-from tests.conformance.chart.conftest import Helm, beside
 from tests.fakes.chartrepository import ChartRepository
 from tests.fakes.charts import chart, write
+from tests.tools.helmcli import Helm, beside
 from toolkit.chart import index
 from toolkit.chart.errors import ChartReferenceError
 from toolkit.chart.lookup import Catalog

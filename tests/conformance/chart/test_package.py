@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 import yaml
 
-from tests.conformance.chart.conftest import Helm, beside
 from tests.fakes.chartrepository import ChartRepository
 from tests.fakes.charts import chart, members, write
+from tests.tools.helmcli import Helm, beside
 from toolkit.chart import build, dependencies, directory, document, metadata, repository
 from toolkit.chart.wire import Found, InspectRequest, PackageRequest
 from toolkit.remote.http.http import Endpoint, Http

@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.conformance.chart.conftest import Helm, beside
 from tests.fakes.charts import chart, write
 from tests.fakes.registry import FakeRegistry
+from tests.tools.helmcli import Helm, beside
 from toolkit.chart import registry as charts
 from toolkit.remote.http.http import Endpoint, Http
 from toolkit.remote.oci.oci import Repository

@@ -6,14 +6,8 @@ from pathlib import Path
 import pytest
 
 from tests.fakes.sigstore import Sigstore
-from tests.tools import cosigncases, programs, sign
+from tests.tools import cosigncases, sign
 from tests.tools.cosigncases import Cosign
-
-
-@pytest.fixture(scope="session")
-def cosign_program() -> Path:
-    """Build cosign before the first test."""
-    return programs.path("cosign")
 
 
 @pytest.fixture(scope="session")

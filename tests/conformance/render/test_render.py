@@ -4,7 +4,6 @@ A case is a directory: ``case.yaml`` has the fields of a Kustomization, ``source
 ``expected.yaml`` the objects in their order.
 """
 
-from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
@@ -12,20 +11,11 @@ import pytest
 import yaml
 
 from toolkit.errors import PenstockError
-from toolkit.native import build, calls
 from toolkit.native.pool import WorkerPool
 from toolkit.objects import Json
 from toolkit.render import kustomize, substitute
 
 _CASES = sorted(path.parent for path in Path(__file__).parent.glob("cases/*/case.yaml"))
-
-
-@pytest.fixture
-async def pool() -> AsyncIterator[WorkerPool]:
-    build.build()
-    pool = calls.start(size=1, reads=(Path(__file__).parent,))
-    yield pool
-    await pool.close()
 
 
 @pytest.mark.parametrize("case", _CASES, ids=lambda case: case.name)

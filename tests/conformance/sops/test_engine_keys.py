@@ -2,14 +2,13 @@
 
 import os
 import subprocess
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import pytest
 import yaml
 
-from tests.fakes.opening import Opening, opening
-from tests.testdata.secretkeys import generate
+from tests.fakes.opening import Opening
 from tests.testdata.secretkeys.generate import KeyPair
 from toolkit.decrypt import sops
 from toolkit.decrypt.errors import DecryptionError
@@ -18,18 +17,6 @@ from toolkit.decrypt.keyring import KeyRing
 PLAIN = Path(__file__).parent / "plain" / "secret.yaml"
 
 Encrypt = Callable[..., bytes]
-
-
-@pytest.fixture(scope="module")
-def pairs() -> Iterator[Mapping[str, KeyPair]]:
-    with generate.key_pairs() as made:
-        yield made
-
-
-@pytest.fixture(scope="module")
-def engine() -> Iterator[Opening]:
-    with opening() as running:
-        yield running
 
 
 @pytest.fixture
@@ -56,35 +43,35 @@ def identity(age_keygen_program: Path) -> bytes:
 
 @pytest.mark.parametrize("name", ["recipe", "curve25519", "brainpool"])
 def test_a_document_for_a_key_of_gpg_is_opened(
-    engine: Opening, encrypt: Encrypt, pairs: Mapping[str, KeyPair], name: str
+    opener: Opening, encrypt: Encrypt, pairs: Mapping[str, KeyPair], name: str
 ) -> None:
     pair = pairs[name]
     document = encrypt("--pgp", pair.fingerprint, GNUPGHOME=str(pair.home))
 
     ring = KeyRing.from_secret({"a.asc": pair.secret})
-    clear = engine.decrypt(document, sops.Format.YAML, ring)
+    clear = opener.decrypt(document, sops.Format.YAML, ring)
 
     assert yaml.safe_load(clear) == yaml.safe_load(PLAIN.read_bytes())
 
 
 def test_a_document_for_a_post_quantum_recipient_is_opened(
-    engine: Opening, encrypt: Encrypt, identity: bytes
+    opener: Opening, encrypt: Encrypt, identity: bytes
 ) -> None:
     document = encrypt("--age", recipient(identity))
 
     ring = KeyRing.from_secret({"a.agekey": identity})
-    clear = engine.decrypt(document, sops.Format.YAML, ring)
+    clear = opener.decrypt(document, sops.Format.YAML, ring)
 
     assert yaml.safe_load(clear) == yaml.safe_load(PLAIN.read_bytes())
 
 
 def test_a_post_quantum_recipient_without_its_identity_is_named(
-    engine: Opening, encrypt: Encrypt, identity: bytes
+    opener: Opening, encrypt: Encrypt, identity: bytes
 ) -> None:
     document = encrypt("--age", recipient(identity))
 
     with pytest.raises(DecryptionError, match="encrypted for age age1pq1"):
-        engine.decrypt(document, sops.Format.YAML, KeyRing.from_secret({}))
+        opener.decrypt(document, sops.Format.YAML, KeyRing.from_secret({}))
 
 
 def recipient(identity: bytes) -> str:

@@ -1,5 +1,12 @@
-"""An artifact store behind its server, as in ``tests/loopback/artifact``."""
+"""An artifact store."""
 
-from tests.loopback.artifact.conftest import Serve, serve, storage
+from pathlib import Path
 
-__all__ = ["Serve", "serve", "storage"]
+import pytest
+
+from toolkit.artifact.storage import Storage
+
+
+@pytest.fixture
+def storage(tmp_path: Path) -> Storage:
+    return Storage(tmp_path / "root", advertised="artifacts.test")

@@ -17,7 +17,7 @@ import pytest
 import pytest_asyncio
 
 from controlplane.plane import ControlPlane
-from tests.loopback.artifact.conftest import Serve
+from tests.fakes.serving import Serve
 from toolkit.artifact import access, orphans, server
 from toolkit.artifact.access import Access
 from toolkit.artifact.allowance import Allowance

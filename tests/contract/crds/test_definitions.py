@@ -104,13 +104,13 @@ APPLIERS = {"kustomization.kustomize.toolkit.fluxcd.io/apps"}
 def space(administrator: Administrator, definitions: None) -> Iterator[Objects]:
     """Write an object of each kind that has a namespace, with one that is ready."""
     del definitions
-    written = Objects(administrator, namespaces.create(administrator))
+    written = Objects(administrator, namespaces.create_blocking(administrator))
     for document in (GIT_REPOSITORY, KUSTOMIZATION, *OTHER_SOURCES):
         written.create(document)
     for document in (GIT_REPOSITORY, KUSTOMIZATION):
         written.patch_status(document, READY)
     yield written
-    namespaces.delete(administrator, written.namespace)
+    namespaces.delete_blocking(administrator, written.namespace)
 
 
 @pytest.mark.parametrize("kind", crds.KINDS, ids=lambda kind: kind.kind)

@@ -20,7 +20,7 @@ import pytest
 from crds.meta import Artifact
 from tests.fakes.bucketreplicas import IGNORE, OWNER, replicas, served, stored
 from tests.fakes.objectservers import ACCESS_KEY, SECRET_KEY, S3Server
-from tests.loopback.artifact.conftest import Serve, closed_port
+from tests.fakes.serving import Serve, closed_port
 from toolkit.artifact import access, archive, backend
 from toolkit.artifact import server as artifact_server
 from toolkit.artifact.access import Access
@@ -244,7 +244,7 @@ async def test_a_bucket_that_cannot_be_reached_is_told_to_all(
 ) -> None:
     place = await s3.place()
     artifact = await stored(await replica(place), tree)
-    async with closed_port() as nowhere:
+    with closed_port() as nowhere:
         lost = await replica(replace(place, endpoint=nowhere))
         address = await serve(artifact_server.application(lost))
 
@@ -378,7 +378,7 @@ async def test_an_upload_while_the_bucket_is_away_is_to_be_repeated(
     s3: S3Server, replica: Replica, serve: Serve, tmp_path: Path
 ) -> None:
     cluster = Cluster()
-    async with closed_port() as nowhere:
+    with closed_port() as nowhere:
         store = await replica(replace(await s3.place(), endpoint=nowhere))
         uploads = Uploads(
             store, access=Access(cluster), objects=cluster, scratch=tmp_path / "uploads"

@@ -13,7 +13,7 @@ from aiohttp import web
 
 from crds.meta import Artifact
 from tests.fakes.bucketreplicas import OWNER
-from tests.loopback.artifact.conftest import Serve, closed_port
+from tests.fakes.serving import Serve, closed_port
 from toolkit.artifact.fetch import Extracted, Fetcher
 from toolkit.artifact.limits import Limits
 from toolkit.artifact.storage import Storage
@@ -292,7 +292,7 @@ async def test_too_large_a_content_is_refused(
 
 async def test_a_server_that_is_down_is_told(tmp_path: Path, artifact: Artifact) -> None:
     async with AsyncExitStack() as stack:
-        nobody = await stack.enter_async_context(closed_port())
+        nobody = stack.enter_context(closed_port())
         fetcher = Fetcher(tmp_path / "cache", host_override=nobody, retries=1, retry_delay=0.001)
         await stack.enter_async_context(fetcher)
 

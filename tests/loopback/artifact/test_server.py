@@ -12,7 +12,7 @@ import pytest
 from prometheus_client import REGISTRY
 
 from crds.meta import Artifact
-from tests.loopback.artifact.conftest import Serve
+from tests.fakes.serving import Serve
 from toolkit.artifact import server
 from toolkit.artifact.server import Patience
 from toolkit.artifact.storage import Storage

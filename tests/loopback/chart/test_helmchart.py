@@ -11,48 +11,24 @@ import yaml
 from controllers.source import helmchart
 from controllers.source.chartdependencies import MAX_INDEXES
 from crds.meta import LocalObjectReference, ObjectMeta
-from crds.source import GitRepository, GitRepositorySpec
 from crds.source_bucket import Bucket, BucketSpec
 from crds.source_parts import OCIVerification
 from tests.fakes.chartrepository import ChartRepository
 from tests.fakes.charts import chart, members, package, write
+from tests.fakes.chartscene import (
+    MAIN,
+    NAMESPACE,
+    SHA,
+    World,
+    below,
+    depending,
+    files,
+    git,
+    refused,
+)
 from tests.fakes.passes import condition
-from tests.loopback.chart.conftest import NAMESPACE, World
-from toolkit.errors import PenstockError, StalledError, WaitingError
+from toolkit.errors import StalledError, WaitingError
 from toolkit.policy import origins
-
-SHA = "1f2e3d4c5b6a798081726354453627180f1e2d3c"
-MAIN = f"main@sha1:{SHA}"
-
-
-def git(world: World) -> GitRepository:
-    """Create a GitRepository without an artifact."""
-    obj = GitRepository(
-        metadata=ObjectMeta(namespace=NAMESPACE, name="code"),
-        spec=GitRepositorySpec(url="https://git.test/code", interval="1m"),
-    )
-    world.cluster.put(obj)
-    return obj
-
-
-async def files(
-    world: World, tmp_path: Path, content: Mapping[str, str | bytes], revision: str = MAIN
-) -> None:
-    """Give the GitRepository an artifact with these files."""
-    tree = tmp_path / "trees" / revision.replace("/", "_")
-    await world.source(git(world), write(tree, content), revision)
-
-
-def below(folder: str, content: Mapping[str, str]) -> dict[str, str]:
-    return {f"{folder}/{name}": text for name, text in content.items()}
-
-
-async def refused(world: World, obj: Any) -> PenstockError:
-    """Reconcile a HelmChart that cannot be built."""
-    with pytest.raises(PenstockError) as caught:
-        await world.build(obj)
-    return caught.value
-
 
 # An HTTP repository
 
@@ -546,11 +522,6 @@ async def test_values_file_outside_is_refused(world: World, tmp_path: Path) -> N
 
 
 # Dependencies
-
-
-def depending(repository: str, version: str = "1.x", name: str = "redis") -> dict[str, str]:
-    extra = f"dependencies:\n- {{name: {name}, version: {version}, repository: '{repository}'}}\n"
-    return below("app", chart(extra=extra))
 
 
 async def test_dependency_comes_from_a_repository_nobody_knows(

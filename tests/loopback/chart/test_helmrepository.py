@@ -9,9 +9,9 @@ import trustme
 
 from controllers.source import helmrepository
 from tests.fakes.chartrepository import ChartRepository
+from tests.fakes.chartscene import World
 from tests.fakes.passes import condition
 from tests.fakes.serving import certified
-from tests.loopback.chart.conftest import World
 from toolkit.chart.errors import IndexationError
 from toolkit.errors import StalledError, TransientError
 from toolkit.remote.http.http import HttpError

@@ -11,10 +11,9 @@ from crds.meta import LocalObjectReference
 from crds.source_helm import HelmRepository
 from crds.source_parts import OCIVerification
 from tests.fakes.charts import chart, members, package
+from tests.fakes.chartscene import World, depending, files, refused
 from tests.fakes.passes import condition
 from tests.fakes.registry import HELM_CONFIG, HELM_CONTENT, FakeRegistry
-from tests.loopback.chart.conftest import World
-from tests.loopback.chart.test_helmchart import depending, files, refused
 from toolkit.chart import limits
 from toolkit.chart.errors import ChartPullError
 from toolkit.errors import StalledError

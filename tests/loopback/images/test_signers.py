@@ -12,7 +12,7 @@ from tests.fakes.imagescene import ImageScene
 from tests.fakes.registry import OCI_MANIFEST, FakeRegistry
 from tests.fakes.revocation import Authority, Revocations
 from tests.fakes.sigstore import Sigstore, canonical
-from toolkit.native import build, calls
+from toolkit.native.pool import WorkerPool
 from toolkit.remote.oci.oci import Descriptor
 
 ROOT = "root"
@@ -97,18 +97,13 @@ def authority() -> Authority:
 
 
 @pytest.fixture
-async def notation(authority: Authority) -> AsyncIterator[ImageScene]:
+async def notation(authority: Authority, pool: WorkerPool) -> AsyncIterator[ImageScene]:
     """Run the scene with an engine, and a policy that demands a signature by Notation."""
-    build.build()
-    pool = calls.start(size=1)
-    try:
-        async with (
-            FakeRegistry() as registry,
-            imagescene.running(registry, pool=pool, revocations=Revocations(authority)) as running,
-        ):
-            yield running
-    finally:
-        await pool.close()
+    async with (
+        FakeRegistry() as registry,
+        imagescene.running(registry, pool=pool, revocations=Revocations(authority)) as running,
+    ):
+        yield running
 
 
 def trusting(scene: ImageScene, authority: Authority, level: str = "strict") -> None:

@@ -17,12 +17,13 @@ from crds.source_oci import OCIRepository
 from tests.fakes.registry import FakeRegistry, tarball
 from toolkit.errors import TransientError
 from toolkit.remote.cloud.identity import Identity, Login
-from toolkit.remote.http.http import Http, Proxy
+from toolkit.remote.http.http import Endpoint, Http, Proxy
 from toolkit.remote.oci.registry import Tokens
 from toolkit.verify.signature import Proof, Signer, VerificationError
 from toolkit.verify.subject import Subject
 
 NAME = "team/app"
+PLAIN = Endpoint(plain_http=True)
 LAYER = tarball({"app.yaml": "kind: ConfigMap\n", "docs/read.me": "hello"})
 LOGIN = ("ada", "hunter2")
 PROOF = Proof(signer=Signer(identity="ada", fingerprint="f"), message="signed by ada")

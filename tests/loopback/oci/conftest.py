@@ -7,14 +7,9 @@ import pytest
 
 from tests.fakes.registry import FakeRegistry
 from tests.loopback.oci import bench as benches
-from toolkit.remote.http.http import Endpoint, Http
+from toolkit.remote.http.http import Http
 from toolkit.remote.oci.oci import Repository
 from toolkit.remote.oci.registry import Registry, Tokens
-
-PLAIN = Endpoint(plain_http=True)
-NAME = benches.NAME
-
-__all__ = ["NAME", "PLAIN"]
 
 
 @pytest.fixture
@@ -25,12 +20,12 @@ async def server() -> AsyncIterator[FakeRegistry]:
 
 @pytest.fixture
 def repository(server: FakeRegistry) -> Repository:
-    return Repository.parse(server.url(NAME))
+    return Repository.parse(server.url(benches.NAME))
 
 
 @pytest.fixture
 def registry(http: Http) -> Registry:
-    return Registry(http, PLAIN, tokens=Tokens(), timeout=10)
+    return Registry(http, benches.PLAIN, tokens=Tokens(), timeout=10)
 
 
 @pytest.fixture

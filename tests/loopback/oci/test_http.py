@@ -14,7 +14,7 @@ from aiohttp import web
 
 from tests.fakes import gitserver
 from tests.fakes.serving import Handler, certified, serving
-from tests.loopback.oci.conftest import PLAIN
+from tests.loopback.oci.bench import PLAIN
 from toolkit.remote.http.http import AuthError, Endpoint, Http, HttpError, Proxy, read
 
 ADA = Endpoint(username="ada", password="hunter2", plain_http=True)

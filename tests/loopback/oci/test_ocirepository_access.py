@@ -11,8 +11,7 @@ from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 
 from crds.source_oci import OCIRepository
 from tests.fakes.registry import FakeRegistry
-from tests.loopback.oci.bench import LAYER, LOGIN, PROOF, Bench, make, obj
-from tests.loopback.oci.conftest import NAME
+from tests.loopback.oci.bench import LAYER, LOGIN, NAME, PROOF, Bench, make, obj
 from toolkit.errors import PenstockError, StalledError
 from toolkit.remote.cloud.identity import Login
 from toolkit.remote.http.http import Http

@@ -12,8 +12,7 @@ import pytest_asyncio
 
 from tests.fakes import distribution
 from tests.fakes.registry import FLUX_CONTENT, tarball
-from tests.loopback.oci.conftest import NAME, PLAIN
-from tests.tools import programs
+from tests.loopback.oci.bench import NAME, PLAIN
 from toolkit.remote.http.http import Endpoint, Http
 from toolkit.remote.oci.oci import Repository
 from toolkit.remote.oci.registry import Registry, RegistryAuthError, RegistryNotFoundError, Tokens
@@ -21,11 +20,6 @@ from toolkit.remote.oci.registry import Registry, RegistryAuthError, RegistryNot
 USER, PASSWORD = distribution.LOGIN
 ADA = replace(PLAIN, username=USER, password=PASSWORD)
 LAYER = tarball({"app.yaml": "kind: ConfigMap\n"})
-
-
-@pytest.fixture(scope="session")
-def registry_program() -> Path:
-    return programs.path("registry")
 
 
 @pytest_asyncio.fixture

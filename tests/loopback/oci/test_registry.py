@@ -9,7 +9,7 @@ import pytest
 from aiohttp import web
 
 from tests.fakes.registry import OCI_INDEX, FakeRegistry
-from tests.loopback.oci.conftest import NAME, PLAIN
+from tests.loopback.oci.bench import NAME, PLAIN
 from toolkit.remote.http.http import Http
 from toolkit.remote.oci import oci
 from toolkit.remote.oci import registry as ociregistry

@@ -13,7 +13,6 @@ import pytest
 from controllers.source import proofs
 from crds import OCI_REPOSITORY
 from crds.source_oci import OCIRepository
-from tests.conformance.notation.conftest import notation_sign_program, pool
 from tests.fakes import notary
 from tests.fakes.passes import Cluster, condition
 from tests.fakes.registry import FakeRegistry
@@ -23,7 +22,6 @@ from tests.loopback.oci.bench import LAYER, NAME, Bench
 from tests.tools import notationsign
 from tests.tools.waiting import until
 from toolkit.artifact.storage import Storage
-from toolkit.native import build
 from toolkit.native.pool import WorkerPool
 from toolkit.remote.http.http import Http
 from toolkit.verify.cosign.publicroot import PublicRoot
@@ -32,13 +30,6 @@ from toolkit.verify.notation.revocation import Responders
 from toolkit.verify.notation.steps import Step
 from toolkit.verify.signature import VerificationError
 from toolkit.verify.verifications import Means, Verifications
-
-__all__ = ["notation_sign_program", "pool"]
-
-
-@pytest.fixture(scope="session", autouse=True)
-def _engine() -> None:
-    build.build()
 
 
 @pytest.fixture

@@ -13,7 +13,7 @@ from aiohttp import web
 from tests.fakes import gitserver
 from tests.fakes.registry import FakeRegistry
 from tests.fakes.serving import certified
-from tests.loopback.oci.conftest import NAME, PLAIN
+from tests.loopback.oci.bench import NAME, PLAIN
 from toolkit.remote.http.http import Endpoint, Http, Proxy
 from toolkit.remote.oci.oci import Descriptor, Repository
 from toolkit.remote.oci.registry import Registry, RegistryAuthError, RegistryError, Tokens

@@ -16,7 +16,6 @@ from tests.fakes.cosignscene import trusting
 from tests.fakes.registry import OCI_INDEX, OCI_MANIFEST, Descriptor, FakeRegistry
 from tests.fakes.revocation import Authority, Revocations
 from tests.fakes.sigstore import Sigstore, canonical
-from toolkit.native import build, calls
 from toolkit.native.pool import WorkerPool
 from toolkit.remote.http.http import Http
 from toolkit.remote.http.rules import Endpoint
@@ -99,14 +98,10 @@ async def subject(registry: FakeRegistry, artifact: Descriptor, http: Http) -> S
 
 
 @pytest.fixture(params=["cosign", "notation"])
-async def method(request: pytest.FixtureRequest, registry: FakeRegistry) -> AsyncIterator[Method]:
+def method(request: pytest.FixtureRequest, registry: FakeRegistry, pool: WorkerPool) -> Method:
     if request.param == "cosign":
-        yield Cosign(registry, Sigstore())
-        return
-    build.build()
-    pool = calls.start(size=1)
-    yield Notation(registry, Authority(), pool)
-    await pool.close()
+        return Cosign(registry, Sigstore())
+    return Notation(registry, Authority(), pool)
 
 
 def attach(

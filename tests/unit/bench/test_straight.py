@@ -7,14 +7,15 @@ import pytest
 
 from bench import straight
 from bench.admission import VALIDATING, Entry, samples
+from bench.images import Images
 from tests.fakes.gateserver import PATIENT, Port, listening
-from tests.unit.bench.test_admission import MADE
 from toolkit.errors import AccessDeniedError, PenstockError
 from toolkit.objects import GroupVersionKind, Json
 from webhooks import review
 from webhooks.plugin import Answer
 from webhooks.request import Request
 
+MADE = Images(tagged="r.test/a:v1", pinned="r.test/a@sha256:00", unsigned="r.test/b:v1")
 SAMPLE = samples(MADE)[0]
 STORED: Json = {**SAMPLE.body, "metadata": {"name": "bench", "namespace": "a", "uid": "u"}}
 

@@ -5,39 +5,13 @@ from typing import Any
 
 import pytest
 
+from tests.fakes.reviews import Reviews
 from toolkit.artifact.access import AUDIENCE, Access, BusyError, UnauthenticatedError, User
 from toolkit.artifact.store import Owner
 from toolkit.errors import AccessDeniedError
 from toolkit.kube.errors import UnreachableError
 
 OWNER = Owner(kind="ExternalArtifact", namespace="apps", name="rows")
-
-
-class Reviews:
-    """An API server that answers reviews as it is told to."""
-
-    def __init__(self) -> None:
-        self.asked: list[dict[str, Any]] = []
-        self.user: dict[str, Any] = {
-            "username": "system:serviceaccount:apps:rows",
-            "uid": "1",
-            "groups": ["system:serviceaccounts"],
-            "extra": {"pod": ["a"]},
-        }
-        self.audiences: list[str] | None = [AUDIENCE]
-        self.authenticated = True
-        self.allowed = True
-        self.release: asyncio.Event | None = None
-
-    async def request(self, method: str, path: str, *, body: dict[str, Any]) -> dict[str, Any]:
-        assert method == "POST"
-        self.asked.append(body)
-        if self.release:
-            await self.release.wait()
-        if path.endswith("tokenreviews"):
-            status = {"authenticated": self.authenticated, "user": self.user}
-            return {"status": status | {"audiences": self.audiences}}
-        return {"status": {"allowed": self.allowed}}
 
 
 @pytest.fixture

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from aiohttp.test_utils import TestClient, TestServer
 
-from tests.unit.toolkit.artifact.test_access import Reviews
+from tests.fakes.reviews import Reviews
 from toolkit.artifact import index, server
 from toolkit.artifact.about import Backend, Kept
 from toolkit.artifact.access import AUDIENCE, Access

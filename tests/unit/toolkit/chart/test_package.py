@@ -19,7 +19,7 @@ def tarball(*infos: tarfile.TarInfo, data: bytes = b"") -> bytes:
         for info in infos:
             info.size = len(data) if info.isfile() else 0
             tar.addfile(info, io.BytesIO(data) if info.isfile() else None)
-    return gzip.compress(out.getvalue())
+    return gzip.compress(out.getvalue(), mtime=0)
 
 
 def test_content_alone_decides_what_is_written(tmp_path: Path) -> None:
@@ -107,7 +107,9 @@ def test_more_than_ten_thousand_files_are_refused() -> None:
         packages.loads(tarball(*infos))
 
 
-@pytest.mark.parametrize("data", [b"", b"<html>", gzip.compress(b"text"), package({"a": "b"})[:50]])
+@pytest.mark.parametrize(
+    "data", [b"", b"<html>", gzip.compress(b"text", mtime=0), package({"a": "b"})[:50]]
+)
 def test_what_is_no_package_is_refused(data: bytes) -> None:
     with pytest.raises(PackageError):
         packages.loads(data)

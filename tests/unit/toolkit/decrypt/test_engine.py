@@ -1,11 +1,10 @@
 """What the engine opens in its real workers, with keys that the real gpg made."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 
 import pytest
 
-from tests.fakes.opening import Opening, opening
-from tests.testdata.secretkeys import generate
+from tests.fakes.opening import Opening
 from tests.testdata.secretkeys.generate import KeyPair
 from tests.unit.toolkit.decrypt.reference import Reference
 from toolkit.decrypt.errors import DecryptionError
@@ -15,60 +14,48 @@ from toolkit.decrypt.keys import Recipient
 KEY = bytes(range(32))
 
 
-@pytest.fixture(scope="module")
-def pairs() -> Iterator[Mapping[str, KeyPair]]:
-    with generate.key_pairs() as made:
-        yield made
-
-
-@pytest.fixture(scope="module")
-def engine() -> Iterator[Opening]:
-    with opening() as running:
-        yield running
-
-
 def message(pair: KeyPair, *options: str, plain: bytes = KEY) -> Recipient:
     return Recipient(kind="pgp", name=pair.fingerprint, encrypted=pair.encrypt(plain, *options))
 
 
-def opened(engine: Opening, ring: KeyRing, *group: Recipient) -> bytes:
-    return engine.open(lambda ring: ring.data_key([group], 0), ring)
+def opened(opener: Opening, ring: KeyRing, *group: Recipient) -> bytes:
+    return opener.open(lambda ring: ring.data_key([group], 0), ring)
 
 
 @pytest.mark.parametrize("name", ["recipe", "curve25519", "brainpool", "expired", "subkeys"])
-def test_a_key_opens_its_data_key(engine: Opening, pairs: Mapping[str, KeyPair], name: str) -> None:
+def test_a_key_opens_its_data_key(opener: Opening, pairs: Mapping[str, KeyPair], name: str) -> None:
     ring = KeyRing.from_secret({"a.asc": pairs[name].secret})
 
-    assert opened(engine, ring, message(pairs[name])) == KEY
+    assert opened(opener, ring, message(pairs[name])) == KEY
 
 
 def test_what_is_for_the_primary_key_is_opened_too(
-    engine: Opening, pairs: Mapping[str, KeyPair]
+    opener: Opening, pairs: Mapping[str, KeyPair]
 ) -> None:
     recipe = pairs["recipe"]
     ring = KeyRing.from_secret({"a.asc": recipe.secret})
     encrypted = recipe.encrypt(KEY, "--recipient", f"{recipe.fingerprint}!")
 
-    assert opened(engine, ring, Recipient(kind="pgp", name="", encrypted=encrypted)) == KEY
+    assert opened(opener, ring, Recipient(kind="pgp", name="", encrypted=encrypted)) == KEY
 
 
 def test_a_message_that_does_not_name_its_recipient_is_opened(
-    engine: Opening, pairs: Mapping[str, KeyPair]
+    opener: Opening, pairs: Mapping[str, KeyPair]
 ) -> None:
     ring = KeyRing.from_secret({"a.asc": pairs["curve25519"].secret})
 
-    assert opened(engine, ring, message(pairs["curve25519"], "--throw-keyids")) == KEY
+    assert opened(opener, ring, message(pairs["curve25519"], "--throw-keyids")) == KEY
 
 
 @pytest.mark.parametrize("name", ["recipe", "curve25519"])
 def test_several_keys_may_be_in_one_entry_and_in_several(
-    engine: Opening, pairs: Mapping[str, KeyPair], name: str
+    opener: Opening, pairs: Mapping[str, KeyPair], name: str
 ) -> None:
     both = {"all.asc": pairs["recipe"].secret + pairs["curve25519"].secret}
     apart = {"a.asc": pairs["recipe"].secret, "b.asc": pairs["curve25519"].secret}
 
     for secret in (both, apart):
-        assert opened(engine, KeyRing.from_secret(secret), message(pairs[name])) == KEY
+        assert opened(opener, KeyRing.from_secret(secret), message(pairs[name])) == KEY
 
 
 @pytest.mark.parametrize(
@@ -82,25 +69,25 @@ def test_several_keys_may_be_in_one_entry_and_in_several(
     ids=["nonsense", "public", "protected", "cut"],
 )
 def test_a_useless_key_hides_no_other_and_is_named(
-    engine: Opening, pairs: Mapping[str, KeyPair], entry: object, finding: str
+    opener: Opening, pairs: Mapping[str, KeyPair], entry: object, finding: str
 ) -> None:
     assert callable(entry)
     ring = KeyRing.from_secret({"a.asc": entry(pairs), "b.asc": pairs["recipe"].secret})
 
-    assert opened(engine, ring, message(pairs["recipe"])) == KEY
-    (skipped,) = engine.skipped(ring)
+    assert opened(opener, ring, message(pairs["recipe"])) == KEY
+    (skipped,) = opener.skipped(ring)
     assert skipped.entry == "a.asc"
     assert finding in skipped.finding
 
 
 def test_where_no_key_fits_recipient_and_useless_keys_are_named(
-    engine: Opening, pairs: Mapping[str, KeyPair]
+    opener: Opening, pairs: Mapping[str, KeyPair]
 ) -> None:
     stranger, locked = pairs["recipe"], pairs["protected"]
     ring = KeyRing.from_secret({"a.asc": locked.secret, "b.asc": pairs["curve25519"].secret})
 
     with pytest.raises(DecryptionError) as caught:
-        opened(engine, ring, message(stranger))
+        opened(opener, ring, message(stranger))
 
     assert str(caught.value) == (
         f"no key opens the data key, which is encrypted for OpenPGP {stranger.fingerprint}; "

@@ -86,7 +86,9 @@ async def test_who_comes_while_all_are_at_work_is_served_later() -> None:
         asked = [asyncio.create_task(port.ask()) for _ in range(8)]
         for _ in range(2):
             await begun.get()
-        await asyncio.sleep(0.1)
+        async with serving(PATIENT) as other:
+            for _ in range(3):
+                await other.ask()  # it comes after the eight, and is served
         assert begun.empty()
         release.set()
 

@@ -195,12 +195,22 @@ def openers(tree: ast.Module) -> Iterator[str]:
         used = node.bases if isinstance(node, ast.ClassDef) else []
         used = [node.func] if isinstance(node, ast.Call) else used
         for one in used:
-            first, dot, rest = ast.unparse(one).partition(".")
+            first, dot, rest = _dotted(one).partition(".")
             name = f"{names.get(first, first)}{dot}{rest}"
             if name in OPENERS:
                 yield name
             elif isinstance(one, ast.Attribute) and one.attr in METHODS:
                 yield one.attr
+
+
+def _dotted(node: ast.expr) -> str:
+    """Return ``a.b.c`` where it is that; ``ast.unparse`` writes out whole expressions for it."""
+    match node:
+        case ast.Name(id=name):
+            return name
+        case ast.Attribute(value=value, attr=attr) if owner := _dotted(value):
+            return f"{owner}.{attr}"
+    return ""
 
 
 def _imported(tree: ast.Module) -> Iterator[tuple[str, str]]:

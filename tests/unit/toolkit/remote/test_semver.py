@@ -102,20 +102,39 @@ def test_order_of_the_tags_does_not_matter() -> None:
 
 
 @given(bound=versions, version=versions)
-def test_operators_agree_with_the_order(bound: Version, version: Version) -> None:
-    text = f"{bound.major}.{bound.minor}.{bound.patch}"
-    text += f"-{bound.prerelease}" if bound.prerelease else ""
-    comparable = not version.prerelease or bool(bound.prerelease)
+def test_exactly_one_of_less_equal_and_more_holds(bound: Version, version: Version) -> None:
+    found = [version in Range.parse(f"{operator}{written(bound)}") for operator in ("<", "=", ">")]
+    named = not version.prerelease or bool(bound.prerelease)
 
-    assert (version in Range.parse(f">={text}")) == (comparable and version >= bound)
-    assert (version in Range.parse(f"<{text}")) == (comparable and version < bound)
-    assert (version in Range.parse(f"={text}")) == (comparable and version == bound)
+    assert found.count(True) == (1 if named else 0)
 
 
-@given(text=st.text(alphabet="0123456789.xX*<>=!~^|, -+va", max_size=40))
-def test_any_text_is_a_range_or_a_value_error(text: str) -> None:
+@given(one=versions, other=versions)
+def test_order_is_that_of_the_numbers_and_then_of_the_prereleases(
+    one: Version, other: Version
+) -> None:
+    # https://semver.org, item 11: these in their order, and a release after all of them.
+    ranks = {"0": 0, "alpha": 1, "alpha.1": 2, "rc.2": 3, "": 4}
+    first, second = (
+        (each.major, each.minor, each.patch, ranks[each.prerelease]) for each in (one, other)
+    )
+
+    assert (one < other, one == other) == (first < second, first == second)
+
+
+@given(text=st.text(alphabet="0123456789.xX*<>=!~^|, -+va", max_size=40), version=versions)
+def test_any_text_is_a_value_error_or_a_range_that_holds_what_a_part_of_it_holds(
+    text: str, version: Version
+) -> None:
     try:
         within = Range.parse(text)
     except ValueError:
         return
-    assert isinstance(Version(1, 2, 3) in within, bool)
+
+    assert (version in within) == any(version in Range.parse(one) for one in text.split("||"))
+    assert version in Range.parse(f"{text} || {written(version)}")
+
+
+def written(version: Version) -> str:
+    text = f"{version.major}.{version.minor}.{version.patch}"
+    return f"{text}-{version.prerelease}" if version.prerelease else text

@@ -27,6 +27,11 @@ spec:
 """
 
 
+@pytest.fixture
+def pool(engine_pool: WorkerPool) -> WorkerPool:
+    return engine_pool
+
+
 async def _build(
     pool: WorkerPool, root: Path, path: str = ".", *, seconds: float = 20, **spec: object
 ) -> kustomize.Rendered:

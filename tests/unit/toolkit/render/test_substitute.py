@@ -9,6 +9,11 @@ from toolkit.objects import Json
 from toolkit.render.substitute import SubstitutionError, substitute
 
 
+@pytest.fixture
+def pool(engine_pool: WorkerPool) -> WorkerPool:
+    return engine_pool
+
+
 def _config(name: str, **data: str) -> Json:
     return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}, "data": data}
 

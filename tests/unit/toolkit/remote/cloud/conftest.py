@@ -1,19 +1,14 @@
 """A run of the clouds for one test, and a way in to them."""
 
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack
 
 import pytest_asyncio
 
-from tests.fakes.clouds import FakeClouds
-from tests.fakes.issuer import Issuer
+from tests.fakes.clouds import ISSUER, FakeClouds, MakeCloud
 from toolkit.remote.cloud.cache import TokenCache
 from toolkit.remote.cloud.cloud import Cloud
 from toolkit.remote.http.http import Http
-
-MakeCloud = Callable[..., Cloud]
-
-ISSUER = Issuer()
 
 
 @pytest_asyncio.fixture

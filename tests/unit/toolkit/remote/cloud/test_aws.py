@@ -6,8 +6,7 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from tests.fakes.clouds import FakeClouds
-from tests.unit.toolkit.remote.cloud.conftest import ISSUER, MakeCloud
+from tests.fakes.clouds import ISSUER, FakeClouds, MakeCloud
 from toolkit.remote.cloud.errors import CloudError, ForeignHostError
 from toolkit.remote.cloud.identity import Bearer, ClusterName, Identity, Login, SessionKeys
 

@@ -7,8 +7,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from tests.fakes.clouds import FakeClouds
-from tests.unit.toolkit.remote.cloud.conftest import ISSUER, MakeCloud
+from tests.fakes.clouds import ISSUER, FakeClouds, MakeCloud
 from toolkit.remote.cloud.cache import EVICTIONS, ITEMS, TokenCache
 from toolkit.remote.cloud.errors import CloudError, ForeignHostError
 from toolkit.remote.cloud.identity import Identity

@@ -2,8 +2,7 @@
 
 import pytest
 
-from tests.fakes.clouds import FakeClouds
-from tests.unit.toolkit.remote.cloud.conftest import ISSUER, MakeCloud
+from tests.fakes.clouds import ISSUER, FakeClouds, MakeCloud
 from toolkit.remote.cloud.errors import ForeignHostError
 from toolkit.remote.cloud.identity import ClusterName, SessionKeys
 

@@ -1,7 +1,6 @@
 """Only what satisfies the trust policy is verified; each way around it is refused at its step."""
 
 import json
-from collections.abc import AsyncIterator
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -10,7 +9,6 @@ import pytest
 from tests.fakes import notary
 from tests.fakes.notary import Shelf
 from tests.fakes.revocation import Authority, Certified, Revocations
-from toolkit.native import build, calls
 from toolkit.native.pool import WorkerPool
 from toolkit.remote.oci.errors import RegistryError
 from toolkit.remote.oci.oci import Descriptor
@@ -23,16 +21,9 @@ _SIGNER = _AUTHORITY.certify()
 _STRANGER = Authority("Root", server="http://stranger.example.com")
 
 
-@pytest.fixture(scope="module", autouse=True)
-def _engine() -> None:
-    build.build()
-
-
 @pytest.fixture
-async def pool() -> AsyncIterator[WorkerPool]:
-    pool = calls.start(size=1)
-    yield pool
-    await pool.close()
+def pool(engine_pool: WorkerPool) -> WorkerPool:
+    return engine_pool
 
 
 @pytest.fixture
