@@ -27,8 +27,8 @@ from tests.e2e.conftest import (
     config_map,
     deployment,
 )
-from tests.e2e.test_inventories import Window
 from tests.e2e.test_plans import ask, reader
+from tests.e2e.window import Window
 from toolkit.kube import config
 from toolkit.kube.client import Client
 from toolkit.kube.errors import NotFoundError
