@@ -16,7 +16,7 @@ from hypothesis import HealthCheck, settings
 
 from controlplane import binaries, plane
 from controlplane.plane import ControlPlane
-from tests.tools import health, programs
+from tests.tools import distribution, health, programs
 from toolkit.remote.http.http import Http
 
 # How long an example takes tells of the machine: a pause of a fifth of a second would be a failure.
@@ -31,7 +31,11 @@ _NEED_PROGRAMS = {"control_plane", "second_control_plane", "control_plane_progra
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Run first what needs least: a broken function is known before a cluster starts."""
-    items.sort(key=lambda item: _ORDER.index(item.nodeid.split("/")[1]))
+
+    def place(item: pytest.Item) -> tuple[int, tuple[int, int]]:
+        return _ORDER.index(item.nodeid.split("/")[1]), distribution.rank(item.nodeid)
+
+    items.sort(key=place)
 
 
 def pytest_collection_finish(session: pytest.Session) -> None:
