@@ -19,7 +19,7 @@ from tests.tools import leaders
 
 pytestmark = [pytest.mark.asyncio(loop_scope="session"), pytest.mark.rough]
 
-MANY = 60
+MANY = 100
 FEW = 5
 
 

@@ -24,7 +24,7 @@ from tests.e2e.conftest import (
     is_ready,
     revision_of,
 )
-from tests.e2e.sources import edit, fetches
+from tests.e2e.sources import edit, fetches, looks
 from tests.tools import leaders
 from tests.tools.waiting import until
 from toolkit.objects import GroupVersionKind, dig
@@ -82,11 +82,11 @@ async def test_killed_appliers_leave_no_orphan(space: Space) -> None:
     await space.world.apply(space.source(repository), space.kustomization())
 
     # Kill in the middle of every rollout; each commit also drops an object of the one before.
-    for round_ in range(1, 5):
+    for round_, moment in enumerate((0.03, 0.1), start=1):
         repository.commit({**manifests(str(round_)), f"{round_}.yaml": None})
         leader = await space.world.leader("kustomize")
         await space.request(GIT_REPOSITORY)
-        await asyncio.sleep(0.03 * round_)
+        await asyncio.sleep(moment)
         await leaders.kill(space.world.stack, space.world.api, leader)
     repository.commit(manifests("final", count=10))
     final = repository.commit({f"{number}.yaml": None for number in range(10, MANY)})
@@ -292,8 +292,8 @@ async def test_api_server_away_during_a_pass_is_survived(space: Space) -> None:
     os.kill(pid, signal.SIGSTOP)
     try:
         second = repository.commit({**manifests("2", count=2), "2.yaml": None})
-        asked = len(space.world.git.seen)
-        await until(lambda: len(space.world.git.seen) > asked)
+        before = looks(space.world.git, repository)
+        await until(lambda: looks(space.world.git, repository) > before)
     finally:
         os.kill(pid, signal.SIGCONT)
 

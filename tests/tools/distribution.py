@@ -1,8 +1,8 @@
 """Which worker runs what: a world that several files share starts once, on one worker.
 
-A worker keeps what its session fixtures have started. So all files of a row below are one unit of
-work, and the rows come first in their folder: a run ends soon after its last long unit has begun.
-Each other file is a unit of its own, as with ``--dist loadfile``.
+A worker keeps what its session fixtures have started. So all files of a group below are one unit
+of work, and the groups come first in their folder: no worker begins the longest unit last. Each
+other file is a unit of its own, as with ``--dist loadfile``.
 """
 
 from collections.abc import Mapping
@@ -26,9 +26,26 @@ GROUPS: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
             "tests/e2e/test_storage_quota.py",
             "tests/e2e/test_lonely_window.py",
         ),
+        # The world without a gate, on a control plane of its own; most use the shared one too.
+        "ungated": (
+            "tests/e2e/test_gitrepository.py",
+            "tests/e2e/test_fields.py",
+            "tests/e2e/test_composition.py",
+            "tests/e2e/test_artifactgenerator.py",
+            "tests/e2e/test_verification.py",
+            "tests/e2e/test_ocirepository.py",
+            "tests/e2e/test_helm_sources.py",
+            "tests/e2e/test_wait.py",
+            "tests/e2e/test_bucket.py",
+            "tests/e2e/test_sourcepolicies.py",
+            "tests/e2e/test_attacks.py",
+        ),
+        # Worlds of one file.
+        "seeds": ("tests/e2e/test_seeds.py",),
+        "locked": ("tests/e2e/test_tenancy.py",),
     }
 )
-"""The files of each group, in the order in which they run; the longest group first."""
+"""The files of each group, in the order in which they run; the longest groups first."""
 
 _PLACES: Final = MappingProxyType(
     {file: (group, place) for group, files in GROUPS.items() for place, file in enumerate(files)}

@@ -5,6 +5,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 from tests.tools import distribution
 
 ROOT = Path(__file__).parents[3]
@@ -25,15 +27,16 @@ def test_every_file_of_a_group_exists() -> None:
     assert len(set(listed)) == len(listed)
 
 
-def test_every_file_that_shares_the_rough_world_is_in_its_group() -> None:
+@pytest.mark.parametrize(
+    ("group", "sign"),
+    [("rough", "mark.rough"), ("rough", "second_control_plane"), ("ungated", "mark.ungated")],
+)
+def test_every_file_that_shares_a_world_is_in_its_group(group: str, sign: str) -> None:
     files = (ROOT / "tests/e2e").glob("test_*.py")
-    users = {
-        file.relative_to(ROOT).as_posix()
-        for file in files
-        if any(word in file.read_text() for word in ("mark.rough", "second_control_plane"))
-    }
+    users = {f.relative_to(ROOT).as_posix() for f in files if sign in f.read_text()}
 
-    assert users == set(ROUGH)
+    assert users
+    assert sorted(users - set(distribution.GROUPS[group])) == []
 
 
 def test_files_of_a_group_run_on_one_worker_and_others_wherever_there_is_room(
@@ -57,7 +60,7 @@ def test_files_of_a_group_run_on_one_worker_and_others_wherever_there_is_room(
 
     ran = [line.split() for line in (tmp_path / "told").read_text().splitlines()]
     assert len(ran) == len(files)
-    group = {worker for worker, name in ran if any(name in file for file in ROUGH)}
+    group = {worker for worker, name in ran if f"tests/e2e/{name}.py" in ROUGH}
     assert len(group) == 1
     assert {worker for worker, _ in ran} == {"gw0", "gw1"}
 
