@@ -15,7 +15,7 @@ from hypothesis import HealthCheck, settings
 
 from controlplane import binaries, plane
 from controlplane.plane import ControlPlane
-from tests.tools import health, namespaces, programs
+from tests.tools import distribution, health, namespaces, programs
 from tests.tools.administrator import Administrator
 from toolkit.remote.http.http import Http
 
@@ -31,7 +31,11 @@ _NEED_PROGRAMS = {"control_plane", "second_control_plane", "control_plane_progra
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Run first what needs least: a broken function is known before a cluster starts."""
-    items.sort(key=lambda item: _ORDER.index(item.nodeid.split("/")[1]))
+
+    def place(item: pytest.Item) -> tuple[int, tuple[int, int]]:
+        return _ORDER.index(item.nodeid.split("/")[1]), distribution.rank(item.nodeid)
+
+    items.sort(key=place)
 
 
 def pytest_collection_finish(session: pytest.Session) -> None:

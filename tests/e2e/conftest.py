@@ -1,10 +1,13 @@
 """The whole product for end-to-end tests: control plane, Penstock's processes, a Git server.
 
 ``world`` serves the whole run; each test works in a namespace of its own (``space``). Tests that
-stop processes or the API server make a world of their own with ``build_world``.
+stop processes or the API server carry the marker ``rough`` and get theirs in a world that is set
+right again after each of them. What needs other flags or another API server makes a world of its
+own with ``build_world``. ``tests.tools.distribution`` has a row for each world.
 """
 
 import asyncio
+import json
 import os
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
@@ -22,10 +25,12 @@ from cli.stack.liveness import Probe
 from controlplane import plane as planes
 from controlplane.plane import ControlPlane
 from tests.fakes import objectservers
-from tests.fakes.gitserver import GitServer, Repository
+from tests.fakes.gitserver import Faults, GitServer, Repository
+from tests.fakes.keyservices import KeyServices
 from tests.fakes.objectservers import S3Server
-from tests.tools import health, namespaces, programs, waiting
+from tests.tools import health, leaders, namespaces, programs, restoring, waiting
 from tests.tools.administrator import Administrator
+from tests.tools.leaders import Leader
 from toolkit.kube import config
 from toolkit.kube.client import Client
 from toolkit.kube.errors import NotFoundError
@@ -40,13 +45,24 @@ SERVICE_ACCOUNT = GroupVersionKind("", "v1", "ServiceAccount")
 NAMESPACE = GroupVersionKind("", "v1", "Namespace")
 EVENT = GroupVersionKind("", "v1", "Event")
 
-LEASE = GroupVersionKind("coordination.k8s.io", "v1", "Lease")
+LEASE = leaders.LEASE
 QUICK_LEASE = (
     "--leader-election-lease-duration=8s",
     "--leader-election-renew-deadline=6s",
     "--leader-election-retry-period=500ms",
 )
 """Flags with which a replica takes over soon, and none does because the machine is busy."""
+
+ACCOUNTS = "--feature-gates=ObjectLevelWorkloadIdentity=true"
+ROUGH = {
+    # A quota that only test_storage_quota.py exceeds; no other rough test refers to sources of
+    # other namespaces than test_artifactgenerator_failures.py.
+    "source": (*QUICK_LEASE, "--storage-namespace-quota=700Ki", "--no-cross-namespace-refs"),
+    "kustomize": (*QUICK_LEASE, ACCOUNTS),
+    "webhooks": (ACCOUNTS,),
+}
+"""What the rough world's components are told; one world serves tests that need one flag each."""
+_WEBHOOK_TOKENS = Path(__file__).parents[2] / "deploy/components/workload-identity/webhook.yaml"
 
 DEADLINE = waiting.SECONDS
 """Seconds after which what was waited for is not coming; never a measure of speed."""
@@ -101,6 +117,16 @@ class World:
                 return
             await asyncio.sleep(0.05)
         pytest.fail(f"{gvk.kind} {namespace}/{name} is still there")
+
+    async def leader(self, component: str) -> Leader:
+        """Return the replica that leads, once one does."""
+        return await leaders.find(self.stack, self.api, component)
+
+    async def kill_leader(self, component: str) -> Leader:
+        """Kill the replica that leads; the next one that is ready leads without waiting."""
+        found = await self.leader(component)
+        await leaders.kill(self.stack, self.api, found)
+        return found
 
     async def exists(self, gvk: GroupVersionKind, namespace: str, name: str) -> bool:
         try:
@@ -263,6 +289,13 @@ def revision_of(obj: Json) -> str:
     return str(artifact or dig(obj, "status", "lastAppliedRevision", default=""))
 
 
+def owned(obj: Json) -> list[str]:
+    """Return the data keys that the controller's apply owns."""
+    entries = dig(obj, "metadata", "managedFields", default=[])
+    (entry,) = [each for each in entries if each["manager"] == "kustomize-controller"]
+    return sorted(entry["fieldsV1"].get("f:data", {}))
+
+
 def config_map(name: str, **data: str) -> str:
     """Return the manifest of a ConfigMap."""
     return yaml.safe_dump(
@@ -290,6 +323,9 @@ def deployment(name: str, *, replicas: int = 1, image: str = "registry.example/a
     )
 
 
+_TAKEN: set[str] = set()
+
+
 @asynccontextmanager
 async def build_world(
     plane: ControlPlane,
@@ -300,7 +336,8 @@ async def build_world(
     replicas: int = 1,
     components: Sequence[str] = stacks.EVERYTHING,
 ) -> AsyncIterator[World]:
-    """Run everything, or some components, on a control plane."""
+    """Run everything, or some components, on a control plane where no other world is."""
+    assert plane.server not in _TAKEN, f"a world runs on {plane.name} and acts on everything there"
     quick = ("--min-retry-delay=200ms", "--max-retry-delay=2s", "--requeue-dependency=1s")
     extra = dict(flags or {})
     options = stacks.Options(
@@ -313,12 +350,16 @@ async def build_world(
         report=lambda _: None,
     )
     admin = config.from_environment(str(plane.kubeconfig))
-    async with (
-        GitServer(directory / "git") as git,
-        Client.open(admin) as api,
-        stacks.start(plane.kubeconfig, state=directory / "state", options=options) as stack,
-    ):
-        yield World(plane=plane, stack=stack, api=api, git=git)
+    _TAKEN.add(plane.server)
+    try:
+        async with (
+            GitServer(directory / "git") as git,
+            Client.open(admin) as api,
+            stacks.start(plane.kubeconfig, state=directory / "state", options=options) as stack,
+        ):
+            yield World(plane=plane, stack=stack, api=api, git=git)
+    finally:
+        _TAKEN.remove(plane.server)
 
 
 @pytest_asyncio.fixture(scope="session", loop_scope="session")
@@ -341,6 +382,78 @@ async def ungated_world(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterat
                 yield built
 
 
+@pytest_asyncio.fixture(scope="session", loop_scope="session")
+async def key_services(second_control_plane: ControlPlane) -> AsyncIterator[KeyServices]:
+    """Run key services that know the issuer of the rough world's cluster."""
+    get = ("get", "--raw")
+    document = json.loads(second_control_plane.kubectl(*get, "/.well-known/openid-configuration"))
+    keys = json.loads(second_control_plane.kubectl(*get, "/openid/v1/jwks"))
+    async with KeyServices.running(document["issuer"], keys) as services:
+        yield services
+
+
+@dataclass
+class RoughWorld:
+    """A world that tests break, and why it could not be set right, if so."""
+
+    world: World
+    broken: str = ""
+
+    async def restore(self, *, replicas: int) -> None:
+        """Have no fault in the Git server, and so many replicas of each controller ready."""
+        self.world.git.faults = Faults()
+        try:
+            await restoring.restore(self.world.stack, replicas=replicas)
+        except Exception as exc:
+            self.broken = str(exc) or repr(exc)
+            raise
+
+    def check(self) -> None:
+        """Raise if the world could not be set right: no later test could use it."""
+        if self.broken:
+            raise health.BrokenError(self.broken)
+
+
+@pytest_asyncio.fixture(scope="session", loop_scope="session")
+async def rough_world(
+    second_control_plane: ControlPlane,
+    key_services: KeyServices,
+    tmp_path_factory: pytest.TempPathFactory,
+) -> AsyncIterator[RoughWorld]:
+    """Run two replicas of everything, away from the shared world, whose processes act on it all."""
+    second_control_plane.kubectl("apply", "-f", str(_WEBHOOK_TOKENS))
+    async with build_world(
+        second_control_plane,
+        tmp_path_factory.mktemp("rough"),
+        flags=ROUGH,
+        env={"AWS_ENDPOINT_URL": key_services.address},
+        replicas=2,
+    ) as built:
+        rough = RoughWorld(built)
+        with health.shared("the rough stack", rough.check):
+            yield rough
+
+
+@pytest_asyncio.fixture(loop_scope="session")
+async def rough_space(
+    request: pytest.FixtureRequest, rough_world: RoughWorld
+) -> AsyncIterator[Space]:
+    """Give the test its own namespace in the rough world, and set that right before and after.
+
+    ``@pytest.mark.rough(replicas=2)`` is for tests of two replicas; others get one.
+    """
+    marker = request.node.get_closest_marker("rough")
+    replicas = marker.kwargs.get("replicas", 1)
+    await rough_world.restore(replicas=replicas)
+    space = Space(world=rough_world.world, namespace=namespaces.unused())
+    metadata = {"name": space.namespace}
+    await space.world.api.create({"apiVersion": "v1", "kind": "Namespace", "metadata": metadata})
+    yield space
+    await rough_world.restore(replicas=replicas)
+    with suppress(NotFoundError):
+        await space.world.api.delete(NAMESPACE, space.namespace)
+
+
 @pytest.fixture
 def namespace(administrator: Administrator) -> Iterator[str]:
     """Make a namespace for one test. What stays would be tried again until the end of the run."""
@@ -351,11 +464,15 @@ def namespace(administrator: Administrator) -> Iterator[str]:
 
 @pytest.fixture
 def space(request: pytest.FixtureRequest) -> Iterator[Space]:
-    """Give the test its own namespace in the shared world.
+    """Give the test its own namespace in the shared world, or in the one that a marker names.
 
+    ``@pytest.mark.rough`` is for tests that stop, freeze and kill processes.
     ``@pytest.mark.ungated`` is for what reconcilers say of objects that the gate would refuse:
     objects may be older than it, and the gate may be away.
     """
+    if request.node.get_closest_marker("rough"):
+        yield request.getfixturevalue("rough_space")
+        return
     if request.node.get_closest_marker("ungated"):
         world = request.getfixturevalue("ungated_world")
         with Administrator.of(world.plane) as administrator:

@@ -7,7 +7,7 @@ import secrets
 import pytest
 import yaml
 
-from tests.e2e.conftest import CONFIG_MAP, KUSTOMIZATION, SECRET, Space, config_map
+from tests.e2e.conftest import CONFIG_MAP, KUSTOMIZATION, SECRET, Space, config_map, owned
 from tests.e2e.decryption import (
     armed,
     assert_unseen,
@@ -21,7 +21,7 @@ from tests.e2e.decryption import (
 from tests.unit.toolkit.decrypt.reference import Reference
 from toolkit.decrypt import envelope
 from toolkit.kube.errors import ForbiddenError
-from toolkit.objects import Json, dig
+from toolkit.objects import dig
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 
@@ -36,13 +36,6 @@ def sops() -> Reference:
 def word() -> str:
     """Return a secret that stands nowhere by chance."""
     return f"word-{secrets.token_hex(8)}"
-
-
-def owned(obj: Json) -> list[str]:
-    """Return the data keys that the controller's apply owns."""
-    entries = dig(obj, "metadata", "managedFields", default=[])
-    (entry,) = [each for each in entries if each["manager"] == "kustomize-controller"]
-    return sorted(entry["fieldsV1"].get("f:data", {}))
 
 
 async def test_a_secret_is_opened_at_admission_and_stays_untouched(

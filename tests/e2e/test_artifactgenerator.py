@@ -14,35 +14,13 @@ from tests.e2e.conftest import (
     condition,
     config_map,
 )
+from tests.e2e.generators import EXTERNAL, GENERATOR, artifact, generator, made
 from tests.e2e.sources import artifact_of, content, digest_of
 from tests.fakes.gitrepository import Repository
 from tests.tools.waiting import until
-from toolkit.objects import GroupVersionKind, Json
+from toolkit.objects import Json
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
-
-GENERATOR = GroupVersionKind("source.extensions.fluxcd.io", "v1beta1", "ArtifactGenerator")
-EXTERNAL = GroupVersionKind("source.toolkit.fluxcd.io", "v1", "ExternalArtifact")
-
-
-def generator(space: Space, *artifacts: Json, sources: str = "app", **spec: Any) -> Json:
-    """Return a generator whose sources are GitRepositories known by their names."""
-    return {
-        "apiVersion": GENERATOR.api_version,
-        "kind": GENERATOR.kind,
-        "metadata": {"name": "gen", "namespace": space.namespace},
-        "spec": {
-            "sources": [
-                {"alias": name, "kind": "GitRepository", "name": name} for name in sources.split()
-            ],
-            "artifacts": list(artifacts),
-            **spec,
-        },
-    }
-
-
-def artifact(name: str, *copies: tuple[str, str], **fields: str) -> Json:
-    return {"name": name, "copy": [{"from": a, "to": b} for a, b in copies], **fields}
 
 
 async def push(space: Space, repository: Repository, files: Mapping[str, str | None]) -> str:
@@ -50,16 +28,6 @@ async def push(space: Space, repository: Repository, files: Mapping[str, str | N
     commit = repository.commit(files)
     await space.request(GIT_REPOSITORY)
     return commit
-
-
-async def made(space: Space, name: str, *, but: str = "") -> Json:
-    """Return an ExternalArtifact once it is Ready with another digest than ``but``."""
-
-    def holds(obj: Json) -> bool:
-        ready = condition(obj, "Ready").get("status") == "True"
-        return ready and digest_of(obj) != but
-
-    return await space.world.until(EXTERNAL, space.namespace, name, holds)
 
 
 async def start(space: Space, *outputs: Json, **spec: Any) -> Repository:

@@ -1,51 +1,26 @@
 """Generators whose process is killed, and generators on a cluster where tenants are locked in."""
 
 import asyncio
-import signal
-from collections.abc import AsyncIterator
 
 import pytest
-import pytest_asyncio
 
-from controlplane.plane import ControlPlane
 from tests.e2e.conftest import (
     DEADLINE,
     GIT_REPOSITORY,
     NAMESPACE,
     Space,
-    World,
-    build_world,
     condition,
     config_map,
     is_ready,
 )
+from tests.e2e.generators import EXTERNAL, GENERATOR, artifact, generator, made
 from tests.e2e.sources import artifact_of, content
-from tests.e2e.test_artifactgenerator import EXTERNAL, GENERATOR, artifact, generator, made
+from tests.tools import leaders
 
-pytestmark = pytest.mark.asyncio(loop_scope="session")
+pytestmark = [pytest.mark.asyncio(loop_scope="session"), pytest.mark.rough]
 
-MANY = 300
+MANY = 100
 FEW = 5
-
-
-@pytest.fixture(scope="module")
-def control_plane(second_control_plane: ControlPlane) -> ControlPlane:
-    """Keep away from the shared world, whose processes would act on the same objects."""
-    return second_control_plane
-
-
-@pytest_asyncio.fixture(scope="module", loop_scope="session")
-async def world(
-    control_plane: ControlPlane, tmp_path_factory: pytest.TempPathFactory
-) -> AsyncIterator[World]:
-    """Run a world whose source component is killed, and allows no reference to other namespaces.
-
-    Nothing else runs; the gate would refuse such references before.
-    """
-    locked = {"source": ("--no-cross-namespace-refs",)}
-    directory = tmp_path_factory.mktemp("made")
-    async with build_world(control_plane, directory, flags=locked, components=("source",)) as built:
-        yield built
 
 
 async def test_a_process_killed_while_it_writes_leaves_nothing_undone(space: Space) -> None:
@@ -58,12 +33,13 @@ async def test_a_process_killed_while_it_writes_leaves_nothing_undone(space: Spa
         ),
     )
 
+    leader = await space.world.leader("source")
     found = 0
     async with asyncio.timeout(DEADLINE):
         while found <= FEW:
             found = len(await space.world.api.list(EXTERNAL, space.namespace))
-    await space.world.stack.kill("source", signal.SIGKILL)
-    ready = await space.world.until(GENERATOR, space.namespace, "gen", is_ready, within=120)
+    await leaders.kill(space.world.stack, space.world.api, leader)
+    ready = await space.world.until(GENERATOR, space.namespace, "gen", is_ready)
     objects = await space.world.api.list(EXTERNAL, space.namespace)
     sample = next(obj for obj in objects if obj["metadata"]["name"] == "a7")
 
@@ -82,7 +58,7 @@ async def test_a_process_that_starts_anew_writes_nothing(space: Space) -> None:
     before = await made(space, "web")
     settled = await space.ready(GENERATOR, "gen")
 
-    await space.world.stack.kill("source", signal.SIGKILL)
+    await space.world.kill_leader("source")
     await space.request(GIT_REPOSITORY)
     second = generator(space, artifact("other", ("@app/**", "@artifact/")))
     second["metadata"]["name"] = "second"
@@ -94,29 +70,34 @@ async def test_a_process_that_starts_anew_writes_nothing(space: Space) -> None:
     assert (await space.get(GENERATOR, "gen"))["status"] == settled["status"]
 
 
-@pytest.mark.parametrize("exists", [True, False])
-async def test_a_source_of_another_namespace_is_denied(space: Space, *, exists: bool) -> None:
+async def test_a_source_of_another_namespace_is_denied_although_it_is_granted(space: Space) -> None:
+    """The grant is for the gate; the flag of the process forbids what is granted."""
     other = Space(world=space.world, namespace=f"{space.namespace}-other")
     repository = other.repository()
     repository.commit({"x.yaml": config_map("x")})
-    namespace = {
-        "apiVersion": "v1",
-        "kind": NAMESPACE.kind,
-        "metadata": {"name": other.namespace},
+    metadata = {"name": other.namespace}
+    await space.world.apply({"apiVersion": "v1", "kind": NAMESPACE.kind, "metadata": metadata})
+    of = {"group": GENERATOR.group, "kind": GENERATOR.kind, "namespace": space.namespace}
+    to = {"group": GIT_REPOSITORY.group, "kind": GIT_REPOSITORY.kind}
+    grant = {
+        "apiVersion": "policy.penstock.dev/v1alpha1",
+        "kind": "ReferenceGrant",
+        "metadata": {"name": "guests", "namespace": other.namespace},
+        "spec": {"from": [of], "to": [to]},
     }
-    await space.world.apply(namespace)
-    if exists:
-        await space.world.apply(other.source(repository))
-        await other.ready(GIT_REPOSITORY)
-    document = generator(space, artifact("web", ("@app/**", "@artifact/")))
-    document["spec"]["sources"][0]["namespace"] = other.namespace
+    await space.world.apply(grant, other.source(repository))
+    await other.ready(GIT_REPOSITORY)
 
-    await space.world.apply(document)
-    refused = await space.refused(GENERATOR, "gen")
+    for name in ("app", "missing"):
+        document = generator(space, artifact("web", ("@app/**", "@artifact/")))
+        document["metadata"]["name"] = f"gen-{name}"
+        document["spec"]["sources"][0] |= {"name": name, "namespace": other.namespace}
+        await space.world.apply(document)
+        refused = await space.refused(GENERATOR, f"gen-{name}")
 
-    assert condition(refused, "Stalled")["reason"] == "AccessDenied"
-    assert condition(refused, "Ready")["message"] == (
-        f"can't access 'GitRepository/{other.namespace}/app', "
-        "cross-namespace references have been blocked"
-    )
+        assert condition(refused, "Stalled")["reason"] == "AccessDenied"
+        assert condition(refused, "Ready")["message"] == (
+            f"can't access 'GitRepository/{other.namespace}/{name}', "
+            "cross-namespace references have been blocked"
+        )
     assert not await space.world.exists(EXTERNAL, space.namespace, "web")

@@ -1,148 +1,32 @@
 """Secrets that are encrypted for key services: opened at admission, and in the controller.
 
-Vault and AWS are stand-ins that check what comes as the real ones do: tokens, SigV4 signatures,
-tokens of ServiceAccounts against the keys that this cluster's issuer publishes.
+The rough world's processes look for AWS where our stand-in is (``tests.fakes.keyservices``), and
+may use tokens of ServiceAccounts.
 """
 
-import json
-from collections.abc import AsyncIterator, Mapping
-from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
-from pathlib import Path
-from typing import Any
-
 import pytest
-import pytest_asyncio
 import yaml
-from aiohttp import web
 
-from controlplane.plane import ControlPlane
-from tests.e2e.conftest import (
-    CONFIG_MAP,
-    SECRET,
-    Space,
-    World,
-    build_world,
-    condition,
-    config_map,
-)
-from tests.e2e.test_admission_decryption import owned
-from tests.e2e.test_decryption import armed, assert_unseen, give_keys, secret, start, values_of
+from tests.e2e.conftest import CONFIG_MAP, SECRET, Space, condition, config_map, owned
+from tests.e2e.decryption import armed, assert_unseen, give_keys, secret, start, values_of
 from tests.fakes import kmsaws
-from tests.fakes.clouds import FakeClouds
-from tests.fakes.issuer import RefusedError
-from tests.fakes.kmsaws import AwsKms
-from tests.fakes.kmsvault import TOKEN, FakeVault
-from tests.fakes.serving import serving
-from tests.unit.toolkit.decrypt.reference import Reference
+from tests.fakes.keyservices import ROLE, KeyServices
+from tests.fakes.kmsvault import TOKEN
 from toolkit.decrypt import envelope
-from toolkit.objects import Json
 
-pytestmark = pytest.mark.asyncio(loop_scope="session")
+pytestmark = [pytest.mark.asyncio(loop_scope="session"), pytest.mark.rough]
 
 WORD = "word-59ad0c7e21"
-ROLE = "arn:aws:iam::111122223333:role/team"
-GATE = "--feature-gates=ObjectLevelWorkloadIdentity=true"
-COMPONENT = Path(__file__).parents[2] / "deploy/components/workload-identity/webhook.yaml"
 
 
-@dataclass
-class Services:
-    """A Vault, and AWS behind one address for KMS and STS."""
-
-    vault: FakeVault
-    clouds: FakeClouds = field(default_factory=FakeClouds)
-    sops: Reference = field(default_factory=Reference)
-    address: str = ""
-
-    def __post_init__(self) -> None:
-        self.aws = AwsKms(self.clouds.aws, allowed={kmsaws.USER})
-
-    @asynccontextmanager
-    async def running(self) -> AsyncIterator["Services"]:
-        async with serving(self._answer) as port:
-            self.address = f"http://127.0.0.1:{port}"
-            yield self
-
-    async def _answer(self, request: web.BaseRequest) -> web.Response:
-        body = await request.read()
-        answer = self.aws.answer if "X-Amz-Target" in request.headers else self.aws.sts
-        try:
-            return await answer(request, body)
-        except RefusedError as error:
-            return web.json_response({"message": str(error)}, status=403)
-
-    def encrypted(self, obj: Json, **recipients: list[dict[str, Any]]) -> bytes:
-        """Encrypt the values of an object for key services alone."""
-        return self.sops.yaml(
-            obj,
-            plain=lambda path: path[0] not in ("data", "stringData"),
-            encrypted_regex="^(data|stringData)$",
-            **{"age": [], **recipients},
-        )
-
-    def for_vault(self, obj: Json) -> bytes:
-        return self.encrypted(obj, hc_vault=[self.vault.recipient(self.sops.key)])
-
-    def for_aws(self, obj: Json, **context: str) -> bytes:
-        enc = self.aws.encrypt(self.sops.key, kmsaws.ARN, context)
-        entry = {"arn": kmsaws.ARN, "enc": enc, "aws_profile": "", "context": context}
-        return self.encrypted(obj, kms=[entry])
-
-    @property
-    def vault_entries(self) -> Mapping[str, bytes]:
-        address = self.vault.address.encode()
-        return {"sops.vault-token": TOKEN.encode(), "sops.vault-address": address}
-
-    @property
-    def aws_entries(self) -> Mapping[str, bytes]:
-        return {"sops.aws-kms": yaml.safe_dump(self.aws.user()).encode()}
-
-    def trust(self, namespace: str, name: str) -> None:
-        """Let an account assume the role that may decrypt, and nobody else."""
-        subject = f"system:serviceaccount:{namespace}:{name}"
-        issuer = next(iter(self.clouds.issuers))
-        self.clouds.aws.roles[ROLE] = (issuer, subject)
-        self.aws.allowed = {ROLE}
+@pytest.fixture
+def services(key_services: KeyServices) -> KeyServices:
+    """Return the services that the rough world's processes ask; a user may decrypt."""
+    key_services.aws.allowed = {kmsaws.USER}
+    return key_services
 
 
-@pytest_asyncio.fixture(scope="module", loop_scope="session")
-async def services(second_control_plane: ControlPlane) -> AsyncIterator[Services]:
-    """Run the services, which know this cluster's issuer."""
-    get = ("get", "--raw")
-    issuer = json.loads(second_control_plane.kubectl(*get, "/.well-known/openid-configuration"))
-    keys = json.loads(second_control_plane.kubectl(*get, "/openid/v1/jwks"))
-    async with FakeVault().running() as vault, Services(vault).running() as made:
-        made.clouds.issuers[issuer["issuer"]] = keys
-        yield made
-
-
-@pytest.fixture(scope="module")
-def control_plane(second_control_plane: ControlPlane) -> ControlPlane:
-    """Return the one on which our own processes run, beside those of the other tests."""
-    return second_control_plane
-
-
-@pytest_asyncio.fixture(scope="module", loop_scope="session")
-async def world(
-    control_plane: ControlPlane, services: Services, tmp_path_factory: pytest.TempPathFactory
-) -> AsyncIterator[World]:
-    """Run processes that look for AWS where our stand-in is."""
-    env = {"AWS_ENDPOINT_URL": services.address}
-    flags = {"kustomize": [GATE], "webhooks": [GATE]}
-    directory = tmp_path_factory.mktemp("services")
-    control_plane.kubectl("apply", "-f", str(COMPONENT))
-    async with build_world(control_plane, directory, flags=flags, env=env) as built:
-        yield built
-
-
-@pytest.fixture(autouse=True)
-def allowed(services: Services) -> None:
-    """Let every test begin with a user who may decrypt."""
-    services.aws.allowed = {kmsaws.USER}
-
-
-async def test_vault_opens_a_secret_at_admission(space: Space, services: Services) -> None:
+async def test_vault_opens_a_secret_at_admission(space: Space, services: KeyServices) -> None:
     await armed(space)
     await give_keys(space, services.vault_entries)
 
@@ -157,7 +41,7 @@ async def test_vault_opens_a_secret_at_admission(space: Space, services: Service
     await assert_unseen(space, TOKEN)
 
 
-async def test_aws_opens_a_secret_at_admission(space: Space, services: Services) -> None:
+async def test_aws_opens_a_secret_at_admission(space: Space, services: KeyServices) -> None:
     await armed(space)
     await give_keys(space, services.aws_entries)
 
@@ -170,7 +54,7 @@ async def test_aws_opens_a_secret_at_admission(space: Space, services: Services)
 
 
 async def test_the_controller_opens_what_cannot_travel_encrypted(
-    space: Space, services: Services
+    space: Space, services: KeyServices
 ) -> None:
     await give_keys(space, {**services.vault_entries, **services.aws_entries})
     files: dict[str, str | bytes] = {
@@ -187,7 +71,7 @@ async def test_the_controller_opens_what_cannot_travel_encrypted(
 
 
 async def test_an_account_opens_at_admission_and_in_the_controller_without_a_secret(
-    space: Space, services: Services
+    space: Space, services: KeyServices
 ) -> None:
     await armed(space)
     services.trust(space.namespace, "team")
@@ -211,7 +95,7 @@ async def test_an_account_opens_at_admission_and_in_the_controller_without_a_sec
 
 
 async def test_a_right_that_is_missing_is_told_and_its_grant_is_noticed(
-    space: Space, services: Services
+    space: Space, services: KeyServices
 ) -> None:
     await armed(space)
     await give_keys(space, services.aws_entries)
@@ -229,7 +113,9 @@ async def test_a_right_that_is_missing_is_told_and_its_grant_is_noticed(
     assert await values_of(space, "s") == {"word": WORD}
 
 
-async def test_this_process_lends_nobody_its_own_identity(space: Space, services: Services) -> None:
+async def test_this_process_lends_nobody_its_own_identity(
+    space: Space, services: KeyServices
+) -> None:
     await give_keys(space, {})
     asked = services.aws.asked
 

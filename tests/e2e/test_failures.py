@@ -5,12 +5,11 @@ import os
 import resource
 import shutil
 import signal
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import pytest
-import pytest_asyncio
 import yaml
 
 from controlplane.plane import ControlPlane
@@ -18,35 +17,21 @@ from tests.e2e.conftest import (
     CONFIG_MAP,
     GIT_REPOSITORY,
     KUSTOMIZATION,
+    NAMESPACE,
     Space,
-    World,
-    build_world,
     condition,
     config_map,
     is_ready,
     revision_of,
 )
-from tests.e2e.sources import edit, fetches
+from tests.e2e.sources import edit, fetches, looks
+from tests.tools import leaders
+from tests.tools.waiting import until
 from toolkit.objects import GroupVersionKind, dig
 
-pytestmark = pytest.mark.asyncio(loop_scope="session")
+pytestmark = [pytest.mark.asyncio(loop_scope="session"), pytest.mark.rough]
 
 MANY = 30
-
-
-@pytest.fixture(scope="module")
-def control_plane(second_control_plane: ControlPlane) -> ControlPlane:
-    """Keep away from the shared world, whose processes would act on the same objects."""
-    return second_control_plane
-
-
-@pytest_asyncio.fixture(scope="module", loop_scope="session")
-async def world(
-    control_plane: ControlPlane, tmp_path_factory: pytest.TempPathFactory
-) -> AsyncIterator[World]:
-    """Run a world of our own: its processes are killed here."""
-    async with build_world(control_plane, tmp_path_factory.mktemp("broken")) as built:
-        yield built
 
 
 def manifests(version: str, *, count: int = MANY) -> dict[str, str]:
@@ -90,17 +75,19 @@ def widget(name: str, *, size: int = 0) -> str:
     )
 
 
+@pytest.mark.rough(replicas=2)
 async def test_killed_appliers_leave_no_orphan(space: Space) -> None:
     repository = space.repository()
     repository.commit(manifests("0"))
     await space.world.apply(space.source(repository), space.kustomization())
 
     # Kill in the middle of every rollout; each commit also drops an object of the one before.
-    for round_ in range(1, 5):
+    for round_, moment in enumerate((0.03, 0.1), start=1):
         repository.commit({**manifests(str(round_)), f"{round_}.yaml": None})
+        leader = await space.world.leader("kustomize")
         await space.request(GIT_REPOSITORY)
-        await asyncio.sleep(0.03 * round_)
-        await space.world.stack.kill("kustomize", signal.SIGKILL)
+        await asyncio.sleep(moment)
+        await leaders.kill(space.world.stack, space.world.api, leader)
     repository.commit(manifests("final", count=10))
     final = repository.commit({f"{number}.yaml": None for number in range(10, MANY)})
     await space.request(GIT_REPOSITORY)
@@ -121,8 +108,7 @@ async def test_killed_source_component_fetches_nothing_it_has(space: Space) -> N
     before = await space.get(GIT_REPOSITORY, "app")
     fetched = fetches(space.world.git, repository)
 
-    await space.world.stack.kill("source", signal.SIGKILL)
-    await space.world.stack.wait_ready("source")
+    await space.world.kill_leader("source")
     await space.request(GIT_REPOSITORY)
 
     after = await space.get(GIT_REPOSITORY, "app")
@@ -222,7 +208,7 @@ async def test_deleted_namespace_ends_although_finalizers_need_us(space: Space) 
         lambda: kubectl("delete", "namespace", space.namespace, "--wait=true", timeout=180)
     )
 
-    kubectl("create", "namespace", space.namespace)  # for the fixture that deletes it
+    assert not await space.world.exists(NAMESPACE, "", space.namespace)
 
 
 async def test_full_disk_is_told_and_the_last_artifact_stays(space: Space) -> None:
@@ -255,11 +241,26 @@ def file_size_limit(pid: int, size: int) -> Iterator[None]:
         resource.prlimit(pid, resource.RLIMIT_FSIZE, before)
 
 
+@pytest.mark.slow
 async def test_api_server_down_for_a_while_is_survived(space: Space) -> None:
+    """For twenty seconds, by processes that hold no lease: who loses that ends, and starts anew."""
+    stack = space.world.stack
+    alone = "--enable-leader-election=false"
+    for component in ("source", "kustomize"):
+        await stack.restart(component, flags=(*stack._flags[component], alone))
+    try:
+        await _survive_an_outage(space)
+    finally:
+        for component in ("source", "kustomize"):
+            await stack.restart(component, flags=stack._flags[component][:-1])
+
+
+async def _survive_an_outage(space: Space) -> None:
     repository = space.repository()
     first = repository.commit(manifests("1", count=3))
     await space.world.apply(space.source(repository, interval="2s"), space.kustomization())
     await space.ready(revision=first)
+    pids = space.world.stack.pids()
 
     pid = api_server_pid(space.world.plane)
     os.kill(pid, signal.SIGSTOP)
@@ -269,10 +270,34 @@ async def test_api_server_down_for_a_while_is_survived(space: Space) -> None:
     finally:
         os.kill(pid, signal.SIGCONT)
 
-    await space.ready(revision=second)
+    await _converged(space, second)
+    assert space.world.stack.pids() == pids
+
+
+async def _converged(space: Space, commit: str) -> None:
+    """Wait for the second version of everything, which lacks one of the objects."""
+    await space.ready(revision=commit)
     await space.world.gone(CONFIG_MAP, space.namespace, "item-2")
     item = await space.get(CONFIG_MAP, "item-0")
     assert dig(item, "data", "version") == "2"
+
+
+async def test_api_server_away_during_a_pass_is_survived(space: Space) -> None:
+    repository = space.repository()
+    first = repository.commit(manifests("1", count=3))
+    await space.world.apply(space.source(repository, interval="2s"), space.kustomization())
+    await space.ready(revision=first)
+
+    pid = api_server_pid(space.world.plane)
+    os.kill(pid, signal.SIGSTOP)
+    try:
+        second = repository.commit({**manifests("2", count=2), "2.yaml": None})
+        before = looks(space.world.git, repository)
+        await until(lambda: looks(space.world.git, repository) > before)
+    finally:
+        os.kill(pid, signal.SIGCONT)
+
+    await _converged(space, second)
 
 
 def api_server_pid(plane: ControlPlane) -> int:

@@ -1,80 +1,27 @@
 """Inventories as kubectl shows them, through the aggregation layer."""
 
-import asyncio
 import json
 import secrets
-import time
-from collections.abc import Callable, Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
 
-from controlplane import plane as planes
-from controlplane.plane import ControlPlane
 from tests.e2e.conftest import (
-    DEADLINE,
     KUSTOMIZATION,
     Space,
-    build_world,
     config_map,
     deployment,
 )
 from tests.e2e.plans import fetch, secret, start
-from tests.e2e.test_diff_carriers import penstock
+from tests.e2e.window import Window
 from tests.tools import rights
-from tests.tools.waiting import until
-from toolkit.kube.errors import ApiError
+from tests.tools.command import Ended, penstock
 from toolkit.objects import Json, dig
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 
-ROOT = "/apis/gitops.penstock.dev/v1alpha1"
 FULL = "kustomizations.kustomize.toolkit.fluxcd.io"
-
-
-class Window:
-    """kubectl in the space, off the event loop."""
-
-    def __init__(self, space: Space) -> None:
-        self.space = space
-
-    async def __call__(self, *words: str, as_: str = "", stdin: str | None = None) -> str:
-        who = [f"--as=system:serviceaccount:{self.space.namespace}:{as_}"] if as_ else []
-        kubectl = self.space.world.plane.kubectl
-        return await asyncio.to_thread(
-            kubectl, "-n", self.space.namespace, *words, *who, stdin=stdin
-        )
-
-    def path(self, subresource: str = "", name: str = "app") -> str:
-        tail = f"/{subresource}" if subresource else ""
-        return f"{ROOT}/namespaces/{self.space.namespace}/inventories/{name}{tail}"
-
-    async def raw(self, subresource: str = "", *, as_: str = "", name: str = "app") -> Json:
-        found: Json = json.loads(await self("get", "--raw", self.path(subresource, name), as_=as_))
-        return found
-
-    async def until(self, holds: Callable[[Json], bool], *, name: str = "app") -> Json:
-        """Return the inventory once something is true of it."""
-        deadline = time.monotonic() + DEADLINE
-        found: Json = {}
-        while time.monotonic() < deadline:
-            try:
-                found = await self.space.world.api.request("GET", self.path(name=name))
-            except ApiError as exc:
-                found = {"error": str(exc)}
-            else:
-                if holds(found["status"]):
-                    return found
-            await asyncio.sleep(0.05)
-        pytest.fail(f"the inventory did not get there; it is\n{yaml.safe_dump(found)}")
-
-    async def refused(self, *words: str, as_: str = "", stdin: str | None = None) -> str:
-        """Return what kubectl says when it fails."""
-        with pytest.raises(Exception) as raised:  # noqa: PT011 - whatever kubectl raises
-            await self(*words, as_=as_, stdin=stdin)
-        return str(raised.value) + str(getattr(raised.value, "stderr", ""))
 
 
 @pytest.fixture
@@ -247,17 +194,15 @@ async def test_the_command_shows_inventories_trees_and_plans(space: Space, windo
     await start(space, {"a.yaml": config_map("a", v="1"), "w.yaml": deployment("web")}, wait=True)
     await window.until(lambda status: status["ready"] == "True")
     await space.suspend()
-    same = await penstock(space, "diff", "inventory", "app")
+    same = await command(space, "diff", "inventory", "app")
     commit = space.repositories[0].commit({"a.yaml": config_map("a", v="2")})
     await fetch(space, commit)
 
-    listed, shown, tree, differs, missing = await asyncio.gather(
-        penstock(space, "get", "inv"),
-        penstock(space, "get", "inventories", "app", "-o", "json"),
-        penstock(space, "tree", "ks", "app"),
-        penstock(space, "diff", "inv", "app"),
-        penstock(space, "diff", "inv", "missing"),
-    )
+    listed = await command(space, "get", "inv")
+    shown = await command(space, "get", "inventories", "app", "-o", "json")
+    tree = await command(space, "tree", "ks", "app")
+    differs = await command(space, "diff", "inv", "app")
+    missing = await command(space, "diff", "inv", "missing")
 
     assert listed.out.split()[:6] == ["NAME", "OBJECTS", "READY", "DRIFTED", "REVISION", "AGE"]
     assert listed.out.split()[6:10] == ["app", "2", "2/2", "0"]
@@ -271,6 +216,11 @@ async def test_the_command_shows_inventories_trees_and_plans(space: Space, windo
         [f"► ConfigMap/{space.namespace}/a configured", '  ~ data.v: "1" → "2"'],
     )
     assert (missing.code, "not found" in missing.err) == (2, True)
+
+
+async def command(space: Space, *arguments: str) -> Ended:
+    """Run the command in the space as the cluster's administrator."""
+    return await penstock(space.world.plane.kubeconfig, *arguments, "-n", space.namespace)
 
 
 async def test_tenants_see_their_own_namespace(space: Space, window: Window) -> None:
@@ -351,58 +301,6 @@ async def test_another_clusters_objects_are_unobserved(space: Space, window: Win
     assert (found["status"]["observed"], found["status"]["unobserved"]) == (0, 1)
     assert "another cluster" in found["status"]["problems"][0]["message"]
     assert found["spec"]["remote"] is True
-
-
-@pytest.fixture
-def own_plane() -> Iterator[ControlPlane]:
-    """Run a control plane whose Penstock may be stopped."""
-    with planes.start("pytest-window", alternatives=8) as plane:
-        yield plane
-
-
-async def test_without_its_neighbours_the_window_says_what_is_missing(
-    own_plane: ControlPlane, tmp_path: Path
-) -> None:
-    """Inventories need no controller; plans do. A restart loses nothing but what it saw."""
-    async with build_world(own_plane, tmp_path) as world:
-        namespace = f"test-{secrets.token_hex(4)}"
-        world.plane.kubectl("create", "namespace", namespace)
-        space = Space(world=world, namespace=namespace)
-        window = Window(space)
-        await start(space, {"a.yaml": config_map("a", v="1")})
-        before = await window.until(lambda status: status["ready"] == "True")
-
-        await world.stack.stop("kustomize")
-        said = await window.refused("get", "--raw", window.path("diff"))
-        # Times of writes have whole seconds: within one nobody knows which came later.
-        await asyncio.sleep(1.1)
-        await window("patch", "configmap", "a", "--type=merge", "-p", '{"data":{"v":"2"}}')
-        drifted = await window.until(lambda status: status["drifted"] == 1)
-        await world.stack.restart("apiserver")
-        after = await window.until(lambda status: status["current"] == 1)
-        objects = (await window.raw("objects"))["objects"]
-        await world.stack.restart("kustomize")
-        plan = await _until_planned(window)
-        healed = await window.until(lambda status: status["ready"] == "True")
-        world.plane.kubectl("delete", "namespace", namespace, "--wait=false")
-
-    assert "cannot be reached" in said
-    assert drifted["status"]["problems"][0]["changedBy"] == ["kubectl-patch"]
-    assert (after["status"]["drifted"], objects[0]["drift"]) == (0, "Possible")
-    assert objects[0]["changedBy"] == ["kubectl-patch"]
-    assert plan["kind"] == "InventoryPlan"
-    assert healed["metadata"]["uid"] == before["metadata"]["uid"]
-
-
-async def _until_planned(window: Window) -> Json:
-    async def planned() -> Json | None:
-        try:
-            return await window.space.world.api.request("GET", window.path("diff"))
-        except ApiError:
-            return None
-
-    plan: Json = await until(planned)
-    return plan
 
 
 async def test_names_that_are_none_are_not_found(window: Window) -> None:

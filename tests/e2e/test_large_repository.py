@@ -1,7 +1,8 @@
 """A repository of 5,000 files and 200 MB passes through in little memory, and nobody waits for it.
 
 Memory is asserted on. How long the event loop was kept busy depends on who else uses the machine,
-so it is reported: ``pytest --log-cli-level=INFO tests/e2e/test_large_repository.py``.
+so it is reported: ``pytest --log-cli-level=INFO tests/e2e/test_large_repository.py``. That it goes
+on while artifacts are packed and read is proved in ``tests/unit/toolkit/artifact/test_aside.py``.
 """
 
 import asyncio
@@ -9,8 +10,8 @@ import logging
 import os
 import sys
 import time
-from collections.abc import AsyncIterator, Iterator
-from contextlib import asynccontextmanager, contextmanager, suppress
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -25,8 +26,6 @@ from tests.e2e.conftest import (
 )
 from tests.e2e.sources import artifact_of, edit
 from tests.fakes.gitrepository import Repository
-from toolkit.artifact.ignore import Ignore
-from toolkit.artifact.storage import Owner, Storage
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 
@@ -85,25 +84,6 @@ async def test_large_repository_needs_little_memory(space: Space) -> None:
     assert artifact_of(source)["size"] > FILES * FILE_BYTES
     assert fetching.risen < MAY_RISE
     assert applying.risen < MAY_RISE
-
-
-async def test_storing_a_large_tree_lets_the_loop_go_on(tmp_path: Path) -> None:
-    tree = tmp_path / "tree"
-    for number in range(FILES // 5):
-        path = tree / f"{number % DIRECTORIES:02}" / f"{number}.bin"
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_bytes(os.urandom(FILE_BYTES))
-    storage = Storage(tmp_path / "store", advertised="localhost")
-    owner = Owner(kind="GitRepository", namespace="pipes", name="large")
-
-    with heartbeat() as lags:
-        artifact = await storage.store(
-            owner, revision="main@sha1:1", filename="1.tar.gz", tree=tree, ignore=Ignore()
-        )
-        assert await storage.intact(artifact)
-
-    logger.info("lag of the loop while storing 40 MB: %s", lags)
-    assert len(lags.all) > 20
 
 
 @dataclass
@@ -173,29 +153,6 @@ async def probing(url: str, pid: int) -> AsyncIterator[Probes]:
         process.terminate()
         await process.wait()
         await collecting
-
-
-@contextmanager
-def heartbeat() -> Iterator[Probes]:
-    """Measure how late the event loop is, every few milliseconds, while the block runs."""
-    lags = Probes()
-    pause = 0.002
-
-    def waited() -> float:
-        return int(Path("/proc/thread-self/schedstat").read_text().split()[1]) / 1e9
-
-    async def beat() -> None:
-        while True:
-            before, began = waited(), time.perf_counter()
-            await asyncio.sleep(pause)
-            lag = time.perf_counter() - began - pause
-            lags.add(lag, max(lag - (waited() - before), 0.0))
-
-    task = asyncio.ensure_future(beat())
-    try:
-        yield lags
-    finally:
-        task.cancel()
 
 
 @dataclass

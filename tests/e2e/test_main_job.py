@@ -1,7 +1,5 @@
 """From a commit to running objects: applied, changed, healed, pruned, refused, suspended."""
 
-import asyncio
-
 import pytest
 
 from tests.e2e.conftest import (
@@ -175,11 +173,18 @@ async def test_broken_commit_is_refused_whole_and_says_why(space: Space) -> None
 async def test_suspended_is_left_alone_and_resumed_is_healed(space: Space) -> None:
     await start(space, {"a.yaml": config_map("settings", colour="green")})
     api, namespace = space.world.api, space.namespace
+    other = space.kustomization("other", namePrefix="other-")
+    await space.world.apply(other)
+    await space.ready(name="other")
     await space.suspend()
     red = {"data": {"colour": "red"}}
 
     await api.patch(CONFIG_MAP, "settings", namespace, red, strategy="merge")
-    await asyncio.sleep(1)
+    # Changes arrive in their order, so the first was seen when the second has been healed.
+    await api.patch(CONFIG_MAP, "other-settings", namespace, red, strategy="merge")
+    await space.world.until(
+        CONFIG_MAP, namespace, "other-settings", lambda obj: dig(obj, "data", "colour") == "green"
+    )
 
     assert (await space.get(CONFIG_MAP, "settings"))["data"] == {"colour": "red"}
     await api.patch(KUSTOMIZATION, "app", namespace, {"spec": {"suspend": False}}, strategy="merge")

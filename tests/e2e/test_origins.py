@@ -16,8 +16,8 @@ from tests.e2e.conftest import (
     condition,
     config_map,
 )
+from tests.e2e.provenance import POLICY, change, refuses
 from tests.e2e.sources import artifact_of, content
-from tests.e2e.test_provenance import POLICY, change, refuses
 from tests.fakes.registry import FakeRegistry, tarball
 from tests.tools import waiting
 from toolkit.objects import GroupVersionKind, Json

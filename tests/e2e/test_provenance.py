@@ -20,16 +20,15 @@ from tests.e2e.conftest import (
     config_map,
     deployment,
 )
+from tests.e2e.provenance import POLICY, change, made, refuses
 from tests.e2e.sources import secret
 from tests.testdata.signatures import generate
 from tests.testdata.signatures.generate import Author
 from toolkit.kube.errors import ForbiddenError
-from toolkit.objects import GroupVersionKind, Json, dig
+from toolkit.objects import Json, dig
 from toolkit.policy.provenance import BREAK_GLASS, LABEL
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
-
-POLICY = GroupVersionKind("policy.penstock.dev", "v1alpha1", "ProvenancePolicy")
 
 
 @pytest.fixture(scope="module")
@@ -67,27 +66,6 @@ async def protect(space: Space, namespace: str) -> None:
     while not await refuses(space, namespace):
         assert time.monotonic() < deadline, "the namespace is not protected"
         await asyncio.sleep(0.05)
-
-
-async def refuses(space: Space, namespace: str) -> bool:
-    """Tell whether people may create nothing."""
-    try:
-        await space.world.api.apply(made("probe", namespace), manager="kubectl", dry_run=True)
-    except ForbiddenError:
-        return True
-    return False
-
-
-async def change(
-    space: Space, gvk: GroupVersionKind, namespace: str, name: str, body: Json
-) -> None:
-    await space.world.api.patch(gvk, name, namespace, body, strategy="merge")
-
-
-def made(name: str, namespace: str, **data: str) -> Json:
-    found: Json = yaml.safe_load(config_map(name, **data))
-    found["metadata"]["namespace"] = namespace
-    return found
 
 
 async def follow(space: Space, author: Author, production: str) -> None:

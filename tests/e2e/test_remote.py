@@ -28,7 +28,7 @@ from tests.e2e.conftest import (
     deployment,
 )
 from tests.e2e.plans import ask, reader
-from tests.e2e.test_inventories import Window
+from tests.e2e.window import Window
 from toolkit.kube import config
 from toolkit.kube.client import Client
 from toolkit.kube.errors import NotFoundError

@@ -1,46 +1,17 @@
 """Two replicas: one acts, the other takes over within the lease time."""
 
 import signal
-from collections.abc import AsyncIterator
 
 import pytest
-import pytest_asyncio
 
-from controlplane.plane import ControlPlane
-from tests.e2e.conftest import (
-    CONFIG_MAP,
-    GIT_REPOSITORY,
-    LEASE,
-    QUICK_LEASE,
-    Space,
-    World,
-    build_world,
-    config_map,
-)
+from tests.e2e.conftest import CONFIG_MAP, GIT_REPOSITORY, LEASE, Space, World, config_map
 from tests.e2e.sources import artifact_of
 from tests.tools.waiting import until
 from toolkit.objects import GroupVersionKind, Json, dig
 
-pytestmark = pytest.mark.asyncio(loop_scope="session")
+pytestmark = [pytest.mark.asyncio(loop_scope="session"), pytest.mark.rough(replicas=2)]
 
 ARTIFACT = GroupVersionKind("gitops.penstock.dev", "v1alpha1", "Artifact")
-
-
-@pytest.fixture(scope="module")
-def control_plane(second_control_plane: ControlPlane) -> ControlPlane:
-    """Keep away from the shared world, whose processes would act on the same objects."""
-    return second_control_plane
-
-
-@pytest_asyncio.fixture(scope="module", loop_scope="session")
-async def world(
-    control_plane: ControlPlane, tmp_path_factory: pytest.TempPathFactory
-) -> AsyncIterator[World]:
-    """Run two replicas of everything."""
-    directory = tmp_path_factory.mktemp("replicas")
-    flags = {"source": QUICK_LEASE, "kustomize": QUICK_LEASE}
-    async with build_world(control_plane, directory, flags=flags, replicas=2) as built:
-        yield built
 
 
 async def holder(world: World, lease: str) -> str:
@@ -98,7 +69,6 @@ async def test_stopped_leader_hands_over_at_once(space: Space) -> None:
     await space.ready(revision=second)
 
     assert (await space.get(CONFIG_MAP, "settings"))["data"] == {"v": "2"}
-    await space.world.stack.restart("kustomize", replica=leader)
 
 
 async def test_an_artifact_is_ours_whichever_replica_stored_it(space: Space) -> None:
@@ -126,4 +96,3 @@ async def test_an_artifact_is_ours_whichever_replica_stored_it(space: Space) -> 
     after = await until(lambda: stored(second["url"]))
 
     assert (before, after) == ("local", "local")
-    await space.world.stack.restart("source", replica=leader)

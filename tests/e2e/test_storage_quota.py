@@ -1,39 +1,19 @@
 """A namespace that stores all it may gets no more; its neighbours do; a restart forgets nothing."""
 
 import os
-import secrets
-from collections.abc import AsyncIterator
 
 import aiohttp
 import pytest
-import pytest_asyncio
 from prometheus_client.parser import text_string_to_metric_families
 
-from controlplane.plane import ControlPlane
-from tests.e2e.conftest import GIT_REPOSITORY, Space, World, build_world, condition
+from tests.e2e.conftest import GIT_REPOSITORY, Space, World, condition
 from tests.e2e.sources import artifact_of
 from toolkit.objects import Json
 
-pytestmark = pytest.mark.asyncio(loop_scope="session")
+pytestmark = [pytest.mark.asyncio(loop_scope="session"), pytest.mark.rough]
 
 SIZE = 400 << 10
-
-
-@pytest.fixture(scope="module")
-def control_plane(second_control_plane: ControlPlane) -> ControlPlane:
-    """Keep away from the shared world, whose processes would act on the same objects."""
-    return second_control_plane
-
-
-@pytest_asyncio.fixture(scope="module", loop_scope="session")
-async def world(
-    control_plane: ControlPlane, tmp_path_factory: pytest.TempPathFactory
-) -> AsyncIterator[World]:
-    """Run sources in whose world a namespace has room for one large artifact."""
-    flags = {"source": ("--storage-namespace-quota=700Ki",)}
-    directory = tmp_path_factory.mktemp("quota")
-    async with build_world(control_plane, directory, flags=flags, components=("source",)) as built:
-        yield built
+"""The rough world's quota has room for one of this size."""
 
 
 def large(space: Space, name: str) -> Json:
@@ -63,9 +43,11 @@ async def test_full_namespace_gets_no_more_until_there_is_room(space: Space) -> 
     refused = await space.refused(
         GIT_REPOSITORY, "second", saying=f"artifacts of namespace '{space.namespace}' take"
     )
-    neighbour = Space(world=world, namespace=f"test-{secrets.token_hex(4)}")
-    world.plane.kubectl("create", "namespace", neighbour.namespace)
-    await world.apply(large(neighbour, "first"))
+    neighbour = Space(world=world, namespace=f"{space.namespace}-other")
+    metadata = {"name": neighbour.namespace}
+    await world.apply(
+        {"apiVersion": "v1", "kind": "Namespace", "metadata": metadata}, large(neighbour, "first")
+    )
     await neighbour.ready(GIT_REPOSITORY, "first")
     await world.stack.restart("source")
     await space.request(GIT_REPOSITORY, "second")

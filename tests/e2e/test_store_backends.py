@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 import hashlib
+import secrets
 import shutil
 import signal
 from collections.abc import AsyncIterator
@@ -20,6 +21,7 @@ from tests.e2e.conftest import (
     GIT_REPOSITORY,
     KUSTOMIZATION,
     LEASE,
+    NAMESPACE,
     QUICK_LEASE,
     Space,
     World,
@@ -31,6 +33,7 @@ from tests.e2e.conftest import (
 from tests.e2e.sources import artifact_of, digest_of, fetches
 from tests.fakes import objectservers
 from tests.fakes.objectservers import ACCESS_KEY, SECRET_KEY
+from tests.tools import leaders
 from tests.tools.waiting import until
 from toolkit.objects import Json, dig
 from toolkit.remote.objectstore.objectstore import ObjectStore, Place
@@ -82,18 +85,23 @@ async def _pump(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> N
     writer.close()
 
 
+@pytest_asyncio.fixture(loop_scope="session")
+async def space(world: World) -> AsyncIterator[Space]:
+    """Give the test a namespace of its own beside the bucket."""
+    made = Space(world=world, namespace=f"test-{secrets.token_hex(4)}")
+    await world.api.create(
+        {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": made.namespace}}
+    )
+    yield made
+    await world.api.delete(NAMESPACE, made.namespace)
+
+
 @dataclass(frozen=True, kw_only=True)
 class Bucket:
     """The bucket that the world keeps its artifacts in, and the way there."""
 
     place: Place
     gate: Gate
-
-
-@pytest.fixture(scope="module")
-def control_plane(second_control_plane: ControlPlane) -> ControlPlane:
-    """Keep away from the shared world, whose processes would act on the same objects."""
-    return second_control_plane
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="session")
@@ -111,9 +119,9 @@ async def bucket(
 
 @pytest_asyncio.fixture(scope="module", loop_scope="session")
 async def world(
-    control_plane: ControlPlane, bucket: Bucket, tmp_path_factory: pytest.TempPathFactory
+    second_control_plane: ControlPlane, bucket: Bucket, tmp_path_factory: pytest.TempPathFactory
 ) -> AsyncIterator[World]:
-    """Run two replicas of each controller over one bucket."""
+    """Run two replicas of each controller over one bucket, away from the shared world."""
     directory = tmp_path_factory.mktemp("backends")
     keys = directory / "keys"
     keys.mkdir()
@@ -125,7 +133,7 @@ async def world(
     )
     flags = {"source": (*QUICK_LEASE, f"--storage-backend={url}"), "kustomize": QUICK_LEASE}
     async with build_world(
-        control_plane, directory, flags=flags, replicas=2, components=stacks.CONTROLLERS
+        second_control_plane, directory, flags=flags, replicas=2, components=stacks.CONTROLLERS
     ) as built:
         for replica in (0, 1):
             await built.stack.wait_ready("source", replica=replica)
@@ -176,8 +184,10 @@ async def test_killed_leader_costs_no_fetch(space: Space) -> None:
     leader = await space.acting("source")
     pid = world.stack.pids()[f"source-{leader}"]
 
-    # stopped, so that the supervisor does not bring it back before the lease is over
+    # frozen, so that the supervisor does not bring it back before the other one leads
+    found = await world.leader("source")
     await world.stack.kill("source", signal.SIGSTOP, replica=leader)
+    await leaders.depose(world.stack, world.api, found)
     await space.request(GIT_REPOSITORY)
     after = await space.ready(GIT_REPOSITORY)
 

@@ -81,19 +81,28 @@ def check_stack(stack: "Stack") -> None:
     Raises:
         BrokenError: a process does not run, or does not answer.
     """
-    running = stack.pids()
     for name in stack.names:
         component, _, replica = name.rpartition("-")
-        log = stack.log(component, replica=int(replica))
-        if name not in running:
-            raise BrokenError(f"{name} does not run; see {log}")
-        address = urlsplit(stack.health(component, replica=int(replica))).netloc
-        try:
-            status = _get(address, "/healthz")
-        except OSError as exc:
-            raise BrokenError(f"{name} does not answer: {exc}; see {log}") from exc
-        if status != http.HTTPStatus.OK:
-            raise BrokenError(f"{name} says {status} to /healthz; see {log}")
+        check_process(stack, component, int(replica))
+
+
+def check_process(stack: "Stack", component: str, replica: int) -> None:
+    """Ask one process of a stack whether it lives. One that has ended is not waited for.
+
+    Raises:
+        BrokenError: it does not run, or does not answer.
+    """
+    name = f"{component}-{replica}"
+    log = stack.log(component, replica=replica)
+    if name not in stack.pids():
+        raise BrokenError(f"{name} does not run; see {log}")
+    address = urlsplit(stack.health(component, replica=replica)).netloc
+    try:
+        status = _get(address, "/healthz")
+    except OSError as exc:
+        raise BrokenError(f"{name} does not answer: {exc}; see {log}") from exc
+    if status != http.HTTPStatus.OK:
+        raise BrokenError(f"{name} says {status} to /healthz; see {log}")
 
 
 def _get(address: str, path: str) -> int:

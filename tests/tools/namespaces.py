@@ -17,12 +17,17 @@ _AUTHORITY = "kube-root-ca.crt"
 _PATH = "/api/v1/namespaces"
 
 
+def unused() -> str:
+    """Return a name that no namespace has."""
+    return f"test-{secrets.token_hex(4)}"
+
+
 def create_blocking(administrator: Administrator) -> str:
     """Make a namespace under a name of its own, and wait until it takes Pods.
 
     It takes none before it has its default ServiceAccount, which it gets within milliseconds.
     """
-    name = f"test-{secrets.token_hex(4)}"
+    name = unused()
     administrator.send("POST", _PATH, {"metadata": {"name": name}})
     deadline = time.monotonic() + SECONDS
     while not _has_account(administrator, name):
@@ -51,7 +56,7 @@ def _has_account(administrator: Administrator, name: str) -> bool:
 
 async def create(admin: Client, name: str = "", **labels: str) -> str:
     """Make a namespace, under a name that nobody uses if none is given, and return its name."""
-    name = name or f"test-{secrets.token_hex(4)}"
+    name = name or unused()
     metadata = {"name": name, "labels": labels}
     await admin.create({"apiVersion": "v1", "kind": "Namespace", "metadata": metadata})
     return name

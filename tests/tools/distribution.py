@@ -1,0 +1,64 @@
+"""Which worker runs what: a world that several files share starts once, on one worker.
+
+A worker keeps what its session fixtures have started. So all files of a group below are one unit
+of work, and the groups come first in their folder: no worker begins the longest unit last. Each
+other file is a unit of its own, as with ``--dist loadfile``.
+"""
+
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Final
+
+import pytest
+from xdist.remote import Producer
+from xdist.scheduler import LoadScopeScheduling
+
+GROUPS: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
+    {
+        # The rough world, on the second control plane. The world over a bucket is on that plane
+        # too, and must have ended before; of the others those with two replicas come first.
+        "rough": (
+            "tests/e2e/test_store_backends.py",
+            "tests/e2e/test_replicas.py",
+            "tests/e2e/test_failures.py",
+            "tests/e2e/test_artifactgenerator_failures.py",
+            "tests/e2e/test_decryption_services.py",
+            "tests/e2e/test_storage_quota.py",
+            "tests/e2e/test_lonely_window.py",
+        ),
+        # Worlds of one file.
+        "ungated": ("tests/e2e/test_ungated.py",),
+        "seeds": ("tests/e2e/test_seeds.py",),
+        "locked": ("tests/e2e/test_tenancy.py",),
+    }
+)
+"""The files of each group, in the order in which they run; the longest groups first."""
+
+_PLACES: Final = MappingProxyType(
+    {file: (group, place) for group, files in GROUPS.items() for place, file in enumerate(files)}
+)
+
+
+def unit(nodeid: str) -> str:
+    """Return the name of what must run on one worker together with this test."""
+    file = nodeid.partition("::")[0]
+    return _PLACES[file][0] if file in _PLACES else file
+
+
+def rank(nodeid: str) -> tuple[int, int]:
+    """Return where a test belongs among those of its folder; equal ones keep their order."""
+    group, place = _PLACES.get(nodeid.partition("::")[0], ("", 0))
+    return [*GROUPS, ""].index(group), place
+
+
+class Units(LoadScopeScheduling):
+    """Gives whole units of work to the workers, in the order of the run."""
+
+    def _split_scope(self, nodeid: str) -> str:
+        return unit(nodeid)
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> LoadScopeScheduling | None:
+    """Distribute by units where ``pyproject.toml``'s way of distribution is in force."""
+    return Units(config, log) if config.getvalue("dist") == "loadfile" else None
