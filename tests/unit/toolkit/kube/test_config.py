@@ -64,6 +64,14 @@ def test_a_tenant_s_kubeconfig_may_not(
         config.from_untrusted_kubeconfig(kubeconfig(cluster, user))
 
 
+def test_a_kubeconfig_without_a_folder_reads_no_file(tmp_path: Path) -> None:
+    """The fields that name files are refused by their names; whatever passes that reads nothing."""
+    (tmp_path / "key").write_text("secret")
+
+    with pytest.raises(KubeConfigError, match="must not name files"):
+        config._Files(None).pem({"client-key": str(tmp_path / "key")}, "client-key")
+
+
 @pytest.mark.parametrize(
     "text",
     [
