@@ -9,10 +9,12 @@ import contextlib
 import gc
 import json
 import os
+import shutil
 import signal
 import sys
 import tempfile
 import time
+import weakref
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -50,6 +52,7 @@ class Forks:
         self._switch = switch
         self._workers = workers
         self._kept = Path(tempfile.mkdtemp(prefix="mutants-"))
+        weakref.finalize(self, shutil.rmtree, self._kept, ignore_errors=True)
         self._seen = Seen()
         self._asked: set[str] = set()
         # What no fork collects, no fork copies.
