@@ -6,6 +6,7 @@ and an exception that is not needed is one as well.
 """
 
 import argparse
+import signal
 import sys
 import time
 from collections import Counter
@@ -118,4 +119,6 @@ def _told(known: Plan, tried: Sequence[Refusal], run: Run) -> int:
 
 
 if __name__ == "__main__":
+    # An end from outside ends the forks, too.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     sys.exit(main(sys.argv[1:]))

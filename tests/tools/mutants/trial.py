@@ -115,31 +115,32 @@ class Forks:
         """Yield what each job answers from its own process; None where it does not end."""
         left = list(jobs)
         running: dict[int, tuple[str, float]] = {}
-        while left or running:
-            while left and len(running) < self._workers:
-                job = left.pop(0)
-                running[self._fork(job, work)] = job, time.monotonic() + seconds
-            time.sleep(0.01)
-            for pid, (job, deadline) in list(running.items()):
-                ended, _ = os.waitpid(pid, os.WNOHANG)
-                if not ended and time.monotonic() < deadline:
-                    continue
-                with contextlib.suppress(ProcessLookupError):
-                    os.killpg(pid, signal.SIGKILL)
-                if not ended:
-                    os.waitpid(pid, 0)
-                del running[pid]
-                answer = self._kept / f"{pid}.json"
-                died: dict[str, Any] = {"it ends the process": (0.0, (), True)}
-                if ended:
-                    yield job, json.loads(answer.read_text()) if answer.exists() else died
-                else:
-                    yield job, None
+        try:
+            while left or running:
+                while left and len(running) < self._workers:
+                    job = left.pop(0)
+                    running[self._fork(job, work)] = job, time.monotonic() + seconds
+                time.sleep(0.01)
+                for pid, (job, deadline) in list(running.items()):
+                    ended, _ = os.waitpid(pid, os.WNOHANG)
+                    if ended or time.monotonic() >= deadline:
+                        del running[pid]
+                        _kill(pid, ended=bool(ended))
+                        yield job, self._answer(pid) if ended else None
+        finally:
+            for pid in running:
+                _kill(pid, ended=False)
+
+    def _answer(self, pid: int) -> dict[str, Any]:
+        answer = self._kept / f"{pid}.json"
+        died = {"it ends the process": (0.0, (), True)}
+        return json.loads(answer.read_text()) if answer.exists() else died
 
     def _fork(self, job: str, work: Callable[[str], dict[str, Any]]) -> int:
         if pid := os.fork():
             return pid
         os.setsid()
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)
         # Tests print; the table is the parent's to print.
         quiet = os.open(os.devnull, os.O_RDWR)
         for stream in (0, 1, 2):
@@ -153,6 +154,14 @@ class Forks:
         finally:
             sys.stdout.flush()
             os._exit(0)
+
+
+def _kill(pid: int, *, ended: bool) -> None:
+    """End the process group of a fork: tests start programs."""
+    with contextlib.suppress(ProcessLookupError):
+        os.killpg(pid, signal.SIGKILL)
+    if not ended:
+        os.waitpid(pid, 0)
 
 
 class _Recorder:
