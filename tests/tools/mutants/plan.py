@@ -1,5 +1,7 @@
 """What ``tests/mutants.toml`` says: where refusals are, which tests are near, what is excepted."""
 
+import functools
+import re
 import tomllib
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -26,18 +28,32 @@ class Target:
         return sorted(map(str, found))
 
     def levels(self, module: str) -> list[list[str]]:
-        """Return where tests of a module stand: what is called as it is, its folder, the others."""
-        own = Path("tests/unit") / Path(module).parent
-        near = [
-            str(file)
-            for file in sorted(own.glob(f"test_{Path(module).stem}*.py"))
-            if file.stem.removeprefix("test_").startswith(Path(module).stem)
-        ]
-        folder = Path("tests/unit") / Path(self.path)
-        folder = folder if folder.suffix != ".py" else own
-        while not folder.is_dir() and folder != Path("tests/unit"):
-            folder = folder.parent
-        return [level for level in (near, [str(folder)], *([test] for test in self.tests)) if level]
+        """Return where tests of a module stand: the nearest first, each level wider than the last.
+
+        That is what is called as it is, then what imports it, then all of the target's folder in
+        ``tests/unit``, then the others.
+        """
+        root = Path("tests/unit") / Path(self.path).with_suffix("")
+        while not root.is_dir():
+            root = root.parent
+        levels = [own_tests(module), _importing(module, root), [str(root)]]
+        return [level for level in (*levels, *([test] for test in self.tests)) if level]
+
+
+def own_tests(module: str) -> list[str]:
+    """Return the test modules that are called as the module is, at the same path."""
+    folder, stem = Path("tests/unit") / Path(module).parent, Path(module).stem
+    return sorted(map(str, folder.glob(f"test_{stem}*.py")))
+
+
+@functools.cache
+def _importing(module: str, root: Path) -> list[str]:
+    *package, name = module.removesuffix(".py").split("/")
+    dotted = re.escape(".".join(package))
+    imported = re.compile(rf"from {dotted} import .*\b{name}\b|{dotted}\.{name}\b")
+    return sorted(
+        str(file) for file in root.rglob("test_*.py") if imported.search(file.read_text())
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
