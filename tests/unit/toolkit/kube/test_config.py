@@ -121,6 +121,13 @@ def test_a_malformed_kubeconfig_is_refused_with_a_message(text: str) -> None:
         config.from_untrusted_kubeconfig(text)
 
 
+def test_a_kubeconfig_without_a_server_is_refused() -> None:
+    text = kubeconfig().replace("server:", "sever:")
+
+    with pytest.raises(KubeConfigError, match="kubeconfig lacks 'server'"):
+        config.from_untrusted_kubeconfig(text, allow_insecure_tls=True)
+
+
 def test_credentials_do_not_show() -> None:
     text = kubeconfig({}, {"client-key-data": encoded("hunter2"), "token": "hunter2"})
 
