@@ -14,7 +14,7 @@ from multidict import MultiDict
 
 from apiserver.auth import requestheader, standing
 from apiserver.auth.authorities import Authorities, UntrustedError
-from apiserver.auth.requestheader import Trust
+from apiserver.auth.configuration import Trust
 from apiserver.auth.reviews import SECONDS, Reviews
 from controlplane.certificates import Authority
 from tests.fakes import virtualtime
