@@ -9,12 +9,13 @@ BIN := $(VENV)/bin
 N ?= 200
 PART ?= kustomizations
 KEEP ?=
+ONLY ?=
 PYTEST = $(BIN)/python -m pytest
 QUICK_PATH := tests/e2e/test_main_job.py
 PYTEST_ARGS ?=
 WORKERS ?= 2
 
-.PHONY: help dev engine controlplane demo up test quick test-slow testtools unit loopback contract conformance e2e check generate lock bench clean
+.PHONY: help dev engine controlplane demo up test quick test-slow mutants testtools unit loopback contract conformance e2e check generate lock bench clean
 
 help: ## List the commands
 	@grep -hE '^[a-z0-9]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-14s %s\n", $$1, $$2}'
@@ -34,6 +35,9 @@ quick: dev engine testtools ## Run unit and loopback tests, and one path from en
 
 test-slow: dev engine controlplane testtools ## Run the fuzzers, soaks and giants
 	@$(PYTEST) -m slow $(PYTEST_ARGS)
+
+mutants: dev engine testtools ## Remove each refusal once and see a test fail (make mutants ONLY=webhooks)
+	@$(BIN)/python -m tests.tools.mutants --workers $(WORKERS) $(ONLY)
 
 unit: dev engine ## Run the tests of one module each
 	@$(PYTEST) -m "not slow" -n $(WORKERS) tests/unit $(PYTEST_ARGS)

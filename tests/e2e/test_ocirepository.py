@@ -3,7 +3,6 @@
 import asyncio
 import base64
 import json
-from typing import Any
 
 import pytest
 from cryptography.hazmat.primitives import hashes
@@ -11,27 +10,16 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 
 from tests.e2e.conftest import CONFIG_MAP, KUSTOMIZATION, Space, condition, config_map
+from tests.e2e.ocirepositories import NAME, OCI_REPOSITORY, source
 from tests.e2e.sources import content, replace, secret
 from tests.fakes.registry import FakeRegistry, tarball
-from toolkit.objects import GroupVersionKind, Json
+from toolkit.objects import Json
 from toolkit.policy.origins import RECORD
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 
-OCI_REPOSITORY = GroupVersionKind("source.toolkit.fluxcd.io", "v1", "OCIRepository")
-NAME = "team/app"
 LOGIN = ("ada", "s3cret-horse")
 FILES = {"app.yaml": config_map("app", water="flows"), "docs/notes.txt": "notes"}
-
-
-def source(space: Space, server: FakeRegistry, name: str = "app", **spec: Any) -> Json:
-    """Return an OCIRepository of the artifact in a registry."""
-    return {
-        "apiVersion": OCI_REPOSITORY.api_version,
-        "kind": "OCIRepository",
-        "metadata": {"name": name, "namespace": space.namespace},
-        "spec": {"interval": "10m", "url": server.url(NAME), "insecure": True, **spec},
-    }
 
 
 async def edited(space: Space, change: Json, name: str = "app") -> Json:

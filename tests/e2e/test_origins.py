@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import pytest
 import pytest_asyncio
 
-from tests.e2e import test_ocirepository as ocirepositories
+from tests.e2e import ocirepositories
 from tests.e2e.conftest import (
     CONFIG_MAP,
     GIT_REPOSITORY,

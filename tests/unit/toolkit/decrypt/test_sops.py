@@ -318,6 +318,8 @@ def test_a_document_without_metadata_is_refused() -> None:
 def test_a_document_over_five_mebibytes_is_refused_unread() -> None:
     with pytest.raises(DecryptionError, match="more than 5 MiB"):
         sops.decrypt(b"a" * (sops.MAX_SIZE + 1), Format.YAML, RING)
+    with pytest.raises(DecryptionError, match="more than 5 MiB"):
+        sops.metadata_of(b"a" * (sops.MAX_SIZE + 1), Format.YAML)
 
 
 @pytest.mark.parametrize(

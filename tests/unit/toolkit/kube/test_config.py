@@ -64,6 +64,14 @@ def test_a_tenant_s_kubeconfig_may_not(
         config.from_untrusted_kubeconfig(kubeconfig(cluster, user))
 
 
+def test_a_kubeconfig_without_a_folder_reads_no_file(tmp_path: Path) -> None:
+    """The fields that name files are refused by their names; whatever passes that reads nothing."""
+    (tmp_path / "key").write_text("secret")
+
+    with pytest.raises(KubeConfigError, match="must not name files"):
+        config._Files(None).pem({"client-key": str(tmp_path / "key")}, "client-key")
+
+
 @pytest.mark.parametrize(
     "text",
     [
@@ -111,6 +119,13 @@ def test_insecure_tls_can_be_allowed() -> None:
 def test_a_malformed_kubeconfig_is_refused_with_a_message(text: str) -> None:
     with pytest.raises(KubeConfigError, match="kubeconfig"):
         config.from_untrusted_kubeconfig(text)
+
+
+def test_a_kubeconfig_without_a_server_is_refused() -> None:
+    text = kubeconfig().replace("server:", "sever:")
+
+    with pytest.raises(KubeConfigError, match="kubeconfig lacks 'server'"):
+        config.from_untrusted_kubeconfig(text, allow_insecure_tls=True)
 
 
 def test_credentials_do_not_show() -> None:

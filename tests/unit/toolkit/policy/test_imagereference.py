@@ -82,6 +82,12 @@ def test_what_runtimes_refuse_or_disagree_about_is_refused(text: str) -> None:
     assert len(str(caught.value)) < 500
 
 
+@pytest.mark.parametrize("text", ["ghcr.io/acme/" + "a" * 1024, "ghcr.io/acmé/app"])
+def test_what_cannot_be_a_name_is_refused_before_it_is_taken_apart(text: str) -> None:
+    with pytest.raises(ImageReferenceError, match="too long, or has characters"):
+        imagereference.parse(text)
+
+
 @given(st.text(max_size=80) | st.from_regex(r"[a-z0-9.:/@_-]{1,80}", fullmatch=True))
 def test_whatever_is_written_is_read_or_refused(text: str) -> None:
     try:

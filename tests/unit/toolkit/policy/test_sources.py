@@ -368,6 +368,15 @@ def test_notation_signer_must_have_all_attributes(identity: str, *, allowed: boo
     assert (not violations) is allowed
 
 
+def test_notation_certificate_must_be_one_of_those_required() -> None:
+    entry = OCI | {"verify": {"notation": {"certificates": [KEY]}}}
+    source = oci(verify={"provider": "notation", "secretRef": SECRET})
+
+    for fingerprint, expected in ((KEY, 0), (KEY.replace("ab", "cd"), 1)):
+        metadata = facts("notation", identity="CN=release", fingerprint=fingerprint)
+        assert len(judged(source, metadata, policy(entry))) == expected
+
+
 def test_what_was_wrong_before_does_not_block_a_change() -> None:
     rules = [policy(GIT)]
     before = sources.judge(git("https://gitlab.com/a"), rules)

@@ -119,6 +119,19 @@ async def test_key_in_place_of_the_certificate_is_refused(
     assert "of 2 tried" in str(refused)
 
 
+async def test_certificate_that_is_none_is_refused(
+    store: SignatureStore, sigstore: Sigstore
+) -> None:
+    bundle = cosignsigner.keyless(sigstore, store.digest)
+    bundle["verificationMaterial"]["certificate"]["rawBytes"] = b64(b"nothing")
+    attach(store, bundle)
+
+    refused = await refusal(store, trusting(sigstore))
+
+    assert refused.step == Step.READABLE
+    assert "the certificate in the bundle cannot be read" in str(refused)
+
+
 async def test_key_that_comes_along_is_not_trusted(
     store: SignatureStore, sigstore: Sigstore
 ) -> None:

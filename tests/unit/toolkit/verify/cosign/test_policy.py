@@ -56,7 +56,7 @@ def test_secret_without_usable_keys_is_refused(data: dict[str, bytes], message: 
         ([ANN, ("x", "")], "an empty subject"),
         ([("(", "x")], r"not a regular expression \(RE2\): missing"),
         ([("x", "(?=x)")], "not a regular expression"),
-        ([("x", "a" * 5000)], "more than 4096 characters"),
+        ([("x", "a" * 5000)], "subject of more than 4096 characters"),
         ([ANN] * 1000, "more than 256"),
     ],
 )
