@@ -159,7 +159,7 @@ async def test_two_writers_converge(
 WRITER = """
 import asyncio, sys
 from pathlib import Path
-from tests.contract.artifact import test_bucket
+from tests.loopback.artifact import test_bucket
 
 asyncio.run(test_bucket.write_for_ever(sys.argv[1], Path(sys.argv[2])))
 """

@@ -18,7 +18,7 @@ from crds import BUCKET
 from crds.meta import Artifact, ObjectMeta
 from crds.source_bucket import Bucket, BucketSpec
 from tests.fakes.objectfake import FakeObjectServer, listing, saying
-from tests.fakes.objectservers import S3Server, Server
+from tests.fakes.objectservers import S3Server
 from toolkit.artifact.limits import Limits
 from toolkit.errors import PenstockError, TransientError
 from toolkit.remote.cloud.identity import Bearer
@@ -82,11 +82,6 @@ def work(tmp_path: Path, place: Place, **fields: Any) -> Work:
 def bucket(**spec: Any) -> Bucket:
     given = {"endpoint": "unused", "bucket_name": "b", "interval": "1m", **spec}
     return Bucket(metadata=ObjectMeta(namespace="ns", name="app"), spec=BucketSpec(**given))
-
-
-@pytest.fixture
-async def place(server: Server) -> Place:
-    return await server.place()
 
 
 async def put(place: Place, **content: bytes) -> None:

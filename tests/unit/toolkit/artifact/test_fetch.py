@@ -1,4 +1,4 @@
-"""What a fetcher leaves behind; what it fetches is for ``tests/contract/artifact``."""
+"""What a fetcher leaves behind; what it fetches is for ``tests/loopback/artifact``."""
 
 import asyncio
 from pathlib import Path

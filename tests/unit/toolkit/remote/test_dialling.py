@@ -56,6 +56,7 @@ KNOWN = {
     "toolkit/verify/cosign/publicroot.py": {"tuf.ngclient.urllib3_fetcher.Urllib3Fetcher"},
     # and who listens.
     "toolkit/net/accepting.py": {"socket.socket"},
+    "toolkit/net/reserving.py": {"socket.socket"},
 }
 """Who opens connections. A new one goes by the rule, and has its row in docs/security.md."""
 
