@@ -13,6 +13,7 @@ import pytest
 import yaml
 
 from controlplane.plane import ControlPlane
+from tests.e2e import leaving
 from tests.e2e.conftest import (
     CONFIG_MAP,
     GIT_REPOSITORY,
@@ -114,6 +115,20 @@ async def test_killed_source_component_fetches_nothing_it_has(space: Space) -> N
     after = await space.get(GIT_REPOSITORY, "app")
     assert after["status"]["artifact"] == before["status"]["artifact"]
     assert fetches(space.world.git, repository) == fetched == 1  # references were looked at
+
+
+async def test_what_finalizers_hold_is_followed_after_a_restart(space: Space) -> None:
+    await leaving.pruned(space)
+
+    await space.world.kill_leader("kustomize")
+    await space.request(KUSTOMIZATION, "app")
+    waiting = await space.get(KUSTOMIZATION, "app")
+    await leaving.free(space)
+    done = await leaving.nothing_is_leaving(space)
+
+    assert condition(waiting, "Pruned")["reason"] == "WaitingForFinalizers"
+    assert len(leaving.entries(waiting)) == 2
+    assert len(leaving.entries(done)) == 1
 
 
 async def test_damaged_artifact_is_noticed_and_built_again(space: Space) -> None:

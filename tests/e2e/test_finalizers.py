@@ -1,61 +1,18 @@
 """Objects that left a build while finalizers hold them: listed, followed, and never lost."""
 
-from typing import Any
-
 import pytest
-import yaml
 
-from tests.e2e.conftest import (
-    CONFIG_MAP,
-    GIT_REPOSITORY,
-    KUSTOMIZATION,
-    Space,
-    condition,
-    config_map,
-    revision_of,
+from tests.e2e.conftest import CONFIG_MAP, KUSTOMIZATION, Space, condition, revision_of
+from tests.e2e.leaving import (
+    entries,
+    free,
+    held_config_map,
+    next_commit,
+    nothing_is_leaving,
+    pruned,
 )
-from tests.fakes.gitserver import Repository
-from toolkit.objects import Json, dig
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
-
-
-def held_config_map(**data: str) -> str:
-    held = yaml.safe_load(config_map("held", **data))
-    held["metadata"]["finalizers"] = ["example.com/hold"]
-    return yaml.safe_dump(held)
-
-
-async def pruned(space: Space, **spec: Any) -> Repository:
-    """Apply an object with a finalizer, then drop it from the build."""
-    repository = space.repository()
-    files = {"a.yaml": config_map("kept", v="1"), "b.yaml": held_config_map(v="1")}
-    commit = repository.commit(files)
-    await space.world.apply(space.source(repository), space.kustomization(**spec))
-    await space.ready(revision=commit)
-    await space.ready(revision=await next_commit(space, repository, {"b.yaml": None}))
-    return repository
-
-
-async def next_commit(space: Space, repository: Repository, files: dict[str, str | None]) -> str:
-    commit = repository.commit(files)
-    await space.request(GIT_REPOSITORY)
-    return commit
-
-
-async def free(space: Space) -> None:
-    change: Json = {"metadata": {"finalizers": None}}
-    await space.world.api.patch(CONFIG_MAP, "held", space.namespace, change, strategy="merge")
-
-
-def entries(obj: Json) -> list[str]:
-    return [entry["id"] for entry in dig(obj, "status", "inventory", "entries", default=[])]
-
-
-async def nothing_is_leaving(space: Space) -> Json:
-    return await space.world.until(
-        KUSTOMIZATION, space.namespace, "app", lambda obj: not condition(obj, "Pruned")
-    )
 
 
 async def test_an_object_stays_in_the_inventory_until_its_finalizers_are_gone(
