@@ -28,7 +28,7 @@ from tests.fakes import objectservers
 from tests.fakes.gitserver import Faults, GitServer, Repository
 from tests.fakes.keyservices import KeyServices
 from tests.fakes.objectservers import S3Server
-from tests.tools import health, leaders, namespaces, programs, restoring, waiting
+from tests.tools import health, leaders, leftovers, namespaces, programs, restoring, waiting
 from tests.tools.administrator import Administrator
 from tests.tools.leaders import Leader
 from toolkit.kube import config
@@ -367,12 +367,14 @@ async def world(
     control_plane: ControlPlane, tmp_path_factory: pytest.TempPathFactory
 ) -> AsyncIterator[World]:
     """Run one world for all tests that leave it as it was."""
+    async with Client.open(config.from_environment(str(control_plane.kubeconfig))) as admin:
+        await leftovers.remove(admin)
     async with build_world(control_plane, tmp_path_factory.mktemp("world")) as built:
         with health.shared("the stack", lambda: health.check_stack(built.stack)):
             yield built
 
 
-@pytest_asyncio.fixture(scope="session", loop_scope="session")
+@pytest_asyncio.fixture(scope="module", loop_scope="session")
 async def ungated_world(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[World]:
     """Run one world without the gate, on a control plane of its own."""
     with planes.start("pytest-ungated", alternatives=8) as plane:

@@ -1,8 +1,9 @@
 """Which worker runs what: a world that several files share starts once, on one worker.
 
 A worker keeps what its session fixtures have started. So all files of a group below are one unit
-of work, and the groups come first in their folder: no worker begins the longest unit last. Each
-other file is a unit of its own, as with ``--dist loadfile``.
+of work, which begins where its first file stands, and the groups come first in their folder: no
+worker begins the longest unit last. Each other file is a unit of its own, as with
+``--dist loadfile``.
 """
 
 from collections.abc import Mapping
@@ -15,9 +16,12 @@ from xdist.scheduler import LoadScopeScheduling
 
 GROUPS: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
     {
-        # The rough world, on the second control plane. The world over a bucket is on that plane
-        # too, and must have ended before; of the others those with two replicas come first.
+        # The second control plane, and the rough world on it. The world over a bucket is on that
+        # plane too, and must have ended before; of the others those with two replicas come first.
         "rough": (
+            "tests/contract/controlplane/test_control_plane.py",
+            "tests/contract/kube/test_remote.py",
+            "tests/contract/cli/test_stack.py",
             "tests/e2e/test_store_backends.py",
             "tests/e2e/test_replicas.py",
             "tests/e2e/test_failures.py",

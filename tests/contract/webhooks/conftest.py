@@ -311,7 +311,7 @@ async def gate(control_plane: ControlPlane) -> AsyncIterator[Gate]:
         yield made
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def configured_plane(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Configured]:
     """Run a control plane whose API server shows a certificate to webhooks and keeps an audit."""
     with configured.start(tmp_path_factory.mktemp("configured")) as running:
