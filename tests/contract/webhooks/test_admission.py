@@ -2,6 +2,7 @@
 
 import asyncio
 import copy
+import itertools
 import ssl
 from collections.abc import AsyncIterator
 from dataclasses import dataclass, field
@@ -108,13 +109,17 @@ async def test_every_kind_of_write_is_reviewed(house: House) -> None:
     await gate.write(gate.config_map("two"), dry_run=True)
     await gate.admin.delete(CONFIG_MAP, "one", gate.namespace)
 
-    told = [(each.operation, each.name, each.dry_run) for each in seen.asked]
-    assert told == [
-        ("CREATE", "one", False),
-        ("UPDATE", "one", False),
-        ("UPDATE", "one", False),
-        ("CREATE", "two", True),
-        ("DELETE", "one", False),
+    # An API server whose cache is behind asks again about the same write.
+    told = [
+        (each.operation, each.name, (each.object or {}).get("data"), each.dry_run)
+        for each in seen.asked
+    ]
+    assert [row for row, _ in itertools.groupby(told)] == [
+        ("CREATE", "one", {"a": "1"}, False),
+        ("UPDATE", "one", {"a": "2"}, False),
+        ("UPDATE", "one", {"a": "2", "b": "3"}, False),
+        ("CREATE", "two", None, True),
+        ("DELETE", "one", None, False),
     ]
     created, updated, *_, deleted = seen.asked
     assert created.object is not None
