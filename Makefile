@@ -34,7 +34,7 @@ quick: dev engine testtools ## Run unit and loopback tests, and one path from en
 	$(PYTEST) -m "not slow" -n $(WORKERS) --maxfail=10 $$paths $(PYTEST_ARGS)
 
 test-slow: dev engine controlplane testtools ## Run the fuzzers, soaks and giants
-	@$(PYTEST) -m slow $(PYTEST_ARGS)
+	@$(PYTEST) -m slow -n $(WORKERS) $(PYTEST_ARGS)
 
 mutants: dev engine testtools ## Remove each refusal once and see a test fail (make mutants ONLY=webhooks)
 	@$(BIN)/python -m tests.tools.mutants --workers $(WORKERS) $(ONLY)
