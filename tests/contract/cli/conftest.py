@@ -1,20 +1,26 @@
 """The command against a real API server, with objects whose status the tests write themselves."""
 
-import json
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 import pytest
-import yaml
 
+import crds
 from cli.__main__ import main
 from controlplane.plane import ControlPlane
+from tests.tools.administrator import Administrator
 
 SOURCE_GROUP = "source.toolkit.fluxcd.io"
 KUSTOMIZE_GROUP = "kustomize.toolkit.fluxcd.io"
 SHA = "0123456789abcdef0123456789abcdef01234567"
 REVISION = f"main@sha1:{SHA}"
+_RESOURCES = {
+    "configmap": ("/api/v1", "configmaps"),
+    "event": ("/api/v1", "events"),
+    "deployment": ("/apis/apps/v1", "deployments"),
+    **{kind.singular: (f"/apis/{kind.api_version}", kind.plural) for kind in crds.KINDS},
+}
 
 
 @dataclass(frozen=True)
@@ -55,25 +61,30 @@ class Cluster:
     """Writes objects and their status."""
 
     plane: ControlPlane
+    administrator: Administrator
     namespace: str
 
     def write(self, obj: dict[str, Any], *, status: dict[str, Any] | None = None) -> None:
         """Apply an object in the test's namespace, then its status as a controller would."""
         obj["metadata"].setdefault("namespace", self.namespace)
-        self.plane.kubectl("apply", "--server-side", "-f", "-", stdin=yaml.safe_dump(obj))
+        kind, name = obj["kind"], obj["metadata"]["name"]
+        self._patch(kind, name, obj, "application/apply-patch+yaml")
         if status is not None:
-            self.patch_status(obj["kind"], obj["metadata"]["name"], {"status": status})
+            self.patch_status(kind, name, {"status": status})
 
     def patch_status(self, kind: str, name: str, body: dict[str, Any]) -> None:
-        self.plane.kubectl(
-            *("patch", kind.lower(), name, "-n", self.namespace),
-            *("--subresource=status", "--type=merge", "-p", json.dumps(body)),
-        )
+        self._patch(kind, f"{name}/status", body, "application/merge-patch+json")
 
     def read(self, kind: str, name: str) -> dict[str, Any]:
-        text = self.plane.kubectl("get", kind, name, "-n", self.namespace, "-o", "yaml")
-        found: dict[str, Any] = yaml.safe_load(text)
-        return found
+        return self.administrator.send("GET", self._path(kind, name))
+
+    def _patch(self, kind: str, name: str, body: dict[str, Any], content: str) -> None:
+        query = {"fieldManager": "kubectl", "fieldValidation": "Strict"}
+        self.administrator.send("PATCH", self._path(kind, name), body, content=content, query=query)
+
+    def _path(self, kind: str, name: str) -> str:
+        version, plural = _RESOURCES[kind.lower()]
+        return f"{version}/namespaces/{self.namespace}/{plural}/{name}"
 
     @property
     def revision(self) -> str:
@@ -120,9 +131,11 @@ class Cluster:
 
 
 @pytest.fixture
-def cluster(control_plane: ControlPlane, definitions: None, namespace: str) -> Cluster:
+def cluster(
+    control_plane: ControlPlane, administrator: Administrator, definitions: None, namespace: str
+) -> Cluster:
     del definitions
-    return Cluster(plane=control_plane, namespace=namespace)
+    return Cluster(plane=control_plane, administrator=administrator, namespace=namespace)
 
 
 def custom(group: str, kind: str, name: str, spec: dict[str, Any]) -> dict[str, Any]:

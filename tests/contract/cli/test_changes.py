@@ -48,6 +48,7 @@ def requested(cluster: Any, kind: str, name: str) -> str:
         value = cluster.read(kind, name)["metadata"].get("annotations", {}).get(REQUESTED)
         if value:
             return str(value)
+        time.sleep(0.05)
     raise AssertionError(f"{kind} {name} was not annotated")
 
 

@@ -98,7 +98,7 @@ async def test_only_kinds_that_need_it_are_armed_and_stay_so(
 async def test_an_authority_that_was_injected_later_is_left_alone(
     client: Client, server: ConversionServer
 ) -> None:
-    (first, *_) = CONVERTED
+    (first, second, *_) = CONVERTED
     place = ("spec", "conversion", "webhook", "clientConfig", "caBundle")
 
     async def bundle() -> str:
@@ -109,7 +109,7 @@ async def test_an_authority_that_was_injected_later_is_left_alone(
         other = ConversionServer(crds.KINDS).conversion["webhook"]["clientConfig"]["caBundle"]
         patch = [{"op": "replace", "path": "/" + "/".join(place), "value": other}]
         await client.patch(DEFINITION, first.crd_name, "", patch, strategy="json")
-        await asyncio.sleep(0.5)
+        await put_right(client, second)
 
         assert await bundle() == other
 
@@ -140,12 +140,14 @@ async def test_what_is_disarmed_by_command_stays_so_until_another_replica_takes_
         await definitions.disarm(client, crds.KINDS)
 
         await until(told)
-        # Something else is put right meanwhile, so the replica had its chance.
-        (first, *_) = CONVERTED
+        (first, second, *_) = CONVERTED
         label = {"metadata": {"labels": {"example.com/touched": "true"}}}
         await client.patch(DEFINITION, first.crd_name, "", label, strategy="merge")
-        await asyncio.sleep(1)
-        assert await strategies(client) == expected(armed=False)
+        await put_right(client, second)
+        assert await strategies(client) == {
+            **expected(armed=False),
+            second.crd_name: "Webhook",
+        }
 
     async with arming(client, server):
         await until(lambda: _holds(client))
@@ -176,6 +178,24 @@ async def test_one_definition_that_was_annotated_is_left_alone_and_the_others_ar
         back = {"metadata": {"annotations": {definitions.DISARMED: None}}}
         await client.patch(DEFINITION, first.crd_name, "", back, strategy="merge")
         await until(lambda: _holds(client))
+
+
+async def put_right(client: Client, kind: Kind[Any]) -> None:
+    """Disarm one kind, and wait until the gate has armed it: it has looked at the others too.
+
+    Twice, as it may come to this one first.
+    """
+    off: Json = {
+        "metadata": {"annotations": {definitions.DISARMED: None}},
+        "spec": {"conversion": {"strategy": "None", "webhook": None}},
+    }
+
+    async def armed() -> bool:
+        return (await strategies(client))[kind.crd_name] == "Webhook"
+
+    for _ in range(2):
+        await client.patch(DEFINITION, kind.crd_name, "", off, strategy="merge")
+        await until(armed)
 
 
 async def _holds(client: Client) -> bool:
