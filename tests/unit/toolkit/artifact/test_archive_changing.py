@@ -3,6 +3,7 @@
 import io
 import secrets
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -18,7 +19,7 @@ class Truncating(io.BytesIO):
         super().__init__()
         self._file = file
 
-    def write(self, data: "io.ReadableBuffer") -> int:  # type: ignore[name-defined]
+    def write(self, data: Any) -> int:
         self._file.write_bytes(b"")
         return super().write(data)
 
