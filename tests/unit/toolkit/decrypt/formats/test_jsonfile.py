@@ -22,13 +22,24 @@ def test_half_a_surrogate_pair_cannot_pose_as_a_raw_byte() -> None:
 
 
 @pytest.mark.parametrize(
-    "text",
-    [b"", b"[]", b"1", b'{"a": 1}x', b'{"a": 1, "a": 2}', b'{"a": NaN}', b'{"a": 1e999}',
-     b'{"a": ' + b"9" * 400 + b"}", b'{"a": "\xff"}', b'{"a": ' + b"[" * 100_000,
-     b'{"a": ' + b"[" * 150 + b"]" * 150 + b"}", b'{"a":' * 150 + b"1" + b"}" * 150],
-)  # fmt: skip
-def test_what_cannot_come_from_sops_is_refused(text: bytes) -> None:
-    with pytest.raises(DecryptionError):
+    ("text", "complaint"),
+    [
+        (b"", r"the file is not JSON \(line 1"),
+        (b"[]", "is not an object"),
+        (b"1", "is not an object"),
+        (b'{"a": 1}x', r"the file is not JSON \(line 1"),
+        (b'{"a": 1, "a": 2}', "a JSON key occurs twice"),
+        (b'{"a": NaN}', "NaN is not JSON"),
+        (b'{"a": 1e999}', "a JSON number is too large"),
+        (b'{"a": ' + b"9" * 400 + b"}", "a JSON number is too large"),
+        (b'{"a": "\xff"}', "the JSON is not UTF-8"),
+        (b'{"a": ' + b"[" * 100_000, "the JSON is nested too deeply"),
+        (b'{"a": ' + b"[" * 150 + b"]" * 150 + b"}", "nodes or"),
+        (b'{"a":' * 150 + b"1" + b"}" * 150, "nodes or"),
+    ],
+)
+def test_what_cannot_come_from_sops_is_refused(text: bytes, complaint: str) -> None:
+    with pytest.raises(DecryptionError, match=complaint):
         jsonfile.load(text)
 
 
