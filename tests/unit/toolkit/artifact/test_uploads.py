@@ -65,7 +65,6 @@ class Door:
     address: str
     storage: Storage
     objects: Objects
-    scratch: Path
 
     async def put(self, body: Any = ROWS, *, path: str = PATH, **headers: str) -> tuple[int, str]:
         named = {name.replace("_", "-"): value for name, value in headers.items()}
@@ -101,8 +100,7 @@ class Door:
         return await self.storage.usage("ExternalArtifact") != {}
 
 
-@pytest.fixture
-async def door(serve: Serve, tmp_path: Path) -> Door:
+async def opened(serve: Serve, tmp_path: Path, pace: Pace) -> Door:
     storage, objects = Storage(tmp_path / "root", advertised="artifacts.test"), Objects()
     uploads = Uploads(
         storage,
@@ -110,10 +108,15 @@ async def door(serve: Serve, tmp_path: Path) -> Door:
         objects=objects,
         scratch=tmp_path / "scratch",
         allowance=SMALL,
-        pace=Pace(grace_seconds=0.5, bytes_per_second=1 << 20),
+        pace=pace,
     )
     address = await serve(server.application(storage, uploads=uploads))
-    return Door(address=address, storage=storage, objects=objects, scratch=tmp_path / "scratch")
+    return Door(address=address, storage=storage, objects=objects)
+
+
+@pytest.fixture
+async def door(serve: Serve, tmp_path: Path) -> Door:
+    return await opened(serve, tmp_path, Pace())
 
 
 @pytest.mark.parametrize("metadata", [None, {"deletionTimestamp": "2026-01-02T03:04:05Z"}])
@@ -179,11 +182,13 @@ async def test_too_large_a_body_is_refused_while_it_comes(door: Door) -> None:
     assert (status, "larger than 1 MiB" in error) == (413, True)
 
 
-async def test_a_dawdler_is_cut_off(door: Door) -> None:
+async def test_a_dawdler_is_cut_off(serve: Serve, tmp_path: Path) -> None:
+    door = await opened(serve, tmp_path, Pace(grace_seconds=0.2, bytes_per_second=1 << 20))
+
     answer = await door.said("Content-Length: 99", body=b"x")
 
     assert answer.startswith(b"HTTP/1.1 408 ")
-    assert b"after 1 bytes nothing came fast enough" in answer
+    assert b"bytes nothing came fast enough; send at least 1024 KiB a second" in answer
 
 
 async def test_a_body_that_is_not_what_its_headers_say_is_refused(door: Door) -> None:
