@@ -18,7 +18,10 @@ Json = dict[str, Any]
 
 @dataclass
 class FakeAccounts:
-    """Accounts by namespace and name; ``forbidden`` are verbs that RBAC does not allow."""
+    """Accounts by namespace and name; ``forbidden`` are verbs that RBAC does not allow on them.
+
+    ``unreadable`` is whether RBAC allows nobody to read the other objects.
+    """
 
     issuer: Issuer = field(default_factory=Issuer)
     accounts: dict[tuple[str, str], Json] = field(default_factory=dict)
@@ -26,6 +29,7 @@ class FakeAccounts:
     forbidden: set[str] = field(default_factory=set)
     requests: list[tuple[str, str, Json]] = field(default_factory=list)
     replaced_by: str = ""
+    unreadable: bool = False
 
     def put(self, namespace: str, name: str, *, uid: str = "u1", **annotations: str) -> None:
         """Make an account, or replace it."""
@@ -89,6 +93,8 @@ class FakeAccounts:
         return web.json_response({**body, "status": status}, status=201)
 
     async def _object(self, request: web.Request) -> web.Response:
+        if self.unreadable:
+            return _status(403, "Forbidden")
         found = self.objects.get(request.path)
         return web.json_response(found) if found else _status(404, "NotFound")
 

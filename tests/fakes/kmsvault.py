@@ -22,7 +22,8 @@ class FakeVault:
     """One engine, ``transit``, with one key, ``sops``.
 
     ``allowed`` are the tokens that may use it, ``requests`` the paths and tokens that came.
-    ``status`` and ``location`` are answered instead, if set.
+    ``status`` and ``location`` are answered instead, if set; ``plaintext`` takes the place of what
+    was decrypted.
     """
 
     allowed: set[str] = field(default_factory=lambda: {TOKEN})
@@ -32,6 +33,7 @@ class FakeVault:
     ca: bytes = b""
     status: int = 0
     location: str = ""
+    plaintext: str = ""
 
     def encrypt(self, plain: bytes) -> str:
         """Return a ciphertext as SOPS keeps it."""
@@ -75,7 +77,7 @@ class FakeVault:
                     plain = AESGCM(self.key).decrypt(sealed[:12], sealed[12:], None)
                 except (InvalidTag, ValueError):
                     return web.json_response({"errors": ["invalid ciphertext"]}, status=400)
-                data = {"plaintext": base64.b64encode(plain).decode()}
+                data = {"plaintext": self.plaintext or base64.b64encode(plain).decode()}
             case _:
                 return web.json_response({"errors": []}, status=404)
         return web.json_response({"data": data, "lease_id": ""})

@@ -56,13 +56,18 @@ class SignatureStore:
         return {"mediaType": media_type, "digest": digest, "size": len(data)} | more
 
     def attach(
-        self, data: bytes, media_type: str, *, annotations: Mapping[str, str] | None = None
+        self,
+        data: bytes,
+        media_type: str,
+        *,
+        artifact_type: str = "",
+        annotations: Mapping[str, str] | None = None,
     ) -> str:
-        """Put a blob behind a manifest that refers to the artifact."""
+        """Put a blob behind a manifest that refers to the artifact; it may claim another type."""
         manifest = {
             "schemaVersion": 2,
             "mediaType": _MANIFEST,
-            "artifactType": media_type,
+            "artifactType": artifact_type or media_type,
             "config": self.put_blob(b"{}", "application/vnd.oci.empty.v1+json"),
             "layers": [self.put_blob(data, media_type)],
             "subject": {

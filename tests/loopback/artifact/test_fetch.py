@@ -15,7 +15,7 @@ from crds.meta import Artifact
 from tests.fakes.bucketreplicas import OWNER
 from tests.fakes.serving import Serve, closed_port
 from toolkit.artifact.fetch import Extracted, Fetcher
-from toolkit.artifact.limits import Limits
+from toolkit.artifact.limits import PACKED, Limits
 from toolkit.artifact.storage import Storage
 from toolkit.artifact.store import Owner
 from toolkit.errors import TransientError, WaitingError
@@ -264,6 +264,33 @@ async def test_what_is_no_tarball_is_refused(
     assert not list((tmp_path / "cache").glob("*/*"))
 
 
+async def test_too_large_an_artifact_is_refused_by_what_it_announces(
+    tmp_path: Path, artifact: Artifact
+) -> None:
+    async def announce(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        writer.write(f"HTTP/1.1 200 OK\r\nContent-Length: {PACKED + 1}\r\n\r\n".encode())
+        await writer.drain()
+        writer.close()
+
+    server = await asyncio.start_server(announce, "127.0.0.1", 0)
+    here = f"127.0.0.1:{server.sockets[0].getsockname()[1]}"
+    async with server, Fetcher(tmp_path / "own", host_override=here, retries=0) as fetcher:
+        assert (await said(fetcher, artifact)).endswith(f"is larger than {PACKED >> 20} MiB")
+
+
+async def test_a_disk_that_refuses_is_told(
+    tmp_path: Path, fetcher: Fetcher, artifact: Artifact, fake: Fake
+) -> None:
+    fake.go.clear()
+    fetching = asyncio.create_task(said(fetcher, artifact))
+    await fake.asked.wait()
+    for copy in (tmp_path / "cache").glob("*/*"):
+        copy.rename(copy.with_name("gone"))
+    fake.go.set()
+
+    assert (await fetching).endswith("cannot be kept: No such file or directory")
+
+
 @pytest.mark.parametrize("digest", ["md5:d41d8cd98f00b204e9800998ecf8427e", "sha256:../../x", ""])
 async def test_a_digest_that_cannot_be_checked_is_refused(
     fetcher: Fetcher, artifact: Artifact, fake: Fake, digest: str
@@ -355,5 +382,5 @@ async def test_metadata_service_serves_no_artifacts(tmp_path: Path, artifact: Ar
     there = msgspec.structs.replace(artifact, url="http://169.254.169.254/latest/1.tar.gz")
 
     async with Fetcher(tmp_path / "cache") as fetcher:
-        with pytest.raises(TransientError, match="metadata service"):
+        with pytest.raises(TransientError, match="has the address of a metadata service"):
             await files(fetcher, there)

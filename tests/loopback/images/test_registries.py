@@ -120,6 +120,18 @@ async def test_pull_secret_that_holds_no_login_is_passed_over(
     await private.admit(private.pod("acme/app:v1", imagePullSecrets=listed))
 
 
+async def test_pull_secret_that_cannot_be_read_is_not_passed_over(private: ImageScene) -> None:
+    private.secret("login", logins(private))
+    private.api.fail("GET", "/secrets/login", 403, times=99)
+
+    refusal = await private.refusal(
+        private.pod("acme/app:v1", imagePullSecrets=[{"name": "login"}])
+    )
+
+    assert "fake 403" in str(refusal)
+    assert "asks for credentials" not in str(refusal)
+
+
 async def test_secret_of_another_namespace_is_not_used(private: ImageScene) -> None:
     private.secret("login", logins(private), "other")
 

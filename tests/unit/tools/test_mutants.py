@@ -10,7 +10,7 @@ import pytest
 from tests.tools.mutants import refusals
 
 _ROOT = Path(__file__).parents[3]
-_EVERY = 40
+_EVERY = 50
 """The sample of a run of the slow tests, which has a minute: every so many refusals."""
 
 TRUST = '''
@@ -124,6 +124,20 @@ def test_unnoticed_refusal_fails_the_run_and_is_named(product: Path) -> None:
     assert "Gate.enter" not in run.stdout
     assert "2 refusals, 1 unnoticed, 0 excepted" in run.stdout
     assert (product / "product/trust.py").read_text() == TRUST
+
+
+@pytest.mark.slow
+def test_unnoticed_refusal_in_a_sample_fails_the_run(product: Path) -> None:
+    lenient = TESTS.replace("import pytest", "import contextlib").replace(
+        "pytest.raises", "contextlib.suppress"
+    )
+    (product / "tests/unit/product/test_trust.py").write_text(lenient)
+
+    run = mutants(product, "--every=2")
+
+    assert run.returncode == 1, run.stdout + run.stderr
+    assert "UNNOTICED product/trust.py:6 Gate.enter: {} may not enter" in run.stdout
+    assert "1 refusals, 1 unnoticed, 0 excepted" in run.stdout
 
 
 @pytest.mark.slow

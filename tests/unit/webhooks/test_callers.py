@@ -1,8 +1,11 @@
 """Addresses of callers, however a socket tells them."""
 
 import asyncio
+import contextlib
+import ssl
 
 import pytest
+import trustme
 from multidict import CIMultiDict
 
 from certs.serving import Serving
@@ -43,6 +46,49 @@ def test_callers_are_known_by_their_network(address: str, *, known: bool) -> Non
 def test_who_has_gone_is_nobody() -> None:
     assert not callers("0.0.0.0/0").know(None, OWN)
     assert not Callers(certified=True).know(None, OWN)
+
+
+AUTHORITY = trustme.CA()
+
+
+def session(*, name: str = "", verified: bool = True) -> asyncio.BaseTransport:
+    """Return the server's end of a TLS session, with a client that shows a certificate or none."""
+    ours = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+    AUTHORITY.issue_cert("gate").configure_cert(ours)
+    ours.verify_mode = ssl.CERT_OPTIONAL if verified else ssl.CERT_NONE
+    AUTHORITY.configure_trust(ours)
+    theirs = ssl.create_default_context()
+    AUTHORITY.configure_trust(theirs)
+    if name:
+        AUTHORITY.issue_cert(common_name=name).configure_cert(theirs)
+    up, down = ssl.MemoryBIO(), ssl.MemoryBIO()
+    client = theirs.wrap_bio(down, up, server_hostname="gate")
+    server = ours.wrap_bio(up, down, server_side=True)
+    for end in (client, server, client, server):
+        with contextlib.suppress(ssl.SSLWantReadError):
+            end.do_handshake()
+    return asyncio.BaseTransport({"ssl_object": server})
+
+
+@pytest.mark.parametrize(
+    ("names", "connection", "known"),
+    [
+        ((), session(), False),
+        ((), session(name="api", verified=False), False),
+        ((), session(name="api"), True),
+        (("api",), session(name="api"), True),
+        (("api",), session(name="other"), False),
+        (("api",), session(), False),
+        ((), asyncio.BaseTransport(), False),
+    ],
+    ids=["bare", "unverified", "verified", "named", "another", "nobody", "plain"],
+)
+def test_callers_are_known_by_a_certificate_that_was_verified(
+    names: tuple[str, ...], connection: asyncio.BaseTransport, *, known: bool
+) -> None:
+    demanded = Callers(certified=True, names=frozenset(names))
+
+    assert demanded.know(connection, OWN) is known
 
 
 def test_nothing_demanded_is_nothing_proven() -> None:

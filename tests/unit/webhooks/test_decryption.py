@@ -89,6 +89,18 @@ def test_several_key_secrets_are_tried_if_they_may_be_used(cluster: Cluster) -> 
     assert values(cluster.review(request(carrier(OTHERS)))) == {"password": "hunter2"}
 
 
+def test_more_key_secrets_than_may_be_tried_are_refused(cluster: Cluster) -> None:
+    names = [f"keys-{n}" for n in range(decryption.MAX_KEY_SECRETS)]
+    for name in names:
+        cluster.keys(name, OTHERS)
+    cluster.grant("sops", *names)
+
+    cluster.denied(request(carrier()), "has more than 16 Secrets with the label")
+    cluster.server.remove("secrets", names[0], "prod")
+
+    assert values(cluster.review(request(carrier()))) == {"password": "hunter2"}
+
+
 def test_keys_that_may_not_be_used_are_not_tried(cluster: Cluster) -> None:
     cluster.keys("other", OTHERS)
     cluster.grant("sops")

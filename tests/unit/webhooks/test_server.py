@@ -70,6 +70,21 @@ async def test_an_error_of_a_policy_denies() -> None:
     assert answer["status"]["code"] == 403
 
 
+async def test_a_bug_of_a_policy_denies_and_quotes_nothing(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    async def broken(_: Request) -> Answer:
+        raise ValueError("hunter2")
+
+    async with serving(entry(broken)) as (client, _):
+        _, answer = await post(client)
+
+    assert answer["allowed"] is False
+    assert answer["status"]["code"] == 500
+    assert "which is a bug in Penstock" in answer["status"]["message"]
+    assert "hunter2" not in str(answer) + caplog.text
+
+
 async def test_the_deadline_is_the_callers_less_a_margin() -> None:
     now = asyncio.get_running_loop().time
     told: list[tuple[float, float]] = []

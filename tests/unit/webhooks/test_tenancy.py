@@ -40,11 +40,13 @@ def judged(
     labels: dict[str, str] | None = None,
     options: Options | None = None,
     config_maps: dict[str, dict[str, str]] | None = None,
+    unreadable: bool = False,
 ) -> PenstockError | None:
     """Return how a write is denied; None if it is admitted."""
     server = FakeAccounts()
     for name, data in (config_maps or {}).items():
         server.config_map("team", name, **data)
+    server.unreadable = unreadable
 
     async def main() -> PenstockError | None:
         async with server.running() as client:
@@ -169,6 +171,13 @@ def test_another_cluster_is_entered_as_an_account_or_as_the_operator_says(
 
 def test_config_map_that_is_not_there_yet_is_left_to_the_reconciler() -> None:
     assert judged(FAR, may=allowed(*ACCOUNTS)) is None
+
+
+def test_config_map_that_cannot_be_read_admits_nobody() -> None:
+    denial = judged(FAR, may=allowed(*ACCOUNTS), config_maps={"far": CLOUD}, unreadable=True)
+
+    assert isinstance(denial, TransientError)
+    assert str(denial) == "fake Forbidden"
 
 
 def test_who_may_not_lend_accounts_learns_nothing_of_the_config_map() -> None:

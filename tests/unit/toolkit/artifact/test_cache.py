@@ -233,3 +233,8 @@ async def test_ciphertext_is_looked_for_once(cache: Cache) -> None:
         (extracted.path / "late.yaml").write_text("ENC[AES256_GCM,data:x]")
 
         assert before == await extracted.encrypted() == frozenset()
+
+
+def test_a_cache_that_is_not_open_has_no_directory(tmp_path: Path) -> None:
+    with pytest.raises(RuntimeError, match="not open"):
+        _ = Cache(tmp_path, idle_copies=1, idle_bytes=1).own

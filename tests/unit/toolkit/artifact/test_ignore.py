@@ -129,11 +129,17 @@ def test_a_bad_rule_in_a_file_is_retried_with_the_next_commit(tmp_path: Path) ->
     assert error.value.reason == "SourceIgnoreError"
 
 
-@pytest.mark.parametrize("text", ["a\n" * (MAX_RULES + 1), "#" * (MAX_FILE + 1)])
-def test_a_rule_file_has_its_limits(tmp_path: Path, text: str) -> None:
+@pytest.mark.parametrize(
+    ("text", "complaint"),
+    [
+        ("a\n" * (MAX_RULES + 1), f"has more than {MAX_RULES} lines"),
+        ("#" * (MAX_FILE + 1), f"is larger than {MAX_FILE >> 10} KiB"),
+    ],
+)
+def test_a_rule_file_has_its_limits(tmp_path: Path, text: str, complaint: str) -> None:
     plant(tmp_path, {".sourceignore": text})
 
-    with pytest.raises(TransientError) as error:
+    with pytest.raises(TransientError, match=rf"'\.sourceignore' {complaint}") as error:
         kept(tmp_path)
 
     assert error.value.reason == "SourceIgnoreError"

@@ -44,6 +44,15 @@ def gauge(namespace: str) -> float | None:
     return REGISTRY.get_sample_value("penstock_artifact_stored_bytes", {"namespace": namespace})
 
 
+async def test_what_fails_to_be_stored_fails_and_takes_no_room() -> None:
+    room = Limited(100)
+    await room.ready(Medium().sizes)
+
+    with pytest.raises(OSError, match="the disk"), room.taken(A, 100):
+        raise OSError("the disk is gone")
+    take(room, B, 100)
+
+
 async def test_kinds_of_a_namespace_share_its_room_and_others_have_their_own() -> None:
     room = Limited(100)
     await room.ready(Medium({A: 60}).sizes)

@@ -4,15 +4,14 @@ import asyncio
 import errno
 import hashlib
 import os
-import resource
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 
 from crds.meta import Artifact
+from tests.fakes.fulldisk import files_at_most
 from toolkit.artifact import limits
 from toolkit.artifact.ignore import Entry, Ignore
 from toolkit.artifact.storage import Owner, Storage, Store
@@ -295,17 +294,6 @@ async def test_a_full_disk_is_told_and_leaves_the_last_artifact(
     assert str((storage.root / HERE / "latest.tar.gz").readlink()) == "good.tar.gz"
 
 
-@contextmanager
-def files_at_most(size: int) -> Iterator[None]:
-    """Let this process write no file beyond ``size``, as a disk without room would."""
-    before = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (size, before[1]))
-    try:
-        yield
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, before)
-
-
 async def test_a_write_that_the_system_refuses_leaves_nothing(storage: Storage, tree: Path) -> None:
     good = await stored(storage, tree, "good.tar.gz")
     (tree / "big").write_bytes(os.urandom(3 << 20))
@@ -572,8 +560,9 @@ async def test_a_reader_is_told_that_the_file_was_deleted(storage: Storage, char
             await storage.remove(OWNER)
             path.read_bytes()
 
-    with pytest.raises(TransientError, match="deleted or replaced while it was read"):
+    with pytest.raises(TransientError, match="deleted or replaced while it was read") as caught:
         await read()
+    assert isinstance(caught.value.__cause__, FileNotFoundError)
 
 
 async def test_a_readers_own_errors_stay_its_own(storage: Storage, chart: Path) -> None:

@@ -1,6 +1,7 @@
 """Carriers: what goes into one comes out of it, for the Secret that it was made for alone."""
 
 import base64
+from datetime import date
 from typing import Any
 
 import pytest
@@ -154,22 +155,70 @@ def test_no_change_of_a_byte_gives_other_values(at: int, byte: int) -> None:
 DOCUMENT = encrypted(manifest())
 
 
+def described(**metadata: Any) -> Json:
+    secret = manifest()
+    return {**secret, "metadata": {**secret["metadata"], **metadata}}
+
+
+NAMELESS = {"apiVersion": "v1", "kind": "Secret", "data": {"a": "YQ=="}}
+CIPHERTEXT = {"note": SOPS.seal("x", "metadata:annotations:note:")}
+
+
 @pytest.mark.parametrize(
-    "document",
+    ("document", "complaint"),
     [
-        b"plain: text\n",
-        encrypted(manifest("a"), manifest("b")),
-        encrypted({**manifest(), "kind": "ConfigMap"}),
-        encrypted({**manifest(), "unheard": "of"}),
-        encrypted({"apiVersion": "v1", "kind": "Secret", "data": {"a": "YQ=="}}),
-        SOPS.yaml(manifest()),
-        encrypted(manifest(stringData={"a": "x" * (2 << 20)})),
+        (b"plain: text\n", "no SOPS document in YAML or JSON"),
+        (encrypted(manifest("a"), manifest("b")), "holds several documents"),
+        (encrypted({**manifest(), "kind": "ConfigMap"}), "not the manifest of a Secret"),
+        (encrypted({**manifest(), "unheard": "of"}), "nothing unusual"),
+        (encrypted(NAMELESS), "no Secret manifest with a name"),
+        (SOPS.yaml(manifest()), "not the manifest of a Secret"),
+        (encrypted(described(annotations=CIPHERTEXT)), "more than its data are encrypted"),
+        (encrypted(described(labels=["a"])), "its labels are no mapping"),
+        (encrypted(described(annotations={"on": date(2026, 1, 2)})), "a date stands in its"),
+        (encrypted(manifest(stringData={"a": "x" * (2 << 20)})), "more than 2 MiB"),
     ],
-    ids=["plain", "stream", "kind", "field", "nameless", "metadata", "large"],
+    ids=[
+        *("plain", "stream", "kind", "field", "nameless", "whole"),
+        *("metadata", "labels", "date", "large"),
+    ],
 )
-def test_what_admission_cannot_decrypt_gets_no_carrier(document: bytes) -> None:
-    with pytest.raises(envelope.NoCarrierError):
+def test_what_admission_cannot_decrypt_gets_no_carrier(document: bytes, complaint: str) -> None:
+    with pytest.raises(envelope.NoCarrierError, match=complaint):
         envelope.make(document)
+
+
+@pytest.mark.parametrize(
+    ("value", "complaint"),
+    [
+        (base64.b64encode(bytes((2 << 20) + 1)).decode(), "has more than 2 MiB"),
+        (7, "is not text"),
+        ("no base64!", "is not base64"),
+        ("eA==", "is no SOPS document in YAML or JSON"),
+    ],
+    ids=["large", "number", "raw", "plain"],
+)
+def test_what_is_no_carried_document_is_not_opened(value: Any, complaint: str) -> None:
+    secret = manifest(data={envelope.CARRIER: value})
+
+    with pytest.raises(DecryptionError, match=rf"^data\.penstock\.sops\.yaml {complaint}"):
+        envelope.open_carrier(secret, KEYS, bound=True)
+
+
+def test_documents_among_the_values_are_limited_together() -> None:
+    padded = base64.b64encode(SOPS.yaml({"a": "b"}) + b"#" * (1 << 20)).decode()
+    secret = envelope.mark(manifest(data={"a.yaml": padded, "b.yaml": padded}))
+
+    with pytest.raises(DecryptionError, match="the documents have more than 2 MiB"):
+        envelope.open_values(secret, KEYS)
+
+
+@pytest.mark.parametrize("part", ["data", "stringData"])
+def test_data_that_are_no_mapping_are_refused_by_name(part: str) -> None:
+    made = carrier(document=encrypted(manifest(**{part: ["a"]})))
+
+    with pytest.raises(DecryptionError, match=f"^{part} of the document is not a mapping"):
+        envelope.open_carrier(made, KEYS, bound=True)
 
 
 def test_documents_among_the_values_are_opened_in_place() -> None:

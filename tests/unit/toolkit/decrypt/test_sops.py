@@ -276,6 +276,14 @@ def test_a_mac_over_encrypted_values_alone_leaves_the_others_free() -> None:
     assert read(plain)[0]["open_unencrypted"] == "nobody"
 
 
+def test_a_number_in_place_of_a_ciphertext_is_refused() -> None:
+    (tree,) = AUTHOR.encrypt([{"list": [{"port": 5432}]}])
+    tree["list"][0]["port"] = 5432
+
+    with pytest.raises(DecryptionError, match=r"the value at 'list\.port' is not encrypted"):
+        sops.decrypt(as_yaml([tree]), Format.YAML, RING)
+
+
 def test_a_document_swapped_in_from_another_stream_is_refused() -> None:
     one = AUTHOR.encrypt([{"a": "1"}, {"b": "2"}])
     other = AUTHOR.encrypt([{"a": "1"}, {"b": "3"}])

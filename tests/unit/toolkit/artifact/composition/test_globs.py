@@ -2,7 +2,7 @@
 
 import pytest
 
-from toolkit.artifact.composition.globs import Glob, Rules
+from toolkit.artifact.composition.globs import Glob, PatternError, Rules
 
 
 @pytest.mark.parametrize(
@@ -30,6 +30,12 @@ def test_a_glob_matches_files(
     assert found is not None
     assert found.base == base
     assert [name for name in matching + others if found.matches(name.split("/"))] == matching
+
+
+@pytest.mark.parametrize("pattern", ["{,a}", "{}"])
+def test_a_glob_with_an_empty_alternative_is_refused(pattern: str) -> None:
+    with pytest.raises(PatternError, match="it is empty"):
+        Glob.parse(pattern)
 
 
 @pytest.mark.parametrize("path", ["", "a", "a/b.yaml", "./a//b/", "a b"])

@@ -22,19 +22,34 @@ def test_half_a_surrogate_pair_cannot_pose_as_a_raw_byte() -> None:
 
 
 @pytest.mark.parametrize(
-    "text",
-    [b"", b"[]", b"1", b'{"a": 1}x', b'{"a": 1, "a": 2}', b'{"a": NaN}', b'{"a": 1e999}',
-     b'{"a": ' + b"9" * 400 + b"}", b'{"a": "\xff"}', b'{"a": ' + b"[" * 100_000,
-     b'{"a": ' + b"[" * 150 + b"]" * 150 + b"}", b'{"a":' * 150 + b"1" + b"}" * 150],
-)  # fmt: skip
-def test_what_cannot_come_from_sops_is_refused(text: bytes) -> None:
-    with pytest.raises(DecryptionError):
+    ("text", "complaint"),
+    [
+        (b"", r"the file is not JSON \(line 1"),
+        (b"[]", "is not an object"),
+        (b"1", "is not an object"),
+        (b'{"a": 1}x', r"the file is not JSON \(line 1"),
+        (b'{"a": 1, "a": 2}', "a JSON key occurs twice"),
+        (b'{"a": NaN}', "NaN is not JSON"),
+        (b'{"a": 1e999}', "a JSON number is too large"),
+        (b'{"a": ' + b"9" * 400 + b"}", "a JSON number is too large"),
+        (b'{"a": "\xff"}', "the JSON is not UTF-8"),
+        (b'{"a": ' + b"[" * 100_000, "the JSON is nested too deeply"),
+        (b'{"a": ' + b"[" * 150 + b"]" * 150 + b"}", "nodes or"),
+        (b'{"a":' * 150 + b"1" + b"}" * 150, "nodes or"),
+    ],
+)
+def test_what_cannot_come_from_sops_is_refused(text: bytes, complaint: str) -> None:
+    with pytest.raises(DecryptionError, match=complaint):
         jsonfile.load(text)
 
 
-@pytest.mark.parametrize("factor", [1, 6])
-def test_the_number_of_nodes_is_limited(factor: int) -> None:
-    with pytest.raises(DecryptionError, match="nodes"):
+@pytest.mark.parametrize(
+    ("factor", "complaint"), [(1, f"{MAX_NODES} nodes or"), (6, f"{MAX_NODES} nodes$")]
+)
+def test_the_number_of_nodes_is_limited_before_parsing_and_after(
+    factor: int, complaint: str
+) -> None:
+    with pytest.raises(DecryptionError, match=complaint):
         jsonfile.load(b'{"a": [' + b"1," * factor * MAX_NODES + b"1]}")
 
 

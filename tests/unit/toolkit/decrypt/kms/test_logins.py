@@ -35,6 +35,7 @@ def test_nothing_secret_shows() -> None:
         ("sops.aws-kms", b"a: &a [x, x]\nb: [*a, *a]\n", "aliases are not supported"),
         ("sops.aws-kms", b"{", "it is not YAML"),
         ("sops.aws-kms", b"[1]", "it is no mapping"),
+        ("sops.aws-kms", b"\xff\xfe{", "it is not text"),
         ("sops.aws-kms", b"a: " + b"x" * (65 << 10), "it is larger than 65536 bytes"),
         ("sops.azure-kv", b"{clientId: c}", "a managed identity is not the Secret's to lend"),
         ("sops.azure-kv", b"{tenantId: ../x, clientId: c, clientSecret: s}", "it takes 'tenantId'"),
@@ -68,6 +69,20 @@ def test_what_is_of_no_use_is_named_without_its_value(
 def test_an_address_in_the_list_must_be_a_servers(address: str) -> None:
     with pytest.raises(DecryptionError, match="not the address of a server"):
         logins.from_secret({"sops.vault-token": b"t", "sops.vault-address": address.encode()})
+
+
+@pytest.mark.parametrize("listed", [16, 17])
+def test_a_token_is_for_sixteen_addresses_at_most(listed: int) -> None:
+    addresses = "\n".join(f"https://vault-{n}.example" for n in range(listed)).encode()
+    entries = {"sops.vault-token": b"t", "sops.vault-address": addresses}
+
+    if listed == 16:
+        found = logins.from_secret(entries).vault
+        assert found is not None
+        assert len(found.addresses) == listed
+    else:
+        with pytest.raises(DecryptionError, match="it has more than 16 addresses"):
+            logins.from_secret(entries)
 
 
 @pytest.mark.parametrize(

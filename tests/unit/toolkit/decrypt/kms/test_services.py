@@ -276,5 +276,22 @@ async def test_several_documents_are_opened_in_order_and_one_failure_is_told(
         await services.each(works(good, bad), KeyRing(), access)
 
 
+async def test_a_failure_is_told_while_another_document_still_waits(scene: Scene) -> None:
+    scene.clouds.slow = asyncio.Event()
+    waiting = scene.document(kms=[scene.kms()])
+    bad = scene.document(hc_vault=[scene.hc_vault(key_name="other")])
+    services = KeyServices(scene.cloud, engine=scene.engine, seconds=60)
+
+    async def access() -> Access:
+        return Access(logins=(logins.from_secret({**scene.vault_secret(), **scene.aws_secret}),))
+
+    works: list[keyservices.Work[bytes]] = [
+        lambda ring, d=d: decrypted(d, ring) for d in (waiting, bad)
+    ]
+
+    with pytest.raises(DecryptionError, match="is not there"):
+        await services.each(works, KeyRing(), access)
+
+
 def _logins(scene: Scene) -> logins.Logins:
     return logins.from_secret(scene.vault_secret())

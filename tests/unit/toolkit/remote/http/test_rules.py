@@ -4,6 +4,7 @@ import pytest
 from yarl import URL
 
 from toolkit.remote.http import rules
+from toolkit.remote.http.errors import HttpError
 from toolkit.remote.http.rules import Endpoint, Hop, Route
 
 
@@ -31,3 +32,25 @@ def test_redirect_leads_away_from_the_node_as_a_stranger() -> None:
     hop = Hop(url=URL("http://169.254.169.254/"), endpoint=node)
 
     assert not rules.follow(hop, "http://registry.example.com/").endpoint.node
+
+
+@pytest.mark.parametrize(
+    ("url", "complaint"),
+    [
+        ("https://a.example/b c", "is too long, or has what does not belong there"),
+        ("https://a.example/\n", "is too long, or has what does not belong there"),
+        ("https://ä.example/", "is too long, or has what does not belong there"),
+        (f"https://a.example/{'x' * 20_000}", "is too long, or has what does not belong there"),
+        ("https://a.example:x/", "is not a URL"),
+        ("https://[::1/", "is not a URL"),
+        ("ftp://a.example/", "is not an HTTP URL"),
+        ("https:///a", "is not an HTTP URL"),
+        ("https://ada:hunter2@a.example/", "holds credentials: put them into a Secret"),
+        ("https://ada@a.example/", "holds credentials: put them into a Secret"),
+    ],
+)
+def test_what_is_no_plain_url_is_refused_without_its_secrets(url: str, complaint: str) -> None:
+    with pytest.raises(HttpError, match=complaint) as caught:
+        rules.parsed(url)
+
+    assert "hunter2" not in str(caught.value)

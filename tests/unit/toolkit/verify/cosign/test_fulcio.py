@@ -81,6 +81,14 @@ def test_authority_that_may_not_issue_it_counts_for_nothing(
     assert step(instance, issue(instance)) == Step.CERTIFICATE
 
 
+def test_certificate_with_a_damaged_extension_is_refused() -> None:
+    instance = Sigstore()
+    damaged = x509.UnrecognizedExtension(ExtensionOID.BASIC_CONSTRAINTS, b"\xff")
+
+    with pytest.raises(VerificationError, match="its certificate cannot be read"):
+        check(instance, issue(instance, more=[damaged]))
+
+
 def test_certificate_with_a_weak_hash_is_refused() -> None:
     instance = Sigstore()
     good = issue(instance)
