@@ -79,6 +79,8 @@ class Depot:
     directory: Path
     partner: int
     """Port of a third party's server, which the operator has named."""
+    current: str = ""
+    """The revision that was stored and offered last."""
 
     @property
     def owner(self) -> Owner:
@@ -99,6 +101,7 @@ class Depot:
             metadata=metadata,
         )
         await self.offer("GitRepository", "web", artifact, SPEC)
+        self.current = revision
         return artifact
 
     async def store_file(self, revision: str, content: bytes) -> None:
@@ -111,6 +114,7 @@ class Depot:
         await self.offer("GitRepository", "web", artifact, SPEC)
 
     async def offer(self, kind: str, name: str, artifact: Artifact | None, spec: Json) -> None:
+        self.current = ""
         obj = made(_SOURCE, kind, name, self.window.namespace)
         await self.window.admin.apply(obj | {"spec": spec}, manager="test")
         status = {"artifact": msgspec.to_builtins(artifact)} if artifact else {}
@@ -125,11 +129,16 @@ class Depot:
         return items
 
     async def known(self, *revisions: str) -> dict[str, Json]:
-        """Wait until just these are there, and return them by revision."""
+        """Wait until just these are there, and return them by revision.
+
+        What was stored last may be seen in the store before the status of its source is.
+        """
 
         async def look() -> tuple[dict[str, Json], ...]:
             found = {each["spec"].get("revision", ""): each for each in await self.listed()}
-            return (found,) if set(found) == set(revisions) else ()
+            last = found.get(self.current)
+            behind = last is not None and not last["status"]["current"]
+            return (found,) if set(found) == set(revisions) and not behind else ()
 
         found: dict[str, Json] = (await self.window.until(look))[0]
         return found
