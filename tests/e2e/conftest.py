@@ -259,15 +259,6 @@ class Space:
         await waiting.until(lambda: self.noted(component, saying=saying) > before)
 
 
-def children(pid: int) -> set[int]:
-    """Return the processes that a process runs now; a thread of it may end while we look."""
-    found: set[int] = set()
-    for task in Path(f"/proc/{pid}/task").iterdir():
-        with suppress(OSError):
-            found.update(map(int, (task / "children").read_text().split()))
-    return found
-
-
 def condition(obj: Json, kind: str) -> Json:
     """Return a condition, empty if there is none."""
     conditions = dig(obj, "status", "conditions", default=[])

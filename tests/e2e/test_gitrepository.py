@@ -10,7 +10,6 @@ from controllers.source.reconciler import RECIPE
 from tests.e2e.conftest import (
     GIT_REPOSITORY,
     Space,
-    children,
     condition,
     revision_of,
 )
@@ -28,6 +27,7 @@ from tests.e2e.sources import (
 )
 from tests.fakes.gitrepository import executable, link, submodule
 from tests.fakes.gitserver import GitServer
+from tests.tools.peaks import children
 from tests.tools.waiting import until
 from toolkit.policy.origins import RECORD
 

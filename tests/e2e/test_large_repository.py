@@ -20,12 +20,12 @@ import pytest
 from tests.e2e.conftest import (
     GIT_REPOSITORY,
     Space,
-    children,
     config_map,
     revision_of,
 )
 from tests.e2e.sources import artifact_of, edit
 from tests.fakes.gitrepository import Repository
+from tests.tools.peaks import children
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 

@@ -48,7 +48,7 @@ async def find(stack: Stack, api: Client, component: str) -> Leader:
 
 
 async def kill(stack: Stack, api: Client, leader: Leader) -> None:
-    """Kill a leader; whoever is ready, or is so next, leads at once. It is started again."""
+    """Kill a leader and depose it. Its process is started again."""
     name = f"{leader.component}-{leader.replica}"
     await stack.kill(leader.component, signal.SIGKILL, replica=leader.replica)
     await until(lambda: stack.pids().get(name) != leader.pid)

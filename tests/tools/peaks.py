@@ -1,8 +1,8 @@
 """How much memory processes came to hold, looked at while they run.
 
-A worker that has died leaves no record that others could read, so whoever looks afterwards sees its
-successor. A look shows the most that a process has held since its start, so only what it took
-between the last look and its end goes unseen.
+The kernel drops the record of a worker that has died, and a later look would find its successor. A
+look shows the most that a process has held since its start. What it took between the last look and
+its end is not seen.
 """
 
 import threading
@@ -27,8 +27,10 @@ class Peaks:
 
     def look(self) -> None:
         """Read the peaks of the processes and of their children."""
-        for pid in {child for root in self._roots for child in (root, *children(root))}:
-            self._peaks[pid] = max(self._peaks.get(pid, 0), peak(pid))
+        for root in self._roots:
+            with suppress(OSError):  # it may have ended
+                for pid in (root, *children(root)):
+                    self._peaks[pid] = max(self._peaks.get(pid, 0), peak(pid))
 
 
 @contextmanager
@@ -60,10 +62,13 @@ def peak(pid: int) -> int:
 
 
 def children(pid: int) -> set[int]:
-    """Return the processes that a process runs now; a thread of it may end while we look."""
+    """Return the processes that a process runs now; a thread of it may end while we look.
+
+    Raises:
+        OSError: there is no such process.
+    """
     found: set[int] = set()
-    with suppress(OSError):
-        for task in Path(f"/proc/{pid}/task").iterdir():
-            with suppress(OSError):
-                found.update(map(int, (task / "children").read_text().split()))
+    for task in Path(f"/proc/{pid}/task").iterdir():
+        with suppress(OSError):
+            found.update(map(int, (task / "children").read_text().split()))
     return found

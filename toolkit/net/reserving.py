@@ -1,8 +1,9 @@
 """A port of this machine that is known before the process starts that will listen on it.
 
-Whoever asks the kernel for a port and closes it again has only its number: until it is bound again
-the kernel may give it to anybody. So it stays bound, by a socket that never listens and gets no
-connection (socket(7)); the process binds it too, now and after each restart.
+A program that asks the kernel for a port and closes the socket has only the number: the kernel may
+give the port to another program before it is bound again. So a socket that never listens, and
+therefore gets no connection, keeps it bound (socket(7)). The process binds the port as well, at its
+start and after each restart.
 """
 
 import socket
@@ -11,8 +12,8 @@ import socket
 def reserve(sharing: int) -> socket.socket:
     """Bind a free port of the kernel's choice on loopback; it is held until the socket is closed.
 
-    ``sharing`` is the option that whoever takes the port sets: ``SO_REUSEADDR`` as servers do, or
-    ``SO_REUSEPORT``, which keeps out other users too.
+    ``sharing`` is the socket option that the process sets to bind the port too: ``SO_REUSEADDR``,
+    as servers do, or ``SO_REUSEPORT``, which also keeps out processes of other users.
     """
     held = socket.socket()
     try:

@@ -5,7 +5,6 @@ from collections.abc import AsyncIterator
 from dataclasses import dataclass, field
 from typing import Any
 
-import msgspec
 import pytest
 import pytest_asyncio
 
@@ -16,6 +15,7 @@ from tests.fakes import keyscene
 from tests.fakes.accounts import FakeAccounts
 from tests.fakes.apiserver import FakeApiServer
 from tests.fakes.keyscene import ISSUER, WORD, Scene
+from tests.fakes.kustomizations import kustomization
 from toolkit.decrypt import sops
 from toolkit.decrypt.errors import DecryptionError
 from toolkit.decrypt.kms.services import KeyServices
@@ -54,26 +54,14 @@ class Build:
         )
 
     def keys(self, *, account: str = "", secret: bool = True, **flags: Any) -> Keys:
-        return self.decryption(**flags).keys(kustomization(account, secret=secret), self.versions)
+        return self.decryption(**flags).keys(decrypting(account, secret=secret), self.versions)
 
 
-def kustomization(account: str = "", *, secret: bool = True) -> Kustomization:
+def decrypting(account: str = "", *, secret: bool = True) -> Kustomization:
     decryption: dict[str, Any] = {"provider": "sops", "serviceAccountName": account}
     if secret:
         decryption["secretRef"] = {"name": "sops"}
-    spec = {
-        "interval": "1m",
-        "prune": True,
-        "sourceRef": {"kind": "GitRepository", "name": "app"},
-        "decryption": decryption,
-    }
-    obj = {
-        "apiVersion": "kustomize.toolkit.fluxcd.io/v1",
-        "kind": "Kustomization",
-        "metadata": {"name": "app", "namespace": "prod"},
-        "spec": spec,
-    }
-    return msgspec.convert(obj, Kustomization)
+    return kustomization(decryption=decryption)
 
 
 @pytest_asyncio.fixture
@@ -152,12 +140,12 @@ async def test_a_secret_that_is_missing_or_malformed_is_named_before_the_build(
 ) -> None:
     secrets = Secrets(build.client)
     with pytest.raises(TransientError, match="Secret 'prod/sops' not found"):
-        await inputs.gather(kustomization(), secrets, build.decryption())
+        await inputs.gather(decrypting(), secrets, build.decryption())
 
     build.secret(**{"sops.aws-kms": b"nonsense"})
 
     with pytest.raises(TransientError, match=r"cannot use the entry 'sops\.aws-kms'"):
-        await inputs.gather(kustomization(), secrets, build.decryption())
+        await inputs.gather(decrypting(), secrets, build.decryption())
 
 
 @pytest.mark.parametrize(
@@ -167,7 +155,7 @@ async def test_a_secret_that_is_missing_or_malformed_is_named_before_the_build(
 async def test_secrets_are_sent_encrypted_where_the_webhook_is_lent_something(
     build: Build, account: str, *, secret: bool, sent: bool
 ) -> None:
-    obj = kustomization(account, secret=secret)
+    obj = decrypting(account, secret=secret)
 
     given = await inputs.gather(obj, Secrets(build.client), build.decryption(), admission=True)
 
@@ -176,6 +164,6 @@ async def test_secrets_are_sent_encrypted_where_the_webhook_is_lent_something(
 
 
 async def test_a_build_that_decrypts_nothing_reads_no_keys(build: Build) -> None:
-    given = await inputs.gather(kustomization(), Secrets(build.client))
+    given = await inputs.gather(decrypting(), Secrets(build.client))
 
     assert given.keys is None

@@ -2,36 +2,19 @@
 
 from typing import Any
 
-import msgspec
 import pytest
 
 from controllers.kustomize import inputs
 from controllers.kustomize.inputs import Inputs
-from crds.kustomize import Kustomization
 from tests.fakes.apiserver import FakeApiServer
+from tests.fakes.kustomizations import kustomization
 from toolkit.errors import TransientError
 from toolkit.kube.secrets import Secrets
 
 
-def kustomization(**post_build: Any) -> Kustomization:
-    spec = {
-        "interval": "1m",
-        "prune": True,
-        "sourceRef": {"kind": "GitRepository", "name": "app"},
-        "postBuild": post_build,
-    }
-    obj = {
-        "apiVersion": "kustomize.toolkit.fluxcd.io/v1",
-        "kind": "Kustomization",
-        "metadata": {"name": "app", "namespace": "prod"},
-        "spec": spec,
-    }
-    return msgspec.convert(obj, Kustomization)
-
-
 async def gathered(server: FakeApiServer, **post_build: Any) -> Inputs:
     async with server.running() as client:
-        return await inputs.gather(kustomization(**post_build), Secrets(client))
+        return await inputs.gather(kustomization(postBuild=post_build), Secrets(client))
 
 
 async def test_later_objects_win_over_earlier_ones_and_the_spec_over_all() -> None:

@@ -1,4 +1,4 @@
-"""Evidence that is malformed in one thing, and what is told of it."""
+"""Evidence with one malformed part each, and the error that names the part."""
 
 import hashlib
 import json
