@@ -394,6 +394,7 @@ async def test_a_cancelled_store_leaves_nothing(storage: Storage, tree: Path) ->
     task = asyncio.create_task(stored(storage, tree, "x.tar.gz", Waiting()))
     await asyncio.to_thread(reached.wait)
     task.cancel()
+    await asyncio.sleep(0)  # the thread goes on only after the cancellation was delivered
     release.set()
 
     with pytest.raises(asyncio.CancelledError):
