@@ -17,12 +17,9 @@ async def closed(port: int) -> None:
     await until(lambda: port not in {_ports(number)[0] for number in _open()})
 
 
-async def left(port: int) -> None:
-    """Wait until no connection that this process made to a port is left.
-
-    A watch that is broken off ends when the server has answered the end of its TLS stream.
-    """
-    await until(lambda: port not in {_ports(number)[1] for number in _open()})
+def made_to(port: int) -> int:
+    """Count the connections that this process made to a port and that are not over."""
+    return sum(_ports(number)[1] == port for number in _open())
 
 
 def _open() -> list[int]:

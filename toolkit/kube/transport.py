@@ -160,10 +160,7 @@ class Transport:
                 if response.status == 401:
                     await self._token.renew(token)
                 await self._check(request, response)
-                try:
-                    yield response.content.iter_any()
-                finally:
-                    _abort(response)
+                yield response.content.iter_any()
 
     async def _once(self, request: Request, token: str) -> Reply:
         await self._pace.wait()
@@ -221,17 +218,6 @@ class Transport:
                 raise errors.ApiError(f"{self._host} answered with more than {limit}")
             parts.append(part)
         return b"".join(parts)
-
-
-def _abort(response: aiohttp.ClientResponse) -> None:
-    """End the connection of an answer that is broken off, at once.
-
-    A TLS stream that is closed waits half a minute for the other side's end, which a client that
-    goes has no time for.
-    """
-    connection = response.connection
-    if connection is not None and connection.transport is not None:
-        connection.transport.abort()
 
 
 class _Token:

@@ -3,12 +3,10 @@
 import contextlib
 from collections.abc import AsyncIterator, Callable
 from typing import Any
-from urllib.parse import urlsplit
 
 import pytest
 
 from controlplane.plane import ControlPlane
-from tests.tools import sockets
 from tests.tools.waiting import until
 from toolkit.apply import ownership, ssa
 from toolkit.apply.options import ApplyOptions
@@ -42,7 +40,6 @@ async def wire(control_plane: ControlPlane) -> AsyncIterator[Wire]:
     opened = Wire(cluster)
     yield opened
     await opened.close()
-    await sockets.left(urlsplit(cluster.server).port or 443)
 
 
 @pytest.fixture

@@ -7,8 +7,10 @@ Names are looked up in threads of their own: whoever owns a name decides how lon
 """
 
 import asyncio
+import contextlib
 import functools
 import socket
+import weakref
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Final
 
@@ -31,11 +33,48 @@ __all__ = [
 
 def connector(reach: Reach, *, known: Known | None = None, **options: Any) -> aiohttp.TCPConnector:
     """Return a pool that dials within reach alone; ``known`` learns what hosts are."""
-    return aiohttp.TCPConnector(
-        resolver=Resolver(reach, known or Known()),
-        socket_factory=functools.partial(_opened, reach),
-        **options,
-    )
+    return _Pool(reach, known or Known(), **options)
+
+
+class _Pool(aiohttp.TCPConnector):
+    """A pool of connections whose end waits for no other side."""
+
+    def __init__(self, reach: Reach, known: Known, **options: Any) -> None:
+        self._reach = reach
+        self._made: weakref.WeakSet[socket.socket] = weakref.WeakSet()
+        super().__init__(
+            resolver=Resolver(reach, known), socket_factory=self._open_socket, **options
+        )
+
+    def _open_socket(self, place: aiohttp.AddrInfoType) -> socket.socket:
+        """Make the socket for an address that is about to be dialled."""
+        family, kind, protocol, _, address = place
+        dialling.require(str(address[0]), [str(address[0])], self._reach)
+        made = socket.socket(family, kind, protocol)
+        self._made.add(made)
+        return made
+
+    async def close(self, *, abort_ssl: bool = False) -> None:
+        """Close every connection, also those of requests that were cancelled.
+
+        The pool forgets a connection when its request is broken off, while TLS goes on to wait
+        for the other side's end, for up to half a minute.
+        """
+        await super().close(abort_ssl=abort_ssl)
+        ending = [made for made in self._made if _shut_down(made)]
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(_CLOSE_SECONDS):
+                while any(made.fileno() >= 0 for made in ending):  # noqa: ASYNC110  # nobody tells
+                    await asyncio.sleep(_LOOK_SECONDS)
+
+
+def _shut_down(made: socket.socket) -> bool:
+    """Shut down both directions; tell whether the socket was connected."""
+    try:
+        made.shutdown(socket.SHUT_RDWR)
+    except OSError:
+        return False
+    return True
 
 
 class Resolver(AbstractResolver):
@@ -61,13 +100,6 @@ class Resolver(AbstractResolver):
         """Do nothing: the threads serve all resolvers."""
 
 
-def _opened(reach: Reach, place: aiohttp.AddrInfoType) -> socket.socket:
-    """Make the socket for an address that is about to be dialled."""
-    family, kind, protocol, _, address = place
-    dialling.require(str(address[0]), [str(address[0])], reach)
-    return socket.socket(family, kind, protocol)
-
-
 @functools.cache
 def threads() -> ThreadPoolExecutor:
     """Return the threads for what strangers can make last: lookups, and handshakes of proxies.
@@ -78,6 +110,8 @@ def threads() -> ThreadPoolExecutor:
 
 
 _THREADS: Final = 64
+_CLOSE_SECONDS: Final = 2.0
+_LOOK_SECONDS: Final = 0.001
 
 
 async def _looked_up(host: str, port: int, family: socket.AddressFamily) -> list[ResolveResult]:
