@@ -1,5 +1,6 @@
 """The ``penstock`` command: parse, run, say what went wrong in one line."""
 
+import importlib
 import os
 import sys
 from collections.abc import Mapping, Sequence
@@ -15,9 +16,23 @@ _FAILED: Final[Mapping[str, int]] = {"diff": 2}
 ``kubectl diff`` and ``flux diff``."""
 
 
+class _Verbs(click.Group):
+    """Commands that are imported when they are asked for."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002  # click calls it
+        return list(commands.MODULES)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002
+        if cmd_name not in commands.MODULES:
+            return None
+        module = importlib.import_module(f"{commands.__name__}.{commands.MODULES[cmd_name]}")
+        found: click.Command = getattr(module, cmd_name)
+        return found
+
+
 @click.group(
     "penstock",
-    commands={str(command.name): command for command in commands.COMMANDS},
+    cls=_Verbs,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
 )
 def penstock() -> None:

@@ -32,8 +32,10 @@ def _walk(
 ) -> Iterator[tuple[tuple[str, ...], click.Command]]:
     yield path, command
     if isinstance(command, click.Group):
-        for name, child in command.commands.items():
-            yield from _walk((*path, name), child)
+        context = click.Context(command)
+        for name in command.commands or command.list_commands(context):
+            if child := command.get_command(context, name):
+                yield from _walk((*path, name), child)
 
 
 def _section(path: tuple[str, ...], command: click.Command) -> str:

@@ -1,42 +1,32 @@
-"""The verbs of ``penstock``, a module each; this table is the order in which help lists them."""
+"""The verbs of ``penstock``; this table is the order in which help lists them.
 
+A module is imported when one of its verbs is asked for: a command loads what it needs alone.
+"""
+
+from collections.abc import Mapping
 from typing import Final
 
-from cli.commands import (
-    apply,
-    build,
-    events,
-    get,
-    logs,
-    reconcile,
-    seal,
-    secrets,
-    suspend,
-    trace,
-    tree,
-    up,
-)
-
-COMMANDS: Final = (
+MODULES: Final[Mapping[str, str]] = {
     # what is there
-    get.get,
-    tree.tree,
-    trace.trace,
-    events.events,
-    logs.logs,
+    "get": "get",
+    "tree": "tree",
+    "trace": "trace",
+    "events": "events",
+    "logs": "logs",
     # what would be there
-    build.build,
-    build.diff,
+    "build": "build",
+    "diff": "build",
     # encrypted Secrets, without a Kustomization
-    seal.seal,
-    apply.apply,
-    secrets.secrets,
+    "seal": "seal",
+    "apply": "apply",
+    "secrets": "secrets",
     # what to do now
-    reconcile.reconcile,
-    suspend.suspend,
-    suspend.resume,
+    "reconcile": "reconcile",
+    "suspend": "suspend",
+    "resume": "suspend",
     # all of it on this machine
-    up.up,
-    up.down,
-    up.status,
-)
+    "up": "up",
+    "down": "up",
+    "status": "up",
+}
+"""The module below ``cli.commands`` that has a function of the verb's name."""

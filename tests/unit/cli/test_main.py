@@ -11,7 +11,9 @@ from cli.__main__ import main, penstock
 def walk(command: click.Command) -> list[click.Command]:
     if not isinstance(command, click.Group):
         return [command]
-    return [command, *(each for child in command.commands.values() for each in walk(child))]
+    context = click.Context(command)
+    children = (command.get_command(context, name) for name in command.list_commands(context))
+    return [command, *(each for child in children if child for each in walk(child))]
 
 
 @pytest.mark.parametrize("command", walk(penstock), ids=lambda c: c.name)
