@@ -93,7 +93,7 @@ def manifests(folder: Path) -> list[Json]:
 
 
 def _documents(file: Path) -> list[Json]:
-    return [doc for doc in yaml.safe_load_all(file.read_text()) if doc]
+    return [doc for doc in yaml.load_all(file.read_text(), Loader=yaml.CSafeLoader) if doc]
 
 
 def in_namespace(obj: Json, namespace: str) -> Json:

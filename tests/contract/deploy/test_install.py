@@ -3,27 +3,34 @@
 All writes are dry runs, in a namespace of the test: other tests of the run need the real one.
 """
 
+import functools
 import os
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 import yaml
 
 from controlplane.errors import ControlPlaneError
 from controlplane.plane import ControlPlane
+from tests.tools import installation
+from toolkit.objects import Json
 
 DEPLOY = Path(__file__).parents[3] / "deploy"
 WAYS = ["base", "overlays/ha", "overlays/kind", "overlays/lockdown"]
 LEVEL = "pod-security.kubernetes.io/enforce=restricted"
 
 
-def build(control_plane: ControlPlane, way: str) -> list[dict[str, Any]]:
-    text = control_plane.kubectl("kustomize", str(DEPLOY / way))
-    return [document for document in yaml.safe_load_all(text) if document]
+Build = Callable[[str], list[Json]]
 
 
-def of_kind(documents: list[dict[str, Any]], kind: str) -> dict[str, dict[str, Any]]:
+@pytest.fixture(scope="module")
+def build(control_plane: ControlPlane) -> Build:
+    """Give what kustomize makes of a way to install, which the tests only read."""
+    return functools.cache(lambda way: installation.built(control_plane, DEPLOY / way))
+
+
+def of_kind(documents: list[Json], kind: str) -> dict[str, Json]:
     return {each["metadata"]["name"]: each for each in documents if each["kind"] == kind}
 
 
@@ -46,11 +53,11 @@ def test_an_installation_applies_under_strict_validation(
 
 @pytest.mark.parametrize("way", WAYS)
 def test_the_pods_are_admitted_to_a_restricted_namespace(
-    control_plane: ControlPlane, namespace: str, way: str
+    control_plane: ControlPlane, build: Build, namespace: str, way: str
 ) -> None:
     control_plane.kubectl("label", "namespace", namespace, LEVEL)
     control_plane.kubectl("create", "serviceaccount", "tester", "-n", namespace)
-    for name, deployment in of_kind(build(control_plane, way), "Deployment").items():
+    for name, deployment in of_kind(build(way), "Deployment").items():
         template = deployment["spec"]["template"]
         pod = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name}}
         pod |= {"spec": template["spec"] | {"serviceAccountName": "tester"}}
@@ -83,25 +90,25 @@ def test_a_privileged_pod_would_not_be_admitted(
         )
 
 
-def test_every_account_that_a_deployment_names_is_installed(control_plane: ControlPlane) -> None:
-    documents = build(control_plane, "base")
+def test_every_account_that_a_deployment_names_is_installed(build: Build) -> None:
+    documents = build("base")
 
     accounts = of_kind(documents, "ServiceAccount")
     for name, deployment in of_kind(documents, "Deployment").items():
         assert deployment["spec"]["template"]["spec"]["serviceAccountName"] in accounts, name
 
 
-def test_the_namespace_is_restricted(control_plane: ControlPlane) -> None:
-    (namespace,) = of_kind(build(control_plane, "base"), "Namespace").values()
+def test_the_namespace_is_restricted(build: Build) -> None:
+    (namespace,) = of_kind(build("base"), "Namespace").values()
 
     assert namespace["metadata"]["labels"]["pod-security.kubernetes.io/enforce"] == "restricted"
 
 
-def test_a_locked_down_installation_binds_no_administrator(control_plane: ControlPlane) -> None:
-    usual = of_kind(build(control_plane, "base"), "ClusterRoleBinding")
-    locked = of_kind(build(control_plane, "overlays/lockdown"), "ClusterRoleBinding")
+def test_a_locked_down_installation_binds_no_administrator(build: Build) -> None:
+    usual = of_kind(build("base"), "ClusterRoleBinding")
+    locked = of_kind(build("overlays/lockdown"), "ClusterRoleBinding")
 
-    def administrators(bindings: dict[str, dict[str, Any]]) -> list[str]:
+    def administrators(bindings: dict[str, Json]) -> list[str]:
         return [n for n, each in bindings.items() if each["roleRef"]["name"] == "cluster-admin"]
 
     assert administrators(usual) == ["penstock-kustomize-applier"]
@@ -109,10 +116,8 @@ def test_a_locked_down_installation_binds_no_administrator(control_plane: Contro
     assert locked
 
 
-def test_a_locked_down_installation_tells_all_processes_the_same(
-    control_plane: ControlPlane,
-) -> None:
-    deployments = of_kind(build(control_plane, "overlays/lockdown"), "Deployment")
+def test_a_locked_down_installation_tells_all_processes_the_same(build: Build) -> None:
+    deployments = of_kind(build("overlays/lockdown"), "Deployment")
 
     args = {
         name: each["spec"]["template"]["spec"]["containers"][0]["args"]
@@ -124,10 +129,8 @@ def test_a_locked_down_installation_tells_all_processes_the_same(
         assert "--default-kubeconfig-service-account=default" in args[decides]
 
 
-def test_nothing_that_is_locked_down_signs_in_as_itself_for_others(
-    control_plane: ControlPlane,
-) -> None:
-    deployments = of_kind(build(control_plane, "overlays/lockdown"), "Deployment")
+def test_nothing_that_is_locked_down_signs_in_as_itself_for_others(build: Build) -> None:
+    deployments = of_kind(build("overlays/lockdown"), "Deployment")
 
     for name, each in deployments.items():
         args = each["spec"]["template"]["spec"]["containers"][0]["args"]
@@ -146,9 +149,7 @@ def test_an_installation_with_identities_at_clouds_is_built_and_applied(
         "components": [place("components/workload-identity")],
     }
     (tmp_path / "kustomization.yaml").write_text(yaml.safe_dump(whole))
-    documents = list(
-        yaml.safe_load_all(control_plane.kubectl("kustomize", str(tmp_path), timeout=60))
-    )
+    documents = installation.built(control_plane, tmp_path)
 
     applied = control_plane.kubectl(
         *("apply", "--server-side", "--force-conflicts", "--field-manager=penstock"),
@@ -172,7 +173,7 @@ def test_an_installation_with_identities_at_clouds_is_built_and_applied(
 
 
 def test_decryption_at_admission_is_added_by_a_component(
-    control_plane: ControlPlane, namespace: str, tmp_path: Path
+    control_plane: ControlPlane, build: Build, namespace: str, tmp_path: Path
 ) -> None:
     name = "penstock-webhook-decryption"
     whole = {
@@ -181,19 +182,17 @@ def test_decryption_at_admission_is_added_by_a_component(
         "components": [os.path.relpath(DEPLOY / "components/decryption", tmp_path)],
     }
     (tmp_path / "kustomization.yaml").write_text(yaml.safe_dump(whole))
-    documents = list(
-        yaml.safe_load_all(control_plane.kubectl("kustomize", str(tmp_path), timeout=60))
-    )
+    documents = installation.built(control_plane, tmp_path)
 
-    assert name not in of_kind(build(control_plane, "base"), "ClusterRole")
+    assert name not in of_kind(build("base"), "ClusterRole")
     assert name in of_kind(documents, "ClusterRole")
     assert of_kind(documents, "ClusterRoleBinding")[name]["subjects"] == [
         {"kind": "ServiceAccount", "name": "webhook", "namespace": namespace}
     ]
 
 
-def test_high_availability_runs_two_replicas_that_elect_one(control_plane: ControlPlane) -> None:
-    deployments = of_kind(build(control_plane, "overlays/ha"), "Deployment")
+def test_high_availability_runs_two_replicas_that_elect_one(build: Build) -> None:
+    deployments = of_kind(build("overlays/ha"), "Deployment")
 
     assert {name: each["spec"]["replicas"] for name, each in deployments.items()} == {
         "source-controller": 2,

@@ -150,22 +150,6 @@ async def test_finalizers_go_while_nobody_answers(gate: Gate) -> None:
         await gate.admin.get(CONFIG_MAP, "held", gate.namespace)
 
 
-@pytest.mark.parametrize("up", [True, False], ids=["up", "down"])
-async def test_a_namespace_is_deleted_with_webhooks_up_and_down(gate: Gate, *, up: bool) -> None:
-    doomed = (await gate.beside()).namespace
-    row, seen = gate.row("gate", namespace_selector=None)
-    replica = await gate.start(row)
-    held = {**gate.config_map("held"), "metadata": {"name": "held", "namespace": doomed}}
-    await gate.admin.apply(held, manager="test")
-    await gate.asked(seen)
-    if not up:
-        await replica.stop()
-
-    await gate.admin.delete(namespaces.NAMESPACE, doomed)
-
-    await namespaces.gone(gate.admin, doomed)
-
-
 async def test_garbage_is_collected_while_nobody_answers(gate: Gate) -> None:
     replica = await gate.serve()
     await gate.write(gate.config_map("owner"))
