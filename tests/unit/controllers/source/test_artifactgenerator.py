@@ -118,6 +118,7 @@ class World:
             InputReader(informers, lambda _: None, policy=allowing(), sources=Allowed()),
             Builder(Here(), self.git),
             Outputs(client, self.store, self.informer),
+            policy=allowing(),
             scratch=root / "scratch",
             known=self._known,
         )
