@@ -326,12 +326,14 @@ async def build_world(
     env: Mapping[str, str] | None = None,
     replicas: int = 1,
     components: Sequence[str] = stacks.EVERYTHING,
+    namespace: str = stacks.NAMESPACE,
 ) -> AsyncIterator[World]:
     """Run everything, or some components, on a control plane where no other world is."""
     assert plane.server not in _TAKEN, f"a world runs on {plane.name} and acts on everything there"
     quick = ("--min-retry-delay=200ms", "--max-retry-delay=2s", "--requeue-dependency=1s")
     extra = dict(flags or {})
     options = stacks.Options(
+        namespace=namespace,
         flags={name: (*quick, *extra.get(name, ())) for name in components},
         components=tuple(components),
         env={**(env or {}), "PENSTOCK_TEST": os.environ.get("PYTEST_CURRENT_TEST", "")},

@@ -173,7 +173,10 @@ def github(internet: Internet) -> GitServer:
 async def world(
     internet: Internet, tmp_path_factory: pytest.TempPathFactory
 ) -> AsyncIterator[World]:
-    """Run a world of our own, because the manifests name their namespaces."""
+    """Run a world of our own, because the manifests name their namespaces.
+
+    It is installed into Flux's own namespace, which exists.
+    """
     directory = tmp_path_factory.mktemp("seeds")
     authority = internet.authority.cert_pem.bytes()
     trusted = directory / "ca.pem"
@@ -197,7 +200,7 @@ async def world(
                 "NO_PROXY": "127.0.0.1,localhost",
                 "SSL_CERT_FILE": str(trusted),
             }
-            async with build_world(plane, directory, env=env) as built:
+            async with build_world(plane, directory, env=env, namespace="flux-system") as built:
                 await built.apply(*credentials("flux-system", "git-credentials", ca=authority))
                 yield built
 

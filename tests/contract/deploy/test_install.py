@@ -14,7 +14,7 @@ from controlplane.errors import ControlPlaneError
 from controlplane.plane import ControlPlane
 
 DEPLOY = Path(__file__).parents[3] / "deploy"
-WAYS = ["base", "overlays/ha", "overlays/kind", "overlays/lockdown"]
+WAYS = ["base", "overlays/flux-system", "overlays/ha", "overlays/kind", "overlays/lockdown"]
 LEVEL = "pod-security.kubernetes.io/enforce=restricted"
 
 
@@ -95,6 +95,31 @@ def test_the_namespace_is_restricted(control_plane: ControlPlane) -> None:
     (namespace,) = of_kind(build(control_plane, "base"), "Namespace").values()
 
     assert namespace["metadata"]["labels"]["pod-security.kubernetes.io/enforce"] == "restricted"
+
+
+def test_the_namespace_of_flux_takes_a_whole_installation(control_plane: ControlPlane) -> None:
+    documents = build(control_plane, "overlays/flux-system")
+
+    assert list(of_kind(documents, "Namespace")) == ["flux-system"]
+    labels = "app.kubernetes.io/instance: penstock-system"
+    assert "penstock-system" not in yaml.safe_dump_all(documents).replace(labels, "")
+
+
+@pytest.mark.parametrize(
+    ("way", "namespaces"),
+    [
+        ("base/policy", {"penstock-system", "flux-system"}),
+        ("base/policy/flux-system", {"flux-system"}),
+    ],
+)
+def test_sources_of_the_install_namespace_and_of_flux_are_shared(
+    control_plane: ControlPlane, way: str, namespaces: set[str]
+) -> None:
+    documents = build(control_plane, way)
+
+    assert {each["metadata"]["namespace"] for each in documents} == namespaces
+    assert {each["kind"] for each in documents} == {"ReferenceGrant"}
+    assert len({yaml.safe_dump(each["spec"]) for each in documents}) == 1
 
 
 def test_a_locked_down_installation_binds_no_administrator(control_plane: ControlPlane) -> None:
