@@ -13,6 +13,7 @@ import msgspec
 from controllers.index import Index
 from crds import REFERENCE_GRANT
 from crds.policy_referencegrant import EVERY, ReferenceGrant
+from toolkit.kube import conditions
 from toolkit.kube.informer import Informer
 from toolkit.kube.manager import Manager
 from toolkit.kube.options import Options
@@ -27,6 +28,7 @@ CONDITION: Final = "ReferencesGranted"
 """Condition of an object that refers to what no grant allows, where that is only warned of."""
 REASON: Final = "GrantMissing"
 _KIND: Final = GroupVersionKind(*REFERENCE_GRANT.gvk)
+_HOLDING: Final = frozenset(kind for _, kind in HOLDERS)
 _SHOWN: Final = 3
 
 PERMISSIONS: Final = (
@@ -119,7 +121,7 @@ def tell(rec: Reconciliation[Any], decision: References) -> None:
     shown = [f"{each.path}: {error}" for each, error in missing[:_SHOWN]]
     more = [f"and {len(missing) - _SHOWN} more"] if len(missing) > _SHOWN else []
     remedy = remedies.remedy(rec.ref, [each.target for each, _ in missing])
-    message = (
+    message = conditions.shortened(
         f"{'; '.join([*shown, *more])}; it passes because of --cross-namespace-refs=warn; {remedy}"
     )
     if not any(c.type == CONDITION and c.message == message for c in rec.obj.status.conditions):
@@ -140,9 +142,9 @@ def _missing(
 
 
 def _needed_by(child: Json) -> Iterator[ObjectRef]:
-    holder = ref_of(child)
-    if holder.gvk.group_kind not in HOLDERS:
+    if child.get("kind") not in _HOLDING:  # most of a set are of other kinds
         return
+    holder = ref_of(child)
     found = references.references(child, holder.namespace)
     yield from needed(holder, (each.target for each in found if each.reads))
 

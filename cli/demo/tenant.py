@@ -19,9 +19,7 @@ _KEYS: Final = "sops-age"
 SOURCE_POLICY: Final = ObjectRef(
     GroupVersionKind(_POLICY, "v1alpha1", "SourcePolicy"), "", "tenants"
 )
-GRANT: Final = ObjectRef(
-    GroupVersionKind(_POLICY, "v1alpha1", "ReferenceGrant"), NAMESPACE, "shop"
-)
+GRANT: Final = ObjectRef(GroupVersionKind(_POLICY, "v1alpha1", "ReferenceGrant"), NAMESPACE, "shop")
 SIGNED: Final = ObjectRef(sample.GIT_REPOSITORY.gvk, NAMESPACE, "signed")
 MENU: Final = ObjectRef(sample.KUSTOMIZATION.gvk, sample.SHOP, "menu")
 DECRYPTED: Final = f"spec: {{decryption: {{provider: sops, secretRef: {{name: {_KEYS}}}}}}}"

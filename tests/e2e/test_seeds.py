@@ -228,6 +228,16 @@ def space(world: World) -> Space:
     return Space(world=world, namespace="flux-system")
 
 
+async def test_an_installation_into_the_namespace_of_flux_shares_its_sources(world: World) -> None:
+    assert world.stack.options.namespace == "flux-system"
+    grant = GroupVersionKind("policy.penstock.dev", "v1alpha1", "ReferenceGrant")
+
+    (given,) = await world.api.list(grant)
+
+    assert given["metadata"]["namespace"] == "flux-system"
+    assert {each["namespace"] for each in given["spec"]["from"]} == {"*"}
+
+
 @pytest_asyncio.fixture(scope="module", loop_scope="session")
 async def fleet(world: World, github: GitServer) -> str:
     """Commit what the guide's repository holds and apply its GitRepository."""

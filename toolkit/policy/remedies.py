@@ -15,8 +15,8 @@ from toolkit.objects import Json, ObjectRef
 
 PAGE: Final = "docs/tenancy.md#references-to-other-namespaces"
 LOCKED_PAGE: Final = "docs/tenancy.md#lock-down"
-LONGEST: Final = 1200
-"""Characters of the line to apply."""
+LONGEST: Final = 900
+"""Characters of the line to apply: a condition has room for it and for what is refused."""
 
 
 def grants(holder: ObjectRef, targets: Iterable[ObjectRef]) -> list[Json]:
