@@ -196,6 +196,27 @@ def test_an_installation_with_identities_at_clouds_is_built_and_applied(
         assert f"clusterrolebinding.rbac.authorization.k8s.io/{name} serverside" in applied
 
 
+def test_a_component_has_missing_grants_warned_of_alone(
+    control_plane: ControlPlane, tmp_path: Path
+) -> None:
+    whole = {
+        "resources": [os.path.relpath(DEPLOY / "base", tmp_path)],
+        "components": [os.path.relpath(DEPLOY / "components/warn-cross-namespace-refs", tmp_path)],
+    }
+    (tmp_path / "kustomization.yaml").write_text(yaml.safe_dump(whole))
+    documents = list(
+        yaml.safe_load_all(control_plane.kubectl("kustomize", str(tmp_path), timeout=60))
+    )
+
+    told = {
+        name
+        for name, each in of_kind(documents, "Deployment").items()
+        if "--cross-namespace-refs=warn"
+        in each["spec"]["template"]["spec"]["containers"][0]["args"]
+    }
+    assert told == {"source-controller", "kustomize-controller", "webhook"}
+
+
 def test_decryption_at_admission_is_added_by_a_component(
     control_plane: ControlPlane, namespace: str, tmp_path: Path
 ) -> None:
