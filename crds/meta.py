@@ -15,7 +15,8 @@ from crds.rules import Rule
 Json: TypeAlias = Any
 """A JSON value that the schema leaves open."""
 
-Duration: TypeAlias = Annotated[str, Meta(pattern=r"^([0-9]+(\.[0-9]+)?(ms|s|m|h))+$")]
+DURATION: Final = r"^([0-9]+(\.[0-9]+)?(ms|s|m|h))+$"
+Duration: TypeAlias = Annotated[str, Meta(pattern=DURATION)]
 ShortDuration: TypeAlias = Annotated[str, Meta(pattern=r"^([0-9]+(\.[0-9]+)?(ms|s|m))+$")]
 """Network timeouts: the same, without hours."""
 
