@@ -17,7 +17,8 @@ Json: TypeAlias = Any
 
 DURATION: Final = r"^([0-9]+(\.[0-9]+)?(ms|s|m|h))+$"
 Duration: TypeAlias = Annotated[str, Meta(pattern=DURATION)]
-ShortDuration: TypeAlias = Annotated[str, Meta(pattern=r"^([0-9]+(\.[0-9]+)?(ms|s|m))+$")]
+SHORT_DURATION: Final = r"^([0-9]+(\.[0-9]+)?(ms|s|m))+$"
+ShortDuration: TypeAlias = Annotated[str, Meta(pattern=SHORT_DURATION)]
 """Network timeouts: the same, without hours."""
 
 Timestamp: TypeAlias = Annotated[str, Meta(extra_json_schema={"format": "date-time"})]
