@@ -52,11 +52,13 @@ class Converter:
             ConversionError: there is no such version, or a field on the way is of another type.
         """
         if not isinstance(obj, dict):
-            raise ConversionError(f"not an object but {_type(obj)}")
+            raise ConversionError(f"not an object but {_type(obj)}: send objects")
         here = str(obj.get("apiVersion"))
         kind = self._kinds.get((here.rpartition("/")[0], str(obj.get("kind"))))
         if kind is None:
-            raise ConversionError(f"{_name(obj)}: kind: not a kind of {here}")
+            raise ConversionError(
+                f"{_name(obj)}: kind: not a kind of {here}: see `kubectl api-resources`"
+            )
         source, target = _old(kind, here, obj), _old(kind, to, obj)
         if here == to:
             return obj
@@ -75,7 +77,11 @@ def _old(kind: Kind[Struct], api_version: str, obj: Json) -> OldVersion | None:
     for old in kind.older:
         if group == kind.group and version == old.version:
             return old
-    raise ConversionError(f"{_name(obj)}: apiVersion: {kind.kind} has no version {api_version}")
+    versions = ", ".join((kind.version, *(old.version for old in kind.older)))
+    raise ConversionError(
+        f"{_name(obj)}: apiVersion: {kind.kind} has no version {api_version}: {kind.group} has "
+        f"{versions}"
+    )
 
 
 def _rewritten(obj: Json, kind: Kind[Struct], old: OldVersion, *, upward: bool) -> Json:
@@ -143,7 +149,9 @@ def _mapping(node: Json, path: str, obj: Json) -> Json | None:
     value = node.get(path.rpartition(".")[2])
     if value is None or isinstance(value, dict):
         return value
-    raise ConversionError(f"{_name(obj)}: {path}: must be an object, not {_type(value)}")
+    raise ConversionError(
+        f"{_name(obj)}: {path}: must be an object, not {_type(value)}: write its fields below it"
+    )
 
 
 def _same(one: Any, other: Any) -> bool:

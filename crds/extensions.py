@@ -8,7 +8,7 @@ from typing import Annotated, ClassVar, Final, Literal
 
 from msgspec import Meta, Struct, field
 
-from crds import meta
+from crds import meta, unwritten
 from crds.rules import Rule
 
 GROUP: Final = "source.extensions.fluxcd.io"
@@ -16,6 +16,7 @@ SWITCH: Final = f"{GROUP}/reconcile"
 """Annotation by which an ArtifactGenerator is switched off; its spec has no ``suspend``."""
 
 _NAME: Final = r"^[a-z0-9]([a-z0-9-]*[a-z0-9])?$"
+_LABEL: Final = "[a-z0-9]([-a-z0-9]*[a-z0-9])?"
 _ALIAS: Final = r"[a-z0-9]([a-z0-9_-]*[a-z0-9])?"
 _INTERVAL: Final = 3600.0
 """Seconds between two passes when no source changes."""
@@ -87,10 +88,10 @@ class ArtifactGeneratorSpec(meta.ApiStruct, frozen=True, kw_only=True):
 
     RULES: ClassVar[tuple[Rule, ...]] = (
         Rule(
-            "has(self.pathPattern) || "
-            "self.artifacts.all(a, a.name.matches('^[a-z0-9]([a-z0-9-]*[a-z0-9])?$'))",
-            "artifact names must be lower case letters, digits and dashes unless pathPattern is "
-            "set",
+            "has(self.pathPattern) && size(self.pathPattern) > 0 || "
+            rf"self.artifacts.all(a, a.name.matches('^{_LABEL}(\\.{_LABEL})*$'))",
+            "artifact names must be lower case letters, digits, dashes and dots, as names of "
+            "objects, unless pathPattern is set",
             field=".artifacts",
         ),
     )
@@ -99,7 +100,7 @@ class ArtifactGeneratorSpec(meta.ApiStruct, frozen=True, kw_only=True):
     """Sources to take files from. A new artifact of any of them is acted upon at once."""
     artifacts: Annotated[list[OutputArtifact], Meta(min_length=1, max_length=1000)]
     """Artifacts to make, each as an ExternalArtifact."""
-    path_pattern: Annotated[str, Meta(max_length=1024, pattern=rf"^@({_ALIAS})/(.+)$")] = ""
+    path_pattern: Annotated[str, Meta(max_length=1024, pattern=rf"^@({_ALIAS})/(.*)$")] = ""
     """`@<alias>/<path>` with captures, e.g. `@fleet/apps/{app}/envs/{env}`. The artifacts are made
     once for every directory that matches; `{app}` in their fields stands for what it matched, and
     what was matched becomes labels of the object."""
@@ -151,5 +152,5 @@ class ArtifactGenerator(Struct, frozen=True, kw_only=True, rename="camel"):
     api_version: str = f"{GROUP}/v1beta1"
     kind: str = "ArtifactGenerator"
     metadata: meta.ObjectMeta = meta.ObjectMeta()
-    spec: ArtifactGeneratorSpec
+    spec: ArtifactGeneratorSpec = unwritten.spec(ArtifactGeneratorSpec)
     status: ArtifactGeneratorStatus = ArtifactGeneratorStatus()

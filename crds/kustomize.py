@@ -13,7 +13,7 @@ from typing import Annotated, ClassVar, Final, Literal
 from msgspec import Meta, Struct, field
 
 from crds import kustomize_parts as parts
-from crds import meta
+from crds import meta, unwritten
 from crds.rules import Rule
 
 GROUP: Final = "kustomize.toolkit.fluxcd.io"
@@ -248,7 +248,7 @@ class Kustomization(Struct, frozen=True, kw_only=True, rename="camel"):
     api_version: str = f"{GROUP}/v1"
     kind: str = "Kustomization"
     metadata: meta.ObjectMeta = meta.ObjectMeta()
-    spec: KustomizationSpec
+    spec: KustomizationSpec = unwritten.spec(KustomizationSpec)
     status: KustomizationStatus = field(
         default_factory=lambda: KustomizationStatus(observed_generation=-1)
     )

@@ -20,14 +20,15 @@ from crds.schema import Schema
 Manifest: TypeAlias = dict[str, Any]
 
 _INSTANCE: Final = "penstock-system"
+_OURS: Final = "penstock"
+_FLUX_GROUPS: Final = (".toolkit.fluxcd.io", ".extensions.fluxcd.io")
 
 
 def definition(kind: Kind[Struct], *, release: str, gate: bool = True) -> Manifest:
     """Return the CustomResourceDefinition; ``release`` is Penstock's version, as ``v0.1.0``.
 
-    ``gate`` tells whether the conversion webhook is part of the installation. The labels are those
-    by which the ``flux`` command recognises an installation; the annotation keeps variable
-    substitution away from the ``${…}`` in descriptions.
+    ``gate`` tells whether the conversion webhook is part of the installation. The annotation keeps
+    variable substitution away from the ``${…}`` in descriptions.
     """
     return {
         "apiVersion": "apiextensions.k8s.io/v1",
@@ -38,8 +39,8 @@ def definition(kind: Kind[Struct], *, release: str, gate: bool = True) -> Manife
             "labels": {
                 "app.kubernetes.io/component": kind.component,
                 "app.kubernetes.io/instance": _INSTANCE,
-                "app.kubernetes.io/part-of": "flux",
-                "app.kubernetes.io/version": release,
+                "app.kubernetes.io/managed-by": _OURS,
+                **_part(kind, release),
             },
         },
         "spec": {
@@ -56,6 +57,20 @@ def definition(kind: Kind[Struct], *, release: str, gate: bool = True) -> Manife
             },
             "versions": list(_versions(kind, gate=gate)),
         },
+    }
+
+
+def _part(kind: Kind[Struct], release: str) -> dict[str, str]:
+    """Return the labels by which the ``flux`` command knows an installation.
+
+    It joins part and version into the name of the distribution (flux2, cluster_info.go), asks
+    before it replaces what somebody else manages, and deletes every definition that is part of
+    ``flux``: policies, which it does not know, are not.
+    """
+    flux = kind.group.endswith(_FLUX_GROUPS)
+    return {
+        "app.kubernetes.io/part-of": "flux" if flux else _OURS,
+        "app.kubernetes.io/version": f"{_OURS}-{release}" if flux else release,
     }
 
 

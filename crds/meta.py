@@ -15,8 +15,10 @@ from crds.rules import Rule
 Json: TypeAlias = Any
 """A JSON value that the schema leaves open."""
 
-Duration: TypeAlias = Annotated[str, Meta(pattern=r"^([0-9]+(\.[0-9]+)?(ms|s|m|h))+$")]
-ShortDuration: TypeAlias = Annotated[str, Meta(pattern=r"^([0-9]+(\.[0-9]+)?(ms|s|m))+$")]
+DURATION: Final = r"^([0-9]+(\.[0-9]+)?(ms|s|m|h))+$"
+Duration: TypeAlias = Annotated[str, Meta(pattern=DURATION)]
+SHORT_DURATION: Final = r"^([0-9]+(\.[0-9]+)?(ms|s|m))+$"
+ShortDuration: TypeAlias = Annotated[str, Meta(pattern=SHORT_DURATION)]
 """Network timeouts: the same, without hours."""
 
 Timestamp: TypeAlias = Annotated[str, Meta(extra_json_schema={"format": "date-time"})]

@@ -13,7 +13,7 @@ from typing import Any, Final, TypeAlias
 import msgspec
 from msgspec import Struct, inspect
 
-from crds import docstrings, meta
+from crds import docstrings, meta, unwritten
 from crds.rules import Rule
 
 Schema: TypeAlias = dict[str, Any]
@@ -107,7 +107,7 @@ def _property(field: inspect.Field, description: str, nested: Nested) -> Schema:
 def _default(field: inspect.Field) -> Any:
     if field.default_factory is not msgspec.NODEFAULT:
         return msgspec.to_builtins(field.default_factory())
-    if field.default in (msgspec.NODEFAULT, msgspec.UNSET):
+    if field.default in (msgspec.NODEFAULT, msgspec.UNSET) or unwritten.missing(field.default):
         return None
     return msgspec.to_builtins(field.default)
 

@@ -9,7 +9,7 @@ from typing import Annotated, ClassVar, Final, Literal
 
 from msgspec import Meta, Struct, field
 
-from crds import meta
+from crds import meta, unwritten
 from crds import source_parts as parts
 from crds.rules import Rule
 
@@ -149,7 +149,7 @@ class GitRepository(Struct, frozen=True, kw_only=True, rename="camel"):
     api_version: str = f"{GROUP}/v1"
     kind: str = "GitRepository"
     metadata: meta.ObjectMeta = meta.ObjectMeta()
-    spec: GitRepositorySpec
+    spec: GitRepositorySpec = unwritten.spec(GitRepositorySpec)
     status: GitRepositoryStatus = field(
         default_factory=lambda: GitRepositoryStatus(observed_generation=-1)
     )

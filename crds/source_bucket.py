@@ -8,7 +8,7 @@ from typing import Annotated, ClassVar, Final, Literal
 
 from msgspec import Meta, Struct, field
 
-from crds import meta
+from crds import meta, unwritten
 from crds import source_parts as parts
 from crds.rules import Rule
 from crds.source import GROUP
@@ -144,5 +144,5 @@ class Bucket(Struct, frozen=True, kw_only=True, rename="camel"):
     api_version: str = f"{GROUP}/v1"
     kind: str = "Bucket"
     metadata: meta.ObjectMeta = meta.ObjectMeta()
-    spec: BucketSpec
+    spec: BucketSpec = unwritten.spec(BucketSpec)
     status: BucketStatus = field(default_factory=lambda: BucketStatus(observed_generation=-1))

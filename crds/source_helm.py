@@ -9,7 +9,7 @@ from typing import Annotated, ClassVar, Final, Literal
 
 from msgspec import Meta, Struct, field
 
-from crds import meta
+from crds import meta, unwritten
 from crds import source_parts as parts
 from crds.rules import Rule
 from crds.source import GROUP
@@ -71,7 +71,7 @@ class HelmRepository(Struct, frozen=True, kw_only=True, rename="camel"):
     api_version: str = f"{GROUP}/v1"
     kind: str = "HelmRepository"
     metadata: meta.ObjectMeta = meta.ObjectMeta()
-    spec: HelmRepositorySpec
+    spec: HelmRepositorySpec = unwritten.spec(HelmRepositorySpec)
     status: HelmRepositoryStatus = field(
         default_factory=lambda: HelmRepositoryStatus(observed_generation=-1)
     )
@@ -153,5 +153,5 @@ class HelmChart(Struct, frozen=True, kw_only=True, rename="camel"):
     api_version: str = f"{GROUP}/v1"
     kind: str = "HelmChart"
     metadata: meta.ObjectMeta = meta.ObjectMeta()
-    spec: HelmChartSpec
+    spec: HelmChartSpec = unwritten.spec(HelmChartSpec)
     status: HelmChartStatus = field(default_factory=lambda: HelmChartStatus(observed_generation=-1))

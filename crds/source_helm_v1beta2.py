@@ -1,12 +1,16 @@
 """``source.toolkit.fluxcd.io/v1beta2``: HelmRepository and HelmChart as Flux served them up to 2.7.
 
-HelmRepository is the same as in v1.
+HelmRepository is the same as in v1. A HelmChart may demand a signature beside any source here; one
+that is not a registry has none to show, so the field is without effect there.
 """
+
+from typing import ClassVar
 
 from msgspec import Struct, field
 
 from crds import meta, source_helm
 from crds import source_parts as parts
+from crds.rules import Rule
 from crds.source import GROUP
 
 
@@ -24,6 +28,8 @@ class HelmRepository(Struct, frozen=True, kw_only=True, rename="camel"):
 
 class HelmChartSpec(source_helm.HelmChartSpec, frozen=True, kw_only=True):
     """Which chart to take, and how to package it."""
+
+    RULES: ClassVar[tuple[Rule, ...]] = ()
 
     access_from: parts.AccessFrom | None = None
     """Deprecated: accepted and without effect."""

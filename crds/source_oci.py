@@ -8,7 +8,7 @@ from typing import Annotated, Literal
 
 from msgspec import Meta, Struct, field
 
-from crds import meta
+from crds import meta, unwritten
 from crds import source_parts as parts
 from crds.source import GROUP
 
@@ -105,7 +105,7 @@ class OCIRepository(Struct, frozen=True, kw_only=True, rename="camel"):
     api_version: str = f"{GROUP}/v1"
     kind: str = "OCIRepository"
     metadata: meta.ObjectMeta = meta.ObjectMeta()
-    spec: OCIRepositorySpec
+    spec: OCIRepositorySpec = unwritten.spec(OCIRepositorySpec)
     status: OCIRepositoryStatus = field(
         default_factory=lambda: OCIRepositoryStatus(observed_generation=-1)
     )

@@ -31,6 +31,7 @@ _BOUNDS: Final = (
     "maximum",
 )
 _DEFAULTS: Final = ("default", meta.IMPLIED_DEFAULT)
+_RULES: Final = "x-kubernetes-validations"
 
 
 def newest(kind: Kind[Struct]) -> Schema:
@@ -72,14 +73,28 @@ def _widened(old: Schema, new: Schema) -> Schema:
     """Let ``old`` hold all that ``new`` holds."""
     if old.get("type") != new.get("type"):
         raise TypeError(f"a field has another type in an old version: {old} instead of {new}")
-    narrow = (*_BOUNDS, "enum", "required")
+    narrow = (*_BOUNDS, _RULES, "enum", "required")
     wide = {key: value for key, value in (new | old).items() if key not in narrow}
     wide |= {key: old[key] for key in _BOUNDS if key in old and old[key] == new.get(key)}
     if "enum" in old and "enum" in new:
         wide["enum"] = list(dict.fromkeys([*old["enum"], *new["enum"]]))
+    if rules := _rules(old, new):
+        wide[_RULES] = rules
     if any(key in old for key in _DEFAULTS):
         wide = {k: v for k, v in wide.items() if k not in _DEFAULTS or k in old}
     return wide | _children(old, new)
+
+
+def _rules(old: Schema, new: Schema) -> list[Schema]:
+    """Return the old version's rules, and those of the newest for fields that came later.
+
+    A field that was required may not be so by itself any more; then a rule says when it is.
+    """
+    own = old.get(_RULES, [])
+    optional = old.get("properties", {}).keys() - {*old.get("required", ())}
+    had = {f".{name}" for name in optional}
+    later = [each for each in new.get(_RULES, []) if each.get("fieldPath") not in had]
+    return [*own, *(each for each in later if each not in own)]
 
 
 def _children(old: Schema, new: Schema) -> Schema:

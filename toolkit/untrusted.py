@@ -28,6 +28,8 @@ from yaml.events import (
     ScalarEvent,
 )
 
+from crds import misfits
+
 Value: TypeAlias = "str | bool | list[Value] | dict[str, Value] | None"
 """What ``load_yaml`` returns. Numbers and dates stay text, as they were written."""
 
@@ -127,23 +129,14 @@ def load_json(data: bytes | str, type: type[_T], *, size: int) -> _T:  # noqa: A
     try:
         return msgspec.json.decode(data, type=type)
     except msgspec.ValidationError as exc:
-        raise UntrustedError(f"it is not the JSON that is expected{_misfit(str(exc))}") from None
+        told = misfits.told(exc)
+        raise UntrustedError(f"it is not the JSON that is needed: {told}") from None
     except (msgspec.DecodeError, UnicodeError):
         raise UntrustedError("it is not JSON") from None
     except RecursionError:
         raise ExceededError("it is nested too deeply") from None
 
 
-def _misfit(said: str) -> str:
-    """Return the part of msgspec's message that names types and our own fields only."""
-    what, where = _MISFIT.match(said), _PATH.search(said)
-    return (f": {what[0]}" if what else "") + (f" at {where[1]}" if where else "")
-
-
-_MISFIT: Final = re.compile(
-    r"Expected `[a-z0-9| ]+`(?:, got `[a-z0-9| ]+`)?|Object missing required field `[^`]+`"
-)
-_PATH: Final = re.compile(r" - at `(\$[^`]{0,200})`\Z")
 _DIRECTIVES: Final = 10
 _DIRECTIVE: Final = re.compile(rb"(?:\A|[\n\r]|\xc2\x85|\xe2\x80[\xa8\xa9])(?:\xef\xbb\xbf)?%")
 """A ``%`` in the first column, after each of the parser's line breaks and its byte order mark."""

@@ -17,6 +17,7 @@ from typing import Any, Final
 import msgspec
 from msgspec import Struct
 
+from crds import misfits
 from crds.conversion import ConversionError, Converter
 from crds.kind import Kind
 from toolkit.errors import StalledError
@@ -159,7 +160,7 @@ def _decoded(body: bytes) -> _Request:
     try:
         review = msgspec.json.decode(body, type=_Review)
     except (msgspec.DecodeError, RecursionError, UnicodeDecodeError) as exc:
-        raise MalformedReviewError(f"no ConversionReview: {exc}") from exc
+        raise MalformedReviewError(f"no ConversionReview: {misfits.told(exc)}") from exc
     if (review.api_version, review.kind) != (_API_VERSION, "ConversionReview"):
         raise MalformedReviewError(f"no ConversionReview of {_API_VERSION}")
     return review.request

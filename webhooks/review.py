@@ -11,6 +11,7 @@ from typing import Any, Final, Literal
 
 import msgspec
 
+from crds import misfits
 from toolkit.errors import (
     AccessDeniedError,
     PenstockError,
@@ -204,4 +205,4 @@ def _cut(text: str, length: int) -> str:
 
 def _where(exc: Exception) -> str:
     """Tell what is wrong without a value of the object."""
-    return str(exc) if isinstance(exc, msgspec.ValidationError) else "it is no JSON"
+    return misfits.told(exc) if isinstance(exc, msgspec.ValidationError) else "it is no JSON"

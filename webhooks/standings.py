@@ -62,7 +62,7 @@ class _Spec(msgspec.Struct, frozen=True, rename="camel"):
 
 class _Applier(msgspec.Struct, frozen=True):
     metadata: ObjectMeta
-    spec: _Spec
+    spec: _Spec = _Spec()
 
     @property
     def mounts(self) -> Mapping[str, SourceReference]:

@@ -21,7 +21,7 @@ from apiserver.artifacts.held import Held
 from apiserver.artifacts.shown import API_VERSION
 from apiserver.call import Call
 from apiserver.status import StatusError
-from crds import HELM_REPOSITORY
+from crds import HELM_REPOSITORY, misfits
 from toolkit.artifact.threads import Checkpoint
 from toolkit.errors import TransientError
 from toolkit.objects import Json
@@ -165,7 +165,7 @@ def _charts(path: Path, checkpoint: Checkpoint) -> Charts:
             checkpoint()
             found[name] = {each.version: each.digest or "" for each in _VERSIONS.decode(versions)}
     except msgspec.MsgspecError as exc:
-        raise TransientError(f"it is no index of charts: {exc}") from exc
+        raise TransientError(f"it is no index of charts: {misfits.told(exc)}") from exc
     return found
 
 

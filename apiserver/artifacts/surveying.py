@@ -18,6 +18,7 @@ import aiohttp
 import msgspec
 
 from apiserver.owntoken import Token
+from crds import misfits
 from toolkit.artifact.index import Index
 from toolkit.artifact.kinds import KINDS
 from toolkit.artifact.store import Owner
@@ -124,7 +125,7 @@ class Survey:
         try:
             return _INDEX.decode(body)
         except msgspec.MsgspecError as exc:
-            raise TransientError(f"{address} tells what is no index: {exc}") from exc
+            raise TransientError(f"{address} tells what is no index: {misfits.told(exc)}") from exc
 
     def _failed(self, owner: Owner, error: PenstockError) -> None:
         """Say it once: if the server is away, it is for all."""

@@ -26,6 +26,7 @@ from apiserver.inventories.finding import Ready, answer, find
 from apiserver.inventories.inventory import Inventory
 from apiserver.inventories.projection import Inventories
 from apiserver.inventories.rows import Flag
+from crds import misfits
 from toolkit.apply import health
 from toolkit.apply.order import GroupKind
 from toolkit.errors import PenstockError, TransientError
@@ -280,7 +281,7 @@ def _read(body: bytes, kind: GroupVersionKind, namespace: str, owners: AbstractS
         items = page.items or ()
         found = tuple(pair for raw in items for pair in _owned(raw, kind, namespace, owners))
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as exc:
-        raise TransientError(f"the server sent what is no list: {exc}") from exc
+        raise TransientError(f"the server sent what is no list: {misfits.told(exc)}") from exc
     return _Page(count=len(items), more=page.metadata.more, children=found)
 
 

@@ -16,6 +16,7 @@ import msgspec
 from apiserver import status
 from apiserver.inventories.inventory import API_VERSION
 from apiserver.status import StatusError
+from crds import misfits
 
 KIND: Final = "InventoryReconcile"
 _WARN, _IGNORE, _STRICT = "Warn", "Ignore", "Strict"
@@ -93,4 +94,5 @@ def _fields(body: bytes) -> tuple[_Body, Sequence[str]]:
 
 def _told(exc: Exception) -> str:
     """Return what a validator says, which names fields and types; others quote what was sent."""
-    return str(exc) if isinstance(exc, msgspec.ValidationError) else "it cannot be decoded"
+    told = isinstance(exc, msgspec.ValidationError)
+    return misfits.told(exc) if told else "it cannot be decoded"

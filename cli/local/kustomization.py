@@ -7,7 +7,7 @@ import msgspec
 import yaml
 
 from cli import errors, session
-from crds import KUSTOMIZATION
+from crds import KUSTOMIZATION, misfits
 from crds.kustomize import Kustomization
 from toolkit.kube import errors as kube_errors
 from toolkit.objects import GroupVersionKind, Json, ObjectKey, gvk_of, key_of
@@ -56,7 +56,8 @@ def decode(obj: Json) -> Kustomization:
     try:
         return msgspec.convert(obj, Kustomization)
     except msgspec.ValidationError as exc:
-        raise errors.UsageError(f"Kustomization {key_of(obj)} is malformed: {exc}") from exc
+        told = misfits.told(exc, obj, Kustomization)
+        raise errors.UsageError(f"Kustomization {key_of(obj)} is malformed: {told}") from exc
 
 
 def _is(document: dict[str, Any], key: ObjectKey) -> bool:

@@ -31,6 +31,7 @@ from toolkit.apply.comparison import Difference
 from toolkit.apply.diff import Finding
 from toolkit.errors import TransientError
 from toolkit.kube.client import Client
+from toolkit.kube.reconciliation import require_spec
 from toolkit.objects import Json, ObjectRef, ref_of
 
 _SECONDS: Final = 30.0
@@ -90,6 +91,7 @@ class Planner:
 
         Raises a typed error, as a pass would, with a message that shows no secret value.
         """
+        require_spec(obj)
         stages = self.stages
         await stages.known()
         stages.accounts.require(obj)

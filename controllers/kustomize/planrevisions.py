@@ -14,6 +14,7 @@ import aiohttp
 import msgspec
 
 from controllers.kustomize.sources import Mount, Sources
+from crds import misfits
 from crds.meta import Artifact
 from toolkit.artifact.index import Entry, Index
 from toolkit.errors import StalledError, TransientError
@@ -81,7 +82,7 @@ class Retained:
                 raise _unknown(mount, f"HTTP status {response.status}")
             return _decode(body).artifacts
         except (aiohttp.ClientError, TimeoutError, msgspec.MsgspecError, OSError) as exc:
-            raise _unknown(mount, str(exc) or type(exc).__name__) from exc
+            raise _unknown(mount, misfits.told(exc) or type(exc).__name__) from exc
 
 
 def _names(revision: str, artifact: Artifact) -> bool:

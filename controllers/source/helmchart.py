@@ -174,7 +174,8 @@ class HelmChartSource:
 
     async def _policy(self, obj: HelmChart, place: Place) -> tuple[Policy | None, str]:
         """Return whose signature is needed, and what that is remembered by."""
-        if obj.spec.verify is None:
+        # v1beta2 took it beside other sources, where Flux has never looked at it.
+        if obj.spec.verify is None or isinstance(place, InArtifact):
             return None, ""
         if not isinstance(place, InRegistry):
             raise StalledError(

@@ -557,6 +557,20 @@ WARNED: Final[tuple[Case, ...]] = (
     ),
     (
         "HelmChart",
+        {"sourceRef": {"kind": "Bucket", "name": "b"}, "verify": {**_SECRET}},
+        "field-unused",
+        "spec.verify",
+        "no effect with a Bucket: verify the source itself",
+    ),
+    (
+        "ArtifactGenerator",
+        {"pathPattern": "@git/{dir}/**"},
+        "path-pattern-idle",
+        "spec.pathPattern",
+        "'**' is not a wildcard here",
+    ),
+    (
+        "HelmChart",
         {"reconcileStrategy": "Revision"},
         "field-unused",
         "spec.reconcileStrategy",

@@ -4,7 +4,10 @@ Each is pinned by a Go module in a directory beside this file and built once int
 under a name that its pins and sources decide.
 """
 
+import json
 import os
+import shutil
+import subprocess
 from collections.abc import Mapping
 from dataclasses import dataclass
 from hashlib import sha256
@@ -12,7 +15,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Final
 
-from controlplane import build, cache
+from controlplane import build, cache, gotool
 from tests.tools.azurite import install
 
 TOOLS: Final = Path(__file__).parent
@@ -22,10 +25,15 @@ FIXTURE: Final = "_program"
 
 @dataclass(frozen=True, kw_only=True)
 class Program:
-    """One program: the Go package to build, and the directory whose go.mod pins it."""
+    """One program: the Go package to build, and the directory whose go.mod pins it.
+
+    A ``module`` that lacks what its authors generate before they build is copied, and the files of
+    the directory are added; ``package`` is then relative to the copy.
+    """
 
     package: str
     directory: str
+    module: str = ""
 
     @property
     def digest(self) -> str:
@@ -37,13 +45,17 @@ class Program:
         return digest.hexdigest()[:16]
 
 
-_INPUTS: Final = (".mod", ".sum", ".go")
+_INPUTS: Final = (".mod", ".sum", ".go", ".yaml")
+_PINS: Final = ("go.mod", "go.sum")
 
 PROGRAMS: Final[Mapping[str, Program]] = MappingProxyType(
     {
         # name of the program: what it is built from
         "cosign": Program(package="github.com/sigstore/cosign/v3/cmd/cosign", directory="cosign"),
         "notation-sign": Program(package=".", directory="notation"),
+        "flux": Program(
+            package="./cmd/flux", directory="flux", module="github.com/fluxcd/flux2/v2"
+        ),
         "helm": Program(package="helm.sh/helm/v4/cmd/helm", directory="helm"),
         "registry": Program(
             package="github.com/distribution/distribution/v3/cmd/registry", directory="registry"
@@ -75,12 +87,29 @@ def path(name: str) -> Path:
             if not target.is_file():
                 build.build(
                     program.package,
-                    module_directory=TOOLS / program.directory,
+                    module_directory=_module(program, directory / "sources"),
                     stamps=(),
                     version=program.digest,
                     target=target,
                 )
     return target
+
+
+def _module(program: Program, copy: Path) -> Path:
+    """Return the directory to build in."""
+    pinned = TOOLS / program.directory
+    if not program.module:
+        return pinned
+    command = [gotool.find(), "mod", "download", "-json", program.module]
+    told = subprocess.run(command, cwd=pinned, check=True, capture_output=True).stdout
+    shutil.rmtree(copy, ignore_errors=True)
+    # Modules lie in the cache without the right to write, which the copy needs.
+    shutil.copytree(json.loads(told)["Dir"], copy, copy_function=shutil.copyfile)
+    for path in [copy, *(each for each in copy.rglob("*") if each.is_dir())]:
+        path.chmod(0o700)
+    own = shutil.ignore_patterns(*_PINS)
+    shutil.copytree(pinned, copy, dirs_exist_ok=True, ignore=own)
+    return copy
 
 
 def prepare(fixtures: set[str]) -> None:

@@ -15,7 +15,7 @@ from typing import Final, Protocol
 import msgspec
 from aiohttp import web
 
-from crds import EXTERNAL_ARTIFACT
+from crds import EXTERNAL_ARTIFACT, misfits
 from crds.meta import Artifact
 from toolkit.artifact import archive, intake, layout, spool, threads
 from toolkit.artifact.access import Access, UnauthenticatedError, User
@@ -182,7 +182,8 @@ class Uploads:
             await self._store.collect(owner, current=current)
         except (PenstockError, msgspec.ValidationError) as error:
             logger.warning(
-                "older artifacts not cleaned up", extra={"owner": owner.path, "error": str(error)}
+                "older artifacts not cleaned up",
+                extra={"owner": owner.path, "error": misfits.told(error)},
             )
 
 

@@ -28,6 +28,7 @@ from yaml.events import (
     StreamEndEvent,
 )
 
+from crds import misfits
 from toolkit.chart import limits, version
 from toolkit.chart.errors import IndexationError
 
@@ -188,7 +189,7 @@ def _json(file: IO[bytes]) -> Charts | None:
     try:
         index = msgspec.json.decode(written, type=_JsonIndex)
     except msgspec.ValidationError as exc:
-        raise IndexationError(f"the index is not one: {exc}") from exc
+        raise IndexationError(f"the index is not one: {misfits.told(exc)}") from exc
     except msgspec.DecodeError:
         return None
     if not index.apiVersion:

@@ -11,6 +11,7 @@ from typing import Final
 
 import msgspec
 
+from crds import misfits
 from toolkit.chart import limits, version
 from toolkit.chart.errors import ChartReferenceError, IndexationError
 from toolkit.chart.wire import Found
@@ -35,7 +36,7 @@ class Catalog:
         try:
             entries = msgspec.json.decode(charts[name], type=list[_Entry])
         except msgspec.DecodeError as exc:
-            raise IndexationError(f"the index cannot be read: {exc}") from exc
+            raise IndexationError(f"the index cannot be read: {misfits.told(exc)}") from exc
         entry = _chosen(entries, wanted, name)
         return Found(
             name=name, version=entry.version, urls=tuple(entry.urls), digest=entry.digest or ""
@@ -53,7 +54,7 @@ class Catalog:
         try:
             index = msgspec.json.decode(written, type=_Index)
         except msgspec.DecodeError as exc:
-            raise IndexationError(f"the index cannot be read: {exc}") from exc
+            raise IndexationError(f"the index cannot be read: {misfits.told(exc)}") from exc
         self._indexes[digest] = index.entries
         return index.entries
 

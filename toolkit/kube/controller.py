@@ -28,6 +28,7 @@ from toolkit.kube.reconciliation import (
     Outcome,
     Reconcilable,
     Reconciliation,
+    require_spec,
 )
 from toolkit.kube.workqueue import Item, QueueClosedError, WorkQueue
 from toolkit.kube.writer import VanishedError, Writer
@@ -265,6 +266,7 @@ class Controller(Generic[T]):
         measure.log_end(rec.log, judged, seconds=seconds, delay=delay)
 
     async def _advance(self, rec: Reconciliation[T]) -> Outcome:
+        require_spec(rec.obj)
         rec.adopt(await self._writer.finalizer(rec.obj, present=True))
         return await self._reconcile(rec)
 

@@ -21,6 +21,7 @@ from typing import Final, Generic, Literal, TypeVar
 
 import msgspec
 
+from crds import misfits
 from toolkit import telemetry
 from toolkit.errors import PenstockError
 from toolkit.kube import errors
@@ -260,7 +261,7 @@ class Informer(Generic[T]):
 
     def _skipped(self, message: str, exc: Exception, **fields: str) -> None:
         telemetry.INFORMER_DECODE_ERRORS.labels(self.gvk.kind).inc()
-        logger.error(message, extra={"kind": self.gvk.kind, "error": str(exc), **fields})
+        logger.error(message, extra={"kind": self.gvk.kind, "error": misfits.told(exc), **fields})
 
     def _drop(self, key: ObjectKey) -> None:
         self._versions.pop(key, None)

@@ -12,8 +12,10 @@ from typing import Any, Final, Generic, Literal, Protocol, TypeVar
 
 import msgspec
 
+from crds import unwritten
 from crds.meta import ObjectMeta
 from toolkit import telemetry
+from toolkit.errors import StalledError
 from toolkit.kube import conditions, patch
 from toolkit.objects import GroupVersionKind, Json, ObjectKey, ObjectRef
 
@@ -50,6 +52,19 @@ class Reconcilable(Protocol):
 
 
 T = TypeVar("T", bound=Reconcilable)
+
+
+def require_spec(obj: Reconcilable) -> None:
+    """Require that the object was written with a spec, which the definitions do not.
+
+    Raises:
+        StalledError: it has none (reason ValidationFailed).
+    """
+    if fields := unwritten.missing(obj.spec):
+        raise StalledError(
+            f"spec is missing, so there is nothing to do: write one with {', '.join(fields)}",
+            reason="ValidationFailed",
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

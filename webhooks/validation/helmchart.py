@@ -41,6 +41,7 @@ def _unused(obj: HelmChart) -> Iterator[Fault]:
     else:
         why = f"it has no effect with a {spec.source_ref.kind}"
         yield from when(spec.version not in {"", "*"}, "spec.version", why, spec.version)
+        yield from when(spec.verify, "spec.verify", f"{why}: verify the source itself")
 
 
 RULES: Final[tuple[Rule[HelmChart], ...]] = (
@@ -67,7 +68,7 @@ RULES: Final[tuple[Rule[HelmChart], ...]] = (
     ),
     Rule(
         name="field-unused",
-        fields=("spec.reconcileStrategy", "spec.version"),
+        fields=("spec.reconcileStrategy", "spec.version", "spec.verify"),
         demands="it is looked at for such a source",
         remedy="remove it",
         find=_unused,

@@ -6,12 +6,13 @@ may be older than the rule, and whoever changes another field must not be kept f
 
 import re
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 import msgspec
 from msgspec import Struct
 
+from crds import misfits, unwritten
 from toolkit.objects import Json, ref_of
 from webhooks.plugin import Answer, Cause, DeniedError
 from webhooks.validation import shapes
@@ -30,6 +31,16 @@ _UNREADABLE: Final[Rule[object]] = Rule(
     demands="controllers can read it",
     remedy="see the API reference",
     find=lambda _: iter(()),
+)
+
+
+_UNWRITTEN: Final[Rule[object]] = Rule(
+    name="spec-missing",
+    fields=("spec",),
+    demands="there is something to do",
+    remedy="write one, or delete the object",
+    find=lambda _: iter(()),
+    refuses=False,
 )
 
 
@@ -92,7 +103,12 @@ def _all(checks: Checks[Any], obj: Json) -> Iterator[Finding]:
     try:
         model: Struct = msgspec.convert(obj, checks.kind.model)
     except msgspec.ValidationError as exc:
-        yield Finding(_UNREADABLE, Fault("spec", f"it cannot be read: {exc}"))
+        wrong = misfits.explain(exc, obj, checks.kind.model)
+        rule = replace(_UNREADABLE, remedy=wrong.remedy)
+        yield Finding(rule, Fault(wrong.field, wrong.why, wrong.value))
+        return
+    if unwritten.missing(getattr(model, "spec", None)):
+        yield Finding(_UNWRITTEN, Fault("spec", "it is missing, so nothing is done"))
         return
     for rule in checks.rules:
         for fault in rule.find(model):

@@ -61,7 +61,7 @@ async def arming(
 
 
 async def strategies(client: Client) -> dict[str, str]:
-    found = await client.list(DEFINITION, label_selector="app.kubernetes.io/part-of=flux")
+    found = await client.list(DEFINITION)
     names = {kind.crd_name for kind in crds.KINDS}
     return {
         crd["metadata"]["name"]: dig(crd, "spec", "conversion", "strategy")

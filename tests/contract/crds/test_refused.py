@@ -288,7 +288,7 @@ GENERATOR_CASES: list[tuple[dict[str, Any], str]] = [
     ({"artifacts": [{"name": "all", "copy": []}]}, "spec.artifacts[0].copy in body should have"),
     (
         {"artifacts": [{"name": "all-{app}", "copy": [COPY]}]},
-        "artifact names must be lower case letters, digits and dashes unless pathPattern is set",
+        "artifact names must be lower case letters, digits, dashes and dots",
     ),
     ({"artifacts": [{"name": "n" * 254, "copy": [COPY]}]}, "may not be more than 253"),
     (
@@ -374,10 +374,34 @@ def test_the_documents_that_the_cases_start_from_are_accepted(
 @pytest.mark.parametrize(
     "base", [base for base in BASES if base is not EXTERNAL], ids=lambda base: base["kind"]
 )
-def test_an_object_without_spec_is_refused(drafts: Objects, base: dict[str, Any]) -> None:
+def test_an_object_without_spec_is_accepted_as_by_flux(
+    drafts: Objects, base: dict[str, Any]
+) -> None:
     empty = {key: value for key, value in base.items() if key != "spec"}
 
+    assert "spec" not in drafts.accepted(empty)
+
+
+def test_a_policy_without_spec_is_refused(drafts: Objects) -> None:
+    grant = {"apiVersion": "policy.penstock.dev/v1alpha1", "kind": "ReferenceGrant"}
+    empty = grant | {"metadata": {"name": "bad"}}
+
     assert "spec: Required value" in drafts.refused(empty)
+
+
+def signed_elsewhere(version: str) -> dict[str, Any]:
+    """Return a HelmChart that demands a signature of what is in a Bucket."""
+    base = HELM_CHART | {"apiVersion": f"source.toolkit.fluxcd.io/{version}"}
+    return document(base, {"verify": {}, "sourceRef": {"kind": "Bucket", "name": "x"}})
+
+
+def test_an_old_version_is_checked_as_it_was(drafts: Objects) -> None:
+    assert drafts.accepted(signed_elsewhere("v1beta2"))["spec"]["verify"] == {"provider": "cosign"}
+
+
+@pytest.mark.parametrize("version", ["v1", "v1beta1"])
+def test_a_field_is_checked_where_it_came_with_its_rule(drafts: Objects, version: str) -> None:
+    assert "spec.verify is only supported when" in drafts.refused(signed_elsewhere(version))
 
 
 @pytest.mark.parametrize(
@@ -458,6 +482,9 @@ ACCEPTED: list[tuple[dict[str, Any], dict[str, Any]]] = [
             "artifacts": [{"name": "app-{app}", "copy": [COPY | {"from": "@git/apps/{app}/**"}]}],
         },
     ),
+    (GENERATOR, {"artifacts": [{"name": "all.apps.v1", "copy": [COPY]}]}),
+    (GENERATOR, {"pathPattern": "@git/"}),
+    (GENERATOR, {"pathPattern": "@git/{dir}/**"}),
     (GENERATOR, {"artifacts": [{"name": f"a{i}", "copy": [COPY]} for i in range(1000)]}),
 ]
 

@@ -268,7 +268,7 @@ def test_originals_that_do_not_fit_are_let_go() -> None:
         ({}, "object: kind: not a kind of None"),
         ({"apiVersion": f"{GIT}/v1beta1", "kind": "Pod"}, "Pod: kind: not a kind of"),
         ({"apiVersion": "v1", "kind": "GitRepository"}, "GitRepository: kind: not a kind of v1"),
-        (git("v9"), f"GitRepository/apps/fleet: apiVersion: GitRepository has no version {GIT}/v9"),
+        (git("v9"), f"GitRepository has no version {GIT}/v9: {GIT} has v1, v1beta2, v1beta1"),
         (git("v1beta1") | {"metadata": []}, "metadata: must be an object, not a list"),
         (git("v1beta1", annotations="x"), "metadata.annotations: must be an object, not a string"),
         (
@@ -312,3 +312,14 @@ def test_whatever_comes_is_converted_or_refused(value: Any) -> None:
                 assert CONVERTER.convert(obj, to)["apiVersion"] == to
             except ConversionError as error:
                 assert str(error)  # noqa: PT017 - either is fine
+
+
+@pytest.mark.parametrize("kind", [kind for kind in crds.KINDS if kind.older], ids=str)
+def test_an_object_without_spec_is_converted(kind: Kind[Any]) -> None:
+    converter = Converter(crds.KINDS)
+    obj = {"apiVersion": kind.api_version, "kind": kind.kind, "metadata": {"name": "app"}}
+
+    for old in kind.older:
+        there = converter.convert(obj, f"{kind.group}/{old.version}")
+        assert "spec" not in there
+        assert converter.convert(there, kind.api_version) == obj

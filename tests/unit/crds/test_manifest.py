@@ -81,7 +81,15 @@ def test_the_flux_command_recognises_the_installation(definition: dict[str, Any]
     labels = definition["metadata"]["labels"]
 
     assert labels["app.kubernetes.io/part-of"] == "flux"
-    assert labels["app.kubernetes.io/version"] == "v9.9.9"
+    assert labels["app.kubernetes.io/version"] == "penstock-v9.9.9"
+    assert labels["app.kubernetes.io/managed-by"] == "penstock"
+
+
+def test_the_flux_command_does_not_find_our_policies() -> None:
+    for kind in crds.KINDS:
+        labels = manifest.definition(kind, release="v9.9.9")["metadata"]["labels"]
+        ours = kind.group == "policy.penstock.dev"
+        assert labels["app.kubernetes.io/part-of"] == ("penstock" if ours else "flux")
 
 
 def test_substitution_leaves_descriptions_alone(definition: dict[str, Any]) -> None:

@@ -139,4 +139,5 @@ def test_the_version_is_the_one_of_the_project() -> None:
     (kustomization,) = documents("kustomization.yaml")
 
     assert kustomization["images"] == [{"name": "penstock", "newTag": f"v{version}"}]
-    assert kustomization["labels"][0]["pairs"]["app.kubernetes.io/version"] == f"v{version}"
+    (labels,) = documents("labels/kustomization.yaml")
+    assert labels["labels"][0]["pairs"]["app.kubernetes.io/version"] == f"v{version}"

@@ -1,8 +1,10 @@
 """``spec.pathPattern``: directories become artifacts, and what their names hold becomes labels.
 
-A segment of the pattern is a name, ``*``, or a capture with text around it, such as ``app-{name}``.
-In the fields of an artifact ``{name}`` stands for what was captured: as it is in paths, and in
-lower case in names and labels, because those must be Kubernetes names.
+A segment of the pattern is ``*``, or text with any number of captures, such as ``app-{name}``. All
+other characters mean themselves, as in Flux (source-watcher, artifactgenerator_pathpattern.go), so
+``**`` is a name that directories hardly have. In the fields of an artifact ``{name}`` stands for
+what was captured: as it is in paths, and in lower case in names and labels, because those must be
+Kubernetes names.
 """
 
 import re
@@ -30,9 +32,9 @@ class PathPattern:
         """
         at, _, path = text.partition("/")
         matchers = tuple(_matcher(part) for part in segments(path))
-        if not at.startswith("@") or not matchers:
+        if not at.startswith("@"):
             raise PatternError("it is not of the form '@alias/directory'")
-        names = [matcher.capture for matcher in matchers if matcher.capture]
+        names = [name for matcher in matchers for name in matcher.captures if name]
         if len(names) != len(set(names)):
             raise PatternError("a capture occurs twice")
         return cls(alias=at[1:], matchers=matchers)
@@ -40,7 +42,18 @@ class PathPattern:
     @property
     def captures(self) -> frozenset[str]:
         """Return the names of the captures."""
-        return frozenset(matcher.capture for matcher in self.matchers if matcher.capture)
+        return frozenset(name for each in self.matchers for name in each.captures if name)
+
+    @property
+    def idle(self) -> str:
+        """Return why hardly any directory will match, or nothing."""
+        if not self.matchers:
+            return "it names no directory below the root, so no artifact is made"
+        for matcher in self.matchers:
+            if _WILDCARDS.intersection("".join(matcher.texts)):
+                shown = matcher.source[:80]
+                return f"'{shown}' is not a wildcard here: only a directory of this name matches"
+        return ""
 
     def matches(self, directories: Iterable[tuple[str, ...]]) -> Iterator[Mapping[str, str]]:
         """Yield what is captured, for every directory that matches."""
@@ -51,13 +64,13 @@ class PathPattern:
                     yield captured
 
     def _captured(self, parts: tuple[str, ...]) -> dict[str, str] | None:
-        found = {}
+        found: dict[str, str] = {}
         for matcher, part in zip(self.matchers, parts, strict=True):
-            value = matcher.match(part)
-            if value is None:
+            values = matcher.match(part)
+            if values is None:
                 return None
-            if matcher.capture:
-                found[matcher.capture] = value
+            found |= zip(matcher.captures, values, strict=True)
+        found.pop("", None)
         return found
 
 
@@ -114,40 +127,56 @@ _PLACEHOLDER: Final = re.compile(r"\{([A-Za-z0-9_]*)\}")
 _LABEL: Final = re.compile(r"[a-z0-9]([a-z0-9_.-]{0,61}[a-z0-9])?")
 
 
+_PARTS: Final = re.compile(r"\{([^{}]*)\}")
+_WILDCARDS: Final = frozenset("*?[")
+
+
 @dataclass(frozen=True, slots=True)
 class _Matcher:
-    """One segment: text before and after what may be anything."""
+    """One segment: the texts around its captures, one more than there are captures."""
 
-    before: str
-    after: str = ""
-    capture: str = ""
-    open: bool = False
+    source: str
+    texts: tuple[str, ...]
+    captures: tuple[str, ...] = ()
 
-    def match(self, name: str) -> str | None:
-        """Return what stands for the open part, ``""`` if there is none; ``None`` if no match."""
-        if not self.open:
-            return "" if name == self.before else None
-        middle = name.removeprefix(self.before)
-        if len(middle) + len(self.before) != len(name) or not middle.endswith(self.after):
+    def match(self, name: str) -> tuple[str, ...] | None:
+        """Return what each capture stands for, ``None`` if the name does not match.
+
+        An earlier capture takes as much as it can, as in a regular expression: each text between
+        two captures is looked for from the right.
+        """
+        first, last = self.texts[0], self.texts[-1]
+        if not self.captures:
+            return () if name == first else None
+        start, end = len(first), len(name) - len(last)
+        if not (name.startswith(first) and name.endswith(last)):
             return None
-        middle = middle.removesuffix(self.after)
-        return middle or None
+        values = []
+        for text in reversed(self.texts[1:-1]):
+            at = name.rfind(text, start, end - 1) if end > start else -1
+            if at < 0:
+                return None
+            values.append(name[at + len(text) : end])
+            end = at
+        if end <= start:
+            return None
+        return (name[start:end], *reversed(values))
 
 
 def _matcher(part: str) -> _Matcher:
     if part == "*":
-        return _Matcher("", open=True)
-    if set("*?[\\").intersection(part):
-        raise PatternError(f"'{part[:80]}' holds a wildcard beside other text; use a capture")
-    before, opened, rest = part.partition("{")
-    capture, closed, after = rest.partition("}")
-    if not opened and "}" not in part:
-        return _Matcher(part)
-    if not (opened and closed) or set("{}").intersection(before + capture + after):
-        raise PatternError(f"'{part[:80]}' has no single capture in braces")
-    if not _CAPTURE.fullmatch(capture):
-        raise PatternError(f"'{{{capture[:80]}}}' is no name of a capture")
-    return _Matcher(before, after, capture, open=True)
+        return _Matcher(part, ("", ""), ("",))
+    *pairs, last = _PARTS.split(part)
+    texts, captures = (*pairs[::2], last), tuple(pairs[1::2])
+    if any(set("{}").intersection(text) for text in texts):
+        raise PatternError(f"'{part[:80]}' has a brace without its other one")
+    for capture in captures:
+        if not _CAPTURE.fullmatch(capture):
+            raise PatternError(
+                f"'{{{capture[:80]}}}' is no name of a capture: write letters, digits and '_', a "
+                "letter first"
+            )
+    return _Matcher(part, texts, captures)
 
 
 def _fill(text: str, captured: Mapping[str, str]) -> str:

@@ -15,6 +15,7 @@ from typing import Annotated, Final, TypeVar
 import msgspec
 from cryptography import x509
 
+from crds import misfits
 from toolkit.verify import certificates
 from toolkit.verify.cosign import bundlerules
 from toolkit.verify.cosign.messages import (
@@ -194,7 +195,7 @@ def _decoded(decoder: "msgspec.json.Decoder[_T]", data: bytes, what: str) -> _T:
     try:
         return decoder.decode(data)
     except (msgspec.MsgspecError, ValueError, RecursionError) as exc:
-        raise _unreadable(f"{what} is damaged: {shown(str(exc))}") from exc
+        raise _unreadable(f"{what} is damaged: {shown(misfits.told(exc))}") from exc
 
 
 def _unreadable(message: str) -> VerificationError:

@@ -15,6 +15,7 @@ from typing import Final
 import msgspec
 from cryptography import x509
 
+from crds import misfits
 from toolkit.verify import certificates
 from toolkit.verify.cosign import publickey
 from toolkit.verify.cosign.publickey import PublicKey
@@ -93,7 +94,7 @@ def read(data: bytes) -> TrustedRoot:
             timestamp_authorities=tuple(map(_authority, root.timestamp_authorities)),
         )
     except (ValueError, RecursionError, msgspec.MsgspecError) as exc:
-        raise VerificationError(f"the trusted root cannot be read: {exc}") from exc
+        raise VerificationError(f"the trusted root cannot be read: {misfits.told(exc)}") from exc
 
 
 class _Message(msgspec.Struct, rename="camel"):

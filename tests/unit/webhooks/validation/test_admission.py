@@ -14,6 +14,8 @@ from webhooks.validation.admission import ROW, RULES, Validation
 
 GIT = "source.toolkit.fluxcd.io/v1"
 KS = "kustomize.toolkit.fluxcd.io/v1"
+FLUX = ("GitRepository", "OCIRepository", "Bucket", "HelmRepository", "HelmChart")
+FLUX += ("ArtifactGenerator", "Kustomization")
 BAD = {"url": "https:///app", "ref": {"semver": "latest"}}
 APPLIER = {"provenance.penstock.dev/applier": ("Kustomization/apps/all",)}
 
@@ -239,3 +241,16 @@ def test_the_rules_name_the_stored_version_of_every_kind() -> None:
 
 def test_the_plugin_fails_closed_and_changes_nothing() -> None:
     assert dataclasses.replace(ROW, mutating=False, fail_open=False) == ROW
+
+
+@pytest.mark.parametrize("kind", FLUX)
+async def test_an_object_without_spec_is_let_in_with_a_warning(kind: str) -> None:
+    (checks,) = [each for each in CHECKS if each.kind.kind == kind]
+    metadata = {"name": "app", "namespace": "apps"}
+    obj = {"apiVersion": checks.kind.api_version, "kind": kind, "metadata": metadata}
+
+    answer = await plugin().review(admission.request(obj))
+
+    assert answer.warnings == (
+        "spec: it is missing, so nothing is done: write one, or delete the object",
+    )

@@ -123,6 +123,8 @@ def test_what_controllers_cannot_read_is_refused(kind: str) -> None:
     (finding,) = verdict.findings(BY_KIND[kind], {**made(kind, {}), "metadata": {"name": 1}})
 
     assert finding.rule.name == "unreadable"
+    assert finding.fault.shown == "metadata.name '1': it must be text, and is a whole number"
+    assert finding.rule.remedy == "quote it"
 
 
 def test_patterns_are_bounded_in_what_they_take_to_compile() -> None:

@@ -55,7 +55,7 @@ def _verification(**fields: Any) -> dict[str, Any]:
         (_document(trustedIdentities=["*", "x509.subject: C=US"]), "must stand alone"),
         (_document(trustedIdentities=["x509.subject: CN=x"]), "at least these parts"),
         (_document(trustedIdentities=["someone"]), "'someone' is no identity"),
-        (_document(signatureVerification={}), "`level`"),
+        (_document(signatureVerification={}), "level: it is missing: write it"),
         (_verification(level="lax"), "use one of strict, permissive, audit, skip"),
         (_verification(level="skip"), "level skip looks at no trustStores"),
         (_verification(level="skip", override={"expiry": "log"}), "nothing to override"),
