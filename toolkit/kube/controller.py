@@ -306,8 +306,9 @@ class Controller(Generic[T]):
         # that the reconciler did not tell itself.
         news = rec.before != conditions.find(rec.conditions, conditions.READY)
         news = news and not rec.told and not quiet and judged.ready != "Unknown"
-        if news or judged.severity == "error":
-            rec.event(judged.severity, judged.reason, judged.message)
+        text = judged.message if judged.event is None else judged.event
+        if text and (news or judged.severity == "error"):
+            rec.event(judged.severity, judged.reason, text)
         return judged
 
     def _plan(self, rec: Reconciliation[T], judged: verdict.Verdict) -> float | None:

@@ -76,10 +76,11 @@ def test_ready_dependency_lets_the_pass_through() -> None:
 def test_dependency_that_is_not_ready_at_the_same_revision_is_waited_for(
     base: Kustomization,
 ) -> None:
-    with pytest.raises(WaitingError, match="dependency 'team/base' is not ready") as caught:
+    with pytest.raises(WaitingError, match=r"'team/base' (is not|revision is)") as caught:
         gate(base).require_ready(APP, BUILT_FROM)
 
     assert caught.value.reason == "DependencyNotReady"
+    assert caught.value.told.event == "Dependencies do not meet ready condition"
 
 
 def test_revision_of_a_dependency_with_another_source_does_not_matter() -> None:
