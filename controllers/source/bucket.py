@@ -60,9 +60,9 @@ class BucketSource:
         """List the bucket; only its ``.sourceignore`` is read."""
         found, name = await self.places.find(obj), obj.spec.bucket_name
         async with self._open(found, obj.spec, "list") as store:
-            with _doing(f"failed to confirm existence of '{name}' bucket", name):
+            with _doing(f"failed to confirm existence of '{name}' bucket"):
                 sieve = await _rules(store, obj.spec, await scratch.directory())
-            with _doing(f"indexation of objects from bucket '{name}' failed", name):
+            with _doing(f"indexation of objects from bucket '{name}' failed"):
                 index = await self._index(store, obj.spec, sieve)
         return BucketUpstream(
             revision=index.revision,
@@ -78,7 +78,7 @@ class BucketSource:
         await asyncio.to_thread(_make, into, directories)
         bucket = obj.spec.bucket_name
         async with self._open(upstream.found, obj.spec, "fetch") as store:
-            with _doing(f"fetch from bucket '{bucket}' failed", bucket):
+            with _doing(f"fetch from bucket '{bucket}' failed"):
                 await self._download(store, objects, into)
         return Fetched(
             filename=f"{upstream.revision.removeprefix('sha256:')}.tar.gz",
@@ -134,14 +134,12 @@ class BucketSource:
 
 
 @contextmanager
-def _doing(context: str, bucket: str) -> Iterator[None]:
+def _doing(context: str) -> Iterator[None]:
     """Begin the message of a failed operation as Flux does."""
     try:
         yield
-    except CredentialsError:
+    except (CredentialsError, BucketNotFoundError):
         raise
-    except BucketNotFoundError as error:
-        raise error.within(f"bucket '{bucket}' not found") from error
     except ObjectStoreError as error:
         raise error.within(context) from error
 
