@@ -152,8 +152,8 @@ def _reaching(obj: GitRepository, doing: str) -> Iterator[None]:
     """Tell what could not be done with the server; an empty repository is told as such."""
     try:
         yield
-    except EmptyRepositoryError:
-        raise
+    except EmptyRepositoryError as error:
+        raise error.within("git repository is empty") from error
     except GitError as error:
         what = f"unable to {doing} '{GitUrl.parse(obj.spec.url)}'"
         raise error.within(
