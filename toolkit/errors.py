@@ -12,7 +12,9 @@ A reconciler raises one of these; ``toolkit.kube.controller`` alone turns it int
 event, a metric and a requeue. Libraries' exceptions are translated where the library is called.
 """
 
-from typing import ClassVar
+import copy
+from dataclasses import dataclass
+from typing import ClassVar, Self
 
 
 class PenstockError(Exception):
@@ -29,6 +31,16 @@ class PenstockError(Exception):
         super().__init__(message.encode(errors="backslashreplace").decode())
         self.reason = reason or self.default_reason
 
+    def within(self, context: str, *, reason: str | None = None) -> Self:
+        """Return this error with ``context`` before its message, and perhaps another reason.
+
+        Filters of users match how Flux's messages begin; what we say beyond that comes after it.
+        """
+        told = copy.copy(self)
+        told.args = (f"{context}: {self}",)
+        told.reason = reason or self.reason
+        return told
+
 
 class StalledError(PenstockError):
     """Retrying cannot help: the Stalled condition is set and no retry is scheduled."""
@@ -40,6 +52,20 @@ class AccessDeniedError(StalledError):
     default_reason = "AccessDenied"
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Told:
+    """How a wait is told.
+
+    ``delay``: the message ends with when it is tried again. ``event`` is the text of the event,
+    which ends so too; with ``""`` there is no event, with ``None`` it has the message. ``trace``:
+    notifications do not get the event.
+    """
+
+    delay: bool = False
+    event: str | None = None
+    trace: bool = False
+
+
 class WaitingError(PenstockError):
     """A precondition is not met yet.
 
@@ -49,10 +75,16 @@ class WaitingError(PenstockError):
     default_reason = "DependencyNotReady"
 
     def __init__(
-        self, message: str, *, reason: str | None = None, retry_after: float | None = None
+        self,
+        message: str,
+        *,
+        reason: str | None = None,
+        retry_after: float | None = None,
+        told: Told = Told(),
     ) -> None:
         super().__init__(message, reason=reason)
         self.retry_after = retry_after
+        self.told = told
 
 
 class TransientError(PenstockError):

@@ -3,6 +3,9 @@
 Nothing waits for it: events go through bounded queues, and what does not fit is counted and lost.
 A repeated event raises the count of the one that is there (client-go ``EventCorrelator``), so a
 failing object does not fill etcd. ``trace`` events stay in the cluster.
+
+The address may be that of a notification service which is not installed: our manifests name Flux's.
+While its name does not resolve, events cost a lookup a minute, and one line in the log.
 """
 
 import asyncio
@@ -33,6 +36,7 @@ _REMEMBERED: Final = 4096
 _FLUSH_SECONDS: Final = 5.0
 _POST_SECONDS: Final = 5.0
 _POST_DELAYS: Final = (0.5, 1.0, 2.0)
+_ABSENT_SECONDS: Final = 60.0
 _METADATA_PREFIX: Final = "event.toolkit.fluxcd.io/"
 
 
@@ -46,6 +50,7 @@ class Recorder:
         self._address = address
         self._session: aiohttp.ClientSession | None = None
         self._notifier = _Sink("notification", self._post) if address else None
+        self._absence: float | None = None
 
     def emit(self, event: Event) -> None:
         """Queue one event; never waits, never fails."""
@@ -68,24 +73,42 @@ class Recorder:
                         group.create_task(sink.run())
 
     async def _post(self, queued: "Queued") -> None:
+        now = asyncio.get_running_loop().time()
+        if self._session is None or (self._absence is not None and now < self._absence):
+            return
         event, when = queued
         body = _notification(event, when, controller=self._controller, instance=self._instance)
+        problem: Exception | None = None
         for delay in (*_POST_DELAYS, None):
-            try:
-                if self._session is None:
-                    return
-                async with self._session.post(self._address, json=body) as response:
-                    # 429 is the notifier's own de-duplication, not a failure.
-                    if response.status < 300 or response.status == 429:
-                        return
-                    problem = f"status {response.status}"
-            except (aiohttp.ClientError, TimeoutError) as exc:
-                problem = str(exc) or type(exc).__name__
+            problem = await self._attempt(self._session, body)
+            if problem is None:
+                self._absence = None
+                return
             if delay is not None:
                 await asyncio.sleep(delay)
+        self._lost(problem)
+
+    async def _attempt(self, session: aiohttp.ClientSession, body: Json) -> Exception | None:
+        """Post once; return why that failed."""
+        try:
+            async with session.post(self._address, json=body) as response:
+                # 429 is the notifier's own de-duplication, not a failure.
+                if response.status != 429 and response.status >= 300:
+                    return ConnectionError(f"status {response.status}")
+        except (aiohttp.ClientError, TimeoutError) as exc:
+            return exc
+        return None
+
+    def _lost(self, problem: Exception | None) -> None:
+        """Tell that an event found nobody; a service that does not exist misses nothing."""
+        told = {"address": urlsplit(self._address).netloc, "error": str(problem) or repr(problem)}
+        if isinstance(problem, aiohttp.ClientConnectorDNSError):
+            if self._absence is None:
+                logger.info("no notification controller is installed", extra=told)
+            self._absence = asyncio.get_running_loop().time() + _ABSENT_SECONDS
+            return
         telemetry.EVENTS_DROPPED.labels("notification").inc()
-        host = urlsplit(self._address).netloc
-        logger.error("event not forwarded", extra={"address": host, "error": problem})
+        logger.error("event not forwarded", extra=told)
 
 
 Queued = tuple[Event, str]

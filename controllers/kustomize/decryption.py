@@ -15,6 +15,7 @@ from toolkit.decrypt.kms import logins
 from toolkit.decrypt.kms.logins import Logins
 from toolkit.decrypt.kms.services import KeyServices, Work
 from toolkit.decrypt.kms.ways import Access
+from toolkit.errors import TransientError
 from toolkit.kube.secrets import SECRET, Secrets
 from toolkit.kube.tokens import ServiceAccountTokens
 from toolkit.skipped import Skipped
@@ -110,9 +111,14 @@ class Decryption:
         async def access(held: Held) -> Access:
             # The documents are those that the Kustomization vouches for, so that a Vault need not
             # be one that the Secret lists (as in Flux).
+            try:
+                who = await self.tokens.identity(namespace, account) if account else None
+            except TransientError as error:
+                context = "cannot sign in to open the data keys"
+                raise error.within(context, reason="BuildFailed") from error.__cause__
             return Access(
                 logins=held.logins,
-                account=await self.tokens.identity(namespace, account) if account else None,
+                account=who,
                 own=self.own,
                 listed=False,
             )

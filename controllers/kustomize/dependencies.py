@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from typing import Final
 
 import msgspec
 
@@ -9,7 +10,7 @@ from controllers.kustomize.sources import SourceReader, Sources, ref_to
 from crds.kustomize import Kustomization
 from crds.kustomize_parts import DependencyReference
 from toolkit.apply import expressions
-from toolkit.errors import WaitingError
+from toolkit.errors import Told, WaitingError
 from toolkit.objects import ObjectKey, ObjectRef
 from toolkit.policy.references import References
 
@@ -67,29 +68,42 @@ class Gate:
             target = ObjectRef(holder.gvk, key.namespace, key.name)
             self.policy.require(holder, target, reads=bool(dependency.ready_expr))
             other = self.lookup(key)
-            if other is None and self.policy.denial(holder, target) is None:
-                raise WaitingError(f"dependency '{key}' not found")
-            if other is None or not self._ready(obj, other, dependency, built_from):
-                raise WaitingError(f"dependency '{key}' is not ready")
+            why = self._unready(obj, other, dependency, built_from) if other else "not found"
+            if why:
+                shown = self.policy.denial(holder, target) is None
+                raise _waiting(key, why if shown else _UNREADY)
 
-    def _ready(
+    def _unready(
         self,
         obj: Kustomization,
         other: Kustomization,
         dependency: DependencyReference,
         built_from: Sources,
-    ) -> bool:
+    ) -> str:
+        """Return what a dependency lacks; nothing if it is ready."""
         if dependency.ready_expr:
             holds = expressions.ready_expression(dependency.ready_expr)
-            return holds(msgspec.to_builtins(obj), msgspec.to_builtins(other))
+            ready = holds(msgspec.to_builtins(obj), msgspec.to_builtins(other))
+            return "" if ready else "is not ready according to readyExpr eval"
         status = other.status
         if status.observed_generation != other.metadata.generation:
-            return False
+            return _UNREADY
         if not any(c.type == "Ready" and c.status == "True" for c in status.conditions):
-            return False
+            return _UNREADY
         if list(self.sources.references(obj)) != list(self.sources.references(other)):
-            return True
-        return status.last_applied_revision == built_from.revision
+            return ""
+        current = status.last_applied_revision == built_from.revision
+        return "" if current else "revision is not up to date"
+
+
+_UNREADY: Final = "is not ready"
+
+
+def _waiting(key: ObjectKey, why: str) -> WaitingError:
+    """Name the dependency in the condition; the event has Flux's text, which filters match."""
+    return WaitingError(
+        f"dependency '{key}' {why}", told=Told(event="Dependencies do not meet ready condition")
+    )
 
 
 def _key(obj: Kustomization, dependency: DependencyReference) -> ObjectKey:

@@ -32,7 +32,8 @@ from toolkit import inventory
 from toolkit.apply import health, prune, ssa, wait
 from toolkit.apply.changes import ApplyError, ChangeSet
 from toolkit.apply.prune import Pruned
-from toolkit.errors import TransientError
+from toolkit.artifact import fetch
+from toolkit.errors import PenstockError, TransientError
 from toolkit.kube.client import Client
 from toolkit.kube.controller import Outcome, Reconciliation
 from toolkit.kube.secrets import Secrets
@@ -79,7 +80,18 @@ class KustomizationReconciler:
         sources = self.sources.resolve(obj)
         rec.revision = sources.revision
         self.gate.require_ready(obj, sources)
-        rec.status({"lastAttemptedRevision": sources.revision})
+        try:
+            return await self._proceed(rec, sources, rules)
+        except PenstockError as error:
+            if error.reason != fetch.REASON:  # as in Flux: the revision was there to be built
+                rec.status({"lastAttemptedRevision": sources.revision})
+            raise
+
+    async def _proceed(
+        self, rec: Pass, sources: Sources, rules: tuple[health.Rule, ...]
+    ) -> Outcome:
+        """Apply what the sources hold, unless that is done already, and look at its health."""
+        obj, began = rec.obj, time.monotonic()
         admission = self.admission.decrypts(obj)
         given = await inputs.gather(obj, self.secrets, self.decryption, admission=admission)
         async with self.clusters.of(obj) as cluster:
@@ -90,6 +102,8 @@ class KustomizationReconciler:
             if applied is None or not applied.stands(fingerprint, rec.triggers, watched=watched):
                 applied = await self._apply(rec, sources, given, cluster, fingerprint)
                 self.memory.put(rec.key, applied)
+            elif applied.settled:
+                applied.started = began
             reporting.report_claims(rec, cluster.live.claims(rec.key))
             return await settling.settle(
                 rec, sources, cluster, applied, fail_fast=self.settings.fail_fast
@@ -103,6 +117,7 @@ class KustomizationReconciler:
         client = self.identities.impersonated(cluster.client, obj, sources)
         seconds = min(obj.spec.timeout_seconds, _BUILD_SECONDS)
         built = await self.renderer.render(obj, sources, given, seconds=seconds)
+        rec.status({"lastAttemptedRevision": sources.revision})
         for key in await given.keys.skipped() if given.keys else ():
             rec.event("error", "DecryptionKeySkipped", f"skipped the decryption key {key}")
         digest = reporting.build_digest(built.objects)
@@ -132,7 +147,7 @@ class KustomizationReconciler:
             leaving=tuple(ref for ref, _ in pruned.held),
             awaited=awaited,
             may_vanish=wait.vanishing(built.objects),
-            told=rec.told,
+            changed=changes.changed,
         )
 
     async def _write(  # noqa: PLR0913, PLR0917 - who, where, what, and what was there
@@ -173,7 +188,7 @@ class KustomizationReconciler:
             )
         except ApplyError as error:
             self.refusals.refused(rec.key, children, (each.ref for each in error.failures))
-            rec.status({"inventory": {"entries": inventory.encode([*before, *error.changes.refs])}})
+            reporting.list_inventory(rec, [*before, *error.changes.refs])
             cluster.live.expect(rec.key, error.changes.known, partial=True)
             reporting.report_changes(rec, cluster, error.changes.lines)
             message = built.redaction.text(str(error))

@@ -28,8 +28,8 @@ class Applied:
 
     ``started`` is the monotonic time of its pass; ``awaited`` are the objects whose health counts,
     of which ``may_vanish`` delete themselves; ``leaving`` were pruned, and finalizers hold them;
-    ``told`` says that an event listed what changed;
-    ``settled`` turns true once health was confirmed.
+    ``changed`` says that the apply wrote something; ``was_healthy`` is what the condition Healthy
+    said before a wait began; ``settled`` turns true once health was confirmed.
     """
 
     fingerprint: str
@@ -39,7 +39,8 @@ class Applied:
     awaited: tuple[ObjectRef, ...] = ()
     may_vanish: frozenset[Identity] = frozenset()
     leaving: tuple[ObjectRef, ...] = ()
-    told: bool = False
+    changed: bool = False
+    was_healthy: bool | None = None
     settled: bool = False
 
     def stands(self, fingerprint: str, triggers: Collection[str], *, watched: bool) -> bool:

@@ -32,7 +32,7 @@ from toolkit.decrypt.errors import DecryptionError
 from toolkit.decrypt.keyring import KeyRing
 from toolkit.errors import TransientError
 from toolkit.native.pool import WorkerPool
-from toolkit.objects import Json, ref_of
+from toolkit.objects import Json, ObjectRef, ref_of
 from toolkit.render import kustomize, substitute
 
 TRANSFORMATIONS: Final = (
@@ -287,11 +287,21 @@ def _require_clear(objects: Sequence[Json], *, configured: bool) -> None:
     for obj in objects:
         field = encrypted_objects.find_ciphertext(obj)
         if field is not None:
-            remedy = "encrypt it as a whole file" if configured else "configure spec.decryption"
-            raise TransientError(
-                f"{ref_of(obj)} is SOPS encrypted at {field}; {remedy} to apply it",
-                reason="BuildFailed",
-            )
+            raise _encrypted(ref_of(obj), field, configured=configured)
+
+
+def _encrypted(ref: ObjectRef, field: str, *, configured: bool) -> TransientError:
+    """Tell what stays encrypted; without ``spec.decryption`` in Flux's words, and by its reason."""
+    if configured:
+        return TransientError(
+            f"{ref} is SOPS encrypted at {field}; encrypt it as a whole file to apply it",
+            reason="BuildFailed",
+        )
+    return TransientError(
+        f"{ref} is SOPS encrypted, configuring decryption is required for this secret to be "
+        f"reconciled: set spec.decryption (encrypted is {field})",
+        reason="ReconciliationFailed",
+    )
 
 
 def _decrypt_object(obj: Json, keys: KeyRing) -> Json:

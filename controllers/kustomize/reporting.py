@@ -17,6 +17,7 @@ from controllers.kustomize.clusters import LOST, Cluster
 from controllers.kustomize.sources import Sources
 from crds.kustomize import Kustomization
 from crds.meta import format_duration
+from toolkit import inventory
 from toolkit.apply.changes import Change
 from toolkit.apply.prune import Pruned
 from toolkit.kube.reconciliation import Reconciliation
@@ -40,6 +41,18 @@ def progress_message(obj: Kustomization, sources: Sources) -> str:
     doing = "Running health checks" if waits else "Detecting drift"
     timeout = format_duration(obj.spec.timeout_seconds)
     return f"{doing} for revision {sources.revision} with a timeout of {timeout}"
+
+
+def finished_message(obj: Kustomization, *, seconds: float) -> str:
+    """Return the text of the event of a pass that ended well."""
+    took, interval = format_duration(seconds), format_duration(obj.spec.interval_seconds)
+    return f"Reconciliation finished in {took}, next run in {interval}"
+
+
+def list_inventory(rec: Pass, refs: Sequence[ObjectRef]) -> None:
+    """List what may be applied; as in Flux, there is no list before the first object."""
+    if refs or rec.obj.status.inventory:
+        rec.status({"inventory": {"entries": inventory.encode(refs)}})
 
 
 def report_changes(rec: Pass, cluster: Cluster, lines: Sequence[str]) -> None:

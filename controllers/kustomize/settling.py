@@ -6,6 +6,7 @@ watches' memory, which costs no request.
 """
 
 import contextlib
+import time
 from collections.abc import Sequence
 from typing import Final
 
@@ -20,6 +21,7 @@ from toolkit.apply import bounded
 from toolkit.apply.changes import ChangeSet
 from toolkit.apply.wait import Verdict
 from toolkit.errors import TransientError
+from toolkit.kube import conditions
 from toolkit.kube.client import Client
 from toolkit.kube.controller import Outcome, Reconciliation
 from toolkit.kube.errors import ApiError, NotFoundError
@@ -28,6 +30,8 @@ from toolkit.objects import GroupVersionKind, ObjectRef
 Pass = Reconciliation[Kustomization]
 
 SUCCEEDED: Final = "ReconciliationSucceeded"
+HEALTHY: Final = "Healthy"
+_STALLED: Final = "failed early due to stalled resources"
 _READING: Final = 4
 _LOOK_AGAIN_SECONDS: Final = 2.0
 """How soon it is found out that a kind is not watchable, and then how often it is looked at."""
@@ -86,10 +90,13 @@ async def settle(
         HealthCheckError: an object failed, or the time is up.
     """
     if applied.awaited:
+        if applied.was_healthy is None:
+            applied.was_healthy = conditions.is_true(rec.conditions, HEALTHY)
         verdict = _verdict(rec, cluster, applied, fail_fast=fail_fast)
         if verdict.state == "waiting":
             applied.settled = False
             message = reporting.progress_message(rec.obj, sources)
+            rec.mark(HEALTHY, "Unknown", "Progressing", message)
             await rec.progress(message)
             seen = all(cluster.live.current(ref) for ref in applied.awaited)
             look_again = None if seen else _LOOK_AGAIN_SECONDS
@@ -100,7 +107,7 @@ async def settle(
         cluster.live.observe(rec.key, ())
         _judge(rec, sources, verdict, applied)
     else:
-        rec.unmark("Healthy")
+        rec.unmark(HEALTHY)
     return _concluded(rec, sources, applied)
 
 
@@ -130,18 +137,20 @@ def _verdict(rec: Pass, cluster: Cluster, applied: Applied, *, fail_fast: bool) 
 
 def _judge(rec: Pass, sources: Sources, verdict: Verdict, applied: Applied) -> None:
     took = format_duration(verdict.seconds)
+    was_healthy, applied.was_healthy = applied.was_healthy, None
     if verdict.state == "healthy":
-        failed_before = any(
-            c.type == "Healthy" and c.status == "False" for c in rec.obj.status.conditions
-        )
-        if failed_before:
-            rec.event("info", "ReconciliationSucceeded", f"Health check passed in {took}")
-        rec.mark("Healthy", "True", "Succeeded", "Health check passed")
+        message = f"Health check passed in {took}"
+        moved = rec.obj.status.last_applied_revision != sources.revision and applied.changed
+        if not was_healthy or moved:
+            # the reason that Ready has meanwhile, as in Flux
+            rec.event("info", "Progressing", message)
+        if not conditions.is_true(rec.conditions, HEALTHY) or moved:
+            rec.mark(HEALTHY, "True", "Succeeded", message)
         return
     applied.settled = False
-    why = "timeout waiting for" if verdict.state == "timeout" else "failed early due to"
-    message = f"health check failed after {took}: {why}: [{verdict}]"
-    rec.mark("Healthy", "False", HealthCheckError.default_reason, message)
+    why = "timeout waiting for" if verdict.state == "timeout" else _STALLED
+    message = f"{why}: [{verdict}]"
+    rec.mark(HEALTHY, "False", HealthCheckError.default_reason, message)
     rec.status({"inventory": {"entries": inventory.encode(applied.inventory)}})
     reporting.record_history(
         rec,
@@ -150,13 +159,21 @@ def _judge(rec: Pass, sources: Sources, verdict: Verdict, applied: Applied) -> N
         reason=HealthCheckError.default_reason,
         started=applied.started,
     )
-    raise HealthCheckError(message)
+    raise HealthCheckError(f"health check failed after {took}: {message}")
 
 
 def _concluded(rec: Pass, sources: Sources, applied: Applied) -> Outcome:
+    if not applied.settled or "requested" in rec.triggers or not _is_ready(rec):
+        # Flux tells it after every pass; one that changed nothing is no news.
+        seconds = time.monotonic() - applied.started
+        rec.event(
+            "info",
+            SUCCEEDED,
+            reporting.finished_message(rec.obj, seconds=seconds),
+            {"commit_status": "update"},
+        )
     if not applied.settled:
         applied.settled = True
-        _tell(rec, sources, applied)
         rec.status(
             {
                 "lastAppliedRevision": sources.revision,
@@ -178,21 +195,8 @@ def _concluded(rec: Pass, sources: Sources, applied: Applied) -> Outcome:
     )
 
 
-def _tell(rec: Pass, sources: Sources, applied: Applied) -> None:
-    """Announce a new revision, or the end of a failure.
-
-    Where an event has listed what changed, only notifications (commit statuses) need this one.
-    """
-    status = rec.obj.status
-    failing = status.history and status.history[0].last_reconciled_status != SUCCEEDED
-    if failing or status.last_applied_revision != sources.revision:
-        rec.event(
-            "info",
-            SUCCEEDED,
-            f"Applied revision: {sources.revision}",
-            {"commit_status": "update"},
-            cluster=not applied.told,
-        )
+def _is_ready(rec: Pass) -> bool:
+    return rec.before is not None and rec.before.get("status") == "True"
 
 
 def _checked(

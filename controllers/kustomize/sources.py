@@ -12,7 +12,7 @@ from crds import EXTERNAL_ARTIFACT, KUSTOMIZATION
 from crds.kustomize import Kustomization
 from crds.meta import VERIFIED, Artifact, ObjectMeta
 from toolkit.artifact.store import Owner
-from toolkit.errors import StalledError, WaitingError
+from toolkit.errors import StalledError, Told, WaitingError
 from toolkit.kube.informer import Informer
 from toolkit.objects import GroupVersionKind, ObjectKey, ObjectRef
 from toolkit.policy.references import References
@@ -177,10 +177,13 @@ class SourceReader:
                 f"{ref.gvk.kind} '{ref.key}' not found",
                 reason="ArtifactFailed",
                 retry_after=obj.spec.retry_seconds,
+                told=Told(event=""),
             )
         if source.status.artifact is None:
             raise WaitingError(
-                "Source is not ready, artifact not found, retrying in 30s", reason="ArtifactFailed"
+                "Source artifact not found",
+                reason="ArtifactFailed",
+                told=Told(delay=True, event=""),
             )
         self._sources.check(source)
         self._sources.check_artifact(source, source.status.artifact.metadata)

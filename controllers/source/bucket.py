@@ -7,7 +7,7 @@ pass, and the next one lists again.
 
 import asyncio
 from collections.abc import AsyncIterator, Iterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -23,12 +23,12 @@ from toolkit.artifact import ignore, limits, threads
 from toolkit.artifact.ignore import Ignore
 from toolkit.artifact.limits import Limits
 from toolkit.errors import TransientError
-from toolkit.remote.objectstore.objectstore import (
-    Object,
-    ObjectNotFoundError,
-    ObjectStore,
+from toolkit.remote.objectstore.errors import (
+    BucketNotFoundError,
+    CredentialsError,
     ObjectStoreError,
 )
+from toolkit.remote.objectstore.objectstore import Object, ObjectNotFoundError, ObjectStore
 
 PARALLEL: Final = 100
 """Objects that one pass fetches at a time (as in Flux)."""
@@ -58,10 +58,12 @@ class BucketSource:
 
     async def resolve(self, obj: Bucket, scratch: Scratch) -> BucketUpstream:
         """List the bucket; only its ``.sourceignore`` is read."""
-        found = await self.places.find(obj)
+        found, name = await self.places.find(obj), obj.spec.bucket_name
         async with self._open(found, obj.spec, "list") as store:
-            sieve = await _rules(store, obj.spec, await scratch.directory())
-            index = await self._index(store, obj.spec, sieve)
+            with _doing(f"failed to confirm existence of '{name}' bucket"):
+                sieve = await _rules(store, obj.spec, await scratch.directory())
+            with _doing(f"indexation of objects from bucket '{name}' failed"):
+                index = await self._index(store, obj.spec, sieve)
         return BucketUpstream(
             revision=index.revision,
             observed={"observedIgnore": obj.spec.ignore or None},
@@ -74,9 +76,10 @@ class BucketSource:
         objects = upstream.index.objects
         directories = upstream.index.directories
         await asyncio.to_thread(_make, into, directories)
-        async with self._open(upstream.found, obj.spec, "fetch") as store:
-            await self._download(store, objects, into)
         bucket = obj.spec.bucket_name
+        async with self._open(upstream.found, obj.spec, "fetch") as store:
+            with _doing(f"fetch from bucket '{bucket}' failed"):
+                await self._download(store, objects, into)
         return Fetched(
             filename=f"{upstream.revision.removeprefix('sha256:')}.tar.gz",
             summary=f"stored artifact with {len(objects)} fetched files from '{bucket}' bucket",
@@ -128,6 +131,17 @@ class BucketSource:
                     group.create_task(_drain(store, pending, into))
         except* TransientError as failed:
             raise _first(failed) from failed
+
+
+@contextmanager
+def _doing(context: str) -> Iterator[None]:
+    """Begin the message of a failed operation as Flux does."""
+    try:
+        yield
+    except (CredentialsError, BucketNotFoundError):
+        raise
+    except ObjectStoreError as error:
+        raise error.within(context) from error
 
 
 async def _drain(store: ObjectStore, pending: Iterator[Object], into: Path) -> None:

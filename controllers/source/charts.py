@@ -23,7 +23,7 @@ from toolkit.artifact.store import Store
 from toolkit.chart import registry as charts_in_registry
 from toolkit.chart import repository as charts_in_repository
 from toolkit.chart.charts import Charts, Found, Inspected
-from toolkit.errors import WaitingError
+from toolkit.errors import Told, WaitingError
 from toolkit.objects import ObjectKey
 from toolkit.policy import origins
 from toolkit.policy.origins import Origin
@@ -263,5 +263,6 @@ def stored(source: SourceObject, kind: str) -> Artifact:
         raise WaitingError(
             f"no artifact available for {kind} source '{source.metadata.name}'",
             reason="NoSourceArtifact",
+            told=Told(trace=True),
         )
     return artifact

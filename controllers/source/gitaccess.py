@@ -121,7 +121,9 @@ def _named(spec: GitRepositorySpec, read: Callable[[], T]) -> T:
     try:
         return read()
     except GitAuthError as exc:
-        raise GitAuthError(f"{_secret(spec)}: {exc}") from exc
+        raise GitAuthError(
+            f"failed to configure authentication options: {_secret(spec)}: {exc}"
+        ) from exc
 
 
 def _secret(spec: GitRepositorySpec) -> str:

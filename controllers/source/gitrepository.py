@@ -9,12 +9,14 @@ which version of them it was checked against: new keys, or another mode, mean to
 
 import hashlib
 from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
 import msgspec
 
 from controllers.source import includes
+from controllers.source.beginnings import beginning
 from controllers.source.gitaccess import GitAccess, Grant
 from controllers.source.replacement import replacing
 from controllers.source.source import SUCCEEDED, Fetched, Scratch, Tree, Upstream
@@ -24,11 +26,13 @@ from crds.source import GitRepository
 from toolkit.artifact import store
 from toolkit.artifact.ignore import Ignore
 from toolkit.artifact.store import Store
+from toolkit.errors import TransientError
 from toolkit.kube.secrets import SECRET, Data, Secrets
 from toolkit.policy import origins
 from toolkit.policy.origins import Origin
-from toolkit.remote.git.errors import GitAuthError
+from toolkit.remote.git.errors import EmptyRepositoryError, GitAuthError, GitError
 from toolkit.remote.git.git import Checkout, GitAuth, GitClient, GitReference, Resolved
+from toolkit.remote.git.url import GitUrl
 from toolkit.verify.gitsignatures import GitSignatures
 from toolkit.verify.signature import Proof
 
@@ -80,15 +84,16 @@ class GitRepositorySource:
     async def fetch(self, obj: GitRepository, upstream: GitUpstream, into: Path) -> Fetched:
         """Check the commit out, verify who signed it, and copy the includes in."""
         spec = obj.spec
-        checkout = await self.git.checkout(
-            spec.url,
-            upstream.resolved,
-            upstream.auth,
-            into,
-            recurse_submodules=spec.recurse_submodules,
-            sparse=tuple(spec.sparse_checkout),
-            timeout=spec.timeout_seconds,
-        )
+        with _reaching(obj, "clone"):
+            checkout = await self.git.checkout(
+                spec.url,
+                upstream.resolved,
+                upstream.auth,
+                into,
+                recurse_submodules=spec.recurse_submodules,
+                sparse=tuple(spec.sparse_checkout),
+                timeout=spec.timeout_seconds,
+            )
         proof = await self._verify(obj, checkout, upstream.keys)
         for include, artifact in zip(spec.include, upstream.included, strict=True):
             await includes.copy(self.store, artifact, include, into)
@@ -120,17 +125,19 @@ class GitRepositorySource:
         return await self._ask(obj, grant), grant.auth
 
     async def _ask(self, obj: GitRepository, grant: Grant) -> Resolved:
-        return await self.git.resolve(
-            obj.spec.url, reference(obj), grant.auth, timeout=obj.spec.timeout_seconds
-        )
+        with _reaching(obj, "list remote for" if obj.status.artifact else "clone"):
+            return await self.git.resolve(
+                obj.spec.url, reference(obj), grant.auth, timeout=obj.spec.timeout_seconds
+            )
 
     async def _keys(self, obj: GitRepository) -> Data | None:
         if obj.spec.verify is None:
             return None
         name = obj.spec.verify.secret_ref.name
-        return await self.secrets.data(
-            SECRET, obj.metadata.namespace, name, reason="VerificationError"
-        )
+        with beginning("PGP public keys secret error", TransientError):
+            return await self.secrets.data(
+                SECRET, obj.metadata.namespace, name, reason="VerificationError"
+            )
 
     async def _verify(
         self, obj: GitRepository, checkout: Checkout, keys: Mapping[str, bytes]
@@ -138,6 +145,20 @@ class GitRepositorySource:
         if obj.spec.verify is None:
             return None
         return await self.signatures.verify(checkout, mode=_mode(obj), keys=keys)
+
+
+@contextmanager
+def _reaching(obj: GitRepository, doing: str) -> Iterator[None]:
+    """Tell what could not be done with the server; an empty repository is told as such."""
+    try:
+        yield
+    except EmptyRepositoryError as error:
+        raise error.within("git repository is empty") from error
+    except GitError as error:
+        what = f"unable to {doing} '{GitUrl.parse(obj.spec.url)}'"
+        raise error.within(
+            f"failed to checkout and determine revision: {what}", reason=GitError.default_reason
+        ) from error
 
 
 def reference(obj: GitRepository) -> GitReference:

@@ -20,6 +20,7 @@ from typing import Final
 import msgspec
 
 from controllers.source import signatures
+from controllers.source.beginnings import of_chart
 from controllers.source.chartdependencies import Dependencies
 from controllers.source.charts import (
     InArtifact,
@@ -80,6 +81,15 @@ class HelmChartSource:
 
     async def resolve(self, obj: HelmChart, scratch: Scratch) -> HelmChartUpstream:
         """Find the chart; see the classes of ``controllers.source.charts`` for what that costs."""
+        with of_chart():
+            return await self._resolve(obj, scratch)
+
+    async def fetch(self, obj: HelmChart, upstream: HelmChartUpstream, into: Path) -> Fetched:
+        """Verify the chart where that is demanded, fetch it, and package it."""
+        with of_chart():
+            return await self._fetch(obj, upstream, into)
+
+    async def _resolve(self, obj: HelmChart, scratch: Scratch) -> HelmChartUpstream:
         place = self._place(obj)
         policy, trust = await self._policy(obj, place)
         with replacing(obj.status.artifact, trust, reason=_UNVERIFIED):
@@ -99,8 +109,7 @@ class HelmChartSource:
             status={"observedSourceArtifactRevision": located.source},
         )
 
-    async def fetch(self, obj: HelmChart, upstream: HelmChartUpstream, into: Path) -> Fetched:
-        """Verify the chart where that is demanded, fetch it, and package it."""
+    async def _fetch(self, obj: HelmChart, upstream: HelmChartUpstream, into: Path) -> Fetched:
         located, place = upstream.located, upstream.place
         proof = await upstream.prove() if upstream.prove else None
         origin, fetched, out = (into / name for name in ("origin", "dependencies", "out.tgz"))
@@ -141,14 +150,15 @@ class HelmChartSource:
         reference = obj.spec.source_ref
         if reference.kind not in KINDS:
             raise StalledError(
-                f"spec.sourceRef.kind '{reference.kind}' holds no charts: it must be one of "
-                f"{', '.join(KINDS)}",
+                f"failed to get source: unsupported source kind '{reference.kind}', must be one "
+                f"of: [{' '.join(KINDS)}]: correct spec.sourceRef.kind",
                 reason="UnsupportedSourceKind",
             )
         source = self.lookup(reference.kind, ObjectKey(obj.metadata.namespace, reference.name))
         if source is None:
             raise TransientError(
-                f"{reference.kind} '{obj.metadata.namespace}/{reference.name}' not found",
+                f"failed to get source: {reference.kind} "
+                f"'{obj.metadata.namespace}/{reference.name}' not found",
                 reason="SourceUnavailable",
             )
         if not isinstance(source, HelmRepository):

@@ -1,5 +1,8 @@
 """HelmRepository: the index of a chart repository, kept as compact JSON for who looks charts up.
 
+The revision is the digest of the index as the server sent it, which is Flux's (source-controller
+``internal/helm/repository/chart_repository.go``, ``Digest``).
+
 A server that knows ETag or Last-Modified is asked with them, so an unchanged index costs a request
 without a body. What it said is remembered in this process only; after a restart the index is
 fetched once. Repositories of type ``oci`` have no index: they are settings that HelmCharts read,
@@ -12,6 +15,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
+from controllers.source.beginnings import beginning
 from controllers.source.chartaccess import ChartAccess
 from controllers.source.source import SUCCEEDED, Fetched, File, Scratch, Upstream
 from crds.kind import Kind
@@ -19,9 +23,10 @@ from crds.meta import Artifact
 from crds.source_helm import HelmRepository
 from toolkit.chart import repository
 from toolkit.chart.charts import Charts
+from toolkit.chart.errors import IndexationError
 from toolkit.chart.repository import Validators
-from toolkit.errors import TransientError
-from toolkit.remote.http.http import Endpoint, Http
+from toolkit.errors import StalledError, TransientError
+from toolkit.remote.http.http import Endpoint, Http, HttpError
 
 
 def static(obj: HelmRepository) -> bool:
@@ -39,7 +44,7 @@ class Index:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HelmRepositoryUpstream(Upstream):
-    """The digest of the index, and the index itself unless the server said that it is the same."""
+    """The digest of the index as sent, and the index, unless it is the one that is stored."""
 
     endpoint: Endpoint = field(repr=False)
     index: Index | None
@@ -57,6 +62,7 @@ class HelmRepositorySource:
 
     async def resolve(self, obj: HelmRepository, scratch: Scratch) -> HelmRepositoryUpstream:
         """Fetch the index, unless the server says that the stored one is the newest."""
+        _require_http(obj)
         endpoint = await self.access.http(obj)
         known = self._known(obj)
         index, revision = await self._look(
@@ -97,20 +103,23 @@ class HelmRepositorySource:
     ) -> tuple[Index | None, str]:
         """Return the index and its revision; nothing if it is as ``known``."""
         written, read = directory / "index.yaml", directory / "index.json"
-        told = await repository.download_index(
-            self.http,
-            obj.spec.url,
-            endpoint,
-            written,
-            known=known,
-            timeout=obj.spec.timeout_seconds,
-        )
+        with beginning(_UNFETCHED, HttpError, IndexationError, reason="Failed"):
+            told = await repository.download_index(
+                self.http,
+                obj.spec.url,
+                endpoint,
+                written,
+                known=known,
+                timeout=obj.spec.timeout_seconds,
+            )
         if told is None:
             return None, ""
-        summary = await self.charts.normalize(written, read)
-        self._remember(obj, _Remembered(told, summary.digest))
+        with beginning(_UNREAD, IndexationError):
+            await self.charts.normalize(written, read)
+        revision = f"sha256:{told.digest}"
+        self._remember(obj, _Remembered(told.validators, revision))
         size = (await asyncio.to_thread(written.stat)).st_size
-        return Index(path=read, size=size), summary.digest
+        return Index(path=read, size=size), revision
 
     def _known(self, obj: HelmRepository) -> "_Remembered | None":
         """Return what the server said of the index that is stored, if it said something."""
@@ -136,6 +145,18 @@ class _Remembered:
 
 
 _REMEMBERED: Final = 4096
+_UNFETCHED: Final = "failed to fetch Helm repository index: failed to cache index to temporary file"
+_UNREAD: Final = "failed to load Helm repository from index YAML"
+
+
+def _require_http(obj: HelmRepository) -> None:
+    """Refuse a registry, for objects that were stored without the rule of admission."""
+    if obj.spec.url.startswith("oci://"):
+        raise StalledError(
+            "invalid Helm repository URL: 'oci' URL scheme cannot be used with 'default' "
+            "HelmRepository type: set spec.type to 'oci'",
+            reason="URLInvalid",
+        )
 
 
 def _key(obj: HelmRepository) -> tuple[str, str]:

@@ -10,18 +10,21 @@ import os
 import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import cast
+from typing import Final, cast
 
 from controllers.source.source import SourceObject, offered
 from crds.meta import Artifact
 from crds.source import GitRepository, GitRepositoryInclude
 from toolkit.artifact import archive, beneath
 from toolkit.artifact.store import Store
-from toolkit.errors import StalledError, TransientError
+from toolkit.errors import StalledError, TransientError, WaitingError
 from toolkit.objects import ObjectKey
 from toolkit.policy import cycles
 
-REASON = "IncludeUnavailable"
+REASON: Final = "IncludeUnavailable"
+NOT_FOUND: Final = "NotFound"
+NO_ARTIFACT: Final = "NoArtifact"
+COPY_FAILURE: Final = "CopyFailure"
 
 KIND = "GitRepository"
 
@@ -39,16 +42,23 @@ async def find(obj: GitRepository, lookup: Lookup, store: Store) -> tuple[Artifa
     """Return the artifacts of ``spec.include``, in its order.
 
     Raises:
-        TransientError: one does not exist, is damaged, or includes this one in turn.
+        WaitingError: one does not exist, or has no artifact.
+        TransientError: it includes this one in turn.
     """
     _refuse_circle(obj, lookup)
     found = []
     for include in obj.spec.include:
-        key = ObjectKey(obj.metadata.namespace, include.repository.name)
+        name = include.repository.name
+        key = ObjectKey(obj.metadata.namespace, name)
         other = lookup(KIND, key)
-        artifact = offered(other, KIND) if other else None
+        if other is None:
+            raise WaitingError(
+                f"could not get resource for include '{name}': GitRepository '{key}' not found",
+                reason=NOT_FOUND,
+            )
+        artifact = offered(other, KIND)
         if artifact is None or not await store.intact(artifact):
-            raise _unavailable(f"GitRepository '{key}' has no artifact yet")
+            raise WaitingError(f"no artifact available for include '{name}'", reason=NO_ARTIFACT)
         found.append(artifact)
     return tuple(found)
 
@@ -64,9 +74,9 @@ async def copy(store: Store, artifact: Artifact, include: GitRepositoryInclude, 
         async with store.local(artifact) as packed:
             await asyncio.to_thread(_copy, packed, include, tree)
     except TransientError as error:
-        if error.reason == REASON:
+        if error.reason == COPY_FAILURE:
             raise
-        raise _unavailable(f"cannot copy to '{include.target}': {error}") from error
+        raise _uncopied(include, str(error)) from error
 
 
 def _copy(packed: Path, include: GitRepositoryInclude, tree: Path) -> None:
@@ -76,14 +86,11 @@ def _copy(packed: Path, include: GitRepositoryInclude, tree: Path) -> None:
         archive.unpack(packed, staging)
         origin = _inside(staging, include.from_path or ".", field="fromPath")
         if not origin.is_dir():
-            raise _unavailable(
-                f"fromPath '{include.from_path}' is not a directory of "
-                f"GitRepository '{include.repository.name}'"
-            )
+            raise _uncopied(include, f"fromPath '{include.from_path}' is not a directory of it")
         _merge(staging, origin, tree, destination)
     except OSError as exc:
         cause = exc.strerror or "a file is in the way"
-        raise _unavailable(f"cannot copy to '{include.target}': {cause}") from exc
+        raise _uncopied(include, cause) from exc
     finally:
         shutil.rmtree(staging, ignore_errors=True)
 
@@ -154,6 +161,14 @@ def _inside(root: Path, relative: str, *, field: str) -> Path:
 def _root(tree: Path) -> Path:
     # A link in its place leads out of it, too.
     return tree.parent.resolve() / tree.name
+
+
+def _uncopied(include: GitRepositoryInclude, why: str) -> TransientError:
+    name, origin = include.repository.name, include.from_path
+    return TransientError(
+        f"failed to copy '{name}' include from {origin} to {include.target}: {why}",
+        reason=COPY_FAILURE,
+    )
 
 
 def _unavailable(message: str) -> TransientError:

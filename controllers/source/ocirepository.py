@@ -9,8 +9,8 @@ of the index is the revision.
 """
 
 import asyncio
-from collections.abc import Mapping
-from contextlib import AbstractAsyncContextManager
+from collections.abc import Iterator, Mapping
+from contextlib import AbstractAsyncContextManager, contextmanager
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -19,13 +19,14 @@ from typing import Any, Final
 import msgspec
 
 from controllers.source import signatures
+from controllers.source.beginnings import beginning
 from controllers.source.registries import Access, Registries, in_time
 from controllers.source.replacement import replacing
 from controllers.source.signatures import Policy, Verify
 from controllers.source.source import SUCCEEDED, Fetched, File, Scratch, Tree, Upstream
 from crds.kind import Kind
 from crds.meta import Artifact, LocalObjectReference
-from crds.source_oci import OCIRepository
+from crds.source_oci import OCIRepository, OCIRepositoryRef
 from toolkit import regexp
 from toolkit.artifact import archive, limits, threads
 from toolkit.artifact.ignore import Ignore
@@ -33,11 +34,11 @@ from toolkit.errors import PenstockError, StalledError, TransientError
 from toolkit.kube.secrets import Secrets
 from toolkit.remote import semver
 from toolkit.remote.oci import oci
-from toolkit.remote.oci.errors import RegistryNotFoundError
+from toolkit.remote.oci.errors import RegistryError, RegistryNotFoundError, RepositoryURLError
 from toolkit.remote.oci.oci import Descriptor, Manifest, Repository
 from toolkit.remote.oci.registry import Registry
 from toolkit.verify.cosign.messages import shown
-from toolkit.verify.signature import Proof
+from toolkit.verify.signature import Proof, VerificationError
 from toolkit.verify.subject import Subject
 
 MAX_LAYER: Final = 1 << 30
@@ -63,15 +64,17 @@ class OCIRepositorySource:
 
     async def resolve(self, obj: OCIRepository, scratch: Scratch) -> OCIUpstream:  # noqa: ARG002  # nothing is downloaded
         """Ask the registry which digest the reference means."""
-        repository = Repository.parse(obj.spec.url)
+        with beginning(f"URL validation failed for '{obj.spec.url}'", RepositoryURLError):
+            repository = Repository.parse(obj.spec.url)
         policy, trust = None, ""
         if obj.spec.verify:
             policy = await signatures.policy(self.secrets, obj.metadata.namespace, obj.spec.verify)
             trust = signatures.trust(policy, repository)
-        with replacing(obj.status.artifact, trust):
+        with replacing(obj.status.artifact, trust), _signing_in():
             async with self._registry(obj, repository) as registry:
                 tag = await _reference(obj, registry, repository)
-                descriptor = await registry.resolve(repository, tag)
+                with beginning(_UNRESOLVED, RegistryError, reason=_PULL_FAILED):
+                    descriptor = await registry.resolve(repository, tag)
         digest = descriptor.digest
         return OCIUpstream(
             revision=digest if oci.is_digest(tag) else f"{tag}@{digest}",
@@ -90,7 +93,10 @@ class OCIRepositorySource:
             self._registry(obj, upstream.repository) as registry,
         ):
             proof = await upstream.prove() if upstream.prove else None
-            with replacing(obj.status.artifact, upstream.trust):
+            unpulled = beginning(
+                f"failed to pull artifact from '{obj.spec.url}'", RegistryError, reason=_PULL_FAILED
+            )
+            with replacing(obj.status.artifact, upstream.trust), unpulled:
                 manifest, found = await _manifest(registry, upstream)
                 content = await _pull(obj, registry, upstream.repository, manifest, into)
         metadata = annotations(found)
@@ -134,10 +140,14 @@ class OCIRepositorySource:
             self._registry(obj, repository) as registry,
         ):
             subject = Subject(store=registry, repository=repository, descriptor=descriptor)
-            return await self.verify(subject, policy, scope=obj.metadata.namespace)
+            with beginning(_unverified(obj), VerificationError):
+                return await self.verify(subject, policy, scope=obj.metadata.namespace)
 
 
 REASON: Final = "OCIArtifactLayerOperationFailed"
+_PULL_FAILED: Final = RegistryError.default_reason
+_READ_FAILED: Final = "ReadOperationFailed"
+_UNRESOLVED: Final = "failed to determine artifact digest"
 _OWN: Final = "penstock.dev"
 _MAX_ANNOTATIONS: Final = 64
 _MAX_ANNOTATION: Final = 4096
@@ -183,6 +193,11 @@ async def _reference(obj: OCIRepository, registry: Registry, repository: Reposit
         if not oci.is_tag(tag):
             raise StalledError("spec.ref.tag cannot be a tag", reason="URLInvalid")
         return tag
+    with beginning(_undetermined(obj), PenstockError, reason=_READ_FAILED):
+        return await _highest(ref, registry, repository)
+
+
+async def _highest(ref: OCIRepositoryRef, registry: Registry, repository: Repository) -> str:
     within, pattern = _range(ref.semver), _pattern(ref.semver_filter)
     tags = await registry.tags(repository)
     found = await asyncio.to_thread(
@@ -191,24 +206,47 @@ async def _reference(obj: OCIRepository, registry: Registry, repository: Reposit
     if found is None:
         filtered = f" and spec.ref.semverFilter '{ref.semver_filter}'" if ref.semver_filter else ""
         raise RegistryNotFoundError(
-            f"no tag of '{repository}' matches spec.ref.semver '{ref.semver}'{filtered}",
-            reason="ReadOperationFailed",
+            f"no match found for semver: {ref.semver}: no tag of '{repository}' matches "
+            f"spec.ref.semver '{ref.semver}'{filtered}"
         )
     return found
+
+
+def _undetermined(obj: OCIRepository) -> str:
+    return f"failed to determine the artifact tag for '{obj.spec.url}'"
+
+
+def _unverified(obj: OCIRepository) -> str:
+    verify = obj.spec.verify
+    provider = verify.provider if verify else ""
+    keyless = verify is not None and verify.secret_ref is None and provider == "cosign"
+    shown_provider = f"{provider} keyless" if keyless else provider
+    return f"failed to verify the signature using provider '{shown_provider}'"
+
+
+@contextmanager
+def _signing_in() -> Iterator[None]:
+    """Tell credentials that cannot be had from those that a registry refused."""
+    try:
+        yield
+    except PenstockError as error:
+        if error.reason != "AuthenticationFailed":
+            raise
+        raise error.within("failed to get credential") from error
 
 
 def _range(text: str) -> semver.Range:
     try:
         return semver.Range.parse(text)
     except ValueError as exc:
-        raise StalledError(f"spec.ref.semver: {exc}", reason="ReadOperationFailed") from exc
+        raise StalledError(f"spec.ref.semver: {exc}") from exc
 
 
 def _pattern(text: str) -> Any:
     try:
         return regexp.compiled(text)
     except ValueError as exc:
-        raise StalledError(f"spec.ref.semverFilter is {exc}", reason="ReadOperationFailed") from exc
+        raise StalledError(f"spec.ref.semverFilter is {exc}") from exc
 
 
 async def _manifest(registry: Registry, upstream: OCIUpstream) -> tuple[Manifest, dict[str, str]]:

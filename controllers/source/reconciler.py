@@ -16,7 +16,7 @@ from typing import Any, Final, Generic, Literal, TypeVar
 
 import msgspec
 
-from controllers.source import proofs
+from controllers.source import includes, proofs
 from controllers.source.source import (
     SUCCEEDED,
     Fetched,
@@ -310,7 +310,10 @@ _BUILDING: Final = (
 )
 _TELLING: Final[Mapping[str, tuple[str, Literal["True", "False"]]]] = MappingProxyType(
     {
-        "IncludeUnavailable": ("IncludeUnavailable", "True"),
+        includes.REASON: ("IncludeUnavailable", "True"),
+        includes.NOT_FOUND: ("IncludeUnavailable", "True"),
+        includes.NO_ARTIFACT: ("IncludeUnavailable", "True"),
+        includes.COPY_FAILURE: ("StorageOperationFailed", "True"),
         **dict.fromkeys(_BUILDING, ("BuildFailed", "True")),
         **dict.fromkeys(_VERIFICATION, ("SourceVerified", "False")),
     }

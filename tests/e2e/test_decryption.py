@@ -115,9 +115,13 @@ async def test_encrypted_object_is_refused_and_named_without_decryption(
     obj = await space.refused(saying="SOPS encrypted")
 
     message = condition(obj, "Ready")["message"]
-    assert message.startswith(f"Secret/{space.namespace}/s is SOPS encrypted at ")
+    assert message.startswith(
+        f"Secret/{space.namespace}/s is SOPS encrypted, configuring decryption is required for "
+        "this secret to be reconciled"
+    )
     assert "spec.decryption" in message
-    assert condition(obj, "Ready")["reason"] == "BuildFailed"
+    assert condition(obj, "Ready")["reason"] == "ReconciliationFailed"
+    assert "inventory" not in obj["status"]
     assert not await space.world.exists(SECRET, space.namespace, "s")
 
 

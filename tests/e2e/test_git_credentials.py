@@ -48,7 +48,7 @@ async def test_password_is_sent_and_a_wrong_one_is_refused(space: Space, tmp_pat
 
     assert {
         name: condition(obj, "Ready")["reason"] for name, obj in others.items()
-    } == dict.fromkeys(others, "AuthenticationFailed")
+    } == dict.fromkeys(others, "GitOperationFailed")
     assert "refused the credentials" in condition(others["wrong"], "Ready")["message"]
     assert "asks for credentials" in condition(others["nobody"], "Ready")["message"]
     assert "horse" not in str(others) + space.world.stack.log("source").read_text()
@@ -68,7 +68,8 @@ async def test_missing_secret_is_named_and_awaited(space: Space, tmp_path: Path)
 
     row = condition(sources["app"], "Ready")
     assert row["reason"] == "AuthenticationFailed"
-    assert row["message"] == f"Secret '{space.namespace}/later' not found"
+    missing = f"'{space.namespace}/later'"
+    assert row["message"] == f"failed to get secret {missing}: Secret {missing} not found"
     assert condition(sources["app"], "FetchFailed")["status"] == "True"
     assert f"{space.namespace}/no-proxy" in condition(sources["proxied"], "Ready")["message"]
 
@@ -120,9 +121,7 @@ async def test_ssh_key_opens_the_host_that_is_known(space: Space, tmp_path: Path
 
     assert await content(source) == {"a": "1"}
     said = {name: condition(obj, "Ready")["message"] for name, obj in others.items()}
-    assert {condition(obj, "Ready")["reason"] for obj in others.values()} == {
-        "AuthenticationFailed"
-    }
+    assert {condition(obj, "Ready")["reason"] for obj in others.values()} == {"GitOperationFailed"}
     assert "does not accept the key in 'identity'" in said["stranger"]
     assert "host key verification failed" in said["wrong-host"]
 
@@ -177,7 +176,7 @@ async def test_proxy_is_used_with_its_credentials(space: Space, tmp_path: Path) 
         [source] = (await refused(space, "wrong")).values()
 
     assert any(server.base in target for target in proxy.targets)
-    assert condition(source, "Ready")["reason"] == "AuthenticationFailed"
+    assert condition(source, "Ready")["reason"] == "GitOperationFailed"
     assert "proxy wants other credentials" in condition(source, "Ready")["message"]
 
 

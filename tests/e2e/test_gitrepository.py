@@ -124,6 +124,9 @@ async def test_what_the_repository_lacks_is_named(space: Space) -> None:
         row = condition(sources[name], "Ready")
         assert saying in row["message"]
         assert row["reason"] == "GitOperationFailed"
+        assert row["message"].startswith(
+            "failed to checkout and determine revision: unable to clone '"
+        )
         assert condition(sources[name], "FetchFailed")["status"] == "True"
         assert not condition(sources[name], "Stalled")
     [event] = await told(space, "GitOperationFailed", "tag")
@@ -209,11 +212,11 @@ async def test_missing_include_is_named_and_awaited(space: Space) -> None:
     app.commit({"a": "1"})
     await space.world.apply(space.source(app, include=[{"repository": {"name": "base"}}]))
 
-    source = await space.refused(GIT_REPOSITORY, saying=f"'{space.namespace}/base'")
+    source = await space.refused(GIT_REPOSITORY, saying="for include 'base'")
     await space.world.apply(space.source(base, "base"))
     healed = await space.ready(GIT_REPOSITORY)
 
-    assert condition(source, "Ready")["reason"] == "IncludeUnavailable"
+    assert condition(source, "Ready")["reason"] == "NotFound"
     assert condition(source, "IncludeUnavailable")["status"] == "True"
     assert not condition(source, "FetchFailed")
     assert not condition(healed, "IncludeUnavailable")

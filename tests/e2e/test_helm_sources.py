@@ -57,7 +57,7 @@ async def test_chart_of_an_index_reaches_consumers(space: Space) -> None:
     revision = index["status"]["artifact"]["revision"]
     assert ready_of(waiting) == (
         "SourceUnavailable",
-        f"HelmRepository '{space.namespace}/charts' not found",
+        f"failed to get source: HelmRepository '{space.namespace}/charts' not found",
     )
     assert ready_of(index) == ("Succeeded", f"stored artifact: revision '{revision}'")
     assert ready_of(obj) == (
@@ -66,7 +66,7 @@ async def test_chart_of_an_index_reaches_consumers(space: Space) -> None:
     )
     artifact = obj["status"]["artifact"]
     assert artifact["path"] == f"helmchart/{space.namespace}/app/podinfo-6.1.0.tgz"
-    assert obj["status"]["url"] == artifact["url"].replace("6.1.0", "latest")
+    assert obj["status"]["url"] == f"{artifact['url'].rpartition('/')[0]}/latest.tar.gz"
     assert index["status"]["url"].endswith(f"/helmrepository/{space.namespace}/charts/index.yaml")
     assert artifact["size"] == len(data)
     assert "version: 6.1.0" in (await content(obj))["podinfo/Chart.yaml"]

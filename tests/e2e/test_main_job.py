@@ -5,6 +5,7 @@ import pytest
 from tests.e2e.conftest import (
     CONFIG_MAP,
     DEPLOYMENT,
+    EVENT,
     GIT_REPOSITORY,
     KUSTOMIZATION,
     Space,
@@ -250,3 +251,10 @@ async def test_events_tell_what_was_changed(space: Space) -> None:
     event = await space.told("settings created")
 
     assert f"ConfigMap/{space.namespace}/settings created" in event["message"]
+    assert event["reason"] == "Progressing"
+    finished = await space.told("Reconciliation finished in")
+    assert (finished["type"], finished["reason"]) == ("Normal", "ReconciliationSucceeded")
+    assert "next run in" in finished["message"]
+    selector = "involvedObject.kind=Kustomization"
+    events = await space.world.api.list(EVENT, space.namespace, field_selector=selector)
+    assert {each["reason"] for each in events} == {"Progressing", "ReconciliationSucceeded"}

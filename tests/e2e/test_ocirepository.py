@@ -150,7 +150,9 @@ async def test_login_is_found_in_secrets_and_accounts(space: Space) -> None:
             for name in ("wrong", "broken", "nobody")
         }
 
-    assert {ready_of(obj)["reason"] for obj in refused.values()} == {"AuthenticationFailed"}
+    reasons = {name: ready_of(obj)["reason"] for name, obj in refused.items()}
+    asked = dict.fromkeys(("wrong", "nobody"), "OCIArtifactPullFailed")
+    assert reasons == {**asked, "broken": "AuthenticationFailed"}
     assert "refuses the credentials" in ready_of(refused["wrong"])["message"]
     assert "docker config.json" in ready_of(refused["broken"])["message"]
     assert "without credentials" in ready_of(refused["nobody"])["message"]

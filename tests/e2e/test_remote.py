@@ -265,7 +265,11 @@ async def test_hostile_kubeconfigs_are_refused_by_name(far: Far, tmp_path: Path)
     for number, (_, saying) in enumerate(REFUSED.values()):
         await far.refused(name=f"bad-{number}", saying=saying)
 
-    assert condition(absent, "Ready")["message"] == f"Secret '{far.namespace}/no' not found"
+    row = condition(absent, "Ready")
+    assert row["reason"] == "ReconciliationFailed"
+    assert row["message"].startswith(
+        f"unable to read KubeConfig secret '{far.namespace}/no' error: "
+    )
     assert not ran.exists()
     assert commit in absent["status"]["lastAttemptedRevision"]
 

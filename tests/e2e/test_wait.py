@@ -149,7 +149,7 @@ async def test_failed_object_ends_the_wait_and_is_named(space: Space) -> None:
     message = condition(obj, "Ready")["message"]
     assert f"ConfigMap/{space.namespace}/job status: 'Failed'" in message
     assert f"Deployment/{space.namespace}/web status: 'InProgress'" in message
-    assert "failed early due to" in message
+    assert "failed early due to stalled resources: [" in message
     assert condition(obj, "Ready")["reason"] == "HealthCheckFailed"
     assert condition(obj, "Healthy")["status"] == "False"
     assert condition(obj, "Healthy")["reason"] == "HealthCheckFailed"

@@ -28,7 +28,7 @@ from toolkit.artifact.cache import CONTENT, Cache, Extracted
 from toolkit.artifact.digest import ALGORITHMS
 from toolkit.artifact.limits import Limits
 from toolkit.artifact.store import Owner
-from toolkit.errors import TransientError, WaitingError
+from toolkit.errors import Told, TransientError, WaitingError
 from toolkit.remote.http import causes
 from toolkit.remote.http.reach import Reach, connector, literal_within
 
@@ -171,10 +171,14 @@ def _require_digest(artifact: Artifact) -> str:
 def _require_content(response: aiohttp.ClientResponse, artifact: Artifact) -> None:
     """Tell apart what is gone, what may come right, and what will not."""
     status = response.status
-    if status == 404:
-        raise WaitingError(f"artifact {artifact.url} not found", reason=REASON)
     if status != 200:
         logger.info("artifact not served", extra={"url": artifact.url, "status": status})
+    if status == 404:
+        raise WaitingError(
+            "Source is not ready, artifact not found",
+            reason=REASON,
+            told=Told(delay=True, event=""),
+        )
     if status >= 500 or status in (408, 425, 429):
         raise _AgainError(f"cannot fetch {artifact.url}: the server fails", reason=REASON)
     if status != 200:

@@ -65,18 +65,16 @@ def is_link(name: str) -> bool:
 def latest(filename: str) -> str:
     """Return the name of the link to the newest artifact, as Flux names it.
 
-    ``index.yaml`` beside ``index-<hex>.yaml``, ``<chart>-latest.tgz`` beside a chart's versions,
-    else ``latest`` with the extension.
+    ``index.yaml`` beside ``index-<hex>.yaml``, ``latest.tar.gz`` beside a chart's versions and
+    other archives, else ``latest`` with the extension.
     """
     if filename.startswith("index-") and filename.endswith(".yaml"):
         return "index.yaml"
-    if chart := _CHART.fullmatch(filename):
-        return f"{chart['name']}-latest.tgz"
-    suffix = ".tar.gz" if filename.endswith(".tar.gz") else PurePosixPath(filename).suffix
+    packed = filename.endswith((".tar.gz", ".tgz"))
+    suffix = ".tar.gz" if packed else PurePosixPath(filename).suffix
     return f"latest{suffix}"
 
 
 _NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:+-]{0,254}")
 _LINK: Final = re.compile(r"latest(\..*)?|.*-latest\.tgz|index\.yaml")
-_CHART: Final = re.compile(r"(?P<name>.+?)-v?\d+\.\d+\.\d+([-+].*)?\.tgz")
 _SEGMENTS: Final = 4

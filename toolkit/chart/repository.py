@@ -37,6 +37,14 @@ class Validators:
         return headers | ({"If-Modified-Since": self.modified} if self.modified else {})
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Downloaded:
+    """An index that was written: its hex digest, and how to ask whether it has changed."""
+
+    digest: str
+    validators: Validators
+
+
 async def download_index(  # noqa: PLR0913  # a request has these parts
     http: Http,
     url: str,
@@ -45,7 +53,7 @@ async def download_index(  # noqa: PLR0913  # a request has these parts
     *,
     known: Validators | None = None,
     timeout: float,  # noqa: ASYNC109  # one deadline over all hops
-) -> Validators | None:
+) -> Downloaded | None:
     """Write the repository's index.yaml to ``into``; return ``None`` if it is as ``known``.
 
     Raises:
@@ -69,9 +77,10 @@ async def download_index(  # noqa: PLR0913  # a request has these parts
             ) from exc
         except zlib.error as exc:
             raise IndexationError("the index was damaged on its way") from exc
-        return Validators(
+        validators = Validators(
             etag=_header(response, "ETag"), modified=_header(response, "Last-Modified")
         )
+        return Downloaded(digest=sink.digest, validators=validators)
 
 
 async def download_chart(  # noqa: PLR0913  # a request has these parts

@@ -1,7 +1,8 @@
 """Conditions as pure functions over the JSON list ``status.conditions``.
 
-``lastTransitionTime`` moves only when the status does (``metav1.Condition``). ``Ready`` comes
-first, the others follow by type, as Flux sorts them.
+``lastTransitionTime`` moves only when the status does (``metav1.Condition``). ``Stalled``,
+``Reconciling`` and ``Ready`` come first, in this order, and the others follow by type, as Flux
+sorts them (``fluxcd/pkg runtime/conditions/setter.go``).
 """
 
 import datetime as dt
@@ -63,5 +64,9 @@ def remove(conditions: Iterable[Json], *types: str) -> list[Json]:
     return [entry for entry in conditions if entry.get("type") not in types]
 
 
-def _order(entry: Json) -> tuple[bool, str]:
-    return entry["type"] != READY, entry["type"]
+def _order(entry: Json) -> tuple[int, str]:
+    kind = entry["type"]
+    return _FIRST.index(kind) if kind in _FIRST else len(_FIRST), kind
+
+
+_FIRST: Final = (STALLED, RECONCILING, READY)

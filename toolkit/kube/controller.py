@@ -222,15 +222,17 @@ class Controller(Generic[T]):
         """Show that an object waits for nobody, as long as there is nothing else to show.
 
         The definitions' default for ``observedGeneration`` is -1: a reconcile is still to come. Of
-        an object that gets none, clients that go by kstatus would wait for it for ever.
+        an object that gets none, clients that go by kstatus would wait for it for ever. As in Flux,
+        a suspended object has the finalizer from the start.
         """
-        meta, status = rec.obj.metadata, rec.obj.status
         self._queue.forget(rec.key)
-        if status.conditions or status.observed_generation in {0, meta.generation}:
-            return
-        rec.status({"observedGeneration": meta.generation})
         try:
-            await rec.write()
+            if not self._static(rec.obj):
+                rec.adopt(await self._writer.finalizer(rec.obj, present=True))
+            meta, status = rec.obj.metadata, rec.obj.status
+            if not status.conditions and status.observed_generation not in {0, meta.generation}:
+                rec.status({"observedGeneration": meta.generation})
+                await rec.write()
         except errors.ApiError as exc:
             rec.log.error("Status not written", extra={"error": str(exc)})  # noqa: TRY400 - handled
             self._queue.retry(rec.key)
@@ -308,8 +310,9 @@ class Controller(Generic[T]):
         # that the reconciler did not tell itself.
         news = rec.before != conditions.find(rec.conditions, conditions.READY)
         news = news and not rec.told and not quiet and judged.ready != "Unknown"
-        if news or judged.severity == "error":
-            rec.event(judged.severity, judged.reason, judged.message)
+        text = judged.message if judged.event is None else judged.event
+        if text and (news or judged.severity == "error"):
+            rec.event(judged.severity, judged.reason, text)
         return judged
 
     def _plan(self, rec: Reconciliation[T], judged: verdict.Verdict) -> float | None:

@@ -16,6 +16,7 @@ from typing import Final, Protocol, Self
 from urllib.parse import urlsplit
 
 from crds.meta import KubeConfigReference
+from toolkit.errors import TransientError
 from toolkit.kube import config, errors
 from toolkit.kube.client import Client
 from toolkit.kube.secrets import CONFIG_MAP, SECRET, Secrets
@@ -27,7 +28,7 @@ from toolkit.remote.dialling import Reach, literal_within
 _TOKEN_TIMEOUT: Final = 60.0
 _MAX_BODY: Final = 16 << 20
 """Bytes of an answer: whoever runs the server may be hostile."""
-_REASON: Final = "KubeConfigInvalid"
+_UNREAD: Final = "ReconciliationFailed"
 _GENERIC: Final = "generic"
 
 
@@ -147,12 +148,17 @@ class RemoteClients:
     async def _found(self, namespace: str, ref: KubeConfigReference) -> Client:
         """Return the client, held."""
         if ref.secret_ref is not None:
-            data = await self._secrets.data(SECRET, namespace, ref.secret_ref.name, reason=_REASON)
-            text = kubeconfig(data.values, ref.secret_ref.key, ref.secret_ref.name)
+            name = ref.secret_ref.name
+            try:
+                data = await self._secrets.data(SECRET, namespace, name, reason=_UNREAD)
+            except TransientError as error:
+                context = f"unable to read KubeConfig secret '{namespace}/{name}' error"
+                raise error.within(context) from error.__cause__
+            text = kubeconfig(data.values, ref.secret_ref.key, name)
             return self._held(_digest(text), lambda: self._from_kubeconfig(text))
         if ref.config_map_ref is not None:
             name = ref.config_map_ref.name
-            data = await self._secrets.data(CONFIG_MAP, namespace, name, reason=_REASON)
+            data = await self._secrets.data(CONFIG_MAP, namespace, name, reason=_UNREAD)
             values = texts(data.values)
             if values.get("provider", "") == _GENERIC:
                 return await self._generic(namespace, name, values)

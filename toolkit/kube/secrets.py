@@ -44,9 +44,10 @@ class Secrets:
         try:
             obj = await self._client.get(gvk, name, namespace)
         except NotFoundError as error:
-            raise TransientError(
-                f"{gvk.kind} '{namespace}/{name}' not found", reason=reason
-            ) from error
+            missing = TransientError(f"{gvk.kind} '{namespace}/{name}' not found", reason=reason)
+            if gvk == SECRET:
+                missing = missing.within(f"failed to get secret '{namespace}/{name}'")
+            raise missing from error
         version = f"{gvk.kind}/{namespace}/{name}@{obj['metadata'].get('resourceVersion', '')}"
         return Data(values=_decoded(gvk, obj), version=version)
 

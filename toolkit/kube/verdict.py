@@ -13,6 +13,7 @@
 from dataclasses import dataclass
 from typing import Any, Final, Literal
 
+from crds.meta import format_duration
 from toolkit import errors
 from toolkit.kube import conditions, predicates
 from toolkit.kube.reconciliation import REQUESTED_AT, Outcome, Reconciliation, Severity
@@ -26,6 +27,7 @@ class Verdict:
     """What the controller writes and plans.
 
     ``plan`` is the trigger of the next pass, in ``delay`` seconds; ``backoff`` finds its own delay.
+    ``event`` is the text of the event, if it is not ``message``; without text there is none.
     ``internal`` marks a bug: it is logged with its traceback. ``result`` is controller-runtime's.
     """
 
@@ -35,6 +37,7 @@ class Verdict:
     reconciling: str = ""
     stalled: bool = False
     severity: Severity = "info"
+    event: str | None = None
     plan: Literal["none", "interval", "dependency", "retry", "backoff"] = "none"
     delay: float = 0.0
     internal: bool = False
@@ -70,15 +73,7 @@ def failed(
             result="error",
         )
     if isinstance(cause, errors.WaitingError):
-        return Verdict(
-            ready="False",
-            reason=cause.reason,
-            message=str(cause),
-            reconciling=PROGRESSING_WITH_RETRY,
-            plan="dependency",
-            delay=requeue_dependency if cause.retry_after is None else cause.retry_after,
-            result="requeue_after",
-        )
+        return _waiting(cause, requeue_dependency)
     known = isinstance(cause, errors.PenstockError)
     return Verdict(
         ready="False",
@@ -90,6 +85,22 @@ def failed(
         delay=retry_interval or 0.0,
         internal=not known,
         result="error",
+    )
+
+
+def _waiting(cause: errors.WaitingError, requeue_dependency: float) -> Verdict:
+    delay = requeue_dependency if cause.retry_after is None else cause.retry_after
+    told, retrying = cause.told, f", retrying in {format_duration(delay)}"
+    return Verdict(
+        ready="False",
+        reason=cause.reason,
+        message=f"{cause}{retrying}" if told.delay else str(cause),
+        reconciling=PROGRESSING_WITH_RETRY,
+        severity="trace" if told.trace else "info",
+        event=f"{told.event}{retrying}" if told.event else told.event,
+        plan="dependency",
+        delay=delay,
+        result="requeue_after",
     )
 
 

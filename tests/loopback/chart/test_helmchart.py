@@ -337,7 +337,7 @@ async def test_source_that_is_not_there_is_told(world: World) -> None:
 
     assert (error.reason, str(error)) == (
         "SourceUnavailable",
-        "HelmRepository 'apps/charts' not found",
+        "failed to get source: HelmRepository 'apps/charts' not found",
     )
 
 

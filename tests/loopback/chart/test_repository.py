@@ -1,6 +1,7 @@
 """What is asked of a chart repository, with which credentials, and what of its answers is kept."""
 
 import gzip
+import hashlib
 from pathlib import Path
 from typing import Any
 
@@ -9,7 +10,7 @@ import pytest
 from tests.fakes.chartrepository import ChartRepository
 from toolkit.chart import limits, repository
 from toolkit.chart.errors import ChartPullError, IndexationError
-from toolkit.chart.repository import Validators
+from toolkit.chart.repository import Downloaded
 from toolkit.chart.wire import Found
 from toolkit.remote.http.http import AuthError, Endpoint, Http, HttpError
 
@@ -19,7 +20,7 @@ LOGIN = Endpoint(plain_http=True, username="me", password="secret")
 
 async def download(
     http: Http, url: str, into: Path, endpoint: Endpoint = PLAIN, **options: Any
-) -> Validators | None:
+) -> Downloaded | None:
     return await repository.download_index(http, url, endpoint, into, timeout=10, **options)
 
 
@@ -37,12 +38,12 @@ async def test_unchanged_index_costs_a_request_without_a_body(
 ) -> None:
     server.add()
     known = await download(http, server.url, tmp_path / "one")
+    assert known is not None
 
-    again = await download(http, server.url, tmp_path / "two", known=known)
+    again = await download(http, server.url, tmp_path / "two", known=known.validators)
 
     assert (tmp_path / "one").read_bytes() == server.index
-    assert known is not None
-    assert known.etag
+    assert known.validators.etag
     assert again is None
     assert not (tmp_path / "two").exists()
 
@@ -52,11 +53,13 @@ async def test_changed_index_is_fetched(
 ) -> None:
     server.add()
     known = await download(http, server.url, tmp_path / "one")
+    assert known is not None
     server.add(version="6.0.1")
 
-    again = await download(http, server.url, tmp_path / "two", known=known)
+    again = await download(http, server.url, tmp_path / "two", known=known.validators)
 
-    assert again not in (None, known)
+    assert again is not None
+    assert again.digest == hashlib.sha256(server.index).hexdigest() != known.digest
     assert (tmp_path / "two").read_bytes() == server.index
 
 

@@ -123,9 +123,9 @@ async def test_encrypted_object_is_refused_and_named_without_decryption(
     with pytest.raises(TransientError) as caught:
         await builds.render(files)
 
-    assert str(caught.value).startswith(f"Secret/{NAMESPACE}/s is SOPS encrypted at ")
+    assert str(caught.value).startswith(f"Secret/{NAMESPACE}/s is SOPS encrypted, configur")
     assert "spec.decryption" in str(caught.value)
-    assert caught.value.reason == "BuildFailed"
+    assert caught.value.reason == "ReconciliationFailed"
 
 
 async def test_ciphertext_is_applied_where_an_object_asks_for_it(

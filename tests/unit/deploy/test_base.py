@@ -112,6 +112,13 @@ def test_artifacts_are_served_at_the_address_that_is_advertised() -> None:
     )
 
 
+@pytest.mark.parametrize("name", ["source-controller", "kustomize-controller"])
+def test_events_go_to_the_notification_controller_of_flux(name: str) -> None:
+    address = "http://notification-controller.flux-system.svc.cluster.local./"
+
+    assert f"--events-addr={address}" in pod(name)["containers"][0]["args"]
+
+
 def test_traffic_that_no_policy_names_is_denied() -> None:
     (deny,) = [
         policy

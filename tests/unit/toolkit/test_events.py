@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import logging
 from collections.abc import Awaitable, Callable
 from typing import Any
 
@@ -57,6 +58,7 @@ def record(
     *,
     server: FakeApiServer | None = None,
     notifier: Notifier | None = None,
+    address: str = "",
 ) -> list[dict[str, Any]]:
     """Run a recorder while the scenario emits; return the Events of the cluster."""
 
@@ -68,8 +70,8 @@ def record(
         receiver = TestServer(app)
         await receiver.start_server()
         async with fake.running() as client:
-            address = str(receiver.make_url("/"))
-            recorder = Recorder(client, controller="source-controller", address=address)
+            where = address or str(receiver.make_url("/"))
+            recorder = Recorder(client, controller="source-controller", address=where)
             running = asyncio.create_task(recorder.run())
             await asyncio.sleep(0.1)
             await scenario(recorder)
@@ -200,6 +202,27 @@ def test_a_notifier_that_de_duplicates_is_content() -> None:
     record(scenario, notifier=notifier)
 
     assert len(notifier.received) == 1
+
+
+def test_a_notifier_that_is_not_installed_is_told_once(caplog: pytest.LogCaptureFixture) -> None:
+    def dropped() -> float:
+        name = "penstock_events_dropped_total"
+        return prometheus_client.REGISTRY.get_sample_value(name, {"sink": "notification"}) or 0.0
+
+    before = dropped()
+
+    async def scenario(recorder: Recorder) -> None:
+        for number in range(5):
+            recorder.emit(event(str(number)))
+            await asyncio.sleep(61)
+
+    with caplog.at_level(logging.INFO, "toolkit.events"):
+        written = record(scenario, address="http://nobody.invalid./")
+
+    told = [(row.levelname, row.message) for row in caplog.records if row.name == "toolkit.events"]
+    assert told == [("INFO", "no notification controller is installed")]
+    assert len(written) == 5
+    assert dropped() == before
 
 
 def test_an_api_server_that_refuses_an_event_does_not_stop_the_next() -> None:

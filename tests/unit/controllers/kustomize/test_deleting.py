@@ -131,7 +131,8 @@ def test_missing_kubeconfig_ends_it_at_once() -> None:
     error, told = finalize(deleted(seconds_ago=1, ref=SECRET), FakeApiServer())
 
     assert error is None
-    assert "the applied objects stay: Secret 'default/far' not found" in told[0]
+    assert "the applied objects stay: unable to read KubeConfig secret 'default/far'" in told[0]
+    assert "Secret 'default/far' not found" in told[0]
 
 
 def test_cluster_out_of_reach_is_waited_for_without_end() -> None:

@@ -24,7 +24,9 @@ BUILT_FROM = Sources(mounts=(Mount(path="", ref=ObjectRef(GIT, "team", "app"), a
 
 def kustomization(name: str, *depends: Json, ready: bool = True, **fields: Any) -> Kustomization:
     """Return a Kustomization of generation 2; the fields are of its status."""
-    source = fields.pop("source", "app")
+    source = {"kind": "GitRepository", "name": fields.pop("source", "app")}
+    if "shared" in fields:
+        source["namespace"] = fields.pop("shared")
     labels = fields.pop("labels", {})
     namespace = fields.pop("namespace", "team")
     condition = READY | {"status": "True" if ready else "False"}
@@ -38,7 +40,7 @@ def kustomization(name: str, *depends: Json, ready: bool = True, **fields: Any) 
         "spec": {
             "interval": "1m",
             "prune": True,
-            "sourceRef": {"kind": "GitRepository", "name": source},
+            "sourceRef": source,
             "dependsOn": list(depends),
         },
         "status": status | fields,
@@ -76,10 +78,11 @@ def test_ready_dependency_lets_the_pass_through() -> None:
 def test_dependency_that_is_not_ready_at_the_same_revision_is_waited_for(
     base: Kustomization,
 ) -> None:
-    with pytest.raises(WaitingError, match="dependency 'team/base' is not ready") as caught:
+    with pytest.raises(WaitingError, match=r"'team/base' (is not|revision is)") as caught:
         gate(base).require_ready(APP, BUILT_FROM)
 
     assert caught.value.reason == "DependencyNotReady"
+    assert caught.value.told.event == "Dependencies do not meet ready condition"
 
 
 def test_revision_of_a_dependency_with_another_source_does_not_matter() -> None:
@@ -157,16 +160,19 @@ def test_waiting_for_another_namespace_is_refused_where_the_flag_forbids_it() ->
         gate(base, cross=False).require_ready(kustomization("app", THEIRS), BUILT_FROM)
 
 
-def test_without_a_grant_a_missing_dependency_reads_as_one_that_is_not_ready() -> None:
-    app = kustomization("app", THEIRS)
-    unready = kustomization("base", namespace="infra", source="other", ready=False)
+def test_without_a_grant_every_dependency_that_is_awaited_reads_the_same() -> None:
+    app = kustomization("app", THEIRS, shared="flux-system")
+    unready = kustomization("base", namespace="infra", ready=False)
+    late = kustomization("base", namespace="infra", shared="flux-system", lastAppliedRevision="0")
 
     def told(asked: Gate) -> str:
         with pytest.raises(WaitingError) as caught:
             asked.require_ready(app, BUILT_FROM)
         return str(caught.value)
 
-    assert told(gate()) == told(gate(unready)) == "dependency 'infra/base' is not ready"
+    said = {told(gate()), told(gate(unready)), told(gate(late))}
+    assert said == {"dependency 'infra/base' is not ready"}
+    assert "revision" in told(gate(late, grants=(GRANTED,)))
     assert told(gate(grants=(GRANTED,))) == "dependency 'infra/base' not found"
 
 

@@ -102,7 +102,7 @@ def test_source_without_artifact_is_waited_for() -> None:
     with pytest.raises(WaitingError) as caught:
         reader(Cache(app=None)).resolve(kustomization(sourceRef=ref("app")))
 
-    assert str(caught.value) == "Source is not ready, artifact not found, retrying in 30s"
+    assert str(caught.value) == "Source artifact not found"
     assert caught.value.reason == "ArtifactFailed"
 
 

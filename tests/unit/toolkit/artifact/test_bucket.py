@@ -164,8 +164,8 @@ async def test_the_link_leads_to_the_newest(
     await kept(storage, tmp_path, b"one", "app-1.0.0.tgz")
     await kept(storage, tmp_path, b"two", "app-1.0.1.tgz")
 
-    assert await served(await replica(), f"{HERE}/app-latest.tgz") == b"two"
-    assert await served(storage, f"{HERE}/latest.tar.gz") is None
+    assert await served(await replica(), f"{HERE}/latest.tar.gz") == b"two"
+    assert await served(storage, f"{HERE}/app-latest.tgz") is None
 
 
 async def test_a_link_leads_nowhere_else(storage: BucketStorage, bucket: MemoryBucket) -> None:
@@ -218,7 +218,9 @@ async def test_old_artifacts_go_when_their_time_has_come(
 
     names = {key.rpartition("/")[2] for key in bucket.content}
     marks = ("", ".digest-", ".about-")
-    assert names == {f"{mark}{n}.tgz" for mark in marks for n in (0, 2, 3)} | {".link-latest.tgz"}
+    assert names == {f"{mark}{n}.tgz" for mark in marks for n in (0, 2, 3)} | {
+        ".link-latest.tar.gz"
+    }
     assert await storage.intact(artifacts[0])
 
 

@@ -64,8 +64,8 @@ def test_what_is_no_artifact_path_is_refused(path: str) -> None:
     [
         ("x.tar.gz", "latest.tar.gz"),
         ("index-ab.yaml", "index.yaml"),
-        ("my-app-1.2.3-rc.1+5.tgz", "my-app-latest.tgz"),
-        ("x.tgz", "latest.tgz"),
+        ("my-app-1.2.3-rc.1+5.tgz", "latest.tar.gz"),
+        ("x.tgz", "latest.tar.gz"),
         ("x", "latest"),
     ],
 )

@@ -484,7 +484,7 @@ async def test_a_ready_file_is_stored_as_it_is(storage: Storage, chart: Path) ->
     assert artifact.size == len(b"a packed chart")
     assert artifact.revision == "1.0.0"
     assert await storage.intact(artifact)
-    assert str((storage.root / HERE / "app-latest.tgz").readlink()) == "app-1.0.0.tgz"
+    assert str((storage.root / HERE / "latest.tar.gz").readlink()) == "app-1.0.0.tgz"
     assert leftovers(storage) == []
 
 

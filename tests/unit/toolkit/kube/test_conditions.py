@@ -40,13 +40,19 @@ def test_the_time_stays_while_the_status_stays() -> None:
     assert before[0]["message"] == "fine"
 
 
-def test_ready_comes_first_then_by_type() -> None:
+def test_the_order_is_that_of_flux() -> None:
     result: list[dict[str, object]] = []
-    for type_ in ("Stalled", "ArtifactInStorage", "Ready"):
+    for type_ in ("Healthy", "Stalled", "ArtifactInStorage", "Ready", "Reconciling"):
         wanted = conditions.make(type_, "True", "X", "")
         result = conditions.put(result, wanted, generation=1, now=EARLY)
 
-    assert [entry["type"] for entry in result] == ["Ready", "ArtifactInStorage", "Stalled"]
+    assert [entry["type"] for entry in result] == [
+        "Stalled",
+        "Reconciling",
+        "Ready",
+        "ArtifactInStorage",
+        "Healthy",
+    ]
 
 
 def test_remove_and_find() -> None:
