@@ -17,6 +17,7 @@ from dataclasses import dataclass
 import trustme
 from aiohttp import web
 
+from tests.tools import sockets
 from toolkit.artifact import scratch
 
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
@@ -56,11 +57,13 @@ async def serving(
     # A client that is gone, or was killed at its deadline, must not keep us waiting.
     runner = web.AppRunner(application, access_log=None, shutdown_timeout=0.1)
     await runner.setup()
-    try:
+    async with contextlib.AsyncExitStack() as ending:
+        ending.push_async_callback(runner.cleanup)
         await web.TCPSite(runner, host, port, ssl_context=tls).start()
-        yield runner.addresses[0][1]
-    finally:
-        await runner.cleanup()
+        given = runner.addresses[0][1]
+        yield given
+    if tls:
+        await sockets.closed(given)
 
 
 @contextlib.contextmanager

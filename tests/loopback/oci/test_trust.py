@@ -152,7 +152,7 @@ async def test_malformed_attachment_withdraws_what_nobody_signed(
     assert not world.store.path(before.status.artifact).exists()
     status, reason, message = condition(found, "SourceVerified")
     assert (status, reason) == ("False", "VerificationError")
-    assert message.startswith("step 2: ")
+    assert "step 2: " in message
 
 
 @pytest.mark.parametrize("ref", [{"tag": "v1.0.0"}, {"semver": "*"}])

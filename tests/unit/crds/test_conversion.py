@@ -314,7 +314,9 @@ def test_whatever_comes_is_converted_or_refused(value: Any) -> None:
                 assert str(error)  # noqa: PT017 - either is fine
 
 
-@pytest.mark.parametrize("kind", [kind for kind in crds.KINDS if kind.older], ids=str)
+@pytest.mark.parametrize(
+    "kind", [kind for kind in crds.KINDS if kind.older], ids=lambda kind: kind.kind
+)
 def test_an_object_without_spec_is_converted(kind: Kind[Any]) -> None:
     converter = Converter(crds.KINDS)
     obj = {"apiVersion": kind.api_version, "kind": kind.kind, "metadata": {"name": "app"}}
