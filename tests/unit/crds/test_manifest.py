@@ -80,7 +80,6 @@ def test_an_older_version_says_what_to_use_instead(definition: dict[str, Any]) -
 def test_the_flux_command_recognises_the_installation(definition: dict[str, Any]) -> None:
     labels = definition["metadata"]["labels"]
 
-    assert labels["app.kubernetes.io/part-of"] == "flux"
     assert labels["app.kubernetes.io/version"] == "penstock-v9.9.9"
     assert labels["app.kubernetes.io/managed-by"] == "penstock"
 

@@ -70,8 +70,9 @@ async def test_one_bad_object_fails_the_review_and_is_named(conversions: Convers
 
     assert answer["result"]["status"] == "Failure"
     assert answer["result"]["message"] == (
-        "GitRepository/apps/bad: spec: must be an object, not a list; "
-        "GitRepository/apps/worse: status: must be an object, not a number"
+        "GitRepository/apps/bad: spec: must be an object, not a list: write its fields below it; "
+        "GitRepository/apps/worse: status: must be an object, not a number: write its fields"
+        " below it"
     )
     assert answer["convertedObjects"] == []
 
@@ -101,7 +102,8 @@ async def test_a_failure_is_logged_once_and_counted_each_time(
         "object": "bad",
         "from": f"{GROUP}/v1beta1",
         "to": f"{GROUP}/v1",
-        "error": "GitRepository/apps/bad: spec: must be an object, not a list",
+        "error": "GitRepository/apps/bad: spec: must be an object, not a list: write its fields"
+        " below it",
     }
     assert other["to"] == f"{GROUP}/v1beta2"
     assert "s3cr3t" not in str((once, other))
