@@ -1,21 +1,35 @@
-"""Keep ReferenceGrants at hand, and wake whom a grant, or the end of one, concerns."""
+"""Keep ReferenceGrants at hand, wake the objects that a change concerns, tell what lacks a grant.
+
+An index maps everything that a grant could allow to the objects that need it, so a change costs
+what it concerns. ``Refusals`` has the objects whose children the gate refused: no informer knows a
+child that was never stored.
+"""
 
 from collections.abc import Callable, Iterable, Iterator
-from typing import Final
+from typing import Any, Final
 
 import msgspec
 
 from controllers.index import Index
 from crds import REFERENCE_GRANT
-from crds.policy_referencegrant import ReferenceGrant
+from crds.policy_referencegrant import EVERY, ReferenceGrant
+from toolkit.kube import conditions
 from toolkit.kube.informer import Informer
 from toolkit.kube.manager import Manager
 from toolkit.kube.options import Options
 from toolkit.kube.rbac import Rule
-from toolkit.objects import GroupVersionKind, ObjectKey, ObjectRef
-from toolkit.policy.grants import Grants
+from toolkit.kube.reconciliation import Reconciliation
+from toolkit.objects import GroupVersionKind, Json, ObjectKey, ObjectRef, ref_of
+from toolkit.policy import references, remedies
+from toolkit.policy.grants import Grants, Permission
+from toolkit.policy.references import HOLDERS, References
 
+CONDITION: Final = "ReferencesGranted"
+"""Condition of an object that refers to what no grant allows, where that is only warned of."""
+REASON: Final = "GrantMissing"
 _KIND: Final = GroupVersionKind(*REFERENCE_GRANT.gvk)
+_HOLDING: Final = frozenset(kind for _, kind in HOLDERS)
+_SHOWN: Final = 3
 
 PERMISSIONS: Final = (
     # Which references of other namespaces are allowed.
@@ -25,6 +39,8 @@ PERMISSIONS: Final = (
         verbs=("get", "list", "watch"),
     ),
 )
+
+Enqueue = Callable[[ObjectKey, str], None]
 
 
 def follow(manager: Manager, options: Options) -> Grants:
@@ -39,17 +55,99 @@ def follow(manager: Manager, options: Options) -> Grants:
     return Grants(informer)
 
 
-def needed(own: str, used: Iterable[ObjectRef]) -> Iterator[ObjectRef]:
-    """Yield, for an index, what stands for the grants that these references need."""
-    for namespace in {ref.namespace for ref in used} - {own}:
-        yield _stand_in(namespace)
+def policy(granted: Grants, options: Options) -> References:
+    """Return the decision that rests on the grants and on the flags."""
+    return References(
+        grants=granted,
+        cross_namespace=not options.no_cross_namespace_refs,
+        enforced=options.cross_namespace_refs != "warn",
+    )
 
 
-def wake(namespace: str, enqueue: Callable[[ObjectKey, str], None], index: Index) -> None:
-    """Wake who refers into a namespace whose grants have changed."""
-    for key in index.users(_stand_in(namespace)):
+def needed(holder: ObjectRef, used: Iterable[ObjectRef]) -> Iterator[ObjectRef]:
+    """Yield, for an index, what stands for the grants that these references of a holder need."""
+    for target in used:
+        if target.namespace == holder.namespace:
+            continue
+        group, kind = target.gvk.group_kind
+        for namespace in (EVERY, holder.namespace):
+            for name in ("", target.name):
+                allowed = Permission(*holder.gvk.group_kind, namespace, group, kind, name)
+                yield _stand_in(target.namespace, allowed)
+
+
+def wake(namespace: str, changed: Iterable[Permission], enqueue: Enqueue, *indexes: Index) -> None:
+    """Wake the objects that need what is allowed in a namespace now, or no more."""
+    for key in {
+        key
+        for permission in changed
+        for index in indexes
+        for key in index.users(_stand_in(namespace, permission))
+    }:
         enqueue(key, "grant")
 
 
-def _stand_in(namespace: str) -> ObjectRef:
-    return ObjectRef(_KIND, namespace, "")
+class Refusals:
+    """The grants that objects need for the children that they apply.
+
+    What is about to be applied ``awaits`` its grants, so that one which comes meanwhile is not
+    missed. Afterwards the refused children do so until the next attempt.
+    """
+
+    def __init__(self) -> None:
+        self.index = Index()
+
+    def awaits(self, key: ObjectKey, children: Iterable[Json]) -> None:
+        """Replace the children by whose grants an object is to be woken; none ends that."""
+        self.index.put(key, [each for child in children for each in _needed_by(child)])
+
+    def refused(self, key: ObjectKey, children: Iterable[Json], refs: Iterable[ObjectRef]) -> None:
+        """Wait for the grants of those children that were refused."""
+        names = {(ref.gvk.group_kind, ref.name) for ref in refs}
+        found = ((ref_of(child), child) for child in children)
+        self.awaits(key, [c for ref, c in found if (ref.gvk.group_kind, ref.name) in names])
+
+
+def tell(rec: Reconciliation[Any], decision: References) -> None:
+    """Say in a condition, and once in an event, which references pass without a grant.
+
+    Raises:
+        WaitingError: grants are not known yet.
+    """
+    missing = () if decision.enforced else _missing(rec, decision)
+    if not missing:
+        rec.unmark(CONDITION)
+        return
+    shown = [f"{each.path}: {error}" for each, error in missing[:_SHOWN]]
+    more = [f"and {len(missing) - _SHOWN} more"] if len(missing) > _SHOWN else []
+    remedy = remedies.remedy(rec.ref, [each.target for each, _ in missing])
+    message = conditions.shortened(
+        f"{'; '.join([*shown, *more])}; it passes because of --cross-namespace-refs=warn; {remedy}"
+    )
+    if not any(c.type == CONDITION and c.message == message for c in rec.obj.status.conditions):
+        rec.event("error", REASON, message)
+    rec.mark(CONDITION, "False", REASON, message)
+
+
+def _missing(
+    rec: Reconciliation[Any], decision: References
+) -> list[tuple[references.Reference, references.UngrantedError]]:
+    obj = {"apiVersion": rec.obj.api_version, "kind": rec.obj.kind}
+    found = references.references(
+        obj | {"spec": msgspec.to_builtins(rec.obj.spec)}, rec.key.namespace
+    )
+    denied = decision.denials(rec.ref, found)
+    # what is blocked does not pass, and is told as a failure
+    return [(each, e) for each, e in denied if isinstance(e, references.UngrantedError)]
+
+
+def _needed_by(child: Json) -> Iterator[ObjectRef]:
+    if child.get("kind") not in _HOLDING:  # most of a set are of other kinds
+        return
+    holder = ref_of(child)
+    found = references.references(child, holder.namespace)
+    yield from needed(holder, (each.target for each in found if each.reads))
+
+
+def _stand_in(namespace: str, allowed: Permission) -> ObjectRef:
+    return ObjectRef(_KIND, namespace, "/".join(allowed))

@@ -62,8 +62,8 @@ class ReferenceGrantSpec(meta.ApiStruct, frozen=True, kw_only=True):
 class ReferenceGrant(Struct, frozen=True, kw_only=True, rename="camel"):
     """Allows objects of other namespaces to refer to objects of this one.
 
-    Without a grant no reference leaves its namespace. Deleting a grant ends the use at once; what
-    was applied stays.
+    Without a grant no object of another namespace is read. Deleting a grant ends the use at once;
+    what was applied stays.
     """
 
     api_version: str = f"{GROUP}/v1alpha1"

@@ -3,10 +3,12 @@
 Only references that a write brings are looked at: what stood there before is the reconciler's to
 stop. A grant that was written a moment ago may not be in the cache yet, so before a denial the
 grants of the target's namespace are read once more, of a bounded number of namespaces.
+
+Under ``--cross-namespace-refs=warn`` what lacks a grant is admitted, with a warning.
 """
 
 import asyncio
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Final, TypeAlias
 
 import msgspec
@@ -17,9 +19,9 @@ from toolkit.errors import AccessDeniedError
 from toolkit.kube.client import Client
 from toolkit.kube.rbac import Rule as Permission
 from toolkit.objects import GroupVersionKind, Json, ObjectRef
-from toolkit.policy import references
+from toolkit.policy import references, remedies
 from toolkit.policy.grants import Grants
-from toolkit.policy.references import Reference, References
+from toolkit.policy.references import BlockedError, Reference, References
 from webhooks.plugin import Answer, Cause, DeniedError, Row, Rule
 from webhooks.request import Request
 from webhooks.services import Services
@@ -28,7 +30,8 @@ MOST: Final = 1000
 """References to other namespaces that one write may bring."""
 _READS: Final = 16
 """Namespaces whose grants are read once more for one request."""
-_SHOWN: Final = 32
+_SHOWN: Final = 3
+_CAUSES: Final = 32
 _GRANT: Final = GroupVersionKind(*REFERENCE_GRANT.gvk)
 _Denied: TypeAlias = tuple[Reference, AccessDeniedError]
 
@@ -36,13 +39,16 @@ _Denied: TypeAlias = tuple[Reference, AccessDeniedError]
 class ReferenceCheck:
     """Asks the same function as the reconcilers."""
 
-    def __init__(self, *, client: Client, grants: Grants, cross_namespace: bool) -> None:
+    def __init__(
+        self, *, client: Client, grants: Grants, cross_namespace: bool, enforced: bool
+    ) -> None:
         self._client = client
         self._grants = grants
         self._cross_namespace = cross_namespace
+        self._enforced = enforced or not cross_namespace
 
     async def review(self, request: Request) -> Answer:
-        """Let the references pass, or deny."""
+        """Let the references pass, perhaps with a warning, or deny."""
         if request.object is None:
             return Answer()
         # Off the loop: an object may hold hundreds of thousands of them.
@@ -52,9 +58,10 @@ class ReferenceCheck:
                 f"{request.ref} refers to {len(new)} objects of other namespaces, more than {MOST}:"
                 " divide it"
             )
-        if denials := await self._denials(request.ref, new):
-            raise _denial(denials)
-        return Answer()
+        denials = await self._denials(request.ref, new)
+        if denials and self._enforced:
+            raise _denial(request.ref, denials)
+        return Answer(warnings=_warnings(denials))
 
     async def _denials(self, holder: ObjectRef, new: Sequence[Reference]) -> Sequence[_Denied]:
         """Return what is denied by what is known, and still by what is read once more."""
@@ -75,7 +82,7 @@ class ReferenceCheck:
         namespaces = {each.target.namespace for each in found} if self._cross_namespace else set()
         grants = {namespace: lookup(namespace) for namespace in namespaces}
         policy = References(grants=grants.__getitem__, cross_namespace=self._cross_namespace)
-        return await asyncio.to_thread(_denied, policy, holder, found) if found else ()
+        return await asyncio.to_thread(policy.denials, holder, found) if found else ()
 
     async def _fresh(self, namespace: str) -> Sequence[ReferenceGrant]:
         found = await self._client.list(_GRANT, namespace)
@@ -84,31 +91,49 @@ class ReferenceCheck:
 
 
 def _new(obj: Json, old: Json | None, own: str) -> list[Reference]:
-    """Return the references to other namespaces that an object has and its former self had not."""
-    before = {each.target for each in references.references(old or {}, own)}
+    """Return the references to other namespaces that an object has and its former self had not.
+
+    One that begins to read its target is new.
+    """
+    before = {(each.target, each.reads) for each in references.references(old or {}, own)}
     found = references.references(obj, own)
-    return [each for each in found if each.target.namespace != own and each.target not in before]
+    return [
+        each
+        for each in found
+        if each.target.namespace != own and (each.target, each.reads) not in before
+    ]
 
 
-def _denied(policy: References, holder: ObjectRef, found: Iterable[Reference]) -> list[_Denied]:
-    denied = []
-    for reference in found:
-        try:
-            policy.require(holder, reference.target)
-        except AccessDeniedError as error:
-            denied.append((reference, error))
-    return denied
-
-
-def _denial(denials: Sequence[_Denied]) -> DeniedError:
-    shown = denials[:_SHOWN]
+def _denial(holder: ObjectRef, denials: Sequence[_Denied]) -> DeniedError:
+    """Return the denial: the first references in words, all that fit as causes, the remedy."""
+    text = "; ".join(f"{each.path}: {error}" for each, error in denials[:_SHOWN])
+    more = f"; and {len(denials) - _SHOWN} more" if len(denials) > _SHOWN else ""
     causes = tuple(
         Cause(reason="FieldValueForbidden", field=each.path, message=str(error))
-        for each, error in shown
+        for each, error in denials[:_CAUSES]
     )
-    text = "; ".join(f"{each.path}: {error}" for each, error in shown)
-    more = f"; and {len(denials) - len(shown)} more" if len(denials) > len(shown) else ""
-    return DeniedError(f"{text}{more}", reason="Forbidden", causes=causes)
+    message = f"{text}{more}; {_remedy(holder, denials)}"
+    return DeniedError(message, reason="Forbidden", causes=causes)
+
+
+def _remedy(holder: ObjectRef, denials: Sequence[_Denied]) -> str:
+    if any(isinstance(error, BlockedError) for _, error in denials):
+        return (
+            "refer to an object of the own namespace: --no-cross-namespace-refs is set here, and no"
+            f" grant changes that (see {remedies.LOCKED_PAGE})"
+        )
+    return remedies.remedy(holder, [each.target for each, _ in denials])
+
+
+def _warnings(denials: Sequence[_Denied]) -> tuple[str, ...]:
+    """Return a line for each of the first references; the condition has the grants to write."""
+    lines = [
+        f"{each.path}: no ReferenceGrant in namespace '{each.target.namespace}' allows "
+        f"'{each.target}'; admitted because of --cross-namespace-refs=warn, see {remedies.PAGE}"
+        for each, _ in denials[:_SHOWN]
+    ]
+    more = len(denials) - len(lines)
+    return (*lines, f"and {more} more references lack a ReferenceGrant") if more else tuple(lines)
 
 
 def make(services: Services) -> ReferenceCheck:
@@ -118,6 +143,7 @@ def make(services: Services) -> ReferenceCheck:
         client=services.client,
         grants=Grants(cache),
         cross_namespace=not services.options.no_cross_namespace_refs,
+        enforced=services.options.cross_namespace_refs != "warn",
     )
 
 

@@ -52,7 +52,7 @@ async def grant_references(stage: Stage) -> None:
     narration.chapter("8. Another team's source is theirs to grant")
     await stage.push()
     app = tenant.borrower()
-    with narration.step("kubectl apply of a Kustomization of flux-system/shop, refused") as clock:
+    with narration.step("kubectl apply of a Kustomization of team-a/signed, refused") as clock:
         message = await stage.kubectl.refused(app)
         clock.stop()
         _require("ReferenceGrant" in message, "the refusal does not name the remedy")
@@ -66,7 +66,7 @@ async def grant_references(stage: Stage) -> None:
         )
         clock.stop()
         clock.note = shorten(status.readiness(obj).message)
-    narration.tell(await stage.kubectl("get", "configmap/menu", "-n", tenant.NAMESPACE))
+    narration.tell(await stage.kubectl("get", "configmap/menu", "-n", tenant.MENU.namespace))
 
 
 async def decrypt(stage: Stage) -> None:

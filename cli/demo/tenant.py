@@ -19,11 +19,9 @@ _KEYS: Final = "sops-age"
 SOURCE_POLICY: Final = ObjectRef(
     GroupVersionKind(_POLICY, "v1alpha1", "SourcePolicy"), "", "tenants"
 )
-GRANT: Final = ObjectRef(
-    GroupVersionKind(_POLICY, "v1alpha1", "ReferenceGrant"), sample.NAMESPACE, "team-a"
-)
+GRANT: Final = ObjectRef(GroupVersionKind(_POLICY, "v1alpha1", "ReferenceGrant"), NAMESPACE, "shop")
 SIGNED: Final = ObjectRef(sample.GIT_REPOSITORY.gvk, NAMESPACE, "signed")
-MENU: Final = ObjectRef(sample.KUSTOMIZATION.gvk, NAMESPACE, "menu")
+MENU: Final = ObjectRef(sample.KUSTOMIZATION.gvk, sample.SHOP, "menu")
 DECRYPTED: Final = f"spec: {{decryption: {{provider: sops, secretRef: {{name: {_KEYS}}}}}}}"
 """The patch that has the Kustomization decrypted."""
 DATABASE: Final = ObjectRef(GroupVersionKind("", "v1", "Secret"), sample.SHOP, "database")
@@ -56,7 +54,7 @@ def source(url: str, *, verified: bool) -> Json:
 
 
 def menu() -> dict[str, str]:
-    """Return what the tenant wants of the other team's repository."""
+    """Return what the shop wants of the tenant's repository."""
     metadata = {"name": "menu"}
     data = {"soup": "tomato"}
     obj = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": data}
@@ -64,29 +62,27 @@ def menu() -> dict[str, str]:
 
 
 def borrower() -> Json:
-    """Return a Kustomization of the tenant whose source is the other team's."""
-    source = sample.GIT_REPOSITORY
+    """Return a Kustomization of the shop whose source is the tenant's."""
     return sample.custom(
         MENU,
         {
             "interval": "10m",
             "sourceRef": {
-                "kind": source.gvk.kind,
-                "name": source.name,
-                "namespace": source.namespace,
+                "kind": SIGNED.gvk.kind,
+                "name": SIGNED.name,
+                "namespace": SIGNED.namespace,
             },
             "path": "./menu",
-            "targetNamespace": NAMESPACE,
+            "targetNamespace": MENU.namespace,
             "prune": True,
         },
     )
 
 
 def grant() -> Json:
-    """Return the other team's consent."""
-    holder = {"group": MENU.gvk.group, "kind": MENU.gvk.kind, "namespace": NAMESPACE}
-    source = sample.GIT_REPOSITORY
-    target = {"group": source.gvk.group, "kind": source.gvk.kind, "name": source.name}
+    """Return the tenant's consent."""
+    holder = {"group": MENU.gvk.group, "kind": MENU.gvk.kind, "namespace": MENU.namespace}
+    target = {"group": SIGNED.gvk.group, "kind": SIGNED.gvk.kind, "name": SIGNED.name}
     return sample.custom(GRANT, {"from": [holder], "to": [target]})
 
 

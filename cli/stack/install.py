@@ -14,6 +14,7 @@ import yaml
 
 from apiserver import registration
 from cli import errors, session, watching
+from crds import REFERENCE_GRANT
 from toolkit.kube import client
 from toolkit.kube.errors import NotFoundError
 from toolkit.objects import GroupVersionKind, Json, ObjectRef, dig
@@ -30,8 +31,11 @@ GATE: Final = ROOT / "deploy" / "base" / "webhooks" / "rbac.yaml"
 KEYS: Final = ROOT / "deploy" / "components" / "decryption" / "rbac.yaml"
 """For the gate on this machine, which knows who asks it."""
 WINDOW: Final = ROOT / "deploy" / "base" / "apiserver" / "rbac.yaml"
-POLICY: Final = ROOT / "deploy" / "base" / "policy"
+POLICY: Final = ROOT / "deploy" / "base" / "policy" / "installed"
+SHARED: Final = "flux-system"
+"""The namespace whose sources are shared as well, because repositories for Flux have them there."""
 ESTABLISHED_WITHIN: Final = 30.0
+_GRANT_CRD: Final = f"{REFERENCE_GRANT.plural}.{REFERENCE_GRANT.group}"
 _CRD: Final = GroupVersionKind("apiextensions.k8s.io", "v1", "CustomResourceDefinition")
 _NAMESPACE: Final = GroupVersionKind("", "v1", "Namespace")
 _PARALLEL: Final = 8
@@ -49,16 +53,15 @@ async def install(api: client.Client, *, namespace: str, accounts: Iterable[str]
     if configuration.NAME in accounts:
         rbac += _documents(KEYS)
     rights = [in_namespace(obj, namespace) for obj in rbac]
-    fresh = not await _exists(api, namespace)
+    fresh = not (await _exists(api, _NAMESPACE, namespace) and await _exists(api, _CRD, _GRANT_CRD))
     with errors.ungrouped():
         await _apply_all(api, [*definitions, _namespace(namespace)])
         await _apply_all(api, [*rights, *_keeper(namespace, accounts)])
     await _established(api, [str(dig(crd, "metadata", "name")) for crd in definitions])
     api.mapper.invalidate()
     if fresh:  # what somebody has deleted since stays deleted
-        policies = [in_namespace(obj, namespace) for obj in manifests(POLICY)]
         with errors.ungrouped():
-            await _apply_all(api, policies)
+            await _grant(api, {namespace, SHARED})
     return f"{len(definitions)} kinds, namespace {namespace}, {len(rights)} RBAC objects"
 
 
@@ -76,9 +79,17 @@ async def name_this_machine(api: client.Client, *, namespace: str) -> None:
     await api.apply(service, manager=MANAGER)
 
 
-async def _exists(api: client.Client, namespace: str) -> bool:
+async def _grant(api: client.Client, namespaces: Iterable[str]) -> None:
+    """Let the sources of these namespaces be used from all others."""
+    for namespace in sorted(namespaces):
+        if not await _exists(api, _NAMESPACE, namespace):
+            await _apply_all(api, [_namespace(namespace)])
+        await _apply_all(api, [in_namespace(obj, namespace) for obj in manifests(POLICY)])
+
+
+async def _exists(api: client.Client, kind: GroupVersionKind, name: str) -> bool:
     try:
-        await api.get(_NAMESPACE, namespace)
+        await api.get(kind, name)
     except NotFoundError:
         return False
     return True

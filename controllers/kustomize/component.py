@@ -8,7 +8,6 @@ from typing import Final, cast
 import msgspec
 
 from controllers import grants
-from controllers.index import Index
 from controllers.kustomize import dependencies
 from controllers.kustomize.accounts import Accounts
 from controllers.kustomize.admission import Admission
@@ -93,7 +92,7 @@ async def start(manager: Manager, options: Options) -> None:
         for kind in _SOURCES
     }
     granted = grants.follow(manager, options)
-    policy = References(grants=granted, cross_namespace=not options.no_cross_namespace_refs)
+    policy = grants.policy(granted, options)
     policies = SourcePolicies.follow(manager)
     reader = SourceReader(sources, policy=policy, sources=policies)
     recorder = Recorder(manager.client, controller=ACCOUNT, address=options.events_addr)
@@ -110,6 +109,7 @@ async def start(manager: Manager, options: Options) -> None:
     admission = Admission(manager.client)
     manager.add_informer(admission.informer)
     decryption = _decryption(manager, options, outside)
+    refusals = grants.Refusals()
     reconciler, finalizer = await _passes(
         manager,
         options,
@@ -122,6 +122,7 @@ async def start(manager: Manager, options: Options) -> None:
         policies,
         admission,
         decryption,
+        refusals,
     )
     controller = Controller(
         kind=KUSTOMIZATION,
@@ -133,7 +134,7 @@ async def start(manager: Manager, options: Options) -> None:
         field_manager=f"gotk-{MANAGER}",  # as Flux, apart from what is applied
         retry_interval=lambda obj: obj.spec.retry_seconds,
     )
-    triggers = _subscribe(manager, options, controller, reader, sources)
+    triggers = _subscribe(manager, options, controller, reader, sources, refusals)
     granted.subscribe(triggers.grant)
     policies.subscribe(triggers.policy)
     admission.wake(controller.informer.items().values, controller.enqueue)
@@ -204,6 +205,7 @@ async def _passes(  # noqa: PLR0913, PLR0917 - what the passes are made of
     policies: SourcePolicies,
     admission: Admission,
     decryption: Decryption,
+    refusals: grants.Refusals,
 ) -> tuple[KustomizationReconciler, KustomizationFinalizer]:
     """Return what reconciles and what finalizes, with the workers and caches that they use."""
     copies = scratch.parent("kustomize")
@@ -234,6 +236,7 @@ async def _passes(  # noqa: PLR0913, PLR0917 - what the passes are made of
         identities=identities,
         memory=memory,
         accounts=Accounts(labels=policies.labels, default=options.default_service_account),
+        refusals=refusals,
         known=functools.partial(caches.complete, granted, policies),
     )
     finalizer = KustomizationFinalizer(
@@ -242,15 +245,16 @@ async def _passes(  # noqa: PLR0913, PLR0917 - what the passes are made of
     return reconciler, finalizer
 
 
-def _subscribe(
+def _subscribe(  # noqa: PLR0913, PLR0917 - what wakes, and what is woken
     manager: Manager,
     options: Options,
     controller: Controller[Kustomization],
     reader: SourceReader,
     sources: Mapping[str, tuple[GroupVersionKind, Informer[SourceView]]],
+    refusals: grants.Refusals,
 ) -> Triggers:
     """Have sources, dependencies and labelled ConfigMaps and Secrets wake their users."""
-    triggers = Triggers(controller.gvk, reader, controller.enqueue, Index())
+    triggers = Triggers(controller.gvk, reader, controller.enqueue, refusals)
     controller.informer.subscribe(triggers.kustomization)
     for gvk, informer in sources.values():
         informer.subscribe(triggers.source(gvk))
@@ -275,6 +279,7 @@ def _forget_gone(reconciler: KustomizationReconciler) -> Callable[[Change[Kustom
         if change.new is None:
             reconciler.clusters.forget(change.key)
             reconciler.memory.forget(change.key)
+            reconciler.refusals.awaits(change.key, ())
 
     return handle
 

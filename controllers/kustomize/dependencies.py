@@ -22,6 +22,13 @@ def keys(obj: Kustomization) -> Iterator[ObjectKey]:
         yield _key(obj, dependency)
 
 
+def read(obj: Kustomization) -> Iterator[ObjectKey]:
+    """Yield namespace and name of the dependencies whose fields an expression reads."""
+    for dependency in obj.spec.depends_on:
+        if dependency.ready_expr:
+            yield _key(obj, dependency)
+
+
 def compile_expressions(obj: Kustomization) -> None:
     """Compile every ``readyExpr``.
 
@@ -38,7 +45,9 @@ class Gate:
     """Looks dependencies up in the informer and lets a pass through, or not.
 
     Ready means: observed in its latest generation, Ready=True and, where it is built from the same
-    sources, applied at the same revision. A ``readyExpr`` replaces that rule.
+    sources, applied at the same revision. A ``readyExpr`` replaces that rule. Without a grant no
+    more is told of a dependency in another namespace than that it is not ready: not whether it
+    exists.
     """
 
     lookup: Lookup
@@ -50,16 +59,17 @@ class Gate:
 
         Raises:
             WaitingError: a dependency is missing or not ready.
-            AccessDeniedError: one lies in another namespace and may not.
+            AccessDeniedError: one lies in another namespace, and may not or may not be read.
         """
         holder = ref_to(obj)
         for dependency in obj.spec.depends_on:
             key = _key(obj, dependency)
-            self.policy.require(holder, ObjectRef(holder.gvk, key.namespace, key.name))
+            target = ObjectRef(holder.gvk, key.namespace, key.name)
+            self.policy.require(holder, target, reads=bool(dependency.ready_expr))
             other = self.lookup(key)
-            if other is None:
+            if other is None and self.policy.denial(holder, target) is None:
                 raise WaitingError(f"dependency '{key}' not found")
-            if not self._ready(obj, other, dependency, built_from):
+            if other is None or not self._ready(obj, other, dependency, built_from):
                 raise WaitingError(f"dependency '{key}' is not ready")
 
     def _ready(

@@ -16,6 +16,7 @@ from typing import Final
 
 import msgspec
 
+from controllers import grants
 from controllers.kustomize import dependencies, inputs, memory, reporting, settling
 from controllers.kustomize.accounts import Accounts
 from controllers.kustomize.admission import Admission
@@ -63,6 +64,7 @@ class KustomizationReconciler:
     identities: Identities
     memory: Memory
     accounts: Accounts
+    refusals: grants.Refusals
     known: Callable[[], Awaitable[None]]
 
     async def reconcile(self, rec: Pass) -> Outcome:
@@ -70,6 +72,7 @@ class KustomizationReconciler:
         obj = rec.obj
         rec.triggers = self.memory.asked(rec.key, rec.triggers)
         await self.known()
+        grants.tell(rec, self.gate.policy)
         self.accounts.require(obj)
         rules = health.compile_rules(msgspec.to_builtins(obj.spec.health_check_exprs))
         dependencies.compile_expressions(obj)
@@ -155,6 +158,8 @@ class KustomizationReconciler:
             for ref in cluster.live.claims(rec.key):
                 known.pop(ref.identity, None)
         cluster.live.hold(rec.key)
+        children = built.objects if rec.obj.spec.kube_config is None else ()
+        self.refusals.awaits(rec.key, children)
         try:
             changes = await ssa.apply(
                 client,
@@ -167,14 +172,17 @@ class KustomizationReconciler:
                 announce=announce,
             )
         except ApplyError as error:
+            self.refusals.refused(rec.key, children, (each.ref for each in error.failures))
             rec.status({"inventory": {"entries": inventory.encode([*before, *error.changes.refs])}})
             cluster.live.expect(rec.key, error.changes.known, partial=True)
             reporting.report_changes(rec, cluster, error.changes.lines)
             message = built.redaction.text(str(error))
             raise ApplyError((), changes=error.changes.entries, message=message) from None
         except BaseException:
+            self.refusals.awaits(rec.key, ())
             cluster.live.release(rec.key)
             raise
+        self.refusals.awaits(rec.key, ())
         # kinds that this very set defines can be watched only now
         leaving = {ref.gvk for ref in self.memory.leaving(rec.key)}
         cluster.live.ensure(rec.key, {ref.gvk for ref in changes.refs} | leaving)

@@ -6,8 +6,10 @@ change costs what it concerns and not a scan of everything.
 
 import contextlib
 from collections.abc import Callable
+from typing import Final
 
 from controllers import grants
+from controllers.grants import Refusals
 from controllers.index import Index
 from controllers.kustomize import dependencies, inputs
 from controllers.kustomize.sources import SourceReader, SourceView
@@ -16,6 +18,9 @@ from crds.meta import Artifact
 from toolkit.errors import StalledError
 from toolkit.kube.informer import Change
 from toolkit.objects import GroupVersionKind, Json, ObjectKey, ObjectRef
+from toolkit.policy.grants import Permission
+
+_NAMESPACE: Final = GroupVersionKind("", "v1", "Namespace")
 
 Enqueue = Callable[[ObjectKey, str], None]
 
@@ -24,16 +29,26 @@ class Triggers:
     """The informer handlers of the Kustomization controller."""
 
     def __init__(
-        self, kind: GroupVersionKind, reader: SourceReader, enqueue: Enqueue, index: Index
+        self,
+        kind: GroupVersionKind,
+        reader: SourceReader,
+        enqueue: Enqueue,
+        refusals: Refusals,
     ) -> None:
         self._kind = kind
         self._reader = reader
         self._enqueue = enqueue
-        self._index = index
+        self._refusals = refusals
+        self._index = Index()
+        self._guests = Index()
 
     def kustomization(self, change: Change[Kustomization]) -> None:
         """Index what it uses; when it became ready at something new, wake its dependents."""
-        self._index.put(change.key, self._used(change.new) if change.new else ())
+        used = self._used(change.new) if change.new else []
+        self._index.put(change.key, used)
+        self._guests.put(
+            change.key, [_namespace(ref) for ref in used if ref.namespace != change.key.namespace]
+        )
         if change.new and _progress(change.new) != (change.old and _progress(change.old)):
             self._wake(ObjectRef(self._kind, change.key.namespace, change.key.name), "dependency")
 
@@ -56,9 +71,9 @@ class Triggers:
 
         return handle
 
-    def grant(self, namespace: str) -> None:
-        """Wake who refers into a namespace whose grants have changed."""
-        grants.wake(namespace, self._enqueue, self._index)
+    def grant(self, namespace: str, changed: frozenset[Permission]) -> None:
+        """Wake what a change of a grant concerns, and what applied a child that needed it."""
+        grants.wake(namespace, changed, self._enqueue, self._index, self._refusals.index)
 
     def policy(self, namespace: str) -> None:
         """Wake who may use other sources, or act as another account, than before.
@@ -68,18 +83,26 @@ class Triggers:
         for key in self._index.everybody():
             if namespace in {"", key.namespace}:
                 self._enqueue(key, "policy")
-        self.grant(namespace)
+        for key in self._guests.users(ObjectRef(_NAMESPACE, "", namespace)):
+            self._enqueue(key, "policy")
 
     def _wake(self, ref: ObjectRef, trigger: str) -> None:
         for key in self._index.users(ref):
             self._enqueue(key, trigger)
 
     def _used(self, obj: Kustomization) -> list[ObjectRef]:
+        own = ObjectRef(self._kind, obj.metadata.namespace, obj.metadata.name)
         used = list(inputs.references(obj))
         used += [ObjectRef(self._kind, key.namespace, key.name) for key in dependencies.keys(obj)]
+        reading = [ObjectRef(self._kind, key.namespace, key.name) for key in dependencies.read(obj)]
         with contextlib.suppress(StalledError):  # an unserved kind is reported by the reconcile
-            used += [ref for _, ref in self._reader.references(obj)]
-        return [*used, *grants.needed(obj.metadata.namespace, used)]
+            sources = [ref for _, ref in self._reader.references(obj)]
+            used, reading = [*used, *sources], [*reading, *sources]
+        return [*used, *grants.needed(own, reading)]
+
+
+def _namespace(ref: ObjectRef) -> ObjectRef:
+    return ObjectRef(_NAMESPACE, "", ref.namespace)
 
 
 def _content(artifact: Artifact) -> tuple[str, str]:

@@ -34,7 +34,7 @@ from toolkit.kube.options import Options
 from toolkit.kube.rbac import Rule
 from toolkit.kube.reconciliation import EventSink, Outcome, Reconciliation
 from toolkit.native import cores
-from toolkit.objects import ObjectKey
+from toolkit.objects import ObjectKey, ObjectRef
 from toolkit.policy.grants import Grants
 from toolkit.policy.references import References
 
@@ -72,16 +72,18 @@ _SETTLE_SECONDS: Final = 1.0
 class ArtifactGeneratorReconciler:
     """One pass over one generator."""
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - what a pass needs
         self,
         reader: InputReader,
         builder: Builder,
         outputs: Outputs,
         *,
+        policy: References,
         scratch: Path,
         known: Callable[[], Awaitable[None]],
     ) -> None:
         self._reader = reader
+        self._policy = policy
         self._builder = builder
         self._outputs = outputs
         self._scratch = scratch
@@ -96,6 +98,7 @@ class ArtifactGeneratorReconciler:
             return Outcome(message=message, untouched=True)
         require_valid(obj.spec)
         await self._known()
+        grants.tell(rec, self._policy)
         found = self._reader.resolve(obj)
         state = inputs.digest(found.values())
         if "requested" not in rec.triggers and await self._is_current(obj, state):
@@ -175,12 +178,13 @@ async def start(  # noqa: PLR0913 - what a component gives
         retries=options.http_retry,
     )
     granted = grants.follow(manager, options)
-    policy = References(grants=granted, cross_namespace=not options.no_cross_namespace_refs)
+    policy = grants.policy(granted, options)
     reader = InputReader(informers, generator, policy=policy, sources=policies)
     reconciler = ArtifactGeneratorReconciler(
         reader,
         Builder(pool, fetcher),
         Outputs(manager.client, store, external),
+        policy=policy,
         scratch=scratch,
         known=functools.partial(caches.complete, granted, policies),
     )
@@ -214,7 +218,9 @@ def _wake(
     for informer in informers.values():
         informer.subscribe(waking.by_artifact(informer.gvk, controller.enqueue, index))
     informers[EXTERNAL_ARTIFACT.kind].subscribe(_guarding(controller))
-    granted.subscribe(lambda namespace: grants.wake(namespace, controller.enqueue, index))
+    granted.subscribe(
+        lambda namespace, changed: grants.wake(namespace, changed, controller.enqueue, index)
+    )
 
 
 def _indexing(reader: InputReader, index: Index) -> Callable[[Change[ArtifactGenerator]], None]:
@@ -225,7 +231,8 @@ def _indexing(reader: InputReader, index: Index) -> Callable[[Change[ArtifactGen
             used = [ref for _, ref in reader.references(change.new)] if change.new else []
         except StalledError:
             used = []  # the pass tells it
-        index.put(change.key, [*used, *grants.needed(change.key.namespace, used)])
+        own = ObjectRef(inputs.KIND, change.key.namespace, change.key.name)
+        index.put(change.key, [*used, *grants.needed(own, used)])
 
     return handle
 

@@ -55,11 +55,11 @@ QUICK_LEASE = (
 
 ACCOUNTS = "--feature-gates=ObjectLevelWorkloadIdentity=true"
 ROUGH = {
-    # A quota that only test_storage_quota.py exceeds; no other rough test refers to sources of
-    # other namespaces than test_artifactgenerator_failures.py.
+    # A quota that only test_storage_quota.py exceeds. Only test_artifactgenerator_failures.py and
+    # test_missing_grants.py refer to sources of other namespaces.
     "source": (*QUICK_LEASE, "--storage-namespace-quota=700Ki", "--no-cross-namespace-refs"),
-    "kustomize": (*QUICK_LEASE, ACCOUNTS),
-    "webhooks": (ACCOUNTS,),
+    "kustomize": (*QUICK_LEASE, ACCOUNTS, "--cross-namespace-refs=warn"),
+    "webhooks": (ACCOUNTS, "--cross-namespace-refs=warn"),
 }
 """What the rough world's components are told; one world serves tests that need one flag each."""
 _WEBHOOK_TOKENS = Path(__file__).parents[2] / "deploy/components/workload-identity/webhook.yaml"
@@ -326,12 +326,14 @@ async def build_world(
     env: Mapping[str, str] | None = None,
     replicas: int = 1,
     components: Sequence[str] = stacks.EVERYTHING,
+    namespace: str = stacks.NAMESPACE,
 ) -> AsyncIterator[World]:
     """Run everything, or some components, on a control plane where no other world is."""
     assert plane.server not in _TAKEN, f"a world runs on {plane.name} and acts on everything there"
     quick = ("--min-retry-delay=200ms", "--max-retry-delay=2s", "--requeue-dependency=1s")
     extra = dict(flags or {})
     options = stacks.Options(
+        namespace=namespace,
         flags={name: (*quick, *extra.get(name, ())) for name in components},
         components=tuple(components),
         env={**(env or {}), "PENSTOCK_TEST": os.environ.get("PYTEST_CURRENT_TEST", "")},

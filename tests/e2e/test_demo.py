@@ -37,7 +37,7 @@ def test_demo_tells_the_whole_story_and_leaves_nothing_behind(
     words = " ".join(told.stdout.split())
     assert "denied the request: spec.verify: a signature must be demanded" in words
     assert "by ada@example.com (SHA256:" in words
-    assert "no ReferenceGrant in namespace 'flux-system'" in words
+    assert "no ReferenceGrant in namespace 'team-a'" in words
     assert 'in Git: password: "ENC[AES256_GCM' in words
     assert "sent: data[penstock.sops.yaml]" in words
     assert "Deployment/web: Changed by kubectl" in words

@@ -4,6 +4,7 @@ from collections.abc import AsyncIterator
 
 import pytest
 import pytest_asyncio
+import yaml
 
 from tests.e2e.conftest import (
     CONFIG_MAP,
@@ -94,6 +95,32 @@ async def test_use_stops_with_the_grant_and_goes_on_with_the_next(
 
     assert kept["data"] == {"v": "1"}
     assert (await space.get(CONFIG_MAP, "a"))["data"] == {"v": "2"}
+
+
+async def test_a_grant_wakes_the_root_whose_children_were_refused(
+    space: Space, theirs: str
+) -> None:
+    repository = space.repository()
+    files, names = dict[str, str](), [f"child-{number}" for number in range(4)]
+    for name in names:
+        child = space.kustomization(name, interval="1h", retryInterval="1h", path=f"./{name}")
+        child["spec"]["sourceRef"]["namespace"] = theirs
+        files |= {f"root/{name}.yaml": yaml.safe_dump(child), f"{name}/a.yaml": config_map(name)}
+    commit = repository.commit(files)
+    root = space.kustomization("root", interval="1h", retryInterval="1h", path="./root")
+    source = space.source(repository)
+
+    await space.world.apply(source, in_namespace(source, theirs), root)
+    refused = await space.refused(name="root", saying="to allow it, apply: ")
+    message = condition(refused, "Ready")["message"]
+    assert message.startswith("4 objects failed for the same reason (Kustomization/")
+    assert message.count("no ReferenceGrant") == 1
+    given = message.partition("to allow it, apply: ")[2].rpartition(" (see docs/tenancy.md")[0]
+    await space.world.apply(yaml.safe_load(given))
+
+    await space.ready(name="root", revision=commit)
+    for name in names:
+        await space.ready(name=name, revision=commit)
 
 
 async def test_generator_takes_from_another_namespace_what_is_granted(

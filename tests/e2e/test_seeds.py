@@ -173,7 +173,10 @@ def github(internet: Internet) -> GitServer:
 async def world(
     internet: Internet, tmp_path_factory: pytest.TempPathFactory
 ) -> AsyncIterator[World]:
-    """Run a world of our own, because the manifests name their namespaces."""
+    """Run a world of our own, because the manifests name their namespaces.
+
+    It is installed into Flux's own namespace, which exists.
+    """
     directory = tmp_path_factory.mktemp("seeds")
     authority = internet.authority.cert_pem.bytes()
     trusted = directory / "ca.pem"
@@ -197,7 +200,7 @@ async def world(
                 "NO_PROXY": "127.0.0.1,localhost",
                 "SSL_CERT_FILE": str(trusted),
             }
-            async with build_world(plane, directory, env=env) as built:
+            async with build_world(plane, directory, env=env, namespace="flux-system") as built:
                 await built.apply(*credentials("flux-system", "git-credentials", ca=authority))
                 yield built
 
@@ -223,6 +226,16 @@ def credentials(*names: str, ca: bytes) -> list[Json]:
 @pytest.fixture
 def space(world: World) -> Space:
     return Space(world=world, namespace="flux-system")
+
+
+async def test_an_installation_into_the_namespace_of_flux_shares_its_sources(world: World) -> None:
+    assert world.stack.options.namespace == "flux-system"
+    grant = GroupVersionKind("policy.penstock.dev", "v1alpha1", "ReferenceGrant")
+
+    (given,) = await world.api.list(grant)
+
+    assert given["metadata"]["namespace"] == "flux-system"
+    assert {each["namespace"] for each in given["spec"]["from"]} == {"*"}
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="session")

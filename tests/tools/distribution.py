@@ -28,6 +28,7 @@ GROUPS: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
             "tests/e2e/test_artifactgenerator_failures.py",
             "tests/e2e/test_decryption_services.py",
             "tests/e2e/test_storage_quota.py",
+            "tests/e2e/test_missing_grants.py",
             "tests/e2e/test_lonely_window.py",
         ),
         # Worlds of one file.

@@ -1,5 +1,6 @@
 """What an apply did, what is remembered of it, and how its failures are told."""
 
+import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import ClassVar, Final, Literal
@@ -10,8 +11,13 @@ from toolkit.objects import ObjectRef
 
 Action = Literal["created", "configured", "unchanged", "skipped", "deleted"]
 
-_MAX_FAILURES: Final = 20
-_MAX_MESSAGE: Final = 1000
+_MAX_FAILURES: Final = 12
+_MAX_MESSAGE: Final = 2000
+"""Room for a refusal with its remedy."""
+_ALIKE: Final = 3
+"""Failures that differ in names alone are told together when there are more of them."""
+_NAMES: Final = re.compile(r""" "(?:[^"\\]|\\.)*" | (?<!\w)'[^']*'(?!\w) | \[\d+\] """, re.VERBOSE)
+"""Quoted text and positions in lists."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -97,12 +103,18 @@ class Failure:
         reason = f" ({self.reason})" if self.reason else ""
         return f"{self.ref} {self.step} failed{reason}: {self.message[:_MAX_MESSAGE]}"
 
+    @property
+    def pattern(self) -> tuple[str, str, str, str]:
+        """Return what failures of the same cause have in common, whatever they name."""
+        return self.ref.gvk.kind, self.step, self.reason, _NAMES.sub("*", self.message)
+
 
 class ApplyError(errors.TransientError):
     """Objects were refused. ``changes`` tells what had been written before.
 
-    All failures of a step are reported together, one a line. An apply that broke off for another
-    reason, such as a lost connection, has no failures but that ``message``.
+    All failures of a step are reported together, one a line; many that differ in names alone are
+    one line, with their number and some of them. An apply that broke off for another reason, such
+    as a lost connection, has no failures but that ``message``.
     """
 
     default_reason: ClassVar[str] = "ReconciliationFailed"
@@ -116,7 +128,19 @@ class ApplyError(errors.TransientError):
 
 
 def _summary(failures: Sequence[Failure]) -> str:
-    lines = [str(failure) for failure in failures]
+    alike: dict[tuple[str, ...], list[Failure]] = {}
+    for failure in failures:
+        alike.setdefault(failure.pattern, []).append(failure)
+    lines = [line for group in alike.values() for line in _lines(group)]
     if len(lines) > _MAX_FAILURES:
         lines[_MAX_FAILURES:] = [f"and {len(lines) - _MAX_FAILURES} more"]
     return "\n".join(lines)
+
+
+def _lines(alike: Sequence[Failure]) -> list[str]:
+    """Return a line for each of a few failures, and one for many."""
+    if len(alike) <= _ALIKE:
+        return [str(failure) for failure in alike]
+    names = ", ".join(str(failure.ref) for failure in alike[:_ALIKE])
+    more = f"{names} and {len(alike) - _ALIKE} more"
+    return [f"{len(alike)} objects failed for the same reason ({more}), the first: {alike[0]}"]

@@ -67,6 +67,12 @@ class Options:
     no_cross_namespace_refs: bool = flag(
         flags.bool_, "false", "refuse references to other namespaces"
     )
+    cross_namespace_refs: str = flag(
+        str,
+        "enforce",
+        "what is done about a reference to another namespace that no ReferenceGrant allows: enforce"
+        " (refuse it) or warn (let it pass, and say so)",
+    )
     # The webhooks judge by these what the controllers will do.
     default_service_account: str = flag(
         str, "", "account to apply as, and to be at a cloud, where none is named"
@@ -256,7 +262,11 @@ FLAGS: Final = flags.of(Options)
 """Every flag, in the order of ``--help``."""
 
 _CHOICES: Final = MappingProxyType(
-    {"log-level": ("trace", "debug", "info", "error"), "log-encoding": ("json", "console")}
+    {
+        "cross-namespace-refs": ("enforce", "warn"),
+        "log-level": ("trace", "debug", "info", "error"),
+        "log-encoding": ("json", "console"),
+    }
 )
 
 

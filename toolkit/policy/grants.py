@@ -6,7 +6,7 @@ nothing is: the decision waits. A grant that is being deleted grants nothing any
 
 from collections import defaultdict
 from collections.abc import Callable
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from crds.policy_referencegrant import ReferenceGrant
 from toolkit.errors import WaitingError
@@ -30,13 +30,31 @@ class Cache(Protocol):
         """Call ``handler`` for every change, and at once for all that is here."""
 
 
+class Permission(NamedTuple):
+    """One thing that a grant allows: these holders may refer to these targets.
+
+    The namespace of holders may be ``*``; an empty name of the target means every one.
+    """
+
+    holder_group: str
+    holder_kind: str
+    holder_namespace: str
+    target_group: str
+    target_kind: str
+    target_name: str
+
+
+Changed = Callable[[str, frozenset[Permission]], None]
+"""Gets the namespace that is opened, and what is allowed there now or no more."""
+
+
 class Grants:
-    """Looks grants up by namespace; ``subscribe`` tells which namespace's have changed."""
+    """Looks grants up by namespace; ``subscribe`` tells what has come and gone."""
 
     def __init__(self, cache: Cache) -> None:
         self._cache = cache
         self._known: defaultdict[str, dict[str, ReferenceGrant]] = defaultdict(dict)
-        self._handlers: list[Callable[[str], None]] = []
+        self._handlers: list[Changed] = []
         cache.subscribe(self._saw)
 
     def __call__(self, namespace: str) -> tuple[ReferenceGrant, ...]:
@@ -62,8 +80,8 @@ class Grants:
         """Wait until the grants are known."""
         await self._cache.wait_synced()
 
-    def subscribe(self, handler: Callable[[str], None]) -> None:
-        """Call ``handler`` with each namespace whose grants change from now on."""
+    def subscribe(self, handler: Changed) -> None:
+        """Call ``handler`` with what each change of a grant allows or ends, from now on."""
         self._handlers.append(handler)
 
     def _saw(self, change: Change[ReferenceGrant]) -> None:
@@ -71,20 +89,24 @@ class Grants:
         self._put(change.key, change.new)
         if not self._known[namespace]:
             del self._known[namespace]
-        before, after = (_granting(each) for each in (change.old, change.new))
-        if before != after:
+        changed = _permissions(change.old) ^ _permissions(change.new)
+        if changed:
             for handler in self._handlers:
-                handler(namespace)
+                handler(namespace, changed)
 
     def _put(self, key: ObjectKey, grant: ReferenceGrant | None) -> None:
-        if grant is not None and _granting(grant):
+        if grant is not None and not grant.metadata.deletion_timestamp:
             self._known[key.namespace][key.name] = grant
         else:
             self._known[key.namespace].pop(key.name, None)
 
 
-def _granting(grant: ReferenceGrant | None) -> object:
-    """Return what a grant allows; None where it allows nothing."""
+def _permissions(grant: ReferenceGrant | None) -> frozenset[Permission]:
+    """Return what a grant allows; nothing if it is on its way out."""
     if grant is None or grant.metadata.deletion_timestamp:
-        return None
-    return grant.spec
+        return frozenset()
+    return frozenset(
+        Permission(of.group, of.kind, of.namespace, to.group, to.kind, to.name)
+        for of in grant.spec.from_
+        for to in grant.spec.to
+    )

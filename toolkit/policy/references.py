@@ -6,6 +6,7 @@ the target exists, so a denial tells nothing about other namespaces.
 
 ``REFERENCES`` lists every field of every kind that may name another namespace and is decided here,
 ``OTHERS`` every field that holds a namespace for another reason, and why no grant is asked for.
+``toolkit.policy.remedies`` has the grants that a denial lacks.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -28,12 +29,15 @@ class Field:
 
     ``[]`` after a part of the path stands for each entry of a list. With an empty ``kind`` the
     reference names its kind itself; the group is fixed either way, whatever ``apiVersion`` says.
+    Where ``reads`` names a field of the reference, only references with that field see more of the
+    target than whether it is ready, and only they need a grant.
     """
 
     holder: GroupKind
     path: str
     group: str
     kind: str = ""
+    reads: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,11 +59,20 @@ REFERENCES: Final = (
     # What a Kustomization is built from,
     Field(holder=_KUSTOMIZATION, path="spec.sourceRef", group=_SOURCE),
     Field(holder=_KUSTOMIZATION, path="spec.sourceRefs[]", group=_SOURCE),
-    # and what it waits for: whether another one is ready, and at which revision.
-    Field(holder=_KUSTOMIZATION, path="spec.dependsOn[]", group=_KUSTOMIZE, kind="Kustomization"),
+    # and what it waits for. That another one is ready is one bit; an expression reads its fields.
+    Field(
+        holder=_KUSTOMIZATION,
+        path="spec.dependsOn[]",
+        group=_KUSTOMIZE,
+        kind="Kustomization",
+        reads="readyExpr",
+    ),
     # What artifacts are made from.
     Field(holder=_GENERATOR, path="spec.sources[]", group=_SOURCE),
 )
+
+HOLDERS: Final = frozenset(field.holder for field in REFERENCES)
+"""Kinds whose objects refer to others."""
 
 _BY_ACCOUNT: Final = "the rights of the account that applies are the limit"
 _SELECTS: Final = "selects among the objects of the build"
@@ -84,10 +97,22 @@ OTHERS: Final = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reference:
-    """One reference of an object; ``path`` tells where it stands, as ``spec.sourceRefs[2]``."""
+    """One reference of an object; ``path`` tells where it stands, as ``spec.sourceRefs[2]``.
+
+    One that does not read its ``target`` sees no more than whether it is ready.
+    """
 
     path: str
     target: ObjectRef
+    reads: bool = True
+
+
+class UngrantedError(AccessDeniedError):
+    """No grant allows the reference."""
+
+
+class BlockedError(AccessDeniedError):
+    """No reference leaves its namespace here, whatever is granted."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -95,29 +120,58 @@ class References:
     """The decision, with what it rests on.
 
     ``cross_namespace`` is false under ``--no-cross-namespace-refs``: then grants count nothing.
+    ``enforced`` is false under ``--cross-namespace-refs=warn``: then ``require`` lets pass what
+    only lacks a grant.
     """
 
     grants: Lookup
     cross_namespace: bool = True
+    enforced: bool = True
 
-    def require(self, holder: ObjectRef, target: ObjectRef) -> None:
-        """Let ``holder`` refer to ``target``; an empty namespace of the target means its own.
+    def denial(
+        self, holder: ObjectRef, target: ObjectRef, *, reads: bool = True
+    ) -> UngrantedError | BlockedError | None:
+        """Return why ``holder`` may not refer to ``target``; an empty namespace means its own.
+
+        Raises:
+            WaitingError: grants are not known yet.
+        """
+        if target.namespace in {"", holder.namespace}:
+            return None
+        if not self.cross_namespace:
+            return BlockedError(
+                f"can't access '{target}', cross-namespace references have been blocked"
+            )
+        if not reads or any(
+            _allows(grant, holder, target) for grant in self.grants(target.namespace)
+        ):
+            return None
+        return UngrantedError(
+            f"can't access '{target}', no ReferenceGrant in namespace '{target.namespace}' "
+            f"lets a {holder.gvk.kind} of namespace '{holder.namespace}' refer to it"
+        )
+
+    def denials(
+        self, holder: ObjectRef, found: Iterable[Reference]
+    ) -> list[tuple[Reference, UngrantedError | BlockedError]]:
+        """Return which references are denied, and why, whether or not that is enforced.
+
+        Raises:
+            WaitingError: grants are not known yet.
+        """
+        judged = ((each, self.denial(holder, each.target, reads=each.reads)) for each in found)
+        return [(each, error) for each, error in judged if error is not None]
+
+    def require(self, holder: ObjectRef, target: ObjectRef, *, reads: bool = True) -> None:
+        """Let ``holder`` refer to ``target``, as ``denial`` says and ``enforced`` demands.
 
         Raises:
             AccessDeniedError: the namespaces differ, and nothing in the target's allows it.
             WaitingError: grants are not known yet.
         """
-        if target.namespace in {"", holder.namespace}:
-            return
-        if not self.cross_namespace:
-            raise AccessDeniedError(
-                f"can't access '{target}', cross-namespace references have been blocked"
-            )
-        if not any(_allows(grant, holder, target) for grant in self.grants(target.namespace)):
-            raise AccessDeniedError(
-                f"can't access '{target}', no ReferenceGrant in namespace '{target.namespace}' "
-                f"lets a {holder.gvk.kind} of namespace '{holder.namespace}' refer to it"
-            )
+        error = self.denial(holder, target, reads=reads)
+        if error is not None and (self.enforced or isinstance(error, BlockedError)):
+            raise error
 
 
 def references(obj: Mapping[str, Any], own: str) -> Iterator[Reference]:
@@ -135,7 +189,8 @@ def references(obj: Mapping[str, Any], own: str) -> Iterator[Reference]:
             target = ObjectRef(
                 GroupVersionKind(field.group, "", kind), namespace, str(value.get("name") or "")
             )
-            yield Reference(path=path, target=target)
+            reads = not field.reads or bool(value.get(field.reads))
+            yield Reference(path=path, target=target, reads=reads)
 
 
 def _at(

@@ -17,7 +17,7 @@ from tests.tools import installation
 from toolkit.objects import Json
 
 DEPLOY = Path(__file__).parents[3] / "deploy"
-WAYS = ["base", "overlays/ha", "overlays/kind", "overlays/lockdown"]
+WAYS = ["base", "overlays/flux-system", "overlays/ha", "overlays/kind", "overlays/lockdown"]
 LEVEL = "pod-security.kubernetes.io/enforce=restricted"
 
 
@@ -104,6 +104,31 @@ def test_the_namespace_is_restricted(build: Build) -> None:
     assert namespace["metadata"]["labels"]["pod-security.kubernetes.io/enforce"] == "restricted"
 
 
+def test_the_namespace_of_flux_takes_a_whole_installation(build: Build) -> None:
+    documents = build("overlays/flux-system")
+
+    assert list(of_kind(documents, "Namespace")) == ["flux-system"]
+    labels = "app.kubernetes.io/instance: penstock-system"
+    assert "penstock-system" not in yaml.safe_dump_all(documents).replace(labels, "")
+
+
+@pytest.mark.parametrize(
+    ("way", "namespaces"),
+    [
+        ("base/policy", {"penstock-system", "flux-system"}),
+        ("base/policy/flux-system", {"flux-system"}),
+    ],
+)
+def test_sources_of_the_install_namespace_and_of_flux_are_shared(
+    build: Build, way: str, namespaces: set[str]
+) -> None:
+    documents = build(way)
+
+    assert {each["metadata"]["namespace"] for each in documents} == namespaces
+    assert {each["kind"] for each in documents} == {"ReferenceGrant"}
+    assert len({yaml.safe_dump(each["spec"]) for each in documents}) == 1
+
+
 def test_a_locked_down_installation_binds_no_administrator(build: Build) -> None:
     usual = of_kind(build("base"), "ClusterRoleBinding")
     locked = of_kind(build("overlays/lockdown"), "ClusterRoleBinding")
@@ -170,6 +195,25 @@ def test_an_installation_with_identities_at_clouds_is_built_and_applied(
             {"kind": "ServiceAccount", "name": account, "namespace": namespace}
         ]
         assert f"clusterrolebinding.rbac.authorization.k8s.io/{name} serverside" in applied
+
+
+def test_a_component_has_missing_grants_warned_of_alone(
+    control_plane: ControlPlane, tmp_path: Path
+) -> None:
+    whole = {
+        "resources": [os.path.relpath(DEPLOY / "base", tmp_path)],
+        "components": [os.path.relpath(DEPLOY / "components/warn-cross-namespace-refs", tmp_path)],
+    }
+    (tmp_path / "kustomization.yaml").write_text(yaml.safe_dump(whole))
+    documents = installation.built(control_plane, tmp_path)
+
+    told = {
+        name
+        for name, each in of_kind(documents, "Deployment").items()
+        if "--cross-namespace-refs=warn"
+        in each["spec"]["template"]["spec"]["containers"][0]["args"]
+    }
+    assert told == {"source-controller", "kustomize-controller", "webhook"}
 
 
 def test_decryption_at_admission_is_added_by_a_component(

@@ -15,7 +15,10 @@ from webhooks.plugin import DeniedError
 
 THEIRS = {"kind": "GitRepository", "name": "fleet", "namespace": "platform"}
 OURS = {"kind": "GitRepository", "name": "fleet"}
+WAITING = {"name": "infra", "namespace": "platform"}
+READING = {**WAITING, "readyExpr": "dep.status.ready"}
 LOCKED = Options(no_cross_namespace_refs=True)
+WARNING = Options(cross_namespace_refs="warn")
 
 
 def kustomization(source: Json = THEIRS, *, metadata: Json | None = None, **spec: Any) -> Json:
@@ -75,18 +78,82 @@ def test_reference_without_a_grant_is_denied_and_its_field_named() -> None:
     assert (denial.code, denial.reason) == (403, "Forbidden")
     assert str(denial) == (
         "spec.sourceRef: can't access 'GitRepository/platform/fleet', no ReferenceGrant in "
-        "namespace 'platform' lets a Kustomization of namespace 'team' refer to it"
+        "namespace 'platform' lets a Kustomization of namespace 'team' refer to it; to allow it, "
+        'apply: {apiVersion: "policy.penstock.dev/v1alpha1", kind: "ReferenceGrant", metadata: '
+        '{name: "team-60bd88ee", namespace: "platform"}, spec: {from: [{group: '
+        '"kustomize.toolkit.fluxcd.io", kind: "Kustomization", namespace: "team"}], to: [{group: '
+        '"source.toolkit.fluxcd.io", kind: "GitRepository", name: "fleet"}]}} '
+        "(see docs/tenancy.md#references-to-other-namespaces)"
     )
     assert [cause.field for cause in denial.causes] == ["spec.sourceRef"]
 
 
 def test_every_denied_reference_is_named() -> None:
-    needs = [{"name": "infra", "namespace": "platform"}, {"name": "base"}]
+    needs = [READING, {"name": "base"}]
 
     denial = judged(kustomization(dependsOn=needs))
 
     assert isinstance(denial, DeniedError)
     assert [cause.field for cause in denial.causes] == ["spec.sourceRef", "spec.dependsOn[0]"]
+
+
+def test_waiting_for_another_namespace_is_admitted_unless_an_expression_reads_there() -> None:
+    assert judged(kustomization(OURS, dependsOn=[WAITING])) is None
+    assert judged(kustomization(OURS, dependsOn=[READING])) is not None
+    assert judged(kustomization(OURS, dependsOn=[WAITING]), options=LOCKED) is not None
+
+
+def test_an_expression_that_is_added_to_a_dependency_is_a_new_reference() -> None:
+    old = kustomization(OURS, dependsOn=[WAITING])
+
+    denial = judged(kustomization(OURS, dependsOn=[READING]), old)
+
+    assert isinstance(denial, DeniedError)
+    assert [cause.field for cause in denial.causes] == ["spec.dependsOn[0]"]
+
+
+def test_a_write_that_leaves_an_expression_as_it_was_is_admitted() -> None:
+    old = kustomization(OURS, dependsOn=[READING])
+
+    assert judged(kustomization(OURS, dependsOn=[WAITING, READING]), old) is None
+
+
+def warned(new: Json, *, cached: Json | None = None) -> tuple[str, ...]:
+    server = FakeApiServer()
+    server.kinds["policy.penstock.dev", "v1alpha1", "referencegrants"] = "ReferenceGrant"
+
+    async def main() -> tuple[str, ...]:
+        async with server.running() as client:
+            objects = [cached] if cached else []
+            services = admission.services(objects, client=client, options=WARNING)
+            answer = await admission.admitted(references.make(services), admission.request(new))
+            return answer.warnings
+
+    return asyncio.run(main())
+
+
+def test_a_missing_grant_is_warned_of_where_it_is_not_enforced() -> None:
+    (warning,) = warned(kustomization())
+
+    assert warning == (
+        "spec.sourceRef: no ReferenceGrant in namespace 'platform' allows "
+        "'GitRepository/platform/fleet'; admitted because of --cross-namespace-refs=warn, see "
+        "docs/tenancy.md#references-to-other-namespaces"
+    )
+    assert warned(kustomization(), cached=grant()) == ()
+
+
+def test_many_missing_grants_are_warned_of_in_few_lines() -> None:
+    warnings = warned(kustomization(OURS, dependsOn=elsewhere(20, 20)))
+
+    assert len(warnings) == 4
+    assert warnings[-1] == "and 17 more references lack a ReferenceGrant"
+
+
+def test_what_the_flag_forbids_is_denied_where_missing_grants_are_warned_of() -> None:
+    both = Options(no_cross_namespace_refs=True, cross_namespace_refs="warn")
+
+    assert judged(kustomization(), cached=grant(), options=both) is not None
 
 
 @pytest.mark.parametrize("namespace", ["", "team"])
@@ -117,6 +184,7 @@ def test_the_flag_forbids_what_is_granted() -> None:
 
     assert denial is not None
     assert "have been blocked" in str(denial)
+    assert str(denial).endswith("no grant changes that (see docs/tenancy.md#lock-down)")
 
 
 @pytest.mark.parametrize(
@@ -140,8 +208,9 @@ def test_change_to_another_target_is_denied() -> None:
 
 
 def elsewhere(count: int, namespaces: int) -> list[Json]:
-    """Return as many references to other namespaces, in turn to each."""
-    return [{"name": f"x{n}", "namespace": f"n{n % namespaces}"} for n in range(count)]
+    """Return as many references that read in other namespaces, in turn in each."""
+    names = [{"name": f"x{n}", "namespace": f"n{n % namespaces}"} for n in range(count)]
+    return [{**each, "readyExpr": "dep.status.ready"} for each in names]
 
 
 def test_thousands_of_references_are_denied_and_nothing_is_asked_for_them() -> None:
@@ -161,7 +230,8 @@ def test_grants_of_a_namespace_are_read_once_and_not_of_all(namespaces: int, lis
     denial = judged(kustomization(OURS, dependsOn=elsewhere(900, namespaces)), server=server)
 
     assert isinstance(denial, DeniedError)
-    assert "; and 868 more" in str(denial)
+    assert "; and 897 more; to allow it" in str(denial)
+    assert len(str(denial)) < 4096
     assert len(denial.causes) == 32
     assert server.count("GET", "referencegrants") == lists
 

@@ -4,7 +4,7 @@ import msgspec
 import pytest
 import yaml
 
-from cli.demo import sample, tenant
+from cli.demo import tenant
 from cli.demo.signing import Author
 from crds.policy_referencegrant import ReferenceGrant
 from crds.policy_source import SourcePolicy
@@ -44,7 +44,7 @@ def test_reference_is_allowed_by_the_grant_alone(*, granted: bool) -> None:
     references = References(grants=lambda _: grants)
 
     def require() -> None:
-        references.require(ref_of(tenant.borrower()), sample.GIT_REPOSITORY)
+        references.require(ref_of(tenant.borrower()), tenant.SIGNED)
 
     if granted:
         require()

@@ -141,6 +141,33 @@ GRANTED = grant(
     of={"group": KUSTOMIZE, "kind": "Kustomization", "namespace": "team"},
     to={"group": KUSTOMIZE, "kind": "Kustomization"},
 )
+THEIRS = {"name": "base", "namespace": "infra"}
+
+
+def test_waiting_for_another_namespace_needs_no_grant() -> None:
+    base = kustomization("base", namespace="infra", source="other")
+
+    gate(base).require_ready(kustomization("app", THEIRS), BUILT_FROM)
+
+
+def test_waiting_for_another_namespace_is_refused_where_the_flag_forbids_it() -> None:
+    base = kustomization("base", namespace="infra", source="other")
+
+    with pytest.raises(AccessDeniedError, match="references have been blocked"):
+        gate(base, cross=False).require_ready(kustomization("app", THEIRS), BUILT_FROM)
+
+
+def test_without_a_grant_a_missing_dependency_reads_as_one_that_is_not_ready() -> None:
+    app = kustomization("app", THEIRS)
+    unready = kustomization("base", namespace="infra", source="other", ready=False)
+
+    def told(asked: Gate) -> str:
+        with pytest.raises(WaitingError) as caught:
+            asked.require_ready(app, BUILT_FROM)
+        return str(caught.value)
+
+    assert told(gate()) == told(gate(unready)) == "dependency 'infra/base' is not ready"
+    assert told(gate(grants=(GRANTED,))) == "dependency 'infra/base' not found"
 
 
 @pytest.mark.parametrize(
@@ -148,13 +175,11 @@ GRANTED = grant(
     [((), True, False), ((GRANTED,), True, True), ((GRANTED,), False, False)],
     ids=["no grant", "granted", "forbidden by flag"],
 )
-@pytest.mark.parametrize("expression", ["", "true"])
-def test_dependency_in_another_namespace_needs_a_grant_and_no_flag_against_it(
-    grants: tuple[ReferenceGrant, ...], expression: str, *, cross: bool, allowed: bool
+def test_reading_another_namespace_needs_a_grant_and_no_flag_against_it(
+    grants: tuple[ReferenceGrant, ...], *, cross: bool, allowed: bool
 ) -> None:
     base = kustomization("base", namespace="infra", source="other")
-    reference = {"name": "base", "namespace": "infra"}
-    app = kustomization("app", reference | ({"readyExpr": expression} if expression else {}))
+    app = kustomization("app", THEIRS | {"readyExpr": "true"})
     asked = gate(base, grants=grants, cross=cross)
 
     if allowed:

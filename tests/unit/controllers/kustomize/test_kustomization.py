@@ -6,6 +6,7 @@ from typing import Any
 import msgspec
 import pytest
 
+from controllers.grants import Refusals
 from controllers.kustomize.accounts import Accounts
 from controllers.kustomize.dependencies import Gate
 from controllers.kustomize.kustomization import KustomizationReconciler
@@ -55,6 +56,7 @@ class World:
             identities=unused,
             memory=Memory(),
             accounts=Accounts(labels=lambda _: labels, default=""),
+            refusals=Refusals(),
             known=self._known,
         )
 

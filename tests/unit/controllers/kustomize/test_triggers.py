@@ -5,6 +5,7 @@ from typing import Any
 import msgspec
 import pytest
 
+from controllers.grants import Refusals
 from controllers.index import Index
 from controllers.kustomize.sources import SourceReader
 from controllers.kustomize.triggers import Triggers
@@ -14,6 +15,7 @@ from tests.fakes.granting import AnySource, allowing
 from toolkit.kube.informer import Change
 from toolkit.kube.secrets import CONFIG_MAP
 from toolkit.objects import GroupVersionKind, Json, ObjectKey, ObjectRef
+from toolkit.policy.grants import Permission
 
 GIT = GroupVersionKind("source.toolkit.fluxcd.io", "v1", "GitRepository")
 KUSTOMIZATION = GroupVersionKind("kustomize.toolkit.fluxcd.io", "v1", "Kustomization")
@@ -42,7 +44,7 @@ def woken() -> Woken:
 def triggers(woken: Woken) -> Triggers:
     informers: Any = {"GitRepository": (GIT, Nothing())}  # only get() is used
     reader = SourceReader(informers, policy=allowing(), sources=AnySource())
-    return Triggers(KUSTOMIZATION, reader, woken, Index())
+    return Triggers(KUSTOMIZATION, reader, woken, Refusals())
 
 
 def kustomization(name: str, *, status: Json | None = None, **spec: object) -> Kustomization:
@@ -132,18 +134,26 @@ def test_labelled_config_wakes_who_substitutes_from_it(triggers: Triggers, woken
     assert woken == [("user", "config")]
 
 
-def test_grant_wakes_who_refers_into_its_namespace(triggers: Triggers, woken: Woken) -> None:
+def allowing_all(group: str, kind: str) -> frozenset[Permission]:
+    """Return what a grant to every namespace for every object of a kind allows."""
+    return frozenset({Permission(KUSTOMIZATION.group, KUSTOMIZATION.kind, "*", group, kind, "")})
+
+
+def test_grant_wakes_who_needs_it(triggers: Triggers, woken: Woken) -> None:
     theirs = {"kind": "GitRepository", "name": "app", "namespace": "platform"}
     triggers.kustomization(added(kustomization("guest", sourceRef=theirs)))
-    needs = [{"name": "infra", "namespace": "platform"}]
-    triggers.kustomization(added(kustomization("dependent", dependsOn=needs)))
+    needs = {"name": "infra", "namespace": "platform"}
+    triggers.kustomization(added(kustomization("waiting", dependsOn=[needs])))
+    reading = {**needs, "readyExpr": "dep.status.x == 1"}
+    triggers.kustomization(added(kustomization("reading", dependsOn=[reading])))
     triggers.kustomization(added(kustomization("at-home")))
     woken.clear()
 
-    triggers.grant("platform")
-    triggers.grant("team")
+    for namespace in ("platform", "team"):
+        triggers.grant(namespace, allowing_all(KUSTOMIZATION.group, KUSTOMIZATION.kind))
+        triggers.grant(namespace, allowing_all(GIT.group, GIT.kind))
 
-    assert sorted(woken) == [("dependent", "grant"), ("guest", "grant")]
+    assert woken == [("reading", "grant"), ("guest", "grant")]
 
 
 def test_policy_wakes_whom_it_may_concern(triggers: Triggers, woken: Woken) -> None:

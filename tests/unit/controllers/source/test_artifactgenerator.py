@@ -29,7 +29,6 @@ from crds.meta import Artifact
 from crds.source import GitRepository
 from crds.source_external import ExternalArtifact
 from tests.fakes.apiserver import FakeApiServer
-from tests.fakes.granting import allowing
 from tests.fakes.passes import Allowed
 from tests.tools.waiting import until
 from toolkit import telemetry
@@ -47,6 +46,7 @@ from toolkit.kube.client import Client
 from toolkit.kube.informer import Informer
 from toolkit.kube.reconciliation import Event, Outcome, Reconciliation
 from toolkit.objects import GroupVersionKind, Json, ObjectKey
+from toolkit.policy.references import References
 
 PLURAL = "externalartifacts"
 GIT = GroupVersionKind(*crds.GIT_REPOSITORY.gvk)
@@ -114,10 +114,12 @@ class World:
         )
         self.known = 0
         informers: Any = {"GitRepository": self.git, EXTERNAL.kind: self.informer}
+        policy = References(grants=lambda _: (), enforced=False)
         self.reconciler = ArtifactGeneratorReconciler(
-            InputReader(informers, lambda _: None, policy=allowing(), sources=Allowed()),
+            InputReader(informers, lambda _: None, policy=policy, sources=Allowed()),
             Builder(Here(), self.git),
             Outputs(client, self.store, self.informer),
+            policy=policy,
             scratch=root / "scratch",
             known=self._known,
         )
@@ -237,6 +239,21 @@ async def world(tmp_path: Path) -> AsyncIterator[World]:
         yield made
         watching.cancel()
         await asyncio.wait([watching])
+
+
+async def test_a_source_without_a_grant_is_used_and_told_where_that_is_only_warned_of(
+    world: World,
+) -> None:
+    obj = generator()
+    theirs = msgspec.structs.replace(obj.spec.sources[0], namespace="platform")
+    spec = msgspec.structs.replace(obj.spec, sources=[theirs])
+    world.change(msgspec.structs.replace(obj, spec=spec))
+
+    await world.run()
+
+    assert sorted(world.made) == ["db", "web"]
+    (told,) = [event for event in world.events if event.reason == "GrantMissing"]
+    assert told.message.startswith("spec.sources[0]: can't access 'GitRepository/platform/app'")
 
 
 async def test_several_sources_become_one_artifact(world: World) -> None:

@@ -4,16 +4,24 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
+import msgspec
 import pytest
 
 import crds
 from crds import schema
-from crds.policy_referencegrant import ReferenceGrant
+from crds.policy_referencegrant import ReferenceGrant, ReferenceGrantTo
 from tests.fakes.granting import KUSTOMIZE, SOURCE, GrantCache, allowing, grant
 from toolkit.errors import AccessDeniedError, WaitingError
 from toolkit.objects import GroupVersionKind, Json, ObjectRef
-from toolkit.policy.grants import Grants
-from toolkit.policy.references import OTHERS, REFERENCES, References, references
+from toolkit.policy.grants import Grants, Permission
+from toolkit.policy.references import (
+    OTHERS,
+    REFERENCES,
+    BlockedError,
+    References,
+    UngrantedError,
+    references,
+)
 
 GIT = GroupVersionKind(SOURCE, "v1", "GitRepository")
 KUSTOMIZATION = GroupVersionKind(KUSTOMIZE, "v1", "Kustomization")
@@ -21,6 +29,10 @@ HOLDER = ObjectRef(KUSTOMIZATION, "team", "app")
 TARGET = ObjectRef(GIT, "platform", "fleet")
 FROM = {"group": KUSTOMIZE, "kind": "Kustomization", "namespace": "team"}
 TO = {"group": SOURCE, "kind": "GitRepository"}
+
+
+Told = list[tuple[str, frozenset[Permission]]]
+ALLOWED = Permission(KUSTOMIZE, "Kustomization", "team", SOURCE, "GitRepository", "")
 
 
 def namespace_fields(node: Json, path: str = "") -> Iterator[str]:
@@ -117,6 +129,52 @@ def test_the_flag_forbids_what_is_granted() -> None:
         allowing(given, cross_namespace=False).require(HOLDER, TARGET)
 
 
+def test_waiting_for_another_needs_no_grant_and_reading_it_does() -> None:
+    base = ObjectRef(KUSTOMIZATION, "platform", "base")
+
+    allowing().require(HOLDER, base, reads=False)
+    with pytest.raises(UngrantedError):
+        allowing().require(HOLDER, base)
+
+
+def test_the_flag_forbids_waiting_as_well() -> None:
+    with pytest.raises(BlockedError):
+        allowing(cross_namespace=False).require(HOLDER, TARGET, reads=False)
+
+
+def test_a_missing_grant_is_let_pass_where_it_is_only_warned_of_and_is_still_told() -> None:
+    lenient = References(grants=lambda _: (), enforced=False)
+
+    lenient.require(HOLDER, TARGET)
+
+    assert isinstance(lenient.denial(HOLDER, TARGET), UngrantedError)
+
+
+def test_the_flag_that_forbids_all_is_enforced_whatever_else_is_only_warned_of() -> None:
+    with pytest.raises(BlockedError):
+        References(grants=lambda _: (), cross_namespace=False, enforced=False).require(
+            HOLDER, TARGET
+        )
+
+
+def test_all_denied_references_of_an_object_are_found() -> None:
+    needs = [
+        {"name": "base", "namespace": "platform"},
+        {"name": "base", "namespace": "platform", "readyExpr": "dep.status.x == 1"},
+        {"name": "mine", "readyExpr": "dep.status.x == 1"},
+    ]
+    source = {"kind": "GitRepository", "name": "fleet", "namespace": "platform"}
+    obj = {
+        "apiVersion": f"{KUSTOMIZE}/v1",
+        "kind": "Kustomization",
+        "spec": {"sourceRef": source, "dependsOn": needs},
+    }
+
+    denied = allowing().denials(HOLDER, references(obj, "team"))
+
+    assert [each.path for each, _ in denied] == ["spec.sourceRef", "spec.dependsOn[1]"]
+
+
 def test_nothing_is_decided_before_the_grants_are_known() -> None:
     decision = References(grants=Grants(GrantCache(synced=False)))
 
@@ -127,35 +185,52 @@ def test_nothing_is_decided_before_the_grants_are_known() -> None:
 def test_the_end_of_a_grant_is_told_and_counts_at_once() -> None:
     given = grant("platform", of=FROM, to=TO)
     cache = GrantCache(given)
-    grants, told = Grants(cache), list[str]()
-    grants.subscribe(told.append)
+    grants, told = Grants(cache), Told()
+    grants.subscribe(lambda *change: told.append(change))
     decision = References(grants=grants)
     decision.require(HOLDER, TARGET)
 
     cache.drop(given)
 
-    assert told == ["platform"]
+    assert told == [("platform", {ALLOWED})]
     with pytest.raises(AccessDeniedError):
         decision.require(HOLDER, TARGET)
 
 
 def test_a_grant_that_a_finalizer_holds_back_grants_nothing() -> None:
     cache = GrantCache(grant("platform", of=FROM, to=TO))
-    grants, told = Grants(cache), list[str]()
-    grants.subscribe(told.append)
+    grants, told = Grants(cache), Told()
+    grants.subscribe(lambda *change: told.append(change))
 
     dying = grant("platform", of=FROM, to=TO, deletionTimestamp="2026-01-01T00:00:00Z")
     cache.put(dying)
 
-    assert told == ["platform"]
+    assert told == [("platform", {ALLOWED})]
     with pytest.raises(AccessDeniedError):
         References(grants=grants).require(HOLDER, TARGET)
 
 
+def test_a_change_of_a_grant_tells_no_more_than_what_it_changes() -> None:
+    both = grant("platform", of=FROM, to=TO)
+    more = msgspec.structs.replace(both.spec, to=[*both.spec.to, *_to("Bucket", "x")])
+    cache = GrantCache(both)
+    grants, told = Grants(cache), Told()
+    grants.subscribe(lambda *change: told.append(change))
+
+    cache.put(msgspec.structs.replace(both, spec=more))
+
+    changed = ALLOWED._replace(target_kind="Bucket", target_name="x")
+    assert told == [("platform", {changed})]
+
+
+def _to(kind: str, name: str) -> list[ReferenceGrantTo]:
+    return [ReferenceGrantTo(group=SOURCE, kind=kind, name=name)]
+
+
 def test_a_label_on_a_grant_wakes_nobody() -> None:
     cache = GrantCache(grant("platform", of=FROM, to=TO))
-    grants, told = Grants(cache), list[str]()
-    grants.subscribe(told.append)
+    grants, told = Grants(cache), Told()
+    grants.subscribe(lambda *change: told.append(change))
 
     cache.put(grant("platform", of=FROM, to=TO, labels={"a": "b"}))
 

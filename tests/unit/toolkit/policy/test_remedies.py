@@ -1,0 +1,83 @@
+"""The grant that a refusal names is the one that would allow what was refused, and no more."""
+
+import msgspec
+import yaml
+
+from crds.policy_referencegrant import ReferenceGrant
+from tests.fakes.granting import KUSTOMIZE, SOURCE, allowing
+from toolkit.objects import GroupVersionKind, ObjectRef
+from toolkit.policy import remedies
+
+HOLDER = ObjectRef(GroupVersionKind(KUSTOMIZE, "v1", "Kustomization"), "team", "app")
+
+
+def git(name: str, namespace: str = "platform") -> ObjectRef:
+    return ObjectRef(GroupVersionKind(SOURCE, "v1", "GitRepository"), namespace, name)
+
+
+def applied(text: str) -> list[ReferenceGrant]:
+    """Read the line of a remedy as kubectl would."""
+    _, _, rest = text.partition("apply: ")
+    found = yaml.safe_load(rest.removesuffix(f" (see {remedies.PAGE})"))
+    return [msgspec.convert(each, ReferenceGrant) for each in found.get("items", [found])]
+
+
+def test_the_line_is_one_grant_that_allows_the_reference_and_no_other() -> None:
+    text = remedies.remedy(HOLDER, [git("fleet")])
+
+    assert text == (
+        'to allow it, apply: {apiVersion: "policy.penstock.dev/v1alpha1", kind: "ReferenceGrant", '
+        'metadata: {name: "team-60bd88ee", namespace: "platform"}, spec: {from: '
+        '[{group: "kustomize.toolkit.fluxcd.io", kind: "Kustomization", namespace: "team"}], to: '
+        '[{group: "source.toolkit.fluxcd.io", kind: "GitRepository", name: "fleet"}]}} '
+        "(see docs/tenancy.md#references-to-other-namespaces)"
+    )
+    policy = allowing(*applied(text))
+    assert policy.denial(HOLDER, git("fleet")) is None
+    assert policy.denial(HOLDER, git("other")) is not None
+
+
+def test_references_into_several_namespaces_take_a_grant_in_each() -> None:
+    targets = [git("a"), git("b", "infra"), git("c"), git("a")]
+
+    given = applied(remedies.remedy(HOLDER, targets))
+
+    assert [each.metadata.namespace for each in given] == ["platform", "infra"]
+    by_namespace = {each.metadata.namespace: allowing(each) for each in given}
+    assert all(by_namespace[t.namespace].denial(HOLDER, t) is None for t in targets)
+
+
+def test_names_that_yaml_would_take_for_numbers_stay_names() -> None:
+    holder = ObjectRef(HOLDER.gvk, "1e3", "app")
+
+    (given,) = applied(remedies.remedy(holder, [git("0x10", "null")]))
+
+    assert (given.metadata.namespace, given.spec.to[0].name) == ("null", "0x10")
+
+
+def test_a_name_cannot_break_out_of_the_line() -> None:
+    evil = """x", namespace: "*"}]}} --- {kind: "Secret' $(reboot)"""
+
+    text = remedies.remedy(HOLDER, [git(evil)])
+
+    (given,) = applied(text)
+    assert "'" not in text
+    assert given.spec.to[0].name == evil
+    assert given.spec.from_[0].namespace == "team"
+
+
+def test_grants_of_other_content_have_other_names() -> None:
+    names = {
+        remedies.grants(HOLDER, targets)[0]["metadata"]["name"]
+        for targets in ([git("a")], [git("b")], [git("a"), git("b")])
+    }
+
+    assert len(names) == 3
+
+
+def test_a_long_remedy_says_how_much_it_covers() -> None:
+    text = remedies.remedy(HOLDER, [git(f"source-{number}") for number in range(900)])
+
+    covered = len(applied(text)[0].spec.to)
+    assert f"to allow it (the first {covered} of 900), apply: " in text
+    assert len(text) < remedies.LONGEST + 100

@@ -1,0 +1,82 @@
+"""The ReferenceGrants that would allow references, as objects and as one line to apply. Pure.
+
+A grant names its holders' namespace and each target, so that it opens no more than was asked for.
+Its name holds a digest of its content: applied beside others it replaces none of them.
+"""
+
+import hashlib
+from collections.abc import Iterable, Sequence
+from typing import Final
+
+import msgspec
+
+from crds.policy_referencegrant import GROUP
+from toolkit.objects import Json, ObjectRef
+
+PAGE: Final = "docs/tenancy.md#references-to-other-namespaces"
+LOCKED_PAGE: Final = "docs/tenancy.md#lock-down"
+LONGEST: Final = 900
+"""Characters of the line to apply: a condition has room for it and for what is refused."""
+
+
+def grants(holder: ObjectRef, targets: Iterable[ObjectRef]) -> list[Json]:
+    """Return the grants that allow these references of one holder, one for each namespace."""
+    found: dict[str, dict[tuple[str, str, str], None]] = {}
+    for target in targets:
+        allowed = found.setdefault(target.namespace, {})
+        allowed[*target.gvk.group_kind, target.name] = None
+    return [_grant(holder, namespace, list(allowed)) for namespace, allowed in found.items()]
+
+
+def remedy(holder: ObjectRef, targets: Sequence[ObjectRef]) -> str:
+    """Return what to apply, in one line, and the page to read.
+
+    The line covers as many of the targets as it has room for, and the first in any case.
+    """
+    wanted = list(dict.fromkeys(targets))
+    covered, text = 1, line(grants(holder, wanted[:1]))
+    while covered < len(wanted):
+        longer = line(grants(holder, wanted[: covered + 1]))
+        if len(longer) > LONGEST:
+            break
+        covered, text = covered + 1, longer
+    which = f" (the first {covered} of {len(wanted)})" if covered < len(wanted) else ""
+    return f"to allow it{which}, apply: {text} (see {PAGE})"
+
+
+def line(objects: Sequence[Json]) -> str:
+    """Return objects as one line of YAML that ``kubectl apply -f -`` takes."""
+    whole = objects[0] if len(objects) == 1 else _list(objects)
+    return _flow(whole)
+
+
+def _grant(holder: ObjectRef, namespace: str, targets: list[tuple[str, str, str]]) -> Json:
+    group, kind = holder.gvk.group_kind
+    spec = {
+        "from": [{"group": group, "kind": kind, "namespace": holder.namespace}],
+        "to": [{"group": g, "kind": k, "name": name} for g, k, name in targets],
+    }
+    digest = hashlib.sha256(msgspec.json.encode(spec)).hexdigest()[:8]
+    return {
+        "apiVersion": f"{GROUP}/v1alpha1",
+        "kind": "ReferenceGrant",
+        "metadata": {"name": f"{holder.namespace}-{digest}", "namespace": namespace},
+        "spec": spec,
+    }
+
+
+def _list(objects: Sequence[Json]) -> Json:
+    return {"apiVersion": "v1", "kind": "List", "items": list(objects)}
+
+
+def _flow(value: object) -> str:
+    """Return a value in YAML's flow style; strings are quoted, whatever they look like."""
+    match value:
+        case dict():
+            inner = ", ".join(f"{key}: {_flow(each)}" for key, each in value.items())
+            return f"{{{inner}}}"
+        case list():
+            return f"[{', '.join(map(_flow, value))}]"
+        case _:
+            # the line may be pasted between single quotes of a shell
+            return msgspec.json.encode(value).decode().replace("'", r"\u0027")
