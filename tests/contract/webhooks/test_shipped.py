@@ -148,7 +148,9 @@ async def refusal(gate: Gate, obj: Json) -> str:
     return ""
 
 
-@pytest.mark.parametrize("up", [True, False], ids=["up", "down"])
+@pytest.mark.parametrize(
+    "up", [pytest.param(True, marks=pytest.mark.slow, id="up"), pytest.param(False, id="down")]
+)
 async def test_a_namespace_with_all_that_plugins_are_asked_about_goes(
     shipped: Gate, *, up: bool
 ) -> None:
@@ -196,6 +198,7 @@ def cold() -> Iterator[ControlPlane]:
 _PARTS = ("kube-scheduler", "kube-controller-manager", "kube-apiserver")
 
 
+@pytest.mark.slow
 async def test_a_cluster_starts_with_everything_registered_and_nobody_there(
     cold: ControlPlane,
 ) -> None:
