@@ -41,7 +41,8 @@ class Report:
         """Return all of it in one of ``output.FORMATS``, or as a table."""
         if fmt == "name":
             objects = {each.subject.ref.identity: each.subject.obj for each in self.findings}
-            return output.render(list(objects.values()), fmt, single=False)
+            names = output.render(list(objects.values()), fmt, single=False)
+            return "".join(f"{printable(name)}\n" for name in names.splitlines())
         if fmt:
             document = self._document()
             return (
@@ -72,22 +73,30 @@ def _warned(alike: tuple[tuple[object, ...], list[Finding]]) -> bool:
 
 def _row(alike: Sequence[Finding]) -> tuple[str, ...]:
     first = alike[0]
-    named = list(dict.fromkeys(map(_shown, alike)))
-    more = ", …" if len(named) > _SHOWN else ""
     message = f"no ReferenceGrant allows '{first.target}'" if first.target else first.message
-    return (
+    cells = (
         "refused" if first.refused else "warning",
         str(len(alike)),
-        f"{', '.join(named[:_SHOWN])}{more}",
+        _names(alike),
         first.field,
         first.rule,
         f"{message}: {first.remedy}",
     )
+    return tuple(map(printable, cells))
 
 
-def _shown(finding: Finding) -> str:
-    place = str(finding.subject.place)
-    return f"{finding.subject.ref}{f' ({place})' if place else ''}"
+def _names(alike: Sequence[Finding]) -> str:
+    """Return the kind, the first names, and the place of the first, as far as there is one."""
+    subject = alike[0].subject
+    named = list(dict.fromkeys(str(each.subject.ref.key) for each in alike))
+    place = f" ({subject.place})" if subject.place.file else ""
+    shown = [f"{subject.ref}{place}", *named[1:_SHOWN]]
+    return ", ".join([*shown, "…"] if len(named) > _SHOWN else shown)
+
+
+def printable(text: str) -> str:
+    """Return text that others wrote without what a terminal would obey."""
+    return "".join(each if each.isprintable() else "\N{REPLACEMENT CHARACTER}" for each in text)
 
 
 def _entry(finding: Finding) -> Json:

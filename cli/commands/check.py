@@ -9,7 +9,7 @@ import click
 
 from cli import errors, output, progress, session
 from cli.check import builds, cluster, files, judge
-from cli.check.report import Report
+from cli.check.report import Report, printable
 from cli.check.subjects import Subject
 from cli.stack import install
 from toolkit.kube import rbac
@@ -107,7 +107,9 @@ def _read(directory: Path, namespace: str) -> Sequence[Subject]:
     _note(found.unread, "files cannot be read, and are left out")
     if found.others:
         counts = ", ".join(f"{count} {kind}" for kind, count in sorted(found.others.items()))
-        progress.failure(f"not checked, because Penstock does not reconcile them: {counts}")
+        progress.failure(
+            f"not checked, because Penstock does not reconcile them: {printable(counts)}"
+        )
     progress.action("building the Kustomizations of the repository")
     work = builds.build(directory.resolve(), found.subjects, namespace, _BUILD_SECONDS)
     built = session.run_offline(work)
@@ -121,7 +123,7 @@ def _note(lines: Sequence[str], what: str) -> None:
     if lines:
         progress.failure(f"{len(lines)} {what}")
     for line in lines[:_NOTES]:
-        click.echo(f"  {line}", err=True)
+        click.echo(f"  {printable(line)}", err=True)
     if len(lines) > _NOTES:
         click.echo(f"  and {len(lines) - _NOTES} more", err=True)
 
