@@ -3,8 +3,8 @@
 A manifest alone does not tell its namespace: ``kustomization.yaml`` files and the Kustomizations
 above it do. So every path that lies in the repository is built with the engine, from the
 Kustomizations that no other one applies downwards. Objects that no build reaches are taken as they
-are written. No cluster is asked: a variable without a known value stays in the text, and the object
-counts as partial.
+are written, in the namespace of the nearest ``kustomization.yaml``. No cluster is asked: a variable
+without a known value stays in the text, and the object counts as partial.
 """
 
 import asyncio
@@ -17,7 +17,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Final, TypeAlias
 
-from cli.check import subjects
+from cli.check import files, subjects
 from cli.check.subjects import Place, Subject
 from controllers.kustomize import rendering
 from crds import KUSTOMIZATION
@@ -55,7 +55,11 @@ async def build(root: Path, written: Sequence[Subject], namespace: str, seconds:
     finally:
         await pool.close()
     reached = {_where(each.place) for each in applied if each.place.file}
-    left = [_as_written(each, namespace) for each in written if _where(each.place) not in reached]
+    left = [
+        _as_written(each, files.namespace(root, each.place.file) or namespace)
+        for each in written
+        if _where(each.place) not in reached
+    ]
     return Built(subjects.unique([*left, *applied]), builder.failures)
 
 

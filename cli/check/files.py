@@ -22,6 +22,7 @@ MOST_FILES: Final = 100_000
 LARGEST: Final = 4 << 20
 """Bytes of one file; what an API server takes is smaller."""
 _ENDINGS: Final = (".yaml", ".yml", ".json")
+_KUSTOMIZATIONS: Final = ("kustomization.yaml", "kustomization.yml", "Kustomization")
 _GROUPS: Final = (b"fluxcd.io/", b"policy.penstock.dev/")
 
 
@@ -50,6 +51,25 @@ def read(directory: Path) -> Found:
         except (OSError, document.DocumentError, RecursionError) as exc:
             found.unread.append(f"{name}: {exc}")
     return found
+
+
+def namespace(directory: Path, name: str) -> str:
+    """Return the ``namespace`` of the nearest kustomization above a file; nothing if none has one.
+
+    It is what a build would most likely set, where there can be no build.
+    """
+    for folder in Path(name).parents:
+        for each in _KUSTOMIZATIONS:
+            path = directory / folder / each
+            if path.is_symlink() or not path.is_file() or path.stat().st_size > LARGEST:
+                continue
+            try:
+                content = document.load(path.read_bytes())
+            except (OSError, document.DocumentError, RecursionError):
+                continue
+            if isinstance(content, dict) and isinstance(content.get("namespace"), str):
+                return str(content["namespace"])
+    return ""
 
 
 def _paths(directory: Path) -> Iterator[Path]:

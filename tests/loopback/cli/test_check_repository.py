@@ -104,6 +104,33 @@ def test_a_directory_that_is_missing_is_a_failure_and_no_finding(run: Run, tmp_p
     assert "is no directory" in err
 
 
+def test_where_a_build_fails_namespaces_are_those_of_the_nearest_kustomization(
+    run: Run, tmp_path: Path
+) -> None:
+    fleet = fleets.write(tmp_path)
+    (fleet / "apps/media/secret.sops.yaml").unlink()
+
+    found = findings(run, str(fleet))
+    _, _, err = run(str(fleet))
+
+    assert "Kustomization/flux-system/apps cannot be built" in err
+    assert found["films", "spec.sourceRef"]["namespace"] == "media"
+    assert "appliedBy" not in found["films", "spec.sourceRef"]
+
+
+def test_kustomizations_that_apply_each_other_are_each_checked(run: Run, tmp_path: Path) -> None:
+    fleet = fleets.write(tmp_path)
+    root = (fleet / "clusters/prod/root.yaml").read_text()
+    (fleet / "clusters/prod/root.yaml").unlink()
+    (fleet / "apps/root.yaml").write_text(root.replace("10m", "often"))
+    (fleet / "apps/kustomization.yaml").write_text("resources: [media, shop, root.yaml]")
+
+    found = findings(run, str(fleet))
+
+    assert found["films", "spec.sourceRef"]["appliedBy"] == "flux-system/apps"
+    assert [place for place in found if place[0] == "apps"]
+
+
 def test_files_that_cannot_be_read_and_kinds_of_others_are_told(run: Run, tmp_path: Path) -> None:
     (tmp_path / "chart.yaml").write_text("# helm.toolkit.fluxcd.io/\n{{ if }}")
     (tmp_path / "bomb.yaml").write_text("# helm.toolkit.fluxcd.io/\n" + "[" * 100_000)
