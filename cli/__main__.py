@@ -11,9 +11,9 @@ import click
 from cli import commands, errors, progress
 from toolkit.errors import PenstockError
 
-_FAILED: Final[Mapping[str, int]] = {"diff": 2}
+_FAILED: Final[Mapping[str, int]] = {"diff": 2, "check": 2}
 """Exit codes of failures where 1 says something else: that there are differences, as for diff(1),
-``kubectl diff`` and ``flux diff``."""
+``kubectl diff`` and ``flux diff``, or that something would be refused."""
 
 
 class _Verbs(click.Group):
@@ -45,7 +45,7 @@ def penstock() -> None:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run one command; return 0, 1 (`diff`: 2) after a message on stderr, or 130 after Ctrl-C."""
+    """Run one command; return 0, 1 (`diff`, `check`: 2) after a message, or 130 after Ctrl-C."""
     words = sys.argv[1:] if argv is None else list(argv)
     failed = _FAILED.get(words[0], 1) if words else 1
     try:

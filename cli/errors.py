@@ -36,7 +36,7 @@ class DeadlineError(CommandError):
 
 
 class DifferentError(CommandError):
-    """There are differences; they have been printed."""
+    """There are differences, or objects that would be refused; they have been printed."""
 
 
 _REMEDIES: Final = (

@@ -17,7 +17,10 @@ _HEADER: Final = """# The `penstock` command
 <!-- Generated from the commands' help by `make generate`; do not edit. -->
 
 Results go to stdout, progress and errors to stderr. Exit code 0 means done, 1 failed, 130
-interrupted. For `penstock diff` 0 means no differences, 1 differences, and 2 failed.
+interrupted.
+
+For `penstock diff` 0 means no differences, 1 differences, and 2 failed.
+For `penstock check` 0 means that nothing would be refused, 1 that something would be, and 2 failed.
 """
 
 

@@ -16,6 +16,7 @@ MODULES: Final[Mapping[str, str]] = {
     # what would be there
     "build": "build",
     "diff": "build",
+    "check": "check",
     # encrypted Secrets, without a Kustomization
     "seal": "seal",
     "apply": "apply",

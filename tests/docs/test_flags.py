@@ -32,8 +32,11 @@ def ours() -> Iterator[str]:
 
 def walk(group: click.Command) -> Iterator[click.Command]:
     yield group
-    for child in group.commands.values() if isinstance(group, click.Group) else ():
-        yield from walk(child)
+    if isinstance(group, click.Group):
+        context = click.Context(group)
+        for name in group.list_commands(context):
+            if child := group.get_command(context, name):
+                yield from walk(child)
 
 
 def options(each: click.Command) -> Iterator[str]:

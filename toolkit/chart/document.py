@@ -12,7 +12,7 @@ their digits.
 import base64
 import math
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 import yaml
@@ -42,6 +42,18 @@ def load(data: bytes) -> Any:
     """
     try:
         return _Reader(data).document()
+    except untrusted.UntrustedError as exc:
+        raise DocumentError(str(exc)) from exc
+
+
+def load_all(data: bytes) -> list[tuple[int, Any]]:
+    """Return every document of ``data`` with the line in which its content begins.
+
+    Raises:
+        DocumentError: one of them cannot be read.
+    """
+    try:
+        return list(_Reader(data).documents())
     except untrusted.UntrustedError as exc:
         raise DocumentError(str(exc)) from exc
 
@@ -88,12 +100,17 @@ class _Reader:
         self._nodes = 0
 
     def document(self) -> Any:
+        return next((value for _, value in self.documents()), None)
+
+    def documents(self) -> Iterator[tuple[int, Any]]:
         event = self._next()
-        while not isinstance(event, DocumentStartEvent):
-            if isinstance(event, StreamEndEvent):
-                return None
+        while not isinstance(event, StreamEndEvent):
+            if isinstance(event, DocumentStartEvent):
+                self._anchors.clear()
+                first = self._next()
+                line = first.start_mark.line + 1 if first.start_mark else 0
+                yield line, self._value(first)
             event = self._next()
-        return self._value(self._next())
 
     def _value(self, event: Any) -> Any:
         if isinstance(event, AliasEvent):

@@ -6,17 +6,24 @@ Its name holds a digest of its content: applied beside others it replaces none o
 
 import hashlib
 from collections.abc import Iterable, Sequence
-from typing import Final
+from typing import Final, TypeAlias, TypeVar
 
 import msgspec
 
 from crds.policy_referencegrant import GROUP
-from toolkit.objects import Json, ObjectRef
+from toolkit.objects import GroupVersionKind, Json, ObjectRef
 
 PAGE: Final = "docs/tenancy.md#references-to-other-namespaces"
 LOCKED_PAGE: Final = "docs/tenancy.md#lock-down"
 LONGEST: Final = 900
 """Characters of the line to apply: a condition has room for it and for what is refused."""
+_MOST: Final = 64
+"""Entries of each list of a grant, as its schema says."""
+_T = TypeVar("_T")
+_Holder: TypeAlias = tuple[str, str, str]
+"""Group, kind and namespace."""
+_Target: TypeAlias = tuple[str, str, str]
+"""Group, kind and name."""
 
 
 def grants(holder: ObjectRef, targets: Iterable[ObjectRef]) -> list[Json]:
@@ -25,7 +32,28 @@ def grants(holder: ObjectRef, targets: Iterable[ObjectRef]) -> list[Json]:
     for target in targets:
         allowed = found.setdefault(target.namespace, {})
         allowed[*target.gvk.group_kind, target.name] = None
-    return [_grant(holder, namespace, list(allowed)) for namespace, allowed in found.items()]
+    return [_grant([holder], namespace, list(allowed)) for namespace, allowed in found.items()]
+
+
+def merged(wanted: Iterable[tuple[ObjectRef, ObjectRef]]) -> list[Json]:
+    """Return grants that allow these pairs of holder and target, and no others.
+
+    A grant lets all of its holders refer to all of its targets. So holders share one only where
+    they need the same targets of a namespace.
+    """
+    needed: dict[tuple[str, _Holder], dict[_Target, None]] = {}
+    for holder, target in wanted:
+        place = target.namespace, (*holder.gvk.group_kind, holder.namespace)
+        needed.setdefault(place, {})[*target.gvk.group_kind, target.name] = None
+    shared: dict[tuple[str, tuple[_Target, ...]], list[_Holder]] = {}
+    for (namespace, by), targets in sorted(needed.items()):
+        shared.setdefault((namespace, tuple(sorted(targets))), []).append(by)
+    return [
+        _grant([_ref(*each) for each in some], namespace, list(part))
+        for (namespace, targets), holders in shared.items()
+        for some in _parts(holders)
+        for part in _parts(targets)
+    ]
 
 
 def remedy(holder: ObjectRef, targets: Sequence[ObjectRef]) -> str:
@@ -50,17 +78,29 @@ def line(objects: Sequence[Json]) -> str:
     return _flow(whole)
 
 
-def _grant(holder: ObjectRef, namespace: str, targets: list[tuple[str, str, str]]) -> Json:
-    group, kind = holder.gvk.group_kind
+def _parts(whole: Sequence[_T]) -> list[Sequence[_T]]:
+    return [whole[start : start + _MOST] for start in range(0, len(whole), _MOST)]
+
+
+def _ref(group: str, kind: str, namespace: str) -> ObjectRef:
+    return ObjectRef(GroupVersionKind(group, "", kind), namespace, "")
+
+
+def _grant(holders: Sequence[ObjectRef], namespace: str, targets: list[_Target]) -> Json:
     spec = {
-        "from": [{"group": group, "kind": kind, "namespace": holder.namespace}],
+        "from": [
+            {"group": each.gvk.group, "kind": each.gvk.kind, "namespace": each.namespace}
+            for each in holders
+        ],
         "to": [{"group": g, "kind": k, "name": name} for g, k, name in targets],
     }
     digest = hashlib.sha256(msgspec.json.encode(spec)).hexdigest()[:8]
+    users = {each.namespace for each in holders}
+    whose = holders[0].namespace if len(users) == 1 else f"{len(users)}-namespaces"
     return {
         "apiVersion": f"{GROUP}/v1alpha1",
         "kind": "ReferenceGrant",
-        "metadata": {"name": f"{holder.namespace}-{digest}", "namespace": namespace},
+        "metadata": {"name": f"{whose}-{digest}", "namespace": namespace},
         "spec": spec,
     }
 

@@ -156,3 +156,14 @@ def test_any_values_are_read_as_they_were_written(value: dict[str, object]) -> N
 def test_any_bytes_are_read_or_refused(data: bytes) -> None:
     with contextlib.suppress(DocumentError):
         document.load(data)
+
+
+def test_every_document_is_read_with_the_line_that_it_begins_in() -> None:
+    text = b"# first\na: &x 1\nb: *x\n---\n\nc: 2\n"
+
+    assert document.load_all(text) == [(2, {"a": 1, "b": 1}), (6, {"c": 2})]
+
+
+def test_an_anchor_ends_with_its_document() -> None:
+    with pytest.raises(DocumentError, match="no anchor before it"):
+        document.load_all(b"a: &x 1\n---\nb: *x\n")

@@ -1,5 +1,7 @@
 """The grant that a refusal names is the one that would allow what was refused, and no more."""
 
+from dataclasses import replace
+
 import msgspec
 import yaml
 
@@ -81,3 +83,19 @@ def test_a_long_remedy_says_how_much_it_covers() -> None:
     covered = len(applied(text)[0].spec.to)
     assert f"to allow it (the first {covered} of 900), apply: " in text
     assert len(text) < remedies.LONGEST + 100
+
+
+def test_a_merged_grant_allows_its_pairs_and_stays_within_the_bounds_of_a_list() -> None:
+    pairs = [
+        (replace(HOLDER, namespace=f"team-{number}"), git(name))
+        for number in range(70)
+        for name in ("a", "b")
+    ]
+
+    found = remedies.merged([*pairs, (replace(HOLDER, namespace="team-0"), git("c"))])
+
+    sizes = sorted(len(each["spec"]["from"]) for each in found)
+    assert sizes == [1, 5, 64]
+    alone = next(each for each in found if len(each["spec"]["from"]) == 1)
+    assert [each["name"] for each in alone["spec"]["to"]] == ["a", "b", "c"]
+    assert len({each["metadata"]["name"] for each in found}) == 3

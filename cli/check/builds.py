@@ -1,0 +1,248 @@
+"""The objects of a repository as its Kustomizations would apply them.
+
+A manifest alone does not tell its namespace: ``kustomization.yaml`` files and the Kustomizations
+above it do. So every path that lies in the repository is built with the engine, from the
+Kustomizations that no other one applies downwards. Objects that no build reaches are taken as they
+are written, in the namespace of the nearest ``kustomization.yaml``. No cluster is asked: a variable
+without a known value stays in the text, and the object counts as partial.
+"""
+
+import asyncio
+import json
+import posixpath
+import re
+from collections import deque
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any, Final, TypeAlias
+
+from cli.check import files, subjects
+from cli.check.subjects import Place, Subject
+from controllers.kustomize import rendering
+from crds import KUSTOMIZATION
+from toolkit.errors import PenstockError
+from toolkit.native import calls
+from toolkit.native.pool import WorkerPool
+from toolkit.objects import GroupVersionKind, Json, gvk_of, key_of
+from toolkit.render import kustomize, substitute
+
+_KIND: Final = GroupVersionKind(*KUSTOMIZATION.gvk)
+_VARIABLE: Final = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)\}")
+_MOST_BUILDS: Final = 5_000
+_AT_ONCE: Final = 2
+_Where: TypeAlias = tuple[str, int, int]
+
+
+@dataclass(frozen=True, slots=True)
+class Built:
+    """The objects, and what was said about builds that failed."""
+
+    subjects: list[Subject]
+    failures: list[str]
+
+
+async def build(root: Path, written: Sequence[Subject], namespace: str, seconds: float) -> Built:
+    """Return what the Kustomizations among ``written`` apply, and what none of them does.
+
+    ``namespace`` is that of manifests which have none; ``seconds`` is for one build.
+    """
+    own = _sources(root, written, namespace)
+    pool = calls.start(size=_AT_ONCE, reads=(root,))
+    try:
+        builder = _Builder(pool, root, _Origins(written), own, namespace, seconds)
+        applied = await _applied(builder, [each for each in written if _is(each)])
+    finally:
+        await pool.close()
+    reached = {_where(each.place) for each in applied if each.place.file}
+    left = [
+        _as_written(each, files.namespace(root, each.place.file) or namespace)
+        for each in written
+        if _where(each.place) not in reached
+    ]
+    return Built(subjects.unique([*left, *applied]), builder.failures)
+
+
+def _as_written(subject: Subject, namespace: str) -> Subject:
+    settled = subjects.settled(subject, namespace)
+    return replace(settled, partial="${" in json.dumps(settled.obj.get("spec")))
+
+
+async def _applied(builder: "_Builder", written: Sequence[Subject]) -> list[Subject]:
+    """Build downwards from the Kustomizations that no other one applies."""
+    products = await asyncio.gather(*(builder.products(each) for each in written))
+    below = {
+        _where(made.place)
+        for each, found in zip(written, products, strict=True)
+        for made in found
+        if made.place != each.place
+    }
+    roots = [each for each in written if _where(each.place) not in below]
+    applied: list[Subject] = []
+    reached: set[_Where] = set()
+    # Those that apply each other in a circle have no root: each is one that is not reached yet.
+    for start in [*roots, *(each for each in written if _where(each.place) in below)]:
+        if _where(start.place) not in reached:
+            reached.add(_where(start.place))
+            for made in await _downwards(builder, start):
+                applied.append(made)
+                reached.add(_where(made.place))
+    return applied
+
+
+async def _downwards(builder: "_Builder", start: Subject) -> list[Subject]:
+    found: list[Subject] = []
+    queue, seen = deque([start]), set()
+    while queue:
+        for made in await builder.products(queue.popleft()):
+            found.append(made)
+            mark = (*made.ref.identity, json.dumps(made.obj.get("spec"), sort_keys=True))
+            if _is(made) and mark not in seen:
+                seen.add(mark)
+                queue.append(made)
+    return found
+
+
+@dataclass(slots=True)
+class _Origins:
+    """Finds the manifest that an object was made of."""
+
+    written: Sequence[Subject]
+    _by_name: dict[tuple[str, str, str], list[Subject]] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        for each in self.written:
+            self._by_name.setdefault(_named(each.obj), []).append(each)
+
+    def place(self, obj: Json, path: str) -> Place:
+        """Return where it is written; nothing where the build has renamed it or made it."""
+        found = self._by_name.get(_named(obj), [])
+        namespace = key_of(obj).namespace
+        fitting = [each for each in found if key_of(each.obj).namespace in {"", namespace}]
+        # Several overlays may have objects of one name: those below the path come first.
+        near = sorted(fitting or found, key=lambda each: not _below(each.place.file, path))
+        return near[0].place if near else Place()
+
+
+class _Builder:
+    """Builds Kustomizations, each spec once."""
+
+    def __init__(  # noqa: PLR0913, PLR0917 - what a build takes
+        self,
+        pool: WorkerPool,
+        root: Path,
+        origins: _Origins,
+        own: frozenset[tuple[str, str]],
+        namespace: str,
+        seconds: float,
+    ) -> None:
+        self._pool, self._root, self._origins, self._own = pool, root, origins, own
+        self._namespace, self._seconds = namespace, seconds
+        self._known: dict[str, asyncio.Task[list[Subject]]] = {}
+        self.failures: list[str] = []
+
+    async def products(self, holder: Subject) -> list[Subject]:
+        """Return the objects of our kinds that a Kustomization of this repository applies."""
+        holder = subjects.settled(holder, self._namespace)
+        path = _path(holder.obj)
+        if _source(holder.obj) not in self._own or not _is_directory(self._root, path):
+            return []
+        spec = holder.obj["spec"]
+        plan = {name: spec[name] for name in rendering.TRANSFORMATIONS if spec.get(name)}
+        mark = json.dumps([path, plan, spec.get("postBuild")], sort_keys=True)
+        if mark not in self._known and len(self._known) < _MOST_BUILDS:
+            made = self._build(holder, path, plan, spec.get("postBuild"))
+            self._known[mark] = asyncio.create_task(made)
+        found = await self._known[mark] if mark in self._known else []
+        return [replace(each, by=holder.ref.key) for each in found]
+
+    async def _build(self, holder: Subject, path: str, plan: Json, post: Any) -> list[Subject]:
+        wanted = kustomize.Build(mounts={"": self._root}, path=f"./{path}", transformations=plan)
+        try:
+            built = await kustomize.build(self._pool, wanted, timeout=self._seconds)
+            plain = [each for each in built.objects if subjects.ours(each)]
+            objects = await self._substituted(plain, post) if isinstance(post, dict) else plain
+        except PenstockError as exc:
+            self.failures.append(f"{holder.ref} cannot be built: {exc}")
+            return []
+        return [
+            subjects.settled(
+                Subject(
+                    obj=obj,
+                    place=self._origins.place(before, path),
+                    partial=isinstance(post, dict) and "${" in json.dumps(obj),
+                ),
+                holder.ref.namespace,
+            )
+            for before, obj in zip(plain, objects, strict=True)
+        ]
+
+    async def _substituted(self, objects: Sequence[Json], post: Json) -> Sequence[Json]:
+        given = post.get("substitute")
+        known = {k: str(v) for k, v in given.items()} if isinstance(given, dict) else {}
+        if not known and not post.get("substituteFrom"):
+            return objects
+        # What only the cluster knows stands for itself.
+        names = set(_VARIABLE.findall(json.dumps(objects))) - known.keys()
+        return await substitute.substitute(
+            self._pool,
+            objects,
+            known | {name: f"${{{name}}}" for name in names},
+            strict=False,
+            always=True,
+            timeout=self._seconds,
+        )
+
+
+def _sources(root: Path, written: Iterable[Subject], namespace: str) -> frozenset[tuple[str, str]]:
+    """Return kind and name of the sources that are this repository.
+
+    Those are the ones of which some Kustomization builds a directory that is here. A path of the
+    root alone does not tell, because every repository has one.
+    """
+    found = [subjects.settled(each, namespace).obj for each in written if _is(each)]
+    return frozenset(
+        _source(obj)
+        for obj in found
+        if (path := _path(obj)) not in {"", "."} and _is_directory(root, path)
+    )
+
+
+def _is(subject: Subject) -> bool:
+    return gvk_of(subject.obj).group_kind == _KIND.group_kind
+
+
+def _spec(obj: Json) -> Json:
+    spec = obj.get("spec")
+    return spec if isinstance(spec, dict) else {}
+
+
+def _path(obj: Json) -> str:
+    # As the engine does, "..", which would lead above the root, stops there.
+    return posixpath.normpath(f"/{_spec(obj).get('path') or ''}").lstrip("/")
+
+
+def _source(obj: Json) -> tuple[str, str]:
+    source = _spec(obj).get("sourceRef")
+    named = source if isinstance(source, dict) else {}
+    return str(named.get("kind") or ""), str(named.get("name") or "")
+
+
+def _is_directory(root: Path, path: str) -> bool:
+    try:
+        target = (root / path).resolve()
+        return target.is_relative_to(root.resolve()) and target.is_dir()
+    except (OSError, ValueError):
+        return False
+
+
+def _named(obj: Json) -> tuple[str, str, str]:
+    return (*gvk_of(obj).group_kind, key_of(obj).name)
+
+
+def _below(file: str, path: str) -> bool:
+    return not path or file.startswith(f"{path}/")
+
+
+def _where(place: Place) -> _Where:
+    return place.file, place.line, place.document

@@ -1,0 +1,58 @@
+"""The objects of a cluster, of Penstock's or of Flux's: only what is served is read."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, Final
+
+from msgspec import Struct
+
+from cli.check import subjects
+from cli.check.subjects import Subject
+from crds import KINDS, REFERENCE_GRANT
+from crds.kind import Kind
+from toolkit.kube.client import Client
+from toolkit.kube.errors import NoMatchError
+from toolkit.objects import GroupVersionKind, Json, ObjectKey, dig
+
+_APPLIER: Final = "kustomize.toolkit.fluxcd.io/"
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """The objects, and whether grants are a kind that the cluster knows."""
+
+    subjects: list[Subject]
+    knows_grants: bool
+
+
+async def read(api: Client) -> Found:
+    """Read all objects of the kinds that are checked, in the newest version that is served."""
+    served = {kind.kind: await _list(api, kind) for kind in KINDS}
+    found = [
+        subjects.settled(Subject(obj=obj, by=_applier(obj)), "")
+        for listed in served.values()
+        for obj in listed or ()
+        if not dig(obj, "metadata", "deletionTimestamp")
+    ]
+    return Found(found, knows_grants=served[REFERENCE_GRANT.kind] is not None)
+
+
+async def _list(api: Client, kind: Kind[Struct]) -> list[Json] | None:
+    for gvk in _versions(kind):
+        try:
+            return await api.list(gvk)
+        except NoMatchError:
+            continue
+    return None
+
+
+def _versions(kind: Kind[Any]) -> Iterator[GroupVersionKind]:
+    for version in (kind.version, *(old.version for old in kind.older)):
+        yield GroupVersionKind(kind.group, version, kind.kind)
+
+
+def _applier(obj: Json) -> ObjectKey | None:
+    """Return the Kustomization that has put its labels on an object."""
+    labels = dig(obj, "metadata", "labels", default={})
+    name = str(labels.get(f"{_APPLIER}name") or "")
+    return ObjectKey(str(labels.get(f"{_APPLIER}namespace") or ""), name) if name else None

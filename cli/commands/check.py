@@ -1,0 +1,181 @@
+"""``penstock check``: what of a repository or a cluster would be refused here, and why."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final, TypeVar
+
+import click
+
+from cli import errors, output, progress, session
+from cli.check import builds, cluster, files, judge
+from cli.check.report import Report, printable
+from cli.check.subjects import Subject
+from cli.stack import install
+from toolkit.kube import rbac
+from toolkit.objects import Json
+
+Function = TypeVar("Function", bound=Callable[..., Any])
+
+_BUILD_SECONDS: Final = 60.0
+_NOTES: Final = 10
+"""Lines about one thing on stderr."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Request:
+    """What is assumed of the installation, and what to do with what is found."""
+
+    install_namespace: str
+    blocked: bool
+    fmt: str
+    fix: str
+
+
+@click.group("check", no_args_is_help=True)
+def check() -> None:
+    """Tell what would be refused here, and the ReferenceGrants that would allow it.
+
+    For moving a fleet from Flux: the rules are those of the admission webhooks. Exit code 0 means
+    that nothing would be refused, 1 that something would be, 2 that the check failed.
+    """
+
+
+def _check_options(function: Function) -> Function:
+    for option in (
+        click.option(
+            "--fix",
+            default="",
+            metavar="FILE",
+            help="Write the missing ReferenceGrants to this new file; - is stdout.",
+        ),
+        click.option("-o", "--output", "fmt", type=click.Choice(output.FORMATS), help="Format."),
+        click.option(
+            "--no-cross-namespace-refs",
+            "blocked",
+            is_flag=True,
+            help="Check for an installation that has this flag set.",
+        ),
+        click.option(
+            "--install-namespace",
+            default=rbac.NAMESPACE,
+            show_default=True,
+            help="Namespace of the installation, whose sources are shared.",
+        ),
+    ):
+        function = option(function)
+    return function
+
+
+@click.command("repository")
+@click.option(
+    "-n",
+    "--namespace",
+    default="",
+    help="Namespace of manifests that have none and that no Kustomization applies.",
+)
+@_check_options
+@click.argument("directory", type=click.Path(path_type=Path))
+def repository(*, directory: Path, namespace: str, fmt: str | None, **request: Any) -> None:
+    """Check the manifests below DIRECTORY, the root of a repository.
+
+    Every Kustomization whose path is in the repository is built, so that objects have the
+    namespaces and fields that they would be applied with. No cluster is asked, and nothing is
+    decrypted.
+    """
+    found = _read(directory, session.namespace(namespace, ""))
+    _finish(found, Request(fmt=fmt or "", **request), shipped=True)
+
+
+@click.command("cluster")
+@session.options
+@_check_options
+def check_cluster(*, fmt: str | None, **arguments: Any) -> None:
+    """Check the objects of a cluster, of all namespaces, whether Flux or Penstock is there."""
+    connection = session.connection(arguments)
+    progress.action("reading the objects of the cluster")
+    found = session.run(connection, lambda opened: cluster.read(opened.api))
+    if not found.knows_grants:
+        progress.action("the cluster has no ReferenceGrants: those of an installation are assumed")
+    request = Request(fmt=fmt or "", **arguments)
+    _finish(found.subjects, request, shipped=not found.knows_grants)
+
+
+def _read(directory: Path, namespace: str) -> Sequence[Subject]:
+    progress.action(f"reading {directory}")
+    found = files.read(directory)
+    _note(found.unread, "files cannot be read, and are left out")
+    if found.others:
+        counts = ", ".join(f"{count} {kind}" for kind, count in sorted(found.others.items()))
+        progress.failure(
+            f"not checked, because Penstock does not reconcile them: {printable(counts)}"
+        )
+    progress.action("building the Kustomizations of the repository")
+    work = builds.build(directory.resolve(), found.subjects, namespace, _BUILD_SECONDS)
+    built = session.run_offline(work)
+    _note(built.failures, "builds failed; their manifests are checked as they are written")
+    partial = [str(each.ref) for each in built.subjects if each.partial]
+    _note(partial, "objects have variables without a known value: only references are checked")
+    return built.subjects
+
+
+def _note(lines: Sequence[str], what: str) -> None:
+    if lines:
+        progress.failure(f"{len(lines)} {what}")
+    for line in lines[:_NOTES]:
+        click.echo(f"  {printable(line)}", err=True)
+    if len(lines) > _NOTES:
+        click.echo(f"  and {len(lines) - _NOTES} more", err=True)
+
+
+def _finish(found: Sequence[Subject], request: Request, *, shipped: bool) -> None:
+    """Judge, print, and write the grants.
+
+    Raises:
+        DifferentError: something would be refused.
+    """
+    given = _shipped(request.install_namespace) if shipped else []
+    rules = judge.Judge(grants=judge.granted(found, given), cross_namespace=not request.blocked)
+    findings = rules.judge(found)
+    report = Report(checked=len(found), findings=findings, grants=judge.remedy(findings))
+    if request.fix != "-":
+        click.echo(report.render(request.fmt), nl=False)
+    if request.fix:
+        _write(report.grants, request.fix)
+    left = report.ungrantable if request.fix else report.refused
+    if left:
+        progress.failure(f"{left} of {report.checked} objects would be refused")
+        if report.grants and not request.fix:
+            progress.action(f"--fix FILE writes {len(report.grants)} ReferenceGrants to review")
+        raise errors.DifferentError(f"{left} objects would be refused")
+    progress.success(f"none of {report.checked} objects would be refused")
+
+
+def _shipped(namespace: str) -> list[Json]:
+    """Return the grants that an installation begins with."""
+    return [
+        install.in_namespace(obj, each)
+        for each in sorted({namespace, install.SHARED})
+        for obj in install.manifests(install.POLICY)
+    ]
+
+
+def _write(grants: Sequence[Json], file: str) -> None:
+    if not grants:
+        progress.success("no ReferenceGrant is missing")
+        return
+    text = "---\n".join(output.to_yaml(grant) for grant in grants)
+    if file == "-":
+        click.echo(text, nl=False)
+        return
+    try:
+        # Grants of an earlier check would be lost: what they allow is no finding any more.
+        with Path(file).open("x") as opened:
+            opened.write(text)
+    except OSError as exc:
+        raise errors.UsageError(f"{file} cannot be written: {exc}; name a new file") from exc
+    progress.success(f"{len(grants)} ReferenceGrants are in {file}: review and apply them")
+
+
+check.add_command(repository)
+check.add_command(check_cluster)

@@ -1,0 +1,146 @@
+"""``penstock check repository`` on a fleet: builds by the engine, findings, grants, exit codes."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from cli.__main__ import main
+from tests.fakes import fleets
+
+Run = Callable[..., tuple[int, str, str]]
+
+
+@pytest.fixture
+def run(capsys: pytest.CaptureFixture[str]) -> Run:
+    def check(*arguments: str) -> tuple[int, str, str]:
+        code = main(("check", "repository", *arguments))
+        said = capsys.readouterr()
+        return code, said.out, said.err
+
+    return check
+
+
+def findings(run: Run, *arguments: str) -> dict[tuple[str, str], dict[str, Any]]:
+    _, out, _ = run(*arguments, "-o", "json")
+    return {(each["name"], each["field"]): each for each in json.loads(out)["findings"]}
+
+
+def test_objects_are_checked_as_they_would_be_applied(run: Run) -> None:
+    found = findings(run, str(fleets.REPOSITORY))
+
+    film = found["films", "spec.sourceRef"]
+    assert (film["namespace"], film["appliedBy"]) == ("media", "flux-system/apps")
+    assert (film["file"], film["line"], film["document"]) == ("apps/media/ks.yaml", 26, 3)
+    refused = {name for (name, _), each in found.items() if each["result"] == "refused"}
+    assert refused >= {"audio", "books", "films", "music", "till", "often"}
+    assert ("till", "spec.dependsOn[0]") in found
+    assert not {"web", "secretive", "apps", "flux-system"} & {name for name, _ in found}
+
+
+def test_grants_are_written_and_then_count(run: Run, tmp_path: Path) -> None:
+    fleet = fleets.write(tmp_path)
+    file = fleet / "grants.yaml"
+    before = findings(run, str(fleet))
+
+    code, out, err = run(str(fleet), "--fix", str(file))
+    after = findings(run, str(fleet))
+    again, _, refusal = run(str(fleet), "--fix", str(file))
+
+    grants = list(yaml.safe_load_all(file.read_text()))
+    assert code == 1, "an interval that nobody can read is no matter of grants"
+    assert "reference-grant" in out
+    assert "review" in err
+    assert {each["metadata"]["namespace"] for each in grants} == {"infra", "media"}
+    assert {each["rule"] for each in before.values()} > {each["rule"] for each in after.values()}
+    assert "reference-grant" not in {each["rule"] for each in after.values()}
+    assert again == 1
+    assert "no ReferenceGrant is missing" in refusal
+
+
+def test_a_file_of_grants_is_not_overwritten(run: Run, tmp_path: Path) -> None:
+    file = tmp_path / "grants.yaml"
+    file.write_text("mine")
+
+    code, _, err = run(str(fleets.REPOSITORY), "--fix", str(file))
+
+    assert code == 2
+    assert "name a new file" in err
+    assert file.read_text() == "mine"
+
+
+def test_grants_alone_go_to_a_pipe(run: Run) -> None:
+    _, out, _ = run(str(fleets.REPOSITORY), "--fix", "-")
+
+    assert {each["kind"] for each in yaml.safe_load_all(out)} == {"ReferenceGrant"}
+
+
+def test_a_locked_installation_refuses_what_is_shared_elsewhere(run: Run) -> None:
+    found = findings(run, str(fleets.REPOSITORY), "--no-cross-namespace-refs")
+
+    assert found["web", "spec.sourceRef"]["rule"] == "cross-namespace-refs"
+    assert found["web", "spec.dependsOn[0]"]["rule"] == "cross-namespace-refs"
+    assert "grant" not in found["web", "spec.sourceRef"]
+
+
+def test_a_repository_without_findings_passes(run: Run, tmp_path: Path) -> None:
+    fleet = fleets.write(tmp_path)
+    (fleet / "apps/media/ks.yaml").write_text("")
+    (fleet / "apps/shop/ks.yaml").write_text("")
+
+    code, out, err = run(str(fleet))
+
+    assert (code, out) == (0, "")
+    assert "none of 2 objects would be refused" in err
+
+
+def test_a_directory_that_is_missing_is_a_failure_and_no_finding(run: Run, tmp_path: Path) -> None:
+    code, _, err = run(str(tmp_path / "missing"))
+
+    assert code == 2
+    assert "is no directory" in err
+
+
+def test_where_a_build_fails_namespaces_are_those_of_the_nearest_kustomization(
+    run: Run, tmp_path: Path
+) -> None:
+    fleet = fleets.write(tmp_path)
+    (fleet / "apps/media/secret.sops.yaml").unlink()
+
+    found = findings(run, str(fleet))
+    _, _, err = run(str(fleet))
+
+    assert "Kustomization/flux-system/apps cannot be built" in err
+    assert found["films", "spec.sourceRef"]["namespace"] == "media"
+    assert "appliedBy" not in found["films", "spec.sourceRef"]
+
+
+def test_kustomizations_that_apply_each_other_are_each_checked(run: Run, tmp_path: Path) -> None:
+    fleet = fleets.write(tmp_path)
+    root = (fleet / "clusters/prod/root.yaml").read_text()
+    (fleet / "clusters/prod/root.yaml").unlink()
+    (fleet / "apps/root.yaml").write_text(root.replace("10m", "often"))
+    (fleet / "apps/kustomization.yaml").write_text("resources: [media, shop, root.yaml]")
+
+    found = findings(run, str(fleet))
+
+    assert found["films", "spec.sourceRef"]["appliedBy"] == "flux-system/apps"
+    assert [place for place in found if place[0] == "apps"]
+
+
+def test_files_that_cannot_be_read_and_kinds_of_others_are_told(run: Run, tmp_path: Path) -> None:
+    (tmp_path / "chart.yaml").write_text("# helm.toolkit.fluxcd.io/\n{{ if }}")
+    (tmp_path / "bomb.yaml").write_text("# helm.toolkit.fluxcd.io/\n" + "[" * 100_000)
+    (tmp_path / "release.yaml").write_text(
+        "apiVersion: helm.toolkit.fluxcd.io/v2\nkind: HelmRelease\nmetadata: {name: a}\n"
+    )
+    (tmp_path / "link.yaml").symlink_to("/etc/passwd")
+
+    code, _, err = run(str(tmp_path))
+
+    assert code == 0
+    assert "2 files cannot be read" in err
+    assert "1 HelmRelease" in err
