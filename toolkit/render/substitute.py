@@ -90,5 +90,7 @@ def _is_concerned(obj: Json) -> bool:
 
 def _translate(error: calls.EngineError, sent: Sequence[Json]) -> SubstitutionError:
     if error.code == "SubstitutionFailed":
-        return SubstitutionError(f"{ref_of(sent[error.detail['index']])}: {error}")
+        ref = ref_of(sent[error.detail["index"]])
+        # begins as Flux's, which filters match
+        return SubstitutionError(f"post build failed for '{ref.name}': {ref}: {error}")
     return SubstitutionError(f"variable substitution failed: {error}")

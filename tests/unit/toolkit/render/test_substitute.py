@@ -126,4 +126,4 @@ async def test_any_text_ends_in_an_object_or_an_error(pool: WorkerPool, text: st
     try:
         await _one(pool, text, a="x", b="y: z")
     except SubstitutionError as error:
-        assert str(error).startswith("ConfigMap/c: ")  # noqa: PT017  # either end is right
+        assert str(error).startswith("post build failed for 'c': ConfigMap/c: ")  # noqa: PT017  # either end is right
