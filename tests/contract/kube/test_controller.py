@@ -172,7 +172,7 @@ async def test_suspend_and_resume(reconciler: Reconciler, repository: Repository
     )
 
     await repository.until(lambda obj: ready(obj)["status"] == "True")
-    assert "finalizers" not in before["metadata"]
+    assert before["metadata"]["finalizers"] == ["finalizers.fluxcd.io"]
     assert len(reconciler.triggers) == 1
 
 
@@ -194,8 +194,8 @@ async def test_failures_show_and_clear(reconciler: Reconciler, repository: Repos
     )
     fine = await repository.until(lambda obj: ready(obj)["status"] == "True")
 
-    assert [entry["type"] for entry in failing["status"]["conditions"]] == ["Ready", "Reconciling"]
-    assert [entry["type"] for entry in stalled["status"]["conditions"]] == ["Ready", "Stalled"]
+    assert [entry["type"] for entry in failing["status"]["conditions"]] == ["Reconciling", "Ready"]
+    assert [entry["type"] for entry in stalled["status"]["conditions"]] == ["Stalled", "Ready"]
     assert [entry["type"] for entry in fine["status"]["conditions"]] == ["Ready"]
     assert fine["status"]["observedGeneration"] == 2
 
