@@ -378,7 +378,7 @@ async def forbidden(space: Space) -> None:
     await until(refused)
 
 
-async def test_first_apply_costs_twelve_requests(locked: Locked) -> None:
+async def test_first_apply_costs_at_most_fifteen_requests(locked: Locked) -> None:
     everything = {"apiGroups": ["*"], "resources": ["*"], "verbs": ["*"]}
     await give(locked, "tenant", everything)
     repository = locked.repository()
@@ -409,7 +409,8 @@ async def test_first_apply_costs_twelve_requests(locked: Locked) -> None:
     await locked.noticed()
 
     requests = locked.requests()[before:]
-    assert len(requests) == 12, [summary(entry) for entry in requests]
+    # the status says that health is awaited, unless all is healthy at once
+    assert len(requests) in {14, 15}, [summary(entry) for entry in requests]
     as_itself = [entry for entry in requests if "impersonatedUser" not in entry]
     assert {entry["objectRef"]["resource"] for entry in as_itself} == {"kustomizations", "events"}
 
