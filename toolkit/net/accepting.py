@@ -49,18 +49,33 @@ class Acceptor:
         self._handshakes: OrderedDict[asyncio.Task[None], float] = OrderedDict()
 
     async def run(self, listening: Sequence[socket.socket]) -> None:
-        """Accept on these sockets; they are closed at the end, open connections are not."""
+        """Accept on these sockets; they are closed at the end, open connections are not.
+
+        Handshakes that are under way then have a moment to be finished.
+        """
         if self._context is not None:
             _read_less()
         try:
             async with asyncio.TaskGroup() as group:
                 for each in listening:
-                    group.create_task(self._accept(each, group))
+                    group.create_task(self._accept(each))
         finally:
             for each in listening:
                 each.close()
+            await self._finish()
 
-    async def _accept(self, listening: socket.socket, group: asyncio.TaskGroup) -> None:
+    async def _finish(self) -> None:
+        """Wait for handshakes, and end those that take longer."""
+        tasks = list(self._handshakes)
+        try:
+            if tasks:
+                await asyncio.wait(tasks, timeout=GRACE)
+        finally:
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
+
+    async def _accept(self, listening: socket.socket) -> None:
         loop = asyncio.get_running_loop()
         while True:
             await self._turn()  # 1.
@@ -75,7 +90,7 @@ class Acceptor:
                 continue
             unless_begun = contextlib.ExitStack()
             unless_begun.enter_context(accepted)
-            task = group.create_task(self._handshake(accepted, unless_begun))
+            task = loop.create_task(self._handshake(accepted, unless_begun))
             self._handshakes[task] = loop.time()
             task.add_done_callback(lambda done: self._handshakes.pop(done, None))
             # One that is cancelled before it begins closes nothing by itself.

@@ -13,6 +13,7 @@ when the answer is sent.
 import asyncio
 import contextlib
 import resource
+import select
 from collections import Counter, OrderedDict
 from dataclasses import dataclass
 from typing import Final, cast
@@ -25,6 +26,7 @@ DROPPED: Final = prometheus_client.Counter(
 """``reason`` is handshake (not finished in time, or too many), idle (made room), silent (brought no
 request in time), or large (sent more than a request has)."""
 _MOST: Final = 1024
+_LOOK: Final = 0.01
 GRACE: Final = 0.5
 """Seconds in which who means it has finished the handshake, and brought the request."""
 
@@ -68,6 +70,7 @@ class Connections:
         self._resting: OrderedDict[asyncio.BaseTransport, None] = OrderedDict()
         self._busy: set[asyncio.BaseTransport] = set()
         self._bytes: Counter[asyncio.BaseTransport] = Counter()
+        self._heard: set[asyncio.BaseTransport] = set()
         self._changed = asyncio.Event()
 
     def __len__(self) -> int:
@@ -108,10 +111,12 @@ class Connections:
         self._resting.pop(transport, None)
         self._busy.discard(transport)
         self._bytes.pop(transport, None)
+        self._heard.discard(transport)
         self._changed.set()
 
     def received(self, transport: asyncio.BaseTransport, size: int) -> bool:
         """Count what was sent; tell whether the connection stays, because it was not too much."""
+        self._heard.add(transport)
         if not self.limits.request_bytes:
             return True
         self._bytes[transport] += size
@@ -135,8 +140,35 @@ class Connections:
         """Let a connection go again, because the answer is sent."""
         if transport in self._busy:
             self._busy.discard(transport)
+            self._heard.discard(transport)
             self._resting[transport] = None
             self._changed.set()
+
+    async def leave(self, *, within: float) -> None:
+        """Close the connections that do nothing, none while a request of it is on its way.
+
+        A client does not send a request again whose connection it finds closed. Those requests that
+        come meanwhile are waited for, what was at work before is not.
+        """
+        before, until = set(self._busy), _now() + within
+        while _now() < until:
+            left = [self._left(each) for each in (*self._resting, *self._fresh)]
+            if all(left) and self._busy <= before:
+                return
+            self._changed.clear()
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(_LOOK):
+                    await self._changed.wait()
+
+    def _left(self, transport: asyncio.BaseTransport) -> bool:
+        """Close a connection on which nothing comes; tell whether it did."""
+        begun = self._fresh.get(transport)
+        coming = transport in self._heard or _unread(transport)
+        if coming or (begun is not None and begun.since + GRACE > _now()):
+            return False
+        self.closed(transport)
+        transport.close()
+        return True
 
     def _end(self, transport: asyncio.BaseTransport, reason: str) -> None:
         self.closed(transport)
@@ -148,6 +180,16 @@ class Connections:
 class _Fresh:
     since: float
     timer: asyncio.TimerHandle
+
+
+def _unread(transport: asyncio.BaseTransport) -> bool:
+    """Tell whether the kernel has bytes, or the end, that the event loop has not read yet."""
+    made = transport.get_extra_info("socket")
+    if made is None or made.fileno() < 0:
+        return False
+    poll = select.poll()
+    poll.register(made.fileno(), select.POLLIN)
+    return bool(poll.poll(0))
 
 
 def _now() -> float:

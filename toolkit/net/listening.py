@@ -26,6 +26,8 @@ logger = logging.getLogger(__name__)
 
 LINGER: Final = 0.3
 """Seconds in which idle connections are used once more, and told to close."""
+_LEAVE: Final = 2.0
+"""Seconds in which requests that are on their way still come at the end."""
 _KEEP_ALIVE: Final = 95.0
 """Seconds; API servers give up idle connections after 90, and it is better that they do."""
 
@@ -78,6 +80,7 @@ async def on(
                     yield accepted
                 finally:
                     accepted.cancel()
+        await connections.leave(within=_LEAVE)
     finally:
         await runner.cleanup()
 

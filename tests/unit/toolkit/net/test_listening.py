@@ -213,3 +213,37 @@ async def test_a_port_is_shared_only_where_both_say_so() -> None:
         with pytest.raises(OSError, match="in use"):
             async with port(shared=False):
                 pass
+
+
+GET = b"GET / HTTP/1.1\r\nHost: x\r\n\r\n"
+
+
+async def test_a_request_that_is_on_its_way_at_the_end_is_answered() -> None:
+    async with serving(PATIENT) as port:
+        reader, writer = await asyncio.open_connection("127.0.0.1", port.number)
+        writer.write(GET)
+        await reader.readuntil(b"well")
+        writer.write(GET)  # the event loop of the server has not read it yet
+
+    assert (await reader.read()).endswith(b"well")
+    writer.close()
+
+
+async def test_a_connection_that_has_just_been_opened_may_ask_at_the_end() -> None:
+    async with serving(PATIENT) as port:
+        reader, writer = await asyncio.open_connection("127.0.0.1", port.number)
+        asyncio.get_running_loop().call_later(0.01, writer.write, GET)
+
+    assert (await reader.read()).endswith(b"well")
+    writer.close()
+
+
+async def test_a_connection_that_does_nothing_ends_with_the_port() -> None:
+    async with serving(PATIENT) as port:
+        reader, writer = await asyncio.open_connection("127.0.0.1", port.number)
+        writer.write(GET)
+        await reader.readuntil(b"well")
+
+    assert await reader.read() == b""
+    assert len(port.connections) == 0
+    writer.close()
