@@ -16,7 +16,11 @@ def render(objects: Sequence[Json], fmt: str, *, single: bool) -> str:
     if fmt == "name":
         return "".join(f"{_name(obj)}\n" for obj in objects)
     cleaned = [without_managed_fields(obj) for obj in objects]
-    document: Any = cleaned[0] if single and cleaned else _list(cleaned)
+    return encode(cleaned[0] if single and cleaned else _list(cleaned), fmt)
+
+
+def encode(document: Any, fmt: str) -> str:
+    """Return a document as ``json`` or ``yaml``."""
     if fmt == "json":
         return json.dumps(document, indent=2, ensure_ascii=False) + "\n"
     return to_yaml(document)

@@ -5,12 +5,13 @@ what it concerns. ``Refusals`` has the objects whose children the gate refused: 
 child that was never stored.
 """
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any, Final
 
 import msgspec
 
 from controllers.index import Index
+from controllers.waking import Enqueue
 from crds import REFERENCE_GRANT
 from crds.policy_referencegrant import EVERY, ReferenceGrant
 from toolkit.kube import conditions
@@ -39,8 +40,6 @@ PERMISSIONS: Final = (
         verbs=("get", "list", "watch"),
     ),
 )
-
-Enqueue = Callable[[ObjectKey, str], None]
 
 
 def follow(manager: Manager, options: Options) -> Grants:

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any
 
 from msgspec import Struct
 
@@ -10,11 +10,10 @@ from cli.check import subjects
 from cli.check.subjects import Subject
 from crds import KINDS, REFERENCE_GRANT
 from crds.kind import Kind
+from toolkit.apply import ownership
 from toolkit.kube.client import Client
 from toolkit.kube.errors import NoMatchError
-from toolkit.objects import GroupVersionKind, Json, ObjectKey, dig
-
-_APPLIER: Final = "kustomize.toolkit.fluxcd.io/"
+from toolkit.objects import GroupVersionKind, Json, dig
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +28,7 @@ async def read(api: Client) -> Found:
     """Read all objects of the kinds that are checked, in the newest version that is served."""
     served = {kind.kind: await _list(api, kind) for kind in KINDS}
     found = [
-        subjects.settled(Subject(obj=obj, by=_applier(obj)), "")
+        subjects.settled(Subject(obj=obj, by=ownership.owner_of(obj)), "")
         for listed in served.values()
         for obj in listed or ()
         if not dig(obj, "metadata", "deletionTimestamp")
@@ -49,10 +48,3 @@ async def _list(api: Client, kind: Kind[Struct]) -> list[Json] | None:
 def _versions(kind: Kind[Any]) -> Iterator[GroupVersionKind]:
     for version in (kind.version, *(old.version for old in kind.older)):
         yield GroupVersionKind(kind.group, version, kind.kind)
-
-
-def _applier(obj: Json) -> ObjectKey | None:
-    """Return the Kustomization that has put its labels on an object."""
-    labels = dig(obj, "metadata", "labels", default={})
-    name = str(labels.get(f"{_APPLIER}name") or "")
-    return ObjectKey(str(labels.get(f"{_APPLIER}namespace") or ""), name) if name else None

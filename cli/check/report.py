@@ -4,7 +4,6 @@ In the table equal findings of many objects are one row, with their number and t
 Documents for programs have every finding.
 """
 
-import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
@@ -44,12 +43,7 @@ class Report:
             names = output.render(list(objects.values()), fmt, single=False)
             return "".join(f"{printable(name)}\n" for name in names.splitlines())
         if fmt:
-            document = self._document()
-            return (
-                json.dumps(document, indent=2, ensure_ascii=False) + "\n"
-                if fmt == "json"
-                else output.to_yaml(document)
-            )
+            return output.encode(self._document(), fmt)
         return table.render(HEADER, self._rows(), show_header=True)
 
     def _document(self) -> Json:

@@ -6,12 +6,13 @@ The cluster that we run on is there from the start; others come with the first K
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext
 from dataclasses import dataclass, field
 from itertools import count
 from typing import Final
 
+from controllers.waking import Enqueue
 from crds.kustomize import Kustomization
 from toolkit.apply.clock import ServerClock
 from toolkit.apply.live import LiveSet
@@ -23,8 +24,6 @@ from toolkit.kube.remote import RemoteClients
 from toolkit.objects import ObjectKey, ObjectRef
 
 logger = logging.getLogger(__name__)
-
-Enqueue = Callable[[ObjectKey, str], None]
 
 LOST: Final = "it was deleted, or lost the labels of its owner"
 """What a watch by labels shows of either; the answer to the correction tells them apart."""

@@ -46,9 +46,9 @@ class Gate:
     """Looks dependencies up in the informer and lets a pass through, or not.
 
     Ready means: observed in its latest generation, Ready=True and, where it is built from the same
-    sources, applied at the same revision. A ``readyExpr`` replaces that rule. Without a grant no
-    more is told of a dependency in another namespace than that it is not ready: not whether it
-    exists.
+    sources, applied at the same revision. A ``readyExpr`` replaces that rule. Without a
+    grant, the message about a dependency in another namespace says only that it is not ready,
+    whether or not it exists.
     """
 
     lookup: Lookup

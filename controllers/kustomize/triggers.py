@@ -13,16 +13,15 @@ from controllers.grants import Refusals
 from controllers.index import Index
 from controllers.kustomize import dependencies, inputs
 from controllers.kustomize.sources import SourceReader, SourceView
+from controllers.waking import Enqueue
 from crds.kustomize import Kustomization
 from crds.meta import Artifact
 from toolkit.errors import StalledError
 from toolkit.kube.informer import Change
-from toolkit.objects import GroupVersionKind, Json, ObjectKey, ObjectRef
+from toolkit.objects import GroupVersionKind, Json, ObjectRef
 from toolkit.policy.grants import Permission
 
 _NAMESPACE: Final = GroupVersionKind("", "v1", "Namespace")
-
-Enqueue = Callable[[ObjectKey, str], None]
 
 
 class Triggers:

@@ -28,7 +28,7 @@ _Target: TypeAlias = tuple[str, str, str]
 
 def grants(holder: ObjectRef, targets: Iterable[ObjectRef]) -> list[Json]:
     """Return the grants that allow these references of one holder, one for each namespace."""
-    found: dict[str, dict[tuple[str, str, str], None]] = {}
+    found: dict[str, dict[_Target, None]] = {}
     for target in targets:
         allowed = found.setdefault(target.namespace, {})
         allowed[*target.gvk.group_kind, target.name] = None

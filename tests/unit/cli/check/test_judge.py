@@ -1,4 +1,4 @@
-"""What is told of objects: the gate's own rules, the grants that help, and no more than needed."""
+"""Findings follow the gate's own rules, and grants allow no more than is needed."""
 
 import json
 from typing import Any

@@ -1,9 +1,7 @@
 """In which order a pass asks its questions, up to the first that has a wrong answer."""
 
-import logging
 from typing import Any
 
-import msgspec
 import pytest
 
 from controllers.grants import Refusals
@@ -13,16 +11,14 @@ from controllers.kustomize.kustomization import KustomizationReconciler
 from controllers.kustomize.memory import Memory
 from controllers.kustomize.settings import Settings
 from controllers.kustomize.sources import SourceReader
-from crds.kustomize import Kustomization
+from tests.fakes import kustomizations
 from tests.fakes.granting import AnySource, allowing
-from toolkit import telemetry
 from toolkit.errors import AccessDeniedError, PenstockError, StalledError, WaitingError
-from toolkit.kube.reconciliation import Event, Reconciliation
+from toolkit.kube.reconciliation import Event
 from toolkit.objects import GroupVersionKind, Json, ObjectKey
 from toolkit.policy.tenancy import REQUIRED
 
 GIT = GroupVersionKind("source.toolkit.fluxcd.io", "v1", "GitRepository")
-KUSTOMIZATION = GroupVersionKind("kustomize.toolkit.fluxcd.io", "v1", "Kustomization")
 
 
 class Nothing:
@@ -71,15 +67,7 @@ class World:
                 **spec,
             },
         }
-        rec = Reconciliation(
-            msgspec.convert(body, Kustomization),
-            KUSTOMIZATION,
-            id="pass",
-            triggers=frozenset(),
-            recorder=self,
-            log=telemetry.ObjectLogger(logging.getLogger(__name__), {}),
-            write_status=_write,
-        )
+        rec = kustomizations.a_pass(body, self)
         with pytest.raises(PenstockError) as caught:
             await self.reconciler.reconcile(rec)
         return caught.value
@@ -89,10 +77,6 @@ class World:
 
     async def _known(self) -> None:
         self.known += 1
-
-
-async def _write(obj: Kustomization, _: Json) -> Kustomization:
-    return obj
 
 
 async def test_missing_source_is_waited_for() -> None:

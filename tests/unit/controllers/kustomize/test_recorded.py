@@ -4,13 +4,11 @@ Each row names the place in ``internal/controller/kustomization_controller.go`` 
 from. Where ours differs on purpose, ``docs/differences.md`` says why.
 """
 
-import logging
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-import msgspec
 import pytest
 
 from controllers.kustomize import settling
@@ -18,7 +16,7 @@ from controllers.kustomize.memory import Applied
 from controllers.kustomize.sources import Mount, Sources
 from crds.kustomize import Kustomization
 from crds.meta import Artifact
-from toolkit import telemetry
+from tests.fakes import kustomizations
 from toolkit.apply.health import Health, Status
 from toolkit.apply.wait import Verdict
 from toolkit.errors import PenstockError
@@ -26,7 +24,6 @@ from toolkit.kube import conditions, verdict
 from toolkit.kube.reconciliation import Event, Reconciliation
 from toolkit.objects import GroupVersionKind, Json, ObjectRef
 
-KIND = GroupVersionKind("kustomize.toolkit.fluxcd.io", "v1", "Kustomization")
 GIT = GroupVersionKind("source.toolkit.fluxcd.io", "v1", "GitRepository")
 WEB = ObjectRef(GroupVersionKind("apps", "v1", "Deployment"), "apps", "web")
 REVISION = "main@sha1:abc"
@@ -59,9 +56,9 @@ class Recorder:
 
 @dataclass
 class Watched:
-    """A cluster whose objects fare as the test says."""
+    """A cluster whose objects have the health that the test says."""
 
-    fares: Verdict
+    health: Verdict
 
     @property
     def live(self) -> "Watched":
@@ -82,7 +79,7 @@ class Watched:
         return True
 
     def verdict(self, _key: Any) -> Verdict:
-        return self.fares
+        return self.health
 
 
 def a_pass(
@@ -99,19 +96,7 @@ def a_pass(
             "lastAppliedRevision": revision,
         },
     }
-    return Reconciliation(
-        msgspec.convert(body, Kustomization),
-        KIND,
-        id="pass",
-        triggers=frozenset(),
-        recorder=recorder,
-        log=telemetry.ObjectLogger(logging.getLogger(__name__), {}),
-        write_status=_unwritten,
-    )
-
-
-async def _unwritten(obj: Kustomization, _: Json) -> Kustomization:
-    return obj
+    return kustomizations.a_pass(body, recorder)
 
 
 def wrote(*, changed: bool, awaited: Sequence[ObjectRef] = ()) -> Applied:
@@ -126,8 +111,8 @@ def wrote(*, changed: bool, awaited: Sequence[ObjectRef] = ()) -> Applied:
     )
 
 
-def fares(state: Any) -> Any:
-    """Return a cluster whose Deployment fares so."""
+def cluster(state: Any) -> Any:
+    """Return a cluster whose Deployment has this health."""
     bad = {"failed": Health(Status.FAILED, "Replicas"), "timeout": Health(Status.IN_PROGRESS, "0")}
     pending = ((WEB, bad[state]),) if state in bad else ()
     return Watched(Verdict(state=state, pending=pending, seconds=1.2))
@@ -185,7 +170,7 @@ async def test_a_pass_ends_with_the_events_of_flux(case: Case) -> None:
     rec = a_pass(recorder, healthy=case.healthy, revision=case.revision, wait=case.waits)
     applied = wrote(changed=case.changed, awaited=[WEB] if case.waits else [])
 
-    outcome = await settling.settle(rec, SOURCES, fares("healthy"), applied, fail_fast=True)
+    outcome = await settling.settle(rec, SOURCES, cluster("healthy"), applied, fail_fast=True)
 
     told = [(reason, message) for _, reason, message in recorder.events]
     assert len(told) == len(case.events)
@@ -208,7 +193,7 @@ async def test_failed_health_is_told_as_flux_does(state: str, text: str) -> None
 
     with pytest.raises(PenstockError) as caught:
         await settling.settle(
-            rec, SOURCES, fares(state), wrote(changed=True, awaited=[WEB]), fail_fast=True
+            rec, SOURCES, cluster(state), wrote(changed=True, awaited=[WEB]), fail_fast=True
         )
 
     healthy = conditions.find(rec.conditions, "Healthy")
@@ -223,7 +208,7 @@ async def test_health_is_unknown_while_it_is_looked_at() -> None:
     rec = a_pass(Recorder(), healthy="True", revision=REVISION, wait=True)
     applied = wrote(changed=True, awaited=[WEB])
 
-    await settling.settle(rec, SOURCES, fares("waiting"), applied, fail_fast=True)
+    await settling.settle(rec, SOURCES, cluster("waiting"), applied, fail_fast=True)
 
     healthy = conditions.find(rec.conditions, "Healthy")
     assert healthy is not None
@@ -239,7 +224,7 @@ async def test_conditions_of_a_failure_have_the_order_of_flux() -> None:
     rec = a_pass(Recorder(), wait=True)
     applied = wrote(changed=True, awaited=[WEB])
     with pytest.raises(PenstockError) as caught:
-        await settling.settle(rec, SOURCES, fares("failed"), applied, fail_fast=True)
+        await settling.settle(rec, SOURCES, cluster("failed"), applied, fail_fast=True)
 
     failed = verdict.failed(
         caught.value, requeue_dependency=30, retry_interval=60, reconcile_id="pass"
