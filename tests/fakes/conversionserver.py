@@ -9,12 +9,13 @@ from collections.abc import Sequence
 from typing import Any
 
 import trustme
-from aiohttp import web
 from msgspec import Struct
 
 from crds import manifest
 from crds.kind import Kind
 from tests.fakes.serving import certified, free_port
+from tests.tools import sockets
+from toolkit.net import listening
 from webhooks.conversion import Conversions
 from webhooks.server import Endpoint, Reviews
 
@@ -56,28 +57,22 @@ class ConversionServer:
         assert ready.wait(10)
 
     def stop(self) -> None:
-        """Serve no more; what is connected is cut off."""
+        """Serve no more, as the webhook process ends."""
         if self._loop is not None and self._stopping is not None and self._thread is not None:
             self._loop.call_soon_threadsafe(self._stopping.set)
             self._thread.join(10)
+            assert not self._thread.is_alive()
             self._thread = self._loop = self._stopping = None
 
     async def _serve(self, ready: threading.Event) -> None:
         self._loop, self._stopping = asyncio.get_running_loop(), asyncio.Event()
         context = certified(self._authority, "127.0.0.1")
-        application = Endpoint(Reviews({}), convert=self._convert).application()
-        runner = web.AppRunner(application, access_log=None, shutdown_timeout=0.1)
-        await runner.setup()
-        try:
-            await web.TCPSite(runner, "127.0.0.1", self.port, ssl_context=context).start()
+        endpoint = Endpoint(Reviews({}), convert=self._convert)
+        address, application = f"127.0.0.1:{self.port}", endpoint.application()
+        async with listening.on(address, application, endpoint.connections, context=context):
             ready.set()
             await self._stopping.wait()
-        finally:
-            # Not closed: that waits for the other side to answer the end of TLS.
-            for each in runner.server.connections if runner.server else ():
-                if each.transport is not None:
-                    each.transport.abort()
-            await runner.cleanup()
+        await sockets.end(self.port)
 
     async def _convert(self, body: bytes) -> bytes:
         with contextlib.suppress(ValueError, LookupError, TypeError):

@@ -58,12 +58,13 @@ async def serving(
     runner = web.AppRunner(application, access_log=None, shutdown_timeout=0.1)
     await runner.setup()
     async with contextlib.AsyncExitStack() as ending:
+        listening = ending.enter_context(sockets.listening(host, port))
         ending.push_async_callback(runner.cleanup)
-        await web.TCPSite(runner, host, port, ssl_context=tls).start()
-        given = runner.addresses[0][1]
+        ending.push_async_callback(sockets.deafen, listening)
+        await web.SockSite(runner, listening, ssl_context=tls).start()
+        given = listening.getsockname()[1]
         yield given
-    if tls:
-        await sockets.closed(given)
+    await sockets.end(given)
 
 
 @contextlib.contextmanager

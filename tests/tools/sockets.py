@@ -4,8 +4,45 @@ import asyncio
 import contextlib
 import os
 import socket
+from collections.abc import Iterator
 
 from tests.tools.waiting import until
+
+_STEPS_TO_BE_KNOWN = 3
+"""Turns of the event loop from the moment it has accepted a connection until the server knows."""
+
+
+def listening(host: str, port: int = 0) -> socket.socket:
+    """Listen there; the kernel chooses port 0."""
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    return socket.create_server((host, port), family=family)
+
+
+async def deafen(listening: socket.socket) -> None:
+    """Have the event loop accept nothing more here, and know what it has accepted.
+
+    asyncio forgets a connection that is accepted just before its server is closed: nobody ever
+    closes it.
+    """
+    asyncio.get_running_loop().remove_reader(listening)
+    for _ in range(_STEPS_TO_BE_KNOWN):
+        await asyncio.sleep(0)
+
+
+async def end(port: int) -> None:
+    """End every connection that came to a port of ours, where nobody listens any more.
+
+    A server ends those that it knows of, and not one whose handshake was not over.
+    """
+
+    def ended() -> bool:
+        left = [number for number in _open() if _ports(number)[0] == port]
+        for number in left:
+            with contextlib.suppress(OSError), _duplicate(number) as one:
+                one.shutdown(socket.SHUT_RDWR)
+        return not left
+
+    await until(ended)
 
 
 async def closed(port: int) -> None:
@@ -27,9 +64,21 @@ def _open() -> list[int]:
     return list(selector.get_map())
 
 
+@contextlib.contextmanager
+def _duplicate(number: int) -> Iterator[socket.socket]:
+    duplicate = os.dup(number)
+    try:
+        one = socket.socket(fileno=duplicate)
+    except OSError:  # it is no socket
+        os.close(duplicate)
+        raise
+    with one:
+        yield one
+
+
 def _ports(number: int) -> tuple[int, int]:
     """Return our port and the peer's; zero where there is none."""
-    with contextlib.suppress(OSError), socket.socket(fileno=os.dup(number)) as one:
+    with contextlib.suppress(OSError), _duplicate(number) as one:
         if one.family in (socket.AF_INET, socket.AF_INET6):
             ours = int(one.getsockname()[1])
             with contextlib.suppress(OSError):
