@@ -4,7 +4,6 @@
 namespaces, the account ``tenant`` where none is named, dependencies polled every ten minutes only.
 """
 
-import asyncio
 import json
 import secrets
 from collections.abc import AsyncIterator, Mapping
@@ -76,7 +75,10 @@ class Locked(Space):
         ]
 
     async def noticed(self, name: str = "app") -> None:
-        """Wait until the event of what was applied is there, and in the log with all before it."""
+        """Wait until the event of what was applied is there, and in the log with all before it.
+
+        The log is written after the answer, so a request of ours that comes later ends the wait.
+        """
         await self.told("created", name=name)
         about = "involvedObject.kind=Kustomization"
         found = await self.world.api.list(EVENT, self.namespace, field_selector=about)
@@ -86,7 +88,9 @@ class Locked(Space):
             return len(written) >= len(found)
 
         await until(logged)
-        await asyncio.sleep(0.5)  # the log is written after the answer
+        marker = f"marker-{secrets.token_hex(4)}"
+        await self.world.api.list(EVENT, marker)
+        await until(lambda: marker in self.audit.read_text())
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="session")

@@ -13,19 +13,20 @@ from tests.tools.waiting import SECONDS, until
 from toolkit.apply.changes import Known
 from toolkit.apply.health import Status, compile_rules
 from toolkit.apply.live import LiveSet
-from toolkit.apply.options import MANAGER
+from toolkit.apply.options import MANAGER, ApplyOptions
 from toolkit.apply.order import Identity
 from toolkit.apply.ownership import Owner
 from toolkit.kube.client import Client
 from toolkit.objects import Json, ObjectKey, ObjectRef, gvk_of, ref_of
 
-_QUIET = 0.4
-
 
 class Watched:
     """A running live set, and what it has reported."""
 
-    def __init__(self, api: Client) -> None:
+    def __init__(self, api: Client, apply: Any, make: Any) -> None:
+        self._api = api
+        self._apply = apply
+        self._make = make
         self.drifts: asyncio.Queue[tuple[ObjectRef, tuple[str, ...], bool]] = asyncio.Queue()
         self.healths: asyncio.Queue[ObjectRef] = asyncio.Queue()
         self.live = LiveSet(api, manager=MANAGER, on_drift=self._drift, on_health=self._health)
@@ -45,8 +46,20 @@ class Watched:
             return await self.drifts.get()
 
     async def quiet(self) -> bool:
-        await asyncio.sleep(_QUIET)
-        return self.drifts.empty()
+        """Tell whether nothing drifts before what is made to drift now.
+
+        A watch tells of one change after another, so all that came before has been seen then.
+        """
+        marker = Owner(namespace=self._make.namespace, name="marker")
+        last = self._make.config_map("marker"), self._make.deployment("marker")
+        self.live.ensure(marker.key, {gvk_of(obj) for obj in last})
+        self.live.hold(marker.key)
+        changes = await self._apply(*last, options=ApplyOptions(owner=marker))
+        self.live.expect(marker.key, changes.known)
+        assert await self.live.wait_synced(marker.key, timeout=SECONDS)
+        for obj in last:
+            await self._api.delete(gvk_of(obj), obj["metadata"]["name"], marker.namespace)
+        return {(await self.drift())[0] for _ in last} == {ref_of(obj) for obj in last}
 
     async def known(self, owner: Owner, count: int) -> dict[Identity, Known]:
         """Return what is seen untouched, once the watches have shown that many objects."""
@@ -65,8 +78,8 @@ class Watched:
 
 
 @pytest.fixture
-async def watched(api: Client) -> AsyncIterator[Watched]:
-    made = Watched(api)
+async def watched(api: Client, apply: Any, make: Any) -> AsyncIterator[Watched]:
+    made = Watched(api, apply, make)
     async with _running(made.live):
         yield made
 
@@ -209,12 +222,12 @@ async def test_what_admission_rewrites_is_no_drift(
     try:
         await _rewritten(apply, make, kubectl)
         await _apply(apply, watched, owner, make.config_map(key="value"))
-        quiet = await watched.quiet()
+        unmoved = await watched.quiet()
         again = await apply(make.config_map(key="value"))
     finally:
         kubectl("delete", "mutatingadmissionpolicy,mutatingadmissionpolicybinding", name)
 
-    assert quiet
+    assert unmoved
     assert [entry.action for entry in again.entries] == ["unchanged"]
 
 
@@ -236,7 +249,7 @@ async def test_a_change_between_apply_and_expectation_is_not_lost(
     changes = await apply(config)
     patch = ("patch", "configmap/conf", "-p", '{"data":{"key":"theirs"}}')
     await asyncio.to_thread(cluster, *patch)
-    await asyncio.sleep(_QUIET)
+    assert await watched.quiet()
 
     watched.live.expect(owner.key, changes.known)
 
@@ -247,7 +260,7 @@ async def test_a_change_before_the_watch_began_is_not_lost(
     apply: Any, make: Any, owner: Owner, api: Client, cluster: Any
 ) -> None:
     config = make.config_map()
-    late = Watched(api)
+    late = Watched(api, apply, make)
     late.live.ensure(owner.key, {gvk_of(config)})
     changes = await apply(config)
     late.live.expect(owner.key, changes.known)
@@ -261,7 +274,7 @@ async def test_a_deletion_before_the_watch_began_is_not_lost(
     apply: Any, make: Any, owner: Owner, api: Client, cluster: Any
 ) -> None:
     config = make.config_map()
-    late = Watched(api)
+    late = Watched(api, apply, make)
     late.live.ensure(owner.key, {gvk_of(config)})
     changes = await apply(config)
     late.live.expect(owner.key, changes.known)
@@ -304,9 +317,10 @@ async def test_owned_objects_are_those_that_we_applied(
 
 
 async def test_a_kind_that_may_not_be_watched_is_reported(
-    api: Client, owner: Owner, make: Any
+    api: Client, apply: Any, owner: Owner, make: Any
 ) -> None:
-    tenant = Watched(api.impersonating(f"system:serviceaccount:{owner.namespace}:nobody"))
+    nobody = api.impersonating(f"system:serviceaccount:{owner.namespace}:nobody")
+    tenant = Watched(nobody, apply, make)
     kind = gvk_of(make.config_map())
     async with _running(tenant.live):
         tenant.live.ensure(owner.key, {kind})
