@@ -14,16 +14,16 @@ async def run(settings: options.Options) -> None:
     """Wire the chosen components into one manager and run until a signal ends it."""
     async with Manager.open(settings) as manager:
         protection.require(protection.missing(), required=settings.require_sandbox)
-        for component in components.COMPONENTS:
-            if component.name in settings.components:
-                await component.start(manager, settings)
+        for name in components.NAMES:
+            if name in settings.components:
+                await components.load(name).start(manager, settings)
         await manager.run()
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Parse the flags and run."""
-    names = tuple(component.name for component in components.COMPONENTS)
-    settings = options.parse(sys.argv[1:] if argv is None else argv, components=names)
+    words = sys.argv[1:] if argv is None else argv
+    settings = options.parse(words, components=components.NAMES)
     asyncio.run(run(settings))
     return 0
 

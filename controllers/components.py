@@ -4,12 +4,11 @@ A component is one Deployment with its own service account. Its rules stand besi
 ``controllers.rbac`` writes the RBAC from them: what is not listed here, the process cannot do.
 """
 
+import importlib
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Final
 
-from controllers.kustomize import component as kustomize_component
-from controllers.source import component as source_component
 from toolkit.kube.manager import Manager
 from toolkit.kube.options import Options
 from toolkit.kube.rbac import Rule
@@ -23,27 +22,26 @@ class Component:
     account: str
     cluster_permissions: tuple[Rule, ...]
     namespace_permissions: tuple[Rule, ...]
-    start: Callable[[Manager, Options], Awaitable[None]]
-    workload_identity: tuple[Rule, ...] = ()
+    workload_identity: tuple[Rule, ...]
     """What it needs for ``serviceAccountName`` at clouds, granted only on demand."""
+    start: Callable[[Manager, Options], Awaitable[None]]
 
 
-COMPONENTS: Final = (
-    # Fetches sources, stores and serves their artifacts.
-    Component(
-        name="source",
-        account=source_component.ACCOUNT,
-        cluster_permissions=source_component.CLUSTER_PERMISSIONS,
-        namespace_permissions=source_component.NAMESPACE_PERMISSIONS,
-        start=source_component.start,
-        workload_identity=source_component.WORKLOAD_IDENTITY_PERMISSIONS,
-    ),
-    # Builds, applies and keeps what the artifacts describe.
-    Component(
-        name="kustomize",
-        account=kustomize_component.ACCOUNT,
-        cluster_permissions=kustomize_component.CLUSTER_PERMISSIONS,
-        namespace_permissions=kustomize_component.NAMESPACE_PERMISSIONS,
-        start=kustomize_component.start,
-    ),
+NAMES: Final = (
+    "source",  # fetches sources, stores and serves their artifacts
+    "kustomize",  # builds, applies and keeps what the artifacts describe
 )
+"""Each is the package below ``controllers`` whose module ``component`` says all this."""
+
+
+def load(name: str) -> Component:
+    """Import a component: a process needs the modules of those alone that it runs."""
+    module = importlib.import_module(f"controllers.{name}.component")
+    return Component(
+        name=name,
+        account=module.ACCOUNT,
+        cluster_permissions=module.CLUSTER_PERMISSIONS,
+        namespace_permissions=module.NAMESPACE_PERMISSIONS,
+        workload_identity=getattr(module, "WORKLOAD_IDENTITY_PERMISSIONS", ()),
+        start=module.start,
+    )

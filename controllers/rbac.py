@@ -26,7 +26,7 @@ def render() -> dict[str, str]:
     """Return path below ``deploy/`` and content of everything generated."""
     files = {
         f"{component.account}.yaml": _document(_component(component))
-        for component in components.COMPONENTS
+        for component in map(components.load, components.NAMES)
     }
     files["kustomize-applier.yaml"] = _document(_applier())
     resources = {"apiVersion": "kustomize.config.k8s.io/v1beta1", "kind": "Kustomization"}
@@ -44,7 +44,7 @@ def _component(component: components.Component) -> Iterator[Json]:
 
 def _workload_identity() -> Iterator[Json]:
     """Yield what lets objects act as service accounts at clouds; the base does not grant it."""
-    for component in components.COMPONENTS:
+    for component in map(components.load, components.NAMES):
         if component.workload_identity:
             account = component.account
             name = f"penstock-{account}-workload-identity"
