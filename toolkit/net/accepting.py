@@ -51,7 +51,8 @@ class Acceptor:
     async def run(self, listening: Sequence[socket.socket]) -> None:
         """Accept on these sockets; they are closed at the end, open connections are not.
 
-        Handshakes that are under way then have a moment to be finished.
+        Handshakes that are under way then have a moment to be finished. So have those of clients
+        that the kernel has let in already: closing would reset their connections.
         """
         if self._context is not None:
             _read_less()
@@ -61,6 +62,7 @@ class Acceptor:
                     group.create_task(self._accept(each))
         finally:
             for each in listening:
+                self._accept_rest(each)
                 each.close()
             await self._finish()
 
@@ -76,7 +78,6 @@ class Acceptor:
             await asyncio.gather(*tasks, return_exceptions=True)
 
     async def _accept(self, listening: socket.socket) -> None:
-        loop = asyncio.get_running_loop()
         while True:
             await self._turn()  # 1.
             await self._connections.room()  # 2., 3.
@@ -88,15 +89,29 @@ class Acceptor:
                 self._connections.drop()
                 await asyncio.sleep(_PAUSE)
                 continue
-            unless_begun = contextlib.ExitStack()
-            unless_begun.enter_context(accepted)
-            task = loop.create_task(self._handshake(accepted, unless_begun))
-            self._handshakes[task] = loop.time()
-            task.add_done_callback(lambda done: self._handshakes.pop(done, None))
-            # One that is cancelled before it begins closes nothing by itself.
-            task.add_done_callback(functools.partial(_close, unless_begun))
+            self._begin(accepted)
             # Others get their turn, however many there are to accept.
             await asyncio.sleep(0)
+
+    def _accept_rest(self, listening: socket.socket) -> None:
+        """Begin the handshakes of those who wait in the kernel, without a turn for anybody else."""
+        while len(self._handshakes) < self._connections.limits.handshakes:
+            try:
+                accepted, _ = listening.accept()
+            except OSError:
+                return
+            accepted.setblocking(False)  # noqa: FBT003 - the standard library's signature
+            self._begin(accepted)
+
+    def _begin(self, accepted: socket.socket) -> None:
+        loop = asyncio.get_running_loop()
+        unless_begun = contextlib.ExitStack()
+        unless_begun.enter_context(accepted)
+        task = loop.create_task(self._handshake(accepted, unless_begun))
+        self._handshakes[task] = loop.time()
+        task.add_done_callback(lambda done: self._handshakes.pop(done, None))
+        # One that is cancelled before it begins closes nothing by itself.
+        task.add_done_callback(functools.partial(_close, unless_begun))
 
     async def _turn(self) -> None:
         """Wait until one more handshake may begin."""

@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 import logging
+import socket
 from collections.abc import AsyncIterator, Awaitable, Callable
 
 import aiohttp
@@ -236,6 +237,20 @@ async def test_a_connection_that_has_just_been_opened_may_ask_at_the_end() -> No
 
     assert (await reader.read()).endswith(b"well")
     writer.close()
+
+
+async def test_connections_that_only_the_kernel_has_accepted_may_ask_at_the_end() -> None:
+    async with serving(PATIENT) as port:
+        await port.ask()
+        # From here the event loop of the server has no turn until the block ends.
+        clients = [socket.create_connection(("127.0.0.1", port.number)) for _ in range(3)]
+        for each in clients:
+            each.sendall(GET)
+
+    for each in clients:
+        with each:
+            each.settimeout(5)
+            assert each.makefile("rb").read().endswith(b"well")
 
 
 async def test_a_connection_that_does_nothing_ends_with_the_port() -> None:
