@@ -56,7 +56,7 @@ class KeyPair:
 def key_pairs() -> Iterator[dict[str, KeyPair]]:
     """Make all keys; gpg's agent ends with the context."""
     # The agent's socket has to fit into 107 characters.
-    with TemporaryDirectory(prefix="gpg-", dir="/tmp") as directory:
+    with TemporaryDirectory(prefix="gpg-") as directory:
         home = Path(directory)
         try:
             gpg.run(home, "--full-generate-key", stdin=RECIPE.encode())

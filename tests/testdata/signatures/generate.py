@@ -51,7 +51,7 @@ class Author:
 def authors(directory: Path) -> Iterator[dict[str, Author]]:
     """Make all authors below a directory; gpg's agent ends with the context."""
     # The agent's socket has to fit into 107 characters.
-    with TemporaryDirectory(prefix="gpg-", dir="/tmp") as home:
+    with TemporaryDirectory(prefix="gpg-") as home:
         try:
             made = {author.name: author for author in _openpgp(Path(home))}
             yield made | ssh_authors(directory)
@@ -141,7 +141,7 @@ def _retire(home: Path, fingerprint: str, *edits: str) -> bytes:
     """Return the public key after edits that revoke, today, because it is superseded."""
     superseded, reason = "2", "another took its place"
     answers = f"y\n{superseded}\n{reason}\n\ny\n"
-    with TemporaryDirectory(prefix="gpg-", dir="/tmp") as other:
+    with TemporaryDirectory(prefix="gpg-") as other:
         shutil.copytree(home, other, dirs_exist_ok=True, ignore=shutil.ignore_patterns("S.*"))
         gpg.run(
             Path(other),
@@ -159,7 +159,7 @@ def _revoke(home: Path, fingerprint: str, public: bytes) -> bytes:
     """Return the public key with its revocation; the keyring here keeps it usable."""
     # gpg puts a colon before the armour so that nobody imports it by mistake.
     text = (home / "openpgp-revocs.d" / f"{fingerprint}.rev").read_text().replace(":-----", "-----")
-    with TemporaryDirectory(prefix="gpg-", dir="/tmp") as other:
+    with TemporaryDirectory(prefix="gpg-") as other:
         gpg.run(Path(other), "--import", stdin=public)
         gpg.run(Path(other), "--import", stdin=text[text.index("-----BEGIN") :].encode())
         revoked = gpg.run(Path(other), "--armor", "--export", fingerprint)

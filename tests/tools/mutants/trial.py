@@ -125,11 +125,22 @@ class Forks:
                     ended, _ = os.waitpid(pid, os.WNOHANG)
                     if ended or time.monotonic() >= deadline:
                         del running[pid]
-                        _kill(pid, ended=bool(ended))
+                        self._end(pid, ended=bool(ended))
                         yield job, self._answer(pid) if ended else None
         finally:
             for pid in running:
-                _kill(pid, ended=False)
+                self._end(pid, ended=False)
+
+    def _end(self, pid: int, *, ended: bool) -> None:
+        """End the process group of a fork, and what left it: an agent of gpg ends with its home."""
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(pid, signal.SIGKILL)
+        if not ended:
+            os.waitpid(pid, 0)
+        shutil.rmtree(self._folder(pid), ignore_errors=True)
+
+    def _folder(self, pid: int) -> Path:
+        return self._kept / f"tmp{pid}"
 
     def _answer(self, pid: int) -> dict[str, Any]:
         answer = self._kept / f"{pid}.json"
@@ -145,8 +156,12 @@ class Forks:
         quiet = os.open(os.devnull, os.O_RDWR)
         for stream in (0, 1, 2):
             os.dup2(quiet, stream)
+        # What a killed fork cannot remove its parent removes.
+        folder = self._folder(os.getpid())
+        folder.mkdir()
+        tempfile.tempdir = str(folder)
         # Two forks must not clean each other's temporary folders.
-        self._config._tmp_path_factory._given_basetemp = self._kept / f"tmp{os.getpid()}"  # type: ignore[attr-defined]
+        self._config._tmp_path_factory._given_basetemp = folder / "pytest"  # type: ignore[attr-defined]
         try:
             answer = self._kept / f"{os.getpid()}.part"
             answer.write_text(json.dumps(work(job)))
@@ -154,14 +169,6 @@ class Forks:
         finally:
             sys.stdout.flush()
             os._exit(0)
-
-
-def _kill(pid: int, *, ended: bool) -> None:
-    """End the process group of a fork: tests start programs."""
-    with contextlib.suppress(ProcessLookupError):
-        os.killpg(pid, signal.SIGKILL)
-    if not ended:
-        os.waitpid(pid, 0)
 
 
 class _Recorder:
