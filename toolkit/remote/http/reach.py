@@ -61,20 +61,14 @@ class _Pool(aiohttp.TCPConnector):
         for the other side's end, for up to half a minute.
         """
         await super().close(abort_ssl=abort_ssl)
-        ending = [made for made in self._made if _shut_down(made)]
+        ending = list(self._made)
+        for made in ending:
+            with contextlib.suppress(OSError):  # It is closed, or was never connected.
+                made.shutdown(socket.SHUT_RDWR)
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(_CLOSE_SECONDS):
                 while any(made.fileno() >= 0 for made in ending):  # noqa: ASYNC110  # nobody tells
                     await asyncio.sleep(_LOOK_SECONDS)
-
-
-def _shut_down(made: socket.socket) -> bool:
-    """Shut down both directions; tell whether the socket was connected."""
-    try:
-        made.shutdown(socket.SHUT_RDWR)
-    except OSError:
-        return False
-    return True
 
 
 class Resolver(AbstractResolver):

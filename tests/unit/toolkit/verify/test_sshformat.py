@@ -1,5 +1,6 @@
 """The wire format of SSH, and the options of signers: what is malformed is named."""
 
+import base64
 import struct
 from datetime import UTC, datetime
 
@@ -12,6 +13,7 @@ from toolkit.verify.signature import VerificationError
 
 NOW = datetime(2026, 1, 2, tzinfo=UTC)
 PUBLIC = ed25519.Ed25519PrivateKey.generate().public_key()
+ONE, TWO = (struct.pack(">I", version) for version in (1, 2))
 LINE = PUBLIC.public_bytes(Encoding.OpenSSH, PublicFormat.OpenSSH)
 
 
@@ -25,6 +27,17 @@ def strings(*parts: bytes) -> bytes:
 )
 def test_what_has_no_armour_is_no_signature(armored: bytes) -> None:
     with pytest.raises(VerificationError, match="not an SSH signature") as caught:
+        ssh._envelope(armored)
+
+    assert caught.value.step == ssh.Step.ENVELOPE
+
+
+@pytest.mark.parametrize("begins", [b"SSHGIS" + ONE, b"SSHSIG" + TWO], ids=["magic", "version"])
+def test_what_has_another_format_is_not_read(begins: bytes) -> None:
+    body = base64.b64encode(begins + strings(b"key", b"git", b"", b"sha512", b"signature"))
+    armored = b"-----BEGIN SSH SIGNATURE-----\n%s\n-----END SSH SIGNATURE-----\n" % body
+
+    with pytest.raises(VerificationError, match="has an unknown format") as caught:
         ssh._envelope(armored)
 
     assert caught.value.step == ssh.Step.ENVELOPE

@@ -65,6 +65,12 @@ def test_a_pattern_that_hardly_matches_says_why(pattern: str, why: str) -> None:
     assert re.search(why, PathPattern.parse(pattern).idle)
 
 
+@pytest.mark.parametrize("pattern", ["m/{dir}", "{dir}", ""])
+def test_a_pattern_without_a_source_is_refused(pattern: str) -> None:
+    with pytest.raises(PatternError, match="it is not of the form '@alias/directory'"):
+        PathPattern.parse(pattern)
+
+
 def test_what_was_captured_becomes_labels_in_lower_case() -> None:
     assert pathpattern.labels({"app": "Web", "env": "prod-1"}) == {"app": "web", "env": "prod-1"}
 
