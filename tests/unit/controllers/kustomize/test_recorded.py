@@ -243,9 +243,13 @@ def test_health_stays_as_it_was_if_the_apply_fails(healthy: str) -> None:
     rec = a_pass(Recorder(), healthy=healthy, revision=REVISION, wait=True)
     before = list(rec.conditions)
 
-    with pytest.raises(PenstockError), settling.announced(rec):
-        settling.announce(rec, "Running health checks")
-        raise PenstockError("refused")
+    def fail() -> None:
+        with settling.announced(rec):
+            settling.announce(rec, "Running health checks")
+            raise PenstockError("refused")
+
+    with pytest.raises(PenstockError):
+        fail()
 
     assert rec.conditions == before
 
