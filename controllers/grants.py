@@ -54,15 +54,6 @@ def follow(manager: Manager, options: Options) -> Grants:
     return Grants(informer)
 
 
-def policy(granted: Grants, options: Options) -> References:
-    """Return the decision that rests on the grants and on the flags."""
-    return References(
-        grants=granted,
-        cross_namespace=not options.no_cross_namespace_refs,
-        enforced=options.cross_namespace_refs != "warn",
-    )
-
-
 def needed(holder: ObjectRef, used: Iterable[ObjectRef]) -> Iterator[ObjectRef]:
     """Yield, for an index, what stands for the grants that these references of a holder need."""
     for target in used:

@@ -9,6 +9,7 @@ Under ``--cross-namespace-refs=warn`` what lacks a grant is admitted, with a war
 
 import asyncio
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Final, TypeAlias
 
 import msgspec
@@ -39,13 +40,9 @@ _Denied: TypeAlias = tuple[Reference, AccessDeniedError]
 class ReferenceCheck:
     """Asks the same function as the reconcilers."""
 
-    def __init__(
-        self, *, client: Client, grants: Grants, cross_namespace: bool, enforced: bool
-    ) -> None:
+    def __init__(self, *, client: Client, policy: References) -> None:
         self._client = client
-        self._grants = grants
-        self._cross_namespace = cross_namespace
-        self._enforced = enforced or not cross_namespace
+        self._policy = policy
 
     async def review(self, request: Request) -> Answer:
         """Let the references pass, perhaps with a warning, or deny."""
@@ -59,14 +56,14 @@ class ReferenceCheck:
                 " divide it"
             )
         denials = await self._denials(request.ref, new)
-        if denials and self._enforced:
+        if any(self._policy.refuses(error) for _, error in denials):
             raise _denial(request.ref, denials)
         return Answer(warnings=_warnings(denials))
 
     async def _denials(self, holder: ObjectRef, new: Sequence[Reference]) -> Sequence[_Denied]:
         """Return what is denied by what is known, and still by what is read once more."""
-        denied = await self._judged(holder, new, self._grants)
-        if not denied or not self._cross_namespace:
+        denied = await self._judged(holder, new, self._policy.grants)
+        if not denied or not self._policy.cross_namespace:
             return denied
         # Each namespace once, and not all of a thousand: who writes an object chooses how many.
         named = list(dict.fromkeys(each.target.namespace for each, _ in denied))[:_READS]
@@ -79,9 +76,10 @@ class ReferenceCheck:
         self, holder: ObjectRef, found: Sequence[Reference], lookup: references.Lookup
     ) -> Sequence[_Denied]:
         # Gathered on the loop, where the cache changes, and compared off it.
-        namespaces = {each.target.namespace for each in found} if self._cross_namespace else set()
+        asked = found if self._policy.cross_namespace else ()
+        namespaces = {each.target.namespace for each in asked}
         grants = {namespace: lookup(namespace) for namespace in namespaces}
-        policy = References(grants=grants.__getitem__, cross_namespace=self._cross_namespace)
+        policy = replace(self._policy, grants=grants.__getitem__)
         return await asyncio.to_thread(policy.denials, holder, found) if found else ()
 
     async def _fresh(self, namespace: str) -> Sequence[ReferenceGrant]:
@@ -140,10 +138,7 @@ def make(services: Services) -> ReferenceCheck:
     """Take what is needed of the process."""
     cache = services.watch(_GRANT, decode=msgspec.json.Decoder(ReferenceGrant).decode)
     return ReferenceCheck(
-        client=services.client,
-        grants=Grants(cache),
-        cross_namespace=not services.options.no_cross_namespace_refs,
-        enforced=services.options.cross_namespace_refs != "warn",
+        client=services.client, policy=references.under(Grants(cache), services.options)
     )
 
 

@@ -53,28 +53,24 @@ class Finding:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Judge:
-    """Knows what is granted; ``cross_namespace`` is false under ``--no-cross-namespace-refs``."""
+    """Knows what is granted, and the flags of the installation."""
 
-    grants: Mapping[str, Sequence[ReferenceGrant]]
-    cross_namespace: bool = True
+    policy: References
 
     def judge(self, found: Sequence[Subject]) -> list[Finding]:
         """Return what is wrong with these objects, in their order."""
-        waiting = _waiting(found)
+        stored = [_stored(subject) for subject in found]
+        waiting = _waiting(stored)
         return [
             finding
-            for subject in found
-            for finding in (*_validated(subject, waiting), *self._referred(subject))
+            for each in stored
+            for finding in (*_validated(each, waiting), *self._referred(each.subject))
         ]
 
     def _referred(self, subject: Subject) -> Iterator[Finding]:
-        policy = References(
-            grants=lambda namespace: self.grants.get(namespace, ()),
-            cross_namespace=self.cross_namespace,
-        )
         named = references.references(subject.obj, subject.ref.namespace)
         known = (each for each in named if "${" not in str(each.target))
-        for reference, error in policy.denials(subject.ref, known):
+        for reference, error in self.policy.denials(subject.ref, known):
             blocked = isinstance(error, BlockedError)
             yield Finding(
                 subject=subject,
@@ -82,6 +78,7 @@ class Judge:
                 rule="cross-namespace-refs" if blocked else "reference-grant",
                 message=str(error),
                 remedy=_BLOCKED if blocked else _GRANT,
+                refused=self.policy.refuses(error),
                 target=None if blocked else reference.target,
             )
 
@@ -109,31 +106,64 @@ def remedy(found: Iterable[Finding]) -> list[Json]:
     return remedies.merged((each.subject.ref, each.target) for each in found if each.target)
 
 
-def _validated(
-    subject: Subject, waiting: Mapping[tuple[str, str], Mapping[ObjectKey, Seen]]
-) -> Iterator[Finding]:
-    if subject.partial:
-        return  # nobody knows what it will say
-    kind = gvk_of(subject.obj).group_kind
-    checks = BY_KIND[kind]
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Stored:
+    """A subject in the stored version, and whether the model ``fits`` it.
+
+    ``obj`` is None where there is nothing to validate; then ``problem`` may say why.
+    """
+
+    subject: Subject
+    checks: Checks[Any]
+    obj: Json | None = None
+    fits: bool = False
+    problem: str = ""
+
+
+def _stored(subject: Subject) -> _Stored:
+    """Convert and decode a subject."""
+    checks = BY_KIND[gvk_of(subject.obj).group_kind]
+    if subject.partial:  # nobody knows what it will say
+        return _Stored(subject=subject, checks=checks)
     try:
-        obj = _stored(subject.obj, checks)
+        obj = _CONVERTER.convert(subject.obj, checks.kind.api_version)
     except ConversionError as exc:
+        return _Stored(subject=subject, checks=checks, problem=str(exc))
+    return _Stored(subject=subject, checks=checks, obj=obj, fits=_fits(obj, checks))
+
+
+def _fits(obj: Json, checks: Checks[Any]) -> bool:
+    try:
+        msgspec.convert(obj, checks.kind.model)
+    except msgspec.ValidationError:
+        return False
+    return True
+
+
+def _validated(
+    stored: _Stored, waiting: Mapping[tuple[str, str], Mapping[ObjectKey, Seen]]
+) -> Iterator[Finding]:
+    subject, checks = stored.subject, stored.checks
+    if stored.problem:
         yield Finding(
             subject=subject,
             field="apiVersion",
             rule="version-unknown",
-            message=str(exc),
+            message=stored.problem,
             remedy=f"write apiVersion: {checks.kind.api_version}",
         )
+    if stored.obj is None:
         return
-    if _fits(obj, checks):
-        known = waiting.get(kind, {})
-        found = [*verdict.findings(checks, obj), *_in_circles(subject, checks, obj, known)]
+    if stored.fits:
+        known = waiting.get(gvk_of(subject.obj).group_kind, {})
+        found = [
+            *verdict.findings(checks, stored.obj),
+            *_in_circles(subject, checks, stored.obj, known),
+        ]
     else:
         # The schema comes first: rules about the shape of fields are asked only of what fits.
         bare = replace(checks, names=(), namespaces=(), patterns=(), selectors=())
-        found = verdict.findings(bare, obj)
+        found = verdict.findings(bare, stored.obj)
     for each in found:
         yield Finding(
             subject=subject,
@@ -143,19 +173,6 @@ def _validated(
             remedy=each.rule.remedy,
             refused=each.rule.refuses,
         )
-
-
-def _stored(obj: Json, checks: Checks[Any]) -> Json:
-    """Return an object in the stored version."""
-    return _CONVERTER.convert(obj, checks.kind.api_version)
-
-
-def _fits(obj: Json, checks: Checks[Any]) -> bool:
-    try:
-        msgspec.convert(obj, checks.kind.model)
-    except msgspec.ValidationError:
-        return False
-    return True
 
 
 def _in_circles(
@@ -168,18 +185,11 @@ def _in_circles(
     return [verdict.Finding(rule, fault) for fault in circles.find(obj, waiting.get)]
 
 
-def _waiting(found: Iterable[Subject]) -> dict[tuple[str, str], dict[ObjectKey, Seen]]:
+def _waiting(found: Iterable[_Stored]) -> dict[tuple[str, str], dict[ObjectKey, Seen]]:
     """Return who waits for whom, by kind."""
     waiting: dict[tuple[str, str], dict[ObjectKey, Seen]] = {}
     for each in found:
-        kind = gvk_of(each.obj).group_kind
-        checks = BY_KIND[kind]
-        if checks.circle is None or each.partial:
-            continue
-        try:
-            obj = _stored(each.obj, checks)
-        except ConversionError:
-            continue
-        if _fits(obj, checks):
-            waiting.setdefault(kind, {})[each.ref.key] = circles.seen(obj)
+        if each.checks.circle is not None and each.obj is not None and each.fits:
+            kind = gvk_of(each.subject.obj).group_kind
+            waiting.setdefault(kind, {})[each.subject.ref.key] = circles.seen(each.obj)
     return waiting

@@ -13,7 +13,9 @@ from cli.check.report import Report, printable
 from cli.check.subjects import Subject
 from cli.stack import install
 from toolkit.kube import rbac
+from toolkit.kube.options import Options
 from toolkit.objects import Json
+from toolkit.policy import references
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
@@ -28,6 +30,7 @@ class Request:
 
     install_namespace: str
     blocked: bool
+    mode: str
     fmt: str
     fix: str
 
@@ -55,6 +58,15 @@ def _check_options(function: Function) -> Function:
             "blocked",
             is_flag=True,
             help="Check for an installation that has this flag set.",
+        ),
+        click.option(
+            "--cross-namespace-refs",
+            "mode",
+            type=click.Choice(("enforce", "warn")),
+            default=Options().cross_namespace_refs,
+            show_default=True,
+            help="Check for an installation with this value of the flag: warn admits references "
+            "that lack a ReferenceGrant.",
         ),
         click.option(
             "--install-namespace",
@@ -135,8 +147,10 @@ def _finish(found: Sequence[Subject], request: Request, *, shipped: bool) -> Non
         DifferentError: something would be refused.
     """
     given = _shipped(request.install_namespace) if shipped else []
-    rules = judge.Judge(grants=judge.granted(found, given), cross_namespace=not request.blocked)
-    findings = rules.judge(found)
+    grants = judge.granted(found, given)
+    flags = Options(no_cross_namespace_refs=request.blocked, cross_namespace_refs=request.mode)
+    policy = references.under(lambda namespace: grants.get(namespace, ()), flags)
+    findings = judge.Judge(policy=policy).judge(found)
     report = Report(checked=len(found), findings=findings, grants=judge.remedy(findings))
     if request.fix != "-":
         click.echo(report.render(request.fmt), nl=False)

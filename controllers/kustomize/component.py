@@ -48,6 +48,7 @@ from toolkit.kube.secrets import CONFIG_MAP, SECRET, Secrets
 from toolkit.kube.tokens import ServiceAccountTokens
 from toolkit.native import calls, cores
 from toolkit.objects import GroupVersionKind, Json, ObjectKey
+from toolkit.policy import references
 from toolkit.policy.grants import Grants
 from toolkit.policy.references import References
 
@@ -92,7 +93,7 @@ async def start(manager: Manager, options: Options) -> None:
         for kind in _SOURCES
     }
     granted = grants.follow(manager, options)
-    policy = grants.policy(granted, options)
+    policy = references.under(granted, options)
     policies = SourcePolicies.follow(manager)
     reader = SourceReader(sources, policy=policy, sources=policies)
     recorder = Recorder(manager.client, controller=ACCOUNT, address=options.events_addr)

@@ -34,6 +34,7 @@ from toolkit.apply.changes import ApplyError, ChangeSet
 from toolkit.apply.prune import Pruned
 from toolkit.artifact import fetch
 from toolkit.errors import PenstockError, TransientError
+from toolkit.kube import conditions
 from toolkit.kube.client import Client
 from toolkit.kube.controller import Outcome, Reconciliation
 from toolkit.kube.secrets import Secrets
@@ -129,11 +130,13 @@ class KustomizationReconciler:
         if before and self.memory.get(rec.key) is None:
             # after a restart: what the watches show spares writes that would change nothing
             await cluster.live.wait_synced(rec.key, timeout=_SEEN_SECONDS)
+        was_healthy = conditions.is_true(rec.conditions, settling.HEALTHY)
         try:
-            changes = await self._write(rec, sources, client, cluster, built, before)
-            pruned = await self._prune(rec, client, cluster, before, changes)
-            awaited = settling.awaited(obj, changes)
-            await settling.require_access(client, awaited, changes)
+            with settling.announced(rec):
+                changes = await self._write(rec, sources, client, cluster, built, before)
+                pruned = await self._prune(rec, client, cluster, before, changes)
+                awaited = settling.awaited(obj, changes)
+                await settling.require_access(client, awaited, changes)
         except TransientError as error:
             reporting.record_history(
                 rec, sources, digest=digest, reason=error.reason, started=started
@@ -148,6 +151,7 @@ class KustomizationReconciler:
             awaited=awaited,
             may_vanish=wait.vanishing(built.objects),
             changed=changes.changed,
+            was_healthy=was_healthy,
         )
 
     async def _write(  # noqa: PLR0913, PLR0917 - who, where, what, and what was there
@@ -164,7 +168,9 @@ class KustomizationReconciler:
         async def announce(writing: Sequence[ObjectRef]) -> None:
             """Name everything that may exist from now on, before it does."""
             rec.status({"inventory": {"entries": inventory.encode([*before, *writing])}})
-            await rec.progress(reporting.progress_message(rec.obj, sources))
+            message = reporting.progress_message(rec.obj, sources)
+            settling.announce(rec, message)
+            await rec.progress(message)
 
         options = self.settings.apply_options(rec.obj, recheck="requested" in rec.triggers)
         known = cluster.live.known(rec.key)

@@ -7,7 +7,7 @@ watches' memory, which costs no request.
 
 import contextlib
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Final
 
 from controllers.kustomize import reporting
@@ -79,6 +79,23 @@ async def require_access(client: Client, refs: Sequence[ObjectRef], changes: Cha
             raise HealthCheckError(f"health check of {ref}: {result}") from result
 
 
+def announce(rec: Pass, message: str) -> None:
+    """Show that health will be awaited, in the status write that precedes the apply."""
+    if rec.obj.spec.wait or rec.obj.spec.health_checks:
+        rec.mark(HEALTHY, "Unknown", "Progressing", message)
+
+
+@contextlib.contextmanager
+def announced(rec: Pass) -> Iterator[None]:
+    """Restore the condition Healthy if the apply fails: nothing is awaited then."""
+    before = conditions.find(rec.conditions, HEALTHY)
+    try:
+        yield
+    except BaseException:
+        rec.conditions = conditions.restore(rec.conditions, HEALTHY, before)
+        raise
+
+
 async def settle(
     rec: Pass, sources: Sources, cluster: Cluster, applied: Applied, *, fail_fast: bool
 ) -> Outcome:
@@ -95,6 +112,7 @@ async def settle(
         verdict = _verdict(rec, cluster, applied, fail_fast=fail_fast)
         if verdict.state == "waiting":
             applied.settled = False
+            # the same as before the apply, so it usually costs no further write
             message = reporting.progress_message(rec.obj, sources)
             rec.mark(HEALTHY, "Unknown", "Progressing", message)
             await rec.progress(message)

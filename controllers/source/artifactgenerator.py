@@ -35,6 +35,7 @@ from toolkit.kube.rbac import Rule
 from toolkit.kube.reconciliation import EventSink, Outcome, Reconciliation
 from toolkit.native import cores
 from toolkit.objects import ObjectKey, ObjectRef
+from toolkit.policy import references
 from toolkit.policy.grants import Grants
 from toolkit.policy.references import References
 
@@ -178,7 +179,7 @@ async def start(  # noqa: PLR0913 - what a component gives
         retries=options.http_retry,
     )
     granted = grants.follow(manager, options)
-    policy = grants.policy(granted, options)
+    policy = references.under(granted, options)
     reader = InputReader(informers, generator, policy=policy, sources=policies)
     reconciler = ArtifactGeneratorReconciler(
         reader,

@@ -27,12 +27,20 @@ CHART: Final[Mapping[str, str]] = MappingProxyType(
 
 @contextmanager
 def beginning(
-    context: str, *kinds: type[PenstockError], reason: str | None = None
+    context: str,
+    *kinds: type[PenstockError],
+    but: tuple[type[PenstockError], ...] = (),
+    reason: str | None = None,
 ) -> Iterator[None]:
-    """Begin the message of a failure of these kinds with ``context``, and give it the reason."""
+    """Begin the message of a failure of these kinds with ``context``, and give it the reason.
+
+    Failures of the kinds ``but`` pass as they are.
+    """
     try:
         yield
     except kinds as error:
+        if isinstance(error, but):
+            raise
         raise error.within(context, reason=reason) from error
 
 

@@ -7,12 +7,13 @@ pass, and the next one lists again.
 
 import asyncio
 from collections.abc import AsyncIterator, Iterator
-from contextlib import asynccontextmanager, contextmanager
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Final
 
+from controllers.source.beginnings import beginning
 from controllers.source.bucketindex import Collector, Index, Sieve
 from controllers.source.bucketplace import Found, Places
 from controllers.source.source import SUCCEEDED, Fetched, Scratch, Tree, Upstream
@@ -38,6 +39,9 @@ _EVERYTHING: Final = Ignore.from_rules("!*")
 
 _BATCH: Final = 1000
 
+_APART: Final = (CredentialsError, BucketNotFoundError)
+"""Failures that Flux tells without what was being done."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BucketUpstream(Upstream):
@@ -60,9 +64,13 @@ class BucketSource:
         """List the bucket; only its ``.sourceignore`` is read."""
         found, name = await self.places.find(obj), obj.spec.bucket_name
         async with self._open(found, obj.spec, "list") as store:
-            with _doing(f"failed to confirm existence of '{name}' bucket"):
+            with beginning(
+                f"failed to confirm existence of '{name}' bucket", ObjectStoreError, but=_APART
+            ):
                 sieve = await _rules(store, obj.spec, await scratch.directory())
-            with _doing(f"indexation of objects from bucket '{name}' failed"):
+            with beginning(
+                f"indexation of objects from bucket '{name}' failed", ObjectStoreError, but=_APART
+            ):
                 index = await self._index(store, obj.spec, sieve)
         return BucketUpstream(
             revision=index.revision,
@@ -78,7 +86,7 @@ class BucketSource:
         await asyncio.to_thread(_make, into, directories)
         bucket = obj.spec.bucket_name
         async with self._open(upstream.found, obj.spec, "fetch") as store:
-            with _doing(f"fetch from bucket '{bucket}' failed"):
+            with beginning(f"fetch from bucket '{bucket}' failed", ObjectStoreError, but=_APART):
                 await self._download(store, objects, into)
         return Fetched(
             filename=f"{upstream.revision.removeprefix('sha256:')}.tar.gz",
@@ -131,17 +139,6 @@ class BucketSource:
                     group.create_task(_drain(store, pending, into))
         except* TransientError as failed:
             raise _first(failed) from failed
-
-
-@contextmanager
-def _doing(context: str) -> Iterator[None]:
-    """Begin the message of a failed operation as Flux does."""
-    try:
-        yield
-    except (CredentialsError, BucketNotFoundError):
-        raise
-    except ObjectStoreError as error:
-        raise error.within(context) from error
 
 
 async def _drain(store: ObjectStore, pending: Iterator[Object], into: Path) -> None:

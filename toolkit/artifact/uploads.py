@@ -161,8 +161,6 @@ class Uploads:
             return await intake.receive(
                 request.content, file, limit=self._limit, claims=claims, pace=self._pace
             )
-        except web.RequestPayloadError as exc:
-            raise RefusedError("the body is not what its headers say") from exc
         except ConnectionError:
             raise
         except OSError as exc:
@@ -223,7 +221,9 @@ def _target(request: web.Request) -> tuple[Owner, str]:
 
 def _stated(request: web.Request) -> tuple[Claims, str]:
     """Return what the headers say of the body: digests and revision."""
-    if request.headers.get("Content-Encoding", "identity").lower() != "identity":
+    # each header of that name, which a sender may repeat
+    encodings = request.headers.getall("Content-Encoding", ())
+    if any(each.lower() != "identity" for each in encodings):
         raise StalledError("send the file as it is, without Content-Encoding")
     revision = request.query.get("revision", "") or request.headers.get("X-Artifact-Revision", "")
     plain = revision.isprintable() and " " not in revision

@@ -64,6 +64,12 @@ def remove(conditions: Iterable[Json], *types: str) -> list[Json]:
     return [entry for entry in conditions if entry.get("type") not in types]
 
 
+def restore(conditions: Iterable[Json], type_: str, before: Json | None) -> list[Json]:
+    """Return the list with a condition as it was ``before``, times included; None removes it."""
+    others = remove(conditions, type_)
+    return sorted([*others, before], key=_order) if before else others
+
+
 def _order(entry: Json) -> tuple[int, str]:
     kind = entry["type"]
     return _FIRST.index(kind) if kind in _FIRST else len(_FIRST), kind

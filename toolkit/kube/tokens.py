@@ -85,7 +85,9 @@ class ServiceAccountTokens:
             obj = await self._client.request("GET", _path(namespace, name))
         except NotFoundError as exc:
             raise TransientError(
-                f"{shown} not found: create it, or correct serviceAccountName", reason=_REASON
+                f"failed to get service account '{namespace}/{name}': {shown} not found: create it,"
+                " or correct serviceAccountName",
+                reason=_REASON,
             ) from exc
         except ForbiddenError as exc:
             raise TransientError(

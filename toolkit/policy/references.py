@@ -15,6 +15,7 @@ from typing import Any, Final
 
 from crds.policy_referencegrant import EVERY, ReferenceGrant
 from toolkit.errors import AccessDeniedError
+from toolkit.kube.options import Options
 from toolkit.objects import GroupVersionKind, ObjectRef, gvk_of
 
 Lookup = Callable[[str], Iterable[ReferenceGrant]]
@@ -170,8 +171,21 @@ class References:
             WaitingError: grants are not known yet.
         """
         error = self.denial(holder, target, reads=reads)
-        if error is not None and (self.enforced or isinstance(error, BlockedError)):
+        if error is not None and self.refuses(error):
             raise error
+
+    def refuses(self, error: AccessDeniedError) -> bool:
+        """Tell whether a denial is enforced, and not only warned of."""
+        return self.enforced or isinstance(error, BlockedError)
+
+
+def under(grants: Lookup, options: Options) -> References:
+    """Return the decision that rests on the grants and on the flags."""
+    return References(
+        grants=grants,
+        cross_namespace=not options.no_cross_namespace_refs,
+        enforced=options.cross_namespace_refs != "warn",
+    )
 
 
 def references(obj: Mapping[str, Any], own: str) -> Iterator[Reference]:

@@ -27,19 +27,15 @@ _Target: TypeAlias = tuple[str, str, str]
 
 
 def grants(holder: ObjectRef, targets: Iterable[ObjectRef]) -> list[Json]:
-    """Return the grants that allow these references of one holder, one for each namespace."""
-    found: dict[str, dict[_Target, None]] = {}
-    for target in targets:
-        allowed = found.setdefault(target.namespace, {})
-        allowed[*target.gvk.group_kind, target.name] = None
-    return [_grant([holder], namespace, list(allowed)) for namespace, allowed in found.items()]
+    """Return the grants that allow these references of one holder, as ``merged`` names them."""
+    return merged((holder, target) for target in targets)
 
 
 def merged(wanted: Iterable[tuple[ObjectRef, ObjectRef]]) -> list[Json]:
     """Return grants that allow these pairs of holder and target, and no others.
 
     A grant lets all of its holders refer to all of its targets. So holders share one only where
-    they need the same targets of a namespace.
+    they need the same targets of a namespace. The order of the pairs does not matter.
     """
     needed: dict[tuple[str, _Holder], dict[_Target, None]] = {}
     for holder, target in wanted:

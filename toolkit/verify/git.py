@@ -131,7 +131,9 @@ def _verify_commit(checkout: Checkout, keys: Mapping[str, bytes]) -> Signer:
     what = f"commit '{checkout.commit}'"
     if checkout.commit_signature is None:  # (5)
         raise VerificationError(
-            f"{what} is not signed", reason="InvalidCommitSignature", step=Step.COMMIT
+            f"signature verification of {what} failed: it is not signed",
+            reason="InvalidCommitSignature",
+            step=Step.COMMIT,
         )
     return _signer(checkout.commit_signature, keys, what, "InvalidCommitSignature", Step.COMMIT)
 

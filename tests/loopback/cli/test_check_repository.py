@@ -86,6 +86,19 @@ def test_a_locked_installation_refuses_what_is_shared_elsewhere(run: Run) -> Non
     assert "grant" not in found["web", "spec.sourceRef"]
 
 
+def test_an_installation_that_warns_admits_references_and_still_names_their_grants(
+    run: Run, tmp_path: Path
+) -> None:
+    fleet = fleets.write(tmp_path)
+
+    found = findings(run, str(fleet), "--cross-namespace-refs=warn")
+    _, grants, _ = run(str(fleet), "--cross-namespace-refs=warn", "--fix", "-")
+
+    assert found["films", "spec.sourceRef"]["result"] == "warning"
+    assert found["films", "spec.sourceRef"]["grant"]
+    assert {each["kind"] for each in yaml.safe_load_all(grants)} == {"ReferenceGrant"}
+
+
 def test_a_repository_without_findings_passes(run: Run, tmp_path: Path) -> None:
     fleet = fleets.write(tmp_path)
     (fleet / "apps/media/ks.yaml").write_text("")

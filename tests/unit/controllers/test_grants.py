@@ -16,6 +16,7 @@ from toolkit import telemetry
 from toolkit.kube.options import Options
 from toolkit.kube.reconciliation import Event, Reconciliation
 from toolkit.objects import GroupVersionKind, Json, ObjectKey, ObjectRef
+from toolkit.policy import references
 from toolkit.policy.grants import Grants
 
 KUSTOMIZATION = GroupVersionKind(KUSTOMIZE, "v1", "Kustomization")
@@ -190,7 +191,7 @@ async def _write(obj: Kustomization, _: Json) -> Kustomization:
 def passing(*given: ReferenceGrant, options: Options = WARN, after: Pass | None = None) -> Pass:
     spec = {"interval": "1m", "prune": True}
     found = after.after() if after else Pass(msgspec.convert(child(**spec), Kustomization))
-    grants.tell(found.rec, grants.policy(Grants(GrantCache(*given)), options))
+    grants.tell(found.rec, references.under(Grants(GrantCache(*given)), options))
     return found
 
 

@@ -18,7 +18,7 @@ DEPLOYMENTS = {
 @pytest.mark.parametrize("package", DEPLOYMENTS)
 def test_a_process_that_decides_by_a_flag_is_told_it(package: str) -> None:
     text = "".join(file.read_text() for file in sorted((ROOT / package).rglob("*.py")))
-    decides = "options.no_cross_namespace_refs" in text or "default_service_account" in text
+    decides = "references.under(" in text or "default_service_account" in text
     (flags, _) = yaml.safe_load(LOCKDOWN.read_text())["patches"]
 
     assert (DEPLOYMENTS[package] in flags["target"]["name"]) == decides

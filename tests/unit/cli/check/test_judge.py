@@ -8,6 +8,7 @@ from cli.check.judge import Finding, Judge
 from cli.check.report import Report
 from cli.check.subjects import Place, Subject, settled
 from toolkit.objects import Json, ObjectKey
+from toolkit.policy.references import References
 
 KUSTOMIZE = "kustomize.toolkit.fluxcd.io/v1"
 
@@ -24,7 +25,9 @@ def source(namespace: str, name: str = "charts") -> Json:
 
 
 def judged(*found: Subject, **flags: bool) -> list[Finding]:
-    return Judge(grants=judge.granted(found, ()), **flags).judge(found)
+    grants = judge.granted(found, ())
+    policy = References(grants=lambda namespace: grants.get(namespace, ()), **flags)
+    return Judge(policy=policy).judge(found)
 
 
 def report(*found: Subject) -> Report:
@@ -110,6 +113,19 @@ def test_no_grant_is_offered_where_every_reference_is_blocked() -> None:
 
     assert [each.rule for each in findings] == ["cross-namespace-refs"]
     assert not judge.remedy(findings)
+
+
+def test_what_lacks_a_grant_is_warned_of_where_the_installation_only_warns() -> None:
+    findings = judged(kustomization("a", "media"), enforced=False)
+
+    assert [(each.rule, each.refused) for each in findings] == [("reference-grant", False)]
+    assert judge.remedy(findings)
+
+
+def test_what_is_blocked_is_refused_even_where_the_installation_only_warns() -> None:
+    findings = judged(kustomization("a", "media"), enforced=False, cross_namespace=False)
+
+    assert [each.refused for each in findings] == [True]
 
 
 def test_an_old_version_is_judged_as_the_stored_one() -> None:

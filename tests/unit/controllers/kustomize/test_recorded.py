@@ -219,6 +219,41 @@ async def test_health_is_unknown_while_it_is_looked_at() -> None:
     assert applied.was_healthy
 
 
+def test_health_is_unknown_from_the_first_write_on() -> None:
+    rec = a_pass(Recorder(), healthy="True", revision=REVISION, wait=True)
+
+    settling.announce(rec, "Running health checks")
+
+    healthy = conditions.find(rec.conditions, "Healthy")
+    assert healthy is not None
+    assert (healthy["status"], healthy["reason"]) == ("Unknown", "Progressing")
+
+
+def test_health_that_nothing_waits_for_is_not_announced() -> None:
+    rec = a_pass(Recorder())
+
+    settling.announce(rec, "Detecting drift")
+
+    assert conditions.find(rec.conditions, "Healthy") is None
+
+
+@pytest.mark.parametrize("healthy", ["", "True", "False", "Unknown"])
+def test_health_stays_as_it_was_if_the_apply_fails(healthy: str) -> None:
+    # checkHealth, which changes the condition, comes after apply and prune
+    rec = a_pass(Recorder(), healthy=healthy, revision=REVISION, wait=True)
+    before = list(rec.conditions)
+
+    def fail() -> None:
+        with settling.announced(rec):
+            settling.announce(rec, "Running health checks")
+            raise PenstockError("refused")
+
+    with pytest.raises(PenstockError):
+        fail()
+
+    assert rec.conditions == before
+
+
 async def test_conditions_of_a_failure_have_the_order_of_flux() -> None:
     # fluxcd/pkg runtime/conditions/setter.go, conditionWeights
     rec = a_pass(Recorder(), wait=True)

@@ -4,16 +4,20 @@ Each row names the place in ``internal`` that it was read from. Messages are com
 beginning: what we say beyond it follows.
 """
 
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from typing import Any
 
 import pytest
 
 from controllers.source import beginnings, includes
+from controllers.source.bucketplace import Places
 from controllers.source.charts import stored
 from controllers.source.gitaccess import GitAccess
 from controllers.source.gitrepository import GitRepositorySource
 from controllers.source.helmrepository import HelmRepositorySource
-from crds import GIT_REPOSITORY, HELM_REPOSITORY
+from controllers.source.ocirepository import OCIRepositorySource
+from crds import GIT_REPOSITORY, HELM_REPOSITORY, OCI_REPOSITORY
 from crds.meta import Artifact, LocalObjectReference, ObjectMeta
 from crds.source import (
     GitRepository,
@@ -21,7 +25,9 @@ from crds.source import (
     GitRepositorySpec,
     GitRepositoryStatus,
 )
+from crds.source_bucket import Bucket, BucketSpec
 from crds.source_helm import HelmRepository, HelmRepositorySpec
+from crds.source_oci import OCIRepository, OCIRepositorySpec
 from tests.fakes.apiserver import FakeApiServer
 from toolkit.artifact import layout
 from toolkit.chart import errors as charts
@@ -29,6 +35,7 @@ from toolkit.errors import PenstockError, StalledError, TransientError, WaitingE
 from toolkit.kube import verdict
 from toolkit.kube.secrets import Secrets
 from toolkit.remote.git.errors import EmptyRepositoryError, GitAuthError, GitError
+from toolkit.remote.oci.errors import RegistryError
 from toolkit.verify.signature import VerificationError
 
 CHECKOUT = "failed to checkout and determine revision: "
@@ -201,6 +208,80 @@ async def test_a_registry_without_the_type_oci_stalls_as_in_flux() -> None:
         "invalid Helm repository URL: 'oci' URL scheme cannot be used with 'default' "
         "HelmRepository type"
     )
+
+
+class FailingRegistries:
+    """Registries that cannot be entered, or do not answer."""
+
+    def __init__(self, error: PenstockError) -> None:
+        self._error = error
+
+    @asynccontextmanager
+    async def open(self, *_: Any, **__: Any) -> AsyncIterator[Any]:
+        if self._error.reason == "AuthenticationFailed":
+            raise self._error
+        yield Failing(self._error)
+
+
+@pytest.mark.parametrize(
+    ("url", "error", "reason", "begins"),
+    [
+        # controller/ocirepository_controller.go reconcileSource
+        (
+            "oci://ghcr.io/org/app:1.0",
+            RegistryError("unasked"),
+            "URLInvalid",
+            "URL validation failed for 'oci://ghcr.io/org/app:1.0': ",
+        ),
+        (
+            "oci://ghcr.io/org/app",
+            TransientError(
+                "failed to get secret 'apps/login': not found", reason="AuthenticationFailed"
+            ),
+            "AuthenticationFailed",
+            "failed to get credential: failed to get secret 'apps/login': ",
+        ),
+        (
+            "oci://ghcr.io/org/app",
+            RegistryError("no answer"),
+            "OCIArtifactPullFailed",
+            "failed to determine artifact digest: ",
+        ),
+    ],
+    ids=["URL", "credential", "digest"],
+)
+async def test_a_registry_that_fails_is_told_as_flux_does(
+    url: str, error: PenstockError, reason: str, begins: str
+) -> None:
+    registries: Any = FailingRegistries(error)
+    source = OCIRepositorySource(
+        kind=OCI_REPOSITORY, registries=registries, secrets=UNUSED, verify=UNUSED
+    )
+    obj = OCIRepository(spec=OCIRepositorySpec(interval="1m", url=url))
+
+    with pytest.raises(PenstockError) as caught:
+        await source.resolve(obj, UNUSED)
+
+    assert caught.value.reason == reason
+    assert str(caught.value).startswith(begins)
+
+
+async def test_a_missing_secret_of_a_bucket_is_told_as_flux_does() -> None:
+    # controller/bucket_controller.go getSecret
+    spec = BucketSpec(
+        interval="1m",
+        endpoint="minio.test",
+        bucket_name="data",
+        secret_ref=LocalObjectReference(name="login"),
+    )
+    obj = Bucket(metadata=ObjectMeta(name="app", namespace="apps"), spec=spec)
+    async with FakeApiServer().running() as client:
+        places = Places(secrets=Secrets(client), cloud=UNUSED, accounts=UNUSED)
+        with pytest.raises(TransientError) as caught:
+            await places.find(obj)
+
+    assert caught.value.reason == "AuthenticationFailed"
+    assert str(caught.value).startswith("failed to get secret 'apps/login': ")
 
 
 @pytest.mark.parametrize(

@@ -65,6 +65,18 @@ def test_remove_and_find() -> None:
     assert not conditions.is_true(entries, "Absent")
 
 
+def test_a_condition_is_restored_with_its_times() -> None:
+    first = conditions.put(
+        [], conditions.make("Healthy", "True", "X", "fine"), generation=1, now=EARLY
+    )
+    changed = conditions.put(
+        first, conditions.make("Healthy", "Unknown", "Y", "looking"), generation=2, now=EARLY
+    )
+
+    assert conditions.restore(changed, "Healthy", first[0]) == first
+    assert conditions.restore(changed, "Healthy", None) == []
+
+
 def test_a_message_is_cut_to_what_people_read() -> None:
     message = conditions.make("Ready", "False", "Failed", "x" * 40_000)["message"]
 

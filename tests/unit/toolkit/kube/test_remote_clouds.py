@@ -124,8 +124,12 @@ async def test_operator_may_have_clusters_entered_as_this_process(both: Both) ->
 async def test_account_of_the_config_map_must_exist(both: Both) -> None:
     both.far(**EKS, serviceAccountName="nobody")
 
-    with pytest.raises(TransientError, match="ServiceAccount 'team/nobody' not found"):
+    with pytest.raises(TransientError, match="ServiceAccount 'team/nobody' not found") as caught:
         await entered(both.remotes)
+
+    # fluxcd/pkg auth/serviceaccount.go; kustomize-controller's reason for any client it cannot make
+    assert caught.value.reason == "ReconciliationFailed"
+    assert "failed to get service account 'team/nobody': " in str(caught.value)
 
 
 async def test_address_of_a_stranger_gets_no_token(both: Both) -> None:

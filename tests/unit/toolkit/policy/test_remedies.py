@@ -44,7 +44,7 @@ def test_references_into_several_namespaces_take_a_grant_in_each() -> None:
 
     given = applied(remedies.remedy(HOLDER, targets))
 
-    assert [each.metadata.namespace for each in given] == ["platform", "infra"]
+    assert [each.metadata.namespace for each in given] == ["infra", "platform"]
     by_namespace = {each.metadata.namespace: allowing(each) for each in given}
     assert all(by_namespace[t.namespace].denial(HOLDER, t) is None for t in targets)
 
@@ -75,6 +75,15 @@ def test_grants_of_other_content_have_other_names() -> None:
     }
 
     assert len(names) == 3
+
+
+def test_a_grant_has_one_name_in_whatever_order_it_is_asked_for() -> None:
+    targets = [git("b"), git("a")]
+
+    (found,) = remedies.grants(HOLDER, targets)
+
+    assert [found] == remedies.grants(HOLDER, targets[::-1])
+    assert [found] == remedies.merged((HOLDER, each) for each in targets)
 
 
 def test_a_long_remedy_says_how_much_it_covers() -> None:
