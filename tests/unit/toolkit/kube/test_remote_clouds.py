@@ -5,7 +5,7 @@ from collections.abc import AsyncIterator, Callable
 import pytest
 import pytest_asyncio
 
-from crds.meta import KubeConfigReference, LocalObjectReference
+from crds.meta import KubeConfigReference, LocalObjectReference, SecretKeyReference
 from tests.fakes.accounts import FakeAccounts
 from tests.fakes.clouds import FakeClouds
 from toolkit.errors import StalledError, TransientError
@@ -119,6 +119,23 @@ async def test_operator_may_have_clusters_entered_as_this_process(both: Both) ->
     (session,) = both.clouds.aws.sessions.values()
     assert session.arn.endswith("role/node")
     assert not both.server.tokens
+
+
+@pytest.mark.parametrize(
+    "ref",
+    [
+        KubeConfigReference(config_map_ref=LocalObjectReference(name="gone")),
+        KubeConfigReference(secret_ref=SecretKeyReference(name="gone")),
+    ],
+    ids=["ConfigMap", "Secret"],
+)
+async def test_what_names_the_cluster_must_exist(both: Both, ref: KubeConfigReference) -> None:
+    with pytest.raises(TransientError, match="'team/gone'") as caught:
+        async with both.remotes.client("team", ref):
+            pass
+
+    # kustomize-controller's reason for any client it cannot make
+    assert caught.value.reason == "ReconciliationFailed"
 
 
 async def test_account_of_the_config_map_must_exist(both: Both) -> None:
