@@ -268,6 +268,31 @@ async def test_a_key_that_leads_out_is_refused_before_it_is_asked_for(
     assert files(tmp_path / "out") == {}
 
 
+@pytest.mark.parametrize(
+    ("fails", "begins"),
+    [
+        # source-controller, controller/bucket_controller.go reconcileSource, fetchIndexFiles
+        ("/b/.sourceignore", "failed to confirm existence of 'b' bucket: "),
+        ("/b", "indexation of objects from bucket 'b' failed: "),
+        ("/b/a", "fetch from bucket 'b' failed: "),
+    ],
+)
+async def test_a_bucket_that_fails_is_told_as_flux_does(
+    liar: FakeObjectServer, tmp_path: Path, fails: str, begins: str
+) -> None:
+    well = having(("a", "1", 1))
+
+    async def answer(request: web.Request) -> web.StreamResponse:
+        return web.Response(status=409) if request.path == fails else await well(request)
+
+    liar.answer = answer
+
+    with pytest.raises(ObjectStoreError) as caught:
+        await work(tmp_path, at(liar)).run(bucket())
+
+    assert str(caught.value).startswith(begins)
+
+
 async def test_a_file_that_is_a_directory_too_is_refused(
     liar: FakeObjectServer, tmp_path: Path
 ) -> None:
