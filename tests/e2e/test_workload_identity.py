@@ -225,7 +225,8 @@ async def test_account_that_does_not_exist_is_named(far: Far) -> None:
 
     message = condition(obj, "Ready")["message"]
     assert message == (
-        f"ServiceAccount '{far.namespace}/nobody' not found:"
+        f"failed to get service account '{far.namespace}/nobody':"
+        f" ServiceAccount '{far.namespace}/nobody' not found:"
         " create it, or correct serviceAccountName"
     )
 
