@@ -60,7 +60,7 @@ async def serving(
     async with contextlib.AsyncExitStack() as ending:
         listening = ending.enter_context(sockets.listening(host, port))
         ending.push_async_callback(runner.cleanup)
-        ending.push_async_callback(sockets.deafen, listening)
+        ending.push_async_callback(sockets.stop_accepting, listening)
         await web.SockSite(runner, listening, ssl_context=tls).start()
         given = listening.getsockname()[1]
         yield given

@@ -18,8 +18,8 @@ def listening(host: str, port: int = 0) -> socket.socket:
     return socket.create_server((host, port), family=family)
 
 
-async def deafen(listening: socket.socket) -> None:
-    """Have the event loop accept nothing more here, and know what it has accepted.
+async def stop_accepting(listening: socket.socket) -> None:
+    """Accept nothing more here, and have the server know what was accepted.
 
     asyncio forgets a connection that is accepted just before its server is closed: nobody ever
     closes it.

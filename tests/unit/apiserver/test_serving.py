@@ -8,6 +8,7 @@ import msgspec
 import pytest
 import yaml
 
+from apiserver import serving
 from apiserver.view import View
 from tests.fakes import virtualtime
 from tests.fakes.apiserver import FakeApiServer
@@ -389,7 +390,10 @@ async def test_a_version_of_the_future_is_waited_for() -> None:
 
 
 @pytest.mark.parametrize("path", ["/gauges", "/namespaces/apps/gauges/n0"])
-async def test_a_version_that_does_not_come_is_said_to_be_too_large(path: str) -> None:
+async def test_a_version_that_does_not_come_is_said_to_be_too_large(
+    path: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(serving, "_PATIENCE", 0.1)
     async with serve(filled(1)) as reader:
         code, document = await reader.get(path, resourceVersion="300000003")
 

@@ -9,7 +9,7 @@ import pytest
 from aiohttp import web
 from aiohttp.test_utils import make_mocked_request
 
-from apiserver import watching
+from apiserver import serving, watching
 from apiserver.history import Bounds
 from apiserver.selectors import Selector, Term
 from apiserver.shapes import Whole
@@ -204,7 +204,10 @@ async def test_a_version_that_is_too_old_is_told_in_the_stream() -> None:
     assert (event["object"]["code"], event["object"]["reason"]) == (410, "Expired")
 
 
-async def test_a_version_of_the_future_is_told_in_the_stream() -> None:
+async def test_a_version_of_the_future_is_told_in_the_stream(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(serving, "_PATIENCE", 0.1)
     async with serve(filled()) as reader, reader.watch(resourceVersion="900000003") as lines:
         (event,) = await lines.rest()
 

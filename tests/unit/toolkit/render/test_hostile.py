@@ -127,7 +127,9 @@ _SERVICE = "apiVersion: v1\nkind: Service\nmetadata: {name: web}\nspec: {ports: 
 
 
 @pytest.mark.usefixtures("engine_library")
-async def test_a_build_that_explodes_ends_its_worker_at_the_bound(write_tree: WriteTree) -> None:
+async def test_a_build_that_explodes_ends_its_worker_at_the_bound_and_the_next_one_works(
+    write_tree: WriteTree,
+) -> None:
     root = write_tree({"s.yaml": _SERVICE})
     doubling = [{"op": "copy", "from": "/spec", "path": f"/spec/s{n}"} for n in range(40)]
     patches = [{"patch": json.dumps(doubling), "target": {"kind": "Service"}}]
@@ -140,6 +142,7 @@ async def test_a_build_that_explodes_ends_its_worker_at_the_bound(write_tree: Wr
     told = json.loads((await process.communicate())[0])
 
     assert "more memory than allowed (600 MiB)" in told["error"]
+    assert told["following"] == 1
     # It has come to what it may have, and pages of programs and libraries besides.
     assert calls.MEMORY_LIMIT // 2 < told["peak"] < calls.MEMORY_LIMIT + (150 << 20)
 
@@ -189,6 +192,7 @@ async def test_a_sparse_file_of_a_gigabyte_is_refused(
     await _fails(pool, root, r"app/a\.yaml is larger than 16 MiB")
 
 
+@pytest.mark.slow  # engine/internal/tree proves the rule with three files
 async def test_a_hundred_thousand_files_are_refused(
     pool: WorkerPool, write_tree: WriteTree
 ) -> None:

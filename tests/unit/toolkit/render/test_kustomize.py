@@ -153,23 +153,6 @@ async def test_an_artifact_that_vanished_is_an_error(pool: WorkerPool, tmp_path:
         await _build(pool, tmp_path / "gone")
 
 
-def _copies(times: int) -> Json:
-    """Return a patch that doubles an object so many times."""
-    operations = [{"op": "copy", "from": "/spec", "path": f"/spec/s{n}"} for n in range(times)]
-    return {"patch": msgspec.json.encode(operations).decode(), "target": {"kind": "Service"}}
-
-
-async def test_a_build_that_explodes_is_stopped_and_the_next_one_works(
-    pool: WorkerPool, write_tree: WriteTree
-) -> None:
-    root = write_tree({"s.yaml": _SERVICE})
-
-    with pytest.raises(kustomize.BuildError, match=r"more memory than allowed \(600 MiB\)"):
-        await _build(pool, root, patches=[_copies(40)])
-
-    assert _refs(await _build(pool, root)) == ["Service/web"]
-
-
 async def test_an_endless_build_ends_at_its_deadline_and_the_next_one_works(
     pool: WorkerPool, write_tree: WriteTree
 ) -> None:
