@@ -42,6 +42,6 @@ def load(name: str) -> Component:
         account=module.ACCOUNT,
         cluster_permissions=module.CLUSTER_PERMISSIONS,
         namespace_permissions=module.NAMESPACE_PERMISSIONS,
-        workload_identity=getattr(module, "WORKLOAD_IDENTITY_PERMISSIONS", ()),
+        workload_identity=module.WORKLOAD_IDENTITY_PERMISSIONS,
         start=module.start,
     )

@@ -79,6 +79,7 @@ CLUSTER_PERMISSIONS: Final = (
     Rule(groups=("authentication.k8s.io",), resources=("tokenreviews",), verbs=("create",)),
     Rule(groups=("authorization.k8s.io",), resources=("subjectaccessreviews",), verbs=("create",)),
 )
+WORKLOAD_IDENTITY_PERMISSIONS: Final[tuple[Rule, ...]] = ()
 NAMESPACE_PERMISSIONS: Final = (
     Rule(groups=("coordination.k8s.io",), resources=("leases",), verbs=("get", "create", "update")),
 )

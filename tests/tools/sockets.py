@@ -36,7 +36,7 @@ async def end(port: int) -> None:
     """
 
     def ended() -> bool:
-        left = [number for number in _open() if _ports(number)[0] == port]
+        left = _came_to(port)
         for number in left:
             with contextlib.suppress(OSError), _duplicate(number) as one:
                 one.shutdown(socket.SHUT_RDWR)
@@ -51,12 +51,16 @@ async def closed(port: int) -> None:
     One with TLS ends when the other side has answered its end. What is left when the event loop
     ends counts as forgotten, and fails whatever test comes next.
     """
-    await until(lambda: port not in {_ports(number)[0] for number in _open()})
+    await until(lambda: not _came_to(port))
 
 
 def made_to(port: int) -> int:
     """Count the connections that this process made to a port and that are not over."""
     return sum(_ports(number)[1] == port for number in _open())
+
+
+def _came_to(port: int) -> list[int]:
+    return [number for number in _open() if _ports(number)[0] == port]
 
 
 def _open() -> list[int]:

@@ -12,7 +12,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from types import TracebackType
-from typing import Final, Protocol, Self, TypeVar
+from typing import Final, Protocol, Self
 from urllib.parse import urlsplit
 
 from crds.meta import KubeConfigReference
@@ -29,8 +29,8 @@ _TOKEN_TIMEOUT: Final = 60.0
 _MAX_BODY: Final = 16 << 20
 """Bytes of an answer: whoever runs the server may be hostile."""
 _UNREAD: Final = "ReconciliationFailed"
+"""Flux's reason where the Secret, the ConfigMap or the account of a cluster cannot be read."""
 _GENERIC: Final = "generic"
-_Who = TypeVar("_Who")
 
 
 class Clouds(Protocol):
@@ -199,7 +199,7 @@ class RemoteClients:
         account = self._entry.account(name, values)
         lines = [line.strip() for line in values.get("audiences", "").splitlines()]
         audiences = tuple(line for line in lines if line) or (address,)
-        who = await _known(self._tokens.account(namespace, account))
+        who = await self._tokens.account(namespace, account, reason=_UNREAD)
 
         async def ask() -> str:
             return (await self._tokens.bearer(who, audiences)).token
@@ -225,7 +225,9 @@ class RemoteClients:
             cluster=values["cluster"], address=values.get("address", ""), ca=_ca(values)
         )
         account = self._entry.account(name, values)
-        who = await _known(self._tokens.identity(namespace, account)) if account else None
+        who = None
+        if account:
+            who = await self._tokens.identity(namespace, account, reason=_UNREAD)
         access = await cloud.cluster(provider, named, who)
 
         async def ask() -> str:
@@ -236,15 +238,6 @@ class RemoteClients:
             digest,
             lambda: config.ClusterConfig(server=access.server, ca=access.ca, token=_Asked(ask)),
         )
-
-
-async def _known(who: Awaitable[_Who]) -> _Who:
-    """Give an account that cannot be read the reason of an unreadable kubeconfig, as Flux does."""
-    try:
-        return await who
-    except TransientError as error:
-        error.reason = _UNREAD
-        raise
 
 
 def _opened(cluster: config.ClusterConfig) -> Client:

@@ -54,8 +54,12 @@ class ServiceAccountTokens:
         self._object_level = object_level
         self._default_account = default_account
 
-    async def identity(self, namespace: str, account: str) -> Identity | None:
+    async def identity(
+        self, namespace: str, account: str, *, reason: str = _REASON
+    ) -> Identity | None:
         """Return who an object is at a cloud; None is this process, where no account is named.
+
+        ``reason`` is that of an account that is missing or may not be read.
 
         Raises:
             StalledError: an account is named, and the feature is off.
@@ -72,13 +76,13 @@ class ServiceAccountTokens:
                 f" off; start with --feature-gates={GATE}=true, or remove {where}",
                 reason="FeatureGateDisabled",
             )
-        return await self.account(namespace, name)
+        return await self.account(namespace, name, reason=reason)
 
-    async def account(self, namespace: str, name: str) -> Identity:
+    async def account(self, namespace: str, name: str, *, reason: str = _REASON) -> Identity:
         """Return an account as it is now.
 
         Raises:
-            TransientError: it does not exist, or may not be read.
+            TransientError: it does not exist, or may not be read, with this ``reason``.
         """
         shown = f"ServiceAccount '{namespace}/{name}'"
         try:
@@ -87,12 +91,12 @@ class ServiceAccountTokens:
             raise TransientError(
                 f"failed to get service account '{namespace}/{name}': {shown} not found: create it,"
                 " or correct serviceAccountName",
-                reason=_REASON,
+                reason=reason,
             ) from exc
         except ForbiddenError as exc:
             raise TransientError(
                 f"{shown} cannot be read: this controller needs the right to get serviceaccounts",
-                reason=_REASON,
+                reason=reason,
             ) from exc
         uid = str(dig(obj, "metadata", "uid", default=""))
 

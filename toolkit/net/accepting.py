@@ -100,13 +100,13 @@ class Acceptor:
                 accepted, _ = listening.accept()
             except OSError:
                 return
-            accepted.setblocking(False)  # noqa: FBT003 - the standard library's signature
             self._begin(accepted)
 
     def _begin(self, accepted: socket.socket) -> None:
         loop = asyncio.get_running_loop()
         unless_begun = contextlib.ExitStack()
         unless_begun.enter_context(accepted)
+        accepted.setblocking(False)  # noqa: FBT003 - the standard library's signature
         task = loop.create_task(self._handshake(accepted, unless_begun))
         self._handshakes[task] = loop.time()
         task.add_done_callback(lambda done: self._handshakes.pop(done, None))
@@ -170,7 +170,6 @@ async def _accepted(listening: socket.socket) -> socket.socket:
             finally:
                 loop.remove_reader(listening)
         else:
-            accepted.setblocking(False)  # noqa: FBT003 - the standard library's signature
             return accepted
 
 

@@ -52,11 +52,7 @@ class Watched:
         """
         marker = Owner(namespace=self._make.namespace, name="marker")
         last = self._make.config_map("marker"), self._make.deployment("marker")
-        self.live.ensure(marker.key, {gvk_of(obj) for obj in last})
-        self.live.hold(marker.key)
-        changes = await self._apply(*last, options=ApplyOptions(owner=marker))
-        self.live.expect(marker.key, changes.known)
-        assert await self.live.wait_synced(marker.key, timeout=SECONDS)
+        await _apply(self._apply, self, marker, *last)
         for obj in last:
             await self._api.delete(gvk_of(obj), obj["metadata"]["name"], marker.namespace)
         return {(await self.drift())[0] for _ in last} == {ref_of(obj) for obj in last}
@@ -108,7 +104,8 @@ async def deployed(apply: Any, make: Any, owner: Owner, watched: Watched) -> tup
 async def _apply(apply: Any, watched: Watched, owner: Owner, *objects: Json) -> Any:
     watched.live.ensure(owner.key, {gvk_of(obj) for obj in objects})
     watched.live.hold(owner.key)
-    changes = await apply(*objects, known=watched.live.known(owner.key))
+    known = watched.live.known(owner.key)
+    changes = await apply(*objects, known=known, options=ApplyOptions(owner=owner))
     watched.live.expect(owner.key, changes.known)
     assert await watched.live.wait_synced(owner.key, timeout=SECONDS)
     return changes
