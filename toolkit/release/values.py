@@ -67,7 +67,7 @@ def compose(
         ValuesError: an object or key that is not optional does not exist, or cannot be read; or
             the values are too large or too deep.
     """
-    own = _object(inline if isinstance(inline, Mapping) else {})
+    own = as_go(inline if isinstance(inline, Mapping) else {})
     result: Values = {}
     missing = []
     for reference in references:
@@ -96,16 +96,16 @@ def merged(below: Values, above: Mapping[str, Any]) -> Values:
     return result
 
 
-def _object(found: Mapping[str, Any]) -> Values:
+def as_go(found: Mapping[str, Any]) -> Values:
+    """Return a copy of values as Go holds them, whose numbers are floats.
+
+    Raises:
+        ValuesError: there are too many levels, or digits.
+    """
     return {key: _owned(value, 1) for key, value in found.items()}
 
 
 def _owned(value: Any, level: int) -> Any:
-    """Return a copy, with the numbers that Go reads from JSON, which are floats.
-
-    Raises:
-        ValuesError: there are too many levels.
-    """
     if level > MOST_LEVELS:
         raise ValuesError(f"the values have more than {MOST_LEVELS} levels: nest them less")
     if isinstance(value, Mapping):
@@ -140,7 +140,7 @@ def _document(
     reference: ValuesReference, content: bytes, read: Read, namespace: str
 ) -> Mapping[str, Any]:
     try:
-        return _object(read(content))
+        return as_go(read(content))
     except ValueError as exc:
         raise _error(reference, namespace, str(exc)) from exc
 
