@@ -18,15 +18,25 @@ def test_a_name_is_chosen_or_composed(name: str, chosen: str, target: str, expec
     assert names.release_name(name, chosen=chosen, target_namespace=target) == expected
 
 
-def test_a_long_name_keeps_its_beginning_and_gets_a_hash() -> None:
-    # Flux's own case: internal/release/name_test.go
-    long = "rfkpzzjdagqwmvtsfewfhgeeluwnwjxapwyaeqlcrwjzvzpigyrhtyclwfhkvkfd"
-
-    found = names.release_name(long)
-
-    assert found[:41] == f"{long[:40]}-"
-    assert len(found) == names.LONGEST
-    assert found != names.release_name(f"{long}x")
+# helm-controller v1.6.3, internal/release/name_test.go
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [
+        (
+            "release-name-with-very-long-name-which-is-longer-than-53-characters",
+            "release-name-with-very-long-name-which-i-788ca0d0d7b0",
+        ),
+        (
+            "another-release-name-with-very-long-name-which-is-longer-than-53-characters",
+            "another-release-name-with-very-long-name-7e72150d5a36",
+        ),
+    ],
+)
+def test_a_long_name_keeps_its_beginning_and_gets_a_hash(name: str, expected: str) -> None:
+    assert names.release_name(name) == expected
+    assert names.release_name(name.partition("-")[2], target_namespace=name.partition("-")[0]) == (
+        expected
+    )
 
 
 @pytest.mark.parametrize("name", ["", "A", "a_b", "-a", "a-", "a..b", "a.-b", "a" * 54, "a\n"])
