@@ -12,7 +12,8 @@ import msgspec
 from crds import HELM_CHART
 from crds.helm import GROUP, HelmRelease
 from crds.helm_parts import ChartTemplate
-from toolkit.objects import Json, ObjectKey
+from toolkit.errors import AccessDeniedError
+from toolkit.objects import Json, ObjectKey, dig
 
 OWNER_NAME: Final = f"{GROUP}/name"
 OWNER_NAMESPACE: Final = f"{GROUP}/namespace"
@@ -56,6 +57,24 @@ def desired(obj: HelmRelease) -> Json | None:
         "metadata": metadata,
         "spec": _spec(template, obj.spec.interval),
     }
+
+
+def require_owned(live: Json | None, obj: HelmRelease) -> None:
+    """Check that the HelmChart in the place of ours is not that of another HelmRelease.
+
+    ``a/b-c`` and ``a-b/c`` name the same one. Without this check one tenant could choose the chart
+    that another one releases. A HelmChart without owner is taken over, as older Flux left them.
+
+    Raises:
+        AccessDeniedError: it is.
+    """
+    labels = dig(live or {}, "metadata", "labels", default={})
+    owner = (labels.get(OWNER_NAMESPACE), labels.get(OWNER_NAME))
+    if owner in {(None, None), (obj.metadata.namespace, obj.metadata.name)}:
+        return
+    raise AccessDeniedError(
+        f"HelmChart '{key(obj)}' belongs to another HelmRelease: give this one another name"
+    )
 
 
 def applied_message(action: str, place: ObjectKey, template: ChartTemplate) -> str:

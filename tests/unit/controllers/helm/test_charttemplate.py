@@ -6,6 +6,7 @@ import pytest
 
 from controllers.helm import charttemplate
 from tests.fakes.releases import release
+from toolkit.errors import AccessDeniedError
 from toolkit.objects import ObjectKey
 
 Json = dict[str, Any]
@@ -110,6 +111,27 @@ def test_a_chart_goes_with_its_owner() -> None:
     obj = release(spec=chart(), status={"helmChart": "team/team-app"}, deleted=True)
 
     assert charttemplate.stale(obj) == ObjectKey("team", "team-app")
+
+
+def test_a_chart_of_another_release_is_not_taken() -> None:
+    mine = release(spec=chart())
+    made = charttemplate.desired(mine)
+    assert made is not None
+
+    charttemplate.require_owned(None, mine)
+    charttemplate.require_owned(made, mine)
+    charttemplate.require_owned({"metadata": {"name": "team-app"}}, mine)
+    made["metadata"]["labels"] = {
+        "helm.toolkit.fluxcd.io/name": "team-app",
+        "helm.toolkit.fluxcd.io/namespace": "a",
+    }
+    with pytest.raises(AccessDeniedError) as caught:
+        charttemplate.require_owned(made, mine)
+
+    # who the other one is stays untold: it may be of another tenant
+    assert str(caught.value) == (
+        "HelmChart 'team/team-app' belongs to another HelmRelease: give this one another name"
+    )
 
 
 def test_events_tell_the_chart_and_its_source() -> None:
