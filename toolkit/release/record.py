@@ -17,6 +17,7 @@ from msgspec import Raw, Struct
 
 from crds.helm_actions import TestFilter
 from crds.helm_status import Snapshot, TestHookStatus
+from toolkit.errors import TransientError
 from toolkit.release import digest, values
 
 API_VERSION: Final = "v2"
@@ -28,8 +29,15 @@ UNINSTALLED: Final = "uninstalled"
 PENDING: Final = frozenset({"pending-install", "pending-upgrade", "pending-rollback"})
 
 _TEST: Final = "test"
-_NO_TIME: Final = frozenset({"", "0001-01-01T00:00:00Z"})
+_NEVER: Final = "0001-01-01T00:00:00Z"
+_NO_TIME: Final = frozenset({"", _NEVER})
 _NULL: Final = Raw(b"null")
+
+
+class RecordError(TransientError):
+    """What lies in Helm's storage is no record of a release."""
+
+    default_reason = "StateError"
 
 
 class Info(Struct, frozen=True, omit_defaults=True):
@@ -103,8 +111,17 @@ class Record(Struct, frozen=True):
 
     @property
     def values(self) -> dict[str, Any]:
-        """Return the values that the release was made with."""
-        return values.as_go(msgspec.json.decode(self.config) or {})
+        """Return the values that the release was made with.
+
+        Raises:
+            RecordError, ValuesError: they are nested too deep, or hold a number that is none in
+                Go.
+        """
+        try:
+            found = msgspec.json.decode(self.config)
+        except (RecursionError, ValueError) as exc:
+            raise RecordError("the values of the release in Helm's storage cannot be read") from exc
+        return values.as_go(found or {})
 
 
 class _Observation(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
@@ -125,12 +142,30 @@ _DECODER: Final = msgspec.json.Decoder(Record)
 
 
 def decode(data: bytes) -> Record:
-    """Read a record.
+    """Read a record, which whoever may write Secrets there may have written.
 
     Raises:
-        msgspec.DecodeError: it is none.
+        RecordError: it is none, or a part of it cannot be read.
     """
-    return _DECODER.decode(data)
+    try:
+        found = _DECODER.decode(data)
+        _require_readable(found)
+    except (msgspec.DecodeError, ValueError, RecursionError) as exc:
+        raise RecordError("the record of the release in Helm's storage cannot be read") from exc
+    return found
+
+
+def _require_readable(found: Record) -> None:
+    """Read what is kept as it was written."""
+    msgspec.json.decode(found.chart.metadata, type=Metadata)
+    msgspec.json.decode(found.config, type=dict[str, Raw] | None)
+    runs = [hook.last_run for hook in found.hooks if hook.last_run]
+    times = [
+        *(found.info.first_deployed, found.info.last_deployed, found.info.deleted),
+        *(time for run in runs for time in (run.started_at, run.completed_at)),
+    ]
+    for time in times:
+        _seconds(time)
 
 
 def digest_of(record: Record, *, oci_digest: str = "") -> str:
@@ -182,8 +217,8 @@ def snapshot(
         chart_version=metadata.version,
         app_version=metadata.app_version,
         config_digest=digest.of_values(record.values),
-        first_deployed=_seconds(record.info.first_deployed) or "",
-        last_deployed=_seconds(record.info.last_deployed) or "",
+        first_deployed=_seconds(record.info.first_deployed) or _NEVER,
+        last_deployed=_seconds(record.info.last_deployed) or _NEVER,
         deleted=_seconds(record.info.deleted),
         test_hooks=test_hooks,
         oci_digest=oci_digest,
@@ -235,4 +270,8 @@ def _seconds(text: str | None) -> str | None:
     found = _time(text)
     if found is None:
         return None
-    return datetime.fromisoformat(found).astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    try:
+        moment = datetime.fromisoformat(found).astimezone(UTC)
+    except OverflowError as exc:
+        raise ValueError("a time is out of range") from exc
+    return moment.strftime("%Y-%m-%dT%H:%M:%SZ")

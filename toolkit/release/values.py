@@ -10,6 +10,7 @@ because another result would be another release.
 Who reads objects and documents is the caller. Errors name the object and its key, never a value.
 """
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, TypeAlias
@@ -67,7 +68,10 @@ def compose(
         ValuesError: an object or key that is not optional does not exist, or cannot be read; or
             the values are too large or too deep.
     """
-    own = as_go(inline if isinstance(inline, Mapping) else {})
+    try:
+        own = as_go(inline if isinstance(inline, Mapping) else {})
+    except ValuesError as exc:
+        raise exc.within("spec.values") from exc
     result: Values = {}
     missing = []
     for reference in references:
@@ -112,6 +116,8 @@ def _owned(value: Any, level: int) -> Any:
         return {key: _owned(inner, level + 1) for key, inner in value.items()}
     if isinstance(value, list):
         return [_owned(inner, level + 1) for inner in value]
+    if isinstance(value, float) and not math.isfinite(value):
+        raise ValuesError("a number in the values is infinite or none: quote it")
     if not isinstance(value, int) or -_EXACT <= value <= _EXACT:
         return value
     try:
@@ -141,7 +147,7 @@ def _document(
 ) -> Mapping[str, Any]:
     try:
         return as_go(read(content))
-    except ValueError as exc:
+    except (ValueError, ValuesError) as exc:
         raise _error(reference, namespace, str(exc)) from exc
 
 

@@ -164,3 +164,24 @@ def test_filters_select_tests(filters: list[tuple[str, bool]], expected: set[str
     chosen = [helm_actions.TestFilter(name=name, exclude=exclude) for name, exclude in filters]
 
     assert set(record.tested(read(), chosen)) == expected
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"config": []},
+        {"config": "s3cret"},
+        {"chart": {"metadata": {"name": 1}}},
+        {"chart": {"metadata": []}},
+        {"info": {"first_deployed": "yesterday"}},
+        {"info": {"first_deployed": "0001-01-01T00:00:00+23:00"}},
+        {"hooks": [{"last_run": {"started_at": "s3cret"}}]},
+        {"version": "1"},
+    ],
+)
+def test_what_is_no_record_is_refused_without_its_content(changes: Json) -> None:
+    with pytest.raises(record.RecordError) as caught:
+        read(**changes)
+
+    assert caught.value.reason == "StateError"
+    assert str(caught.value) == "the record of the release in Helm's storage cannot be read"

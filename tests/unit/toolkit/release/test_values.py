@@ -103,6 +103,14 @@ def test_a_large_number_of_a_document_is_the_one_that_helm_reads() -> None:
     assert found == {"d": float(2**53), "i": float(2**53)}
 
 
+@pytest.mark.parametrize("number", ["Infinity", "-Infinity", "NaN", "1" * 400])
+def test_a_number_that_no_json_can_hold_is_refused(number: str) -> None:
+    told = refused(reference(name="a"), a=f'{{"x": [{number}]}}')
+
+    assert "'team/a' with key 'values.yaml': a number" in told
+    assert "quote it" in told
+
+
 @pytest.mark.parametrize("kind", ["Secret", "ConfigMap"])
 def test_a_missing_object_is_named(kind: str) -> None:
     assert refused(reference(kind, "gone")) == (
@@ -166,4 +174,6 @@ def test_values_are_bounded_in_size_and_depth() -> None:
         deep = {"x": deep}
 
     assert "bytes as JSON, more than" in refused(*many, **data)
-    assert "levels: nest them less" in refused(inline=deep)
+    assert refused(inline=deep) == (
+        "spec.values: the values have more than 100 levels: nest them less"
+    )
