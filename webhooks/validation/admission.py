@@ -5,6 +5,7 @@ while no replica answered, can always be labelled, finalized and deleted.
 """
 
 import asyncio
+import functools
 from dataclasses import replace
 from typing import Any, Final, Self
 
@@ -39,7 +40,10 @@ class Validation:
         expressions.warm()
         return cls(
             {
-                kind: services.watch(GroupVersionKind(*checks.kind.gvk), decode=circles.decode)
+                kind: services.watch(
+                    GroupVersionKind(*checks.kind.gvk),
+                    decode=functools.partial(circles.decode, kind=checks.kind.kind),
+                )
                 for kind, checks in BY_KIND.items()
                 if checks.circle
             },

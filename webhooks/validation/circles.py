@@ -1,7 +1,8 @@
 """Objects that would wait for themselves: over what the cluster holds, and the one to come.
 
-What waits is a Kustomization for those of ``dependsOn``, a GitRepository for those that it
-includes. The way is told without what lies in namespaces that its author did not name.
+What waits is a Kustomization or HelmRelease for those of its kind in ``dependsOn``, a GitRepository
+for those that it includes. The way is told without what lies in namespaces that its author did not
+name.
 """
 
 import hashlib
@@ -68,11 +69,11 @@ def rule(field: str) -> Rule[Json]:
     )
 
 
-def decode(body: bytes) -> Seen:
-    """Read an object from the API server."""
+def decode(body: bytes, kind: str = "") -> Seen:
+    """Read an object of a kind from the API server."""
     found = _DECODER.decode(body)
     metadata = {"name": found.metadata.name, "namespace": found.metadata.namespace}
-    return seen({"metadata": metadata, "spec": found.spec})
+    return seen({"kind": kind, "metadata": metadata, "spec": found.spec})
 
 
 def seen(obj: Json) -> Seen:
@@ -120,8 +121,10 @@ def find(
 
 
 def _named(obj: Json) -> Iterator[tuple[str, ObjectKey]]:
-    namespace = key_of(obj).namespace
+    namespace, kind = key_of(obj).namespace, obj.get("kind")
     for path in WAITS:
         for place, reference in at(obj, path):
+            if reference.get("kind", kind) != kind:
+                continue
             name = str(reference.get("name") or "")
             yield place, ObjectKey(str(reference.get("namespace") or namespace), name)
