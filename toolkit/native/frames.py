@@ -36,9 +36,11 @@ class Status(IntEnum):
 
     OK = 0
     FAILED = 1
+    ASKING = 2  # not yet: the body is a question to the parent (``toolkit.native.questions``)
 
 
-STATUSES: Final = frozenset(Status)
+ENDS: Final = frozenset({Status.OK, Status.FAILED})
+"""How an operation may end."""
 
 
 class OperationError(TransientError):

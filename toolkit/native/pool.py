@@ -23,6 +23,7 @@ from toolkit.native import frames
 from toolkit.native.frames import OperationError
 from toolkit.native.kind import WorkerKind
 from toolkit.native.link import Link
+from toolkit.native.questions import Answering
 
 __all__ = ["OperationError", "WorkerDiedError", "WorkerMemoryError", "WorkerPool"]
 __all__ += ["WorkerTimeoutError"]
@@ -82,8 +83,15 @@ class WorkerPool:
         self._live: set[Link] = set()
         self._closed = False
 
-    async def call(self, op: str, payload: bytes, *, timeout: float) -> bytes:  # noqa: ASYNC109  # it starts with the work
-        """Run one operation and return its answer.
+    async def call(
+        self,
+        op: str,
+        payload: bytes,
+        *,
+        timeout: float,  # noqa: ASYNC109  # it starts with the work
+        answering: Answering | None = None,
+    ) -> bytes:
+        """Run one operation and return its answer; ``answering`` takes its questions.
 
         ``timeout`` is in seconds and counts from the moment a worker takes the operation; waiting
         for a free worker is bounded apart from it.
@@ -99,7 +107,7 @@ class WorkerPool:
         try:
             link = await self._take_worker()
             try:
-                status, body = await self._ask(link, op, payload, timeout)
+                status, body = await self._ask(link, op, payload, timeout, answering)
             except BaseException:
                 link.kill()
                 raise
@@ -163,11 +171,16 @@ class WorkerPool:
         return link
 
     async def _ask(
-        self, link: Link, op: str, payload: bytes, seconds: float
+        self,
+        link: Link,
+        op: str,
+        payload: bytes,
+        seconds: float,
+        answering: Answering | None,
     ) -> tuple[frames.Status, bytes]:
         try:
             async with asyncio.timeout(seconds):
-                answer = await link.ask(op, payload)
+                answer = await link.ask(op, payload, answering)
         except TimeoutError as exc:
             raise WorkerTimeoutError(f"{op} did not end within {seconds:g}s") from exc
         if answer is None:

@@ -1,0 +1,155 @@
+"""Run one action of Helm in a worker: install, upgrade, roll back and what belongs to them.
+
+An action ends when its objects are applied and its hooks have run; waiting for objects to become
+ready is the caller's. It has ``timeout`` seconds, and then some to write down how it ended. A
+worker that is late even then, or that dies, leaves the release pending: ``unlock`` it.
+"""
+
+import asyncio
+import dataclasses
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final, Literal
+
+import msgspec
+
+from toolkit.helm import gates
+from toolkit.helm.exchanges import Exchanges
+from toolkit.kube.client import Client
+from toolkit.native import calls
+from toolkit.native.engine import Status
+from toolkit.native.kind import WorkerKind
+from toolkit.native.pool import WorkerPool, WorkerTimeoutError
+
+Action = Literal[
+    "history", "install", "render", "rollback", "test", "uninstall", "unlock", "upgrade"
+]
+
+MEMORY_LIMIT: Final = 600 << 20
+"""Bytes for a worker."""
+_STORAGE_SECONDS: Final = 10.0
+"""``storageSeconds`` of ``engine/internal/helm``."""
+_GRACE_SECONDS: Final = _STORAGE_SECONDS + 2.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Release:
+    """Which release, on which cluster, and who acts.
+
+    ``cluster`` names the API server and what it serves: another name when definitions or the
+    version change, for a worker remembers discovery by it. ``acting`` does what the chart says,
+    ``keeping`` reads and writes the records in ``storage_namespace``.
+    """
+
+    cluster: str
+    name: str
+    namespace: str
+    storage_namespace: str
+    acting: Client
+    keeping: Client
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Order:
+    """What to do: ``options`` are those of ``engine/internal/helm/request.go`` by their JSON names.
+
+    ``secrets`` are texts that must not appear in an error.
+    """
+
+    action: Action
+    timeout: float
+    manager: str
+    chart: Path | None = None
+    values: Mapping[str, Any] = field(default_factory=dict)
+    options: Mapping[str, Any] = field(default_factory=dict)
+    secrets: Sequence[str] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outcome:
+    """The answer of an action (``engine/internal/helm/release.go``), and its requests' number."""
+
+    answer: Mapping[str, Any]
+    requests: int
+
+
+def start(*, size: int, memory_limit: int = MEMORY_LIMIT, reads: Sequence[Path] = ()) -> WorkerPool:
+    """Return a pool of workers for actions; charts are read below ``reads`` alone.
+
+    Raises:
+        StalledError: the engine is not built.
+    """
+    return WorkerPool(kind(memory_limit=memory_limit), size=size, reads=reads)
+
+
+def kind(*, memory_limit: int = MEMORY_LIMIT) -> WorkerKind:
+    """Return the row of such a worker: that of the engine, with another module."""
+    row = calls.kind(memory_limit=memory_limit)
+    return dataclasses.replace(row, module="toolkit.helm.worker")
+
+
+async def run(pool: WorkerPool, release: Release, order: Order) -> Outcome:
+    """Run one action and return its answer; if cancelled, it is ended and its record written.
+
+    Raises:
+        EngineError: it failed; ``code`` is one of ``engine/internal/helm/failure.go``, ``detail``
+            has the record as ``release``, and ``file`` and ``line`` of a template.
+        WorkerTimeoutError: it did not end by itself.
+        WorkerDiedError: it took its worker down; ``WorkerMemoryError`` if by its use of memory.
+    """
+    exchanges = Exchanges(_gates(release))
+    payload = msgspec.json.encode(_request(release, order))
+    task = asyncio.ensure_future(
+        pool.call(
+            f"helm.{order.action}",
+            payload,
+            timeout=order.timeout + _GRACE_SECONDS,
+            answering=exchanges,
+        )
+    )
+    try:
+        answer = await asyncio.shield(task)
+    except asyncio.CancelledError:
+        exchanges.cancel()
+        await _ended(task)
+        raise
+    return Outcome(answer=_decoded(order, answer), requests=exchanges.count)
+
+
+async def _ended(task: "asyncio.Future[bytes]") -> None:
+    await asyncio.wait({task}, timeout=_GRACE_SECONDS)
+    task.cancel()
+    await asyncio.gather(task, return_exceptions=True)
+
+
+def _gates(release: Release) -> Mapping[str, gates.Gate]:
+    records = gates.records(namespace=release.storage_namespace, release=release.name)
+    return {
+        "release": gates.Gate(client=release.acting, allows=gates.anything),
+        "storage": gates.Gate(client=release.keeping, allows=records),
+    }
+
+
+def _request(release: Release, order: Order) -> Mapping[str, Any]:
+    return {
+        "cluster": release.cluster,
+        "name": release.name,
+        "namespace": release.namespace,
+        "storageNamespace": release.storage_namespace,
+        "timeoutMs": max(1, int(order.timeout * 1000)),
+        "manager": order.manager,
+        "chart": "" if order.chart is None else str(order.chart),
+        "values": order.values,
+        "options": order.options,
+        "secrets": order.secrets,
+    }
+
+
+def _decoded(order: Order, answer: bytes) -> Any:
+    status, body = Status(answer[0]), msgspec.json.decode(memoryview(answer)[1:])
+    if status is Status.OK:
+        return body
+    if status is Status.CANCELLED:
+        raise WorkerTimeoutError(f"helm.{order.action} was ended")
+    raise calls.EngineError(body["message"], code=body["code"], detail=body.get("detail"))
