@@ -53,6 +53,32 @@ class Desired:
     app_version: str = ""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Seen:
+    """What a decision needs of the newest record in storage.
+
+    ``ours`` tells whether it is what the newest snapshot was made of.
+    """
+
+    status: str
+    chart_name: str
+    chart_version: str
+    ours: bool
+
+
+def seen(obj: HelmRelease, found: Record | None) -> Seen | None:
+    """Return what a decision needs of a record."""
+    if found is None:
+        return None
+    current, chart = snapshots.latest(obj.status.history), found.metadata
+    return Seen(
+        status=found.info.status,
+        chart_name=chart.name,
+        chart_version=chart.version,
+        ours=current is not None and record.matches(current, found),
+    )
+
+
 class StateError(TransientError):
     """The state of the release cannot be told."""
 
@@ -60,12 +86,12 @@ class StateError(TransientError):
 
 
 def observe(
-    obj: HelmRelease, found: Record | None, desired: Desired, *, drifted: bool = False
+    obj: HelmRelease, found: Seen | None, desired: Desired, *, drifted: bool = False
 ) -> Observed:
     """Return the state of the release.
 
-    ``found`` is the newest record of the release in storage. ``drifted`` tells whether the cluster
-    differs from it; it counts where the spec asks for it and all else is as desired.
+    ``found`` is of the newest record of the release in storage. ``drifted`` tells whether the
+    cluster differs from it; it counts where the spec asks for it and all else is as desired.
 
     Raises:
         StateError: the record has a status in which nothing can be done.
@@ -85,10 +111,10 @@ def observe(
     )
 
 
-def _stored(current: Snapshot | None, found: Record) -> Observed | None:
+def _stored(current: Snapshot | None, found: Seen) -> Observed | None:
     """Return what the record alone tells; None for one of ours that is deployed."""
-    status = found.info.status
-    disowned = current is not None and not record.matches(current, found)
+    status = found.status
+    disowned = current is not None and not found.ours
     if status in record.PENDING:
         return Observed(State.LOCKED, f"release with status '{status}'")
     if disowned:
@@ -103,10 +129,10 @@ def _stored(current: Snapshot | None, found: Record) -> Observed | None:
 
 
 def _out_of_sync(
-    obj: HelmRelease, found: Record, current: Snapshot, desired: Desired
+    obj: HelmRelease, found: Seen, current: Snapshot, desired: Desired
 ) -> Observed | None:
-    chart = found.metadata
-    if (chart.name, chart.version) != (desired.chart_name, desired.chart_version):
+    chart = (found.chart_name, found.chart_version)
+    if chart != (desired.chart_name, desired.chart_version):
         return Observed(State.OUT_OF_SYNC, "release chart changed")
     if current.config_digest != desired.config_digest:
         return Observed(State.OUT_OF_SYNC, "release config values changed")

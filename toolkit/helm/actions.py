@@ -16,14 +16,24 @@ import msgspec
 
 from toolkit.helm import gates
 from toolkit.helm.exchanges import Exchanges
-from toolkit.kube.client import Client
 from toolkit.native import calls
 from toolkit.native.engine import Status
 from toolkit.native.kind import WorkerKind
 from toolkit.native.pool import WorkerPool, WorkerTimeoutError
+from toolkit.objects import Json
+from toolkit.release.record import Record
 
 Action = Literal[
-    "history", "install", "render", "rollback", "test", "uninstall", "unlock", "upgrade"
+    "fail",
+    "history",
+    "install",
+    "load",
+    "render",
+    "rollback",
+    "test",
+    "uninstall",
+    "unlock",
+    "upgrade",
 ]
 
 MEMORY_LIMIT: Final = 600 << 20
@@ -46,8 +56,8 @@ class Release:
     name: str
     namespace: str
     storage_namespace: str
-    acting: Client
-    keeping: Client
+    acting: gates.Exchanging
+    keeping: gates.Exchanging
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,11 +77,28 @@ class Order:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Outcome:
-    """The answer of an action (``engine/internal/helm/release.go``), and its requests' number."""
+class Chart:
+    """What is told of a chart."""
 
-    answer: Mapping[str, Any]
-    requests: int
+    name: str
+    version: str
+    app_version: str = ""
+    values: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outcome:
+    """What an action did: the records that it made or changed, newest first, and their objects.
+
+    ``objects`` are those of the newest record, and of the chart's definitions, without hooks.
+    ``log`` are the last lines that Helm logged.
+    """
+
+    records: tuple[Record, ...] = ()
+    objects: tuple[Json, ...] = ()
+    log: tuple[str, ...] = ()
+    chart: Chart | None = None
+    requests: int = 0
 
 
 def start(*, size: int, memory_limit: int = MEMORY_LIMIT, reads: Sequence[Path] = ()) -> WorkerPool:
@@ -114,7 +141,8 @@ async def run(pool: WorkerPool, release: Release, order: Order) -> Outcome:
         exchanges.cancel()
         await _ended(task)
         raise
-    return Outcome(answer=_decoded(order, answer), requests=exchanges.count)
+    _decoded(order, answer)
+    return Outcome(requests=exchanges.count)
 
 
 async def _ended(task: "asyncio.Future[bytes]") -> None:

@@ -6,24 +6,35 @@ out under ours, so only the records of its own release pass.
 """
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, Protocol, TypeAlias
 from urllib.parse import parse_qsl, unquote
 
 import msgspec
 
-from toolkit.kube.client import Client
+Response: TypeAlias = tuple[int, Mapping[str, str], AsyncIterator[bytes]]
+"""Status, headers, and chunks of the body."""
 
 _TYPE: Final = "helm.sh/release.v1"
 _OWNER: Final = ("owner", "helm")
+
+
+class Exchanging(Protocol):
+    """Sends what another client has written (``toolkit.kube.client.Client``)."""
+
+    def exchange(
+        self, method: str, target: str, *, headers: Mapping[str, str], body: bytes
+    ) -> AbstractAsyncContextManager[Response]:
+        """Send a request as this identity, and give the answer."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Gate:
     """A client, and which requests may use it: method, target and body."""
 
-    client: Client
+    client: Exchanging
     allows: Callable[[str, str, bytes], bool]
 
 

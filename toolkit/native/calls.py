@@ -31,10 +31,13 @@ class EngineError(TransientError):
 
     default_reason = "EngineFailed"
 
-    def __init__(self, message: str, *, code: str, detail: Any = None) -> None:
+    def __init__(
+        self, message: str, *, code: str, detail: Any = None, outcome: Any = None
+    ) -> None:
         super().__init__(message)
         self.code = code
         self.detail = detail
+        self.outcome = outcome
 
 
 def start(*, size: int, memory_limit: int = MEMORY_LIMIT, reads: Sequence[Path] = ()) -> WorkerPool:

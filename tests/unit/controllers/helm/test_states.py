@@ -5,7 +5,8 @@ from typing import Any
 import pytest
 
 from controllers.helm import states
-from controllers.helm.states import State, StateError
+from controllers.helm.states import Desired, Observed, State, StateError
+from crds.helm import HelmRelease
 from tests.fakes.releases import DESIRED, history, made, release, snapshot
 from toolkit.release import record
 from toolkit.release.record import Record
@@ -16,6 +17,10 @@ PASSED = {"smoke": {"phase": "Succeeded"}}
 BROKEN = {"smoke": {"phase": "Failed"}, "other": {"phase": "Succeeded"}}
 TESTS: Json = {"test": {"enable": True}}
 DETECTS: Json = {"driftDetection": {"mode": "warn"}}
+
+
+def observe(obj: HelmRelease, found: Record | None, desired: Desired, **more: bool) -> Observed:
+    return states.observe(obj, states.seen(obj, found), desired, **more)
 
 
 def kept(**changes: Any) -> Json:
@@ -73,7 +78,7 @@ ROWS: list[tuple[Record | None, Json, Json, State]] = [
 def test_a_release_is_in_a_state(
     found: Record | None, status: Json, spec: Json, expected: State
 ) -> None:
-    assert states.observe(release(spec=spec, status=status), found, DESIRED).state is expected
+    assert observe(release(spec=spec, status=status), found, DESIRED).state is expected
 
 
 @pytest.mark.parametrize(
@@ -87,7 +92,7 @@ def test_another_chart_is_out_of_sync(change: Json, why: str) -> None:
     found = made(chart={"metadata": change})
     status = history(record.snapshot(found))
 
-    observed = states.observe(release(status=status), found, DESIRED)
+    observed = observe(release(status=status), found, DESIRED)
 
     assert (observed.state, observed.reason) == (State.OUT_OF_SYNC, why)
 
@@ -108,9 +113,9 @@ def test_what_changes_the_rendered_objects_counts_in_a_new_generation(spec: Json
     }
     settled = release(spec=spec, status={**kept(), **applied, "observedGeneration": 1})
 
-    assert states.observe(seen, made(), DESIRED).state is State.IN_SYNC
-    assert states.observe(unseen, made(), DESIRED).reason == why
-    assert states.observe(settled, made(), DESIRED).state is State.IN_SYNC
+    assert observe(seen, made(), DESIRED).state is State.IN_SYNC
+    assert observe(unseen, made(), DESIRED).reason == why
+    assert observe(settled, made(), DESIRED).state is State.IN_SYNC
 
 
 @pytest.mark.parametrize(
@@ -129,7 +134,7 @@ def test_drift_counts_where_it_is_asked_for_and_all_else_is_right(
 ) -> None:
     obj = release(spec=spec, status=kept())
 
-    assert states.observe(obj, made(), DESIRED, drifted=True).state is expected
+    assert observe(obj, made(), DESIRED, drifted=True).state is expected
 
 
 @pytest.mark.parametrize("status", ["superseded", "unknown", "uninstalling", ""])
@@ -137,7 +142,7 @@ def test_another_status_is_an_error(status: str) -> None:
     obj = release(status=history(snapshot(1, status)))
 
     with pytest.raises(StateError) as caught:
-        states.observe(obj, made(status=status), DESIRED)
+        observe(obj, made(status=status), DESIRED)
 
     assert caught.value.reason == "StateError"
     assert str(caught.value) == (f"unable to determine state for release with status '{status}'")
