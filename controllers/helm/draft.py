@@ -20,7 +20,7 @@ from toolkit.kube.reconciliation import Reconciliation
 
 Pass = Reconciliation[HelmRelease]
 
-_NO_METADATA: Final[Mapping[str, str]] = MappingProxyType({})
+_NOTHING: Final[Mapping[str, str]] = MappingProxyType({})
 
 
 class Draft:
@@ -59,19 +59,18 @@ class Draft:
     def tell(
         self,
         happening: Happening,
+        words: Mapping[str, str] = _NOTHING,
         *,
-        metadata: Mapping[str, str] = _NO_METADATA,
+        metadata: Mapping[str, str] = _NOTHING,
         log: Sequence[str] = (),
-        **words: str,
-    ) -> str:
-        """Put a happening into its condition and its event, and return its message."""
+    ) -> None:
+        """Put a happening into its condition and its event; ``words`` are those of its text."""
         told = outcomes.told(happening, **words)
         if told.condition:
             self.rec.mark(told.condition, told.status, told.reason, told.message)
         if told.event:
             logs = outcomes.LOGS + "\n".join(log) if log else ""
             self.rec.event(told.event, told.reason, f"{told.message}{logs}", metadata)
-        return told.message
 
     def begin(self, condition: str, message: str) -> None:
         """Say that what the condition tells of is under way."""

@@ -31,9 +31,7 @@ class EngineError(TransientError):
 
     default_reason = "EngineFailed"
 
-    def __init__(
-        self, message: str, *, code: str, detail: Any = None, outcome: Any = None
-    ) -> None:
+    def __init__(self, message: str, *, code: str, detail: Any = None, outcome: Any = None) -> None:
         super().__init__(message)
         self.code = code
         self.detail = detail
