@@ -404,7 +404,7 @@ def _await(  # noqa: PLR0913 - what a wait is made of
         log=outcome.log,
     )
     awaiting.begin(work, pending, outcome.objects)
-    work.kept.pending = pending if pending.awaited else None
+    work.kept.pending = pending if pending.wait and pending.wait.awaited else None
 
 
 def _released(work: Work, action: Action) -> None:

@@ -11,6 +11,8 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Final, Literal
 
+from controllers.applying import waiting
+from controllers.applying.waiting import Wait
 from controllers.helm import outcomes, policies, snapshots
 from controllers.helm.decisions import Action
 from controllers.helm.memory import Pending
@@ -18,12 +20,13 @@ from controllers.helm.orders import owner_labels
 from controllers.helm.work import Work, attempted
 from crds.helm import HelmRelease
 from crds.helm_actions import Rollback, SameAction
-from toolkit.apply import ownership, prune, wait
+from toolkit.apply import prune, wait
 from toolkit.apply.wait import Verdict
 from toolkit.objects import Json, ObjectRef, dig, ref_of
 
 State = Literal["waiting", "ready", "failed"]
 
+_LOOK_AGAIN_SECONDS: Final = 2.0
 _DEADLINE: Final = "context deadline exceeded"
 _JOB: Final = ("batch", "Job")
 _LEGACY: Final = frozenset(
@@ -54,35 +57,30 @@ def awaited(obj: HelmRelease, action: Action, objects: Sequence[Json]) -> tuple[
 
 
 def begin(work: Work, pending: Pending, objects: Sequence[Json]) -> None:
-    """Wait for the objects from now on, as far as any of them is awaited."""
-    pending.awaited = awaited(work.obj, pending.action, objects)
-    pending.may_vanish = wait.vanishing(objects)
-    key, live = work.draft.rec.key, work.cluster.live
+    """Say what is waited for: of the objects of a release those whose health counts."""
     labels = owner_labels(work.obj).items()
-    unseen = {
-        ref_of(each).identity
-        for each in objects
-        if not labels <= dig(each, "metadata", "labels", default={}).items()
-    }
-    refused = live.unwatched(key)
-    live.observe(
-        key, [ref for ref in pending.awaited if ref.identity in unseen or ref.gvk in refused]
+    end(work)
+    pending.wait = Wait(
+        awaited=awaited(work.obj, pending.action, objects),
+        applied=frozenset(
+            ref_of(each).identity
+            for each in objects
+            if labels <= dig(each, "metadata", "labels", default={}).items()
+        ),
+        may_vanish=wait.vanishing(objects),
+        timeout=pending.seconds,
+        fail_fast=True,
     )
-    work.cluster.waits.cancel(key)
-    if pending.awaited:
-        work.cluster.waits.begin(
-            key, pending.awaited, timeout=pending.seconds, may_vanish=pending.may_vanish
-        )
 
 
 async def look(work: Work, pending: Pending) -> tuple[State, str]:
     """Return how the wait stands, and why it failed."""
     if pending.going:
         return await _look_for_gone(work, pending)
-    if not pending.awaited:
+    if pending.wait is None or not pending.wait.awaited:
         return "ready", ""
-    verdict = work.cluster.waits.verdict(work.draft.rec.key)
-    if verdict is None or verdict.state == "waiting":
+    verdict = waiting.verdict(work.cluster, work.draft.rec.key, pending.wait)
+    if verdict.state == "waiting":
         return "waiting", ""
     end(work)
     return ("ready", "") if verdict.state == "healthy" else ("failed", _failure(verdict))
@@ -90,15 +88,14 @@ async def look(work: Work, pending: Pending) -> tuple[State, str]:
 
 def end(work: Work) -> None:
     """Stop waiting."""
-    work.cluster.waits.cancel(work.draft.rec.key)
-    work.cluster.live.observe(work.draft.rec.key, ())
+    waiting.end(work.cluster, work.draft.rec.key)
 
 
-def current(work: Work, pending: Pending) -> bool:
-    """Tell whether the watches show all that is awaited."""
-    return not pending.going and all(
-        work.cluster.live.current(ref) for ref in pending.awaited or ()
-    )
+def look_again(work: Work, pending: Pending) -> float | None:
+    """Return after how many seconds to look again; None if the watches start the next pass."""
+    if pending.wait is None or pending.going:
+        return _LOOK_AGAIN_SECONDS
+    return waiting.look_again(work.cluster, pending.wait.awaited)
 
 
 def resumed(obj: HelmRelease, conditions: Sequence[str]) -> Pending | None:
@@ -153,10 +150,3 @@ def _said(obj: HelmRelease, action: Action) -> SameAction | Rollback | None:
         Action.ROLLBACK: obj.spec.rollback,
     }
     return said.get(action)
-
-
-def labelled(obj: HelmRelease) -> ownership.Owner:
-    """Return the owner that the labels of the objects name."""
-    return ownership.Owner(
-        namespace=obj.metadata.namespace, name=obj.metadata.name, group=outcomes.GROUP
-    )

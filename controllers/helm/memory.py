@@ -10,11 +10,11 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Final
 
+from controllers.applying.waiting import Wait
 from controllers.helm.decisions import Action
 from controllers.helm.states import Seen
 from crds.helm import HelmRelease
 from crds.helm_status import Snapshot
-from toolkit.apply.order import Identity
 from toolkit.objects import ObjectKey, ObjectRef
 
 _LASTING: Final = frozenset({"drift", "requested", "storage"})
@@ -35,8 +35,7 @@ class Pending:
     seconds: float
     done: tuple[Action, ...] = ()
     target: Snapshot | None = None
-    awaited: tuple[ObjectRef, ...] | None = None
-    may_vanish: frozenset[Identity] = frozenset()
+    wait: Wait | None = None
     going: tuple[ObjectRef, ...] = ()
     log: tuple[str, ...] = ()
 
@@ -64,6 +63,7 @@ class Memory:
     def __init__(self) -> None:
         self._kept: dict[ObjectKey, Kept] = {}
         self._asked: dict[ObjectKey, frozenset[str]] = {}
+        self._going: dict[ObjectKey, tuple[ObjectRef, ...]] = {}
 
     def asked(self, key: ObjectKey, triggers: frozenset[str]) -> frozenset[str]:
         """Return the triggers of a pass, with those that no pass has answered yet."""
@@ -80,10 +80,19 @@ class Memory:
         """Return what is known of a release."""
         return self._kept.setdefault(key, Kept())
 
+    def leave(self, key: ObjectKey, refs: tuple[ObjectRef, ...]) -> None:
+        """Note what an uninstallation is deleting, until it is gone."""
+        self._going[key] = refs
+
+    def going(self, key: ObjectKey) -> tuple[ObjectRef, ...]:
+        """Return what an uninstallation was deleting."""
+        return self._going.get(key, ())
+
     def forget(self, key: ObjectKey) -> None:
-        """Drop what is known: the object is gone."""
+        """Drop what is known: the object is gone, or its release is."""
         self._kept.pop(key, None)
         self._asked.pop(key, None)
+        self._going.pop(key, None)
 
 
 def stands(kept: Kept, fingerprint: str, triggers: Collection[str]) -> bool:

@@ -30,7 +30,6 @@ from toolkit.errors import StalledError, Told, WaitingError
 from toolkit.kube.controller import Outcome
 from toolkit.release import record
 
-_LOOK_AGAIN_SECONDS: Final = 2.0
 _BROKEN: Final = frozenset({State.ABSENT, State.UNMANAGED, State.LOCKED})
 """States in which there is nothing left to wait for."""
 
@@ -111,7 +110,7 @@ class Releaser:
                 *(each.type for each in work.draft.conditions if _is_under_way(each.type, work))
             )
             return ()
-        if pending.awaited is None and not pending.going:
+        if pending.wait is None and not pending.going:
             await self._objects(work)
             awaiting.begin(work, pending, work.objects or ())
         found, error = await awaiting.look(work, pending)
@@ -126,8 +125,12 @@ class Releaser:
         remediates = decisions.KINDS[pending.action] is decisions.Kind.REMEDIATE
         work.draft.begin(REMEDIATED if remediates else RELEASED, message)
         await work.draft.rec.progress(message, ready=not remediates)
-        again = None if awaiting.current(work, pending) else _LOOK_AGAIN_SECONDS
-        return Outcome(message=message, reason="Progressing", ready="Unknown", requeue_after=again)
+        return Outcome(
+            message=message,
+            reason="Progressing",
+            ready="Unknown",
+            requeue_after=awaiting.look_again(work, pending),
+        )
 
     async def _objects(self, work: Work) -> None:
         if work.objects is None:
@@ -174,9 +177,7 @@ class Releaser:
         )
         try:
             decision = decisions.decide(state.state, work.obj, facts)
-        except decisions.RetriesExceededError as error:
-            raise _told(work, error) from None
-        except decisions.MissingRollbackTargetError as error:
+        except StalledError as error:
             raise _told(work, error) from None
         work.draft.keep(decision.history)
         work.forced = False
@@ -202,7 +203,10 @@ class Releaser:
 
     def _after(self, work: Work, action: Action) -> None:
         """End the pass where no other action may follow."""
-        following = decisions.after(action, work.obj, retries_by_default=self._by_default)
+        try:
+            following = decisions.after(action, work.obj, retries_by_default=self._by_default)
+        except StalledError as error:
+            raise _told(work, error) from None
         if following is not Next.OBSERVE:
             self._stop(work, following)
 

@@ -43,7 +43,7 @@ class Templates:
         if stale := charttemplate.stale(draft.obj):
             await self._delete(draft, stale)
         place, wanted = charttemplate.key(draft.obj), charttemplate.desired(draft.obj)
-        if place is None or wanted is None:
+        if place is None or wanted is None or draft.obj.metadata.deletion_timestamp:
             return
         self.reader.require_granted(draft.obj)
         seen = self.lookup(place)

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
 
+from controllers.applying.clusters import Cluster
 from controllers.helm import snapshots, states, targets
 from controllers.helm.chartsources import Version
 from controllers.helm.draft import Draft
@@ -14,7 +15,6 @@ from controllers.helm.memory import Kept
 from controllers.helm.outcomes import metadata
 from controllers.helm.sources import ChartSource
 from controllers.helm.states import Desired
-from controllers.kustomize.clusters import Cluster
 from crds.helm import HelmRelease
 from crds.helm_status import Snapshot
 from toolkit.objects import Json
