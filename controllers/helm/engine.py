@@ -5,8 +5,10 @@ The engine's worker does the work. What it sends to the API server passes throug
 when it ends. ``records`` follow the storage of the cluster that we run on alone.
 """
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
+from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Final
 
 from controllers.helm.orders import MANAGER
@@ -14,8 +16,10 @@ from controllers.helm.records import Place, Records
 from toolkit.apply import fields, health
 from toolkit.apply.changes import Known
 from toolkit.apply.order import Identity
+from toolkit.errors import TransientError
 from toolkit.helm import actions
-from toolkit.helm.actions import Order, Outcome
+from toolkit.helm.actions import Chart, Order, Outcome
+from toolkit.helm.gates import Response
 from toolkit.helm.witness import Seen, Witness
 from toolkit.kube.client import Client
 from toolkit.native.calls import EngineError
@@ -106,6 +110,37 @@ class Engine:
             keeping=Witness(target.client, seen, methods=_WRITES | _READS),
         )
         return await self.run(release, order)
+
+
+async def load(run: Run, chart: Path) -> Chart:
+    """Return what is told of the chart in a directory; no cluster takes part.
+
+    Raises:
+        PenstockError: it cannot be read.
+    """
+    nobody = _Nobody()
+    release = actions.Release(
+        cluster="", name="", namespace="", storage_namespace="", acting=nobody, keeping=nobody
+    )
+    order = Order(action="load", timeout=_LOAD_SECONDS, manager=MANAGER, chart=chart)
+    outcome = await run(release, order)
+    if outcome.chart is None:
+        raise TransientError("the engine tells nothing of the chart", reason="EngineFailed")
+    return outcome.chart
+
+
+class _Nobody:
+    """The identity of an action that asks no cluster."""
+
+    def exchange(
+        self, method: str, target: str, *, headers: Mapping[str, str], body: bytes
+    ) -> AbstractAsyncContextManager[Response]:
+        """Refuse."""
+        del target, headers, body
+        raise TransientError(f"reading a chart takes no request ({method})")
+
+
+_LOAD_SECONDS: Final = 60.0
 
 
 def _unseen(method: str, path: str, answer: Json) -> None:

@@ -226,4 +226,3 @@ class HelmReleaseReconciler:
                 "lastReleaseRevision": None,
             }
         )
-

@@ -76,12 +76,16 @@ class ChartReader:
             AccessDeniedError: it lies in another namespace, where no grant allows it.
             WaitingError: grants are not known yet.
         """
+        if target := self.granting(obj):
+            self._policy.require(ref_to(obj), target)
+
+    def granting(self, obj: HelmRelease) -> ObjectRef | None:
+        """Return the source that ``spec.chart`` names."""
         if obj.spec.chart is None:
-            return
+            return None
         said = obj.spec.chart.spec.source_ref
         kind = GroupVersionKind(_SOURCE, "", said.kind)
-        namespace = said.namespace or obj.metadata.namespace
-        self._policy.require(ref_to(obj), ObjectRef(kind, namespace, said.name))
+        return ObjectRef(kind, said.namespace or obj.metadata.namespace, said.name)
 
     def reference(self, obj: HelmRelease) -> ObjectRef:
         """Return the object whose artifact is the chart.
