@@ -76,6 +76,7 @@ REFERENCES: Final = (
         path="spec.dependsOn[]",
         group=_KUSTOMIZE,
         kind="Kustomization",
+        also=(_HELM_RELEASE,),
         reads="readyExpr",
     ),
     # Where a HelmRelease has its chart from: the HelmChart is created beside the source,

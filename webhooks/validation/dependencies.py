@@ -11,6 +11,8 @@ class _Dependency(Protocol):
     @property
     def name(self) -> str: ...
     @property
+    def kind(self) -> str: ...
+    @property
     def namespace(self) -> str: ...
     @property
     def ready_expr(self) -> str: ...
@@ -44,7 +46,7 @@ def rules(kind: str) -> tuple[Rule[_Object], ...]:
         Rule(
             name="depends-on-twice",
             fields=(_FIELD,),
-            demands=f"each {kind} is named once",
+            demands="each object is named once",
             remedy="remove one of them",
             find=_repeated,
             refuses=False,
@@ -57,8 +59,7 @@ _FIELD: Final = "spec.dependsOn[]"
 
 def _key(obj: _Object, other: _Dependency) -> Key:
     """Return the kind, namespace and name that a reference means."""
-    kind = getattr(other, "kind", obj.kind)
-    return kind, other.namespace or obj.metadata.namespace, other.name
+    return other.kind, other.namespace or obj.metadata.namespace, other.name
 
 
 def _itself(obj: _Object) -> Iterator[Fault]:

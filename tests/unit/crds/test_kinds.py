@@ -84,7 +84,7 @@ EXPECTED = {
     ),
     "Kustomization.spec.sourceRef": "apiVersion kind name namespace",
     "Kustomization.spec.sourceRefs": "apiVersion kind name namespace path",
-    "Kustomization.spec.dependsOn": "name namespace readyExpr",
+    "Kustomization.spec.dependsOn": "kind name namespace readyExpr",
     "Kustomization.spec.patches": "patch target",
     "Kustomization.spec.patches.target": (
         "annotationSelector group kind labelSelector name namespace version"
