@@ -5,7 +5,7 @@ is given, as the worker does. A test says which actions fail.
 """
 
 import json
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -15,7 +15,7 @@ import msgspec
 
 from toolkit.helm.actions import Chart, Order, Outcome, Release
 from toolkit.native.calls import EngineError
-from toolkit.objects import Json, ObjectRef, gvk_of, key_of, ref_of
+from toolkit.objects import Json, ObjectRef, key_of, ref_of
 from toolkit.release import record
 from toolkit.release.record import Record
 
@@ -89,6 +89,11 @@ class Helm:
     tests: dict[str, str] = field(default_factory=dict)
     orders: list[Order] = field(default_factory=list)
     kinds: tuple[tuple[str, str, str], ...] = (("apps/v1", "Deployment", "web"),)
+    fields: Json = field(default_factory=dict)
+    route: Callable[[str, Json], tuple[str, dict[str, str]]] = lambda method, obj: (
+        f"/{method}/{key_of(obj)}",
+        {},
+    )
 
     @property
     def done(self) -> list[str]:
@@ -208,30 +213,47 @@ class Helm:
         labels = dict((order.options.get("commonMetadata") or {}).get("labels") or {})
         labels = labels or {
             "helm.toolkit.fluxcd.io/name": "app",
-            "helm.toolkit.fluxcd.io/namespace": "team",
+            "helm.toolkit.fluxcd.io/namespace": release.storage_namespace,
         }
         return [
             {
                 "apiVersion": version,
                 "kind": kind,
                 "metadata": {"name": name, "namespace": release.namespace, "labels": labels},
+                **self.fields,
             }
             for version, kind, name in self.kinds
         ]
 
     async def _write(self, release: Release, order: Order) -> None:
         for obj in self._objects(release, order):
-            await self._send(release.acting, "PATCH", obj)
+            await self._send(release.acting, "PATCH", as_helm_sends(obj, release))
 
     async def _send(self, client: Any, method: str, obj: Json) -> None:
-        path = f"/{gvk_of(obj).kind}/{key_of(obj)}"
-        async with client.exchange(method, path, headers={}, body=json.dumps(obj).encode()) as (
-            _,
+        path, headers = self.route(method, obj)
+        body = json.dumps(obj).encode()
+        async with client.exchange(method, path, headers=headers, body=body) as (
+            status,
             _,
             chunks,
         ):
-            async for _ in chunks:
-                pass
+            answer = b"".join([chunk async for chunk in chunks])
+            assert status < 300, answer
+
+
+def as_helm_sends(obj: Json, release: Release) -> Json:
+    """Return the object with the marks that Helm adds."""
+    metadata = obj["metadata"]
+    return obj | {
+        "metadata": {
+            **metadata,
+            "labels": {**metadata["labels"], "app.kubernetes.io/managed-by": "Helm"},
+            "annotations": {
+                "meta.helm.sh/release-name": release.name,
+                "meta.helm.sh/release-namespace": release.namespace,
+            },
+        }
+    }
 
 
 def web(namespace: str = "team") -> ObjectRef:

@@ -45,7 +45,6 @@ from toolkit.objects import GroupVersionKind, Json, ObjectKey, ObjectRef
 
 KIND = GroupVersionKind(*HELM_RELEASE.gvk)
 OCI = GroupVersionKind(*OCI_REPOSITORY.gvk)
-KEY = ObjectKey("team", "app")
 DIGEST = "sha256:" + "a" * 64
 
 
@@ -118,8 +117,11 @@ class Artifacts:
 class World:
     """One HelmRelease ``team/app`` of the OCIRepository ``shop``, and its passes."""
 
-    def __init__(self, directory: Path, **spec: Any) -> None:
-        self.helm, self.api = Helm(), Api()
+    def __init__(
+        self, directory: Path, *, namespace: str = "team", client: Any = None, **spec: Any
+    ) -> None:
+        self.helm, self.api = Helm(), client or Api()
+        self.key = ObjectKey(namespace, "app")
         self.artifacts = Artifacts(directory)
         self.events: list[Event] = []
         self.woken: list[str] = []
@@ -133,7 +135,7 @@ class World:
         """Begin a process, which knows nothing yet."""
         unused: Any = None
         enqueue = self._enqueue
-        self.clusters = Clusters(self.api, enqueue)
+        self.clusters = self.make_clusters(enqueue)
         clusters: Any = self.clusters
         fetcher: Any = self.artifacts
         client: Any = self.api
@@ -184,12 +186,16 @@ class World:
             serving=lambda _: "cluster",
         )
 
+    def make_clusters(self, enqueue: Any) -> Any:
+        """Return the clusters, whose watches are the test's."""
+        return Clusters(self.api, enqueue)
+
     def source(self, version: str = "1.0.0", digest: str = DIGEST) -> None:
         """Have the source offer a version of the chart."""
         self.helm.chart = Chart(name="shop", version=version)
-        self.objects["OCIRepository", ObjectKey("team", "shop")] = msgspec.convert(
+        self.objects["OCIRepository", ObjectKey(self.key.namespace, "shop")] = msgspec.convert(
             {
-                "metadata": {"name": "shop", "namespace": "team", "generation": 1},
+                "metadata": {"name": "shop", "namespace": self.key.namespace, "generation": 1},
                 "spec": {"url": "oci://r.test/shop", "interval": "1m"},
                 "status": {
                     "observedGeneration": 1,
@@ -228,7 +234,7 @@ class World:
         for obj in self.api.objects.values():
             if obj["metadata"]["name"] == name:
                 gvk = GroupVersionKind.parse(obj["apiVersion"], obj["kind"])
-                cluster.waits.changed(KEY, ObjectRef(gvk, obj["metadata"]["namespace"], name))
+                cluster.waits.changed(self.key, ObjectRef(gvk, obj["metadata"]["namespace"], name))
 
     def pass_time(self, seconds: float) -> None:
         """Let the clock go on, and those who wait notice it."""
@@ -309,7 +315,12 @@ class World:
             {
                 "apiVersion": "helm.toolkit.fluxcd.io/v2",
                 "kind": "HelmRelease",
-                "metadata": {"name": "app", "namespace": "team", "generation": 1, "uid": "u"},
+                "metadata": {
+                    "name": "app",
+                    "namespace": self.key.namespace,
+                    "generation": 1,
+                    "uid": "u",
+                },
                 "spec": {
                     "interval": "5m",
                     "chartRef": {"kind": "OCIRepository", "name": "shop"},
