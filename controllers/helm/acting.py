@@ -16,6 +16,7 @@ from msgspec import structs
 
 from controllers.helm import (
     awaiting,
+    decisions,
     drifting,
     orders,
     outcomes,
@@ -23,8 +24,9 @@ from controllers.helm import (
     progress,
     snapshots,
     states,
+    telling,
 )
-from controllers.helm.decisions import Action
+from controllers.helm.decisions import Action, Kind
 from controllers.helm.engine import Engine, Traces
 from controllers.helm.memory import Pending
 from controllers.helm.outcomes import Happening
@@ -39,12 +41,6 @@ from toolkit.objects import Json, ref_of
 from toolkit.release import record
 from toolkit.release.record import Record
 
-_FAILED: Final[Mapping[Action, Happening]] = MappingProxyType(
-    {Action.INSTALL: Happening.INSTALL_FAILED, Action.UPGRADE: Happening.UPGRADE_FAILED}
-)
-_SUCCEEDED: Final[Mapping[Action, Happening]] = MappingProxyType(
-    {Action.INSTALL: Happening.INSTALLED, Action.UPGRADE: Happening.UPGRADED}
-)
 _DESCRIPTIONS: Final[Mapping[Action, str]] = MappingProxyType(
     {
         Action.INSTALL: "Release {name!r} failed: {error}",
@@ -80,15 +76,15 @@ class Actor:
         work.kept.pending = None
         if error and pending.action in _DESCRIPTIONS:
             await self._mark_failed(work, pending, error)
-        if pending.action in _FAILED:
+        if decisions.KINDS[pending.action] is Kind.RELEASE:
             if error:
-                _release_failed(work, pending.action, error, log=pending.log, recorded=True)
+                telling.release_failed(work, pending.action, error, log=pending.log, recorded=True)
             else:
-                _released(work, pending.action)
+                telling.released(work, pending.action)
         elif pending.action is Action.ROLLBACK:
-            _rolled_back(work, pending.target or work.latest, error, log=pending.log)
+            telling.rolled_back(work, pending.target or work.latest, error, log=pending.log)
         else:
-            _uninstalled(work, error)
+            telling.uninstalled(work, error)
 
     async def read(self, work: Work) -> None:
         """Read the records of the release, and the objects of the newest."""
@@ -167,13 +163,13 @@ class Actor:
         _wrote(work, outcome, traces)
         if error is not None:
             recorded = bool(outcome.records)
-            _release_failed(work, action, str(error), log=outcome.log, recorded=recorded)
+            telling.release_failed(work, action, str(error), log=outcome.log, recorded=recorded)
             if not recorded:
                 raise _unrecorded(work, error)
             return
         _await(work, action, outcome, done, took=took)
         if work.kept.pending is None:
-            _released(work, action)
+            telling.released(work, action)
 
     async def _test(self, work: Work, action: Action, done: tuple[Action, ...]) -> None:
         del done
@@ -221,13 +217,13 @@ class Actor:
         _update(work, outcome.records, action=action.value)
         _wrote(work, outcome, traces)
         if error is not None:
-            _rolled_back(work, target, str(error), log=outcome.log)
+            telling.rolled_back(work, target, str(error), log=outcome.log)
             if not outcome.records:
                 raise _unrecorded(work, error)
             return
         _await(work, action, outcome, done, took=time.monotonic() - started, target=target)
         if work.kept.pending is None:
-            _rolled_back(work, target, "", log=())
+            telling.rolled_back(work, target, "", log=())
 
     async def _uninstall(self, work: Work, action: Action, done: tuple[Action, ...]) -> None:
         message = progress.running(work.obj, action)
@@ -240,7 +236,7 @@ class Actor:
         work.cluster.live.expect(work.draft.rec.key, {})
         work.kept.read = False
         if error is not None:
-            _uninstalled(work, str(error), log=outcome.log)
+            telling.uninstalled(work, str(error), log=outcome.log)
             if not outcome.records:
                 raise _unrecorded(work, error)
             return
@@ -254,7 +250,7 @@ class Actor:
                 going=tuple(traces.going.values()),
             )
             return
-        _uninstalled(work, "")
+        telling.uninstalled(work, "")
 
     async def _unlock(self, work: Work, action: Action, done: tuple[Action, ...]) -> None:
         del done
@@ -405,52 +401,6 @@ def _await(  # noqa: PLR0913 - what a wait is made of
     )
     awaiting.begin(work, pending, outcome.objects)
     work.kept.pending = pending if pending.wait and pending.wait.awaited else None
-
-
-def _released(work: Work, action: Action) -> None:
-    latest = work.latest
-    if latest is None:
-        return
-    work.draft.tell(_SUCCEEDED[action], words(latest), metadata=metadata_of(latest))
-    if policies.tests(work.obj) and not snapshots.tested(latest):
-        work.draft.tell(Happening.AWAITS_TESTS, words(latest))
-
-
-def _release_failed(
-    work: Work, action: Action, error: str, *, log: Sequence[str], recorded: bool
-) -> None:
-    happening = _FAILED[action]
-    work.draft.note(outcomes.failed(work.obj, happening, recorded=recorded))
-    work.draft.tell(
-        happening, {**work.wanted, "error": error}, metadata=work.wanted_metadata, log=log
-    )
-
-
-def _rolled_back(work: Work, target: Snapshot | None, error: str, *, log: Sequence[str]) -> None:
-    if target is None:
-        return
-    if error:
-        work.draft.note({"failures": work.obj.status.failures + 1})
-    work.draft.tell(
-        Happening.ROLLBACK_FAILED if error else Happening.ROLLED_BACK,
-        {**words(target), "error": error},
-        metadata=metadata_of(target),
-        log=log if error else (),
-    )
-
-
-def _uninstalled(work: Work, error: str, *, log: Sequence[str] = ()) -> None:
-    latest = work.latest
-    if latest is None:
-        return
-    if error:
-        work.draft.note({"failures": work.obj.status.failures + 1})
-        happening = Happening.UNINSTALL_REMEDIATION_FAILED
-    else:
-        happening = Happening.REMEDIATED_BY_UNINSTALL
-    work.draft.tell(
-        happening, {**words(latest), "error": error}, metadata=metadata_of(latest), log=log
-    )
 
 
 def _unrecorded(work: Work, error: PenstockError) -> ActionError:

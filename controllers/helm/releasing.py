@@ -102,7 +102,8 @@ class Releaser:
         pending = work.kept.pending
         if pending is None:
             return None
-        if state.state in _BROKEN or pending.attempted != work.attempted:
+        broken = state.state in _BROKEN and pending.action is not Action.UNINSTALL
+        if broken or pending.attempted != work.attempted:
             # another revision came, or another client: this one is not waited for any longer
             awaiting.end(work)
             work.kept.pending = None

@@ -14,6 +14,7 @@ from typing import Any
 import msgspec
 
 from toolkit.helm.actions import Chart, Order, Outcome, Release
+from toolkit.kube.errors import NotFoundError
 from toolkit.native.calls import EngineError
 from toolkit.objects import Json, ObjectRef, key_of, ref_of
 from toolkit.release import record
@@ -38,8 +39,17 @@ class Api:
         self.user = user
         return self
 
-    async def get(self, _: Any, name: str, namespace: str = "") -> Json:
-        """Answer that every account exists."""
+    @property
+    def mapper(self) -> "Api":
+        return self
+
+    async def resource(self, _: Any) -> None:
+        """Serve every kind."""
+
+    async def get(self, gvk: Any, name: str, namespace: str = "") -> Json:
+        """Answer that every account exists, and what finalizers hold."""
+        if gvk.kind != "ServiceAccount" and name not in self.finalizing:
+            raise NotFoundError(f"{gvk.kind} {name}")
         return {"metadata": {"name": name, "namespace": namespace}}
 
     @asynccontextmanager

@@ -120,7 +120,8 @@ class World:
     def __init__(
         self, directory: Path, *, namespace: str = "team", client: Any = None, **spec: Any
     ) -> None:
-        self.helm, self.api = Helm(), client or Api()
+        self.helm = Helm()
+        self.api: Any = client or Api()
         self.key = ObjectKey(namespace, "app")
         self.artifacts = Artifacts(directory)
         self.events: list[Event] = []

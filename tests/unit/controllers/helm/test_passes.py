@@ -1,6 +1,7 @@
 """Passes over a HelmRelease, from nothing to healthy, to another version, and to its end."""
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -17,7 +18,7 @@ def world(tmp_path: Path) -> World:
     return World(tmp_path)
 
 
-async def installed(directory: Path, **spec: object) -> World:
+async def installed(directory: Path, **spec: Any) -> World:
     """Return a world whose release is as desired."""
     world = World(directory, **spec)
     await world.ready("spec")
@@ -234,6 +235,56 @@ async def test_failing_installation_is_uninstalled_and_tried_again(tmp_path: Pat
     assert world.condition("Stalled")[1] == "RetriesExceeded"
     assert world.told[0].startswith("error InstallFailed: Helm install failed for release team/app")
     assert "a line of Helm's" in world.events[0].message
+
+
+async def test_next_attempt_waits_until_the_objects_of_the_last_are_gone(tmp_path: Path) -> None:
+    world = World(tmp_path, install={"remediation": {"retries": 1}})
+    world.helm.failures["install"] = Failure("hook failed")
+    world.api.finalizing.add("web")
+
+    first = await world.ready("spec")
+    second = await world.ready("interval")
+    world.api.finalizing.clear()
+    third = await world.run("interval")
+
+    assert [first.ready, second.ready] == ["Unknown", "Unknown"]
+    assert first.requeue_after == 2
+    assert world.helm.done == ["install", "uninstall"]
+    assert isinstance(third, TransientError)
+    assert world.condition("Remediated")[:2] == ("True", "UninstallSucceeded")
+
+
+async def test_objects_that_stay_fail_the_uninstallation(tmp_path: Path) -> None:
+    world = World(tmp_path, install={"remediation": {"retries": 1}})
+    world.helm.failures["install"] = Failure("hook failed")
+    world.api.finalizing.add("web")
+
+    await world.ready("spec")
+    pending = world.reconciler.memory.of(world.key).pending
+    assert pending
+    pending.seconds = 0
+    await world.run("interval")
+
+    status, reason, message = world.condition("Remediated")
+    assert (status, reason) == ("False", "UninstallFailed")
+    assert "Deployment/team/web is still there" in message
+
+
+async def test_deleted_object_stays_until_the_objects_of_its_release_are_gone(
+    tmp_path: Path,
+) -> None:
+    world = await installed(tmp_path)
+    world.spec(timeout="87600h")
+    world.api.finalizing.add("web")
+
+    first = await world.delete()
+    world.api.finalizing.clear()
+    second = await world.delete()
+
+    assert isinstance(first, WaitingError)
+    assert "Deployment/team/web" in str(first)
+    assert second is None
+    assert world.helm.done == ["uninstall"]
 
 
 async def test_failure_without_a_record_is_tried_again_and_counts_no_retry(world: World) -> None:
