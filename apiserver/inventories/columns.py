@@ -51,7 +51,7 @@ COLUMNS: Final = (
         name="Name",
         cell=text("metadata", "name"),
         format="name",
-        description="Name of the inventory, which is that of its applier.",
+        description="Name of the inventory: that of its applier, after the kind unless that is Kustomization.",
     ),
     Column(
         name="Objects",
