@@ -8,6 +8,8 @@ from toolkit.objects import ObjectKey
 
 
 class Cluster:
+    """A cluster by its number; the first is that we run on."""
+
     def __init__(self, number: int) -> None:
         self.number = number
 

@@ -6,7 +6,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from controllers.helm.draft import Draft
+from controllers.helm.running.draft import Draft
 from controllers.helm.sources import KIND, ChartReader
 from controllers.helm.templates import Templates
 from crds.helm import HelmRelease
