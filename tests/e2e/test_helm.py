@@ -179,6 +179,42 @@ async def test_failing_upgrade_is_rolled_back_and_a_correction_is_released(space
     assert kept == {"colour": "red", "version": "1.0.0"}
 
 
+async def test_objects_that_are_not_ready_in_time_fail_the_release(space: Space) -> None:
+    never = {"apiVersion": "v1", "kind": "ConfigMap", "current": "data.version == '9'"}
+    async with served(space, "1.0.0"):
+        await space.world.apply(release(space, timeout="1s", healthCheckExprs=[never]))
+        failed = await space.refused(HELM_RELEASE, saying="context deadline exceeded")
+        record = await records(space)
+
+        del never["current"]
+        always = {**never, "current": "data.version == '1.0.0'"}
+        await space.world.apply(release(space, healthCheckExprs=[always]))
+        healed = await at(space, "1.0.0")
+
+    assert condition(failed, "Ready")["reason"] == "InstallFailed"
+    assert f"resource ConfigMap/{space.namespace}/app not ready" in str(failed["status"])
+    assert failed["status"]["history"][0]["status"] == "failed"
+    assert record == ["sh.helm.release.v1.app.v1"]
+    assert condition(healed, "Ready")["reason"] == "UpgradeSucceeded"
+
+
+async def test_values_that_break_the_schema_are_told_and_leave_no_record(space: Space) -> None:
+    schema = '{"properties": {"colour": {"enum": ["red", "blue"]}}}'
+    async with served(space) as server:
+        server.add("shop", "1.0.0", files=shop("1.0.0", **{"values.schema.json": schema}))
+        await space.world.apply(
+            repository(space, server.url), release(space, values={"colour": "pink"})
+        )
+        failed = await space.refused(HELM_RELEASE, saying="Helm install failed")
+        kept = await records(space)
+        await space.world.apply(release(space, values={"colour": "blue"}))
+        await at(space, "1.0.0")
+
+    assert "colour" in condition(failed, "Ready")["message"]
+    assert failed["status"].get("installFailures", 0) == 0
+    assert kept == []
+
+
 async def test_values_come_from_labelled_secrets_at_once_and_stay_out_of_messages(
     space: Space,
 ) -> None:
@@ -203,7 +239,7 @@ async def test_values_come_from_labelled_secrets_at_once_and_stay_out_of_message
         await space.world.apply(secret("colour: hush-green"))
 
         async def green() -> bool:
-            return (await settings(space))["colour"] == "hush-green"
+            return bool((await settings(space))["colour"] == "hush-green")
 
         await until(green)
         await at(space, "1.0.0")
