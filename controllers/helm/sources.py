@@ -120,6 +120,8 @@ class ChartReader:
             self.require_granted(obj)
         kind = ref.gvk.kind
         source = self._lookups[kind][1](ref.key)
+        if source is None and obj.spec.chart is not None:
+            raise chartsources.unready(kind, ref.key)  # it has just been created
         if source is None:
             raise WaitingError(
                 f"could not get Source object: {kind} '{ref.key}' not found",

@@ -87,11 +87,13 @@ def artifact(kind: str, found: Source) -> Artifact:
     why = "" if kind == "ExternalArtifact" else _unready(found)
     if stored is not None and not why:
         return stored
-    place = ObjectKey(found.metadata.namespace, found.metadata.name)
-    raise WaitingError(
-        f"{kind} '{place}' is not ready: {why or _EMPTY}",
-        reason=NOT_READY,
-        told=Told(event=""),
+    raise unready(kind, ObjectKey(found.metadata.namespace, found.metadata.name), why or _EMPTY)
+
+
+def unready(kind: str, place: ObjectKey, why: str = _EMPTY) -> WaitingError:
+    """Return the error that says what a source lacks; by default an artifact."""
+    return WaitingError(
+        f"{kind} '{place}' is not ready: {why}", reason=NOT_READY, told=Told(event="")
     )
 
 

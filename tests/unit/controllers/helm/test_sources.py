@@ -118,6 +118,13 @@ def test_missing_source_is_waited_for() -> None:
     assert caught.value.reason == "ArtifactFailed"
 
 
+def test_helmchart_that_was_just_created_has_no_artifact_yet() -> None:
+    with pytest.raises(WaitingError) as caught:
+        reader().resolve(release(spec=TEMPLATE))
+    message = "HelmChart 'team/team-app' is not ready: does not have an artifact"
+    assert (str(caught.value), caught.value.reason) == (message, "SourceNotReady")
+
+
 def test_kind_that_is_not_served_stalls() -> None:
     spec = {"chartRef": {"kind": "OCIRepository", "name": "shop"}}
 
