@@ -13,8 +13,10 @@ import (
 // operations is everything that this library can do.
 var operations = call.Operations{
 	"age.open":        age.Open,        // data keys are opened with post-quantum identities
+	"helm.fail":       helm.Fail,       // a release whose objects did not become ready is marked as failed
 	"helm.history":    helm.History,    // releases are read from their storage
 	"helm.install":    helm.Install,    // a chart becomes a release
+	"helm.load":       helm.Load,       // what is told of a chart is read
 	"helm.render":     helm.Render,     // a chart becomes the release that an install would make
 	"helm.rollback":   helm.Rollback,   // a release becomes what it was
 	"helm.test":       helm.Test,       // the test hooks of a release run

@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Final, Protocol
 
-from controllers.helm import chartsources
+from controllers.helm.deciding import chartsources
 from crds import EXTERNAL_ARTIFACT, HELM_RELEASE
 from crds.helm import HelmRelease
 from crds.meta import VERIFIED, Artifact

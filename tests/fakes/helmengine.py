@@ -120,7 +120,7 @@ class Helm:
         return self.releases[namespace, name][-1]
 
     async def run(self, release: Release, order: Order) -> Outcome:
-        """Run an action (``controllers.helm.engine.Run``)."""
+        """Run an action (``controllers.helm.running.engine.Run``)."""
         self.orders.append(order)
         if order.action == "load":
             return Outcome(chart=self.chart)

@@ -19,8 +19,9 @@ from toolkit.helm.exchanges import Exchanges
 from toolkit.native import calls
 from toolkit.native.engine import Status
 from toolkit.native.kind import WorkerKind
-from toolkit.native.pool import WorkerPool, WorkerTimeoutError
+from toolkit.native.pool import WorkerPool, WorkerStuckError, WorkerTimeoutError
 from toolkit.objects import Json
+from toolkit.release import record
 from toolkit.release.record import Record
 
 Action = Literal[
@@ -41,6 +42,8 @@ MEMORY_LIMIT: Final = 600 << 20
 _STORAGE_SECONDS: Final = 10.0
 """``storageSeconds`` of ``engine/internal/helm``."""
 _GRACE_SECONDS: Final = _STORAGE_SECONDS + 2.0
+RENDER_SECONDS: Final = 30.0
+"""How long the templates of a chart may take; large charts take one or two."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,6 +67,7 @@ class Release:
 class Order:
     """What to do: ``options`` are those of ``engine/internal/helm/request.go`` by their JSON names.
 
+    ``timeout`` is in seconds, and so is ``rendering``, which the templates may take of it.
     ``secrets`` are texts that must not appear in an error.
     """
 
@@ -74,16 +78,16 @@ class Order:
     values: Mapping[str, Any] = field(default_factory=dict)
     options: Mapping[str, Any] = field(default_factory=dict)
     secrets: Sequence[str] = ()
+    rendering: float = RENDER_SECONDS
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Chart:
+class Chart(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     """What is told of a chart."""
 
     name: str
     version: str
     app_version: str = ""
-    values: Mapping[str, Any] = field(default_factory=dict)
+    values: dict[str, Any] = {}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -120,8 +124,8 @@ async def run(pool: WorkerPool, release: Release, order: Order) -> Outcome:
     """Run one action and return its answer; if cancelled, it is ended and its record written.
 
     Raises:
-        EngineError: it failed; ``code`` is one of ``engine/internal/helm/failure.go``, ``detail``
-            has the record as ``release``, and ``file`` and ``line`` of a template.
+        EngineError: it failed; ``code`` is one of ``engine/internal/helm/failure.go``, ``outcome``
+            is what it did until then, ``detail`` has ``file`` and ``line`` of a template.
         WorkerTimeoutError: it did not end by itself.
         WorkerDiedError: it took its worker down; ``WorkerMemoryError`` if by its use of memory.
     """
@@ -141,8 +145,10 @@ async def run(pool: WorkerPool, release: Release, order: Order) -> Outcome:
         exchanges.cancel()
         await _ended(task)
         raise
-    _decoded(order, answer)
-    return Outcome(requests=exchanges.count)
+    except WorkerStuckError as exc:
+        outcome = Outcome(requests=exchanges.count)
+        raise calls.EngineError(str(exc), code="RenderTimeout", outcome=outcome) from exc
+    return _outcome(order, answer, exchanges.count)
 
 
 async def _ended(task: "asyncio.Future[bytes]") -> None:
@@ -166,6 +172,7 @@ def _request(release: Release, order: Order) -> Mapping[str, Any]:
         "namespace": release.namespace,
         "storageNamespace": release.storage_namespace,
         "timeoutMs": max(1, int(order.timeout * 1000)),
+        "renderMs": max(1, int(min(order.rendering, order.timeout) * 1000)),
         "manager": order.manager,
         "chart": "" if order.chart is None else str(order.chart),
         "values": order.values,
@@ -174,10 +181,59 @@ def _request(release: Release, order: Order) -> Mapping[str, Any]:
     }
 
 
-def _decoded(order: Order, answer: bytes) -> Any:
-    status, body = Status(answer[0]), msgspec.json.decode(memoryview(answer)[1:])
-    if status is Status.OK:
-        return body
+class _Answer(msgspec.Struct, frozen=True):
+    """What an action did (``engine/internal/helm/answer.go``)."""
+
+    records: tuple[msgspec.Raw, ...] | None = ()
+    objects: tuple[Json, ...] | None = ()
+    log: tuple[str, ...] | None = ()
+    chart: Chart | None = None
+
+    def outcome(self, requests: int) -> Outcome:
+        """Return it as callers know it."""
+        return Outcome(
+            records=tuple(record.decode(bytes(each)) for each in self.records or ()),
+            objects=self.objects or (),
+            log=self.log or (),
+            chart=self.chart,
+            requests=requests,
+        )
+
+
+class _Detail(msgspec.Struct, frozen=True):
+    answer: _Answer = _Answer()
+    file: str = ""
+    line: int = 0
+
+
+class _Failure(msgspec.Struct, frozen=True):
+    """How an action failed (``engine/internal/helm/failure.go``)."""
+
+    code: str
+    message: str
+    detail: msgspec.Raw = msgspec.Raw(b"{}")
+
+
+def _outcome(order: Order, answer: bytes, requests: int) -> Outcome:
+    """Read an answer, which a worker wrote that has rendered what a tenant wrote."""
+    try:
+        status, body = Status(answer[0]), memoryview(answer)[1:]
+        if status is Status.OK:
+            return msgspec.json.decode(body, type=_Answer).outcome(requests)
+        failure = msgspec.json.decode(body, type=_Failure)
+        detail = _Detail()
+        if status is Status.FAILED:
+            detail = msgspec.json.decode(failure.detail, type=_Detail)
+        outcome = detail.answer.outcome(requests)
+    except (msgspec.MsgspecError, IndexError, ValueError, RecursionError) as exc:
+        raise calls.EngineError(
+            f"the answer of helm.{order.action} cannot be read", code="Malformed"
+        ) from exc
     if status is Status.CANCELLED:
         raise WorkerTimeoutError(f"helm.{order.action} was ended")
-    raise calls.EngineError(body["message"], code=body["code"], detail=body.get("detail"))
+    raise calls.EngineError(
+        failure.message,
+        code=failure.code,
+        detail={"file": detail.file, "line": detail.line},
+        outcome=outcome,
+    )

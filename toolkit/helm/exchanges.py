@@ -1,19 +1,23 @@
 """Send the requests of an action in a worker, and stream the answers back to it."""
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import AsyncIterator, Mapping
 from typing import Final
 
-from toolkit.errors import PenstockError
+from toolkit.errors import PenstockError, TransientError
 from toolkit.helm.gates import Gate
 from toolkit.native import questions
-from toolkit.native.questions import Ask, Head, Reply, Tell
+from toolkit.native.questions import Ask, Drained, Head, Reply, Tell
 
 _METHODS: Final = frozenset({"GET", "POST", "PUT", "PATCH", "DELETE"})
 _ASKED: Final = ("Accept", "Content-Type")
 """Headers that a worker may choose; above all not whom it acts as."""
 _ANSWERED: Final = ("Content-Type", "Retry-After")
 _MAX_OPEN: Final = 64
+MAX_ANSWER: Final = 64 << 20
+"""Bytes of one answer: ten times a large list. The API server may be a tenant's."""
+MAX_ANSWERS: Final = 256 << 20
+"""Bytes of all answers to one action."""
 
 
 class Exchanges:
@@ -26,12 +30,14 @@ class Exchanges:
         self._gates = gates
         self._open: dict[int, asyncio.Task[None]] = {}
         self._tell: Tell | None = None
+        self._drained: Drained | None = None
+        self._left = MAX_ANSWERS
         self._cancelled = False
         self.count = 0
 
-    def begin(self, tell: Tell) -> None:
+    def begin(self, tell: Tell, drained: Drained) -> None:
         """Take the way to the worker (``Answering``)."""
-        self._tell = tell
+        self._tell, self._drained = tell, drained
         if self._cancelled:
             self._say(Reply.CANCEL)
 
@@ -90,8 +96,20 @@ class Exchanges:
         ):
             told = {name: [headers[name]] for name in _ANSWERED if name in headers}
             self._say(Reply.HEAD, number, questions.head(status, told))
-            async for chunk in chunks:
-                self._say(Reply.CHUNK, number, chunk)
+            await self._pass_on(number, chunks)
+
+    async def _pass_on(self, number: int, chunks: AsyncIterator[bytes]) -> None:
+        left = MAX_ANSWER
+        async for chunk in chunks:
+            left, self._left = left - len(chunk), self._left - len(chunk)
+            if min(left, self._left) < 0:
+                most = MAX_ANSWER if left < 0 else MAX_ANSWERS
+                raise TransientError(
+                    f"the API server sent more than {most >> 20} MiB, which no action reads"
+                )
+            self._say(Reply.CHUNK, number, chunk)
+            if self._drained is not None:
+                await self._drained()
 
     def _drop(self, number: int) -> None:
         if task := self._open.pop(number, None):

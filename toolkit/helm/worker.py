@@ -10,8 +10,8 @@ from toolkit.native import library
 from toolkit.native.engine import Engine
 
 OPERATIONS: Final = (
-    *("helm.history", "helm.install", "helm.render", "helm.rollback"),
-    *("helm.test", "helm.uninstall", "helm.unlock", "helm.upgrade"),
+    *("helm.fail", "helm.history", "helm.install", "helm.load", "helm.render"),
+    *("helm.rollback", "helm.test", "helm.uninstall", "helm.unlock", "helm.upgrade"),
 )
 
 _pipes: Final[list[int]] = []

@@ -30,6 +30,9 @@ MAX_BODY = 256 << 20
 EXIT_MEMORY = 77
 """Exit status of a worker in which Python ran out of memory."""
 
+EXIT_STUCK = 78
+"""Exit status of a worker whose operation could not be ended; its last line of output says why."""
+
 
 class Status(IntEnum):
     """How an operation ended."""

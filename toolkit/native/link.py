@@ -33,6 +33,8 @@ class Link(asyncio.SubprocessProtocol):
         self._received = bytearray()
         self._output = bytearray()
         self._retirement: asyncio.TimerHandle | None = None
+        self._readable = asyncio.Event()
+        self._readable.set()
         self.fault = ""
         """Why the worker was killed here, if it was for what it sent."""
 
@@ -51,7 +53,7 @@ class Link(asyncio.SubprocessProtocol):
         pipe.write(payload)
         if answering is None:
             return await self._waiting
-        answering.begin(self._tell)
+        answering.begin(self._tell, self._drained)
         try:
             return await self._waiting
         finally:
@@ -114,6 +116,14 @@ class Link(asyncio.SubprocessProtocol):
         self._received += data
         self._deliver()
 
+    def pause_writing(self) -> None:
+        """Notice that the worker reads more slowly than it is sent to (asyncio)."""
+        self._readable.clear()
+
+    def resume_writing(self) -> None:
+        """Notice that it has caught up (asyncio)."""
+        self._readable.set()
+
     def pipe_connection_lost(self, fd: int, exc: Exception | None) -> None:  # noqa: ARG002
         """Notice that no answer can come any more (asyncio)."""
         if fd == 1:
@@ -127,6 +137,7 @@ class Link(asyncio.SubprocessProtocol):
 
     def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002
         """Process and pipes are gone (asyncio)."""
+        self._readable.set()
         self.stop_idling()
         self._resolve(None)
         code = None
@@ -144,6 +155,9 @@ class Link(asyncio.SubprocessProtocol):
         pipe = self._pipe()
         if pipe is not None and not pipe.is_closing():
             pipe.write(frame)
+
+    async def _drained(self) -> None:
+        await self._readable.wait()
 
     def _deliver(self) -> None:
         while (question := self._question()) is not None:

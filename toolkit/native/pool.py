@@ -26,7 +26,7 @@ from toolkit.native.link import Link
 from toolkit.native.questions import Answering
 
 __all__ = ["OperationError", "WorkerDiedError", "WorkerMemoryError", "WorkerPool"]
-__all__ += ["WorkerTimeoutError"]
+__all__ += ["WorkerStuckError", "WorkerTimeoutError"]
 
 IDLE_SECONDS = 60.0
 QUEUE_SECONDS = 300.0
@@ -57,6 +57,12 @@ class WorkerMemoryError(WorkerDiedError):
     def __init__(self, message: str, *, limit: int) -> None:
         super().__init__(message)
         self.limit = limit
+
+
+class WorkerStuckError(WorkerDiedError):
+    """A worker ended itself because its operation would not have come to an end."""
+
+    default_reason = "WorkerStuck"
 
 
 class WorkerPool:
@@ -201,6 +207,8 @@ class WorkerPool:
             return WorkerMemoryError(
                 f"{op} needed more memory than allowed ({allowed})", limit=limit
             )
+        if code == frames.EXIT_STUCK and last_words.strip():
+            return WorkerStuckError(last_words.strip().splitlines()[-1])
         cause = link.fault or _cause(code, last_words)
         return WorkerDiedError(f"the worker of {op} was ended: {cause}")
 

@@ -7,7 +7,7 @@ said so too: no reply is left over for the next request.
 """
 
 import struct
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from enum import IntEnum
 from typing import Any, Final, Protocol
 
@@ -58,12 +58,14 @@ class Head(msgspec.Struct, frozen=True):
 
 Tell = Callable[[bytes], None]
 """Sends a frame to the worker."""
+Drained = Callable[[], Awaitable[None]]
+"""Waits until the worker has read most of what it was sent, or has ended."""
 
 
 class Answering(Protocol):
     """Answers the questions of one operation."""
 
-    def begin(self, tell: Tell) -> None:
+    def begin(self, tell: Tell, drained: Drained) -> None:
         """Take the way to the worker."""
 
     def asked(self, question: bytes) -> None:

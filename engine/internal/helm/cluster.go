@@ -7,6 +7,7 @@ import (
 	"helm.sh/helm/v4/pkg/action"
 	"helm.sh/helm/v4/pkg/chart/common"
 	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/discovery/cached/memory"
@@ -80,11 +81,19 @@ func (c *cluster) fill() (*common.Capabilities, error) {
 	return c.capabilities.Copy(), nil
 }
 
+// forget asks the API server again for what it serves.
+func (c *cluster) forget() {
+	c.mapper.Reset()
+	c.capabilities = nil
+}
+
 // config has no address that would mean anything: the parent knows the server.
 func config(transport http.RoundTripper) *rest.Config {
 	return &rest.Config{
 		Host: "http://cluster", Transport: transport, QPS: -1, UserAgent: "helm",
 		WarningHandler: rest.NoWarnings{},
+		// The parent reads what is written to the storage.
+		ContentConfig: rest.ContentConfig{ContentType: runtime.ContentTypeJSON, AcceptContentTypes: runtime.ContentTypeJSON},
 	}
 }
 

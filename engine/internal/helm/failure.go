@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"strings"
 
+	releasev1 "helm.sh/helm/v4/pkg/release/v1"
 	"helm.sh/helm/v4/pkg/storage/driver"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -17,8 +18,8 @@ import (
 
 // Detail belongs to a failure of an action.
 type Detail struct {
-	// Release is the record as it is now, if there is one.
-	Release *Release `json:"release,omitempty"`
+	// Answer is what the action did until then.
+	Answer *Answer `json:"answer,omitempty"`
 	// File and Line are where a template failed.
 	File string `json:"file,omitempty"`
 	Line int    `json:"line,omitempty"`
@@ -59,22 +60,42 @@ func says(texts ...string) func(error) bool {
 	}
 }
 
-func explain(ctx context.Context, request *Request, answer any, err error) error {
-	failure := &call.Failure{Code: code(ctx, err), Message: err.Error()}
+func (r *run) explain(err error) error {
+	failure := &call.Failure{Code: code(r.ctx, err), Message: err.Error()}
 	detail := Detail{}
-	detail.Release, _ = answer.(*Release)
 	if failure.Code == "TemplateFailed" {
 		found := position.FindStringSubmatch(failure.Message)
 		detail.File = found[1]
 		detail.Line, _ = strconv.Atoi(found[2])
 	}
-	failure.Message = redact(failure.Message, hidden(request, detail.Release))
-	if detail.Release != nil {
-		// Helm describes a failed release by its error.
-		detail.Release.Description = redact(detail.Release.Description, hidden(request, detail.Release))
+	if r.journal != nil {
+		if answer, err := r.answer(); err == nil {
+			detail.Answer = answer
+		}
+	}
+	failure.Message = r.redact(failure.Message, r.newest())
+	if len(failure.Message) > maxMessage {
+		failure.Message = strings.ToValidUTF8(failure.Message[:maxMessage], "") + "…"
 	}
 	failure.Detail, _ = json.Marshal(detail)
 	return failure
+}
+
+// maxMessage bounds what is told of a failure; a template may fail with its whole text.
+const maxMessage = 8000
+
+func (r *run) redact(text string, release *releasev1.Release) string {
+	return redact(text, hidden(r.Request, release))
+}
+
+func (r *run) newest() *releasev1.Release {
+	if r.journal == nil {
+		return nil
+	}
+	for _, each := range r.journal.releases() {
+		return each
+	}
+	return nil
 }
 
 func code(ctx context.Context, err error) string {

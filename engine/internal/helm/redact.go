@@ -2,41 +2,73 @@ package helm
 
 import (
 	"encoding/base64"
-	"encoding/json"
 	"sort"
+	"strconv"
 	"strings"
+
+	releasev1 "helm.sh/helm/v4/pkg/release/v1"
+	releaseutil "helm.sh/helm/v4/pkg/release/v1/util"
+	"sigs.k8s.io/yaml"
 )
 
-// shortest is the length from which a value is worth hiding: shorter ones are parts of words.
-const shortest = 4
+// shortest is the length from which a value is worth hiding, shorter ones are parts of words, and
+// shortestLine that of one of its lines.
+const (
+	shortest     = 4
+	shortestLine = 8
+)
 
 // hidden are the texts that a message must not contain: those the request names, and the values of
-// the Secrets of a release in both of their forms.
-func hidden(request *Request, release *Release) []string {
-	texts := append([]string{}, request.Secrets...)
+// the Secrets of a release. Objects hold them in base64, and errors quote them.
+func hidden(request *Request, release *releasev1.Release) []string {
+	var texts []string
+	add := func(plain string) {
+		quoted := strconv.Quote(plain)
+		texts = append(texts, plain, base64.StdEncoding.EncodeToString([]byte(plain)), quoted[1:len(quoted)-1])
+		for _, line := range strings.Split(plain, "\n") {
+			if len(line) >= shortestLine {
+				texts = append(texts, line)
+			}
+		}
+	}
+	for _, each := range request.Secrets {
+		add(each)
+	}
 	if release == nil {
 		return texts
 	}
-	for _, object := range release.Objects {
+	for _, plain := range secretsOf(release) {
+		add(plain)
+	}
+	return texts
+}
+
+// secretsOf returns the values of the Secrets that a release holds.
+func secretsOf(release *releasev1.Release) []string {
+	manifests := releaseutil.SplitManifests(release.Manifest)
+	for _, hook := range release.Hooks {
+		manifests[hook.Path+hook.Name] = hook.Manifest
+	}
+	var found []string
+	for _, manifest := range manifests {
 		var secret struct {
 			Kind       string            `json:"kind"`
 			Data       map[string]string `json:"data"`
 			StringData map[string]string `json:"stringData"`
 		}
-		if json.Unmarshal(object, &secret) != nil || secret.Kind != "Secret" {
+		if !strings.Contains(manifest, "Secret") || yaml.Unmarshal([]byte(manifest), &secret) != nil || secret.Kind != "Secret" {
 			continue
 		}
 		for _, value := range secret.StringData {
-			texts = append(texts, value, base64.StdEncoding.EncodeToString([]byte(value)))
+			found = append(found, value)
 		}
 		for _, value := range secret.Data {
-			texts = append(texts, value)
 			if plain, err := base64.StdEncoding.DecodeString(value); err == nil {
-				texts = append(texts, string(plain))
+				found = append(found, string(plain))
 			}
 		}
 	}
-	return texts
+	return found
 }
 
 func redact(message string, texts []string) string {

@@ -10,6 +10,8 @@ import (
 	"encoding/json"
 	"fmt"
 	"time"
+
+	"penstock.dev/engine/internal/kustomize"
 )
 
 // Request asks for one action.
@@ -18,6 +20,8 @@ type Request struct {
 	Cluster string `json:"cluster"`
 	// TimeoutMs ends the action; the history may be written for a while longer.
 	TimeoutMs int64 `json:"timeoutMs"`
+	// RenderMs ends the process if the templates take longer.
+	RenderMs int64 `json:"renderMs"`
 	// Manager owns the fields that are applied.
 	Manager          string         `json:"manager"`
 	Name             string         `json:"name"`
@@ -32,27 +36,28 @@ type Request struct {
 
 // Options are those of all actions; each reads what it knows.
 type Options struct {
-	Version                 int                 `json:"version"` // to which to roll back, 0 is the last but one
-	MaxHistory              int                 `json:"maxHistory"`
-	KeepHistory             bool                `json:"keepHistory"`
-	DisableHooks            bool                `json:"disableHooks"`
-	DisableSchemaValidation bool                `json:"disableSchemaValidation"`
-	CRDs                    string              `json:"crds"` // Skip, Create, CreateReplace
-	CreateNamespace         bool                `json:"createNamespace"`
-	Replace                 bool                `json:"replace"`
-	Force                   bool                `json:"force"` // replace objects
-	ForceConflicts          bool                `json:"forceConflicts"`
-	ServerSideApply         string              `json:"serverSideApply"` // true, false, auto
-	TakeOwnership           bool                `json:"takeOwnership"`
-	CleanupOnFail           bool                `json:"cleanupOnFail"`
-	ReuseValues             bool                `json:"reuseValues"`
-	DeletionPropagation     string              `json:"deletionPropagation"`
-	Description             string              `json:"description"`
-	Labels                  map[string]string   `json:"labels"`
-	Filters                 map[string][]string `json:"filters"` // "name" and "!name" of tests
-	PostRenderStrategy      string              `json:"postRenderStrategy"`
-	PostRenderers           []json.RawMessage   `json:"postRenderers"` // kustomizations
-	CommonMetadata          CommonMetadata      `json:"commonMetadata"`
+	Version                 int                         `json:"version"` // to which to roll back, 0 is the last but one
+	MaxHistory              int                         `json:"maxHistory"`
+	KeepHistory             bool                        `json:"keepHistory"`
+	DisableHooks            bool                        `json:"disableHooks"`
+	DisableSchemaValidation bool                        `json:"disableSchemaValidation"`
+	CRDs                    string                      `json:"crds"` // Skip, Create, CreateReplace
+	CreateNamespace         bool                        `json:"createNamespace"`
+	Replace                 bool                        `json:"replace"`
+	Force                   bool                        `json:"force"` // replace objects
+	ForceConflicts          bool                        `json:"forceConflicts"`
+	ServerSideApply         string                      `json:"serverSideApply"` // true, false, auto
+	TakeOwnership           bool                        `json:"takeOwnership"`
+	CleanupOnFail           bool                        `json:"cleanupOnFail"`
+	ReuseValues             bool                        `json:"reuseValues"`
+	DeletionPropagation     string                      `json:"deletionPropagation"`
+	Description             string                      `json:"description"`
+	Labels                  map[string]string           `json:"labels"`
+	Filters                 map[string][]string         `json:"filters"` // "name" and "!name" of tests
+	PostRenderStrategy      string                      `json:"postRenderStrategy"`
+	PostRenderers           []kustomize.Transformations `json:"postRenderers"`
+	ChartVersion            string                      `json:"chartVersion"` // instead of that of the chart
+	CommonMetadata          CommonMetadata              `json:"commonMetadata"`
 }
 
 // CommonMetadata is added to every object of a release.
@@ -61,7 +66,7 @@ type CommonMetadata struct {
 	Annotations map[string]string `json:"annotations"`
 }
 
-func read(in []byte) (*Request, error) {
+func decode(in []byte) (*Request, error) {
 	var r Request
 	if err := json.Unmarshal(in, &r); err != nil {
 		return nil, fmt.Errorf("reading the request: %w", err)

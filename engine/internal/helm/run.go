@@ -3,8 +3,10 @@ package helm
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"log/slog"
 	"os"
 	"time"
@@ -13,6 +15,7 @@ import (
 	chartv2 "helm.sh/helm/v4/pkg/chart/v2"
 	"helm.sh/helm/v4/pkg/chart/v2/loader"
 	"helm.sh/helm/v4/pkg/kube"
+	releasev1 "helm.sh/helm/v4/pkg/release/v1"
 	"helm.sh/helm/v4/pkg/storage"
 	"helm.sh/helm/v4/pkg/storage/driver"
 	"k8s.io/client-go/kubernetes"
@@ -33,15 +36,18 @@ type run struct {
 	ctx     context.Context
 	config  *action.Configuration
 	cluster *cluster
+	kube    *client
+	journal *journal
+	log     *journalist
 }
 
-// do is what an action does: it returns what the answer holds, also beside an error.
-type do func(*run) (any, error)
+// do is what an action does; the journal knows which records it wrote.
+type do func(*run) error
 
 // operation makes an operation of package call.
 func operation(act do) func(context.Context, []byte) ([]byte, error) {
 	return func(ctx context.Context, in []byte) ([]byte, error) {
-		request, err := read(in)
+		request, err := decode(in)
 		if err != nil {
 			return nil, err
 		}
@@ -62,13 +68,19 @@ func perform(ctx context.Context, session *parent.Session, request *Request, act
 	}
 	keeping, stop := outliving(ctx, storageSeconds*time.Second)
 	defer stop()
-	r, err := prepare(ctx, keeping, session, request)
-	if err != nil {
-		return nil, explain(ctx, request, nil, err)
+	r := &run{Request: request, ctx: ctx}
+	err := r.prepare(keeping, session)
+	if err == nil {
+		if err = act(r); err != nil {
+			r.settle(err)
+		}
 	}
-	answer, err := act(r)
 	if err != nil {
-		return nil, explain(ctx, request, answer, err)
+		return nil, r.explain(err)
+	}
+	answer, err := r.answer()
+	if err != nil {
+		return nil, r.explain(err)
 	}
 	return json.Marshal(answer)
 }
@@ -80,50 +92,99 @@ func outliving(ctx context.Context, by time.Duration) (context.Context, context.
 	return longer, func() { stop(); cancel() }
 }
 
-func prepare(ctx, keeping context.Context, session *parent.Session, request *Request) (*run, error) {
-	c, err := enter(request.Cluster, session.As(ctx, "release"))
-	if err != nil {
-		return nil, err
+func (r *run) prepare(keeping context.Context, session *parent.Session) error {
+	var err error
+	if r.cluster, err = enter(r.Cluster, session.As(r.ctx, "release")); err != nil {
+		return err
 	}
 	secrets, err := kubernetes.NewForConfig(config(session.As(keeping, "storage")))
 	if err != nil {
-		return nil, err
+		return err
 	}
-	kube.ManagedFieldsManager = request.Manager
-	silent := slog.NewTextHandler(io.Discard, &slog.HandlerOptions{Level: slog.LevelError + 1})
-	client := kube.New(getter{c, request.Namespace})
-	client.Namespace = request.Namespace
-	client.SetLogger(silent)
-	configuration := action.NewConfiguration(action.ConfigurationSetLogger(silent))
-	configuration.RESTClientGetter = getter{c, request.Namespace}
-	configuration.KubeClient = reachable{client}
-	configuration.Releases = storage.Init(driver.NewSecrets(secrets.CoreV1().Secrets(request.StorageNamespace)))
-	configuration.Releases.MaxHistory = request.Options.MaxHistory
-	configuration.HookOutputFunc = func(string, string, string) io.Writer { return io.Discard }
-	return &run{Request: request, ctx: ctx, config: configuration, cluster: c}, nil
+	r.log = &journalist{redact: func(text string) string { return r.redact(text, nil) }, kept: &lines{}}
+	slog.SetDefault(slog.New(r.log)) // parts of Helm log there
+	kube.ManagedFieldsManager = r.Manager
+	where := getter{r.cluster, r.Namespace}
+	r.kube = &client{Client: kube.New(where), built: func() {}}
+	r.kube.Namespace = r.Namespace
+	r.kube.SetLogger(r.log)
+	r.journal = &journal{
+		Driver: driver.NewSecrets(secrets.CoreV1().Secrets(r.StorageNamespace)),
+		redact: r.redact, written: map[int]*releasev1.Release{},
+	}
+	r.config = action.NewConfiguration(action.ConfigurationSetLogger(r.log))
+	r.config.RESTClientGetter = where
+	r.config.KubeClient = r.kube
+	r.config.Releases = storage.Init(r.journal)
+	r.config.Releases.MaxHistory = r.Options.MaxHistory
+	r.config.HookOutputFunc = func(string, string, string) io.Writer { return io.Discard }
+	return nil
 }
-
-// reachable does not ask for the server's version before each action.
-type reachable struct{ *kube.Client }
-
-func (reachable) IsReachable() error { return nil }
 
 func (r *run) waiting() []kube.WaitOption { return []kube.WaitOption{kube.WithWaitContext(r.ctx)} }
 
-// chart reads the chart, and the capabilities for its templates. A chart with definitions changes
-// them, so Helm itself asks for them after it has created those.
-func (r *run) chart() (*chartv2.Chart, error) {
-	file, err := os.Open(r.Chart)
+// prepared reads the chart, applies its definitions, and asks for what the API server serves.
+func (r *run) prepared() (*chartv2.Chart, error) {
+	chart, err := read(r.Request)
 	if err != nil {
-		return nil, fmt.Errorf("opening the chart: %w", err)
+		return nil, err
 	}
-	defer file.Close()
-	chart, err := loader.LoadArchive(io.LimitReader(file, maxChart))
+	if err := r.define(chart); err != nil {
+		return nil, err
+	}
+	r.config.Capabilities, err = r.cluster.fill()
+	return chart, err
+}
+
+// read reads the chart of a request: a package, or the directory of one.
+func read(request *Request) (*chartv2.Chart, error) {
+	chart, err := load(request.Chart)
 	if err != nil {
 		return nil, fmt.Errorf("loading the chart: %w", err)
 	}
-	if len(chart.CRDObjects()) == 0 {
-		r.config.Capabilities, err = r.cluster.fill()
+	if version := request.Options.ChartVersion; version != "" {
+		chart.Metadata.Version = version
 	}
-	return chart, err
+	return chart, nil
+}
+
+func load(name string) (*chartv2.Chart, error) {
+	file, err := os.Open(name)
+	if err != nil {
+		return nil, withoutPath(err)
+	}
+	defer file.Close()
+	if info, err := file.Stat(); err != nil {
+		return nil, withoutPath(err)
+	} else if info.IsDir() {
+		return loader.LoadDir(name)
+	}
+	return loader.LoadArchive(io.LimitReader(file, maxChart))
+}
+
+// withoutPath returns an error that does not tell where files are on this machine.
+func withoutPath(err error) error {
+	var pathError *fs.PathError
+	if errors.As(err, &pathError) {
+		return pathError.Err
+	}
+	return err
+}
+
+// Load is an operation that needs no cluster: it returns what is told of a chart.
+func Load(_ context.Context, in []byte) ([]byte, error) {
+	request, err := decode(in)
+	if err != nil {
+		return nil, err
+	}
+	chart, err := read(request)
+	if err != nil {
+		return nil, err
+	}
+	values := chart.Values
+	if values == nil {
+		values = map[string]any{}
+	}
+	about := &Chart{chart.Metadata.Name, chart.Metadata.Version, chart.Metadata.AppVersion, values}
+	return json.Marshal(Answer{Chart: about})
 }

@@ -4,6 +4,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec import structs
 
 from tests.fakes.helmengine import Failure
 from tests.fakes.helmworld import DIGEST, World
@@ -344,6 +345,31 @@ async def test_values_that_are_corrected_are_tried_although_no_retries_are_left(
     assert world.condition("Ready")[:2] == ("True", "UpgradeSucceeded")
     assert world.condition("Stalled") == ("", "", "")
     assert (world.obj.status.failures, world.obj.status.upgrade_failures) == (0, 0)
+
+
+async def test_conditions_that_were_lost_are_told_again(tmp_path: Path) -> None:
+    world = await installed(tmp_path)
+    world.obj = structs.replace(world.obj, status=structs.replace(world.obj.status, conditions=[]))
+
+    await world.ready("interval")
+
+    assert world.condition("Ready") == ("True", "InstallSucceeded", INSTALLED)
+    assert world.helm.orders == []
+
+
+async def test_storage_that_cannot_be_read_is_told_and_tried_again(tmp_path: Path) -> None:
+    world = await installed(tmp_path)
+    world.changes_storage()
+    world.helm.failures["history"] = Failure("secrets is forbidden", recorded=False)
+
+    ended = await world.run("storage")
+
+    assert isinstance(ended, TransientError)
+    assert world.condition("Ready") == (
+        "False",
+        "StateError",
+        "Could not determine release state: secrets is forbidden",
+    )
 
 
 async def test_force_upgrades_once(tmp_path: Path) -> None:
