@@ -15,11 +15,10 @@ from controllers import components
 from crds import written
 from toolkit.kube import rbac
 from toolkit.objects import Json
+from toolkit.policy import claims
 
 DIRECTORY: Final = Path("deploy")
 BASE: Final = "base/rbac"
-APPLIERS: Final = ("kustomize-applier", "helm-applier")
-"""Accounts of the install namespace that Kustomizations and HelmReleases act as by default."""
 ON_DEMAND: Final = "components/workload-identity/rbac.yaml"
 HEADER: Final = "# Generated from the components' PERMISSIONS by `make generate`; do not edit.\n"
 
@@ -30,8 +29,7 @@ def render() -> dict[str, str]:
         f"{component.account}.yaml": _document(_component(component))
         for component in map(components.load, components.NAMES)
     }
-    for applier in APPLIERS:
-        files[f"{applier}.yaml"] = _document(_applier(applier))
+    files |= {f"{name}.yaml": _document(_applier(name)) for name in claims.ACCOUNTS.values()}
     resources = {"apiVersion": "kustomize.config.k8s.io/v1beta1", "kind": "Kustomization"}
     files["kustomization.yaml"] = _document([resources | {"resources": sorted(files)}])
     base = {f"{BASE}/{name}": text for name, text in files.items()}
@@ -56,7 +54,7 @@ def _workload_identity() -> Iterator[Json]:
 
 
 def _applier(account: str) -> Iterator[Json]:
-    """Yield the account that acts for objects which name none, with its default power.
+    """Yield the account that acts for objects of a kind which name none, with its default power.
 
     It is an administrator, as Flux's own controllers are, because platform manifests hold anything.
     The controller can only act as it by impersonation; removing the binding locks the cluster down

@@ -6,7 +6,7 @@ import yaml
 from controllers import rbac
 from toolkit.objects import Json
 
-CONTROLLERS = ("source-controller", "kustomize-controller", "helm-controller")
+ACCOUNTS = ("source-controller", "kustomize-controller", "helm-controller")
 
 
 def objects(account: str) -> list[Json]:
@@ -18,7 +18,7 @@ def rules(account: str) -> list[Json]:
 
 
 def test_no_controller_may_write_what_users_own() -> None:
-    for account in CONTROLLERS:
+    for account in ACCOUNTS:
         for rule in rules(account):
             writes = {"create", "update", "patch", "delete"} & set(rule["verbs"])
             if "*" in rule["resources"] or "*" in rule["apiGroups"]:
@@ -26,7 +26,7 @@ def test_no_controller_may_write_what_users_own() -> None:
 
 
 def test_no_controller_is_an_administrator() -> None:
-    for account in CONTROLLERS:
+    for account in ACCOUNTS:
         bindings = [obj for obj in objects(account) if obj["kind"].endswith("Binding")]
 
         assert {obj["roleRef"]["name"] for obj in bindings}.isdisjoint({"cluster-admin", "admin"})
