@@ -36,4 +36,4 @@ async def test_stock_helm_and_we_take_turns(
     assert world.colour() == "black"
     assert "shop-1.1.0" in await beside(helm, "list", *where)
     await world.run("uninstall")
-    assert json.loads(await beside(helm, "list", "--all", *where, "-o", "json")) == []
+    assert json.loads(await beside(helm, "list", *where, "-o", "json")) == []
