@@ -2,7 +2,8 @@
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
+from http import HTTPStatus
 from pathlib import Path
 from typing import Any, Final
 
@@ -10,6 +11,7 @@ import pytest
 
 from tests.fakes import charts
 from tests.tools.administrator import Administrator, RefusedError
+from tests.tools.waiting import until
 from toolkit.helm import actions
 from toolkit.helm.actions import Action, Order, Outcome, Release
 from toolkit.helm.gates import Exchanging
@@ -44,7 +46,6 @@ class World:
     keeping: Exchanging | None = None
     storage_namespace: str = ""
     charts: int = 0
-    outcomes: list[Outcome] = field(default_factory=list)
 
     @property
     def release(self) -> Release:
@@ -113,8 +114,9 @@ class World:
             where = f"/{prefix}/namespaces/{namespace or self.namespace}/{name}"
             return self.administrator.send("GET", where)
         except RefusedError as exc:
-            assert exc.status == 404, exc
-            return None
+            if exc.status == HTTPStatus.NOT_FOUND:
+                return None
+            raise
 
     def config_map(self, name: str = "app") -> Json | None:
         """Return a ConfigMap of the namespace."""
@@ -124,6 +126,18 @@ class World:
         """Return what the release's ConfigMap holds."""
         found = self.config_map()
         return found and found["data"]["colour"]
+
+    async def ends(self, pod: str, phase: str) -> None:
+        """End a Pod once the stand-in for a kubelet has it running, which never ends one."""
+
+        def runs() -> bool:
+            found = self.get(f"api/v1 pods/{pod}")
+            return found is not None and found.get("status", {}).get("phase") == "Running"
+
+        await until(runs)
+        where = f"/api/v1/namespaces/{self.namespace}/pods/{pod}/status"
+        body: Json = {"status": {"phase": phase}}
+        self.administrator.send("PATCH", where, body, content="application/merge-patch+json")
 
     def make(self, path: str, body: Json) -> Json:
         """Create an object: ``api/v1 configmaps`` in the namespace, or a path from the root."""
