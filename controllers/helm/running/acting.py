@@ -309,6 +309,7 @@ class Actor:
             )
         except EngineError as error:
             cluster.live.release(key)
+            work.kept.read = False
             return error.outcome or Outcome(), error
         except BaseException:
             cluster.live.release(key)
