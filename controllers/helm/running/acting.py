@@ -315,6 +315,7 @@ class Actor:
             cluster.live.release(key)
             work.kept.read = False
             raise
+        work.draft.rec.log.info("Ended '%s' action, %d requests", action.value, outcome.requests)
         return outcome, None
 
 
