@@ -179,8 +179,8 @@ class HelmReleaseReconciler:
             return
         self.records.follow(target.owner, place)
         kept.read = kept.read and self.records.current(target.owner)
-        if not kept.read and self.records.empty(place):
-            # nobody has installed it: there is nothing to read
+        if not (kept.read or work.obj.status.history) and self.records.empty(place):
+            # nobody has installed it, and neither have we: there is nothing to read
             kept.read, kept.seen = True, None
 
     async def _require_same_target(self, work: Work) -> None:

@@ -16,6 +16,7 @@ import msgspec
 from toolkit.helm.actions import Chart, Order, Outcome, Release
 from toolkit.kube.errors import NotFoundError
 from toolkit.native.calls import EngineError
+from toolkit.native.pool import WorkerDiedError
 from toolkit.objects import Json, ObjectRef, key_of, ref_of
 from toolkit.release import record
 from toolkit.release.record import Record
@@ -119,6 +120,11 @@ class Helm:
         """Return the newest record of a release."""
         return self.releases[namespace, name][-1]
 
+    def leave_pending(self, name: str = "app", namespace: str = "team") -> None:
+        """Have the newest record be of an action that was never finished."""
+        kept = self.releases[namespace, name]
+        kept[-1] = self._as(kept[-1], "pending-upgrade")
+
     async def run(self, release: Release, order: Order) -> Outcome:
         """Run an action (``controllers.helm.running.engine.Run``)."""
         self.orders.append(order)
@@ -141,6 +147,8 @@ class Helm:
             objects=tuple(self._objects(release, order)),
             log=("a line of Helm's",),
         )
+        if failure is not None and failure.code == "died":
+            raise WorkerDiedError(failure.message)
         if failure is not None:
             raise EngineError(failure.message, code=failure.code, outcome=outcome)
         return outcome

@@ -16,7 +16,7 @@ import msgspec
 
 from toolkit.helm import gates
 from toolkit.helm.exchanges import Exchanges
-from toolkit.native import calls
+from toolkit.native import calls, library
 from toolkit.native.engine import Status
 from toolkit.native.kind import WorkerKind
 from toolkit.native.pool import WorkerPool, WorkerStuckError, WorkerTimeoutError
@@ -115,8 +115,8 @@ def start(*, size: int, memory_limit: int = MEMORY_LIMIT, reads: Sequence[Path] 
 
 
 def kind(*, memory_limit: int = MEMORY_LIMIT) -> WorkerKind:
-    """Return the row of such a worker: that of the engine, with another module."""
-    row = calls.kind(memory_limit=memory_limit)
+    """Return the row of such a worker: that of the engine, with another library and module."""
+    row = calls.kind(memory_limit=memory_limit, path=library.with_helm(library.find()))
     return dataclasses.replace(row, module="toolkit.helm.worker")
 
 

@@ -309,11 +309,13 @@ class Actor:
             )
         except EngineError as error:
             cluster.live.release(key)
+            work.kept.read = False
             return error.outcome or Outcome(), error
         except BaseException:
             cluster.live.release(key)
             work.kept.read = False
             raise
+        work.draft.rec.log.info("Ended '%s' action, %d requests", action.value, outcome.requests)
         return outcome, None
 
 

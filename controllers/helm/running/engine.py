@@ -23,6 +23,7 @@ from toolkit.helm.gates import Response
 from toolkit.helm.witness import Seen, Witness
 from toolkit.kube.client import Client
 from toolkit.native.calls import EngineError
+from toolkit.native.pool import WorkerDiedError, WorkerTimeoutError
 from toolkit.objects import Json, ObjectKey, ObjectRef, dig, ref_of
 
 Run = Callable[[actions.Release, Order], Awaitable[Outcome]]
@@ -75,6 +76,10 @@ class Traces:
         )
 
 
+class LostError(EngineError):
+    """The worker of an action ended before the action did."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Engine:
     """Runs actions, with what this process knows of records."""
@@ -96,6 +101,8 @@ class Engine:
         with self.records.acting(target.owner) as seen:
             try:
                 return await self._run(target, order, traces, seen)
+            except LostError:
+                raise
             except EngineError as error:
                 failed = error  # it has ended by itself, so all that it wrote was seen
         raise failed
@@ -109,7 +116,12 @@ class Engine:
             acting=Witness(target.client, traces, methods=_WRITES),
             keeping=Witness(target.client, seen, methods=_WRITES | _READS),
         )
-        return await self.run(release, order)
+        try:
+            return await self.run(release, order)
+        except (WorkerDiedError, WorkerTimeoutError) as error:
+            # What it wrote last is not known. An action that began is found unfinished, and
+            # unlocked.
+            raise LostError(str(error), code="WorkerDied", outcome=Outcome()) from error
 
 
 async def load(run: Run, chart: Path) -> Chart:

@@ -475,6 +475,23 @@ async def test_action_that_was_never_finished_is_unlocked_and_repaired(tmp_path:
     assert any("Unlocked Helm release team/app.v1" in each for each in world.told)
 
 
+async def test_worker_that_dies_is_told_and_its_release_repaired(tmp_path: Path) -> None:
+    world = await installed(tmp_path)
+    world.helm.failures["upgrade"] = Failure("it needed more memory than allowed", code="died")
+    world.spec(values={"a": 1})
+
+    ended = await world.run("spec")
+    status = world.condition("Ready")
+    world.helm.failures.clear()
+    world.helm.leave_pending()
+    await world.ready("retry")
+
+    assert isinstance(ended, TransientError)
+    assert status[:2] == ("False", "UpgradeFailed")
+    assert "it needed more memory than allowed" in status[2]
+    assert world.helm.done == ["upgrade", "unlock", "upgrade"]
+
+
 async def test_other_name_uninstalls_the_release_first(tmp_path: Path) -> None:
     world = await installed(tmp_path)
     world.spec(releaseName="other")
