@@ -65,8 +65,6 @@ class WorkerMemoryError(WorkerDiedError):
 class WorkerStuckError(WorkerDiedError):
     """A worker ended itself because its operation would not have come to an end."""
 
-    default_reason = "WorkerStuck"
-
 
 class WorkerPool:
     """Runs operations of one kind of worker in at most ``size`` processes.
