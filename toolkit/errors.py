@@ -12,7 +12,6 @@ A reconciler raises one of these; ``toolkit.kube.controller`` alone turns it int
 event, a metric and a requeue. Libraries' exceptions are translated where the library is called.
 """
 
-import copy
 from dataclasses import dataclass
 from typing import ClassVar, Self
 
@@ -39,8 +38,10 @@ class PenstockError(Exception):
 
         Filters of users match how Flux's messages begin; what we say beyond that comes after it.
         """
-        told = copy.copy(self)
-        told.args = (f"{context}: {self}",)
+        told = type(self).__new__(
+            type(self), f"{context}: {self}"
+        )  # classes differ in what they take
+        told.__dict__.update(self.__dict__)
         told.reason = reason or self.reason
         return told
 

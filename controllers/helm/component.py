@@ -5,7 +5,7 @@ from typing import Final
 from controllers.applying import wiring
 from controllers.applying.clusters import Clusters
 from controllers.helm import stages
-from controllers.helm.orders import MANAGER
+from controllers.helm.deciding.orders import MANAGER
 from controllers.helm.watched import Watched
 from controllers.outside import connect
 from crds import HELM_RELEASE

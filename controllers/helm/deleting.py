@@ -11,12 +11,12 @@ from dataclasses import dataclass
 from controllers.applying import deleting
 from controllers.applying.clusters import Cluster, Clusters
 from controllers.applying.identity import Identities
-from controllers.helm.draft import Draft, Pass
-from controllers.helm.engine import Target
-from controllers.helm.memory import Memory
-from controllers.helm.records import Records
+from controllers.helm.running.draft import Draft, Pass
+from controllers.helm.running.engine import Target
+from controllers.helm.running.memory import Memory
+from controllers.helm.running.records import Records
+from controllers.helm.running.uninstalling import Uninstaller
 from controllers.helm.templates import Templates
-from controllers.helm.uninstalling import Uninstaller
 from toolkit.kube.client import Client
 from toolkit.objects import ObjectRef
 

@@ -18,21 +18,23 @@ from controllers.applying.accounts import Accounts
 from controllers.applying.clusters import Cluster, Clusters
 from controllers.applying.dependencies import Gate
 from controllers.applying.identity import Identities, Origin
-from controllers.helm import chartsources, inputs, memory, progress, requests, targets
+from controllers.helm import inputs
 from controllers.helm.charts import Charts
-from controllers.helm.draft import Draft, Pass
-from controllers.helm.engine import Target
+from controllers.helm.deciding import chartsources, progress, requests, targets
+from controllers.helm.deciding.outcomes import CLEARED
+from controllers.helm.deciding.states import Desired
 from controllers.helm.inputs import Inputs
-from controllers.helm.memory import Memory
-from controllers.helm.outcomes import CLEARED
-from controllers.helm.records import Place, Records
-from controllers.helm.releasing import Releaser
+from controllers.helm.running import memory
+from controllers.helm.running.draft import Draft, Pass
+from controllers.helm.running.engine import Target
+from controllers.helm.running.memory import Memory
+from controllers.helm.running.records import Place, Records
+from controllers.helm.running.releasing import Releaser
+from controllers.helm.running.uninstalling import Uninstaller
+from controllers.helm.running.work import Work
 from controllers.helm.settings import Settings
 from controllers.helm.sources import ChartReader, ChartSource
-from controllers.helm.states import Desired
 from controllers.helm.templates import Templates
-from controllers.helm.uninstalling import Uninstaller
-from controllers.helm.work import Work
 from toolkit.apply import health, prune
 from toolkit.errors import Told, WaitingError
 from toolkit.kube.controller import Outcome
@@ -177,8 +179,8 @@ class HelmReleaseReconciler:
             return
         self.records.follow(target.owner, place)
         kept.read = kept.read and self.records.current(target.owner)
-        if not kept.read and self.records.empty(place):
-            # nobody has installed it: there is nothing to read
+        if not (kept.read or work.obj.status.history) and self.records.empty(place):
+            # nobody has installed it, and neither have we: there is nothing to read
             kept.read, kept.seen = True, None
 
     async def _require_same_target(self, work: Work) -> None:

@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Final, Protocol
 
-from controllers.helm import chartsources
+from controllers.helm.deciding import chartsources
 from crds import EXTERNAL_ARTIFACT, HELM_RELEASE
 from crds.helm import HelmRelease
 from crds.meta import VERIFIED, Artifact
@@ -120,6 +120,8 @@ class ChartReader:
             self.require_granted(obj)
         kind = ref.gvk.kind
         source = self._lookups[kind][1](ref.key)
+        if source is None and obj.spec.chart is not None:
+            raise chartsources.unready(kind, ref.key)  # it has just been created
         if source is None:
             raise WaitingError(
                 f"could not get Source object: {kind} '{ref.key}' not found",

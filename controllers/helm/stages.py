@@ -13,22 +13,22 @@ from controllers.applying.accounts import Accounts
 from controllers.applying.clusters import Clusters
 from controllers.applying.dependencies import KINDS, Gate
 from controllers.applying.identity import Identities
-from controllers.helm import engine
-from controllers.helm.acting import Actor
 from controllers.helm.charts import Charts
 from controllers.helm.deleting import HelmReleaseFinalizer
-from controllers.helm.engine import Engine
 from controllers.helm.helmrelease import HelmReleaseReconciler
-from controllers.helm.memory import Memory
-from controllers.helm.records import Records
-from controllers.helm.releasing import Releaser
+from controllers.helm.running import engine
+from controllers.helm.running.acting import Actor
+from controllers.helm.running.engine import Engine
+from controllers.helm.running.memory import Memory
+from controllers.helm.running.records import Records
+from controllers.helm.running.releasing import Releaser
+from controllers.helm.running.uninstalling import Uninstaller
 from controllers.helm.settings import Settings
 from controllers.helm.sources import KIND, ChartReader
 from controllers.helm.templates import Templates
-from controllers.helm.uninstalling import Uninstaller
 from controllers.helm.watched import Watched
 from controllers.waking import Enqueue
-from crds import HELM_CHART, KUSTOMIZATION
+from crds import HELM_CHART, HELM_RELEASE, KUSTOMIZATION
 from crds.helm import HelmRelease
 from toolkit.artifact import scratch
 from toolkit.artifact.fetch import Fetcher
@@ -40,9 +40,8 @@ from toolkit.kube.remote import RemoteClients
 from toolkit.kube.secrets import Secrets
 from toolkit.native import cores
 from toolkit.objects import ObjectKey
-from toolkit.policy import references
+from toolkit.policy import claims, references
 
-APPLIER: Final = "helm-applier"
 """The service account of the install namespace that acts where no account is named."""
 _SPARE_WORKERS: Final = 2
 
@@ -71,7 +70,7 @@ async def build(  # noqa: PLR0913 - what the passes are made of
     identities = Identities(
         own=manager.client,
         remotes=remotes,
-        installed=ObjectKey(manager.namespace, APPLIER),
+        installed=ObjectKey(manager.namespace, claims.ACCOUNTS[HELM_RELEASE.kind]),
         default_service_account=options.default_service_account,
     )
     templates = Templates(

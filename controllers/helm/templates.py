@@ -10,9 +10,9 @@ from typing import Final
 
 import msgspec
 
-from controllers.helm import charttemplate
-from controllers.helm.draft import Draft
-from controllers.helm.orders import MANAGER
+from controllers.helm.deciding import charttemplate
+from controllers.helm.deciding.orders import MANAGER
+from controllers.helm.running.draft import Draft
 from controllers.helm.sources import ChartReader
 from crds import HELM_CHART
 from crds.source_helm import HelmChart

@@ -10,8 +10,9 @@ from controllers.applying import dependencies, wiring
 from controllers.applying.dependencies import Dependent
 from controllers.applying.triggers import Triggers
 from controllers.grants import Refusals
-from controllers.helm import records, serving, uses
+from controllers.helm import serving, uses
 from controllers.helm.helmrelease import HelmReleaseReconciler
+from controllers.helm.running import records
 from controllers.helm.serving import Serving
 from controllers.helm.sources import KIND
 from controllers.sourcepolicies import SourcePolicies

@@ -216,7 +216,7 @@ async def _passes(  # noqa: PLR0913, PLR0917 - what the passes are made of
     identities = Identities(
         own=manager.client,
         remotes=remotes,
-        installed=ObjectKey(manager.namespace, claims.APPLIER),
+        installed=ObjectKey(manager.namespace, claims.ACCOUNTS[KUSTOMIZATION.kind]),
         default_service_account=options.default_service_account,
     )
     reconciler = KustomizationReconciler(

@@ -14,7 +14,9 @@ from typing import Any
 import msgspec
 
 from toolkit.helm.actions import Chart, Order, Outcome, Release
+from toolkit.kube.errors import NotFoundError
 from toolkit.native.calls import EngineError
+from toolkit.native.pool import WorkerDiedError
 from toolkit.objects import Json, ObjectRef, key_of, ref_of
 from toolkit.release import record
 from toolkit.release.record import Record
@@ -38,8 +40,17 @@ class Api:
         self.user = user
         return self
 
-    async def get(self, _: Any, name: str, namespace: str = "") -> Json:
-        """Answer that every account exists."""
+    @property
+    def mapper(self) -> "Api":
+        return self
+
+    async def resource(self, _: Any) -> None:
+        """Serve every kind."""
+
+    async def get(self, gvk: Any, name: str, namespace: str = "") -> Json:
+        """Answer that every account exists, and what finalizers hold."""
+        if gvk.kind != "ServiceAccount" and name not in self.finalizing:
+            raise NotFoundError(f"{gvk.kind} {name}")
         return {"metadata": {"name": name, "namespace": namespace}}
 
     @asynccontextmanager
@@ -109,8 +120,13 @@ class Helm:
         """Return the newest record of a release."""
         return self.releases[namespace, name][-1]
 
+    def leave_pending(self, name: str = "app", namespace: str = "team") -> None:
+        """Have the newest record be of an action that was never finished."""
+        kept = self.releases[namespace, name]
+        kept[-1] = self._as(kept[-1], "pending-upgrade")
+
     async def run(self, release: Release, order: Order) -> Outcome:
-        """Run an action (``controllers.helm.engine.Run``)."""
+        """Run an action (``controllers.helm.running.engine.Run``)."""
         self.orders.append(order)
         if order.action == "load":
             return Outcome(chart=self.chart)
@@ -131,6 +147,8 @@ class Helm:
             objects=tuple(self._objects(release, order)),
             log=("a line of Helm's",),
         )
+        if failure is not None and failure.code == "died":
+            raise WorkerDiedError(failure.message)
         if failure is not None:
             raise EngineError(failure.message, code=failure.code, outcome=outcome)
         return outcome

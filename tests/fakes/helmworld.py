@@ -12,18 +12,18 @@ from controllers.applying.accounts import Accounts
 from controllers.applying.clusters import Cluster
 from controllers.applying.dependencies import Gate
 from controllers.applying.identity import Identities
-from controllers.helm.acting import Actor
 from controllers.helm.charts import Charts
 from controllers.helm.deleting import HelmReleaseFinalizer
-from controllers.helm.engine import Engine
 from controllers.helm.helmrelease import HelmReleaseReconciler
-from controllers.helm.memory import Memory
-from controllers.helm.records import Records
-from controllers.helm.releasing import Releaser
+from controllers.helm.running.acting import Actor
+from controllers.helm.running.engine import Engine
+from controllers.helm.running.memory import Memory
+from controllers.helm.running.records import Records
+from controllers.helm.running.releasing import Releaser
+from controllers.helm.running.uninstalling import Uninstaller
 from controllers.helm.settings import Settings
 from controllers.helm.sources import ChartReader
 from controllers.helm.templates import Templates
-from controllers.helm.uninstalling import Uninstaller
 from crds import HELM_RELEASE, OCI_REPOSITORY
 from crds.helm import HelmRelease
 from crds.source_oci import OCIRepository
@@ -120,7 +120,8 @@ class World:
     def __init__(
         self, directory: Path, *, namespace: str = "team", client: Any = None, **spec: Any
     ) -> None:
-        self.helm, self.api = Helm(), client or Api()
+        self.helm = Helm()
+        self.api: Any = client or Api()
         self.key = ObjectKey(namespace, "app")
         self.artifacts = Artifacts(directory)
         self.events: list[Event] = []

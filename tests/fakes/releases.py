@@ -4,7 +4,7 @@ from typing import Any
 
 import msgspec
 
-from controllers.helm.states import Desired
+from controllers.helm.deciding.states import Desired
 from crds.helm import HelmRelease
 from crds.helm_status import Snapshot
 from toolkit.release import digest, record

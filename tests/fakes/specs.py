@@ -100,6 +100,7 @@ ALSO_RIGHT: Final[tuple[tuple[str, Json], ...]] = (
         "Kustomization",
         {
             "dependsOn": [
+                {"name": "self", "kind": "HelmRelease"},
                 {"name": "x", "readyExpr": "dep.status.x == self.spec.path"},
                 {"name": "self", "namespace": "other"},
             ]

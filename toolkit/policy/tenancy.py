@@ -16,6 +16,7 @@ from typing import Any, Final
 
 from toolkit.errors import AccessDeniedError
 from toolkit.objects import Json, dig, gvk_of
+from toolkit.policy import claims
 
 PROTECTED: Final = "policy.penstock.dev/"
 """Prefix of the labels of namespaces that only who may change policies may change."""
@@ -84,8 +85,8 @@ class Installation:
     """
 
     namespace: str
-    applier: str = "kustomize-applier"
-    releaser: str = "helm-applier"
+    applier: str = claims.ACCOUNTS["Kustomization"]
+    releaser: str = claims.ACCOUNTS["HelmRelease"]
     default_service_account: str = ""
     default_decryption_service_account: str = ""
 

@@ -255,7 +255,7 @@ CHECKS: Final = Checks(
         Named(path="spec.chart.spec.sourceRef"),
         Named(path="spec.chart.spec.verify.secretRef", kind="Secret"),
         Named(path="spec.chartRef"),
-        Named(path="spec.dependsOn[]"),
+        Named(path="spec.dependsOn[]", kind="HelmRelease"),
         Named(path="spec.valuesFrom[]"),
         Named(path="spec.serviceAccountName", kind="ServiceAccount"),
         Named(path="spec.kubeConfig.secretRef", kind="Secret"),

@@ -167,7 +167,7 @@ CHECKS: Final = Checks(
     names=(
         Named(path="spec.sourceRef"),
         Named(path="spec.sourceRefs[]"),
-        Named(path="spec.dependsOn[]"),
+        Named(path="spec.dependsOn[]", kind="Kustomization"),
         Named(path="spec.serviceAccountName", kind="ServiceAccount"),
         Named(path="spec.decryption.secretRef", kind="Secret"),
         Named(path="spec.decryption.serviceAccountName", kind="ServiceAccount"),

@@ -34,9 +34,9 @@ class RealWorld(World):
 
     def make_clusters(self, enqueue: Any) -> Any:
         unused: Any = None
-        remotes = RemoteClients(self.api, cloud=unused, tokens=unused)  # type: ignore[arg-type]
+        remotes = RemoteClients(self.api, cloud=unused, tokens=unused)
         return Clusters(
-            self.api,  # type: ignore[arg-type]
+            self.api,
             remotes,
             enqueue,
             group="helm.toolkit.fluxcd.io",
@@ -86,7 +86,7 @@ async def world(
 
 async def change(world: RealWorld, data: Json) -> None:
     """Change the released object, as somebody else would."""
-    await world.api.patch(  # type: ignore[attr-defined]
+    await world.api.patch(
         CONFIG_MAP,
         "settings",
         world.key.namespace,
@@ -122,7 +122,7 @@ async def test_drift_is_noticed_told_and_corrected(world: RealWorld) -> None:
 async def test_deleted_object_is_created_again(world: RealWorld) -> None:
     await world.settled("spec")
 
-    await world.api.delete(CONFIG_MAP, "settings", world.key.namespace)  # type: ignore[attr-defined]
+    await world.api.delete(CONFIG_MAP, "settings", world.key.namespace)
     await until(lambda: world.woken)
     await world.settled(world.take())
 

@@ -1,8 +1,10 @@
 """Passes over a HelmRelease, from nothing to healthy, to another version, and to its end."""
 
 from pathlib import Path
+from typing import Any
 
 import pytest
+from msgspec import structs
 
 from tests.fakes.helmengine import Failure
 from tests.fakes.helmworld import DIGEST, World
@@ -17,7 +19,7 @@ def world(tmp_path: Path) -> World:
     return World(tmp_path)
 
 
-async def installed(directory: Path, **spec: object) -> World:
+async def installed(directory: Path, **spec: Any) -> World:
     """Return a world whose release is as desired."""
     world = World(directory, **spec)
     await world.ready("spec")
@@ -236,6 +238,56 @@ async def test_failing_installation_is_uninstalled_and_tried_again(tmp_path: Pat
     assert "a line of Helm's" in world.events[0].message
 
 
+async def test_next_attempt_waits_until_the_objects_of_the_last_are_gone(tmp_path: Path) -> None:
+    world = World(tmp_path, install={"remediation": {"retries": 1}})
+    world.helm.failures["install"] = Failure("hook failed")
+    world.api.finalizing.add("web")
+
+    first = await world.ready("spec")
+    second = await world.ready("interval")
+    world.api.finalizing.clear()
+    third = await world.run("interval")
+
+    assert [first.ready, second.ready] == ["Unknown", "Unknown"]
+    assert first.requeue_after == 2
+    assert world.helm.done == ["install", "uninstall"]
+    assert isinstance(third, TransientError)
+    assert world.condition("Remediated")[:2] == ("True", "UninstallSucceeded")
+
+
+async def test_objects_that_stay_fail_the_uninstallation(tmp_path: Path) -> None:
+    world = World(tmp_path, install={"remediation": {"retries": 1}})
+    world.helm.failures["install"] = Failure("hook failed")
+    world.api.finalizing.add("web")
+
+    await world.ready("spec")
+    pending = world.reconciler.memory.of(world.key).pending
+    assert pending
+    pending.seconds = 0
+    await world.run("interval")
+
+    status, reason, message = world.condition("Remediated")
+    assert (status, reason) == ("False", "UninstallFailed")
+    assert "Deployment/team/web is still there" in message
+
+
+async def test_deleted_object_stays_until_the_objects_of_its_release_are_gone(
+    tmp_path: Path,
+) -> None:
+    world = await installed(tmp_path)
+    world.spec(timeout="87600h")
+    world.api.finalizing.add("web")
+
+    first = await world.delete()
+    world.api.finalizing.clear()
+    second = await world.delete()
+
+    assert isinstance(first, WaitingError)
+    assert "Deployment/team/web" in str(first)
+    assert second is None
+    assert world.helm.done == ["uninstall"]
+
+
 async def test_failure_without_a_record_is_tried_again_and_counts_no_retry(world: World) -> None:
     world.helm.failures["install"] = Failure("no such template", recorded=False)
 
@@ -293,6 +345,31 @@ async def test_values_that_are_corrected_are_tried_although_no_retries_are_left(
     assert world.condition("Ready")[:2] == ("True", "UpgradeSucceeded")
     assert world.condition("Stalled") == ("", "", "")
     assert (world.obj.status.failures, world.obj.status.upgrade_failures) == (0, 0)
+
+
+async def test_conditions_that_were_lost_are_told_again(tmp_path: Path) -> None:
+    world = await installed(tmp_path)
+    world.obj = structs.replace(world.obj, status=structs.replace(world.obj.status, conditions=[]))
+
+    await world.ready("interval")
+
+    assert world.condition("Ready") == ("True", "InstallSucceeded", INSTALLED)
+    assert world.helm.orders == []
+
+
+async def test_storage_that_cannot_be_read_is_told_and_tried_again(tmp_path: Path) -> None:
+    world = await installed(tmp_path)
+    world.changes_storage()
+    world.helm.failures["history"] = Failure("secrets is forbidden", recorded=False)
+
+    ended = await world.run("storage")
+
+    assert isinstance(ended, TransientError)
+    assert world.condition("Ready") == (
+        "False",
+        "StateError",
+        "Could not determine release state: secrets is forbidden",
+    )
 
 
 async def test_force_upgrades_once(tmp_path: Path) -> None:
@@ -396,6 +473,23 @@ async def test_action_that_was_never_finished_is_unlocked_and_repaired(tmp_path:
 
     assert world.helm.done == ["unlock", "upgrade"]
     assert any("Unlocked Helm release team/app.v1" in each for each in world.told)
+
+
+async def test_worker_that_dies_is_told_and_its_release_repaired(tmp_path: Path) -> None:
+    world = await installed(tmp_path)
+    world.helm.failures["upgrade"] = Failure("it needed more memory than allowed", code="died")
+    world.spec(values={"a": 1})
+
+    ended = await world.run("spec")
+    status = world.condition("Ready")
+    world.helm.failures.clear()
+    world.helm.leave_pending()
+    await world.ready("retry")
+
+    assert isinstance(ended, TransientError)
+    assert status[:2] == ("False", "UpgradeFailed")
+    assert "it needed more memory than allowed" in status[2]
+    assert world.helm.done == ["upgrade", "unlock", "upgrade"]
 
 
 async def test_other_name_uninstalls_the_release_first(tmp_path: Path) -> None:
