@@ -22,10 +22,16 @@ def connect(requests: int, answers: int) -> None:
     _pipes[:] = requests, answers
 
 
+def pipes() -> tuple[int, int]:
+    """Return where replies come from and questions go to."""
+    requests, answers = _pipes
+    return requests, answers
+
+
 def operations() -> Mapping[str, Callable[[bytes], bytes]]:
     """Load the engine, and return each of its actions by name."""
     engine = Engine(library.find())
-    engine.connect(*_pipes)
+    engine.connect(*pipes())
     return {op: _operation(engine, op) for op in OPERATIONS}
 
 

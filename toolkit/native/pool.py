@@ -32,7 +32,10 @@ IDLE_SECONDS = 60.0
 QUEUE_SECONDS = 300.0
 _GRACE_SECONDS = 5.0
 
-_OUT_OF_MEMORY = ("out of memory", "cannot allocate memory", "stack exceeds", "MemoryError")
+_OUT_OF_MEMORY = (
+    *("out of memory", "cannot allocate memory", "stack exceeds", "MemoryError"),
+    "pthread_create failed",  # Go needs a thread, whose stack is memory
+)
 
 logger = logging.getLogger(__name__)
 
@@ -61,8 +64,6 @@ class WorkerMemoryError(WorkerDiedError):
 
 class WorkerStuckError(WorkerDiedError):
     """A worker ended itself because its operation would not have come to an end."""
-
-    default_reason = "WorkerStuck"
 
 
 class WorkerPool:

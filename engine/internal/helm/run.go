@@ -56,6 +56,7 @@ func operation(act do) func(context.Context, []byte) ([]byte, error) {
 			return nil, err
 		}
 		defer session.End()
+		defer guard()()
 		return perform(ctx, session, request, act)
 	}
 }

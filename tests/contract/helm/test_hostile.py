@@ -18,6 +18,7 @@ ENDLESS = """\
 """
 BOMBS = {
     "repeat": CONFIG_MAP + '  size: {{ repeat 2000000000 "x" | len }}\n',
+    "indent": CONFIG_MAP + '  size: {{ indent 3000000000 "x" | len }}\n',
     "500 MB": CONFIG_MAP
     + '  size: |\n{{ range until 500 }}    {{ repeat 1000000 "x" }}\n{{ end }}',
 }
