@@ -88,7 +88,7 @@ class Standings:
 
     def __init__(self, services: Services) -> None:
         self._client = services.client
-        self._installed = services.namespace
+        self._installed = ObjectKey(services.namespace, claims.APPLIER)
         self._account = services.options.default_service_account
         self._appliers: Cache[_Applier] = services.watch(_APPLIER, decode=_decode_applier)
         self._sources: dict[str, _Sources] = {

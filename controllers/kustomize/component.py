@@ -2,19 +2,21 @@
 
 import functools
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Final, cast
 
 import msgspec
 
 from controllers import grants
-from controllers.kustomize import dependencies
-from controllers.kustomize.accounts import Accounts
-from controllers.kustomize.admission import Admission
-from controllers.kustomize.clusters import Clusters
+from controllers.applying.accounts import Accounts
+from controllers.applying.admission import Admission
+from controllers.applying.clusters import Clusters
+from controllers.applying.dependencies import Gate
+from controllers.applying.identity import Identities
+from controllers.applying.triggers import Triggers
+from controllers.kustomize import uses
 from controllers.kustomize.decryption import Decryption
 from controllers.kustomize.deleting import KustomizationFinalizer
-from controllers.kustomize.identity import Identities
 from controllers.kustomize.kustomization import KustomizationReconciler
 from controllers.kustomize.memory import Memory
 from controllers.kustomize.plan import Planner
@@ -23,7 +25,6 @@ from controllers.kustomize.planserver import AUDIENCE, PlanServer
 from controllers.kustomize.rendering import Renderer
 from controllers.kustomize.settings import Settings
 from controllers.kustomize.sources import SourceReader, SourceView
-from controllers.kustomize.triggers import Triggers
 from controllers.outside import Outside, connect
 from controllers.sourcepolicies import SourcePolicies
 from crds import BUCKET, EXTERNAL_ARTIFACT, GIT_REPOSITORY, KUSTOMIZATION, OCI_REPOSITORY
@@ -48,7 +49,7 @@ from toolkit.kube.secrets import CONFIG_MAP, SECRET, Secrets
 from toolkit.kube.tokens import ServiceAccountTokens
 from toolkit.native import calls, cores
 from toolkit.objects import GroupVersionKind, Json, ObjectKey
-from toolkit.policy import references
+from toolkit.policy import claims, references
 from toolkit.policy.grants import Grants
 from toolkit.policy.references import References
 
@@ -85,6 +86,8 @@ NAMESPACE_PERMISSIONS: Final = (
 )
 
 _CONCURRENT: Final = 4
+_KIND: Final = GroupVersionKind(*KUSTOMIZATION.gvk)
+_Lookup = Callable[[ObjectKey], Kustomization | None]
 
 
 async def start(manager: Manager, options: Options) -> None:
@@ -107,7 +110,7 @@ async def start(manager: Manager, options: Options) -> None:
     def lookup(key: ObjectKey) -> Kustomization | None:
         return controller.informer.get(key)
 
-    clusters = Clusters(manager.client, remotes, enqueue)
+    clusters = Clusters(manager.client, remotes, enqueue, group=_GROUP, manager=MANAGER)
     admission = Admission(manager.client)
     manager.add_informer(admission.informer)
     decryption = _decryption(manager, options, outside)
@@ -139,7 +142,7 @@ async def start(manager: Manager, options: Options) -> None:
     triggers = _subscribe(manager, options, controller, reader, sources, refusals)
     granted.subscribe(triggers.grant)
     policies.subscribe(triggers.policy)
-    admission.wake(controller.informer.items().values, controller.enqueue)
+    admission.wake(lambda: _decrypting(controller.informer), controller.enqueue)
     controller.informer.subscribe(_forget_gone(reconciler))
     _serve_plans(manager, options, reconciler, lookup, outside.tokens)
     manager.add_service(recorder.run)
@@ -179,7 +182,7 @@ def _serve_plans(
     manager: Manager,
     options: Options,
     reconciler: KustomizationReconciler,
-    lookup: dependencies.Lookup,
+    lookup: _Lookup,
     tokens: ServiceAccountTokens,
 ) -> None:
     """Answer, in every replica, what a reconcile would change."""
@@ -201,7 +204,7 @@ async def _passes(  # noqa: PLR0913, PLR0917 - what the passes are made of
     reader: SourceReader,
     clusters: Clusters,
     remotes: RemoteClients,
-    lookup: dependencies.Lookup,
+    lookup: _Lookup,
     policy: References,
     granted: Grants,
     policies: SourcePolicies,
@@ -223,13 +226,13 @@ async def _passes(  # noqa: PLR0913, PLR0917 - what the passes are made of
     identities = Identities(
         own=manager.client,
         remotes=remotes,
-        namespace=manager.namespace,
+        installed=ObjectKey(manager.namespace, claims.APPLIER),
         default_service_account=options.default_service_account,
     )
     reconciler = KustomizationReconciler(
         settings=settings,
         sources=reader,
-        gate=dependencies.Gate(lookup=lookup, sources=reader, policy=policy),
+        gate=Gate(lookups={_KIND: lookup}, policy=policy),
         secrets=decryption.secrets,
         decryption=decryption,
         admission=admission,
@@ -254,10 +257,16 @@ def _subscribe(  # noqa: PLR0913, PLR0917 - what wakes, and what is woken
     reader: SourceReader,
     sources: Mapping[str, tuple[GroupVersionKind, Informer[SourceView]]],
     refusals: grants.Refusals,
-) -> Triggers:
+) -> Triggers[Kustomization]:
     """Have sources, dependencies and labelled ConfigMaps and Secrets wake their users."""
-    triggers = Triggers(controller.gvk, reader, controller.enqueue, refusals)
-    controller.informer.subscribe(triggers.kustomization)
+    triggers = Triggers(
+        _KIND,
+        controller.enqueue,
+        refusals,
+        uses=functools.partial(uses.used, reader=reader),
+        revision=uses.revision,
+    )
+    controller.informer.subscribe(triggers.applier)
     for gvk, informer in sources.values():
         informer.subscribe(triggers.source(gvk))
         manager.add_informer(informer)
@@ -272,6 +281,10 @@ def _subscribe(  # noqa: PLR0913, PLR0917 - what wakes, and what is woken
         configs.subscribe(triggers.config(gvk))
         manager.add_informer(configs)
     return triggers
+
+
+def _decrypting(informer: Informer[Kustomization]) -> Iterator[ObjectKey]:
+    return (key for key, obj in informer.items().items() if obj.spec.decryption is not None)
 
 
 def _forget_gone(reconciler: KustomizationReconciler) -> Callable[[Change[Kustomization]], None]:

@@ -9,6 +9,7 @@ Before the first write the status names every object of the old and the new inve
 that dies half-way leaves nothing that nobody remembers.
 """
 
+import functools
 import time
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
@@ -17,12 +18,13 @@ from typing import Final
 import msgspec
 
 from controllers import grants
-from controllers.kustomize import dependencies, inputs, memory, reporting, settling
-from controllers.kustomize.accounts import Accounts
-from controllers.kustomize.admission import Admission
-from controllers.kustomize.clusters import Cluster, Clusters
+from controllers.applying import dependencies, reporting, waiting
+from controllers.applying.accounts import Accounts
+from controllers.applying.admission import Admission
+from controllers.applying.clusters import Cluster, Clusters
+from controllers.applying.identity import Identities
+from controllers.kustomize import history, inputs, memory, settling
 from controllers.kustomize.decryption import Decryption
-from controllers.kustomize.identity import Identities
 from controllers.kustomize.memory import Applied, Memory
 from controllers.kustomize.rendering import Rendered, Renderer
 from controllers.kustomize.settings import Settings
@@ -80,7 +82,8 @@ class KustomizationReconciler:
         dependencies.compile_expressions(obj)
         sources = self.sources.resolve(obj)
         rec.revision = sources.revision
-        self.gate.require_ready(obj, sources)
+        current = functools.partial(self.sources.current, obj, sources)
+        self.gate.require_ready(obj, current=current)
         try:
             return await self._proceed(rec, sources, rules)
         except PenstockError as error:
@@ -115,13 +118,13 @@ class KustomizationReconciler:
     ) -> Applied:
         """Render, apply and prune."""
         obj, started = rec.obj, time.monotonic()
-        client = self.identities.impersonated(cluster.client, obj, sources)
+        client = self.identities.impersonated(cluster.client, obj, sources.origin)
         seconds = min(obj.spec.timeout_seconds, _BUILD_SECONDS)
         built = await self.renderer.render(obj, sources, given, seconds=seconds)
         rec.status({"lastAttemptedRevision": sources.revision})
         for key in await given.keys.skipped() if given.keys else ():
             rec.event("error", "DecryptionKeySkipped", f"skipped the decryption key {key}")
-        digest = reporting.build_digest(built.objects)
+        digest = history.build_digest(built.objects)
         self.memory.doubt(rec.key)
         cluster.waits.cancel(rec.key)
         leaving = {ref.gvk for ref in self.memory.leaving(rec.key)}
@@ -136,11 +139,9 @@ class KustomizationReconciler:
                 changes = await self._write(rec, sources, client, cluster, built, before)
                 pruned = await self._prune(rec, client, cluster, before, changes)
                 awaited = settling.awaited(obj, changes)
-                await settling.require_access(client, awaited, changes)
+                await waiting.require_access(client, awaited, settling.sent(changes))
         except TransientError as error:
-            reporting.record_history(
-                rec, sources, digest=digest, reason=error.reason, started=started
-            )
+            history.record(rec, sources, digest=digest, reason=error.reason, started=started)
             raise
         return Applied(
             fingerprint=fingerprint,
@@ -168,9 +169,7 @@ class KustomizationReconciler:
         async def announce(writing: Sequence[ObjectRef]) -> None:
             """Name everything that may exist from now on, before it does."""
             rec.status({"inventory": {"entries": inventory.encode([*before, *writing])}})
-            message = reporting.progress_message(rec.obj, sources)
-            settling.announce(rec, message)
-            await rec.progress(message)
+            await settling.progress(rec, sources)
 
         options = self.settings.apply_options(rec.obj, recheck="requested" in rec.triggers)
         known = cluster.live.known(rec.key)

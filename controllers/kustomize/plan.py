@@ -17,7 +17,8 @@ from typing import Final, Literal, Protocol
 
 import msgspec
 
-from controllers.kustomize import inputs, redaction
+from controllers.applying import redaction
+from controllers.kustomize import inputs
 from controllers.kustomize.kustomization import KustomizationReconciler
 from controllers.kustomize.rendering import Rendered
 from controllers.kustomize.settings import Settings
@@ -102,7 +103,7 @@ class Planner:
         admission = stages.admission.decrypts(obj)
         given = await inputs.gather(obj, stages.secrets, stages.decryption, admission=admission)
         async with stages.identities.cluster(obj) as cluster:
-            client = stages.identities.impersonated(cluster, obj, sources)
+            client = stages.identities.impersonated(cluster, obj, sources.origin)
             seconds = min(obj.spec.timeout_seconds, _SECONDS)
             built = await stages.renderer.render(obj, sources, given, seconds=seconds)
             secrets = await asyncio.to_thread(built.redaction.secrets)

@@ -17,10 +17,11 @@ from typing import Final
 
 import msgspec
 
-from controllers.kustomize import carriers, redaction
+from controllers.applying import redaction
+from controllers.applying.redaction import Redaction
+from controllers.kustomize import carriers
 from controllers.kustomize.decryption import Keys
 from controllers.kustomize.inputs import Inputs
-from controllers.kustomize.redaction import Redaction
 from controllers.kustomize.sources import Sources
 from crds.kustomize import Kustomization
 from crds.kustomize_parts import CommonMetadata

@@ -7,40 +7,28 @@ watches' memory, which costs no request.
 
 import contextlib
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import Final
 
-from controllers.kustomize import reporting
-from controllers.kustomize.clusters import Cluster
+from controllers.applying import waiting
+from controllers.applying.clusters import Cluster
+from controllers.applying.waiting import HealthCheckError, Wait
+from controllers.kustomize import history
 from controllers.kustomize.memory import Applied
 from controllers.kustomize.sources import Sources
 from crds.kustomize import Kustomization
 from crds.meta import NamespacedObjectKindReference, format_duration
 from toolkit import inventory
-from toolkit.apply import bounded
 from toolkit.apply.changes import ChangeSet
 from toolkit.apply.wait import Verdict
-from toolkit.errors import TransientError
 from toolkit.kube import conditions
-from toolkit.kube.client import Client
 from toolkit.kube.controller import Outcome, Reconciliation
-from toolkit.kube.errors import ApiError, NotFoundError
 from toolkit.objects import GroupVersionKind, ObjectRef
 
 Pass = Reconciliation[Kustomization]
 
 SUCCEEDED: Final = "ReconciliationSucceeded"
 HEALTHY: Final = "Healthy"
-_STALLED: Final = "failed early due to stalled resources"
-_READING: Final = 4
-_LOOK_AGAIN_SECONDS: Final = 2.0
-"""How soon it is found out that a kind is not watchable, and then how often it is looked at."""
-
-
-class HealthCheckError(TransientError):
-    """Applied objects failed, or did not become healthy in time."""
-
-    default_reason = "HealthCheckFailed"
 
 
 def awaited(obj: Kustomization, changes: ChangeSet) -> tuple[ObjectRef, ...]:
@@ -50,39 +38,31 @@ def awaited(obj: Kustomization, changes: ChangeSet) -> tuple[ObjectRef, ...]:
     """
     own = ("kustomize.toolkit.fluxcd.io", "Kustomization", obj.metadata.namespace)
     if obj.spec.wait:
-        refs = [entry.ref for entry in changes.entries if entry.action != "skipped"]
+        refs = sent(changes)
     else:
         refs = [_checked(obj, check, changes) for check in obj.spec.health_checks]
     return tuple(ref for ref in refs if ref.identity != (*own, obj.metadata.name))
 
 
-async def require_access(client: Client, refs: Sequence[ObjectRef], changes: ChangeSet) -> None:
-    """Require that whoever applies may read those awaited objects that it did not apply.
+def sent(changes: ChangeSet) -> list[ObjectRef]:
+    """Return the objects that were applied; about a skipped one perhaps nobody was asked."""
+    return [entry.ref for entry in changes.entries if entry.action != "skipped"]
 
-    The watches see everything, and CEL expressions can ask for any field: without this, health
-    checks would read other tenants' Secrets.
 
-    Raises:
-        HealthCheckError: one may not be read, or cannot be.
+async def progress(rec: Pass, sources: Sources) -> str:
+    """Show what the pass is about; return the message.
+
+    It is the same before the apply and while health is awaited, so it costs one status patch.
     """
-    # a skipped object was perhaps never asked about
-    applied = {entry.ref.identity for entry in changes.entries if entry.action != "skipped"}
-    foreign = [ref for ref in refs if ref.identity not in applied]
-
-    async def read(ref: ObjectRef) -> None:
-        with contextlib.suppress(NotFoundError):
-            await client.get(ref.gvk, ref.name, ref.namespace)
-
-    results = await bounded.each(foreign, read, limit=_READING)
-    for ref, result in zip(foreign, results, strict=True):
-        if isinstance(result, ApiError):
-            raise HealthCheckError(f"health check of {ref}: {result}") from result
-
-
-def announce(rec: Pass, message: str) -> None:
-    """Show that health will be awaited, in the status write that precedes the apply."""
-    if rec.obj.spec.wait or rec.obj.spec.health_checks:
+    spec = rec.obj.spec
+    waits = spec.wait or spec.health_checks
+    doing = "Running health checks" if waits else "Detecting drift"
+    timeout = format_duration(spec.timeout_seconds)
+    message = f"{doing} for revision {sources.revision} with a timeout of {timeout}"
+    if waits:
         rec.mark(HEALTHY, "Unknown", "Progressing", message)
+    await rec.progress(message)
+    return message
 
 
 @contextlib.contextmanager
@@ -109,46 +89,29 @@ async def settle(
     if applied.awaited:
         if applied.was_healthy is None:
             applied.was_healthy = conditions.is_true(rec.conditions, HEALTHY)
-        verdict = _verdict(rec, cluster, applied, fail_fast=fail_fast)
+        wait = _wait(rec.obj, applied, fail_fast=fail_fast)
+        verdict = waiting.verdict(cluster, rec.key, wait)
         if verdict.state == "waiting":
             applied.settled = False
-            # the same as before the apply, so it usually costs no further write
-            message = reporting.progress_message(rec.obj, sources)
-            rec.mark(HEALTHY, "Unknown", "Progressing", message)
-            await rec.progress(message)
-            seen = all(cluster.live.current(ref) for ref in applied.awaited)
-            look_again = None if seen else _LOOK_AGAIN_SECONDS
             return Outcome(
-                message=message, reason="Progressing", ready="Unknown", requeue_after=look_again
+                message=await progress(rec, sources),
+                reason="Progressing",
+                ready="Unknown",
+                requeue_after=waiting.look_again(cluster, applied.awaited),
             )
-        cluster.waits.cancel(rec.key)
-        cluster.live.observe(rec.key, ())
+        waiting.end(cluster, rec.key)
         _judge(rec, sources, verdict, applied)
     else:
         rec.unmark(HEALTHY)
     return _concluded(rec, sources, applied)
 
 
-def _verdict(rec: Pass, cluster: Cluster, applied: Applied, *, fail_fast: bool) -> Verdict:
-    """Return how the wait stands; begin one if none is under way."""
-    unwatched = cluster.live.unwatched(rec.key)
-    applied_here = {ref.identity for ref in applied.inventory}
-    cluster.live.observe(
-        rec.key,
-        [
-            ref
-            for ref in applied.awaited
-            if ref.gvk in unwatched or ref.identity not in applied_here
-        ],
-    )
-    verdict = cluster.waits.verdict(rec.key)
-    if verdict is not None:
-        return verdict
-    return cluster.waits.begin(
-        rec.key,
-        applied.awaited,
-        timeout=rec.obj.spec.timeout_seconds,
+def _wait(obj: Kustomization, applied: Applied, *, fail_fast: bool) -> Wait:
+    return Wait(
+        awaited=applied.awaited,
+        applied=frozenset(ref.identity for ref in applied.inventory),
         may_vanish=applied.may_vanish,
+        timeout=obj.spec.timeout_seconds,
         fail_fast=fail_fast,
     )
 
@@ -166,11 +129,10 @@ def _judge(rec: Pass, sources: Sources, verdict: Verdict, applied: Applied) -> N
             rec.mark(HEALTHY, "True", "Succeeded", message)
         return
     applied.settled = False
-    why = "timeout waiting for" if verdict.state == "timeout" else _STALLED
-    message = f"{why}: [{verdict}]"
+    message = waiting.told(verdict)
     rec.mark(HEALTHY, "False", HealthCheckError.default_reason, message)
     rec.status({"inventory": {"entries": inventory.encode(applied.inventory)}})
-    reporting.record_history(
+    history.record(
         rec,
         sources,
         digest=applied.digest,
@@ -187,7 +149,7 @@ def _concluded(rec: Pass, sources: Sources, applied: Applied) -> Outcome:
         rec.event(
             "info",
             SUCCEEDED,
-            reporting.finished_message(rec.obj, seconds=seconds),
+            _finished(rec.obj, seconds=seconds),
             {"commit_status": "update"},
         )
     if not applied.settled:
@@ -199,7 +161,7 @@ def _concluded(rec: Pass, sources: Sources, applied: Applied) -> Outcome:
                 "inventory": {"entries": inventory.encode(applied.inventory)},
             }
         )
-        reporting.record_history(
+        history.record(
             rec,
             sources,
             digest=applied.digest,
@@ -211,6 +173,12 @@ def _concluded(rec: Pass, sources: Sources, applied: Applied) -> Outcome:
         reason=SUCCEEDED,
         requeue_after=rec.obj.spec.interval_seconds,
     )
+
+
+def _finished(obj: Kustomization, *, seconds: float) -> str:
+    """Return the text of the event of a pass that ended well."""
+    took, interval = format_duration(seconds), format_duration(obj.spec.interval_seconds)
+    return f"Reconciliation finished in {took}, next run in {interval}"
 
 
 def _is_ready(rec: Pass) -> bool:

@@ -6,9 +6,11 @@ revision of a composed build names every part, so a change of any part is a new 
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Final, Protocol
+from typing import Protocol
 
-from crds import EXTERNAL_ARTIFACT, KUSTOMIZATION
+from controllers.applying import applier
+from controllers.applying.identity import Origin
+from crds import EXTERNAL_ARTIFACT
 from crds.kustomize import Kustomization
 from crds.meta import VERIFIED, Artifact, ObjectMeta
 from toolkit.artifact.store import Owner
@@ -16,8 +18,6 @@ from toolkit.errors import StalledError, Told, WaitingError
 from toolkit.kube.informer import Informer
 from toolkit.objects import GroupVersionKind, ObjectKey, ObjectRef
 from toolkit.policy.references import References
-
-_KIND: Final = GroupVersionKind(*KUSTOMIZATION.gvk)
 
 
 class _Status(Protocol):
@@ -100,6 +100,18 @@ class Sources:
         return self._told(lambda artifact: artifact.digest)
 
     @property
+    def origin(self) -> Origin:
+        """Return what writes that come from here claim."""
+        # one part that nobody vouches for may shape any object of a composed build
+        vouched = all(mount.verified for mount in self.mounts)
+        return Origin(
+            source=self.primary.ref,
+            revision=self.revision,
+            digest=self.digest,
+            verified=self.primary.verified if vouched else "",
+        )
+
+    @property
     def digests(self) -> tuple[str, ...]:
         """Return what identifies the content: each mount's path and digest."""
         return tuple(f"{mount.path}={mount.artifact.digest}" for mount in self.mounts)
@@ -160,6 +172,17 @@ class SourceReader:
         for path, ref in obj.spec.mounts.items():
             yield path, self._ref(ref.kind, ref.namespace or own, ref.name)
 
+    def current(self, obj: Kustomization, sources: Sources, other: object) -> bool:
+        """Tell whether a Kustomization with the sources of ``obj`` has applied them as they are.
+
+        What is made from anything else is current.
+        """
+        if not isinstance(other, Kustomization):
+            return True
+        if list(self.references(obj)) != list(self.references(other)):
+            return True
+        return other.status.last_applied_revision == sources.revision
+
     def _ref(self, kind: str, namespace: str, name: str) -> ObjectRef:
         if kind not in self._informers:
             served = ", ".join(sorted(self._informers))
@@ -170,7 +193,7 @@ class SourceReader:
         return ObjectRef(self._informers[kind][0], namespace, name)
 
     def _artifact(self, obj: Kustomization, ref: ObjectRef) -> Artifact:
-        self._policy.require(ref_to(obj), ref)
+        self._policy.require(applier.ref_to(obj), ref)
         source = self._informers[ref.gvk.kind][1].get(ObjectKey(ref.namespace, ref.name))
         if source is None:
             raise WaitingError(
@@ -188,8 +211,3 @@ class SourceReader:
         self._sources.check(source)
         self._sources.check_artifact(source, source.status.artifact.metadata)
         return source.status.artifact
-
-
-def ref_to(obj: Kustomization) -> ObjectRef:
-    """Return the reference to a Kustomization."""
-    return ObjectRef(_KIND, obj.metadata.namespace, obj.metadata.name)

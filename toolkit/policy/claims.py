@@ -86,13 +86,14 @@ class Standing:
         return root_of(self.parts)
 
 
-def account(namespace: str, name: str, *, default: str, installed: str) -> ObjectKey:
+def account(namespace: str, name: str, *, default: str, installed: ObjectKey) -> ObjectKey:
     """Return the service account that an applier of ``namespace`` acts as.
 
-    ``name`` is the one that its spec names, ``default`` the value of ``--default-service-account``.
+    ``name`` is the one that its spec names, ``default`` the value of ``--default-service-account``,
+    ``installed`` the account of the installation for appliers of its kind.
     """
     chosen = name or default
-    return ObjectKey(namespace, chosen) if chosen else ObjectKey(installed, APPLIER)
+    return ObjectKey(namespace, chosen) if chosen else installed
 
 
 def parse(extra: Mapping[str, Sequence[str]]) -> Claims | None:

@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from controllers.kustomize import admission
+from controllers.applying import admission
 from tests.fakes.decryptionscene import (
     OTHERS,
     SOPS,

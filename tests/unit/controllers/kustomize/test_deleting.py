@@ -9,9 +9,9 @@ from typing import Any
 import msgspec
 import pytest
 
-from controllers.kustomize.clusters import Clusters
+from controllers.applying.clusters import Clusters
+from controllers.applying.identity import Identities
 from controllers.kustomize.deleting import KustomizationFinalizer
-from controllers.kustomize.identity import Identities
 from controllers.kustomize.memory import Memory
 from controllers.kustomize.settings import Settings
 from crds.kustomize import Kustomization
@@ -20,9 +20,10 @@ from tests.fakes.apiserver import FakeApiServer
 from toolkit.errors import PenstockError, TransientError
 from toolkit.kube.reconciliation import Event, Reconciliation
 from toolkit.kube.remote import RemoteClients
-from toolkit.objects import GroupVersionKind, Json
+from toolkit.objects import GroupVersionKind, Json, ObjectKey
 from toolkit.telemetry import ObjectLogger
 
+APPLIER = ObjectKey("penstock", "kustomize-applier")
 GVK = GroupVersionKind("kustomize.toolkit.fluxcd.io", "v1", "Kustomization")
 
 
@@ -61,8 +62,8 @@ def finalize(obj: Kustomization, server: FakeApiServer) -> tuple[PenstockError |
         async with server.running() as own, RemoteClients(own) as remotes:
             finalizer = KustomizationFinalizer(
                 settings=Settings(concurrent_ssa=1),
-                clusters=Clusters(own, remotes, lambda *_: None),
-                identities=Identities(own=own, remotes=remotes, namespace="penstock"),
+                clusters=Clusters(own, remotes, lambda *_: None, group="x", manager="y"),
+                identities=Identities(own=own, remotes=remotes, installed=APPLIER),
                 memory=Memory(),
             )
             rec = Reconciliation(

@@ -4,9 +4,9 @@ from typing import Any
 
 import pytest
 
+from controllers.applying.accounts import Accounts
+from controllers.applying.dependencies import Gate
 from controllers.grants import Refusals
-from controllers.kustomize.accounts import Accounts
-from controllers.kustomize.dependencies import Gate
 from controllers.kustomize.kustomization import KustomizationReconciler
 from controllers.kustomize.memory import Memory
 from controllers.kustomize.settings import Settings
@@ -43,7 +43,7 @@ class World:
         self.reconciler = KustomizationReconciler(
             settings=Settings(concurrent_ssa=1),
             sources=reader,
-            gate=Gate(lookup=lambda _: None, sources=reader, policy=policy),
+            gate=Gate(lookups={}, policy=policy),
             secrets=unused,
             decryption=unused,
             admission=unused,

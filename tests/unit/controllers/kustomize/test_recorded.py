@@ -219,39 +219,39 @@ async def test_health_is_unknown_while_it_is_looked_at() -> None:
     assert applied.was_healthy
 
 
-def test_health_is_unknown_from_the_first_write_on() -> None:
+async def test_health_is_unknown_from_the_first_write_on() -> None:
     rec = a_pass(Recorder(), healthy="True", revision=REVISION, wait=True)
 
-    settling.announce(rec, "Running health checks")
+    await settling.progress(rec, SOURCES)
 
     healthy = conditions.find(rec.conditions, "Healthy")
     assert healthy is not None
     assert (healthy["status"], healthy["reason"]) == ("Unknown", "Progressing")
 
 
-def test_health_that_nothing_waits_for_is_not_announced() -> None:
+async def test_health_that_nothing_waits_for_is_not_announced() -> None:
     rec = a_pass(Recorder())
 
-    settling.announce(rec, "Detecting drift")
+    await settling.progress(rec, SOURCES)
 
     assert conditions.find(rec.conditions, "Healthy") is None
 
 
 @pytest.mark.parametrize("healthy", ["", "True", "False", "Unknown"])
-def test_health_stays_as_it_was_if_the_apply_fails(healthy: str) -> None:
+async def test_health_stays_as_it_was_if_the_apply_fails(healthy: str) -> None:
     # checkHealth, which changes the condition, comes after apply and prune
     rec = a_pass(Recorder(), healthy=healthy, revision=REVISION, wait=True)
-    before = list(rec.conditions)
+    before = conditions.find(rec.conditions, "Healthy")
 
-    def fail() -> None:
+    async def fail() -> None:
         with settling.announced(rec):
-            settling.announce(rec, "Running health checks")
+            await settling.progress(rec, SOURCES)
             raise PenstockError("refused")
 
     with pytest.raises(PenstockError):
-        fail()
+        await fail()
 
-    assert rec.conditions == before
+    assert conditions.find(rec.conditions, "Healthy") == before
 
 
 async def test_conditions_of_a_failure_have_the_order_of_flux() -> None:

@@ -5,7 +5,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from controllers.kustomize.sources import Mount, SourceReader
+from controllers.kustomize.sources import Mount, SourceReader, Sources
 from crds.kustomize import Kustomization
 from crds.meta import VERIFIED
 from crds.policy_referencegrant import ReferenceGrant
@@ -89,6 +89,40 @@ def test_mounted_sources_alone_make_a_build() -> None:
     assert [mount.path for mount in sources.mounts] == ["parts/left", "parts/right"]
     assert sources.revision == "parts/left=v1@sha1:1, parts/right=v2@sha1:2"
     assert sources.primary.ref.name == "left"
+
+
+@pytest.mark.parametrize(
+    ("signers", "claimed"),
+    [((None,), ""), (("me",), "me"), (("me", "you"), "me"), (("me", None), ""), ((None, "me"), "")],
+)
+def test_one_unverified_part_of_a_composed_build_voids_the_claim(
+    signers: tuple[str | None, ...], claimed: str
+) -> None:
+    parts = []
+    for path, signer in enumerate(signers):
+        artifact = repository("app", "main@sha1:1").status.artifact
+        assert artifact is not None
+        signed = msgspec.structs.replace(artifact, metadata={VERIFIED: signer} if signer else {})
+        where = ObjectRef(GIT, "team", "app")
+        parts.append(Mount(path=f"part{path}" if path else "", ref=where, artifact=signed))
+
+    assert Sources(mounts=tuple(parts)).origin.verified == claimed
+
+
+@pytest.mark.parametrize(
+    ("source", "applied", "current"),
+    [("app", "main@sha1:1", True), ("app", "main@sha1:0", False), ("infra", "v1@sha1:9", True)],
+    ids=["the same", "an older one", "of another source"],
+)
+def test_another_has_to_have_applied_the_revision_of_the_same_source(
+    source: str, applied: str, *, current: bool
+) -> None:
+    obj, asked = kustomization(sourceRef=ref("app")), reader(Cache(app="main@sha1:1"))
+    other = kustomization(sourceRef=ref(source))
+    status = msgspec.structs.replace(other.status, last_applied_revision=applied)
+    other = msgspec.structs.replace(other, status=status)
+
+    assert asked.current(obj, asked.resolve(obj), other) == current
 
 
 def test_missing_source_is_waited_for_and_named() -> None:

@@ -245,4 +245,6 @@ def test_control_characters_arrive_escaped_and_match() -> None:
 def test_the_account_is_the_named_one_else_the_default(
     name: str, default: str, expected: ObjectKey
 ) -> None:
-    assert claims.account("shop", name, default=default, installed="flux-system") == expected
+    installed = ObjectKey("flux-system", "kustomize-applier")
+
+    assert claims.account("shop", name, default=default, installed=installed) == expected

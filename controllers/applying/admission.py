@@ -2,7 +2,7 @@
 
 They are where the webhook is registered that fills carriers, failing closed and for every Secret
 that asks. Where it is not, or for another cluster, files are decrypted before the build. What is
-registered is watched, so a look costs nothing, and Kustomizations that decrypt learn of a change.
+registered is watched, so a look costs nothing, and objects that decrypt learn of a change.
 """
 
 from collections.abc import Callable, Iterable
@@ -10,7 +10,8 @@ from typing import Final
 
 import msgspec
 
-from crds.kustomize import Kustomization
+from controllers.applying.applier import Applier
+from controllers.waking import Enqueue
 from toolkit.decrypt import envelope
 from toolkit.kube.client import Client
 from toolkit.kube.informer import Change, Informer
@@ -32,23 +33,18 @@ class Admission:
         """Tell whether carriers are opened here."""
         return any(self.informer.items().values())
 
-    def decrypts(self, obj: Kustomization) -> bool:
-        """Tell whether Secrets of the Kustomization may be sent encrypted."""
+    def decrypts(self, obj: Applier) -> bool:
+        """Tell whether Secrets that the object applies may be sent encrypted."""
         return self.armed and obj.spec.kube_config is None
 
-    def wake(
-        self,
-        everyone: Callable[[], Iterable[Kustomization]],
-        enqueue: Callable[[ObjectKey, str], None],
-    ) -> None:
-        """Have whoever decrypts look again when the webhook comes or goes."""
+    def wake(self, decrypting: Callable[[], Iterable[ObjectKey]], enqueue: Enqueue) -> None:
+        """Have those who decrypt look again when the webhook comes or goes."""
 
         def handle(change: Change[bool]) -> None:
             if bool(change.old) == bool(change.new):
                 return
-            for obj in everyone():
-                if obj.spec.decryption is not None:
-                    enqueue(ObjectKey(obj.metadata.namespace, obj.metadata.name), "dependency")
+            for key in decrypting():
+                enqueue(key, "dependency")
 
         self.informer.subscribe(handle)
 

@@ -10,8 +10,8 @@ import pytest
 import yaml
 from msgspec import structs
 
+from controllers.applying.clusters import Clusters
 from controllers.kustomize import memory
-from controllers.kustomize.clusters import Clusters
 from controllers.kustomize.inputs import Inputs
 from controllers.kustomize.sources import Mount, Sources
 from crds.kustomize import Kustomization
@@ -68,7 +68,7 @@ def follow(
 
     async def main() -> Any:
         async with server.running() as own, RemoteClients(own, size=size) as remotes:
-            clusters = Clusters(own, remotes, lambda *_: None)
+            clusters = Clusters(own, remotes, lambda *_: None, group="x", manager="y")
             running = asyncio.create_task(clusters.run())
             try:
                 return await scenario(clusters), running.done()

@@ -2,7 +2,7 @@
 
 import pytest
 
-from controllers.kustomize.redaction import Redaction, hide, words
+from controllers.applying.redaction import Redaction, hide, words
 from toolkit.objects import Json
 
 

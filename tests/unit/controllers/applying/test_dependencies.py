@@ -5,34 +5,26 @@ from typing import Any
 import msgspec
 import pytest
 
-from controllers.kustomize import dependencies
-from controllers.kustomize.dependencies import Gate
-from controllers.kustomize.sources import Mount, SourceReader, Sources
+from controllers.applying import dependencies
+from controllers.applying.dependencies import Gate
+from crds import KUSTOMIZATION
 from crds.kustomize import Kustomization
-from crds.meta import Artifact
 from crds.policy_referencegrant import ReferenceGrant
-from tests.fakes.granting import KUSTOMIZE, AnySource, allowing, grant
+from tests.fakes.granting import KUSTOMIZE, allowing, grant
 from toolkit.errors import AccessDeniedError, StalledError, WaitingError
-from toolkit.objects import GroupVersionKind, Json, ObjectKey, ObjectRef
+from toolkit.objects import GroupVersionKind, Json, ObjectKey
 
-GIT = GroupVersionKind("source.toolkit.fluxcd.io", "v1", "GitRepository")
-REVISION = "main@sha1:1"
+GVK = GroupVersionKind(*KUSTOMIZATION.gvk)
 READY = {"type": "Ready", "status": "True", "reason": "Succeeded", "message": ""}
-ARTIFACT = Artifact(digest="sha256:1", last_update_time="", path="", revision=REVISION, url="")
-BUILT_FROM = Sources(mounts=(Mount(path="", ref=ObjectRef(GIT, "team", "app"), artifact=ARTIFACT),))
 
 
 def kustomization(name: str, *depends: Json, ready: bool = True, **fields: Any) -> Kustomization:
     """Return a Kustomization of generation 2; the fields are of its status."""
-    source = {"kind": "GitRepository", "name": fields.pop("source", "app")}
-    if "shared" in fields:
-        source["namespace"] = fields.pop("shared")
     labels = fields.pop("labels", {})
     namespace = fields.pop("namespace", "team")
     condition = READY | {"status": "True" if ready else "False"}
     status = {
         "observedGeneration": 2,
-        "lastAppliedRevision": REVISION,
         "conditions": [condition | {"lastTransitionTime": "2026-01-01T00:00:00Z"}],
     }
     body = {
@@ -40,7 +32,6 @@ def kustomization(name: str, *depends: Json, ready: bool = True, **fields: Any) 
         "spec": {
             "interval": "1m",
             "prune": True,
-            "sourceRef": source,
             "dependsOn": list(depends),
         },
         "status": status | fields,
@@ -52,17 +43,19 @@ def gate(
     *others: Kustomization, grants: tuple[ReferenceGrant, ...] = (), cross: bool = True
 ) -> Gate:
     policy = allowing(*grants, cross_namespace=cross)
-    informers: Any = {"GitRepository": (GIT, None)}  # nothing is looked up
     known = {ObjectKey(each.metadata.namespace, each.metadata.name): each for each in others}
-    reader = SourceReader(informers, policy=policy, sources=AnySource())
-    return Gate(lookup=known.get, sources=reader, policy=policy)
+    return Gate(lookups={GVK: known.get}, policy=policy)
+
+
+def require(asked: Gate, obj: Kustomization, *, current: bool = True) -> None:
+    asked.require_ready(obj, current=lambda _: current)
 
 
 APP = kustomization("app", {"name": "base"})
 
 
 def test_ready_dependency_lets_the_pass_through() -> None:
-    gate(kustomization("base")).require_ready(APP, BUILT_FROM)
+    require(gate(kustomization("base")), APP)
 
 
 @pytest.mark.parametrize(
@@ -71,29 +64,25 @@ def test_ready_dependency_lets_the_pass_through() -> None:
         kustomization("base", ready=False),
         kustomization("base", observedGeneration=1),
         kustomization("base", conditions=[]),
-        kustomization("base", lastAppliedRevision="main@sha1:0"),
     ],
-    ids=["not ready", "not observed", "new", "another revision"],
+    ids=["not ready", "not observed", "new"],
 )
-def test_dependency_that_is_not_ready_at_the_same_revision_is_waited_for(
-    base: Kustomization,
-) -> None:
-    with pytest.raises(WaitingError, match=r"'team/base' (is not|revision is)") as caught:
-        gate(base).require_ready(APP, BUILT_FROM)
+def test_dependency_that_is_not_ready_is_waited_for(base: Kustomization) -> None:
+    with pytest.raises(WaitingError, match="'team/base' is not ready") as caught:
+        require(gate(base), APP)
 
     assert caught.value.reason == "DependencyNotReady"
     assert caught.value.told.event == "Dependencies do not meet ready condition"
 
 
-def test_revision_of_a_dependency_with_another_source_does_not_matter() -> None:
-    base = kustomization("base", source="infra", lastAppliedRevision="v1@sha1:9")
-
-    gate(base).require_ready(APP, BUILT_FROM)
+def test_dependency_that_is_ready_at_another_revision_is_waited_for() -> None:
+    with pytest.raises(WaitingError, match="'team/base' revision is not up to date"):
+        require(gate(kustomization("base")), APP, current=False)
 
 
 def test_missing_dependency_is_named() -> None:
     with pytest.raises(WaitingError, match="dependency 'team/base' not found") as caught:
-        gate().require_ready(APP, BUILT_FROM)
+        require(gate(), APP)
 
     assert caught.value.reason == "DependencyNotReady"
 
@@ -102,7 +91,7 @@ def test_every_dependency_must_be_ready() -> None:
     app = kustomization("app", {"name": "base"}, {"name": "late"})
 
     with pytest.raises(WaitingError, match="dependency 'team/late' not found"):
-        gate(kustomization("base")).require_ready(app, BUILT_FROM)
+        require(gate(kustomization("base")), app)
 
 
 def test_cycle_of_dependencies_says_what_it_waits_for() -> None:
@@ -112,7 +101,7 @@ def test_cycle_of_dependencies_says_what_it_waits_for() -> None:
 
     for each, other in ((one, "two"), (two, "one")):
         with pytest.raises(WaitingError, match=f"dependency 'team/{other}' is not ready"):
-            gate(one, two).require_ready(each, BUILT_FROM)
+            require(gate(one, two), each)
 
 
 LABELS = "dep.metadata.labels['version'] == self.metadata.labels['version']"
@@ -124,10 +113,10 @@ def test_ready_expression_replaces_the_rule(version: str, *, passes: bool) -> No
     base = kustomization(*("base",), ready=False, observedGeneration=1, labels={"version": version})
 
     if passes:
-        gate(base).require_ready(app, BUILT_FROM)
+        require(gate(base), app)
         return
     with pytest.raises(WaitingError, match="dependency 'team/base' is not ready"):
-        gate(base).require_ready(app, BUILT_FROM)
+        require(gate(base), app)
 
 
 def test_expression_that_does_not_compile_stalls() -> None:
@@ -148,31 +137,31 @@ THEIRS = {"name": "base", "namespace": "infra"}
 
 
 def test_waiting_for_another_namespace_needs_no_grant() -> None:
-    base = kustomization("base", namespace="infra", source="other")
+    base = kustomization("base", namespace="infra")
 
-    gate(base).require_ready(kustomization("app", THEIRS), BUILT_FROM)
+    require(gate(base), kustomization("app", THEIRS))
 
 
 def test_waiting_for_another_namespace_is_refused_where_the_flag_forbids_it() -> None:
-    base = kustomization("base", namespace="infra", source="other")
+    base = kustomization("base", namespace="infra")
 
     with pytest.raises(AccessDeniedError, match="references have been blocked"):
-        gate(base, cross=False).require_ready(kustomization("app", THEIRS), BUILT_FROM)
+        require(gate(base, cross=False), kustomization("app", THEIRS))
 
 
 def test_without_a_grant_every_dependency_that_is_awaited_reads_the_same() -> None:
-    app = kustomization("app", THEIRS, shared="flux-system")
+    app = kustomization("app", THEIRS)
     unready = kustomization("base", namespace="infra", ready=False)
-    late = kustomization("base", namespace="infra", shared="flux-system", lastAppliedRevision="0")
+    ready = kustomization("base", namespace="infra")
 
     def told(asked: Gate) -> str:
         with pytest.raises(WaitingError) as caught:
-            asked.require_ready(app, BUILT_FROM)
+            require(asked, app, current=False)
         return str(caught.value)
 
-    said = {told(gate()), told(gate(unready)), told(gate(late))}
+    said = {told(gate()), told(gate(unready)), told(gate(ready))}
     assert said == {"dependency 'infra/base' is not ready"}
-    assert "revision" in told(gate(late, grants=(GRANTED,)))
+    assert "revision" in told(gate(ready, grants=(GRANTED,)))
     assert told(gate(grants=(GRANTED,))) == "dependency 'infra/base' not found"
 
 
@@ -184,13 +173,13 @@ def test_without_a_grant_every_dependency_that_is_awaited_reads_the_same() -> No
 def test_reading_another_namespace_needs_a_grant_and_no_flag_against_it(
     grants: tuple[ReferenceGrant, ...], *, cross: bool, allowed: bool
 ) -> None:
-    base = kustomization("base", namespace="infra", source="other")
+    base = kustomization("base", namespace="infra")
     app = kustomization("app", THEIRS | {"readyExpr": "true"})
     asked = gate(base, grants=grants, cross=cross)
 
     if allowed:
-        asked.require_ready(app, BUILT_FROM)
+        require(asked, app)
         return
     with pytest.raises(AccessDeniedError, match="infra/base") as caught:
-        asked.require_ready(app, BUILT_FROM)
+        require(asked, app)
     assert caught.value.reason == "AccessDenied"

@@ -1,4 +1,4 @@
-"""What a Kustomization says of what it has done."""
+"""What a pass says of the objects that it applied."""
 
 import logging
 from dataclasses import dataclass, field
@@ -7,8 +7,8 @@ from typing import Any
 import msgspec
 import pytest
 
-from controllers.kustomize import reporting
-from controllers.kustomize.clusters import LOST
+from controllers.applying import reporting
+from controllers.applying.clusters import LOST
 from crds.kustomize import Kustomization
 from toolkit.apply.prune import Pruned
 from toolkit.kube.reconciliation import Event, Reconciliation

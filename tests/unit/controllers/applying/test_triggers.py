@@ -1,17 +1,13 @@
-"""A change wakes exactly those Kustomizations that use what changed."""
-
-from typing import Any
+"""A change wakes exactly those objects that use what changed."""
 
 import msgspec
 import pytest
 
+from controllers.applying.triggers import Triggers, Used
 from controllers.grants import Refusals
 from controllers.index import Index
-from controllers.kustomize.sources import SourceReader
-from controllers.kustomize.triggers import Triggers
 from crds.kustomize import Kustomization
 from crds.source import GitRepository
-from tests.fakes.granting import AnySource, allowing
 from toolkit.kube.informer import Change
 from toolkit.kube.secrets import CONFIG_MAP
 from toolkit.objects import GroupVersionKind, Json, ObjectKey, ObjectRef
@@ -28,23 +24,32 @@ class Woken(list[tuple[str, str]]):
         self.append((key.name, trigger))
 
 
-class Nothing:
-    """An informer that knows no objects."""
-
-    def get(self, _: ObjectKey) -> None:
-        return None
-
-
 @pytest.fixture
 def woken() -> Woken:
     return Woken()
 
 
+def used(obj: Kustomization) -> Used:
+    """Return the sources of a Kustomization, and the ConfigMaps that it substitutes from."""
+    spec, own = obj.spec, obj.metadata.namespace
+    configs = spec.post_build.substitute_from if spec.post_build else ()
+    return Used(
+        configs=tuple(ObjectRef(CONFIG_MAP, own, each.name) for each in configs),
+        sources=tuple(
+            ObjectRef(GIT, each.namespace or own, each.name) for each in spec.mounts.values()
+        ),
+    )
+
+
 @pytest.fixture
-def triggers(woken: Woken) -> Triggers:
-    informers: Any = {"GitRepository": (GIT, Nothing())}  # only get() is used
-    reader = SourceReader(informers, policy=allowing(), sources=AnySource())
-    return Triggers(KUSTOMIZATION, reader, woken, Refusals())
+def triggers(woken: Woken) -> Triggers[Kustomization]:
+    return Triggers(
+        KUSTOMIZATION,
+        woken,
+        Refusals(),
+        uses=used,
+        revision=lambda obj: obj.status.last_applied_revision,
+    )
 
 
 def kustomization(name: str, *, status: Json | None = None, **spec: object) -> Kustomization:
@@ -82,10 +87,12 @@ def added(obj: Kustomization) -> Change[Kustomization]:
     return Change("ADDED", key, None, obj)
 
 
-def test_new_revision_wakes_who_builds_from_it(triggers: Triggers, woken: Woken) -> None:
-    triggers.kustomization(added(kustomization("user")))
+def test_new_revision_wakes_who_builds_from_it(
+    triggers: Triggers[Kustomization], woken: Woken
+) -> None:
+    triggers.applier(added(kustomization("user")))
     other = {"kind": "GitRepository", "name": "other"}
-    triggers.kustomization(added(kustomization("stranger", sourceRef=other)))
+    triggers.applier(added(kustomization("stranger", sourceRef=other)))
     woken.clear()
 
     change = Change("MODIFIED", ObjectKey("team", "app"), repository("1"), repository("2"))
@@ -94,8 +101,8 @@ def test_new_revision_wakes_who_builds_from_it(triggers: Triggers, woken: Woken)
     assert woken == [("user", "source")]
 
 
-def test_same_artifact_wakes_nobody(triggers: Triggers, woken: Woken) -> None:
-    triggers.kustomization(added(kustomization("user")))
+def test_same_artifact_wakes_nobody(triggers: Triggers[Kustomization], woken: Woken) -> None:
+    triggers.applier(added(kustomization("user")))
     woken.clear()
 
     change = Change("MODIFIED", ObjectKey("team", "app"), repository("1"), repository("1"))
@@ -104,8 +111,10 @@ def test_same_artifact_wakes_nobody(triggers: Triggers, woken: Woken) -> None:
     assert woken == []
 
 
-def test_ready_dependency_wakes_its_dependents(triggers: Triggers, woken: Woken) -> None:
-    triggers.kustomization(added(kustomization("dependent", dependsOn=[{"name": "base"}])))
+def test_ready_dependency_wakes_its_dependents(
+    triggers: Triggers[Kustomization], woken: Woken
+) -> None:
+    triggers.applier(added(kustomization("dependent", dependsOn=[{"name": "base"}])))
     before = kustomization("base")
     condition = {
         "type": "Ready",
@@ -115,17 +124,19 @@ def test_ready_dependency_wakes_its_dependents(triggers: Triggers, woken: Woken)
         "lastTransitionTime": "2026-01-01T00:00:00Z",
     }
     after = kustomization("base", status={"conditions": [condition], "observedGeneration": 1})
-    triggers.kustomization(added(before))
+    triggers.applier(added(before))
     woken.clear()
 
-    triggers.kustomization(Change("MODIFIED", ObjectKey("team", "base"), before, after))
+    triggers.applier(Change("MODIFIED", ObjectKey("team", "base"), before, after))
 
     assert woken == [("dependent", "dependency")]
 
 
-def test_labelled_config_wakes_who_substitutes_from_it(triggers: Triggers, woken: Woken) -> None:
+def test_labelled_config_wakes_who_substitutes_from_it(
+    triggers: Triggers[Kustomization], woken: Woken
+) -> None:
     variables = {"substituteFrom": [{"kind": "ConfigMap", "name": "vars"}]}
-    triggers.kustomization(added(kustomization("user", postBuild=variables)))
+    triggers.applier(added(kustomization("user", postBuild=variables)))
     woken.clear()
 
     triggers.config(CONFIG_MAP)(Change("MODIFIED", ObjectKey("team", "vars"), {}, {}))
@@ -139,14 +150,14 @@ def allowing_all(group: str, kind: str) -> frozenset[Permission]:
     return frozenset({Permission(KUSTOMIZATION.group, KUSTOMIZATION.kind, "*", group, kind, "")})
 
 
-def test_grant_wakes_who_needs_it(triggers: Triggers, woken: Woken) -> None:
+def test_grant_wakes_who_needs_it(triggers: Triggers[Kustomization], woken: Woken) -> None:
     theirs = {"kind": "GitRepository", "name": "app", "namespace": "platform"}
-    triggers.kustomization(added(kustomization("guest", sourceRef=theirs)))
+    triggers.applier(added(kustomization("guest", sourceRef=theirs)))
     needs = {"name": "infra", "namespace": "platform"}
-    triggers.kustomization(added(kustomization("waiting", dependsOn=[needs])))
+    triggers.applier(added(kustomization("waiting", dependsOn=[needs])))
     reading = {**needs, "readyExpr": "dep.status.x == 1"}
-    triggers.kustomization(added(kustomization("reading", dependsOn=[reading])))
-    triggers.kustomization(added(kustomization("at-home")))
+    triggers.applier(added(kustomization("reading", dependsOn=[reading])))
+    triggers.applier(added(kustomization("at-home")))
     woken.clear()
 
     for namespace in ("platform", "team"):
@@ -156,10 +167,10 @@ def test_grant_wakes_who_needs_it(triggers: Triggers, woken: Woken) -> None:
     assert woken == [("reading", "grant"), ("guest", "grant")]
 
 
-def test_policy_wakes_whom_it_may_concern(triggers: Triggers, woken: Woken) -> None:
+def test_policy_wakes_whom_it_may_concern(triggers: Triggers[Kustomization], woken: Woken) -> None:
     theirs = {"kind": "GitRepository", "name": "app", "namespace": "platform"}
-    triggers.kustomization(added(kustomization("guest", sourceRef=theirs)))
-    triggers.kustomization(added(kustomization("at-home")))
+    triggers.applier(added(kustomization("guest", sourceRef=theirs)))
+    triggers.applier(added(kustomization("at-home")))
     told = []
     for namespace in ("platform", "team", "elsewhere", ""):
         woken.clear()

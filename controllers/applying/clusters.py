@@ -1,6 +1,6 @@
 """What is watched and waited for, cluster by cluster.
 
-The cluster that we run on is there from the start; others come with the first Kustomization whose
+The cluster that we run on is there from the start; others come with the first object whose
 ``spec.kubeConfig`` names them, and go when nobody uses them any more.
 """
 
@@ -12,11 +12,10 @@ from dataclasses import dataclass, field
 from itertools import count
 from typing import Final
 
+from controllers.applying.applier import Applier
 from controllers.waking import Enqueue
-from crds.kustomize import Kustomization
 from toolkit.apply.clock import ServerClock
 from toolkit.apply.live import LiveSet
-from toolkit.apply.options import MANAGER
 from toolkit.apply.pace import Pace
 from toolkit.apply.wait import Waits
 from toolkit.kube.client import Client
@@ -50,7 +49,7 @@ class Cluster:
     task: asyncio.Task[None] | None = None
 
     def forget(self, key: ObjectKey) -> None:
-        """Drop everything about a Kustomization."""
+        """Drop everything about an applier."""
         self.waits.cancel(key)
         self.live.forget(key)
         self.rivals.pop(key, None)
@@ -58,12 +57,20 @@ class Cluster:
 
 
 class Clusters:
-    """All clusters in use; ``enqueue`` is called when one of them shows drift or health."""
+    """All clusters in use by the appliers of one kind.
 
-    def __init__(self, own: Client, remotes: RemoteClients, enqueue: Enqueue) -> None:
+    ``enqueue`` is called when one of them shows drift or health. What was applied is known by the
+    labels of ``group`` and the fields of ``manager``.
+    """
+
+    def __init__(
+        self, own: Client, remotes: RemoteClients, enqueue: Enqueue, *, group: str, manager: str
+    ) -> None:
         self._remotes = remotes
         self._enqueue = enqueue
         self._own = own
+        self._labels = group
+        self._manager = manager
         self._open: dict[Client, Cluster] = {}
         self._numbers = count()
         self._group: asyncio.TaskGroup | None = None
@@ -85,8 +92,8 @@ class Clusters:
             self._group = None
 
     @asynccontextmanager
-    async def of(self, obj: Kustomization) -> AsyncIterator[Cluster]:
-        """Give the cluster that the Kustomization applies to; its client stays open for the block.
+    async def of(self, obj: Applier) -> AsyncIterator[Cluster]:
+        """Give the cluster that the object applies to; its client stays open for the block.
 
         Raises:
             PenstockError: ``spec.kubeConfig`` cannot be read or is refused.
@@ -104,7 +111,7 @@ class Clusters:
             yield cluster
 
     def forget(self, key: ObjectKey) -> None:
-        """Drop everything about a Kustomization that is gone."""
+        """Drop everything about an applier that is gone."""
         for cluster in tuple(self._open.values()):
             if key in cluster.users:
                 self._leave(cluster, key)
@@ -135,7 +142,8 @@ class Clusters:
 
         live = LiveSet(
             client,
-            manager=MANAGER,
+            group=self._labels,
+            manager=self._manager,
             on_drift=drifted,
             on_health=fared,
             on_gone=gone,

@@ -1,9 +1,9 @@
-"""Whether a Kustomization names the account that its namespace requires it to name."""
+"""Whether what applies names the account that its namespace requires it to name."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from crds.kustomize import Kustomization
+from controllers.applying.applier import Applier
 from toolkit.policy import tenancy
 
 
@@ -14,8 +14,8 @@ class Accounts:
     labels: Callable[[str], Mapping[str, str]]
     default: str
 
-    def require(self, obj: Kustomization) -> None:
-        """Let the Kustomization be applied.
+    def require(self, obj: Applier) -> None:
+        """Let the object apply.
 
         Raises:
             AccessDeniedError: it must name an account and does not.

@@ -1,0 +1,102 @@
+"""How an applier ends: with which client, and when it waits no longer.
+
+Whatever happens, deletion ends: where the account to delete with is gone, or a kubeConfig stays
+unusable, the objects stay and an event says so (Flux does the former), because a namespace must not
+hang on what went first.
+"""
+
+from collections.abc import Sequence
+from contextlib import AsyncExitStack
+from datetime import UTC, datetime
+from typing import Any, Final, TypeAlias
+
+from controllers.applying.clusters import Clusters
+from controllers.applying.identity import Identities
+from toolkit.apply import prune
+from toolkit.errors import PenstockError, StalledError, TransientError, WaitingError
+from toolkit.kube.client import Client
+from toolkit.kube.errors import KubeConfigError, NotFoundError
+from toolkit.kube.reconciliation import Reconciliation
+from toolkit.objects import GroupVersionKind, ObjectRef
+
+Pass: TypeAlias = Reconciliation[Any]
+
+FAILED: Final = "PruneFailed"
+_LOOK_AGAIN_SECONDS: Final = 2.0
+_SHOWN: Final = 10
+_SERVICE_ACCOUNT: Final = GroupVersionKind("", "v1", "ServiceAccount")
+
+
+async def client(
+    rec: Pass, clusters: Clusters, identities: Identities, until_gone: AsyncExitStack
+) -> Client | None:
+    """Return the client to delete with; None if its account or cluster is gone for good.
+
+    A kubeConfig that can never be used is waited for as long as the spec allows for a pass:
+    somebody may correct it.
+
+    Raises:
+        TransientError: it cannot be used yet.
+    """
+    try:
+        cluster = await until_gone.enter_async_context(clusters.of(rec.obj))
+        account = identities.account(rec.obj)
+        if cluster is clusters.local:
+            await cluster.client.get(_SERVICE_ACCOUNT, account.name, account.namespace)
+    except (KubeConfigError, StalledError) as error:
+        if not _overdue(rec):
+            raise TransientError(
+                f"{error}; correct it within spec.timeout, or the applied objects stay",
+                reason=error.reason,
+            ) from error
+        _leave(rec, error)
+        return None
+    except TransientError as error:
+        if not isinstance(error.__cause__ or error, NotFoundError):
+            raise
+        _leave(rec, error)
+        return None
+    return identities.impersonated(cluster.client, rec.obj, None)
+
+
+async def require_gone(rec: Pass, api: Client, refs: Sequence[ObjectRef]) -> None:
+    """Look again until everything is gone, or until the timeout since the deletion began.
+
+    Raises:
+        WaitingError: some are still there.
+    """
+    left = await prune.remaining(api, refs)
+    if not left:
+        return
+    if _overdue(rec):
+        rec.event("error", FAILED, f"timeout waiting for termination of {_named(left)}")
+        return
+    raise WaitingError(
+        f"waiting for termination of {_named(left)}",
+        reason="Progressing",
+        retry_after=_LOOK_AGAIN_SECONDS,
+    )
+
+
+def _overdue(rec: Pass) -> bool:
+    return _seconds_since(rec.obj.metadata.deletion_timestamp) > float(rec.obj.spec.timeout_seconds)
+
+
+def _leave(rec: Pass, error: PenstockError) -> None:
+    rec.event(
+        "error",
+        FAILED,
+        f"the applied objects stay: {error}; delete them by hand if they should go",
+    )
+
+
+def _named(refs: Sequence[ObjectRef]) -> str:
+    shown = ", ".join(str(ref) for ref in refs[:_SHOWN])
+    more = len(refs) - _SHOWN
+    return f"{shown} and {more} more" if more > 0 else shown
+
+
+def _seconds_since(timestamp: str | None) -> float:
+    if timestamp is None:
+        return 0.0
+    return (datetime.now(UTC) - datetime.fromisoformat(timestamp)).total_seconds()

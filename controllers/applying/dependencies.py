@@ -1,0 +1,142 @@
+"""Whether the objects named in ``spec.dependsOn`` allow one to proceed."""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final, Protocol
+
+import msgspec
+
+from controllers.applying import applier
+from controllers.applying.applier import Applier, Applying
+from crds.meta import Conditions
+from toolkit.apply import expressions
+from toolkit.errors import Told, WaitingError
+from toolkit.objects import GroupVersionKind, ObjectKey, ObjectRef
+from toolkit.policy.references import References
+
+
+class Dependency(Protocol):
+    """One entry of ``spec.dependsOn``."""
+
+    @property
+    def name(self) -> str:
+        """Return the name of the object."""
+
+    @property
+    def namespace(self) -> str:
+        """Return its namespace; empty for that of the dependent."""
+
+    @property
+    def ready_expr(self) -> str:
+        """Return the expression that replaces the rule for readiness, or nothing."""
+
+
+class _Spec(Applying, Protocol):
+    @property
+    def depends_on(self) -> Sequence[Dependency]: ...
+
+
+class _Status(Protocol):
+    @property
+    def observed_generation(self) -> int: ...
+    @property
+    def conditions(self) -> Conditions: ...
+
+
+class Dependent(Applier, Protocol):
+    """An object that may wait for others, and others for it."""
+
+    @property
+    def spec(self) -> _Spec:
+        """Return what it waits for."""
+
+    @property
+    def status(self) -> _Status:
+        """Return how far it is."""
+
+
+Lookup = Callable[[ObjectKey], Dependent | None]
+
+
+def references(obj: Dependent) -> Iterator[tuple[Dependency, ObjectRef]]:
+    """Yield every dependency, and the object that it names."""
+    own = applier.ref_to(obj)
+    for dependency in obj.spec.depends_on:
+        namespace = dependency.namespace or own.namespace
+        yield dependency, ObjectRef(own.gvk, namespace, dependency.name)
+
+
+def compile_expressions(obj: Dependent) -> None:
+    """Compile every ``readyExpr``.
+
+    Raises:
+        StalledError: one does not compile.
+    """
+    for dependency in obj.spec.depends_on:
+        if dependency.ready_expr:
+            expressions.ready_expression(dependency.ready_expr)
+
+
+def progress(obj: Dependent) -> tuple[object, ...]:
+    """Return what dependents wait for; ``readyExpr`` may also look at labels and annotations."""
+    meta, status = obj.metadata, obj.status
+    ready = next((c.status for c in status.conditions if c.type == "Ready"), "Unknown")
+    return (ready, status.observed_generation, meta.generation, meta.labels, meta.annotations)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Gate:
+    """Looks dependencies up in the informers of their kinds and lets a pass through, or not.
+
+    Ready means: observed in its latest generation, and Ready=True. A ``readyExpr`` replaces that
+    rule. Without a grant, the message about a dependency in another namespace says only that it is
+    not ready, whether or not it exists.
+    """
+
+    lookups: Mapping[GroupVersionKind, Lookup]
+    policy: References
+
+    def require_ready(self, obj: Dependent, *, current: Callable[[Dependent], bool]) -> None:
+        """Return when every dependency is ready.
+
+        ``current`` tells whether one that is ready is so at the revision that ``obj`` is about to
+        apply.
+
+        Raises:
+            WaitingError: a dependency is missing or not ready.
+            AccessDeniedError: one lies in another namespace, and may not or may not be read.
+        """
+        holder = applier.ref_to(obj)
+        for dependency, target in references(obj):
+            self.policy.require(holder, target, reads=bool(dependency.ready_expr))
+            other = self.lookups[target.gvk](target.key)
+            why = _unready(obj, other, dependency, current) if other else "not found"
+            if why:
+                shown = self.policy.denial(holder, target) is None
+                raise _waiting(target.key, why if shown else _UNREADY)
+
+
+_UNREADY: Final = "is not ready"
+
+
+def _unready(
+    obj: Dependent, other: Dependent, dependency: Dependency, current: Callable[[Dependent], bool]
+) -> str:
+    """Return what a dependency lacks; nothing if it is ready."""
+    if dependency.ready_expr:
+        holds = expressions.ready_expression(dependency.ready_expr)
+        ready = holds(msgspec.to_builtins(obj), msgspec.to_builtins(other))
+        return "" if ready else "is not ready according to readyExpr eval"
+    status = other.status
+    if status.observed_generation != other.metadata.generation:
+        return _UNREADY
+    if not any(c.type == "Ready" and c.status == "True" for c in status.conditions):
+        return _UNREADY
+    return "" if current(other) else "revision is not up to date"
+
+
+def _waiting(key: ObjectKey, why: str) -> WaitingError:
+    """Name the dependency in the condition; the event has Flux's text, which filters match."""
+    return WaitingError(
+        f"dependency '{key}' {why}", told=Told(event="Dependencies do not meet ready condition")
+    )

@@ -1,0 +1,22 @@
+"""What a Kustomization uses beside its dependencies, for waking it."""
+
+from controllers.applying.triggers import Used
+from controllers.kustomize import inputs
+from controllers.kustomize.sources import SourceReader
+from crds.kustomize import Kustomization
+from toolkit.errors import StalledError
+
+
+def used(obj: Kustomization, reader: SourceReader) -> Used:
+    """Return the ConfigMaps, Secrets and sources that a Kustomization names."""
+    configs = tuple(inputs.references(obj))
+    try:
+        sources = tuple(ref for _, ref in reader.references(obj))
+    except StalledError:  # an unserved kind is reported by the reconcile
+        return Used(configs=configs)
+    return Used(configs=configs, sources=sources)
+
+
+def revision(obj: Kustomization) -> str:
+    """Return what was applied last."""
+    return obj.status.last_applied_revision
