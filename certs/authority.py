@@ -128,6 +128,14 @@ def holds(bundle: bytes, wanted: bytes) -> bool:
     return found.issuperset(_certificates(wanted))
 
 
+def shares(bundle: bytes, other: bytes) -> bool:
+    """Tell whether both hold a certificate; what is no PEM holds none."""
+    try:
+        return not set(_certificates(bundle)).isdisjoint(_certificates(other))
+    except CertificateError:
+        return False
+
+
 def joined(*bundles: bytes) -> bytes:
     """Join PEM texts to one without duplicates, in order.
 

@@ -5,15 +5,15 @@ webhook configurations, CRDs that are converted by webhook, APIServices. Nothing
 written, guarded by ``test`` operations, so that a lost race changes nothing; what the watch shows
 to be wrong is written again, whoever did it. Objects that cert-manager injects into are left alone.
 
-Every replica watches, because a rotation waits until all targets hold the new authority; one
-writes, because two of different opinions would never end.
+Every replica watches, because a rotation waits until all who trust the old authority trust the new
+one too; one writes, because two of different opinions would never end.
 """
 
 import asyncio
 import base64
+import functools
 import logging
-import random
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from typing import Final
 
@@ -23,6 +23,7 @@ from certs import authority
 from toolkit.kube.client import Client
 from toolkit.kube.errors import ApiError, NotFoundError
 from toolkit.kube.informer import Change, Informer
+from toolkit.kube.workqueue import WorkQueue
 from toolkit.objects import GroupVersionKind, Json, ObjectKey
 
 logger = logging.getLogger(__name__)
@@ -52,71 +53,88 @@ class Slot:
 
 
 class Injector:
-    """Writes one bundle into what asks for it, of these kinds or of all."""
+    """Writes one bundle into what asks for it, of these kinds or of all.
+
+    A target that refuses is tried again by itself: it holds up no other.
+    """
 
     def __init__(
         self, client: Client, name: str, *, kinds: Collection[GroupVersionKind] = ()
     ) -> None:
         self._client = client
         self._wanted = b""
-        self._dirty = asyncio.Event()
+        self._queue = WorkQueue(f"inject-{name}", min_delay=_FIRST_DELAY, max_delay=_MAX_DELAY)
         self._watchers: list[Callable[[], None]] = []
         selector = f"{LABEL}={name}"
-        self._targets = [
-            Informer(client, gvk, decode=decode, label_selector=selector)
+        self._targets = {
+            gvk.kind: Informer(client, gvk, decode=decode, label_selector=selector)
             for gvk, decode in _DECODERS
             if not kinds or gvk in kinds
-        ]
-        for informer in self._targets:
-            informer.subscribe(self._changed)
+        }
+        for kind, informer in self._targets.items():
+            informer.subscribe(functools.partial(self._changed, kind))
 
     def inject(self, bundle: bytes) -> None:
         """Write this bundle from now on; empty leaves everything as it is."""
         if bundle != self._wanted:
             self._wanted = bundle
-            self._dirty.set()
+            self._ask()
 
     def subscribe(self, handler: Callable[[], None]) -> None:
         """Call ``handler`` when what targets hold has changed."""
         self._watchers.append(handler)
 
-    def held(self, bundle: bytes) -> bool:
-        """Tell whether every target is known to trust all authorities of ``bundle``."""
-        if not all(informer.synced for informer in self._targets):
+    def held(self, bundle: bytes, *, instead: bytes) -> bool:
+        """Tell whether those who trust an authority of ``instead`` trust all of ``bundle`` too.
+
+        A target that trusts none of them loses nothing when we serve what ``bundle`` signs. It may
+        be one that we are not allowed to write.
+        """
+        if not all(informer.synced for informer in self._targets.values()):
             return False
-        slots = (slot for informer in self._targets for slot in _flat(informer.items().values()))
-        return all(authority.holds(held, bundle) for held in {slot.held for slot in slots})
+        slots = (
+            slot
+            for informer in self._targets.values()
+            for found in informer.items().values()
+            for slot in found
+        )
+        return all(
+            authority.holds(held, bundle)
+            for held in {slot.held for slot in slots}
+            if authority.shares(held, instead)
+        )
 
     async def watch(self) -> None:
         """Follow the targets until cancelled; every replica does."""
         async with asyncio.TaskGroup() as group:
-            for informer in self._targets:
+            for informer in self._targets.values():
                 group.create_task(informer.run())
 
     async def keep(self) -> None:
         """Write what is wrong until cancelled; one replica does."""
-        delay = _FIRST_DELAY
-        self._dirty.set()
+        self._ask()
         while True:
-            await self._dirty.wait()
-            self._dirty.clear()
-            failed = [not await self._write(*stale) for stale in list(self._stale())]
-            if any(failed):
-                self._dirty.set()
-                await asyncio.sleep(delay * random.uniform(0.5, 1.0))  # noqa: S311 - jitter
-                delay = min(2 * delay, _MAX_DELAY)
-            else:
-                delay = _FIRST_DELAY
+            target = (await self._queue.get()).key
+            try:
+                await self._settle(target)
+            finally:
+                self._queue.done(target)
 
-    def _stale(self) -> Iterator[tuple[GroupVersionKind, ObjectKey, list[Slot]]]:
-        """Yield what holds another bundle."""
-        if not self._wanted:
-            return
-        for informer in self._targets:
-            for key, slots in informer.items().items():
-                wrong = [slot for slot in slots if slot.held != self._wanted]
-                if wrong:
-                    yield informer.gvk, key, wrong
+    def _ask(self) -> None:
+        """Have every target looked at."""
+        for kind, informer in self._targets.items():
+            for key in informer.items():
+                self._queue.add(_target(kind, key), "bundle")
+
+    async def _settle(self, target: ObjectKey) -> None:
+        """Write one target if it holds another bundle."""
+        informer = self._targets[target.namespace]
+        key = ObjectKey("", target.name)
+        wrong = [slot for slot in informer.get(key) or () if slot.held != self._wanted]
+        if not (self._wanted and wrong) or await self._write(informer.gvk, key, wrong):
+            self._queue.forget(target)
+        else:
+            self._queue.retry(target)
 
     async def _write(self, gvk: GroupVersionKind, key: ObjectKey, slots: list[Slot]) -> bool:
         encoded = base64.b64encode(self._wanted).decode()
@@ -136,15 +154,15 @@ class Injector:
         logger.info("bundle written", extra=target)
         return True
 
-    def _changed(self, _: Change[list[Slot]]) -> None:
-        self._dirty.set()
+    def _changed(self, kind: str, change: Change[list[Slot]]) -> None:
+        self._queue.add(_target(kind, change.key), "changed")
         for handler in self._watchers:
             handler()
 
 
-def _flat(found: Iterable[list[Slot]]) -> Iterator[Slot]:
-    for slots in found:
-        yield from slots
+def _target(kind: str, key: ObjectKey) -> ObjectKey:
+    """Return how the queue knows a target; none has a namespace."""
+    return ObjectKey(kind, key.name)
 
 
 class _Meta(msgspec.Struct):

@@ -6,7 +6,8 @@ made it (``rotation``, ``secret``), and all follow it by watch. If cert-manager 
 
 cert-manager changes authority and certificate at once, and so does whoever damages our Secret. So
 that no client meets a certificate that it does not trust yet, both authorities are injected first,
-and the new certificate is served when every target has held them for a moment.
+and the new certificate is served when every target that trusts the old authority has held both for
+a moment.
 """
 
 import asyncio
@@ -172,11 +173,12 @@ class Keeper:
             return None
 
     def _situation(self, state: State | None) -> Situation:
-        following = state.next if state else None
         return Situation(
             now=self._clock(),
             hosts=self._hosts,
-            trusted=following is not None and self._injector.held(following.certificate),
+            trusted=state is not None
+            and state.next is not None
+            and self._injector.held(state.next.certificate, instead=state.authority.certificate),
             asked=secret.asked(self._ours.get(self._key)),
         )
 
@@ -200,9 +202,9 @@ class Keeper:
         self._ready.set()
 
     def _settled(self, signer: bytes) -> bool:
-        """Tell whether all targets have held it for a while: API servers read them from caches."""
+        """Tell whether targets have held it for a while: API servers read them from caches."""
         now = asyncio.get_running_loop().time()
-        if not self._injector.held(signer):
+        if not self._injector.held(signer, instead=self._before):
             self._held = (b"", now)
         elif self._held[0] != signer:
             self._held = (signer, now)

@@ -9,6 +9,7 @@ import os
 import signal
 from collections.abc import AsyncIterator, Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -18,6 +19,7 @@ from controlplane.plane import ControlPlane
 from tests.tools import distribution, health, namespaces, programs
 from tests.tools.administrator import Administrator
 from toolkit.remote.http.http import Http
+from toolkit.telemetry import ConsoleFormatter
 
 # How long an example takes tells of the machine: a pause of a fifth of a second would be a failure.
 settings.register_profile("tests", deadline=None, suppress_health_check=[HealthCheck.too_slow])
@@ -64,6 +66,12 @@ def pytest_configure() -> None:
     """
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+def pytest_sessionstart(session: pytest.Session) -> None:
+    """Have the report of a failure show all that a log line carries, as the product prints it."""
+    shown: Any = session.config.pluginmanager.getplugin("logging-plugin")
+    shown.report_handler.setFormatter(ConsoleFormatter())
 
 
 @pytest.fixture(scope="session")

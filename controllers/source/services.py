@@ -77,7 +77,10 @@ def start(  # noqa: PLR0913 - the parts that the caller has
             cloud=outside.cloud,
             plain_http=options.insecure_allow_http,
         ),
-        verifications=Verifications(_means(options, outside, engine, scratch / "sigstore")),
+        # Who signs what was refused, and asks for a reconcile, is answered at once.
+        verifications=Verifications(
+            _means(options, outside, engine, scratch / "sigstore"), refusal_seconds=0
+        ),
         signatures=GitSignatures(judging),
         git=GitClient(fetching),
         github=GitHubTokens(),

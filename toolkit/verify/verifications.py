@@ -1,7 +1,7 @@
 """Proofs that are kept: what was verified under a policy is not verified again for a while.
 
 A proof belongs to a digest and never to a tag, and to the policy together with its keys and roots
-(``trust``): when one of them changes, it is made again. Refusals are kept for seconds only, and
+(``trust``): when one of them changes, it is made again. Refusals are kept for seconds at most, and
 errors of the registry not at all.
 """
 
@@ -76,16 +76,22 @@ VERIFIERS: Final[Mapping[str, Verifier]] = MappingProxyType(
 
 
 class Verifications:
-    """Verifies artifacts in registries, each digest once at a time and once an hour."""
+    """Verifies artifacts in registries, each digest once at a time and once an hour.
+
+    A refusal is kept for ``refusal_seconds``: long enough that the replicas of a Deployment do not
+    ask a registry one by one, and zero where each question is asked because something changed.
+    """
 
     def __init__(
         self,
         means: Means,
         *,
         verifiers: Mapping[str, Verifier] = VERIFIERS,
+        refusal_seconds: float = REFUSAL_SECONDS,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._means = means
+        self._refusal_seconds = refusal_seconds
         self._verifiers = verifiers
         self._clock = clock
         self._kept: OrderedDict[_Key, _Kept] = OrderedDict()
@@ -140,9 +146,16 @@ class Verifications:
         return kept.outcome
 
     def _keep(self, key: "_Key", outcome: Proof | VerificationError) -> None:
-        self._kept[key] = _Kept(outcome, self._clock() + _lifetime(outcome))
+        self._kept[key] = _Kept(outcome, self._clock() + self._lifetime(outcome))
         while len(self._kept) > CAPACITY:
             self._kept.popitem(last=False)
+
+    def _lifetime(self, outcome: Proof | VerificationError) -> float:
+        if isinstance(outcome, VerificationError):
+            return self._refusal_seconds
+        if outcome.fresh_until is None:
+            return PROOF_SECONDS
+        return min(PROOF_SECONDS, (outcome.fresh_until - datetime.now(UTC)).total_seconds())
 
 
 _Key = tuple[str, str, str, str]
@@ -156,11 +169,3 @@ class _Kept:
 
 def _proves(outcome: Proof | VerificationError) -> bool:
     return isinstance(outcome, Proof) and not outcome.tolerated
-
-
-def _lifetime(outcome: Proof | VerificationError) -> float:
-    if isinstance(outcome, VerificationError):
-        return REFUSAL_SECONDS
-    if outcome.fresh_until is None:
-        return PROOF_SECONDS
-    return min(PROOF_SECONDS, (outcome.fresh_until - datetime.now(UTC)).total_seconds())

@@ -4,8 +4,10 @@ import asyncio
 import base64
 import datetime as dt
 import ssl
+from collections.abc import AsyncIterator
 
 import pytest
+import pytest_asyncio
 from cryptography import x509
 from cryptography.hazmat.primitives.serialization import Encoding
 
@@ -189,6 +191,17 @@ async def test_every_place_that_asks_for_it_gets_the_bundle(gate: Gate) -> None:
         await gate.admin.delete(injection.API_SERVICE, service["metadata"]["name"])
 
 
+@pytest_asyncio.fixture
+async def refusing(gate: Gate) -> AsyncIterator[None]:
+    """Have a target that trusts another authority, and that the process may not write."""
+    service = _api_service()
+    service["spec"]["caBundle"] = base64.b64encode(_other()).decode()
+    await gate.admin.apply(service, manager="test")
+    yield
+    await gate.admin.delete(injection.API_SERVICE, service["metadata"]["name"])
+
+
+@pytest.mark.usefixtures("refusing")
 async def test_what_cert_manager_keeps_is_served_instead(gate: Gate) -> None:
     row, seen = gate.row("gate")
     await gate.start(row, certificate_overlap=OVERLAP)

@@ -33,14 +33,16 @@ class Scene:
     asked: list[tuple[str, str]] = field(default_factory=list)
     time: float = 0.0
 
-    def verifications(self) -> Verifications:
+    def verifications(self, **options: float) -> Verifications:
         async def verify(subject: Subject, policy: Rule, means: Means | None) -> Proof:
             assert means is None
             self.asked.append((str(subject), policy.trust))
             return await self.answer()
 
         table = {"test": Verifier(policy=Rule, verify=verify)}
-        return Verifications(None, verifiers=table, clock=lambda: self.time)  # type: ignore[arg-type]
+        return Verifications(  # type: ignore[arg-type]
+            None, verifiers=table, clock=lambda: self.time, **options
+        )
 
 
 async def proved() -> Proof:
@@ -98,6 +100,17 @@ async def test_refusal_is_kept_for_seconds() -> None:
         assert caught.value.step == 5
     assert len(scene.asked) == 1
     scene.time, scene.answer = verifications.REFUSAL_SECONDS + 1, proved
+    assert await kept.verify(subject(), Rule()) is PROOF
+
+
+async def test_refusal_need_not_be_kept() -> None:
+    scene = Scene(refused)
+    kept = scene.verifications(refusal_seconds=0)
+
+    with pytest.raises(VerificationError):
+        await kept.verify(subject(), Rule())
+    scene.answer = proved
+
     assert await kept.verify(subject(), Rule()) is PROOF
 
 
