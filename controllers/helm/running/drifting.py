@@ -28,9 +28,8 @@ from toolkit.apply.order import Identity
 from toolkit.apply.ownership import Owner
 from toolkit.apply.selector import Selector
 from toolkit.errors import TransientError
-from toolkit.objects import Json, ObjectRef, gvk_of, key_of, ref_of
+from toolkit.objects import Json, ObjectRef, gvk_of, ref_of
 
-_DEFINITION: Final = ("apiextensions.k8s.io", "CustomResourceDefinition")
 _MANAGED_BY: Final = {"app.kubernetes.io/managed-by": "Helm"}
 _RELEASE: Final = "meta.helm.sh/release-"
 
@@ -139,19 +138,14 @@ def clear(draft: Draft, *, looked: bool) -> None:
 
 
 def subject(work: Work, objects: Sequence[Json]) -> tuple[Json, ...]:
-    """Return the objects to compare, as Helm applied them.
-
-    Definitions of the chart's ``crds`` directory are no part of the release, and an object may say
-    that it is left alone.
-    """
+    """Return the objects to compare, as Helm applied them; one may say that it is left alone."""
     owner = Owner(
         namespace=work.obj.metadata.namespace, name=work.obj.metadata.name, group=outcomes.GROUP
     )
     return tuple(
         _helms(each, work)
         for each in objects
-        if not ownership.marked(each, owner, "driftDetection", "disabled")
-        and (gvk_of(each).group_kind != _DEFINITION or key_of(each).name in work.manifest)
+        if work.renders(each) and not ownership.marked(each, owner, "driftDetection", "disabled")
     )
 
 

@@ -105,7 +105,7 @@ class Releaser:
             return ()
         if pending.wait is None and not pending.going:
             await self._objects(work)
-            awaiting.begin(work, pending, work.objects or ())
+            awaiting.begin(work, pending, [*filter(work.renders, work.objects or ())])
         found, error = await awaiting.look(work, pending)
         if found == "waiting":
             return await self._waiting(work, pending)

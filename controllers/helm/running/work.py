@@ -3,7 +3,7 @@
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Protocol
+from typing import Final, Protocol
 
 from controllers.applying.clusters import Cluster
 from controllers.helm.deciding import snapshots, states, targets
@@ -17,7 +17,9 @@ from controllers.helm.running.memory import Kept
 from controllers.helm.sources import ChartSource
 from crds.helm import HelmRelease
 from crds.helm_status import Snapshot
-from toolkit.objects import Json
+from toolkit.objects import Json, gvk_of, key_of
+
+_DEFINITION: Final = ("apiextensions.k8s.io", "CustomResourceDefinition")
 
 
 class Opened(Protocol):
@@ -62,6 +64,13 @@ class Work:
     def attempted(self) -> tuple[str, ...]:
         """Return what tells this desire from another one."""
         return attempted(self.desired.chart_version, self.desired.config_digest, self.obj)
+
+    def renders(self, obj: Json) -> bool:
+        """Tell whether the release renders an object.
+
+        Definitions of the chart's ``crds`` directory are no part of it, and the spec may skip them.
+        """
+        return gvk_of(obj).group_kind != _DEFINITION or key_of(obj).name in self.manifest
 
     @property
     def wanted(self) -> dict[str, str]:

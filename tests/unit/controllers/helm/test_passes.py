@@ -174,6 +174,20 @@ async def test_wait_goes_on_in_another_process(world: World) -> None:
     assert world.condition("Ready") == ("True", "InstallSucceeded", INSTALLED)
 
 
+async def test_definition_that_was_skipped_is_not_awaited_by_another_process(world: World) -> None:
+    await world.ready("spec")
+    world.start()
+    world.shows_records()
+    # the record has the chart, and with it what an action with `crds: Skip` did not apply
+    definition = ("apiextensions.k8s.io/v1", "CustomResourceDefinition", "shops.example.com")
+    world.helm.kinds = (*world.helm.kinds, definition)
+
+    await world.ready("start")
+    world.fares("Current")
+
+    assert (await world.ready("health")).ready == "True"
+
+
 async def test_process_that_starts_reads_storage_and_does_nothing_else(tmp_path: Path) -> None:
     world = await installed(tmp_path)
     world.start()
