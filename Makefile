@@ -76,7 +76,7 @@ check: dev ## Lint, types, import contracts, generated files, documents
 	@$(PYTEST) --quiet tests/docs
 	@go="$$($(BIN)/python -m controlplane.gotool)"; cd engine; \
 	  test -z "$$("$$(dirname "$$go")/gofmt" -l . ../tests/tools)" || { echo "gofmt: Go files are not formatted" >&2; exit 1; }; \
-	  GOTOOLCHAIN=local "$$go" vet ./...
+	  GOTOOLCHAIN=local "$$go" vet -tags=helm ./...
 
 generate: dev ## Rewrite every generated file
 	@$(BIN)/python -m crds generate

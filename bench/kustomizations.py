@@ -8,19 +8,17 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from bench import load, work
+from bench import healing, load, work
 from bench.collection import Collection
 from bench.measure import Meter, Phase
 from bench.work import Plan
-from cli import errors, status
+from cli import status
 from cli.demo import gitserver
 from cli.demo.repository import Repository
 from toolkit.kube import client
 from toolkit.objects import Json, dig
 
-HEAL_WITHIN: Final = 5.0
 SOURCE_WITHIN: Final = 120.0
-QUIET_BEFORE: Final = 3.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -119,7 +117,7 @@ async def interval(bench: Bench) -> Phase:
     """Let two intervals pass in which nothing changes."""
     seconds = bench.plan.interval
     await _set_interval(bench, f"{seconds:g}s")
-    await asyncio.sleep(QUIET_BEFORE)
+    await asyncio.sleep(healing.QUIET_BEFORE)
     async with bench.meter.phase("interval no-op", bench.plan.count) as phase:
         await asyncio.sleep(2 * seconds)
     phase.note = f"2 intervals of {seconds:g}s"
@@ -132,13 +130,13 @@ async def change(bench: Bench) -> Phase:
     name = bench.names[bench.plan.count // 2]
     files = load.files(name, message="second", kustomize=bench.plan.kustomize)
     commit = await bench.repository.commit("Change one app", write=files)
-    await asyncio.sleep(QUIET_BEFORE)
+    await asyncio.sleep(healing.QUIET_BEFORE)
     async with bench.meter.phase("one change to one", bench.plan.count) as phase:
         began = time.perf_counter()
         await work.ask(bench.api, load.GIT_REPOSITORY, load.SOURCE, load.NAMESPACE, work.token())
         changed = await bench.config_maps.all(
             [name],
-            lambda obj: _message(obj) == "second",
+            lambda obj: healing.message(obj) == "second",
             seconds=bench.plan.patience,
             what="the change has not arrived",
         )
@@ -155,20 +153,7 @@ async def change(bench: Bench) -> Phase:
 async def heal(bench: Bench) -> Phase:
     """Change objects by hand, one after another, and see how soon each is put right."""
     names = (bench.names * bench.plan.heals)[: bench.plan.heals]
-    latencies: list[float] = []
-    await asyncio.sleep(QUIET_BEFORE)
-    async with bench.meter.phase("drift heal", len(names)) as phase:
-        for name in names:
-            healing = asyncio.create_task(_healed(bench, name))
-            await asyncio.sleep(0)
-            await _edit(bench, name)
-            try:
-                latencies.append(await healing)
-            except errors.DeadlineError:
-                phase.note = f"only {len(latencies)} healed within {HEAL_WITHIN:g}s"
-                break
-    phase.latencies = tuple(latencies)
-    return phase
+    return await healing.measured(bench.meter, bench.api, bench.config_maps, load.NAMESPACE, names)
 
 
 async def delete(bench: Bench) -> Phase:
@@ -207,31 +192,6 @@ async def _all(
     )
 
 
-async def _edit(bench: Bench, name: str) -> None:
-    body: Json = {"data": {load.DATA_KEY: "changed by hand"}}
-    await bench.api.patch(
-        load.CONFIG_MAP, name, load.NAMESPACE, body, strategy="merge", manager="kubectl-edit"
-    )
-
-
-async def _healed(bench: Bench, name: str) -> float:
-    """Return the seconds between the event that shows the edit and the one that shows it undone."""
-    before = _message(bench.config_maps.objects[name])
-    edited: float | None = None
-
-    def again(obj: Json | None) -> bool:
-        nonlocal edited
-        if _message(obj) != before:
-            edited = edited or time.perf_counter()
-            return False
-        return edited is not None
-
-    reached = await bench.config_maps.all(
-        [name], again, seconds=HEAL_WITHIN, what="the object was not healed"
-    )
-    return reached[name] - (edited or reached[name])
-
-
 async def _set_interval(bench: Bench, text: str) -> None:
     body: Json = {"spec": {"interval": text}}
     await work.parallel(
@@ -245,7 +205,3 @@ async def _set_interval(bench: Bench, text: str) -> None:
         lambda obj: work.ready(obj) and dig(obj or {}, "spec", "interval") == text,
         "the new interval was not observed",
     )
-
-
-def _message(obj: Json | None) -> str:
-    return str(dig(obj or {}, "data", load.DATA_KEY, default=""))

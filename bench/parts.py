@@ -7,7 +7,16 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Final
 
-from bench import admission, inventories, kustomizations, report, soak, sources, straight
+from bench import (
+    admission,
+    helmreleases,
+    inventories,
+    kustomizations,
+    report,
+    soak,
+    sources,
+    straight,
+)
 from bench.measure import Meter, Phase
 from bench.work import Plan
 from cli.stack import stack
@@ -52,6 +61,12 @@ PARTS: Final = MappingProxyType(
             title="{count} Kustomizations of 4 objects, wait: true",
             prepared=kustomizations.prepared,
             steps=kustomizations.PHASES,
+        ),
+        # One repository of charts, N HelmReleases of one chart.
+        "helm": Part(
+            title="{count} HelmReleases of a chart of 4 objects",
+            prepared=helmreleases.prepared,
+            steps=helmreleases.PHASES,
         ),
         # A registry, N OCIRepositories and N HelmCharts.
         "sources": Part(

@@ -13,6 +13,8 @@ from crds.kind import Kind
 from toolkit.objects import Json, dig
 
 REQUESTED_AT: Final = "reconcile.fluxcd.io/requestedAt"
+FORCE_AT: Final = "reconcile.fluxcd.io/forceAt"
+RESET_AT: Final = "reconcile.fluxcd.io/resetAt"
 SOURCES: Final = "fluxcd-sources"
 """Category of the kinds that produce artifacts."""
 
@@ -59,6 +61,9 @@ def revision(obj: Json) -> str:
     for path in _REVISIONS:
         value = dig(obj, *path)
         if value:
+            return str(value)
+    for release in dig(obj, "status", "history", default=()):
+        if value := release.get("chartVersion"):  # HelmRelease
             return str(value)
     return ""
 

@@ -1,4 +1,4 @@
-"""Run components: ``python -m controllers --components=source,kustomize …``."""
+"""Run components: ``python -m controllers --components=source,kustomize,helm …``."""
 
 import asyncio
 import sys

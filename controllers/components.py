@@ -30,6 +30,7 @@ class Component:
 NAMES: Final = (
     "source",  # fetches sources, stores and serves their artifacts
     "kustomize",  # builds, applies and keeps what the artifacts describe
+    "helm",  # releases their charts with values, and keeps them so
 )
 """Each is the package below ``controllers`` whose module ``component`` says all this."""
 

@@ -15,6 +15,7 @@ from controllers import components
 from crds import written
 from toolkit.kube import rbac
 from toolkit.objects import Json
+from toolkit.policy import claims
 
 DIRECTORY: Final = Path("deploy")
 BASE: Final = "base/rbac"
@@ -28,7 +29,7 @@ def render() -> dict[str, str]:
         f"{component.account}.yaml": _document(_component(component))
         for component in map(components.load, components.NAMES)
     }
-    files["kustomize-applier.yaml"] = _document(_applier())
+    files |= {f"{name}.yaml": _document(_applier(name)) for name in claims.ACCOUNTS.values()}
     resources = {"apiVersion": "kustomize.config.k8s.io/v1beta1", "kind": "Kustomization"}
     files["kustomization.yaml"] = _document([resources | {"resources": sorted(files)}])
     base = {f"{BASE}/{name}": text for name, text in files.items()}
@@ -52,16 +53,16 @@ def _workload_identity() -> Iterator[Json]:
             yield rbac.binding("ClusterRole", name, account)
 
 
-def _applier() -> Iterator[Json]:
-    """Yield the account that applies Kustomizations which name none, with its default power.
+def _applier(account: str) -> Iterator[Json]:
+    """Yield the account that acts for objects of a kind which name none, with its default power.
 
     It is an administrator, as Flux's own controllers are, because platform manifests hold anything.
     The controller can only act as it by impersonation; removing the binding locks the cluster down
-    to Kustomizations that name a service account.
+    to objects that name a service account.
     """
-    yield rbac.service_account("kustomize-applier")
-    binding = rbac.binding("ClusterRole", "cluster-admin", "kustomize-applier")
-    binding["metadata"]["name"] = "penstock-kustomize-applier"
+    yield rbac.service_account(account)
+    binding = rbac.binding("ClusterRole", "cluster-admin", account)
+    binding["metadata"]["name"] = f"penstock-{account}"
     yield binding
 
 

@@ -6,6 +6,9 @@ from msgspec import Struct
 
 from crds import (
     extensions,
+    helm,
+    helm_v2beta1,
+    helm_v2beta2,
     kustomize,
     kustomize_v1beta1,
     kustomize_v1beta2,
@@ -170,6 +173,22 @@ KUSTOMIZATION: Final = Kind(
         OldVersion("v1beta1", kustomize_v1beta1.Kustomization, kustomize_v1beta1.CHANGES),
     ),
 )
+HELM_RELEASE: Final = Kind(
+    model=helm.HelmRelease,
+    group=helm.GROUP,
+    version="v2",
+    kind="HelmRelease",
+    plural="helmreleases",
+    singular="helmrelease",
+    short_names=("hr",),
+    categories=("all", "fluxcd", "fluxcd-appliers"),
+    columns=(_AGE, _READY, _STATUS),
+    component="helm-controller",
+    older=(
+        OldVersion("v2beta2", helm_v2beta2.HelmRelease),
+        OldVersion("v2beta1", helm_v2beta1.HelmRelease),
+    ),
+)
 REFERENCE_GRANT: Final = Kind(
     model=policy_referencegrant.ReferenceGrant,
     group=policy_referencegrant.GROUP,
@@ -231,6 +250,7 @@ KINDS: Final[tuple[Kind[Struct], ...]] = (
     EXTERNAL_ARTIFACT,  # what others made
     ARTIFACT_GENERATOR,  # makes those of the sources above
     KUSTOMIZATION,  # what to build from them and apply
+    HELM_RELEASE,  # which chart to release from them
     REFERENCE_GRANT,  # who may refer to objects of a namespace
     SOURCE_POLICY,  # which sources may exist, and who must sign them
     PROVENANCE_POLICY,  # which namespaces admit only what came from a repository

@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from crds import meta
+from crds import helm_parts, meta
 
 _NAME: Final = "write lower case letters, digits and '-', a letter or digit first and last"
 _ALIAS: Final = r"[a-z0-9]([a-z0-9_-]*[a-z0-9])?"
@@ -10,6 +10,14 @@ FORMS: Final = {
     # the pattern of a model: the rule, and what to write
     meta.DURATION: ("it must be a duration in h, m, s and ms", "write for example 5m or 1h30m"),
     meta.SHORT_DURATION: ("it must be a duration in m, s and ms", "write for example 60s or 2m"),
+    helm_parts.TARGET_PATH: (
+        "it must be a path as `helm --set` takes it",
+        "write for example image.tag or hosts[0].name",
+    ),
+    helm_parts.VALUES_KEY: (
+        "it must be a key of a ConfigMap or Secret",
+        "write letters, digits, '-', '_' and '.'",
+    ),
     r"^(http|https|ssh)://.*$": (
         "it must be a URL over HTTP, HTTPS or SSH",
         "write https://<host>/<path> or ssh://git@<host>/<path>",

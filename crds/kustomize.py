@@ -1,10 +1,11 @@
 """``kustomize.toolkit.fluxcd.io/v1``: what to build from a source and apply.
 
-Fields, patterns, defaults and rules are those of Flux's kustomize-controller, with two additions:
-``sourceRefs`` composes several sources into one build, and the fields that v1 dropped from v1beta2
-(``validation``, ``patchesStrategicMerge``, ``patchesJson6902``) are kept, so that manifests which
-still carry them apply and conversion loses nothing. Parts of the spec are in
-``crds.kustomize_parts``; older versions in ``crds.kustomize_v1beta1`` and ``…_v1beta2``.
+Fields, patterns, defaults and rules are those of Flux's kustomize-controller, with three additions:
+``sourceRefs`` composes several sources into one build, ``dependsOn`` takes HelmReleases as well,
+and the fields that v1 dropped from v1beta2 (``validation``, ``patchesStrategicMerge``,
+``patchesJson6902``) are kept, so that manifests which still carry them apply and conversion loses
+nothing. Parts of the spec are in ``crds.kustomize_parts``; older versions in
+``crds.kustomize_v1beta1`` and ``…_v1beta2``.
 """
 
 from collections.abc import Mapping
@@ -125,7 +126,7 @@ class KustomizationSpec(meta.ApiStruct, frozen=True, kw_only=True):
     """Delete and recreate an object when a change touches an immutable field. Otherwise such a
     change is an error."""
     depends_on: list[parts.DependencyReference] = field(default_factory=list)
-    """Kustomizations that must be ready before this one is reconciled."""
+    """Kustomizations and HelmReleases that must be ready before this one is reconciled."""
     target_namespace: meta.Namespace = ""
     """Namespace to put all namespaced objects in, whatever their manifests say."""
     name_prefix: Annotated[str, Meta(min_length=1, max_length=200)] = ""

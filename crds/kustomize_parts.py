@@ -11,14 +11,18 @@ from crds import meta
 
 
 class DependencyReference(meta.ApiStruct, frozen=True, kw_only=True):
-    """A Kustomization that must be ready first."""
+    """An object that must be ready first."""
 
     SCHEMA: ClassVar[meta.Extensions] = meta.ATOMIC
 
+    kind: Annotated[
+        Literal["Kustomization", "HelmRelease"], Meta(extra_json_schema=meta.IMPLIED)
+    ] = "Kustomization"
+    """Kind of the object."""
     name: str
-    """Name of the Kustomization."""
+    """Name of the object."""
     namespace: str = ""
-    """Namespace of the Kustomization. Defaults to that of the one that depends on it."""
+    """Namespace of the object. Defaults to that of the Kustomization that depends on it."""
     ready_expr: str = ""
     """CEL expression over `self` and `dep` that tells whether the dependency is met, e.g.
     `dep.metadata.labels['app/version'] == self.metadata.labels['app/version']`. Replaces the

@@ -1,4 +1,4 @@
-// Command engine is a C shared library: Go SDKs behind three functions.
+// Command engine is a C shared library: Go SDKs behind four functions.
 //
 // A caller passes the name of an operation and a JSON request and gets a JSON answer. Everything is
 // copied on the way in and on the way out, so no memory is shared between the two languages.
@@ -16,6 +16,7 @@ import (
 	"unsafe"
 
 	"penstock.dev/engine/internal/call"
+	"penstock.dev/engine/internal/parent"
 )
 
 var running call.Running
@@ -38,6 +39,14 @@ func eng_call(id C.uint64_t, op *C.char, in unsafe.Pointer, n C.size_t, timeoutM
 //export eng_cancel
 func eng_cancel(id C.uint64_t) {
 	running.Cancel(uint64(id))
+}
+
+// eng_connect tells operations that ask their parent where its replies come from and where questions
+// go to. It is called once, before such an operation.
+//
+//export eng_connect
+func eng_connect(in, out C.int) {
+	parent.Connect(int(in), int(out))
 }
 
 // eng_free releases an answer.

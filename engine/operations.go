@@ -9,7 +9,8 @@ import (
 	"penstock.dev/engine/internal/substitute"
 )
 
-// operations is everything that this library can do.
+// operations is everything that this library can do. With the build tag helm it has more, see
+// operations_helm.go.
 var operations = call.Operations{
 	"age.open":        age.Open,        // data keys are opened with post-quantum identities
 	"kustomize.build": kustomize.Build, // a tree of manifests becomes a list of objects

@@ -12,7 +12,6 @@ A reconciler raises one of these; ``toolkit.kube.controller`` alone turns it int
 event, a metric and a requeue. Libraries' exceptions are translated where the library is called.
 """
 
-import copy
 from dataclasses import dataclass
 from typing import ClassVar, Self
 
@@ -27,17 +26,22 @@ class PenstockError(Exception):
 
     default_reason: ClassVar[str] = "Failed"
 
-    def __init__(self, message: str, *, reason: str | None = None) -> None:
+    def __init__(
+        self, message: str, *, reason: str | None = None, told: "Told | None" = None
+    ) -> None:
         super().__init__(message.encode(errors="backslashreplace").decode())
         self.reason = reason or self.default_reason
+        self.told = told or Told()
 
     def within(self, context: str, *, reason: str | None = None) -> Self:
         """Return this error with ``context`` before its message, and perhaps another reason.
 
         Filters of users match how Flux's messages begin; what we say beyond that comes after it.
         """
-        told = copy.copy(self)
-        told.args = (f"{context}: {self}",)
+        told = type(self).__new__(
+            type(self), f"{context}: {self}"
+        )  # classes differ in what they take
+        told.__dict__.update(self.__dict__)
         told.reason = reason or self.reason
         return told
 
@@ -54,16 +58,18 @@ class AccessDeniedError(StalledError):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Told:
-    """How a wait is told.
+    """How a failure is told.
 
-    ``delay``: the message ends with when it is tried again. ``event`` is the text of the event,
-    which ends so too; with ``""`` there is no event, with ``None`` it has the message. ``trace``:
-    notifications do not get the event.
+    ``event`` is the text of the event; with ``""`` there is no event, with ``None`` it has the
+    message. ``ready`` are reason and message of Ready where those of Reconciling or Stalled differ.
+    Of a wait, ``delay``: the message ends with when it is tried again, and the event too;
+    ``trace``: notifications do not get the event.
     """
 
     delay: bool = False
     event: str | None = None
     trace: bool = False
+    ready: tuple[str, str] | None = None
 
 
 class WaitingError(PenstockError):
@@ -80,11 +86,10 @@ class WaitingError(PenstockError):
         *,
         reason: str | None = None,
         retry_after: float | None = None,
-        told: Told = Told(),
+        told: Told | None = None,
     ) -> None:
-        super().__init__(message, reason=reason)
+        super().__init__(message, reason=reason, told=told)
         self.retry_after = retry_after
-        self.told = told
 
 
 class TransientError(PenstockError):

@@ -41,6 +41,7 @@ from toolkit.kube.rbac import Rule as Permission
 from toolkit.kube.secrets import SECRET, Secrets
 from toolkit.kube.tokens import GATE, ServiceAccountTokens
 from toolkit.objects import GroupVersionKind, Json, ObjectKey, dig
+from toolkit.policy import claims
 from webhooks.authorizer import Authorizer
 from webhooks.plugin import Answer, DeniedError, Row, Rule
 from webhooks.request import Request
@@ -52,7 +53,6 @@ VERB: Final = "decrypt"
 MAX_KEY_SECRETS: Final = 16
 """Labelled key Secrets of one namespace that are tried."""
 
-APPLIER: Final = "kustomize-applier"
 """Account of the install namespace that applies Kustomizations which name none."""
 
 
@@ -190,7 +190,9 @@ class Decryption:
         name = dig(obj, "spec", "serviceAccountName", default="")
         if name:
             return user == impersonation.service_account(namespace, name)
-        default = impersonation.service_account(self._namespace, APPLIER)
+        default = impersonation.service_account(
+            self._namespace, claims.ACCOUNTS[KUSTOMIZATION.kind]
+        )
         return user == default or user.startswith(impersonation.service_account(namespace, ""))
 
     async def _permitted(self, request: Request, secret: Json) -> tuple[str, ...]:

@@ -162,14 +162,14 @@ class Provenance:
         """Return where to change an object that is there; only its present labels count."""
         obj = attempt.old
         if not self._services.proven:
-            owner = provenance.owner_of(obj)  # the request's own words
-            return provenance.Home(applier=owner) if owner else None
+            # the request's own words
+            owners = provenance.owners_of(obj)
+            return provenance.Home(applier=owners[0]) if owners else None
         if attempt.subresource:
             obj = await self._whole(attempt) or obj
         for _ in range(_HOPS):
-            owner = provenance.owner_of(obj)
-            if owner is not None:
-                standing = await self._standings.of(owner)
+            if owners := provenance.owners_of(obj):
+                standing = await self._standings.of(owners[0])
                 return provenance.home(standing) if standing else None
             named = controller_of(obj)
             if named is None:

@@ -14,7 +14,7 @@ from typing import Final, TypeAlias
 
 import msgspec
 
-from crds import ARTIFACT_GENERATOR, KUSTOMIZATION, REFERENCE_GRANT
+from crds import ARTIFACT_GENERATOR, HELM_RELEASE, KUSTOMIZATION, REFERENCE_GRANT
 from crds.policy_referencegrant import ReferenceGrant
 from toolkit.errors import AccessDeniedError
 from toolkit.kube.client import Client
@@ -146,6 +146,7 @@ ROW: Final = Row(
     name="references",
     rules=(
         Rule(groups=(KUSTOMIZATION.group,), resources=(KUSTOMIZATION.plural,)),
+        Rule(groups=(HELM_RELEASE.group,), resources=(HELM_RELEASE.plural,)),
         Rule(groups=(ARTIFACT_GENERATOR.group,), resources=(ARTIFACT_GENERATOR.plural,)),
     ),
     make=make,

@@ -11,13 +11,23 @@ after they were replaced, unless they were withdrawn.
 
 import asyncio
 from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Any, Final
 
 import msgspec
 
-from crds import BUCKET, EXTERNAL_ARTIFACT, GIT_REPOSITORY, KUSTOMIZATION, OCI_REPOSITORY
+from crds import (
+    BUCKET,
+    EXTERNAL_ARTIFACT,
+    GIT_REPOSITORY,
+    HELM_CHART,
+    HELM_RELEASE,
+    KUSTOMIZATION,
+    OCI_REPOSITORY,
+)
+from crds.helm_parts import ChartReference, ChartTemplate
 from crds.kustomize import MountedSourceReference, SourceReference
 from crds.meta import Artifact, ObjectMeta
 from toolkit.kube import rbac
@@ -31,10 +41,9 @@ from webhooks.services import Cache, Services
 LATE_SECONDS: Final = 600.0
 """How long an artifact counts after it was replaced; an apply hardly takes longer."""
 _LATE: Final = 8
-_APPLIER: Final = GroupVersionKind(*KUSTOMIZATION.gvk)
 _SOURCES: Final = {
     kind.kind: GroupVersionKind(*kind.gvk)
-    for kind in (GIT_REPOSITORY, OCI_REPOSITORY, BUCKET, EXTERNAL_ARTIFACT)
+    for kind in (GIT_REPOSITORY, OCI_REPOSITORY, BUCKET, EXTERNAL_ARTIFACT, HELM_CHART)
 }
 PERMISSIONS: Final = (
     rbac.Rule(
@@ -43,9 +52,15 @@ PERMISSIONS: Final = (
         verbs=("get", "list", "watch"),
     ),
     rbac.Rule(
+        groups=(HELM_RELEASE.group,),
+        resources=(HELM_RELEASE.plural,),
+        verbs=("get", "list", "watch"),
+    ),
+    rbac.Rule(
         groups=(GIT_REPOSITORY.group,),
         resources=tuple(
-            kind.plural for kind in (GIT_REPOSITORY, OCI_REPOSITORY, BUCKET, EXTERNAL_ARTIFACT)
+            kind.plural
+            for kind in (GIT_REPOSITORY, OCI_REPOSITORY, BUCKET, EXTERNAL_ARTIFACT, HELM_CHART)
         ),
         verbs=("get", "list", "watch"),
     ),
@@ -56,19 +71,54 @@ class _Spec(msgspec.Struct, frozen=True, rename="camel"):
     service_account_name: str = ""
     kube_config: Any = None
     path: str = ""
+
+
+class _KustomizationSpec(_Spec, frozen=True, rename="camel"):
     source_ref: SourceReference | None = None
     source_refs: list[MountedSourceReference] = []
 
 
-class _Applier(msgspec.Struct, frozen=True):
+class _Kustomization(msgspec.Struct, frozen=True):
     metadata: ObjectMeta
-    spec: _Spec = _Spec()
+    spec: _KustomizationSpec = _KustomizationSpec()
 
     @property
-    def mounts(self) -> Mapping[str, SourceReference]:
-        """Return the sources by mount point, in the order of the spec (``KustomizationSpec``)."""
-        root = {"": self.spec.source_ref} if self.spec.source_ref else {}
-        return root | {ref.path: ref.source for ref in self.spec.source_refs}
+    def sources(self) -> Iterator[tuple[str, str, ObjectKey]]:
+        """Yield mount point, kind and place, in the order of the spec (``KustomizationSpec``)."""
+        own, root = self.metadata.namespace, self.spec.source_ref
+        mounts = {"": root} if root else {}
+        mounts |= {each.path: each.source for each in self.spec.source_refs}
+        for path, ref in mounts.items():
+            yield path, ref.kind, ObjectKey(ref.namespace or own, ref.name)
+
+
+class _HelmReleaseSpec(_Spec, frozen=True, rename="camel"):
+    chart: ChartTemplate | None = None
+    chart_ref: ChartReference | None = None
+
+
+class _HelmRelease(msgspec.Struct, frozen=True):
+    metadata: ObjectMeta
+    spec: _HelmReleaseSpec = _HelmReleaseSpec()
+
+    @property
+    def sources(self) -> Iterator[tuple[str, str, ObjectKey]]:
+        """Yield kind and place of the chart: of the HelmChart that is made for it, if it has one.
+
+        Its namespace and name are the controller's (``controllers.helm.charttemplate``).
+        """
+        own = self.metadata
+        if template := self.spec.chart:
+            namespace = template.spec.source_ref.namespace or own.namespace
+            yield "", HELM_CHART.kind, ObjectKey(namespace, f"{own.namespace}-{own.name}")
+        elif ref := self.spec.chart_ref:
+            yield "", ref.kind, ObjectKey(ref.namespace or own.namespace, ref.name)
+
+
+_Applier = _Kustomization | _HelmRelease
+_VIEWS: Final[Mapping[str, type[_Applier]]] = MappingProxyType(
+    {KUSTOMIZATION.kind: _Kustomization, HELM_RELEASE.kind: _HelmRelease}
+)
 
 
 class _Status(msgspec.Struct, frozen=True):
@@ -79,7 +129,6 @@ class _Source(msgspec.Struct, frozen=True):
     status: _Status = _Status()
 
 
-_decode_applier: Final = msgspec.json.Decoder(_Applier).decode
 _decode_source: Final = msgspec.json.Decoder(_Source).decode
 
 
@@ -88,9 +137,12 @@ class Standings:
 
     def __init__(self, services: Services) -> None:
         self._client = services.client
-        self._installed = ObjectKey(services.namespace, claims.APPLIER)
+        self._namespace = services.namespace
         self._account = services.options.default_service_account
-        self._appliers: Cache[_Applier] = services.watch(_APPLIER, decode=_decode_applier)
+        self._appliers: dict[str, Cache[_Applier]] = {
+            kind: services.watch(claims.APPLIERS[kind], decode=msgspec.json.Decoder(view).decode)
+            for kind, view in _VIEWS.items()
+        }
         self._sources: dict[str, _Sources] = {
             kind: _Sources(services.watch(gvk, decode=_decode_source))
             for kind, gvk in _SOURCES.items()
@@ -102,15 +154,16 @@ class Standings:
         Raises:
             ApiError: it cannot be read afresh.
         """
-        found = self._appliers.get(applier.key)
+        kind = applier.gvk.kind
+        found = self._appliers[kind].get(applier.key)
         if fresh:
-            found = await self._read(_APPLIER, applier.key, _Applier)
+            found = await self._read(applier.gvk, applier.key, _VIEWS[kind])
         if found is None:
             return None
         own = found.metadata.namespace
         parts = [
-            await self._part(path, ref.kind, ObjectKey(ref.namespace or own, ref.name), fresh=fresh)
-            for path, ref in found.mounts.items()
+            await self._part(path, source, place, fresh=fresh)
+            for path, source, place in found.sources
         ]
         return Standing(
             applier=applier,
@@ -118,7 +171,7 @@ class Standings:
                 own,
                 found.spec.service_account_name,
                 default=self._account,
-                installed=self._installed,
+                installed=ObjectKey(self._namespace, claims.ACCOUNTS[kind]),
             ),
             remote=found.spec.kube_config is not None,
             directory=found.spec.path,

@@ -1,12 +1,12 @@
 """Nobody gets more power through an object than they hold, nor out of what their namespace demands.
 
-``TENANCY``: who writes a Kustomization must be allowed to lend it the account that it acts as, the
-kubeconfig and the keys that it uses: the verbs ``impersonate`` or ``use`` on the service account,
-``get`` or ``use`` on a Secret. The account itself may always lend itself, so that one Kustomization
-can apply others. The same holds for the cloud accounts of sources, and for the credentials that
-these show to the server that they name. A ConfigMap that leads to another cluster must name an
-account, unless flags give one: nobody enters it as the controller. It is read as it is now; what it
-becomes later, the reconciler judges.
+``TENANCY``: who writes a Kustomization or HelmRelease must be allowed to lend it the account that
+it acts as, the kubeconfig and the keys that it uses: the verbs ``impersonate`` or ``use`` on the
+service account, ``get`` or ``use`` on a Secret. The account itself may always lend itself, so that
+one Kustomization can apply others. The same holds for the cloud accounts of sources, and for the
+credentials that these show to the server that they name. A ConfigMap that leads to another cluster
+must name an account, unless flags give one: nobody enters it as the controller. It is read as it is
+now; what it becomes later, the reconciler judges.
 
 ``LABELS``: labels of namespaces that begin with ``policy.penstock.dev/`` are changed only by who
 may ``update`` the resource ``namespaces`` of the group ``policy.penstock.dev``, through whichever
@@ -16,7 +16,14 @@ subresource: tenants may often label their namespaces, and policies go by these.
 import asyncio
 from typing import Final
 
-from crds import BUCKET, GIT_REPOSITORY, HELM_REPOSITORY, KUSTOMIZATION, OCI_REPOSITORY
+from crds import (
+    BUCKET,
+    GIT_REPOSITORY,
+    HELM_RELEASE,
+    HELM_REPOSITORY,
+    KUSTOMIZATION,
+    OCI_REPOSITORY,
+)
 from crds.policy_parts import GROUP
 from toolkit.errors import AccessDeniedError, TransientError
 from toolkit.kube import rbac, remote
@@ -31,6 +38,8 @@ from webhooks.namespaces import Namespaces
 from webhooks.plugin import Answer, Cause, Condition, DeniedError, Row, Rule
 from webhooks.request import Request, User
 from webhooks.services import Services
+
+_APPLIERS: Final = frozenset({KUSTOMIZATION.kind, HELM_RELEASE.kind})
 
 
 class Tenancy:
@@ -58,7 +67,7 @@ class Tenancy:
         obj = request.object
         if obj is None or not tenancy.lends(obj, request.old):
             return Answer()
-        if request.gvk.kind == KUSTOMIZATION.kind:
+        if request.gvk.kind in _APPLIERS:
             await self._require_account(request, obj)
         # Off the loop: a list may have hundreds of thousands of entries.
         powers = await asyncio.to_thread(tenancy.powers, obj, request.namespace, self._installation)
@@ -199,6 +208,7 @@ TENANCY: Final = Row(
     name="tenancy",
     rules=(
         Rule(groups=(KUSTOMIZATION.group,), resources=(KUSTOMIZATION.plural,)),
+        Rule(groups=(HELM_RELEASE.group,), resources=(HELM_RELEASE.plural,)),
         Rule(
             groups=(GIT_REPOSITORY.group,),
             resources=(

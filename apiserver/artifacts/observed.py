@@ -13,7 +13,7 @@ from urllib.parse import urlsplit
 import msgspec
 from msgspec import Struct
 
-from crds import HELM_CHART, KUSTOMIZATION
+from crds import HELM_CHART, HELM_RELEASE, KUSTOMIZATION
 from crds.kind import Kind
 from toolkit.artifact.kinds import KINDS
 from toolkit.artifact.store import Owner
@@ -105,6 +105,24 @@ def kustomization(raw: bytes) -> Consumer:
         for path, ref in mounts
     )
     return _consumer(KUSTOMIZATION, read.metadata, uses)
+
+
+def helm_release(raw: bytes) -> Consumer:
+    """Read a HelmRelease: it uses the HelmChart that was made for it, or what its spec names.
+
+    Its revisions are versions of charts, which are those of HelmCharts alone.
+    """
+    read = _HELM_RELEASE.decode(raw)
+    own, status = read.metadata.namespace, read.status
+    namespace, _, name = status.helm_chart.partition("/")
+    named = read.spec.chart_ref
+    if named is not None:
+        source = (named.kind, named.namespace or own, named.name)
+    else:
+        source = (HELM_CHART.kind, namespace, name)
+    released = status.history[0].chart_version if status.history else ""
+    use = Use(source=source, applied=released, attempted=status.last_attempted_revision)
+    return _consumer(HELM_RELEASE, read.metadata, (use,) if source[2] else ())
 
 
 def _consumer(kind: Kind[Any], metadata: "_Metadata", uses: tuple[Use, ...]) -> Consumer:
@@ -219,6 +237,27 @@ class _Kustomization(Struct, frozen=True, kw_only=True, rename="camel"):
     status: _KustomizationStatus = _KustomizationStatus()
 
 
+class _HelmReleaseSpec(Struct, frozen=True, kw_only=True, rename="camel"):
+    chart_ref: _Reference | None = None
+
+
+class _Release(Struct, frozen=True, kw_only=True, rename="camel"):
+    chart_version: str = ""
+
+
+class _HelmReleaseStatus(Struct, frozen=True, kw_only=True, rename="camel"):
+    helm_chart: str = ""
+    history: tuple[_Release, ...] = ()
+    last_attempted_revision: str = ""
+
+
+class _HelmRelease(Struct, frozen=True, kw_only=True, rename="camel"):
+    metadata: _Metadata
+    spec: _HelmReleaseSpec = _HelmReleaseSpec()
+    status: _HelmReleaseStatus = _HelmReleaseStatus()
+
+
 _SOURCE: Final = msgspec.json.Decoder(_Source)
 _CHART: Final = msgspec.json.Decoder(_Chart)
 _KUSTOMIZATION: Final = msgspec.json.Decoder(_Kustomization)
+_HELM_RELEASE: Final = msgspec.json.Decoder(_HelmRelease)

@@ -19,7 +19,7 @@ from apiserver.artifacts.shown import API_VERSION, KIND
 from apiserver.artifacts.surveying import Remembered, Survey
 from apiserver.resource import Parameter, Resource, Subresource
 from apiserver.view import View
-from crds import HELM_CHART, KUSTOMIZATION
+from crds import HELM_CHART, HELM_RELEASE, KUSTOMIZATION
 from crds.kind import Kind
 from toolkit.artifact import scratch
 from toolkit.artifact.index import AUDIENCE
@@ -29,6 +29,11 @@ from toolkit.kube.options import Options
 from toolkit.kube.rbac import Rule
 from toolkit.objects import GroupVersionKind
 
+_APPLIERS: Final[tuple[tuple[Kind[Any], Callable[[bytes], Consumer]], ...]] = (
+    (KUSTOMIZATION, observed.kustomization),
+    (HELM_RELEASE, observed.helm_release),
+)
+"""Who uses artifacts, and how they are read."""
 PERMISSIONS: Final = (
     # What they are made from; to list sources is also what the artifact server asks for.
     Rule(
@@ -37,10 +42,9 @@ PERMISSIONS: Final = (
         verbs=("get", "list", "watch"),
     ),
     # Who uses them.
-    Rule(
-        groups=(KUSTOMIZATION.group,),
-        resources=(KUSTOMIZATION.plural,),
-        verbs=("get", "list", "watch"),
+    *(
+        Rule(groups=(kind.group,), resources=(kind.plural,), verbs=("get", "list", "watch"))
+        for kind, _ in _APPLIERS
     ),
 )
 # A token for itself, to ask the artifact server what there is.
@@ -111,11 +115,13 @@ def _informers(manager: Manager, catalog: Catalog) -> tuple[Informer[Any], ...]:
         catalog.consumer(Change(change.type, change.key, old[1], new[1]))
 
     charts.subscribe(both)
-    appliers: Informer[Consumer] = Informer(
-        manager.client, GroupVersionKind(*KUSTOMIZATION.gvk), decode=observed.kustomization
-    )
-    appliers.subscribe(catalog.consumer)
-    return (*found, charts, appliers)
+    for kind, read in _APPLIERS:
+        appliers: Informer[Consumer] = Informer(
+            manager.client, GroupVersionKind(*kind.gvk), decode=read
+        )
+        appliers.subscribe(catalog.consumer)
+        found.append(appliers)
+    return (*found, charts)
 
 
 def _reader(kind: Kind[Any]) -> Callable[[bytes], Source]:

@@ -2,16 +2,16 @@
 
 An applier's object holds the list of what it applied in its status. Of the rest only a little is
 kept, because there are thousands of them: a few hundred bytes and a reference per applied object.
-Nothing else here knows Kustomizations. The resource serves one row so far.
+Nothing else here knows the kinds apart. The resource serves all rows.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
 import msgspec
 
-from crds import KUSTOMIZATION
+from crds import HELM_RELEASE, KUSTOMIZATION
 from crds.kind import Kind
 from toolkit import inventory
 from toolkit.apply import health
@@ -65,18 +65,22 @@ class Applied:
         return next((row for row in self.conditions if row["type"] == type_), {})
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Applier:
     """One kind of applier: how it is read, and how what it applies is told from the rest.
 
     ``manager`` is the field manager that applies, ``group`` the prefix of the labels that name the
-    owner of an applied object.
+    owner of an applied object. ``prefix`` begins the names of its inventories; a name of an object
+    holds no colon, so one with a colon is no other kind's. ``planned`` tells that its controller
+    makes plans.
     """
 
     kind: Kind[Any]
     manager: str
     group: str
     read: Callable[[bytes], Applied]
+    prefix: str = ""
+    planned: bool = False
 
     @property
     def gvk(self) -> GroupVersionKind:
@@ -101,11 +105,37 @@ class _Reference(msgspec.Struct):
 
 
 class _Spec(msgspec.Struct, rename="camel"):
-    source_ref: _Reference | None = None
-    source_refs: list[_Reference] = []
     suspend: bool = False
     kube_config: Json | None = None
     health_check_exprs: list[dict[str, str]] = []
+
+
+class _KustomizationSpec(_Spec, rename="camel"):
+    source_ref: _Reference | None = None
+    source_refs: list[_Reference] = []
+
+    def sources(self) -> Iterator[_Reference]:
+        """Yield what it is built from."""
+        yield from [self.source_ref] if self.source_ref else []
+        yield from self.source_refs
+
+
+class _ChartSpec(msgspec.Struct, rename="camel"):
+    source_ref: _Reference | None = None
+
+
+class _Chart(msgspec.Struct):
+    spec: _ChartSpec = msgspec.field(default_factory=_ChartSpec)
+
+
+class _HelmReleaseSpec(_Spec, rename="camel"):
+    chart: _Chart | None = None
+    chart_ref: _Reference | None = None
+
+    def sources(self) -> Iterator[_Reference]:
+        """Yield where its chart is from."""
+        template = self.chart.spec.source_ref if self.chart else None
+        yield from (each for each in (template, self.chart_ref) if each)
 
 
 class _Condition(msgspec.Struct, rename="camel"):
@@ -122,23 +152,54 @@ class _Inventory(msgspec.Struct):
 
 class _Status(msgspec.Struct, rename="camel"):
     conditions: list[_Condition] = []
-    last_applied_revision: str = ""
     last_attempted_revision: str = ""
     inventory: _Inventory | None = None
 
 
+class _KustomizationStatus(_Status, rename="camel"):
+    last_applied_revision: str = ""
+
+
+class _Release(msgspec.Struct, rename="camel"):
+    chart_version: str = ""
+
+
+class _HelmReleaseStatus(_Status, rename="camel"):
+    history: list[_Release] = []
+
+
 class _Kustomization(msgspec.Struct):
     metadata: _Meta
-    spec: _Spec = msgspec.field(default_factory=_Spec)
-    status: _Status = msgspec.field(default_factory=_Status)
+    spec: _KustomizationSpec = msgspec.field(default_factory=_KustomizationSpec)
+    status: _KustomizationStatus = msgspec.field(default_factory=_KustomizationStatus)
+
+
+class _HelmRelease(msgspec.Struct):
+    metadata: _Meta
+    spec: _HelmReleaseSpec = msgspec.field(default_factory=_HelmReleaseSpec)
+    status: _HelmReleaseStatus = msgspec.field(default_factory=_HelmReleaseStatus)
 
 
 _KUSTOMIZATION: Final = msgspec.json.Decoder(_Kustomization)
+_HELM_RELEASE: Final = msgspec.json.Decoder(_HelmRelease)
 
 
 def kustomization(raw: bytes) -> Applied:
     """Read a Kustomization."""
     obj = _KUSTOMIZATION.decode(raw)
+    return _applied(obj, obj.spec.sources(), obj.status.last_applied_revision)
+
+
+def helm_release(raw: bytes) -> Applied:
+    """Read a HelmRelease; its revision is the version of the chart that was released last."""
+    obj = _HELM_RELEASE.decode(raw)
+    released = next((each.chart_version for each in obj.status.history), "")
+    return _applied(obj, obj.spec.sources(), released)
+
+
+def _applied(
+    obj: _Kustomization | _HelmRelease, sources: Iterable[_Reference], revision: str
+) -> Applied:
     meta, spec, status = obj.metadata, obj.spec, obj.status
     refs, problem = _refs(status.inventory)
     conditions = tuple(_condition(row) for row in status.conditions)
@@ -149,11 +210,19 @@ def kustomization(raw: bytes) -> Applied:
         resource_version=meta.resource_version,
         created=meta.creation_timestamp,
         labels=dict(sorted(meta.labels.items())[:_LABELS]),
-        sources=_sources(spec, meta.namespace),
+        sources=tuple(
+            Source(
+                kind=ref.kind,
+                namespace=ref.namespace or meta.namespace,
+                name=ref.name,
+                path=ref.path,
+            )
+            for ref in sources
+        ),
         suspended=spec.suspend,
         remote=spec.kube_config is not None,
         busy=working and not spec.suspend,
-        revision=status.last_applied_revision,
+        revision=revision,
         attempted=status.last_attempted_revision,
         conditions=conditions,
         refs=refs,
@@ -178,14 +247,6 @@ def _rules(specs: list[dict[str, str]]) -> tuple[Rule, ...]:
         return ()
 
 
-def _sources(spec: _Spec, namespace: str) -> tuple[Source, ...]:
-    several = [spec.source_ref] if spec.source_ref else []
-    return tuple(
-        Source(kind=ref.kind, namespace=ref.namespace or namespace, name=ref.name, path=ref.path)
-        for ref in [*several, *spec.source_refs]
-    )
-
-
 def _condition(row: _Condition) -> Json:
     short = row.message if len(row.message) <= _MAX_MESSAGE else f"{row.message[:_MAX_MESSAGE]}…"
     return {
@@ -199,6 +260,26 @@ def _condition(row: _Condition) -> Json:
 
 APPLIERS: Final = (
     # Its inventories are named as the Kustomizations are.
-    Applier(kind=KUSTOMIZATION, manager=MANAGER, group=KUSTOMIZE_GROUP, read=kustomization),
+    Applier(
+        kind=KUSTOMIZATION,
+        manager=MANAGER,
+        group=KUSTOMIZE_GROUP,
+        read=kustomization,
+        planned=True,
+    ),
+    # A HelmRelease and a Kustomization may have the same name.
+    Applier(
+        kind=HELM_RELEASE,
+        manager="helm-controller",
+        group=HELM_RELEASE.group,
+        read=helm_release,
+        prefix="helmrelease:",
+    ),
 )
 """Every kind that keeps an inventory."""
+
+
+def inventory_name(kind: str, name: str) -> str:
+    """Return the name of the inventory of an applier of a kind."""
+    prefix = next((each.prefix for each in APPLIERS if each.kind.kind == kind), "")
+    return f"{prefix}{name}"

@@ -51,7 +51,7 @@ COLUMNS: Final = (
         name="Name",
         cell=text("metadata", "name"),
         format="name",
-        description="Name of the inventory, which is that of its applier.",
+        description="Name of the inventory: its applier's, behind the kind of a HelmRelease.",
     ),
     Column(
         name="Objects",

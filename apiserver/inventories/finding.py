@@ -1,21 +1,30 @@
 """Which inventory a request for a subresource is about, and what its answer begins with."""
 
-from collections.abc import Mapping
+from collections.abc import AsyncIterator, Mapping
 from typing import Protocol
 
 from apiserver import status
 from apiserver.call import Call
 from apiserver.inventories.inventory import API_VERSION, Inventory
+from apiserver.inventories.rows import Row, Tracked
 from toolkit.objects import Json, ObjectKey
 
 RESOURCE = "inventories"
 
 
 class Known(Protocol):
-    """Where inventories are known (``projection.Inventories``)."""
+    """Where inventories are known (``projection.Inventories``, ``kinds.Kinds``)."""
 
     def get(self, key: ObjectKey) -> Inventory | None:
-        """Return the inventory of an applier."""
+        """Return the inventory that is served under a name."""
+
+
+class Rows(Known, Protocol):
+    """Where every row of them is known, too."""
+
+    def rows(self, inventory: Inventory) -> AsyncIterator[tuple[Tracked, Row]]:
+        """Yield all rows of an inventory, in the order in which the applier lists them."""
+        ...
 
 
 class Ready(Protocol):
@@ -53,6 +62,6 @@ def find(call: Call, known: Known, view: Ready) -> Inventory:
 
 def answer(kind: str, inventory: Inventory, parts: Mapping[str, object]) -> Json:
     """Return a document about an inventory."""
-    key = inventory.applied.key
+    key = inventory.key
     metadata = {"name": key.name, "namespace": key.namespace}
     return {"apiVersion": API_VERSION, "kind": kind, "metadata": metadata, **parts}

@@ -15,7 +15,7 @@ from apiserver.inventories import rows
 from apiserver.inventories.appliers import Applied, Applier, Source
 from apiserver.inventories.rows import Flag, Row, Tracked
 from toolkit.apply.order import Identity
-from toolkit.objects import Json, ObjectRef
+from toolkit.objects import Json, ObjectKey, ObjectRef
 
 API_VERSION: Final = "gitops.penstock.dev/v1alpha1"
 KIND: Final = "Inventory"
@@ -40,6 +40,12 @@ class Inventory:
     totals: Counter[Flag] = field(default_factory=Counter)
     problems: set[Identity] = field(default_factory=set)
     revision: int = 0
+
+    @property
+    def key(self) -> ObjectKey:
+        """Return the namespace and name that it is served under."""
+        own = self.applied.key
+        return ObjectKey(own.namespace, f"{self.applier.prefix}{own.name}")
 
     def put(self, identity: Identity, row: Row) -> bool:
         """Count a row anew; tell whether it may be shown in the object."""
@@ -113,8 +119,8 @@ class Inventory:
             ours |= {SOURCE_KIND: source.kind, SOURCE_NAME: source.name}
         short = {name: text for name, text in ours.items() if len(text) <= _LONGEST_LABEL}
         return {
-            "name": applied.key.name,
-            "namespace": applied.key.namespace,
+            "name": self.key.name,
+            "namespace": self.key.namespace,
             "uid": str(uuid.uuid5(_UIDS, applied.uid)),
             "creationTimestamp": applied.created,
             "labels": {**applied.labels, **short},

@@ -5,14 +5,13 @@ from aiohttp import web
 from apiserver import encoding
 from apiserver.call import Call
 from apiserver.inventories import rows
-from apiserver.inventories.finding import Ready, answer, find
-from apiserver.inventories.projection import Inventories
+from apiserver.inventories.finding import Ready, Rows, answer, find
 
 
 class Listing:
     """Answers from what the watches have shown."""
 
-    def __init__(self, inventories: Inventories, view: Ready) -> None:
+    def __init__(self, inventories: Rows, view: Ready) -> None:
         self._inventories = inventories
         self._view = view
 

@@ -81,6 +81,7 @@ class Plans:
 
     async def _answer(self, call: Call, revision: str) -> web.StreamResponse:
         inventory = find(call, self._inventories, self._view)
+        _require_planned(inventory)
         left = call.deadline - asyncio.get_running_loop().time()
         try:
             async with (
@@ -127,6 +128,15 @@ class Plans:
             raise status.unavailable("kustomize-controller sent what is no plan") from exc
 
 
+def _require_planned(inventory: Inventory) -> None:
+    if not inventory.applier.planned:
+        kind = inventory.applier.kind.kind
+        details = status.Details(name=inventory.key.name, group=status.GROUP, kind=RESOURCE)
+        raise status.StatusError(
+            405, "MethodNotAllowed", f"no plans are made for a {kind}", details
+        )
+
+
 async def _bounded(response: aiohttp.ClientResponse) -> bytes:
     parts, size = [], 0
     async for chunk in response.content.iter_any():
@@ -148,7 +158,7 @@ def _refusal(inventory: Inventory, code: int, body: bytes) -> status.StatusError
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
         told = _Problem()
     if code in _PASSED:
-        details = status.Details(name=inventory.applied.key.name, group=status.GROUP, kind=RESOURCE)
+        details = status.Details(name=inventory.key.name, group=status.GROUP, kind=RESOURCE)
         return status.StatusError(code, _PASSED[code], told.message, details)
     if code == 429:
         return status.StatusError(

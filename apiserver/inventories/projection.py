@@ -117,8 +117,11 @@ class Inventories:
         self._changed(key)
 
     def get(self, key: ObjectKey) -> Inventory | None:
-        """Return the inventory of an applier."""
-        return self._inventories.get(key)
+        """Return the inventory that is served under a name; None if it is of another kind."""
+        prefix, name = self._applier.prefix, key.name
+        if not name.startswith(prefix):
+            return None
+        return self._inventories.get(ObjectKey(key.namespace, name.removeprefix(prefix)))
 
     async def rows(self, inventory: Inventory) -> AsyncIterator[tuple[Tracked, Row]]:
         """Yield all rows of an inventory, in the order in which the applier lists them.
@@ -244,7 +247,7 @@ class Inventories:
             self._relist(inventory, ())
             del self._inventories[change.key]
             self._dirty.pop(change.key, None)
-            self._view.remove(change.key, revision=inventory.revision)
+            self._view.remove(inventory.key, revision=inventory.revision)
             self._wake.set()
 
     def _changed(self, key: ObjectKey) -> None:

@@ -24,7 +24,7 @@ from apiserver.inventories import wishes
 from apiserver.inventories.finding import RESOURCE, Known, Ready, answer, find
 from apiserver.inventories.inventory import Inventory
 from apiserver.inventories.wishes import Wishes
-from crds import BUCKET, GIT_REPOSITORY, OCI_REPOSITORY
+from crds import BUCKET, GIT_REPOSITORY, HELM_CHART, HELM_REPOSITORY, OCI_REPOSITORY
 from toolkit.kube import errors
 from toolkit.kube.client import Client
 from toolkit.objects import GroupVersionKind, Json
@@ -40,6 +40,8 @@ _SOURCES: Final = {
         GIT_REPOSITORY,
         OCI_REPOSITORY,
         BUCKET,
+        HELM_REPOSITORY,
+        HELM_CHART,
     )
 }
 """Sources that fetch; others have nothing to be asked for."""
@@ -116,7 +118,7 @@ class Reconciling:
                 dry_run=dry_run,
             )
         except errors.NotFoundError as exc:
-            raise status.not_found(RESOURCE, inventory.applied.key.name) from exc
+            raise status.not_found(RESOURCE, inventory.key.name) from exc
         except errors.ApiError as exc:
             raise _refused(inventory, exc) from exc
 
@@ -161,7 +163,7 @@ def _require_active(inventory: Inventory) -> None:
             409,
             "Conflict",
             f"{kind} '{key}' is suspended: resume it (spec.suspend: false) to reconcile it",
-            status.Details(name=key.name, group=status.GROUP, kind=RESOURCE),
+            status.Details(name=inventory.key.name, group=status.GROUP, kind=RESOURCE),
         )
 
 
@@ -170,6 +172,6 @@ def _refused(inventory: Inventory, exc: errors.ApiError) -> status.StatusError:
     kind, key = inventory.applier.kind.kind, inventory.applied.key
     if isinstance(exc, errors.ConflictError):
         text = f"{kind} '{key}' was replaced just now: ask again"
-        details = status.Details(name=key.name, group=status.GROUP, kind=RESOURCE)
+        details = status.Details(name=inventory.key.name, group=status.GROUP, kind=RESOURCE)
         return status.StatusError(409, "Conflict", text, details)
     return status.unavailable(f"{kind} '{key}' cannot be annotated: {exc}")

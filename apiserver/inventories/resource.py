@@ -7,8 +7,9 @@ from typing import Final
 
 from apiserver import origin, owntoken
 from apiserver.inventories import columns
-from apiserver.inventories.appliers import APPLIERS, Applied
+from apiserver.inventories.appliers import APPLIERS, Applied, Applier
 from apiserver.inventories.inventory import API_VERSION, KIND
+from apiserver.inventories.kinds import Kinds
 from apiserver.inventories.listing import Listing
 from apiserver.inventories.model import (
     Inventory,
@@ -37,10 +38,21 @@ PERMISSIONS: Final = (
         resources=("kustomizations",),
         verbs=("get", "list", "watch", "patch"),
     ),
+    Rule(
+        groups=("helm.toolkit.fluxcd.io",),
+        resources=("helmreleases",),
+        verbs=("get", "list", "watch", "patch"),
+    ),
     # The same for the sources (reconcile with withSource).
     Rule(
         groups=("source.toolkit.fluxcd.io",),
-        resources=("gitrepositories", "ocirepositories", "buckets"),
+        resources=(
+            "gitrepositories",
+            "ocirepositories",
+            "buckets",
+            "helmrepositories",
+            "helmcharts",
+        ),
         verbs=("get", "patch"),
     ),
     # What the kustomize-controller wants of those who ask it for plans.
@@ -58,20 +70,19 @@ _LOOK: Final = 0.05
 def inventories(manager: Manager, options: Options) -> Resource:
     """Wire the resource into the manager."""
     view = View(kind=KIND, api_version=API_VERSION, tag=secrets.randbelow(1000))
-    (applier,) = APPLIERS
-    known = Inventories(manager.client, applier, view)
-    informer: Informer[Applied] = Informer(manager.client, applier.gvk, decode=applier.read)
-    informer.subscribe(known.applier)
-    view.follow(informer)
-    manager.add_informer(informer)
+    several = {applier: Inventories(manager.client, applier, view) for applier in APPLIERS}
+    informers = [_follow(manager, *each, view) for each in several.items()]
+    known = Kinds(several)
     manager.add_service(known.run)
 
     async def complete() -> None:
         started = await origin.mark(
             manager.client, namespace=manager.namespace, identity=manager.identity
         )
-        await informer.wait_synced()
-        await _first_look(known)
+        for informer in informers:
+            await informer.wait_synced()
+        for each in several.values():
+            await _first_look(each)
         view.complete(started=started)
 
     manager.add_service(complete)
@@ -94,6 +105,17 @@ def inventories(manager: Manager, options: Options) -> Resource:
             Reconciling(manager.client, known, view),
         ),
     )
+
+
+def _follow(
+    manager: Manager, applier: Applier, known: Inventories, view: View
+) -> Informer[Applied]:
+    """Watch the appliers of a kind."""
+    informer: Informer[Applied] = Informer(manager.client, applier.gvk, decode=applier.read)
+    informer.subscribe(known.applier)
+    view.follow(informer)
+    manager.add_informer(informer)
+    return informer
 
 
 async def _first_look(known: Inventories) -> None:

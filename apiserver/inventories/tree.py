@@ -22,9 +22,8 @@ from aiohttp import web
 
 from apiserver import encoding, fairness, status
 from apiserver.call import Call
-from apiserver.inventories.finding import Ready, answer, find
+from apiserver.inventories.finding import Ready, Rows, answer, find
 from apiserver.inventories.inventory import Inventory
-from apiserver.inventories.projection import Inventories
 from apiserver.inventories.rows import Flag
 from crds import misfits
 from toolkit.apply import health
@@ -78,7 +77,7 @@ class _Reading:
 class Tree:
     """Reads with our own rights; a few answers at a time, fair to users."""
 
-    def __init__(self, api: Client, inventories: Inventories, view: Ready) -> None:
+    def __init__(self, api: Client, inventories: Rows, view: Ready) -> None:
         self._api = api
         self._inventories = inventories
         self._view = view
@@ -169,9 +168,7 @@ class _Branch:
     node: Json
 
 
-async def _roots(
-    inventories: Inventories, inventory: Inventory
-) -> tuple[list[Json], list[_Branch]]:
+async def _roots(inventories: Rows, inventory: Inventory) -> tuple[list[Json], list[_Branch]]:
     nodes, branches = [], []
     async for tracked, row in inventories.rows(inventory):
         ref, seen = tracked.ref, tracked.seen

@@ -16,12 +16,12 @@ from cli.check.subjects import Subject
 from crds import KINDS, REFERENCE_GRANT
 from crds.conversion import ConversionError, Converter
 from crds.policy_referencegrant import ReferenceGrant
-from toolkit.objects import Json, ObjectKey, ObjectRef, gvk_of
+from toolkit.objects import Json, ObjectRef, gvk_of
 from toolkit.policy import references, remedies
 from toolkit.policy.references import BlockedError, References
 from webhooks.validation import circles, verdict
 from webhooks.validation.admission import BY_KIND
-from webhooks.validation.circles import Seen
+from webhooks.validation.circles import Seen, Waiter
 from webhooks.validation.rule import Checks
 
 _CONVERTER: Final = Converter(KINDS)
@@ -140,9 +140,7 @@ def _fits(obj: Json, checks: Checks[Any]) -> bool:
     return True
 
 
-def _validated(
-    stored: _Stored, waiting: Mapping[tuple[str, str], Mapping[ObjectKey, Seen]]
-) -> Iterator[Finding]:
+def _validated(stored: _Stored, waiting: Mapping[Waiter, Seen]) -> Iterator[Finding]:
     subject, checks = stored.subject, stored.checks
     if stored.problem:
         yield Finding(
@@ -155,10 +153,9 @@ def _validated(
     if stored.obj is None:
         return
     if stored.fits:
-        known = waiting.get(gvk_of(subject.obj).group_kind, {})
         found = [
             *verdict.findings(checks, stored.obj),
-            *_in_circles(subject, checks, stored.obj, known),
+            *_in_circles(subject, checks, stored.obj, waiting),
         ]
     else:
         # The schema comes first: rules about the shape of fields are asked only of what fits.
@@ -176,7 +173,7 @@ def _validated(
 
 
 def _in_circles(
-    subject: Subject, checks: Checks[Any], obj: Json, waiting: Mapping[ObjectKey, Seen]
+    subject: Subject, checks: Checks[Any], obj: Json, waiting: Mapping[Waiter, Seen]
 ) -> list[verdict.Finding]:
     if checks.circle is None:
         return []
@@ -185,11 +182,10 @@ def _in_circles(
     return [verdict.Finding(rule, fault) for fault in circles.find(obj, waiting.get)]
 
 
-def _waiting(found: Iterable[_Stored]) -> dict[tuple[str, str], dict[ObjectKey, Seen]]:
-    """Return who waits for whom, by kind."""
-    waiting: dict[tuple[str, str], dict[ObjectKey, Seen]] = {}
-    for each in found:
-        if each.checks.circle is not None and each.obj is not None and each.fits:
-            kind = gvk_of(each.subject.obj).group_kind
-            waiting.setdefault(kind, {})[each.subject.ref.key] = circles.seen(each.obj)
-    return waiting
+def _waiting(found: Iterable[_Stored]) -> dict[Waiter, Seen]:
+    """Return who waits for whom."""
+    return {
+        Waiter(each.subject.ref.gvk.kind, each.subject.ref.key): circles.seen(each.obj)
+        for each in found
+        if each.checks.circle is not None and each.obj is not None and each.fits
+    }

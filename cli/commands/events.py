@@ -6,8 +6,7 @@ from typing import Any, Final
 
 import click
 
-from cli import age, kindtree, selectors, session, table
-from cli.commands import reconcile
+from cli import age, kindtree, origins, selectors, session, table
 from crds.kind import Kind
 from toolkit.kube import errors as kube_errors
 from toolkit.objects import GroupVersionKind, Json, ObjectKey, dig
@@ -42,14 +41,20 @@ def events(
 async def _about(opened: session.Session, word: str, name: str) -> list[Json]:
     kind = kindtree.require(word)
     found = await _of(opened, kind, ObjectKey(opened.namespace, name))
+    return found + await _of_sources(opened, kind, ObjectKey(opened.namespace, name))
+
+
+async def _of_sources(opened: session.Session, kind: Kind[Any], key: ObjectKey) -> list[Json]:
     try:
-        obj = await opened.api.get(GroupVersionKind(*kind.gvk), name, opened.namespace)
+        obj = await opened.api.get(GroupVersionKind(*kind.gvk), key.name, key.namespace)
     except kube_errors.NotFoundError:
-        return found
-    for reference in reconcile.source_references(obj):
-        source = kindtree.require(str(reference.get("kind")))
-        namespace = str(reference.get("namespace") or opened.namespace)
-        found += await _of(opened, source, ObjectKey(namespace, str(reference.get("name"))))
+        return []
+    found = []
+    for word, place in origins.references(obj):
+        source = kindtree.require(word)
+        found += await _of(opened, source, place)
+        if origins.derived(source.kind):
+            found += await _of_sources(opened, source, place)
     return found
 
 

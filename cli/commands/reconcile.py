@@ -4,15 +4,17 @@ The request is Flux's annotation; the answer is ``status.lastHandledReconcileAt`
 ``cmd/flux/reconcile.go``). The waiting is a watch.
 """
 
+from collections.abc import Iterable
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, Final
 
 import click
 
-from cli import errors, kindtree, progress, session, status, watching
+from cli import errors, kindtree, origins, progress, session, status, watching
+from crds import HELM_RELEASE
 from crds.kind import Kind
 from toolkit.kube import errors as kube_errors
-from toolkit.objects import GroupVersionKind, Json, ObjectKey, ObjectRef, dig
+from toolkit.objects import GroupVersionKind, Json, ObjectKey, ObjectRef
 
 
 @click.group("reconcile", cls=kindtree.AliasGroup, no_args_is_help=True)
@@ -24,31 +26,44 @@ def _command(kind: Kind[Any], word: str) -> click.Command:
     def command(**arguments: Any) -> None:
         connection = session.connection(arguments)
         name, with_source = arguments["name"], arguments.get("with_source", False)
+        also = [note for option, (note, _) in _ASKING.items() if arguments.get(option)]
 
         async def work(opened: session.Session) -> None:
             key = ObjectKey(opened.namespace, name)
             if with_source:
                 await _with_source(opened, kind, key)
-            await request(opened, kind, key)
+            await request(opened, kind, key, also=also)
 
         session.run(connection, work)
 
     function = click.argument("name")(session.options(command))
-    if not status.is_source(kind):
+    for option, (_, summary) in _ASKING.items() if kind is HELM_RELEASE else ():
+        function = click.option(f"--{option}", is_flag=True, help=summary)(function)
+    if not status.is_source(kind) or origins.derived(kind.kind):
         function = click.option("--with-source", is_flag=True, help="Reconcile the source first.")(
             function
         )
     return click.command(word, help=f"Reconcile {_article(kind)} {kind.kind} now.")(function)
 
 
+_ASKING: Final = {
+    "force": (status.FORCE_AT, "Install or upgrade once, whatever the state."),
+    "reset": (status.RESET_AT, "Let failures so far not count."),
+}
+"""What else a HelmRelease can be asked for: option, annotation, help."""
+
+
 def _article(kind: Kind[Any]) -> str:
     return "an" if kind.kind[0] in "AEIOU" else "a"
 
 
-async def request(opened: session.Session, kind: Kind[Any], key: ObjectKey) -> Json:
+async def request(
+    opened: session.Session, kind: Kind[Any], key: ObjectKey, *, also: Iterable[str] = ()
+) -> Json:
     """Ask for one reconciliation and return the object once that has succeeded.
 
-    An object that nobody reconciles is returned as it is.
+    ``also`` are further annotations to set to the moment of the request. An object that nobody
+    reconciles is returned as it is.
 
     Raises:
         UsageError: the object is suspended or does not exist.
@@ -61,7 +76,8 @@ async def request(opened: session.Session, kind: Kind[Any], key: ObjectKey) -> J
         return obj
     moment = datetime.now(UTC).isoformat().replace("+00:00", "Z")
     progress.action(f"annotating {kind.kind} {key.name} in {key.namespace} namespace")
-    body: Json = {"metadata": {"annotations": {status.REQUESTED_AT: moment}}}
+    notes = dict.fromkeys((status.REQUESTED_AT, *also), moment)
+    body: Json = {"metadata": {"annotations": notes}}
     await opened.api.patch(
         GroupVersionKind(*kind.gvk), key.name, key.namespace, body, strategy="merge"
     )
@@ -123,18 +139,13 @@ async def wait(
 
 
 async def _with_source(opened: session.Session, kind: Kind[Any], key: ObjectKey) -> None:
+    """Reconcile what the object is made from, the farthest first."""
     obj = await live(opened, kind, key, verb="reconcile")
-    for reference in source_references(obj):
-        source = kindtree.require(str(reference.get("kind")))
-        namespace = str(reference.get("namespace") or key.namespace)
-        await request(opened, source, ObjectKey(namespace, str(reference.get("name"))))
-
-
-def source_references(obj: Json) -> tuple[Json, ...]:
-    """Return what the object is built from: ``sourceRef`` and every one of ``sourceRefs``."""
-    single = dig(obj, "spec", "sourceRef")
-    several = dig(obj, "spec", "sourceRefs", default=())
-    return ((single,) if single else ()) + tuple(several)
+    for word, place in origins.references(obj):
+        source = kindtree.require(word)
+        if origins.derived(source.kind):
+            await _with_source(opened, source, place)
+        await request(opened, source, place)
 
 
 kindtree.attach(reconcile, _command, kinds=kindtree.RECONCILED)

@@ -4,18 +4,17 @@ The way up: owner references (a Pod has none of our labels, its Deployment does)
 ``<applier's group>/{name,namespace}``, then the applier's sources.
 """
 
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
 import click
 
-from cli import errors, kindtree, selectors, session, status
-from cli.commands import reconcile
+from cli import errors, kindtree, origins, selectors, session, status
 from crds import KINDS
 from toolkit.kube import client, mapper
 from toolkit.kube import errors as kube_errors
-from toolkit.objects import GroupVersionKind, Json, ObjectKey, ObjectRef, dig, gvk_of, key_of
+from toolkit.objects import GroupVersionKind, Json, ObjectRef, dig, gvk_of, key_of
 
 _CLIMB: Final = 10
 
@@ -96,8 +95,8 @@ async def gather(api: client.Client, ref: ObjectRef) -> Trace:
         raise errors.UsageError(f"{ref} does not exist; is the --namespace right?") from exc
     owner = await _labelled(api, obj)
     applier = await _existing(api, owner) if owner else None
-    sources = await _sources(api, applier) if applier else ()
-    return Trace(object=ref, applier=applier, sources=sources)
+    sources = [each async for each in _sources(api, applier)] if applier else []
+    return Trace(object=ref, applier=applier, sources=tuple(sources))
 
 
 async def _labelled(api: client.Client, obj: Json) -> ObjectRef | None:
@@ -134,17 +133,17 @@ async def _existing(api: client.Client, ref: ObjectRef) -> Json:
         return {"apiVersion": ref.gvk.api_version, "kind": ref.gvk.kind, "metadata": metadata}
 
 
-async def _sources(api: client.Client, applier: Json) -> tuple[Json, ...]:
-    found = []
-    for reference in reconcile.source_references(applier):
-        kind = kindtree.find(str(reference.get("kind")))
+async def _sources(api: client.Client, obj: Json) -> AsyncIterator[Json]:
+    """Yield what an object is made from, and what that is made from."""
+    for word, key in origins.references(obj):
+        kind = kindtree.find(word)
         if kind is not None:
-            key = ObjectKey(
-                str(reference.get("namespace") or key_of(applier).namespace), str(reference["name"])
-            )
             ref = ObjectRef(GroupVersionKind(*kind.gvk), key.namespace, key.name)
-            found.append(await _existing(api, ref))
-    return tuple(found)
+            source = await _existing(api, ref)
+            yield source
+            if origins.derived(kind.kind):
+                async for each in _sources(api, source):
+                    yield each
 
 
 def render(found: Trace) -> str:
@@ -169,6 +168,7 @@ def _applier_block(obj: Json) -> list[tuple[str, str]]:
         (gvk_of(obj).kind, key_of(obj).name),
         ("Namespace", key_of(obj).namespace),
         ("Path", str(dig(obj, "spec", "path", default=""))),
+        ("Target", str(dig(obj, "spec", "targetNamespace", default=""))),
         ("Revision", status.revision(obj)),
         *_ready_rows(obj),
     ]
@@ -181,6 +181,8 @@ def _source_block(obj: Json) -> list[tuple[str, str]]:
         (gvk_of(obj).kind, key_of(obj).name),
         ("Namespace", key_of(obj).namespace),
         ("URL", str(dig(obj, "spec", "url", default=""))),
+        ("Chart", str(dig(obj, "spec", "chart", default=""))),
+        ("Version", str(dig(obj, "spec", "version", default=""))),
         *rows,
         ("Revision", status.revision(obj)),
         *_ready_rows(obj),

@@ -1,4 +1,4 @@
-"""``penstock tree``: what a Kustomization has applied, and what those objects in turn applied."""
+"""``penstock tree``: what an object has applied, and what those objects in turn applied."""
 
 import asyncio
 from collections.abc import Iterator
@@ -8,6 +8,7 @@ import click
 from rich.console import Console
 from rich.tree import Tree
 
+from apiserver.inventories import appliers
 from cli import errors, kindtree, output, session, window
 from crds import KINDS
 from crds.kind import Kind
@@ -76,7 +77,8 @@ async def _grown(opened: session.Session, ref: ObjectRef) -> dict[str, Json]:
 
     Nothing where it is not served, or we may not ask.
     """
-    where = window.path("inventories", ref.namespace, ref.name, "tree")
+    name = appliers.inventory_name(ref.gvk.kind, ref.name)
+    where = window.path("inventories", ref.namespace, name, "tree")
     found = await window.read_if_served(opened, where) or {}
     return {_named(node): _told(node) for node in found.get("objects") or ()}
 

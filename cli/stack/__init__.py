@@ -32,6 +32,12 @@ COMPONENTS: Final = (
         service_account="kustomize-controller",
         makes_plans=True,
     ),
+    # HelmRelease: releases charts, keeps and repairs the releases
+    Component(
+        name="helm",
+        module="controllers",
+        service_account="helm-controller",
+    ),
     # what may enter: validation, policies, decryption, conversion
     Component(
         name="webhooks", module="webhooks", service_account="webhook", asked_by_api_server=True

@@ -2,21 +2,31 @@
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final, Protocol
+from types import MappingProxyType
+from typing import Any, Final, Protocol
 
 import msgspec
 
 from controllers.applying import applier
 from controllers.applying.applier import Applier, Applying
+from crds import HELM_RELEASE, KUSTOMIZATION
+from crds.kind import Kind
 from crds.meta import Conditions
 from toolkit.apply import expressions
 from toolkit.errors import Told, WaitingError
+from toolkit.kube.informer import Informer
+from toolkit.kube.manager import Manager
+from toolkit.kube.options import Options
 from toolkit.objects import GroupVersionKind, ObjectKey, ObjectRef
 from toolkit.policy.references import References
 
 
 class Dependency(Protocol):
     """One entry of ``spec.dependsOn``."""
+
+    @property
+    def kind(self) -> str:
+        """Return the kind of the object: a key of ``KINDS``."""
 
     @property
     def name(self) -> str:
@@ -40,6 +50,8 @@ class _Status(Protocol):
     @property
     def observed_generation(self) -> int: ...
     @property
+    def last_applied_revision(self) -> str: ...
+    @property
     def conditions(self) -> Conditions: ...
 
 
@@ -57,13 +69,32 @@ class Dependent(Applier, Protocol):
 
 Lookup = Callable[[ObjectKey], Dependent | None]
 
+KINDS: Final[Mapping[str, GroupVersionKind]] = MappingProxyType(
+    {kind.kind: GroupVersionKind(*kind.gvk) for kind in (KUSTOMIZATION, HELM_RELEASE)}
+)
+"""What ``dependsOn`` may name."""
+
+
+def follow(manager: Manager, options: Options, kind: Kind[Any]) -> Informer[Dependent]:
+    """Return the objects of a kind of ``KINDS``, kept by an informer of the manager's.
+
+    Every label is welcome: one may wait for what another shard reconciles.
+    """
+    informer: Informer[Dependent] = Informer(
+        manager.client,
+        GroupVersionKind(*kind.gvk),
+        decode=msgspec.json.Decoder(kind.model).decode,
+        namespace="" if options.watch_all_namespaces else manager.namespace,
+    )
+    manager.add_informer(informer)
+    return informer
+
 
 def references(obj: Dependent) -> Iterator[tuple[Dependency, ObjectRef]]:
     """Yield every dependency, and the object that it names."""
-    own = applier.ref_to(obj)
     for dependency in obj.spec.depends_on:
-        namespace = dependency.namespace or own.namespace
-        yield dependency, ObjectRef(own.gvk, namespace, dependency.name)
+        namespace = dependency.namespace or obj.metadata.namespace
+        yield dependency, ObjectRef(KINDS[dependency.kind], namespace, dependency.name)
 
 
 def compile_expressions(obj: Dependent) -> None:
@@ -81,7 +112,8 @@ def progress(obj: Dependent) -> tuple[object, ...]:
     """Return what dependents wait for; ``readyExpr`` may also look at labels and annotations."""
     meta, status = obj.metadata, obj.status
     ready = next((c.status for c in status.conditions if c.type == "Ready"), "Unknown")
-    return (ready, status.observed_generation, meta.generation, meta.labels, meta.annotations)
+    seen = (ready, status.observed_generation, status.last_applied_revision)
+    return (*seen, meta.generation, meta.labels, meta.annotations)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -37,8 +37,7 @@ class Used:
 class Triggers(Generic[T]):
     """The informer handlers of the controller of one kind.
 
-    ``uses`` tells what an object uses; ``revision`` what it has applied, which is news to those who
-    depend on it.
+    ``uses`` tells what an object uses beside its dependencies.
     """
 
     def __init__(
@@ -48,25 +47,32 @@ class Triggers(Generic[T]):
         refusals: Refusals,
         *,
         uses: Callable[[T], Used],
-        revision: Callable[[T], str],
     ) -> None:
         self._kind = kind
         self._enqueue = enqueue
         self._refusals = refusals
         self._uses = uses
-        self._revision = revision
         self._index = Index()
         self._guests = Index()
 
     def applier(self, change: Change[T]) -> None:
-        """Index what it uses; when it became ready at something new, wake its dependents."""
+        """Index what it uses, and wake its dependents (``dependency``)."""
         used = self._used(change.new) if change.new else []
         self._index.put(change.key, used)
         self._guests.put(
             change.key, [_namespace(ref) for ref in used if ref.namespace != change.key.namespace]
         )
-        if change.new and self._progress(change.new) != (change.old and self._progress(change.old)):
-            self._wake(ObjectRef(self._kind, change.key.namespace, change.key.name), "dependency")
+        self.dependency(self._kind)(change)
+
+    def dependency(self, gvk: GroupVersionKind) -> Callable[[Change[Any]], None]:
+        """Return the handler for one kind: what became ready at something new wakes dependents."""
+
+        def handle(change: Change[Any]) -> None:
+            before = change.old and dependencies.progress(change.old)
+            if change.new and dependencies.progress(change.new) != before:
+                self._wake(ObjectRef(gvk, change.key.namespace, change.key.name), "dependency")
+
+        return handle
 
     def source(self, gvk: GroupVersionKind) -> Callable[[Change[Any]], None]:
         """Return the handler for one source kind: a new artifact wakes who builds from it."""
@@ -98,9 +104,6 @@ class Triggers(Generic[T]):
     def _wake(self, ref: ObjectRef, trigger: str) -> None:
         for key in self._index.users(ref):
             self._enqueue(key, trigger)
-
-    def _progress(self, obj: T) -> tuple[object, ...]:
-        return (self._revision(obj), *dependencies.progress(obj))
 
     def _used(self, obj: T) -> list[ObjectRef]:
         own = ObjectRef(self._kind, obj.metadata.namespace, obj.metadata.name)

@@ -3,15 +3,14 @@
 import functools
 import os
 from collections.abc import Callable, Iterator, Mapping
-from typing import Final, cast
-
-import msgspec
+from typing import Final
 
 from controllers import grants
+from controllers.applying import dependencies, wiring
 from controllers.applying.accounts import Accounts
 from controllers.applying.admission import Admission
 from controllers.applying.clusters import Clusters
-from controllers.applying.dependencies import Gate
+from controllers.applying.dependencies import Dependent, Gate
 from controllers.applying.identity import Identities
 from controllers.applying.triggers import Triggers
 from controllers.kustomize import uses
@@ -27,8 +26,14 @@ from controllers.kustomize.settings import Settings
 from controllers.kustomize.sources import SourceReader, SourceView
 from controllers.outside import Outside, connect
 from controllers.sourcepolicies import SourcePolicies
-from crds import BUCKET, EXTERNAL_ARTIFACT, GIT_REPOSITORY, KUSTOMIZATION, OCI_REPOSITORY
-from crds.kind import Kind
+from crds import (
+    BUCKET,
+    EXTERNAL_ARTIFACT,
+    GIT_REPOSITORY,
+    HELM_RELEASE,
+    KUSTOMIZATION,
+    OCI_REPOSITORY,
+)
 from crds.kustomize import Kustomization
 from toolkit.apply.options import MANAGER
 from toolkit.artifact import index, scratch
@@ -44,11 +49,11 @@ from toolkit.kube.informer import Change, Informer
 from toolkit.kube.manager import Manager, serve
 from toolkit.kube.options import Options
 from toolkit.kube.rbac import Rule
-from toolkit.kube.remote import Entry, RemoteClients
-from toolkit.kube.secrets import CONFIG_MAP, SECRET, Secrets
+from toolkit.kube.remote import RemoteClients
+from toolkit.kube.secrets import Secrets
 from toolkit.kube.tokens import ServiceAccountTokens
 from toolkit.native import calls, cores
-from toolkit.objects import GroupVersionKind, Json, ObjectKey
+from toolkit.objects import GroupVersionKind, ObjectKey
 from toolkit.policy import claims, references
 from toolkit.policy.grants import Grants
 from toolkit.policy.references import References
@@ -92,17 +97,14 @@ _Lookup = Callable[[ObjectKey], Kustomization | None]
 
 async def start(manager: Manager, options: Options) -> None:
     """Wire the controller into the manager."""
-    sources = {
-        kind.kind: (GroupVersionKind(*kind.gvk), _source_informer(manager, options, kind))
-        for kind in _SOURCES
-    }
+    sources = wiring.sources(manager, options, _SOURCES)
     granted = grants.follow(manager, options)
     policy = references.under(granted, options)
     policies = SourcePolicies.follow(manager)
     reader = SourceReader(sources, policy=policy, sources=policies)
     recorder = Recorder(manager.client, controller=ACCOUNT, address=options.events_addr)
     outside = await connect(manager, options)
-    remotes = _remotes(manager, options, outside)
+    remotes = wiring.remotes(manager, options, outside)
 
     def enqueue(key: ObjectKey, trigger: str) -> None:
         controller.enqueue(key, trigger)
@@ -110,6 +112,8 @@ async def start(manager: Manager, options: Options) -> None:
     def lookup(key: ObjectKey) -> Kustomization | None:
         return controller.informer.get(key)
 
+    releases = dependencies.follow(manager, options, HELM_RELEASE)
+    lookups = {_KIND: lookup, dependencies.KINDS[HELM_RELEASE.kind]: releases.get}
     clusters = Clusters(manager.client, remotes, enqueue, group=_GROUP, manager=MANAGER)
     admission = Admission(manager.client)
     manager.add_informer(admission.informer)
@@ -121,7 +125,7 @@ async def start(manager: Manager, options: Options) -> None:
         reader,
         clusters,
         remotes,
-        lookup,
+        lookups,
         policy,
         granted,
         policies,
@@ -139,7 +143,7 @@ async def start(manager: Manager, options: Options) -> None:
         field_manager=f"gotk-{MANAGER}",  # as Flux, apart from what is applied
         retry_interval=lambda obj: obj.spec.retry_seconds,
     )
-    triggers = _subscribe(manager, options, controller, reader, sources, refusals)
+    triggers = _subscribe(manager, options, controller, reader, sources, releases, refusals)
     granted.subscribe(triggers.grant)
     policies.subscribe(triggers.policy)
     admission.wake(lambda: _decrypting(controller.informer), controller.enqueue)
@@ -149,20 +153,6 @@ async def start(manager: Manager, options: Options) -> None:
     manager.until_end.push_async_callback(remotes.close)
     manager.add_elected(clusters.run, lease=ACCOUNT)
     manager.add_controller(controller, lease=ACCOUNT)
-
-
-def _remotes(manager: Manager, options: Options, outside: Outside) -> RemoteClients:
-    """Return the clients of the clusters that Kustomizations lead to."""
-    return RemoteClients(
-        manager.client,
-        cloud=outside.cloud,
-        tokens=outside.tokens,
-        allow_insecure_tls=options.insecure_kubeconfig_tls,
-        entry=Entry(
-            default_service_account=options.default_kubeconfig_service_account,
-            shared_identity=options.shared_kubeconfig_identity,
-        ),
-    )
 
 
 def _decryption(manager: Manager, options: Options, outside: Outside) -> Decryption:
@@ -204,7 +194,7 @@ async def _passes(  # noqa: PLR0913, PLR0917 - what the passes are made of
     reader: SourceReader,
     clusters: Clusters,
     remotes: RemoteClients,
-    lookup: _Lookup,
+    lookups: Mapping[GroupVersionKind, dependencies.Lookup],
     policy: References,
     granted: Grants,
     policies: SourcePolicies,
@@ -226,13 +216,13 @@ async def _passes(  # noqa: PLR0913, PLR0917 - what the passes are made of
     identities = Identities(
         own=manager.client,
         remotes=remotes,
-        installed=ObjectKey(manager.namespace, claims.APPLIER),
+        installed=ObjectKey(manager.namespace, claims.ACCOUNTS[KUSTOMIZATION.kind]),
         default_service_account=options.default_service_account,
     )
     reconciler = KustomizationReconciler(
         settings=settings,
         sources=reader,
-        gate=Gate(lookups={_KIND: lookup}, policy=policy),
+        gate=Gate(lookups=lookups, policy=policy),
         secrets=decryption.secrets,
         decryption=decryption,
         admission=admission,
@@ -256,6 +246,7 @@ def _subscribe(  # noqa: PLR0913, PLR0917 - what wakes, and what is woken
     controller: Controller[Kustomization],
     reader: SourceReader,
     sources: Mapping[str, tuple[GroupVersionKind, Informer[SourceView]]],
+    releases: Informer[Dependent],
     refusals: grants.Refusals,
 ) -> Triggers[Kustomization]:
     """Have sources, dependencies and labelled ConfigMaps and Secrets wake their users."""
@@ -264,22 +255,12 @@ def _subscribe(  # noqa: PLR0913, PLR0917 - what wakes, and what is woken
         controller.enqueue,
         refusals,
         uses=functools.partial(uses.used, reader=reader),
-        revision=uses.revision,
     )
     controller.informer.subscribe(triggers.applier)
     for gvk, informer in sources.values():
         informer.subscribe(triggers.source(gvk))
-        manager.add_informer(informer)
-    for gvk in (CONFIG_MAP, SECRET):
-        configs: Informer[Json] = Informer(
-            manager.client,
-            gvk,
-            decode=msgspec.json.decode,
-            label_selector=options.watch_configs_label_selector,
-            metadata_only=True,
-        )
-        configs.subscribe(triggers.config(gvk))
-        manager.add_informer(configs)
+    wiring.configs(manager, options, triggers)
+    releases.subscribe(triggers.dependency(dependencies.KINDS[HELM_RELEASE.kind]))
     return triggers
 
 
@@ -297,14 +278,3 @@ def _forget_gone(reconciler: KustomizationReconciler) -> Callable[[Change[Kustom
             reconciler.refusals.awaits(change.key, ())
 
     return handle
-
-
-def _source_informer(
-    manager: Manager, options: Options, kind: Kind[msgspec.Struct]
-) -> Informer[SourceView]:
-    return Informer(
-        manager.client,
-        GroupVersionKind(*kind.gvk),
-        decode=cast("Callable[[bytes], SourceView]", msgspec.json.Decoder(kind.model).decode),
-        namespace="" if options.watch_all_namespaces else manager.namespace,
-    )

@@ -15,8 +15,3 @@ def used(obj: Kustomization, reader: SourceReader) -> Used:
     except StalledError:  # an unserved kind is reported by the reconcile
         return Used(configs=configs)
     return Used(configs=configs, sources=sources)
-
-
-def revision(obj: Kustomization) -> str:
-    """Return what was applied last."""
-    return obj.status.last_applied_revision

@@ -24,6 +24,7 @@ NO_CONDITIONS = {
     "OperationFailed",
     "WorkerTimeout",
     "WorkerDied",
+    "WorkerStuck",
     "WorkerOutOfMemory",
     # the installation lacks the engine
     "EngineMissing",

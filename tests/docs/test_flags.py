@@ -17,6 +17,8 @@ THEIRS = {
     "type validate",
     "kube-apiserver": "admission-control-config-file audit-log-path authentication-config "
     "service-account-issuer permit-port-sharing",
+    "helm": "set set-literal",
+    "flux": "force reset",
     "cosign": "key fulcio rekor ctfe tsa out",
     "notation": "timestamp-url",
     "python -m bench": "pace",

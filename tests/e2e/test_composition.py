@@ -21,6 +21,7 @@ from toolkit.objects import GroupVersionKind, Json, dig
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 
+RELEASE = GroupVersionKind("helm.toolkit.fluxcd.io", "v2", "HelmRelease")
 CRD = GroupVersionKind("apiextensions.k8s.io", "v1", "CustomResourceDefinition")
 
 
@@ -134,6 +135,42 @@ async def test_dependency_must_be_ready_at_the_same_revision(space: Space) -> No
     assert condition(missing, "Ready")["reason"] == "DependencyNotReady"
     assert commit not in held["status"]["lastAppliedRevision"]
     assert (await space.get(CONFIG_MAP, "app"))["data"] == {"v": "1"}
+
+
+async def test_a_kustomization_waits_for_a_release(space: Space) -> None:
+    repository = space.repository()
+    repository.commit({"a.yaml": config_map("app")})
+    release = {
+        "apiVersion": RELEASE.api_version,
+        "kind": RELEASE.kind,
+        "metadata": {"name": "base", "namespace": space.namespace},
+        "spec": {
+            "interval": "1h",
+            "suspend": True,
+            "chartRef": {"kind": "OCIRepository", "name": "base"},
+        },
+    }
+    await space.world.apply(
+        space.source(repository),
+        release,
+        space.kustomization(dependsOn=[{"kind": "HelmRelease", "name": "base"}]),
+    )
+    waiting = await space.refused(saying=f"dependency '{space.namespace}/base' is not ready")
+    assert not await space.world.exists(CONFIG_MAP, space.namespace, "app")
+
+    ready = {"type": "Ready", "status": "True", "reason": "InstallSucceeded", "message": "done"}
+    ready |= {"lastTransitionTime": "2026-01-01T00:00:00Z", "observedGeneration": 1}
+    await space.world.api.patch(
+        RELEASE,
+        "base",
+        space.namespace,
+        {"status": {"observedGeneration": 1, "conditions": [ready]}},
+        strategy="merge",
+        subresource="status",
+    )
+    await space.ready()
+
+    assert condition(waiting, "Ready")["reason"] == "DependencyNotReady"
 
 
 async def test_drift_of_one_that_waits_for_a_dependency_is_corrected_afterwards(

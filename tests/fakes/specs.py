@@ -5,6 +5,8 @@ A case is a kind, what to put into the right spec, the rule, the field, and word
 
 from typing import Any, Final
 
+from tests.fakes import releasespecs
+
 Json = dict[str, Any]
 
 RIGHT: Final[dict[str, Json]] = {
@@ -27,6 +29,7 @@ RIGHT: Final[dict[str, Json]] = {
         "prune": True,
         "sourceRef": {"kind": "GitRepository", "name": "apps"},
     },
+    "HelmRelease": releasespecs.RIGHT,
     "ReferenceGrant": {
         "from": [
             {
@@ -56,6 +59,7 @@ _GITHUB: Final = {"provider": "cosign", "matchOIDCIdentity": [_PIPELINE]}
 _COPY: Final = {"from": "@git/app/**", "to": "@artifact/"}
 
 ALSO_RIGHT: Final[tuple[tuple[str, Json], ...]] = (
+    *releasespecs.ALSO_RIGHT,
     ("GitRepository", {"url": "ssh://git@example.com:2222/org/app", **_SECRET}),
     ("GitRepository", {"url": "https://[::1]:8443/x", "ref": {"semver": ">=1.2 <2 || 3.x"}}),
     ("GitRepository", {"ref": {"name": "refs/pull/1/head"}}),
@@ -96,6 +100,7 @@ ALSO_RIGHT: Final[tuple[tuple[str, Json], ...]] = (
         "Kustomization",
         {
             "dependsOn": [
+                {"name": "self", "kind": "HelmRelease"},
                 {"name": "x", "readyExpr": "dep.status.x == self.spec.path"},
                 {"name": "self", "namespace": "other"},
             ]
@@ -126,6 +131,7 @@ ALSO_RIGHT: Final[tuple[tuple[str, Json], ...]] = (
 Case = tuple[str, Json, str, str, str]
 
 REFUSED: Final[tuple[Case, ...]] = (
+    *releasespecs.REFUSED,
     ("GitRepository", {"url": "https:///app"}, "git-url", "spec.url", "name a host"),
     ("GitRepository", {"url": "https://a:99999/x"}, "git-url", "spec.url", "invalid repository"),
     (
@@ -448,6 +454,7 @@ REFUSED: Final[tuple[Case, ...]] = (
 _PATCH_6902: Final = {"patch": [{"op": "remove", "path": "/a"}], "target": {"kind": "X"}}
 
 WARNED: Final[tuple[Case, ...]] = (
+    *releasespecs.WARNED,
     (
         "GitRepository",
         {"url": "https://me:s3cret@git.example.com/x"},

@@ -37,6 +37,7 @@ from toolkit.decrypt.kms import assertions, logins
 from toolkit.errors import PenstockError
 from toolkit.kube import config
 from toolkit.policy import imagereference
+from toolkit.release import digest, record, setting
 from toolkit.remote import semver, tls
 from toolkit.remote.git.objects import Signed, parse_commit, parse_tag
 from toolkit.remote.git.url import GitUrl
@@ -94,6 +95,19 @@ users:
 
 def _patched(data: bytes) -> object:
     return patches.parsed(_text(data))
+
+
+def _set(data: bytes) -> object:
+    values: dict[str, Any] = {"a": [{"b": 1}], "c": {"d": None}}
+    setting.put_literal(values, "c.e", _text(data))
+    setting.put_quoted(values, "a[0].b", _text(data))
+    setting.require_path(_text(data))
+    return digest.of_values(values)
+
+
+def _record(data: bytes) -> object:
+    found = record.decode(data)
+    return record.snapshot(found), record.tested(found, ())
 
 
 def _sops(form: sops.Format) -> Callable[[bytes], object]:
@@ -466,6 +480,22 @@ ROWS: Final[tuple[Row, ...]] = (
         parse=xml.parse,
         samples=_texts('<?xml version="1.0"?><L xmlns="u"><Key>a&amp;b</Key><Size>1</Size></L>'),
         refuses=(xml.XmlError,),
+    ),
+    Row(
+        name="value at a path",
+        parse=_set,
+        samples=_texts("{a,1,null},b.c[2].d=0,e\\.f=true", "hosts[0].name", "'1'", "1e3"),
+        refuses=(setting.SettingError,),
+    ),
+    Row(
+        name="record of a release",
+        parse=_record,
+        samples=_texts(
+            '{"name":"a","namespace":"b","version":1,"info":{"status":"deployed",'
+            '"first_deployed":"2026-01-02T03:04:05.123456789+02:00","deleted":""},'
+            '"chart":{"metadata":{"name":"c","version":"1.0.0"}},"config":{"k":[1.5,"yes"]},'
+            '"hooks":[{"name":"t","events":["test"],"last_run":{"phase":"Failed"}}]}'
+        ),
     ),
     Row(name="tarball", parse=_tar, samples=_tarballs),
     Row(name="commit and tag", parse=_commit, samples=_texts(_COMMIT)),

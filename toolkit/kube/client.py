@@ -280,6 +280,24 @@ class Client:
         async with self._wire.stream(request) as chunks:
             yield chunks
 
+    @asynccontextmanager
+    async def exchange(
+        self, method: str, target: str, *, headers: Mapping[str, str], body: bytes
+    ) -> AsyncIterator[tuple[int, Mapping[str, str], AsyncIterator[bytes]]]:
+        """Send what another client has written; give status, headers and chunks of the answer.
+
+        Our own headers win: whom we act as is not for the other to say.
+        """
+        request = transport.Request(
+            method=method,
+            path=target,
+            query={},
+            headers={**headers, **self._headers},
+            data=body or None,
+        )
+        async with self._wire.exchange(request) as response:
+            yield response.status, response.headers, response.content.iter_any()
+
     async def _discover(self, path: str) -> Json:
         return await self.request("GET", path, headers={"Accept": mapper.ACCEPT})
 

@@ -206,11 +206,17 @@ class Reconciliation(Generic[T]):
             )
         )
 
-    async def progress(self, message: str, *, reason: str = "Progressing") -> None:
-        """Show Reconciling=True, Ready=Unknown: the first call patches status, later ones log."""
+    async def progress(
+        self, message: str, *, reason: str = "Progressing", ready: bool = True
+    ) -> None:
+        """Show Reconciling=True, Ready=Unknown: the first call patches status, later ones log.
+
+        With ``ready=False`` Ready stays as it is: what is done next repairs what it tells of.
+        """
         self.log.info(message)
         self.mark(conditions.RECONCILING, "True", reason, message)
-        self.mark(conditions.READY, "Unknown", reason, message)
+        if ready:
+            self.mark(conditions.READY, "Unknown", reason, message)
         if not self._progressed:
             self._progressed = True
             await self.write()

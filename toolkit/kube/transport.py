@@ -162,6 +162,28 @@ class Transport:
                 await self._check(request, response)
                 yield response.content.iter_any()
 
+    @asynccontextmanager
+    async def exchange(self, request: Request) -> AsyncIterator[aiohttp.ClientResponse]:
+        """Send one request once and give whatever the server answers, a refusal too.
+
+        The target of the request is taken as it is encoded.
+
+        Raises:
+            ApiError: there is no answer, or it breaks while it is read.
+        """
+        await self._pace.wait()
+        token = await self._token.get()
+        with _translated(self._host):
+            async with asyncio.timeout(self._timeout.total):
+                response = await self._open(request, token, _ENDLESS)
+            async with response:
+                telemetry.CLIENT_REQUESTS.labels(
+                    str(response.status), self._host, request.method
+                ).inc()
+                if response.status == 401:
+                    await self._token.renew(token)
+                yield response
+
     async def _once(self, request: Request, token: str) -> Reply:
         await self._pace.wait()
         async with self._slots:

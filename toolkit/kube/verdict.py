@@ -10,7 +10,7 @@
 | any other         | False   | ProgressingWithRetry | removed | back-off             |
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final, Literal
 
 from crds.meta import format_duration
@@ -28,6 +28,7 @@ class Verdict:
 
     ``plan`` is the trigger of the next pass, in ``delay`` seconds; ``backoff`` finds its own delay.
     ``event`` is the text of the event, if it is not ``message``; without text there is none.
+    ``shown`` are reason and message of Ready, if they are not ``reason`` and ``message``.
     ``internal`` marks a bug: it is logged with its traceback. ``result`` is controller-runtime's.
     """
 
@@ -38,6 +39,7 @@ class Verdict:
     stalled: bool = False
     severity: Severity = "info"
     event: str | None = None
+    shown: tuple[str, str] | None = None
     plan: Literal["none", "interval", "dependency", "retry", "backoff"] = "none"
     delay: float = 0.0
     internal: bool = False
@@ -70,20 +72,33 @@ def failed(
             message=str(cause),
             stalled=True,
             severity="error",
+            event=cause.told.event,
+            shown=cause.told.ready,
             result="error",
         )
     if isinstance(cause, errors.WaitingError):
         return _waiting(cause, requeue_dependency)
-    known = isinstance(cause, errors.PenstockError)
-    return Verdict(
-        ready="False",
-        reason=cause.reason if isinstance(cause, errors.PenstockError) else "ReconciliationFailed",
-        message=str(cause) if known else _internal(cause, reconcile_id),
+    if isinstance(cause, errors.PenstockError):
+        judged = Verdict(
+            ready="False",
+            reason=cause.reason,
+            message=str(cause),
+            event=cause.told.event,
+            shown=cause.told.ready,
+        )
+    else:
+        judged = Verdict(
+            ready="False",
+            reason="ReconciliationFailed",
+            message=_internal(cause, reconcile_id),
+            internal=True,
+        )
+    return replace(
+        judged,
         reconciling=PROGRESSING_WITH_RETRY,
         severity="error",
         plan="backoff" if retry_interval is None else "retry",
         delay=retry_interval or 0.0,
-        internal=not known,
         result="error",
     )
 
@@ -98,6 +113,7 @@ def _waiting(cause: errors.WaitingError, requeue_dependency: float) -> Verdict:
         reconciling=PROGRESSING_WITH_RETRY,
         severity="trace" if told.trace else "info",
         event=f"{told.event}{retrying}" if told.event else told.event,
+        shown=told.ready,
         plan="dependency",
         delay=delay,
         result="requeue_after",
@@ -118,7 +134,8 @@ def settle(rec: Reconciliation[Any], judged: Verdict) -> None:
         rec.mark(conditions.RECONCILING, "True", judged.reconciling, judged.message)
     else:
         rec.unmark(conditions.RECONCILING)
-    rec.mark(conditions.READY, judged.ready, judged.reason, judged.message)
+    reason, message = judged.shown or (judged.reason, judged.message)
+    rec.mark(conditions.READY, judged.ready, reason, message)
     meta = rec.obj.metadata
     if judged.ready == "True" or judged.stalled:
         rec.status({"observedGeneration": meta.generation})

@@ -23,6 +23,7 @@ from toolkit.native import library
 MINIMUM: Final = (1, 26)
 
 _FLAGS: Final = ("-buildmode=c-shared", "-trimpath", "-buildvcs=false", "-ldflags=-s -w", "-v")
+_LIBRARIES: Final = ((library.NAME, ()), (library.NAME_WITH_HELM, ("-tags=helm",)))
 _REMEDY: Final = "install Go 1.26 or newer from https://go.dev/dl, and a C compiler"
 _SCRATCH: Final = "building-"
 _SHOWN_LINES: Final = 20
@@ -59,10 +60,10 @@ def _compile(go: str, target: Path) -> Path:
     with tempfile.TemporaryDirectory(dir=target.parent, prefix=_SCRATCH) as scratch:
         staged = Path(scratch, "staged")
         staged.mkdir()
-        command = (go, "build", *_FLAGS, "-o", str(staged / library.NAME), ".")
         environment = _environment(go) | {"CGO_ENABLED": "1"}
-        _run(command, environment)
-        staged.joinpath(library.NAME).with_suffix(".h").unlink(missing_ok=True)
+        for name, tags in _LIBRARIES:
+            _run((go, "build", *_FLAGS, *tags, "-o", str(staged / name), "."), environment)
+            staged.joinpath(name).with_suffix(".h").unlink(missing_ok=True)
         shutil.rmtree(target, ignore_errors=True)
         staged.rename(target)
     return target / library.NAME

@@ -31,10 +31,11 @@ class EngineError(TransientError):
 
     default_reason = "EngineFailed"
 
-    def __init__(self, message: str, *, code: str, detail: Any = None) -> None:
+    def __init__(self, message: str, *, code: str, detail: Any = None, outcome: Any = None) -> None:
         super().__init__(message)
         self.code = code
         self.detail = detail
+        self.outcome = outcome
 
 
 def start(*, size: int, memory_limit: int = MEMORY_LIMIT, reads: Sequence[Path] = ()) -> WorkerPool:
@@ -46,9 +47,9 @@ def start(*, size: int, memory_limit: int = MEMORY_LIMIT, reads: Sequence[Path] 
     return WorkerPool(kind(memory_limit=memory_limit), size=size, reads=reads)
 
 
-def kind(*, memory_limit: int = MEMORY_LIMIT) -> WorkerKind:
-    """Return the row of such a worker; see ``start``."""
-    path = library.find()
+def kind(*, memory_limit: int = MEMORY_LIMIT, path: Path | None = None) -> WorkerKind:
+    """Return the row of such a worker, with the library at ``path``; see ``start``."""
+    path = path or library.find()
     return WorkerKind(
         module="toolkit.native.engineworker",  # builds, substitution, Notary signatures: strangers'
         memory_limit=memory_limit,

@@ -44,6 +44,9 @@ class Engine:
         self._free = library.eng_free
         self._free.restype = None
         self._free.argtypes = (ctypes.c_void_p,)
+        self._connect = library.eng_connect
+        self._connect.restype = None
+        self._connect.argtypes = (ctypes.c_int, ctypes.c_int)
         self._ids = count(1)
 
     def call(self, op: str, request: bytes, *, milliseconds: int = 0) -> tuple[Status, bytes]:
@@ -58,6 +61,10 @@ class Engine:
             return Status(status), ctypes.string_at(answer, size.value)
         finally:
             self._free(answer)
+
+    def connect(self, requests: int, answers: int) -> None:
+        """Tell operations that ask their parent which pipes lead to it."""
+        self._connect(requests, answers)
 
     def cancel(self, call_id: int) -> None:
         """End the context of a running call; from another thread."""

@@ -30,15 +30,20 @@ MAX_BODY = 256 << 20
 EXIT_MEMORY = 77
 """Exit status of a worker in which Python ran out of memory."""
 
+EXIT_STUCK = 78
+"""Exit status of a worker whose operation could not be ended; its last line of output says why."""
+
 
 class Status(IntEnum):
     """How an operation ended."""
 
     OK = 0
     FAILED = 1
+    ASKING = 2  # not yet: the body is a question to the parent (``toolkit.native.questions``)
 
 
-STATUSES: Final = frozenset(Status)
+ENDS: Final = frozenset({Status.OK, Status.FAILED})
+"""How an operation may end."""
 
 
 class OperationError(TransientError):

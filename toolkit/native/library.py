@@ -1,7 +1,8 @@
-"""Where the engine's shared library is.
+"""Where the engine's shared libraries are: one for builds and keys, one that has Helm as well.
 
-A library is kept below the cache directory under the digest of the sources that it was built from,
-so sources and library never disagree, and several versions live side by side. Finding it needs no
+Helm doubles the memory of a process that loads it, so only workers that run it do. Libraries are
+kept below the cache directory under the digest of the sources that they were built from, so
+sources and libraries never disagree, and several versions live side by side. Finding them needs no
 Go toolchain.
 """
 
@@ -14,6 +15,8 @@ from toolkit.errors import StalledError
 
 SOURCES: Final = Path(__file__).parents[2] / "engine"
 NAME: Final = "libengine.so"
+NAME_WITH_HELM: Final = "libenginehelm.so"
+"""Beside the other."""
 
 
 def find() -> Path:
@@ -33,6 +36,11 @@ def find() -> Path:
             reason="EngineMissing",
         )
     return built
+
+
+def with_helm(path: Path) -> Path:
+    """Return the library with Helm that belongs to the one at ``path``."""
+    return path.with_name(NAME_WITH_HELM)
 
 
 def find_built() -> Path | None:

@@ -10,7 +10,7 @@ import signal
 from collections.abc import Callable
 from contextlib import suppress
 
-from toolkit.native import frames
+from toolkit.native import frames, questions
 
 _KEPT_OUTPUT = 16 << 10
 
@@ -18,7 +18,8 @@ _KEPT_OUTPUT = 16 << 10
 class Link(asyncio.SubprocessProtocol):
     """Sends one request at a time and collects its answer, of at most ``limit`` bytes.
 
-    A worker says nothing but that: one that does is no longer what was started, and is killed.
+    A worker says nothing but that, and questions if somebody is there to answer them: one that does
+    is no longer what was started, and is killed.
     ``on_closed`` is called once, when the process has ended and every pipe is closed.
     """
 
@@ -28,13 +29,18 @@ class Link(asyncio.SubprocessProtocol):
         self._transport: asyncio.SubprocessTransport | None = None
         self._closed: asyncio.Future[int] = asyncio.get_running_loop().create_future()
         self._waiting: asyncio.Future[tuple[frames.Status, bytes] | None] | None = None
+        self._answering: questions.Answering | None = None
         self._received = bytearray()
         self._output = bytearray()
         self._retirement: asyncio.TimerHandle | None = None
+        self._readable = asyncio.Event()
+        self._readable.set()
         self.fault = ""
         """Why the worker was killed here, if it was for what it sent."""
 
-    async def ask(self, op: str, payload: bytes) -> tuple[frames.Status, bytes] | None:
+    async def ask(
+        self, op: str, payload: bytes, answering: questions.Answering | None = None
+    ) -> tuple[frames.Status, bytes] | None:
         """Return the answer, or ``None`` if the worker ends without one."""
         self._output.clear()
         self._received.clear()
@@ -42,9 +48,17 @@ class Link(asyncio.SubprocessProtocol):
         pipe = self._pipe()
         if pipe is None:
             return None
+        self._answering = answering
         pipe.write(frames.encode_request(op, payload))
         pipe.write(payload)
-        return await self._waiting
+        if answering is None:
+            return await self._waiting
+        answering.begin(self._tell, self._drained)
+        try:
+            return await self._waiting
+        finally:
+            self._answering = None
+            await answering.end()
 
     def kill(self) -> None:
         """End the process now, whatever it is doing."""
@@ -102,6 +116,14 @@ class Link(asyncio.SubprocessProtocol):
         self._received += data
         self._deliver()
 
+    def pause_writing(self) -> None:
+        """Notice that the worker reads more slowly than it is sent to (asyncio)."""
+        self._readable.clear()
+
+    def resume_writing(self) -> None:
+        """Notice that it has caught up (asyncio)."""
+        self._readable.set()
+
     def pipe_connection_lost(self, fd: int, exc: Exception | None) -> None:  # noqa: ARG002
         """Notice that no answer can come any more (asyncio)."""
         if fd == 1:
@@ -115,6 +137,7 @@ class Link(asyncio.SubprocessProtocol):
 
     def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002
         """Process and pipes are gone (asyncio)."""
+        self._readable.set()
         self.stop_idling()
         self._resolve(None)
         code = None
@@ -128,13 +151,47 @@ class Link(asyncio.SubprocessProtocol):
         pipe = self._transport.get_pipe_transport(0) if self._transport is not None else None
         return pipe if isinstance(pipe, asyncio.WriteTransport) else None
 
+    def _tell(self, frame: bytes) -> None:
+        pipe = self._pipe()
+        if pipe is not None and not pipe.is_closing():
+            pipe.write(frame)
+
+    async def _drained(self) -> None:
+        await self._readable.wait()
+
     def _deliver(self) -> None:
-        if len(self._received) < frames.ANSWER.size:
-            return
+        while (question := self._question()) is not None:
+            try:
+                assert self._answering is not None  # noqa: S101 - else there is no question
+                self._answering.asked(question)
+            except questions.MalformedError as exc:
+                self._blame(str(exc))
+        if len(self._received) >= frames.ANSWER.size and not self._asking():
+            self._finish()
+
+    def _asking(self) -> bool:
+        return self._answering is not None and self._received[0] == frames.Status.ASKING
+
+    def _question(self) -> bytes | None:
+        """Take the next question that has come as a whole."""
+        if len(self._received) < frames.ANSWER.size or not self._asking():
+            return None
+        _, size = frames.ANSWER.unpack_from(self._received)
+        if size > self._limit:
+            self._blame(f"its question has {size >> 20} MiB")
+            return None
+        end = frames.ANSWER.size + size
+        if len(self._received) < end:
+            return None
+        question = bytes(self._received[frames.ANSWER.size : end])
+        del self._received[:end]
+        return question
+
+    def _finish(self) -> None:
         status, size = frames.ANSWER.unpack_from(self._received)
         if size > self._limit:
             self._blame(f"its answer has {size >> 20} MiB")
-        elif status not in frames.STATUSES or len(self._received) > frames.ANSWER.size + size:
+        elif status not in frames.ENDS or len(self._received) > frames.ANSWER.size + size:
             self._blame("its answer is malformed")
         elif len(self._received) == frames.ANSWER.size + size:
             with memoryview(self._received) as view:

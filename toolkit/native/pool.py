@@ -23,15 +23,19 @@ from toolkit.native import frames
 from toolkit.native.frames import OperationError
 from toolkit.native.kind import WorkerKind
 from toolkit.native.link import Link
+from toolkit.native.questions import Answering
 
 __all__ = ["OperationError", "WorkerDiedError", "WorkerMemoryError", "WorkerPool"]
-__all__ += ["WorkerTimeoutError"]
+__all__ += ["WorkerStuckError", "WorkerTimeoutError"]
 
 IDLE_SECONDS = 60.0
 QUEUE_SECONDS = 300.0
 _GRACE_SECONDS = 5.0
 
-_OUT_OF_MEMORY = ("out of memory", "cannot allocate memory", "stack exceeds", "MemoryError")
+_OUT_OF_MEMORY = (
+    *("out of memory", "cannot allocate memory", "stack exceeds", "MemoryError"),
+    "pthread_create failed",  # Go needs a thread, whose stack is memory
+)
 
 logger = logging.getLogger(__name__)
 
@@ -58,6 +62,10 @@ class WorkerMemoryError(WorkerDiedError):
         self.limit = limit
 
 
+class WorkerStuckError(WorkerDiedError):
+    """A worker ended itself because its operation would not have come to an end."""
+
+
 class WorkerPool:
     """Runs operations of one kind of worker in at most ``size`` processes.
 
@@ -82,8 +90,15 @@ class WorkerPool:
         self._live: set[Link] = set()
         self._closed = False
 
-    async def call(self, op: str, payload: bytes, *, timeout: float) -> bytes:  # noqa: ASYNC109  # it starts with the work
-        """Run one operation and return its answer.
+    async def call(
+        self,
+        op: str,
+        payload: bytes,
+        *,
+        timeout: float,  # noqa: ASYNC109  # it starts with the work
+        answering: Answering | None = None,
+    ) -> bytes:
+        """Run one operation and return its answer; ``answering`` takes its questions.
 
         ``timeout`` is in seconds and counts from the moment a worker takes the operation; waiting
         for a free worker is bounded apart from it.
@@ -99,7 +114,7 @@ class WorkerPool:
         try:
             link = await self._take_worker()
             try:
-                status, body = await self._ask(link, op, payload, timeout)
+                status, body = await self._ask(link, op, payload, timeout, answering)
             except BaseException:
                 link.kill()
                 raise
@@ -163,11 +178,16 @@ class WorkerPool:
         return link
 
     async def _ask(
-        self, link: Link, op: str, payload: bytes, seconds: float
+        self,
+        link: Link,
+        op: str,
+        payload: bytes,
+        seconds: float,
+        answering: Answering | None,
     ) -> tuple[frames.Status, bytes]:
         try:
             async with asyncio.timeout(seconds):
-                answer = await link.ask(op, payload)
+                answer = await link.ask(op, payload, answering)
         except TimeoutError as exc:
             raise WorkerTimeoutError(f"{op} did not end within {seconds:g}s") from exc
         if answer is None:
@@ -188,6 +208,8 @@ class WorkerPool:
             return WorkerMemoryError(
                 f"{op} needed more memory than allowed ({allowed})", limit=limit
             )
+        if code == frames.EXIT_STUCK and last_words.strip():
+            return WorkerStuckError(last_words.strip().splitlines()[-1])
         cause = link.fault or _cause(code, last_words)
         return WorkerDiedError(f"the worker of {op} was ended: {cause}")
 

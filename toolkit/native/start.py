@@ -18,6 +18,8 @@ def main() -> None:
     confinement = Confinement.decode(sys.argv[1])
     module = importlib.import_module(confinement.module)
     requests, answers = private_pipes()
+    if connect := getattr(module, "connect", None):
+        connect(requests.fileno(), answers.fileno())  # for operations that ask back
     entering.enter(confinement)
     serve(module.operations(), requests, answers)
 

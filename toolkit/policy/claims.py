@@ -19,6 +19,7 @@ policy counts those only that it admits (``held``).
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Final
 
 from crds.meta import VERIFIED, Artifact
@@ -28,9 +29,20 @@ from toolkit.objects import GroupVersionKind, ObjectKey, ObjectRef
 from toolkit.policy import origins
 from toolkit.policy.origins import Origin
 
-KUSTOMIZE: Final = "kustomize.toolkit.fluxcd.io"
-APPLIER: Final = "kustomize-applier"
-"""The service account of the install namespace that applies where no account is named."""
+APPLIERS: Final[Mapping[str, GroupVersionKind]] = MappingProxyType(
+    {
+        kind.kind: kind
+        for kind in (
+            GroupVersionKind("kustomize.toolkit.fluxcd.io", "v1", "Kustomization"),
+            GroupVersionKind("helm.toolkit.fluxcd.io", "v2", "HelmRelease"),
+        )
+    }
+)
+"""The kinds whose objects may say that they wrote something."""
+ACCOUNTS: Final[Mapping[str, str]] = MappingProxyType(
+    {"Kustomization": "kustomize-applier", "HelmRelease": "helm-applier"}
+)
+"""By kind, the service account of the install namespace that applies where none is named."""
 MOST: Final = 16384
 """Characters of a claim; the revision of a composed build names up to 33 sources."""
 _UNTOLD: Final = "ExternalArtifact"
@@ -158,9 +170,10 @@ def _single(name: str, values: Sequence[str]) -> str:
 
 def _applier(text: str) -> ObjectRef:
     kind, *path = text.split("/")
-    if kind != "Kustomization" or len(path) != 2 or not all(path):
-        raise UntrustedError("claim 'applier' must be Kustomization/<namespace>/<name>")
-    return ObjectRef(GroupVersionKind(KUSTOMIZE, "v1", kind), path[0], path[1])
+    if kind not in APPLIERS or len(path) != 2 or not all(path):
+        kinds = " or ".join(APPLIERS)
+        raise UntrustedError(f"claim 'applier' must be <kind>/<namespace>/<name> of a {kinds}")
+    return ObjectRef(APPLIERS[kind], path[0], path[1])
 
 
 def _vouchers(claims: Claims, parts: Sequence[Part], root: Part | None) -> frozenset[str]:

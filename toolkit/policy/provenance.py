@@ -23,10 +23,10 @@ from crds.policy_provenance import (
 )
 from toolkit import regexp
 from toolkit.kube import impersonation
-from toolkit.objects import GroupVersionKind, Json, ObjectRef, dig
+from toolkit.objects import Json, ObjectRef, dig
 from toolkit.policy import origins, selectors, urls
 from toolkit.policy.attempts import Attempt
-from toolkit.policy.claims import KUSTOMIZE, Claims, Part, Standing, held
+from toolkit.policy.claims import APPLIERS, Claims, Part, Standing, held
 from toolkit.policy.origins import Origin
 
 LABEL: Final = "policy.penstock.dev/provenance"
@@ -52,7 +52,7 @@ DEFAULT: Final = (
     _of("rbac.authorization.k8s.io", "roles", "rolebindings"),
     # Whoever may write these decides what a repository means. ExternalArtifacts and HelmCharts are
     # left out, because they are generated.
-    _of(KUSTOMIZE, "kustomizations"),
+    _of("kustomize.toolkit.fluxcd.io", "kustomizations"),
     _of("helm.toolkit.fluxcd.io", "helmreleases"),
     _of("source.toolkit.fluxcd.io", "gitrepositories", "ocirepositories", "buckets"),
     _of("source.toolkit.fluxcd.io", "helmrepositories"),
@@ -131,7 +131,7 @@ def judge(
     policies: Iterable[ProvenancePolicy], attempt: Attempt, claims: Claims, standing: Standing
 ) -> tuple[Violation, ...]:
     """Return what a write violates whose claims are known to be true."""
-    if attempt.operation == "DELETE" and owner_of(attempt.old) == claims.applier:
+    if attempt.operation == "DELETE" and claims.applier in owners_of(attempt.old):
         return ()
     if not claims.source:
         return unproven(policies, f"{claims.applier} does not tell what it is applied from")
@@ -162,13 +162,18 @@ def refusal(attempt: Attempt, violations: Iterable[Violation], home: Home | None
 _REMEDY: Final = "add it to a repository that is applied here"
 
 
-def owner_of(obj: Json | None) -> ObjectRef | None:
-    """Return the Kustomization that an object's labels name."""
+def owners_of(obj: Json | None) -> tuple[ObjectRef, ...]:
+    """Return the appliers that an object's labels name, at most one of each kind."""
     labels = dig(obj or {}, "metadata", "labels", default={})
-    namespace, name = (labels.get(f"{KUSTOMIZE}/{key}") for key in ("namespace", "name"))
-    if not (isinstance(namespace, str) and isinstance(name, str) and namespace and name):
-        return None
-    return ObjectRef(GroupVersionKind(KUSTOMIZE, "v1", "Kustomization"), namespace, name)
+    found = (
+        (kind, *(labels.get(f"{kind.group}/{key}") for key in ("namespace", "name")))
+        for kind in APPLIERS.values()
+    )
+    return tuple(
+        ObjectRef(kind, namespace, name)
+        for kind, namespace, name in found
+        if isinstance(namespace, str) and isinstance(name, str) and namespace and name
+    )
 
 
 def home(standing: Standing) -> Home:

@@ -30,6 +30,7 @@ class Field:
 
     ``[]`` after a part of the path stands for each entry of a list. With an empty ``kind`` the
     reference names its kind itself; the group is fixed either way, whatever ``apiVersion`` says.
+    ``also`` has what the reference may name instead by its ``kind``.
     Where ``reads`` names a field of the reference, only references with that field see more of the
     target than whether it is ready, and only they need a grant.
     """
@@ -39,6 +40,13 @@ class Field:
     group: str
     kind: str = ""
     reads: str = ""
+    also: tuple[GroupKind, ...] = ()
+
+    def meant(self, value: Mapping[str, Any]) -> GroupKind:
+        """Return the group and kind of what a reference means."""
+        named = str(value.get("kind") or "")
+        other = next((each for each in self.also if each[1] == named), None)
+        return other or (self.group, self.kind or named)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,8 +60,10 @@ class Other:
 
 _SOURCE: Final = "source.toolkit.fluxcd.io"
 _KUSTOMIZE: Final = "kustomize.toolkit.fluxcd.io"
+_HELM: Final = "helm.toolkit.fluxcd.io"
 _POLICY: Final = "policy.penstock.dev"
 _KUSTOMIZATION: Final = (_KUSTOMIZE, "Kustomization")
+_HELM_RELEASE: Final = (_HELM, "HelmRelease")
 _GENERATOR: Final = ("source.extensions.fluxcd.io", "ArtifactGenerator")
 
 REFERENCES: Final = (
@@ -66,6 +76,19 @@ REFERENCES: Final = (
         path="spec.dependsOn[]",
         group=_KUSTOMIZE,
         kind="Kustomization",
+        also=(_HELM_RELEASE,),
+        reads="readyExpr",
+    ),
+    # Where a HelmRelease has its chart from: the HelmChart is created beside the source,
+    Field(holder=_HELM_RELEASE, path="spec.chart.spec.sourceRef", group=_SOURCE),
+    Field(holder=_HELM_RELEASE, path="spec.chartRef", group=_SOURCE),
+    # and what it waits for.
+    Field(
+        holder=_HELM_RELEASE,
+        path="spec.dependsOn[]",
+        group=_HELM,
+        kind="HelmRelease",
+        also=(_KUSTOMIZATION,),
         reads="readyExpr",
     ),
     # What artifacts are made from.
@@ -78,6 +101,8 @@ HOLDERS: Final = frozenset(field.holder for field in REFERENCES)
 _BY_ACCOUNT: Final = "the rights of the account that applies are the limit"
 _SELECTS: Final = "selects among the objects of the build"
 _TOLD: Final = "tells what was done; nothing is looked up by it"
+_FLAG: Final = "it is a flag and holds no namespace"
+_POSTED: Final = "spec.postRenderers[].kustomize"
 
 OTHERS: Final = (
     Other(holder=_KUSTOMIZATION, path="spec.targetNamespace", why=_BY_ACCOUNT),
@@ -86,6 +111,14 @@ OTHERS: Final = (
     Other(holder=_KUSTOMIZATION, path="spec.patchesJson6902[].target.namespace", why=_SELECTS),
     Other(holder=_KUSTOMIZATION, path="spec.ignore[].target.namespace", why=_SELECTS),
     Other(holder=_KUSTOMIZATION, path="status.snapshot.entries[].namespace", why=_TOLD),
+    Other(holder=_HELM_RELEASE, path="spec.targetNamespace", why=_BY_ACCOUNT),
+    Other(holder=_HELM_RELEASE, path="spec.storageNamespace", why=_BY_ACCOUNT),
+    Other(holder=_HELM_RELEASE, path="spec.install.createNamespace", why=_FLAG),
+    Other(holder=_HELM_RELEASE, path="spec.driftDetection.ignore[].target.namespace", why=_SELECTS),
+    Other(holder=_HELM_RELEASE, path=f"{_POSTED}.patches[].target.namespace", why=_SELECTS),
+    Other(holder=_HELM_RELEASE, path=f"{_POSTED}.patchesJson6902[].target.namespace", why=_SELECTS),
+    Other(holder=_HELM_RELEASE, path="status.storageNamespace", why=_TOLD),
+    Other(holder=_HELM_RELEASE, path="status.history[].namespace", why=_TOLD),
     Other(holder=_GENERATOR, path="status.inventory[].namespace", why=_TOLD),
     Other(holder=(_SOURCE, "ExternalArtifact"), path="spec.sourceRef.namespace", why=_TOLD),
     Other(
@@ -198,10 +231,10 @@ def references(obj: Mapping[str, Any], own: str) -> Iterator[Reference]:
         if field.holder != holder.group_kind:
             continue
         for path, value in _at(obj, field.path.split("."), ""):
-            kind = field.kind or str(value.get("kind") or "")
+            group, kind = field.meant(value)
             namespace = str(value.get("namespace") or own)
             target = ObjectRef(
-                GroupVersionKind(field.group, "", kind), namespace, str(value.get("name") or "")
+                GroupVersionKind(group, "", kind), namespace, str(value.get("name") or "")
             )
             reads = not field.reads or bool(value.get(field.reads))
             yield Reference(path=path, target=target, reads=reads)

@@ -1,9 +1,9 @@
 """Decide whose power an object may borrow from whoever makes it act.
 
-A Kustomization acts as a service account, reaches another cluster with a kubeconfig, decrypts with
-keys. Whoever writes it lends themselves that power, so they must hold it: be the account, be
-allowed to ``impersonate`` it, or hold the verb ``use`` on it. ``powers`` lists what an object
-borrows; who asks the API server about the requester is the caller. Pure.
+A Kustomization or HelmRelease acts as a service account, reaches another cluster with a kubeconfig,
+decrypts with keys, reads values. Whoever writes it lends themselves that power, so they must hold
+it: be the account, be allowed to ``impersonate`` it, or hold the verb ``use`` on it. ``powers``
+lists what an object borrows; who asks the API server about the requester is the caller. Pure.
 
 A change that only sets the pace borrows nothing new, and neither does one of metadata or status:
 controllers' own writes and the removal of finalizers are never in question.
@@ -16,6 +16,7 @@ from typing import Any, Final
 
 from toolkit.errors import AccessDeniedError
 from toolkit.objects import Json, dig, gvk_of
+from toolkit.policy import claims
 
 PROTECTED: Final = "policy.penstock.dev/"
 """Prefix of the labels of namespaces that only who may change policies may change."""
@@ -27,11 +28,13 @@ MOST_SECRETS: Final = 64
 
 GroupKind = tuple[str, str]
 _KUSTOMIZATION: Final = ("kustomize.toolkit.fluxcd.io", "Kustomization")
+_HELM_RELEASE: Final = ("helm.toolkit.fluxcd.io", "HelmRelease")
 _SOURCE: Final = "source.toolkit.fluxcd.io"
 
 ACCOUNTS: Final[tuple[tuple[GroupKind, str], ...]] = (
     # applies,
     (_KUSTOMIZATION, "spec.serviceAccountName"),
+    (_HELM_RELEASE, "spec.serviceAccountName"),
     # asks a cloud for keys,
     (_KUSTOMIZATION, "spec.decryption.serviceAccountName"),
     # signs in where sources are.
@@ -77,11 +80,13 @@ _READ: Final = ("get", "use")
 class Installation:
     """What the installation decides for objects that name no account.
 
-    ``namespace`` and ``applier`` are of the account that applies by default; the others are flags.
+    ``namespace``, ``applier`` and ``releaser`` are of the accounts that apply Kustomizations and
+    HelmReleases by default; the others are flags.
     """
 
     namespace: str
-    applier: str = "kustomize-applier"
+    applier: str = claims.ACCOUNTS["Kustomization"]
+    releaser: str = claims.ACCOUNTS["HelmRelease"]
     default_service_account: str = ""
     default_decryption_service_account: str = ""
 
@@ -136,8 +141,11 @@ def lends(new: Json, old: Json | None) -> bool:
 
 def powers(obj: Json, namespace: str, installation: Installation) -> tuple[Power, ...]:
     """Return everything that an object of ``namespace`` borrows."""
-    if gvk_of(obj).group_kind == _KUSTOMIZATION:
+    kind = gvk_of(obj).group_kind
+    if kind == _KUSTOMIZATION:
         return tuple(_of_kustomization(obj, namespace, installation))
+    if kind == _HELM_RELEASE:
+        return tuple(_of_helm_release(obj, namespace, installation))
     return (
         *_named(obj, namespace),
         *_signing_in(obj, namespace, installation),
@@ -146,7 +154,7 @@ def powers(obj: Json, namespace: str, installation: Installation) -> tuple[Power
 
 
 def require_account(labels: Mapping[str, str], *, account: str, remote: bool) -> None:
-    """Let a Kustomization name no account, unless the labels of its namespace require one.
+    """Let what applies name no account, unless the labels of its namespace require one.
 
     ``account`` is the one that it names or gets by a flag; to a ``remote`` cluster a kubeconfig
     leads with an identity of its own.
@@ -179,18 +187,22 @@ def _acting(obj: Json) -> dict[str, Any]:
 
 
 def _of_kustomization(obj: Json, namespace: str, installation: Installation) -> Iterator[Power]:
-    yield from _applying(obj, namespace, installation)
+    yield from _applying(obj, namespace, installation, installation.applier)
     decryption = dig(obj, "spec", "decryption")
     if decryption:
         yield from _decrypting(decryption, namespace, installation)
-    yield from _substituting(obj, namespace)
+    yield from _reading("spec.postBuild.substituteFrom", obj, namespace)
 
 
-def _substituting(obj: Json, namespace: str) -> Iterator[Power]:
-    """Yield each Secret that variables come from; of very many, all Secrets of the namespace."""
-    field = "spec.postBuild.substituteFrom"
+def _of_helm_release(obj: Json, namespace: str, installation: Installation) -> Iterator[Power]:
+    yield from _applying(obj, namespace, installation, installation.releaser)
+    yield from _reading("spec.valuesFrom", obj, namespace)
+
+
+def _reading(field: str, obj: Json, namespace: str) -> Iterator[Power]:
+    """Yield each Secret of a list of sources; of very many, all Secrets of the namespace."""
     named: dict[object, tuple[int, Json]] = {}
-    for number, source in enumerate(dig(obj, "spec", "postBuild", "substituteFrom", default=())):
+    for number, source in enumerate(dig(obj, *field.split("."), default=())):
         if source.get("kind") == "Secret":
             named.setdefault(source.get("name"), (number, source))
     if len(named) > MOST_SECRETS:
@@ -200,7 +212,8 @@ def _substituting(obj: Json, namespace: str) -> Iterator[Power]:
         yield _secret(f"{field}[{number}]", namespace, source, _READ)
 
 
-def _applying(obj: Json, namespace: str, installation: Installation) -> Iterator[Power]:
+def _applying(obj: Json, namespace: str, installation: Installation, own: str) -> Iterator[Power]:
+    """Yield what an object applies as; by default ``own``, an account of the installation."""
     remote = dig(obj, "spec", "kubeConfig")
     if remote:
         # the account, if one is named, is of the other cluster
@@ -217,7 +230,7 @@ def _applying(obj: Json, namespace: str, installation: Installation) -> Iterator
     elif installation.default_service_account:
         yield _account(field, namespace, installation.default_service_account, implied=True)
     else:
-        yield _account(field, installation.namespace, installation.applier, implied=True)
+        yield _account(field, installation.namespace, own, implied=True)
 
 
 def _decrypting(decryption: Json, namespace: str, installation: Installation) -> Iterator[Power]:

@@ -52,7 +52,7 @@ def mentions(checks: Checks[Any], obj: Json) -> Iterator[Mention]:
     for named in checks.names:
         for field, value in at(obj, named.path):
             reference = value if isinstance(value, dict) else {"name": value}
-            kind = named.kind or str(reference.get("kind") or "")
+            kind = str(reference.get("kind") or named.kind)
             known = CORE.get(kind) or OURS.get(kind)
             name = str(reference.get("name") or "")
             if known is None or not name or reference.get("optional"):

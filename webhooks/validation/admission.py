@@ -5,6 +5,7 @@ while no replica answered, can always be labelled, finalized and deleted.
 """
 
 import asyncio
+import functools
 from dataclasses import replace
 from typing import Any, Final, Self
 
@@ -16,7 +17,7 @@ from webhooks.plugin import Answer, Condition, Row, Rule
 from webhooks.request import Request
 from webhooks.services import Cache, Services
 from webhooks.validation import CHECKS, circles, expressions, verdict
-from webhooks.validation.circles import Seen
+from webhooks.validation.circles import Seen, Waiter
 from webhooks.validation.rule import Checks
 from webhooks.validation.verdict import Finding
 
@@ -29,7 +30,7 @@ BY_KIND: Final = {checks.kind.gvk[::2]: checks for checks in CHECKS}
 class Validation:
     """Judges objects of our kinds by ``CHECKS``."""
 
-    def __init__(self, waiting: dict[tuple[str, str], Cache[Seen]], *, proven: bool) -> None:
+    def __init__(self, waiting: dict[str, Cache[Seen]], *, proven: bool) -> None:
         self._waiting = waiting
         self._proven = proven
 
@@ -39,8 +40,11 @@ class Validation:
         expressions.warm()
         return cls(
             {
-                kind: services.watch(GroupVersionKind(*checks.kind.gvk), decode=circles.decode)
-                for kind, checks in BY_KIND.items()
+                checks.kind.kind: services.watch(
+                    GroupVersionKind(*checks.kind.gvk),
+                    decode=functools.partial(circles.decode, kind=checks.kind.kind),
+                )
+                for checks in CHECKS
                 if checks.circle
             },
             proven=services.proven,
@@ -68,11 +72,14 @@ class Validation:
     def _circles(self, checks: Checks[Any], obj: Json, request: Request) -> list[Finding]:
         if checks.circle is None:
             return []
-        cache = self._waiting[checks.kind.gvk[::2]]
-        faults = circles.find(obj, cache.get, proven=self._proven)
+        faults = circles.find(obj, self._seen, proven=self._proven)
         # What one Kustomization applies, it applies whole: the rest may take the circle apart.
         rule = replace(checks.circle, refuses=False) if applied(request) else checks.circle
         return [Finding(rule, fault) for fault in faults]
+
+    def _seen(self, waiter: Waiter) -> Seen | None:
+        known = self._waiting.get(waiter.kind)
+        return known.get(waiter.key) if known else None
 
 
 def concerned(request: Request) -> bool:

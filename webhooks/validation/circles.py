@@ -1,7 +1,8 @@
 """Objects that would wait for themselves: over what the cluster holds, and the one to come.
 
-What waits is a Kustomization for those of ``dependsOn``, a GitRepository for those that it
-includes. The way is told without what lies in namespaces that its author did not name.
+What waits is a Kustomization or HelmRelease for those of either kind in ``dependsOn``, a
+GitRepository for those that it includes. The way is told without what lies in namespaces that its
+author did not name.
 """
 
 import hashlib
@@ -25,10 +26,21 @@ _BUILT_FROM: Final = (
 
 
 @dataclass(frozen=True, slots=True)
+class Waiter:
+    """One of our objects, of a kind whose objects may wait."""
+
+    kind: str
+    key: ObjectKey
+
+    def __str__(self) -> str:
+        return f"{self.kind}/{self.key}"
+
+
+@dataclass(frozen=True, slots=True)
 class Seen:
     """What is kept of an object: whom it waits for, and what its build is made of."""
 
-    waits_for: tuple[ObjectKey, ...]
+    waits_for: tuple[Waiter, ...]
     build: "Build | None"
 
 
@@ -68,16 +80,16 @@ def rule(field: str) -> Rule[Json]:
     )
 
 
-def decode(body: bytes) -> Seen:
-    """Read an object from the API server."""
+def decode(body: bytes, kind: str = "") -> Seen:
+    """Read an object of a kind from the API server."""
     found = _DECODER.decode(body)
     metadata = {"name": found.metadata.name, "namespace": found.metadata.namespace}
-    return seen({"metadata": metadata, "spec": found.spec})
+    return seen({"kind": kind, "metadata": metadata, "spec": found.spec})
 
 
 def seen(obj: Json) -> Seen:
     """Return what would be kept of an object."""
-    return Seen(tuple(key for _, key in _named(obj)), build(obj))
+    return Seen(tuple(other for _, other in _named(obj)), build(obj))
 
 
 def build(obj: Json) -> Build | None:
@@ -95,33 +107,40 @@ def build(obj: Json) -> Build | None:
 
 
 def find(
-    obj: Json, lookup: Callable[[ObjectKey], Seen | None], *, proven: bool = True
+    obj: Json, lookup: Callable[[Waiter], Seen | None], *, proven: bool = True
 ) -> Iterator[Fault]:
     """Yield a fault if the object would wait for itself.
 
     Callers that are not ``proven`` to be API servers are told of no object but those they named.
     """
-    own = key_of(obj)
-    first = {key: field for field, key in reversed(list(_named(obj)))}
+    own = Waiter(str(obj.get("kind") or ""), key_of(obj))
+    first = {other: field for field, other in reversed(list(_named(obj)))}
     if not first:
         return
 
-    def waits_for(key: ObjectKey) -> tuple[ObjectKey, ...]:
-        if key == own:
+    def waits_for(waiter: Waiter) -> tuple[Waiter, ...]:
+        if waiter == own:
             # that it names itself is another rule's to tell
             return tuple(each for each in first if each != own)
-        known = lookup(key)
+        known = lookup(waiter)
         return known.waits_for if known else ()
 
     if way := cycles.cycle(own, waits_for):
-        shown = [str(k) if k.namespace == own.namespace or k in first else "…" for k in way]
-        told = f": {', '.join(shown)}" if proven else f", by way of {way[1]}"
+        several = len({each.kind for each in way}) > 1
+        named = [str(each) if several else str(each.key) for each in way]
+        shown = [
+            text if each.key.namespace == own.key.namespace or each in first else "…"
+            for each, text in zip(way, named, strict=True)
+        ]
+        told = f": {', '.join(shown)}" if proven else f", by way of {named[1]}"
         yield Fault(first[way[1]], f"it would wait for itself{told}")
 
 
-def _named(obj: Json) -> Iterator[tuple[str, ObjectKey]]:
-    namespace = key_of(obj).namespace
+def _named(obj: Json) -> Iterator[tuple[str, Waiter]]:
+    """Yield whom an object waits for; a reference that names no kind means one of its own."""
+    namespace, kind = key_of(obj).namespace, obj.get("kind")
     for path in WAITS:
         for place, reference in at(obj, path):
             name = str(reference.get("name") or "")
-            yield place, ObjectKey(str(reference.get("namespace") or namespace), name)
+            key = ObjectKey(str(reference.get("namespace") or namespace), name)
+            yield place, Waiter(str(reference.get("kind") or kind or ""), key)

@@ -1,20 +1,32 @@
-"""CEL of Kustomizations: health checks and ``readyExpr``, compiled once for all who repeat them.
+"""CEL of what applies: health checks and ``readyExpr``, compiled once for all who repeat them.
 
 To compile takes up to three milliseconds for each thousand characters, so what is compiled for one
 object is bounded; beyond that the reconciler tells.
 """
 
-from collections.abc import Iterator
-from typing import Final
+from collections.abc import Iterator, Sequence
+from typing import Final, Protocol
 
-from crds.kustomize import Kustomization
+from crds.kustomize_parts import CustomHealthCheck
 from toolkit.apply import expressions
 from toolkit.errors import StalledError
 from webhooks.validation.remembered import remembered
-from webhooks.validation.rule import Fault, Rule, when
+from webhooks.validation.rule import Fault, Rule, WithSpec, when
 
 MOST: Final = 64 << 10
 """Characters that are compiled for one object."""
+
+
+class _Dependency(Protocol):
+    @property
+    def ready_expr(self) -> str: ...
+
+
+class _Applying(Protocol):
+    @property
+    def health_check_exprs(self) -> Sequence[CustomHealthCheck]: ...
+    @property
+    def depends_on(self) -> Sequence[_Dependency]: ...
 
 
 def warm() -> None:
@@ -32,7 +44,7 @@ def problem(text: str) -> str:
     return ""
 
 
-def _texts(obj: Kustomization) -> Iterator[tuple[str, str]]:
+def _texts(obj: WithSpec[_Applying]) -> Iterator[tuple[str, str]]:
     for number, check in enumerate(obj.spec.health_check_exprs):
         field = f"spec.healthCheckExprs[{number}]"
         yield f"{field}.current", check.current
@@ -42,7 +54,7 @@ def _texts(obj: Kustomization) -> Iterator[tuple[str, str]]:
         yield f"spec.dependsOn[{number}].readyExpr", dependency.ready_expr
 
 
-def _invalid(obj: Kustomization) -> Iterator[Fault]:
+def _invalid(obj: WithSpec[_Applying]) -> Iterator[Fault]:
     left = MOST
     for field, text in _texts(obj):
         left -= len(text)
@@ -53,13 +65,13 @@ def _invalid(obj: Kustomization) -> Iterator[Fault]:
             yield Fault(field, why, text)
 
 
-def _many(obj: Kustomization) -> Iterator[Fault]:
+def _many(obj: WithSpec[_Applying]) -> Iterator[Fault]:
     total = sum(len(text) for _, text in _texts(obj))
     why = f"of all expressions only the first {MOST} characters were checked"
     yield from when(total > MOST, "spec.healthCheckExprs", why)
 
 
-RULES: Final[tuple[Rule[Kustomization], ...]] = (
+RULES: Final[tuple[Rule[WithSpec[_Applying]], ...]] = (
     Rule(
         name="cel-expression",
         fields=(

@@ -1,79 +1,105 @@
-"""What is checked of a HelmChart."""
+"""What is checked of a HelmChart, and of what a HelmRelease says about the one it creates."""
 
-from collections.abc import Iterator
-from typing import Final
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from typing import Final, TypeAlias, TypeVar
 
 from crds import HELM_CHART
-from crds.source_helm import HelmChart
+from crds.helm_parts import ChartSpec
+from crds.source_helm import HelmChart, HelmChartSpec
 from toolkit.chart import version
 from webhooks.validation import paths, refs, schedule, signing
 from webhooks.validation.rule import Checks, Fault, Named, Rule, read, when
 
+T = TypeVar("T")
+
 _REPOSITORY: Final = "HelmRepository"
+_Spec: TypeAlias = HelmChartSpec | ChartSpec
+Found: TypeAlias = Iterator[Fault]
+_Find: TypeAlias = Callable[[_Spec], Found]
 
 
-def _version(obj: HelmChart) -> Iterator[Fault]:
-    if obj.spec.source_ref.kind == _REPOSITORY:
-        yield from read("spec.version", obj.spec.version, version.constraint)
+def _spec(obj: HelmChart) -> HelmChartSpec:
+    return obj.spec
 
 
-def _chart(obj: HelmChart) -> Iterator[Fault]:
-    chart = obj.spec.chart
+def _version(spec: _Spec) -> Found:
+    if spec.source_ref.kind == _REPOSITORY:
+        yield from read("version", spec.version, version.constraint)
+
+
+def _chart(spec: _Spec) -> Found:
+    chart = spec.chart
     if not chart.strip("/"):
-        yield from when(obj.spec.source_ref.kind == _REPOSITORY, "spec.chart", "it is empty")
+        yield from when(spec.source_ref.kind == _REPOSITORY, "chart", "it is empty")
         return
     out = paths.leads_out(chart.lstrip("/"))
-    yield from when(out, "spec.chart", "it leads out of the source", chart)
+    yield from when(out, "chart", "it leads out of the source", chart)
 
 
-def _values(obj: HelmChart) -> Iterator[Fault]:
-    for number, file in enumerate(obj.spec.values_files):
+def _values(spec: _Spec) -> Found:
+    for number, file in enumerate(spec.values_files):
         out = paths.leads_out(file.lstrip("/"))
-        yield from when(out, f"spec.valuesFiles[{number}]", "it leads out of the source", file)
+        yield from when(out, f"valuesFiles[{number}]", "it leads out of the source", file)
 
 
-def _unused(obj: HelmChart) -> Iterator[Fault]:
-    spec = obj.spec
+def _unused(spec: _Spec) -> Found:
     if spec.source_ref.kind == _REPOSITORY:
         unused = spec.reconcile_strategy == "Revision"
         why = "it has no effect with a HelmRepository"
-        yield from when(unused, "spec.reconcileStrategy", why, spec.reconcile_strategy)
+        yield from when(unused, "reconcileStrategy", why, spec.reconcile_strategy)
     else:
         why = f"it has no effect with a {spec.source_ref.kind}"
-        yield from when(spec.version not in {"", "*"}, "spec.version", why, spec.version)
-        yield from when(spec.verify, "spec.verify", f"{why}: verify the source itself")
+        yield from when(spec.version not in {"", "*"}, "version", why, spec.version)
+        yield from when(spec.verify, "verify", f"{why}: verify the source itself")
+
+
+def rules(path: str, chosen: Callable[[T], _Spec | None]) -> tuple[Rule[T], ...]:
+    """Return the rules for a kind that says at ``path`` which chart to take."""
+
+    def rule(name: str, fields: str, demands: str, remedy: str, find: _Find) -> Rule[T]:
+        def found(obj: T) -> Found:
+            spec = chosen(obj)
+            for fault in find(spec) if spec else ():
+                yield replace(fault, field=f"{path}.{fault.field}")
+
+        return Rule(
+            name=name,
+            fields=tuple(f"{path}.{field}" for field in fields.split()),
+            demands=demands,
+            remedy=remedy,
+            find=found,
+            refuses=name != "field-unused",
+        )
+
+    return (
+        rule(
+            "semver-range",
+            "version",
+            "it is a version or a range of versions",
+            refs.RANGE.remedy,
+            _version,
+        ),
+        rule(
+            "chart-path",
+            "chart",
+            "it is the name of a chart, or a path in the source",
+            paths.REMEDY,
+            _chart,
+        ),
+        rule("values-path", "valuesFiles[]", "it is a file of the source", paths.REMEDY, _values),
+        rule(
+            "field-unused",
+            "reconcileStrategy version verify",
+            "it is looked at for such a source",
+            "remove it",
+            _unused,
+        ),
+    )
 
 
 RULES: Final[tuple[Rule[HelmChart], ...]] = (
-    Rule(
-        name="semver-range",
-        fields=("spec.version",),
-        demands="it is a version or a range of versions",
-        remedy=refs.RANGE.remedy,
-        find=_version,
-    ),
-    Rule(
-        name="chart-path",
-        fields=("spec.chart",),
-        demands="it is the name of a chart, or a path in the source",
-        remedy=paths.REMEDY,
-        find=_chart,
-    ),
-    Rule(
-        name="values-path",
-        fields=("spec.valuesFiles[]",),
-        demands="it is a file of the source",
-        remedy=paths.REMEDY,
-        find=_values,
-    ),
-    Rule(
-        name="field-unused",
-        fields=("spec.reconcileStrategy", "spec.version", "spec.verify"),
-        demands="it is looked at for such a source",
-        remedy="remove it",
-        find=_unused,
-        refuses=False,
-    ),
+    *rules("spec", _spec),
     *signing.RULES,
     *schedule.rules("interval"),
 )

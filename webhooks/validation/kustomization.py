@@ -5,15 +5,21 @@ from typing import Final
 
 from crds import KUSTOMIZATION
 from crds import meta as fields
-from crds.kustomize import Kustomization
-from toolkit.apply import ignore, selector
+from crds.kustomize import Kustomization, KustomizationSpec
+from crds.kustomize_parts import IgnoreRule
 from toolkit.errors import PenstockError
 from toolkit.render import substitute
-from webhooks.validation import circles, expressions, naming, patches, paths, schedule
-from webhooks.validation.remembered import remembered
-from webhooks.validation.rule import Checks, Fault, Named, Rule, read, when
-
-_MOST_RULES: Final = 500
+from webhooks.validation import (
+    circles,
+    dependencies,
+    expressions,
+    ignored,
+    naming,
+    patches,
+    paths,
+    schedule,
+)
+from webhooks.validation.rule import Checks, Fault, Named, Rule, when
 
 
 def _path(obj: Kustomization) -> Iterator[Fault]:
@@ -29,57 +35,12 @@ def _namespace(obj: Kustomization) -> Iterator[Fault]:
         yield Fault("spec.targetNamespace", why, text)
 
 
-def _itself(obj: Kustomization) -> Iterator[Fault]:
-    own = (obj.metadata.namespace, obj.metadata.name)
-    for number, other in enumerate(obj.spec.depends_on):
-        same = (other.namespace or own[0], other.name) == own
-        yield from when(same, f"spec.dependsOn[{number}]", "it names this object itself")
-
-
-def _repeated(obj: Kustomization) -> Iterator[Fault]:
-    seen = set()
-    for number, other in enumerate(obj.spec.depends_on):
-        key = (other.namespace or obj.metadata.namespace, other.name, other.ready_expr)
-        yield from when(key in seen, f"spec.dependsOn[{number}]", "it occurs twice", other.name)
-        seen.add(key)
-
-
 def _variables(obj: Kustomization) -> Iterator[Fault]:
     for name in obj.spec.post_build.substitute if obj.spec.post_build else ():
         try:
             substitute.require_name(name)
         except PenstockError:
             yield Fault("spec.postBuild.substitute", "no variable can have this name", name)
-
-
-def _ignored(obj: Kustomization) -> Iterator[Fault]:
-    for number, rule in enumerate(obj.spec.ignore[:_MOST_RULES]):
-        field = f"spec.ignore[{number}]"
-        for place, pointer in enumerate(rule.paths):
-            yield from read(f"{field}.paths[{place}]", pointer or " ", ignore.parse_pointer)
-        if rule.target:
-            target = rule.target
-            chosen = selector.Selector(
-                group=target.group,
-                version=target.version,
-                kind=target.kind,
-                namespace=target.namespace,
-                name=target.name,
-                label_selector=target.label_selector,
-                annotation_selector=target.annotation_selector,
-            )
-            if why := unselectable(chosen):
-                yield Fault(f"{field}.target", why)
-
-
-@remembered(answers=1024)
-def unselectable(chosen: selector.Selector) -> str:
-    """Return why a selector cannot be used, nothing if it can; a pattern takes a millisecond."""
-    try:
-        chosen.check()
-    except PenstockError as exc:
-        return str(exc)
-    return ""
 
 
 def _unused(obj: Kustomization) -> Iterator[Fault]:
@@ -114,16 +75,17 @@ def _keys(obj: Kustomization) -> Iterator[Fault]:
     yield from when(none, "spec.decryption", why)
 
 
-def _deprecated(obj: Kustomization) -> Iterator[Fault]:
-    spec = obj.spec
-    merged = spec.patches_strategic_merge
-    yield from when(merged, "spec.patchesStrategicMerge", "it is deprecated")
-    yield from when(spec.patches_json6902, "spec.patchesJson6902", "it is deprecated")
-
-
 def _validation(obj: Kustomization) -> Iterator[Fault]:
     given = obj.spec.validation is not None
     yield from when(given, "spec.validation", "it is deprecated and has no effect")
+
+
+def _building(obj: Kustomization) -> Iterator[tuple[str, KustomizationSpec]]:
+    yield "spec", obj.spec
+
+
+def _ignoring(obj: Kustomization) -> list[IgnoreRule]:
+    return obj.spec.ignore
 
 
 RULES: Final[tuple[Rule[Kustomization], ...]] = (
@@ -142,23 +104,10 @@ RULES: Final[tuple[Rule[Kustomization], ...]] = (
         remedy="write at most 63 lower case letters, digits and '-'",
         find=_namespace,
     ),
-    Rule(
-        name="depends-on-itself",
-        fields=("spec.dependsOn[]",),
-        demands="it names another Kustomization",
-        remedy="remove it",
-        find=_itself,
-    ),
-    Rule(
-        name="depends-on-twice",
-        fields=("spec.dependsOn[]",),
-        demands="each Kustomization is named once",
-        remedy="remove one of them",
-        find=_repeated,
-        refuses=False,
-    ),
+    *dependencies.rules(KUSTOMIZATION.kind),
     *expressions.RULES,
-    *patches.RULES,
+    *patches.rules("spec", _building),
+    patches.COMPONENTS,
     Rule(
         name="variable-name",
         fields=("spec.postBuild.substitute",),
@@ -167,13 +116,7 @@ RULES: Final[tuple[Rule[Kustomization], ...]] = (
         find=_variables,
     ),
     naming.COMMON_METADATA,
-    Rule(
-        name="ignore-pointer",
-        fields=("spec.ignore[].paths[]", "spec.ignore[].target"),
-        demands="it is a JSON pointer to a field that does not identify the object",
-        remedy="write it as /spec/replicas; ~1 stands for a slash, ~0 for a tilde",
-        find=_ignored,
-    ),
+    ignored.rule("spec.ignore[]", _ignoring),
     Rule(
         name="field-unused",
         fields=("spec.healthChecks", "spec.healthCheckExprs"),
@@ -204,14 +147,6 @@ RULES: Final[tuple[Rule[Kustomization], ...]] = (
         demands="it names keys",
         remedy="name a Secret with keys, or an account that may use a key service",
         find=_keys,
-        refuses=False,
-    ),
-    Rule(
-        name="deprecated-patches",
-        fields=("spec.patchesStrategicMerge", "spec.patchesJson6902"),
-        demands="it is not deprecated",
-        remedy="use spec.patches",
-        find=_deprecated,
         refuses=False,
     ),
     Rule(

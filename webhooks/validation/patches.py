@@ -1,16 +1,17 @@
-"""Patches, images and other changes that a Kustomization makes to its build.
+"""Patches, images and other changes that kustomize makes: to a build, or to a rendered chart.
 
 What kustomize would refuse in every build is refused here. Texts are parsed as YAML only as far as
 they are small; nothing of them is told, because a patch may hold what is secret.
 """
 
-from collections.abc import Iterator
-from typing import Final
+from collections.abc import Callable, Iterator, Sequence
+from itertools import islice
+from typing import Final, Protocol, TypeVar
 
 from yaml.events import DocumentStartEvent, MappingStartEvent, SequenceStartEvent
 
 from crds.kustomize import Kustomization
-from crds.kustomize_parts import Selector
+from crds.kustomize_parts import Image, Json6902Patch, Patch, Selector
 from toolkit import untrusted
 from toolkit.apply import selector
 from toolkit.remote.oci import oci
@@ -18,19 +19,39 @@ from webhooks.validation import patterns
 from webhooks.validation.remembered import remembered
 from webhooks.validation.rule import Fault, Rule, read, when
 
+T = TypeVar("T")
+
 _MOST: Final = 128 << 10
 """Characters of all patches together that are parsed."""
 _BOUNDS: Final = untrusted.Bounds(size=4 * _MOST, depth=100, nodes=_MOST)
 _MOST_TARGETS: Final = 200
 
 
-def _patches(obj: Kustomization) -> Iterator[Fault]:
+class _Changes(Protocol):
+    @property
+    def patches(self) -> Sequence[Patch]: ...
+    @property
+    def patches_strategic_merge(self) -> Sequence[object]: ...
+    @property
+    def patches_json6902(self) -> Sequence[Json6902Patch]: ...
+    @property
+    def images(self) -> Sequence[Image]: ...
+
+
+Placed = Callable[[T], Iterator[tuple[str, _Changes]]]
+"""Yields all changes of an object, each with the path at which they stand."""
+
+
+def _patches(found: Iterator[tuple[str, _Changes]]) -> Iterator[Fault]:
     left = _MOST
-    for number, patch in enumerate(obj.spec.patches):
+    for field, patch in (
+        (f"{place}.patches[{number}].patch", patch)
+        for place, changes in found
+        for number, patch in enumerate(changes.patches)
+    ):
         left -= len(patch.patch)
         if left < 0:
             return
-        field = f"spec.patches[{number}].patch"
         problem, operations = parsed(patch.patch)
         if problem:
             yield Fault(field, problem)
@@ -60,18 +81,18 @@ def parsed(text: str) -> tuple[str, bool]:
     return "", SequenceStartEvent in roots
 
 
-def _targets(obj: Kustomization) -> Iterator[tuple[str, Selector | None]]:
-    spec = obj.spec
-    for field, targets in (
-        ("patches", [patch.target for patch in spec.patches]),
-        ("patchesJson6902", [patch.target for patch in spec.patches_json6902]),
-    ):
-        for number, target in enumerate(targets[:_MOST_TARGETS]):
-            yield f"spec.{field}[{number}].target", target
+def _targets(found: Iterator[tuple[str, _Changes]]) -> Iterator[tuple[str, Selector | None]]:
+    for place, changes in found:
+        for field, targets in (
+            ("patches", [patch.target for patch in changes.patches]),
+            ("patchesJson6902", [patch.target for patch in changes.patches_json6902]),
+        ):
+            for number, target in enumerate(targets[:_MOST_TARGETS]):
+                yield f"{place}.{field}[{number}].target", target
 
 
-def _selectors(obj: Kustomization) -> Iterator[Fault]:
-    for field, target in _targets(obj):
+def _selectors(found: Iterator[tuple[str, _Changes]]) -> Iterator[Fault]:
+    for field, target in islice(_targets(found), 2 * _MOST_TARGETS):
         if target is None:
             continue
         for name in ("group", "version", "kind", "namespace", "name"):
@@ -86,10 +107,11 @@ def _select(labels: str) -> None:
     selector.Selector(label_selector=labels).check()
 
 
-def _empty(obj: Kustomization) -> Iterator[Fault]:
-    for number, patch in enumerate(obj.spec.patches_json6902):
-        field = f"spec.patchesJson6902[{number}].target"
-        yield from when(patch.target == Selector(), field, "it is empty")
+def _empty(found: Iterator[tuple[str, _Changes]]) -> Iterator[Fault]:
+    for place, changes in found:
+        for number, patch in enumerate(changes.patches_json6902):
+            field = f"{place}.patchesJson6902[{number}].target"
+            yield from when(patch.target == Selector(), field, "it is empty")
 
 
 def _components(obj: Kustomization) -> Iterator[Fault]:
@@ -99,9 +121,12 @@ def _components(obj: Kustomization) -> Iterator[Fault]:
         yield from when(remote, field, "it is no relative path within the source", path)
 
 
-def _images(obj: Kustomization) -> Iterator[Fault]:
-    for number, image in enumerate(obj.spec.images):
-        field = f"spec.images[{number}]"
+def _images(found: Iterator[tuple[str, _Changes]]) -> Iterator[Fault]:
+    for field, image in (
+        (f"{place}.images[{number}]", image)
+        for place, changes in found
+        for number, image in enumerate(changes.images)
+    ):
         yield from when(not image.name, f"{field}.name", "it is empty, so nothing is replaced")
         for name, text, valid in (
             ("newTag", image.new_tag, oci.is_tag),
@@ -114,41 +139,64 @@ def _images(obj: Kustomization) -> Iterator[Fault]:
         yield from when(both, f"{field}.newTag", "it has no effect beside digest", image.new_tag)
 
 
-RULES: Final[tuple[Rule[Kustomization], ...]] = (
-    Rule(
-        name="patch-text",
-        fields=("spec.patches[].patch", "spec.patches[].target"),
-        demands="it is an object in YAML, or a list of operations with a target",
-        remedy="write YAML or JSON; operations need a target",
-        find=_patches,
-    ),
-    Rule(
-        name="patch-target",
-        fields=("spec.patches[].target", "spec.patchesJson6902[].target"),
-        demands="its names are regular expressions (RE2), its selectors label selectors",
-        remedy="write a name, a pattern such as web-.*, or a selector such as app=web,tier!=db",
-        find=_selectors,
-    ),
-    Rule(
-        name="patch-target-empty",
-        fields=("spec.patchesJson6902[].target",),
-        demands="it selects something",
-        remedy="set kind and name",
-        find=_empty,
-    ),
-    Rule(
-        name="component-path",
-        fields=("spec.components[]",),
-        demands="it is a directory of the source",
-        remedy="write it relative to spec.path",
-        find=_components,
-    ),
-    Rule(
-        name="image-name",
-        fields=("spec.images[].name", "spec.images[].newTag", "spec.images[].digest"),
-        demands="it is what a registry can have",
-        remedy="a tag has at most 128 letters, digits, '.', '_', '-'; a digest is sha256:<hex>",
-        find=_images,
-        refuses=False,
-    ),
+def _deprecated(found: Iterator[tuple[str, _Changes]]) -> Iterator[Fault]:
+    for place, changes in found:
+        merged = changes.patches_strategic_merge
+        yield from when(merged, f"{place}.patchesStrategicMerge", "it is deprecated")
+        given = changes.patches_json6902
+        yield from when(given, f"{place}.patchesJson6902", "it is deprecated")
+
+
+COMPONENTS: Final[Rule[Kustomization]] = Rule(
+    name="component-path",
+    fields=("spec.components[]",),
+    demands="it is a directory of the source",
+    remedy="write it relative to spec.path",
+    find=_components,
 )
+
+
+def rules(path: str, placed: Placed[T]) -> tuple[Rule[T], ...]:
+    """Return the rules for a kind whose changes stand at ``path``."""
+    return (
+        Rule(
+            name="patch-text",
+            fields=(f"{path}.patches[].patch", f"{path}.patches[].target"),
+            demands="it is an object in YAML, or a list of operations with a target",
+            remedy="write YAML or JSON; operations need a target",
+            find=lambda obj: _patches(placed(obj)),
+        ),
+        Rule(
+            name="patch-target",
+            fields=(f"{path}.patches[].target", f"{path}.patchesJson6902[].target"),
+            demands="its names are regular expressions (RE2), its selectors label selectors",
+            remedy="write a name, a pattern such as web-.*, or a selector such as app=web,tier!=db",
+            find=lambda obj: _selectors(placed(obj)),
+        ),
+        Rule(
+            name="patch-target-empty",
+            fields=(f"{path}.patchesJson6902[].target",),
+            demands="it selects something",
+            remedy="set kind and name",
+            find=lambda obj: _empty(placed(obj)),
+        ),
+        Rule(
+            name="image-name",
+            fields=(
+                *(f"{path}.images[].name", f"{path}.images[].newTag"),
+                f"{path}.images[].digest",
+            ),
+            demands="it is what a registry can have",
+            remedy="a tag has at most 128 letters, digits, '.', '_', '-'; a digest is sha256:<hex>",
+            find=lambda obj: _images(placed(obj)),
+            refuses=False,
+        ),
+        Rule(
+            name="deprecated-patches",
+            fields=(f"{path}.patchesStrategicMerge", f"{path}.patchesJson6902"),
+            demands="it is not deprecated",
+            remedy=f"use {path}.patches",
+            find=lambda obj: _deprecated(placed(obj)),
+            refuses=False,
+        ),
+    )

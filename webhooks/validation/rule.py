@@ -72,7 +72,7 @@ class Named:
     """A field with the name of an object.
 
     ``path`` leads to a string, or to an object with a ``name`` and perhaps a ``kind`` and a
-    ``namespace``. ``kind`` is that of the named object; empty where the field tells it, or nobody.
+    ``namespace``. ``kind`` is that of the named object where the field tells none; it may be empty.
     """
 
     path: str

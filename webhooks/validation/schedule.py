@@ -11,6 +11,8 @@ SHORT_SECONDS: Final = 10.0
 _LONGEST_SECONDS: Final = 2**63 / 1e9
 """Go counts durations in nanoseconds, in 64 bits; Flux's own tools could not read a longer one."""
 
+TOO_LONG: Final = "it is longer than 292 years"
+
 _DEFAULT_TIMEOUT: Final = 60.0
 """What the API server writes into sources; whoever did not choose it need not hear of it."""
 
@@ -36,9 +38,17 @@ def _given(obj: WithSpec[_Timed], *fields: str) -> dict[str, float]:
     return found
 
 
+def too_long(text: str) -> bool:
+    """Tell whether no Go program can hold the duration; other texts are for the schema to judge."""
+    try:
+        return bool(text) and meta.parse_duration(text) >= _LONGEST_SECONDS
+    except ValueError:
+        return False
+
+
 def _long(obj: WithSpec[_Timed]) -> Iterator[Fault]:
     for field, seconds in _given(obj, *_ATTRIBUTES).items():
-        yield from when(seconds >= _LONGEST_SECONDS, f"spec.{field}", "it is longer than 292 years")
+        yield from when(seconds >= _LONGEST_SECONDS, f"spec.{field}", TOO_LONG)
 
 
 def _short(obj: WithSpec[_Timed]) -> Iterator[Fault]:
@@ -96,3 +106,8 @@ def rules(*fields: str) -> tuple[Rule[WithSpec[_Timed]], ...]:
         find=_long,
     )
     return (long, _SHORT, _ZERO, _EXCEEDS) if "timeout" in fields else (long, _SHORT)
+
+
+def of_actions(*fields: str) -> tuple[Rule[WithSpec[_Timed]], ...]:
+    """Return the rules for a kind whose timeout is of single actions, not of what is repeated."""
+    return tuple(rule for rule in rules(*fields) if rule is not _EXCEEDS)

@@ -26,6 +26,12 @@ KUSTOMIZATION = {
         "sourceRef": {"kind": "GitRepository", "name": "fleet"},
     },
 }
+HELM_RELEASE = {
+    "apiVersion": "helm.toolkit.fluxcd.io/v2",
+    "kind": "HelmRelease",
+    "metadata": {"name": "shop"},
+    "spec": {"interval": "10m", "chartRef": {"kind": "OCIRepository", "name": "chart"}},
+}
 SOURCE_GROUP = "source.toolkit.fluxcd.io/v1"
 OTHER_SOURCES = [
     {
@@ -97,7 +103,9 @@ NAMES = {
     "externalartifact.source.toolkit.fluxcd.io/made",
     "artifactgenerator.source.extensions.fluxcd.io/composed",
 }
-APPLIERS = {"kustomization.kustomize.toolkit.fluxcd.io/apps"}
+KUSTOMIZATIONS = {"kustomization.kustomize.toolkit.fluxcd.io/apps"}
+RELEASES = {"helmrelease.helm.toolkit.fluxcd.io/shop"}
+APPLIERS = KUSTOMIZATIONS | RELEASES
 
 
 @pytest.fixture(scope="module")
@@ -105,7 +113,7 @@ def space(administrator: Administrator, definitions: None) -> Iterator[Objects]:
     """Write an object of each kind that has a namespace, with one that is ready."""
     del definitions
     written = Objects(administrator, namespaces.create_blocking(administrator))
-    for document in (GIT_REPOSITORY, KUSTOMIZATION, *OTHER_SOURCES):
+    for document in (GIT_REPOSITORY, KUSTOMIZATION, HELM_RELEASE, *OTHER_SOURCES):
         written.create(document)
     for document in (GIT_REPOSITORY, KUSTOMIZATION):
         written.patch_status(document, READY)
@@ -134,7 +142,8 @@ def test_a_definition_is_established_and_structural(
     [
         ("gitrepo,gitrepositories", {"gitrepository.source.toolkit.fluxcd.io/fleet"}),
         ("ocirepo,bucket,helmrepo,hc,ea,ag,gitrepo", NAMES),
-        ("ks", APPLIERS),
+        ("ks", KUSTOMIZATIONS),
+        ("hr", RELEASES),
         ("fluxcd-sources", NAMES),
         ("fluxcd-appliers", APPLIERS),
         ("fluxcd", NAMES | APPLIERS),

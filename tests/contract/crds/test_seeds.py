@@ -12,13 +12,14 @@ SEEDS = Path(__file__).parents[2] / "testdata" / "seeds"
 
 
 @pytest.fixture(scope="module", autouse=True)
-def _flux_system(administrator: Administrator) -> None:
-    """Make the namespace of the guides, unless another test has."""
-    try:
-        administrator.send("POST", "/api/v1/namespaces", {"metadata": {"name": "flux-system"}})
-    except RefusedError as exc:
-        if exc.status != HTTPStatus.CONFLICT:
-            raise
+def _namespaces(administrator: Administrator) -> None:
+    """Make the namespaces of the guides, unless another test has."""
+    for name in ("flux-system", "monitoring"):
+        try:
+            administrator.send("POST", "/api/v1/namespaces", {"metadata": {"name": name}})
+        except RefusedError as exc:
+            if exc.status != HTTPStatus.CONFLICT:
+                raise
 
 
 def arguments(name: str) -> tuple[str, ...]:
@@ -30,7 +31,10 @@ def arguments(name: str) -> tuple[str, ...]:
 
 @pytest.mark.parametrize(
     "name",
-    ["toolkit-kustomization", "guide-gitrepository", "guide-kustomization", "guide-tenant"],
+    [
+        *("toolkit-kustomization", "guide-gitrepository", "guide-kustomization", "guide-tenant"),
+        "guide-helmrelease",
+    ],
 )
 def test_a_manifest_of_the_served_version_applies_under_strict_validation(
     run: Kubectl, name: str
@@ -59,3 +63,10 @@ def test_a_manifest_of_an_older_version_applies_under_strict_validation(
     run: Kubectl, kind: str
 ) -> None:
     assert "serverside-applied" in run(*arguments(f"toolkit-{kind}-v1beta2"))
+
+
+@pytest.mark.parametrize("name", ["helmrelease", "helmrelease-git"])
+def test_a_release_of_an_older_version_applies_under_strict_validation(
+    run: Kubectl, name: str
+) -> None:
+    assert "serverside-applied" in run(*arguments(f"toolkit-{name}-v2beta1"))

@@ -100,7 +100,8 @@ async def nothing(_: Reconciliation[Any]) -> None:
 async def controllers(client: Client) -> AsyncIterator[None]:
     """Run a controller for each kind that has one, knowing as it does what is static."""
     static = {row.kind.kind: row.static for row in SOURCES}
-    reconciled = [row.kind for row in SOURCES] + [crds.ARTIFACT_GENERATOR, crds.KUSTOMIZATION]
+    others = (crds.ARTIFACT_GENERATOR, crds.KUSTOMIZATION, crds.HELM_RELEASE)
+    reconciled = [*(row.kind for row in SOURCES), *others]
     made = [
         Controller(
             kind=kind,

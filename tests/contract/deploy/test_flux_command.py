@@ -27,7 +27,13 @@ BASE = Path(__file__).parents[3] / "deploy" / "base"
 INSTALLED = {"Deployment", "Service", "ServiceAccount", "NetworkPolicy"}
 PROJECT = tomllib.loads((BASE.parents[1] / "pyproject.toml").read_text())["project"]
 VERSION = f"v{PROJECT['version']}"
-COMPONENTS = ("kustomize-controller", "penstock-apiserver", "source-controller", "webhook")
+COMPONENTS = (
+    "helm-controller",
+    "kustomize-controller",
+    "penstock-apiserver",
+    "source-controller",
+    "webhook",
+)
 
 Kubectl = Callable[..., str]
 Json = dict[str, Any]

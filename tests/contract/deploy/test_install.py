@@ -49,6 +49,7 @@ def test_an_installation_applies_under_strict_validation(
 
     assert "deployment.apps/source-controller serverside-applied" in applied
     assert "deployment.apps/kustomize-controller serverside-applied" in applied
+    assert "deployment.apps/helm-controller serverside-applied" in applied
     assert "gitrepositories.source.toolkit.fluxcd.io serverside-applied" in applied
 
 
@@ -137,7 +138,7 @@ def test_a_locked_down_installation_binds_no_administrator(build: Build) -> None
     def administrators(bindings: dict[str, Json]) -> list[str]:
         return [n for n, each in bindings.items() if each["roleRef"]["name"] == "cluster-admin"]
 
-    assert administrators(usual) == ["penstock-kustomize-applier"]
+    assert sorted(administrators(usual)) == ["penstock-helm-applier", "penstock-kustomize-applier"]
     assert administrators(locked) == []
     assert locked
 
@@ -149,7 +150,7 @@ def test_a_locked_down_installation_tells_all_processes_the_same(build: Build) -
         name: each["spec"]["template"]["spec"]["containers"][0]["args"]
         for name, each in deployments.items()
     }
-    for decides in ("source-controller", "kustomize-controller", "webhook"):
+    for decides in ("source-controller", "kustomize-controller", "helm-controller", "webhook"):
         assert "--no-cross-namespace-refs=true" in args[decides]
         assert "--default-service-account=default" in args[decides]
         assert "--default-kubeconfig-service-account=default" in args[decides]
@@ -188,7 +189,7 @@ def test_an_installation_with_identities_at_clouds_is_built_and_applied(
         for name, each in of_kind(documents, "Deployment").items()
         if gate in each["spec"]["template"]["spec"]["containers"][0]["args"]
     }
-    assert told == {"source-controller", "kustomize-controller", "webhook"}
+    assert told == {"source-controller", "kustomize-controller", "helm-controller", "webhook"}
     bindings = of_kind(documents, "ClusterRoleBinding")
     for account in ("source-controller", "webhook"):
         name = f"penstock-{account}-workload-identity"
@@ -214,7 +215,7 @@ def test_a_component_has_missing_grants_warned_of_alone(
         if "--cross-namespace-refs=warn"
         in each["spec"]["template"]["spec"]["containers"][0]["args"]
     }
-    assert told == {"source-controller", "kustomize-controller", "webhook"}
+    assert told == {"source-controller", "kustomize-controller", "helm-controller", "webhook"}
 
 
 def test_decryption_at_admission_is_added_by_a_component(
@@ -242,6 +243,7 @@ def test_high_availability_runs_two_replicas_that_elect_one(build: Build) -> Non
     assert {name: each["spec"]["replicas"] for name, each in deployments.items()} == {
         "source-controller": 2,
         "kustomize-controller": 2,
+        "helm-controller": 2,
         "webhook": 2,
         "penstock-apiserver": 2,
     }

@@ -20,11 +20,12 @@ NAMESPACE = GroupVersionKind("", "v1", "Namespace")
 CONFIG_MAP = GroupVersionKind("", "v1", "ConfigMap")
 CLUSTER_ROLE = GroupVersionKind(RBAC, "v1", "ClusterRole")
 KUSTOMIZATION = GroupVersionKind(*crds.KUSTOMIZATION.gvk)
+HELM_RELEASE = GroupVersionKind(*crds.HELM_RELEASE.gvk)
 GIT_REPOSITORY = GroupVersionKind(*crds.GIT_REPOSITORY.gvk)
 SOURCE_POLICY = GroupVersionKind(*crds.SOURCE_POLICY.gvk)
 REQUIRE_ACCOUNT = "policy.penstock.dev/require-service-account"
 OWN: Json = {
-    "apiGroups": [KUSTOMIZATION.group, GIT_REPOSITORY.group],
+    "apiGroups": [KUSTOMIZATION.group, HELM_RELEASE.group, GIT_REPOSITORY.group],
     "resources": ["*"],
     "verbs": ["*"],
 }
@@ -87,6 +88,18 @@ class Tenant:
                 "interval": "1m",
                 "prune": True,
                 "sourceRef": {"kind": "GitRepository", "name": "app"},
+                **spec,
+            },
+        }
+
+    def release(self, name: str = "app", **spec: Any) -> Json:
+        return {
+            "apiVersion": HELM_RELEASE.api_version,
+            "kind": HELM_RELEASE.kind,
+            "metadata": {"name": name, "namespace": self.namespace},
+            "spec": {
+                "interval": "1m",
+                "chartRef": {"kind": "OCIRepository", "name": "app"},
                 **spec,
             },
         }

@@ -70,6 +70,60 @@ async def test_kubectl_is_told_which_grant_is_missing(tenant: Tenant) -> None:
     assert denial(absent, "nowhere") == denial(refused["create"], there)
 
 
+async def test_a_release_takes_no_chart_and_reads_nothing_without_a_grant(tenant: Tenant) -> None:
+    there = await namespaces.create(tenant.admin)
+    source = {"kind": "HelmRepository", "name": "charts", "namespace": there}
+    reading = {"kind": "Kustomization", "name": "infra", "namespace": there}
+    expression = {"readyExpr": "dep.status.x == 1"}
+    wrong = {
+        "spec.chart.spec.sourceRef": tenant.release(
+            chartRef=None, chart={"spec": {"chart": "app", "sourceRef": source}}
+        ),
+        "spec.chartRef": tenant.release(
+            chartRef={"kind": "OCIRepository", "name": "app", "namespace": there}
+        ),
+        "spec.dependsOn[0]": tenant.release(dependsOn=[reading | expression]),
+    }
+
+    refused = {field: await tenant.kubectl.refused("create", obj=o) for field, o in wrong.items()}
+    await tenant.kubectl.run("create", obj=tenant.release(dependsOn=[reading]))
+
+    for field, text in refused.items():
+        assert f"{field}: can't access" in text
+        assert f"no ReferenceGrant in namespace '{there}'" in text
+
+
+async def test_a_release_lends_only_what_its_author_holds(tenant: Tenant) -> None:
+    use = {"apiGroups": [""], "resources": ["serviceaccounts"], "resourceNames": ["robot"]}
+    await tenant.may("jane", OWN, {**use, "verbs": ["use"]})
+    values = [{"kind": "ConfigMap", "name": "open"}, {"kind": "Secret", "name": "hidden"}]
+    remote = {"secretRef": {"name": "far"}}
+
+    async def refused(**spec: Any) -> str:
+        return await tenant.kubectl.refused("create", "--as=jane", obj=tenant.release(**spec))
+
+    nobody = await refused()
+    other = await refused(serviceAccountName="admin")
+    reading = await refused(serviceAccountName="robot", valuesFrom=values)
+    entering = await refused(serviceAccountName="robot", kubeConfig=remote)
+    own = tenant.release("own", serviceAccountName="robot", valuesFrom=values[:1])
+    created = await tenant.kubectl.run("create", "--as=jane", obj=own)
+    swap = '{"spec":{"serviceAccountName":"admin"}}'
+    patch = ("patch", "--as=jane", "helmrelease", "own", "--type=merge", "-p")
+    swapped = await tenant.kubectl.refused(*patch, swap)
+
+    assert "helm-applier" in nobody
+    for text, field, what in (
+        (other, "spec.serviceAccountName", f"serviceaccounts '{tenant.namespace}/admin'"),
+        (reading, "spec.valuesFrom[1]", f"secrets '{tenant.namespace}/hidden'"),
+        (entering, "spec.kubeConfig.secretRef", f"secrets '{tenant.namespace}/far'"),
+        (swapped, "spec.serviceAccountName", f"serviceaccounts '{tenant.namespace}/admin'"),
+    ):
+        assert field in text
+        assert f"{what}, which user 'jane' may not lend" in text
+    assert "created" in created
+
+
 async def test_what_a_revoked_grant_allowed_can_still_be_cleaned_up(tenant: Tenant) -> None:
     there = await namespaces.create(tenant.admin)
     await tenant.admin.apply(grant(tenant, there), manager="test")

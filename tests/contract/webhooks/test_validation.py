@@ -20,6 +20,7 @@ pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 GIT = GroupVersionKind("source.toolkit.fluxcd.io", "v1", "GitRepository")
 KUSTOMIZATION = GroupVersionKind("kustomize.toolkit.fluxcd.io", "v1", "Kustomization")
+RELEASE = "helm.toolkit.fluxcd.io"
 ROWS = (validation.ROW, hints.ROW)
 BAD = {"ref": {"semver": "latest"}, "sparseCheckout": ["../x"]}
 
@@ -36,6 +37,15 @@ def kustomization(name: str, gate: Gate, *waits_for: str, **spec: Any) -> Json:
     metadata = {"name": name, "namespace": gate.namespace}
     kind = {"apiVersion": KUSTOMIZATION.api_version, "kind": KUSTOMIZATION.kind}
     return {**kind, "metadata": metadata, "spec": body}
+
+
+def release(name: str, gate: Gate, version: str = "v2", **spec: Any) -> Json:
+    return {
+        "apiVersion": f"{RELEASE}/{version}",
+        "kind": "HelmRelease",
+        "metadata": {"name": name, "namespace": gate.namespace},
+        "spec": {**specs.RIGHT["HelmRelease"], **spec},
+    }
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
@@ -106,6 +116,21 @@ async def test_whichever_way_a_wrong_spec_is_written_it_is_refused_with_every_fa
     ]
 
 
+async def test_a_release_that_cannot_work_is_refused_in_every_version(judged: Gate) -> None:
+    source = {"kind": "Secret", "name": "s", "targetPath": "a."}
+    wrong = {"valuesFrom": [source], "dependsOn": [{"name": "app"}]}
+
+    refusals = [
+        await judged.refused(release("app", judged, version, **wrong))
+        for version in ("v2", "v2beta2", "v2beta1")
+    ]
+
+    for told in refusals:
+        assert "spec.valuesFrom[0].targetPath" in told
+        assert "ends in a dot" in told
+        assert "spec.dependsOn[0]: it names this object itself: remove it" in told
+
+
 async def test_a_warning_reaches_the_terminal(judged: Gate) -> None:
     told = await judged.apply(kustomization("app", judged, path="../x"))
 
@@ -144,6 +169,22 @@ async def test_a_circle_is_refused_once_the_cluster_holds_its_other_half(judged:
 
     way = " ".join(f"{judged.namespace}/{name}," for name in "ab")
     assert f"it would wait for itself: {way} {judged.namespace}/a" in told
+
+
+async def test_a_circle_of_both_kinds_is_refused(judged: Gate) -> None:
+    needs = {"kind": "HelmRelease", "name": "a"}
+    await judged.admin.create(kustomization("a", judged, dependsOn=[needs]))
+    waiting = release("a", judged, dependsOn=[{"kind": "Kustomization", "name": "a"}])
+
+    async def refusal() -> str:
+        told = await judged.kubectl.answer("apply", "--dry-run=server", obj=waiting)
+        return "" if "created" in told else told
+
+    told = await judged.until(refusal)
+
+    here = judged.namespace
+    way = f"HelmRelease/{here}/a, Kustomization/{here}/a, HelmRelease/{here}/a"
+    assert f"it would wait for itself: {way}" in told
 
 
 async def test_a_wrong_object_that_is_there_can_be_labelled_finalized_and_deleted(

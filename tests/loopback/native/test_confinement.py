@@ -15,6 +15,7 @@ import pytest_asyncio
 
 from controllers.source.generating import builder
 from toolkit.chart import charts
+from toolkit.helm import actions
 from toolkit.native import build, calls
 from toolkit.native.kind import WorkerKind
 from toolkit.native.pool import WorkerPool
@@ -31,8 +32,14 @@ def _engine() -> WorkerKind:
     return calls.kind()
 
 
+def _helm() -> WorkerKind:
+    build.build()
+    return actions.kind()
+
+
 KINDS = {
     "engine": _engine,
+    "helm": _helm,
     "git": lambda: git.KIND,
     "chart": lambda: charts.KIND,
     "generators": lambda: builder.KIND,

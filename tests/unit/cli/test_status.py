@@ -37,6 +37,8 @@ def kustomization(
 def test_revision_is_found_whatever_the_kind() -> None:
     assert status.revision({"status": {"artifact": {"revision": "main@sha1:ab"}}}) == "main@sha1:ab"
     assert status.revision({"status": {"lastAppliedRevision": "main@sha1:cd"}}) == "main@sha1:cd"
+    history = [{"chartVersion": "6.5.0"}, {"chartVersion": "6.4.0"}]
+    assert status.revision({"status": {"history": history}}) == "6.5.0"
     assert status.revision({"spec": {}}) == ""
 
 

@@ -1,9 +1,12 @@
 """What the generated RBAC grants: what the components declare, and nothing more."""
 
+import pytest
 import yaml
 
 from controllers import rbac
 from toolkit.objects import Json
+
+ACCOUNTS = ("source-controller", "kustomize-controller", "helm-controller")
 
 
 def objects(account: str) -> list[Json]:
@@ -15,7 +18,7 @@ def rules(account: str) -> list[Json]:
 
 
 def test_no_controller_may_write_what_users_own() -> None:
-    for account in ("source-controller", "kustomize-controller"):
+    for account in ACCOUNTS:
         for rule in rules(account):
             writes = {"create", "update", "patch", "delete"} & set(rule["verbs"])
             if "*" in rule["resources"] or "*" in rule["apiGroups"]:
@@ -23,16 +26,15 @@ def test_no_controller_may_write_what_users_own() -> None:
 
 
 def test_no_controller_is_an_administrator() -> None:
-    for account in ("source-controller", "kustomize-controller"):
+    for account in ACCOUNTS:
         bindings = [obj for obj in objects(account) if obj["kind"].endswith("Binding")]
 
         assert {obj["roleRef"]["name"] for obj in bindings}.isdisjoint({"cluster-admin", "admin"})
 
 
-def test_only_service_accounts_and_provenance_may_be_impersonated() -> None:
-    impersonated = [
-        rule for rule in rules("kustomize-controller") if "impersonate" in rule["verbs"]
-    ]
+@pytest.mark.parametrize("account", ["kustomize-controller", "helm-controller"])
+def test_only_service_accounts_and_provenance_may_be_impersonated(account: str) -> None:
+    impersonated = [rule for rule in rules(account) if "impersonate" in rule["verbs"]]
 
     resources = {resource for rule in impersonated for resource in rule["resources"]}
     assert "users" not in resources

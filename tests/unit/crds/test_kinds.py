@@ -84,7 +84,7 @@ EXPECTED = {
     ),
     "Kustomization.spec.sourceRef": "apiVersion kind name namespace",
     "Kustomization.spec.sourceRefs": "apiVersion kind name namespace path",
-    "Kustomization.spec.dependsOn": "name namespace readyExpr",
+    "Kustomization.spec.dependsOn": "kind name namespace readyExpr",
     "Kustomization.spec.patches": "patch target",
     "Kustomization.spec.patches.target": (
         "annotationSelector group kind labelSelector name namespace version"
@@ -111,6 +111,69 @@ EXPECTED = {
         "digest firstReconciled lastReconciled lastReconciledDuration lastReconciledStatus "
         "metadata totalReconciliations"
     ),
+    "HelmRelease.spec": (
+        "chart chartRef commonMetadata dependsOn driftDetection healthCheckExprs install interval "
+        "kubeConfig maxHistory persistentClient postRenderStrategy postRenderers releaseName "
+        "rollback serviceAccountName storageNamespace suspend targetNamespace test timeout "
+        "uninstall upgrade values valuesFrom waitStrategy"
+    ),
+    "HelmRelease.spec.chart": "metadata spec",
+    "HelmRelease.spec.chart.metadata": "annotations labels",
+    "HelmRelease.spec.chart.spec": (
+        "chart ignoreMissingValuesFiles interval reconcileStrategy sourceRef valuesFile "
+        "valuesFiles verify version"
+    ),
+    "HelmRelease.spec.chart.spec.sourceRef": "apiVersion kind name namespace",
+    "HelmRelease.spec.chart.spec.verify": "provider secretRef",
+    "HelmRelease.spec.chartRef": "apiVersion kind name namespace",
+    "HelmRelease.spec.dependsOn": "kind name namespace readyExpr",
+    "HelmRelease.spec.driftDetection": "ignore mode",
+    "HelmRelease.spec.driftDetection.ignore": "paths target",
+    "HelmRelease.spec.healthCheckExprs": "apiVersion current failed inProgress kind",
+    "HelmRelease.spec.install": (
+        "crds createNamespace disableHooks disableOpenAPIValidation disableSchemaValidation "
+        "disableTakeOwnership disableWait disableWaitForJobs remediation replace serverSideApply "
+        "skipCRDs strategy timeout"
+    ),
+    "HelmRelease.spec.install.remediation": "ignoreTestFailures remediateLastFailure retries",
+    "HelmRelease.spec.install.strategy": "name retryInterval",
+    "HelmRelease.spec.upgrade": (
+        "chartNameChangeStrategy cleanupOnFail crds disableHooks disableOpenAPIValidation "
+        "disableSchemaValidation disableTakeOwnership disableWait disableWaitForJobs force "
+        "preserveValues remediation serverSideApply strategy timeout"
+    ),
+    "HelmRelease.spec.upgrade.remediation": (
+        "ignoreTestFailures remediateLastFailure retries strategy"
+    ),
+    "HelmRelease.spec.upgrade.strategy": "name retryInterval",
+    "HelmRelease.spec.test": "enable filters ignoreFailures timeout",
+    "HelmRelease.spec.test.filters": "exclude name",
+    "HelmRelease.spec.rollback": (
+        "cleanupOnFail disableHooks disableWait disableWaitForJobs force recreate serverSideApply "
+        "timeout"
+    ),
+    "HelmRelease.spec.uninstall": (
+        "deletionPropagation disableHooks disableWait keepHistory timeout"
+    ),
+    "HelmRelease.spec.valuesFrom": "kind literal name optional targetPath valuesKey",
+    "HelmRelease.spec.postRenderers": "kustomize",
+    "HelmRelease.spec.postRenderers.kustomize": (
+        "images patches patchesJson6902 patchesStrategicMerge"
+    ),
+    "HelmRelease.spec.waitStrategy": "name",
+    "HelmRelease.status": (
+        "conditions failures helmChart history installFailures inventory lastAppliedRevision "
+        "lastAttemptedConfigDigest lastAttemptedGeneration lastAttemptedReleaseAction "
+        "lastAttemptedReleaseActionDuration lastAttemptedRevision lastAttemptedRevisionDigest "
+        "lastAttemptedValuesChecksum lastHandledForceAt lastHandledReconcileAt lastHandledResetAt "
+        "lastReleaseRevision observedCommonMetadataDigest observedGeneration "
+        "observedPostRenderersDigest storageNamespace upgradeFailures"
+    ),
+    "HelmRelease.status.history": (
+        "action apiVersion appVersion chartName chartVersion configDigest deleted digest "
+        "firstDeployed lastDeployed name namespace ociDigest status testHooks version"
+    ),
+    "HelmRelease.status.inventory.entries": "id v",
 }
 
 
@@ -151,6 +214,24 @@ OLDER = {
         {"ignoreMissingValuesFiles", "verify"},
         set(),
         {"observedChartName", "observedSourceArtifactRevision", "observedValuesFiles"},
+    ),
+    ("HelmRelease", "v2beta2"): (
+        set(),
+        {"commonMetadata", "healthCheckExprs", "postRenderStrategy", "waitStrategy"},
+        set(),
+        {
+            *("inventory", "lastAttemptedReleaseActionDuration"),
+            *("observedCommonMetadataDigest", "observedPostRenderersDigest"),
+        },
+    ),
+    ("HelmRelease", "v2beta1"): (
+        set(),
+        {"chartRef", "commonMetadata", "healthCheckExprs", "postRenderStrategy", "waitStrategy"},
+        set(),
+        {
+            *("inventory", "lastAttemptedReleaseActionDuration"),
+            *("observedCommonMetadataDigest", "observedPostRenderersDigest"),
+        },
     ),
 }
 """Fields of the spec that only it has, that only v1 has; then the same of the status."""

@@ -17,8 +17,9 @@ OLDER = {
     "ExternalArtifact": [],
     "ArtifactGenerator": [],
     "Kustomization": ["v1beta2", "v1beta1"],
+    "HelmRelease": ["v2beta2", "v2beta1"],
 }
-NEWEST = {"ArtifactGenerator": "v1beta1", "policy.penstock.dev": "v1alpha1"}
+NEWEST = {"ArtifactGenerator": "v1beta1", "HelmRelease": "v2", "policy.penstock.dev": "v1alpha1"}
 """By kind or group where it is not v1."""
 
 

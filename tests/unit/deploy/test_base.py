@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 import yaml
 
+from controllers import components
 from toolkit.kube import options
 
 ROOT = Path(__file__).parents[3]
@@ -25,7 +26,8 @@ def pod(component: str) -> dict[str, Any]:
     return spec
 
 
-COMPONENTS = pytest.mark.parametrize("component", ["source-controller", "kustomize-controller"])
+NAMES = ("source-controller", "kustomize-controller", "helm-controller")
+COMPONENTS = pytest.mark.parametrize("component", NAMES)
 
 
 @COMPONENTS
@@ -81,7 +83,7 @@ def test_logs_are_found_by_the_flux_command(component: str) -> None:
 def test_a_component_understands_its_flags(component: str) -> None:
     container = pod(component)["containers"][0]
 
-    parsed = options.parse(container["args"], components=("source", "kustomize"))
+    parsed = options.parse(container["args"], components=components.NAMES)
 
     assert parsed.components == (component.removesuffix("-controller"),)
     assert parsed.enable_leader_election is True
@@ -92,7 +94,7 @@ def test_a_component_understands_its_flags(component: str) -> None:
 @COMPONENTS
 def test_a_pod_is_given_the_time_that_its_process_takes_to_stop(component: str) -> None:
     spec = pod(component)
-    parsed = options.parse(spec["containers"][0]["args"], components=("source", "kustomize"))
+    parsed = options.parse(spec["containers"][0]["args"], components=components.NAMES)
 
     assert spec["terminationGracePeriodSeconds"] > parsed.graceful_shutdown_timeout
 
@@ -112,7 +114,7 @@ def test_artifacts_are_served_at_the_address_that_is_advertised() -> None:
     )
 
 
-@pytest.mark.parametrize("name", ["source-controller", "kustomize-controller"])
+@pytest.mark.parametrize("name", NAMES)
 def test_events_go_to_the_notification_controller_of_flux(name: str) -> None:
     address = "http://notification-controller.flux-system.svc.cluster.local./"
 

@@ -6,6 +6,8 @@ from pathlib import Path
 import pytest
 import yaml
 
+from toolkit.native import library
+
 ROOT = Path(__file__).parents[3]
 TEXT = (ROOT / "deploy" / "Containerfile").read_text()
 
@@ -30,10 +32,14 @@ def test_every_package_that_a_deployment_starts_is_in_the_image() -> None:
 def test_the_engine_is_where_the_toolkit_looks() -> None:
     (path,) = re.findall(r"PENSTOCK_ENGINE=(\S+)", TEXT)
 
-    assert f"COPY --from=engine /out/libengine.so {path}\n" in TEXT
+    for each in (Path(path), library.with_helm(Path(path))):
+        assert f"COPY --from=engine /out/{each.name} {each}\n" in TEXT
+        assert f"-o /out/{each.name} ." in TEXT
 
 
-@pytest.mark.parametrize("component", ["source-controller", "kustomize-controller"])
+@pytest.mark.parametrize(
+    "component", ["source-controller", "kustomize-controller", "helm-controller"]
+)
 def test_the_image_runs_as_the_user_that_the_deployment_asks_for(component: str) -> None:
     documents = yaml.safe_load_all((ROOT / "deploy/base" / f"{component}.yaml").read_text())
     (deployment,) = [each for each in documents if each["kind"] == "Deployment"]

@@ -10,6 +10,7 @@ LOCKDOWN = ROOT / "deploy" / "overlays" / "lockdown" / "kustomization.yaml"
 DEPLOYMENTS = {
     "controllers/source": "source-controller",
     "controllers/kustomize": "kustomize-controller",
+    "controllers/helm": "helm-controller",
     "webhooks": "webhook",
     "apiserver": "penstock-apiserver",
 }
@@ -19,6 +20,6 @@ DEPLOYMENTS = {
 def test_a_process_that_decides_by_a_flag_is_told_it(package: str) -> None:
     text = "".join(file.read_text() for file in sorted((ROOT / package).rglob("*.py")))
     decides = "references.under(" in text or "default_service_account" in text
-    (flags, _) = yaml.safe_load(LOCKDOWN.read_text())["patches"]
+    (flags, *_) = yaml.safe_load(LOCKDOWN.read_text())["patches"]
 
     assert (DEPLOYMENTS[package] in flags["target"]["name"]) == decides

@@ -22,13 +22,17 @@ from webhooks import protection, provenance
 from webhooks.plugin import Answer, DeniedError
 
 KUSTOMIZE, SOURCE = "kustomize.toolkit.fluxcd.io", "source.toolkit.fluxcd.io"
+HELM = "helm.toolkit.fluxcd.io"
 KINDS = {
     ("", "v1", "namespaces"): "Namespace",
     ("", "v1", "pods"): "Pod",
     ("apps", "v1", "deployments"): "Deployment",
     ("apps", "v1", "replicasets"): "ReplicaSet",
     (KUSTOMIZE, "v1", "kustomizations"): "Kustomization",
+    (HELM, "v2", "helmreleases"): "HelmRelease",
     (SOURCE, "v1", "gitrepositories"): "GitRepository",
+    (SOURCE, "v1", "helmcharts"): "HelmChart",
+    (SOURCE, "v1", "ocirepositories"): "OCIRepository",
 }
 OWNER = {f"{KUSTOMIZE}/name": "web", f"{KUSTOMIZE}/namespace": "shop"}
 USER = "system:serviceaccount:shop:deployer"
@@ -37,7 +41,7 @@ ROLLOUT = "system:serviceaccount:kube-system:replicaset-controller"
 
 def thing(group: str, kind: str, name: str, namespace: str = "shop", **body: Any) -> Json:
     metadata = {"name": name, "namespace": namespace, **body.pop("metadata", {})}
-    version = "v1alpha1" if group.startswith("policy") else "v1"
+    version = {"policy.penstock.dev": "v1alpha1", HELM: "v2"}.get(group, "v1")
     api = f"{group}/{version}" if group else version
     return {"apiVersion": api, "kind": kind, "metadata": metadata, **body}
 
@@ -84,6 +88,20 @@ def kustomization(**spec: Any) -> Json:
         **spec,
     }
     return thing(KUSTOMIZE, "Kustomization", "web", spec=body)
+
+
+def release(**spec: Any) -> Json:
+    template = {"chart": "web", "sourceRef": {"kind": "HelmRepository", "name": "charts"}}
+    body = {"interval": "1m", "chart": {"spec": template}, **spec}
+    return thing(HELM, "HelmRelease", "web", spec=body)
+
+
+def chart(name: str, kind: str = "HelmChart") -> Json:
+    """Return a source whose artifact is the chart of a release."""
+    return source("1.0.0", "sha256:1") | {
+        "kind": kind,
+        "metadata": {"name": name, "namespace": "shop"},
+    }
 
 
 def deployment(**body: Any) -> Json:
@@ -184,6 +202,50 @@ def test_a_label_that_the_cache_lacks_is_read_again(world: World) -> None:
 def test_true_claims_are_admitted_without_a_request(world: World) -> None:
     assert world.admit(deployment(), user=USER, extra=extras()) == Answer()
     assert world.server.requests == []
+
+
+RELEASED = {"applier": "HelmRelease/shop/web", "revision": "1.0.0"}
+
+
+@pytest.mark.parametrize(
+    ("spec", "source", "account"),
+    [
+        ({"serviceAccountName": "deployer"}, ("HelmChart", "shop-web"), "shop:deployer"),
+        ({}, ("HelmChart", "shop-web"), "penstock-system:helm-applier"),
+        (
+            {"chart": None, "chartRef": {"kind": "OCIRepository", "name": "web"}},
+            ("OCIRepository", "web"),
+            "penstock-system:helm-applier",
+        ),
+    ],
+    ids=["chart", "no account", "chartRef"],
+)
+def test_a_release_stands_behind_what_its_chart_made(
+    world: World, spec: Json, source: tuple[str, str], account: str
+) -> None:
+    kind, name = source
+    world.put(release(**spec), chart(name, kind))
+    made = extras(**(RELEASED | {"source": f"{kind}/shop/{name}"}))
+
+    user = f"system:serviceaccount:{account}"
+    assert world.admit(deployment(), user=user, extra=made) == Answer()
+
+
+@pytest.mark.parametrize(
+    "forged",
+    [
+        {"source": "HelmChart/shop/other"},
+        {"revision": "2.0.0"},
+        {"applier": "Kustomization/shop/web"},
+        {"applier": "HelmRelease/shop/other"},
+    ],
+    ids=str,
+)
+def test_a_release_stands_behind_nothing_else(world: World, forged: dict[str, str]) -> None:
+    world.put(release(serviceAccountName="deployer"), chart("shop-web"), chart("other"))
+    made = extras(**(RELEASED | {"source": "HelmChart/shop/shop-web"} | forged))
+
+    assert "its provenance is not true" in str(world.deny(deployment(), user=USER, extra=made))
 
 
 def test_a_cache_that_lags_behind_the_controller_is_not_believed(world: World) -> None:

@@ -117,3 +117,33 @@ def test_what_cannot_be_taken_apart_is_no_url(told: str, read: str) -> None:
 )
 def test_times_are_written_as_clients_read_them(told: str, read: str) -> None:
     assert offered(lastUpdateTime=told).last_update_time == read
+
+
+def release(spec: dict[str, Any], **status: Any) -> tuple[Use, ...]:
+    metadata = {"name": "app", "namespace": "shop"}
+    history = [{"chartVersion": "6.5.0"}, {"chartVersion": "6.4.0"}]
+    told = {"history": history, "lastAttemptedRevision": "6.6.0", **status}
+    obj = {"metadata": metadata, "spec": spec, "status": told}
+    return observed.helm_release(msgspec.json.encode(obj)).uses
+
+
+def test_a_release_uses_the_chart_that_was_made_for_it() -> None:
+    found = release({"chart": {"spec": {}}}, helmChart="infra/shop-app")
+
+    assert found == (
+        Use(source=("HelmChart", "infra", "shop-app"), applied="6.5.0", attempted="6.6.0"),
+    )
+
+
+def test_a_release_uses_the_source_that_it_names() -> None:
+    ref = {"kind": "HelmChart", "name": "podinfo"}
+
+    own = release({"chartRef": ref}, helmChart="shop/shop-app")
+    other = release({"chartRef": ref | {"namespace": "infra"}})
+
+    assert own[0].source == ("HelmChart", "shop", "podinfo")
+    assert other[0].source == ("HelmChart", "infra", "podinfo")
+
+
+def test_a_release_without_a_chart_uses_nothing() -> None:
+    assert release({"chart": {"spec": {}}}) == ()

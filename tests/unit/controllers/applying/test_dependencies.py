@@ -1,4 +1,4 @@
-"""Which state of its dependencies lets a Kustomization proceed, and what it says while it waits."""
+"""Which state of its dependencies lets an object proceed, and what it says while it waits."""
 
 from typing import Any
 
@@ -6,15 +6,14 @@ import msgspec
 import pytest
 
 from controllers.applying import dependencies
-from controllers.applying.dependencies import Gate
-from crds import KUSTOMIZATION
+from controllers.applying.dependencies import KINDS, Gate
+from crds.helm import HelmRelease
 from crds.kustomize import Kustomization
 from crds.policy_referencegrant import ReferenceGrant
 from tests.fakes.granting import KUSTOMIZE, allowing, grant
 from toolkit.errors import AccessDeniedError, StalledError, WaitingError
-from toolkit.objects import GroupVersionKind, Json, ObjectKey
+from toolkit.objects import Json, ObjectKey
 
-GVK = GroupVersionKind(*KUSTOMIZATION.gvk)
 READY = {"type": "Ready", "status": "True", "reason": "Succeeded", "message": ""}
 
 
@@ -40,14 +39,18 @@ def kustomization(name: str, *depends: Json, ready: bool = True, **fields: Any) 
 
 
 def gate(
-    *others: Kustomization, grants: tuple[ReferenceGrant, ...] = (), cross: bool = True
+    *others: Kustomization | HelmRelease,
+    grants: tuple[ReferenceGrant, ...] = (),
+    cross: bool = True,
 ) -> Gate:
     policy = allowing(*grants, cross_namespace=cross)
-    known = {ObjectKey(each.metadata.namespace, each.metadata.name): each for each in others}
-    return Gate(lookups={GVK: known.get}, policy=policy)
+    known: dict[str, dict[ObjectKey, Kustomization | HelmRelease]] = {kind: {} for kind in KINDS}
+    for each in others:
+        known[each.kind][ObjectKey(each.metadata.namespace, each.metadata.name)] = each
+    return Gate(lookups={gvk: known[kind].get for kind, gvk in KINDS.items()}, policy=policy)
 
 
-def require(asked: Gate, obj: Kustomization, *, current: bool = True) -> None:
+def require(asked: Gate, obj: Kustomization | HelmRelease, *, current: bool = True) -> None:
     asked.require_ready(obj, current=lambda _: current)
 
 
@@ -78,6 +81,41 @@ def test_dependency_that_is_not_ready_is_waited_for(base: Kustomization) -> None
 def test_dependency_that_is_ready_at_another_revision_is_waited_for() -> None:
     with pytest.raises(WaitingError, match="'team/base' revision is not up to date"):
         require(gate(kustomization("base")), APP, current=False)
+
+
+def release(name: str, *depends: Json, ready: bool = True) -> HelmRelease:
+    """Return a HelmRelease of generation 2."""
+    condition = READY | {"status": "True" if ready else "False"}
+    body = {
+        "metadata": {"name": name, "namespace": "team", "generation": 2},
+        "spec": {
+            "interval": "1m",
+            "chartRef": {"kind": "OCIRepository", "name": "app"},
+            "dependsOn": list(depends),
+        },
+        "status": {
+            "observedGeneration": 2,
+            "conditions": [condition | {"lastTransitionTime": "2026-01-01T00:00:00Z"}],
+        },
+    }
+    return msgspec.convert(body, HelmRelease)
+
+
+def test_objects_of_both_kinds_wait_for_each_other() -> None:
+    both = gate(kustomization("base"), release("base", ready=False))
+    app = kustomization("app", {"name": "base", "kind": "HelmRelease"})
+
+    with pytest.raises(WaitingError, match="dependency 'team/base' is not ready"):
+        require(both, app)
+    require(both, release("app", {"name": "base", "kind": "Kustomization"}))
+
+
+def test_one_without_a_kind_is_of_the_own_kind() -> None:
+    both = gate(kustomization("base"), release("base", ready=False))
+
+    require(both, APP)
+    with pytest.raises(WaitingError, match="dependency 'team/base' is not ready"):
+        require(both, release("app", {"name": "base"}))
 
 
 def test_missing_dependency_is_named() -> None:

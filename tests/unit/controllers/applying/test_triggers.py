@@ -6,7 +6,9 @@ import pytest
 from controllers.applying.triggers import Triggers, Used
 from controllers.grants import Refusals
 from controllers.index import Index
+from crds.helm import HelmRelease
 from crds.kustomize import Kustomization
+from crds.meta import ObjectMeta
 from crds.source import GitRepository
 from toolkit.kube.informer import Change
 from toolkit.kube.secrets import CONFIG_MAP
@@ -14,6 +16,7 @@ from toolkit.objects import GroupVersionKind, Json, ObjectKey, ObjectRef
 from toolkit.policy.grants import Permission
 
 GIT = GroupVersionKind("source.toolkit.fluxcd.io", "v1", "GitRepository")
+RELEASE = GroupVersionKind("helm.toolkit.fluxcd.io", "v2", "HelmRelease")
 KUSTOMIZATION = GroupVersionKind("kustomize.toolkit.fluxcd.io", "v1", "Kustomization")
 
 
@@ -43,13 +46,7 @@ def used(obj: Kustomization) -> Used:
 
 @pytest.fixture
 def triggers(woken: Woken) -> Triggers[Kustomization]:
-    return Triggers(
-        KUSTOMIZATION,
-        woken,
-        Refusals(),
-        uses=used,
-        revision=lambda obj: obj.status.last_applied_revision,
-    )
+    return Triggers(KUSTOMIZATION, woken, Refusals(), uses=used)
 
 
 def kustomization(name: str, *, status: Json | None = None, **spec: object) -> Kustomization:
@@ -128,6 +125,20 @@ def test_ready_dependency_wakes_its_dependents(
     woken.clear()
 
     triggers.applier(Change("MODIFIED", ObjectKey("team", "base"), before, after))
+
+    assert woken == [("dependent", "dependency")]
+
+
+def test_ready_dependency_of_another_kind_wakes_its_dependents(
+    triggers: Triggers[Kustomization], woken: Woken
+) -> None:
+    for name, kind in (("dependent", "HelmRelease"), ("stranger", "Kustomization")):
+        needs = [{"name": "base", "kind": kind}]
+        triggers.applier(added(kustomization(name, dependsOn=needs)))
+    woken.clear()
+
+    release = HelmRelease(metadata=ObjectMeta(name="base", namespace="team"))
+    triggers.dependency(RELEASE)(Change("ADDED", ObjectKey("team", "base"), None, release))
 
     assert woken == [("dependent", "dependency")]
 

@@ -2,11 +2,8 @@
 
 from typing import Any
 
-import msgspec
-
 from controllers.kustomize import uses
 from controllers.kustomize.sources import SourceReader
-from crds.kustomize import Kustomization
 from tests.fakes import kustomizations
 from tests.fakes.granting import AnySource, allowing
 from toolkit.kube.secrets import CONFIG_MAP, SECRET
@@ -43,12 +40,3 @@ def test_a_kind_that_is_not_served_is_left_to_the_pass() -> None:
 
     assert used.sources == ()
     assert used.configs == (ObjectRef(SECRET, "prod", "far"),)
-
-
-def test_what_was_applied_is_told() -> None:
-    applied = msgspec.convert(
-        {"metadata": {"name": "app"}, "status": {"lastAppliedRevision": "main@sha1:1"}},
-        Kustomization,
-    )
-
-    assert uses.revision(applied) == "main@sha1:1"

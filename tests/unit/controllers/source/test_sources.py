@@ -5,7 +5,7 @@ from typing import get_args, get_type_hints
 import crds
 from apiserver.artifacts import observed
 from controllers.source.sources import SOURCES
-from crds import kustomize
+from crds import helm_parts, kustomize
 from crds.policy_source import SourceKind
 from toolkit.artifact import kinds
 from toolkit.policy import sources
@@ -37,8 +37,9 @@ def test_gate_asks_policies_about_all_of_them() -> None:
     assert asked >= PLURALS
 
 
-def test_provenance_knows_what_kustomizations_are_made_from() -> None:
-    usable = set(get_args(get_type_hints(kustomize.SourceReference)["kind"]))
+def test_provenance_knows_what_appliers_are_made_from() -> None:
+    references = (kustomize.SourceReference, helm_parts.ChartReference)
+    usable = {kind for each in references for kind in get_args(get_type_hints(each)["kind"])}
     watched = {plural for rule in standings.PERMISSIONS for plural in rule.resources} & PLURALS
 
     assert usable <= NAMES

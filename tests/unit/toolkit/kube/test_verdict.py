@@ -57,6 +57,18 @@ def test_transient_backs_off_unless_a_retry_interval_is_set() -> None:
     assert not fixed.internal
 
 
+@pytest.mark.parametrize("kind", [errors.StalledError, errors.WaitingError, errors.TransientError])
+def test_failure_may_say_otherwise_in_ready_and_be_told_by_no_event(
+    kind: type[errors.PenstockError],
+) -> None:
+    told = errors.Told(event="", ready=("InstallFailed", "it broke"))
+
+    result = judge(kind("no attempts left", reason="Exceeded", told=told))
+
+    assert (result.reason, result.message) == ("Exceeded", "no attempts left")
+    assert (result.shown, result.event) == (("InstallFailed", "it broke"), "")
+
+
 def test_a_bug_is_internal_and_keeps_its_text_to_itself() -> None:
     result = judge(ValueError("secret text"))
 

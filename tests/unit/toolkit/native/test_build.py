@@ -11,6 +11,8 @@ import pytest
 from toolkit.errors import StalledError
 from toolkit.native import build, library
 
+_BUILT = "built\n" * 2  # with Helm, and without
+
 
 @pytest.fixture
 def cache(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
@@ -47,7 +49,8 @@ def test_what_was_built_is_found_and_not_built_again(
 
     assert first == second == library.find()
     assert first == cache / f"{library.sources_digest()}-go1.26.8" / "libengine.so"
-    assert (tmp_path / "log").read_text() == "built\n"
+    assert (tmp_path / "log").read_text() == _BUILT
+    assert library.with_helm(first).is_file()
     assert sorted(path.name for path in cache.iterdir()) == sorted([first.parent.name, "lock"])
 
 
@@ -100,7 +103,7 @@ def test_two_commands_build_once(
 
     assert waits
     assert {stdout.strip() for stdout, _ in outputs} == {str(library.find_built())}
-    assert (tmp_path / "log").read_text() == "built\n"
+    assert (tmp_path / "log").read_text() == _BUILT
     assert cache.is_dir()
 
 

@@ -382,7 +382,16 @@ def test_a_refusal_shows_no_secret_of_a_url(url: str, shown: str) -> None:
     ],
 )
 def test_half_a_label_names_no_owner(labels: Json) -> None:
-    assert provenance.owner_of({"metadata": {"labels": labels}}) is None
+    assert provenance.owners_of({"metadata": {"labels": labels}}) == ()
+
+
+def test_labels_may_name_an_applier_of_each_kind() -> None:
+    groups = ("kustomize.toolkit.fluxcd.io", "helm.toolkit.fluxcd.io")
+    labels = {f"{g}/{k}": v for g in groups for k, v in (("name", "web"), ("namespace", "shop"))}
+
+    owners = provenance.owners_of({"metadata": {"labels": labels}})
+
+    assert [str(owner) for owner in owners] == ["Kustomization/shop/web", "HelmRelease/shop/web"]
 
 
 def glass(text: str) -> provenance.Glass | None:

@@ -264,3 +264,33 @@ def test_references_are_read_from_every_version(version: str) -> None:
         "spec.sourceRefs[1]": (SOURCE, "GitRepository/x/x"),
         "spec.dependsOn[0]": (KUSTOMIZE, "Kustomization/platform/infra"),
     }
+
+
+def test_a_release_refers_to_its_chart_and_to_what_it_waits_for() -> None:
+    obj = {
+        "apiVersion": "helm.toolkit.fluxcd.io/v2beta1",
+        "kind": "HelmRelease",
+        "spec": {
+            "chart": {"spec": {"sourceRef": {"kind": "HelmRepository", "name": "r"}}},
+            "chartRef": {"kind": "OCIRepository", "name": "o", "namespace": "far"},
+            "dependsOn": [
+                {"name": "a"},
+                {"name": "b", "kind": "Kustomization", "namespace": "far", "readyExpr": "true"},
+                {"name": "c", "kind": "Secret"},
+            ],
+        },
+    }
+
+    found = [
+        (each.path, *each.target.gvk.group_kind, each.target.namespace, each.reads)
+        for each in references(obj, "team")
+    ]
+
+    helm = "helm.toolkit.fluxcd.io"
+    assert found == [
+        ("spec.chart.spec.sourceRef", SOURCE, "HelmRepository", "team", True),
+        ("spec.chartRef", SOURCE, "OCIRepository", "far", True),
+        ("spec.dependsOn[0]", helm, "HelmRelease", "team", False),
+        ("spec.dependsOn[1]", KUSTOMIZE, "Kustomization", "far", True),
+        ("spec.dependsOn[2]", helm, "HelmRelease", "team", False),
+    ]

@@ -101,6 +101,31 @@ def test_keys_and_variables_are_borrowed() -> None:
     ]
 
 
+def helm_release(version: str = "v2", **spec: Any) -> Json:
+    return {
+        "apiVersion": f"helm.toolkit.fluxcd.io/{version}",
+        "kind": "HelmRelease",
+        "metadata": {"name": "app", "namespace": "team"},
+        "spec": {"interval": "1m", "chartRef": {"kind": "OCIRepository", "name": "a"}, **spec},
+    }
+
+
+@pytest.mark.parametrize("version", ["v2", "v2beta2", "v2beta1"])
+def test_a_release_borrows_its_account_and_the_secrets_with_values(version: str) -> None:
+    values = [{"kind": "ConfigMap", "name": "c"}, {"kind": "Secret", "name": "s"}]
+    secret = "spec.valuesFrom[1]: get|use secrets team/s"
+    obj = helm_release(version, serviceAccountName="robot", valuesFrom=values)
+
+    assert borrowed(obj) == [
+        "spec.serviceAccountName: impersonate|use serviceaccounts team/robot",
+        secret,
+    ]
+    assert borrowed(helm_release(version, valuesFrom=values)) == [
+        "spec.serviceAccountName: impersonate|use serviceaccounts system/helm-applier",
+        secret,
+    ]
+
+
 @pytest.mark.parametrize(
     ("kind", "field", "spared"),
     [

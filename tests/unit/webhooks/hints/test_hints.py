@@ -34,7 +34,8 @@ def made(kind: str, name: str = "app", *, namespace: str = "apps", **spec: Any) 
 
 def everything() -> FakeAuthorizer:
     authorizer = FakeAuthorizer()
-    for plural in (*READABLE, "ocirepositories", "helmrepositories", "buckets", "helmcharts"):
+    charts = ("helmrepositories", "helmcharts", "helmreleases")
+    for plural in (*READABLE, "ocirepositories", "buckets", *charts):
         for namespace in ("apps", "other"):
             authorizer.allow("alice", "get", plural, namespace)
     return authorizer
@@ -75,7 +76,7 @@ async def test_what_exists_is_not_mentioned() -> None:
 async def test_every_field_that_names_an_object_is_looked_at() -> None:
     body = made(
         "Kustomization",
-        dependsOn=[{"name": "gone"}],
+        dependsOn=[{"name": "gone"}, {"name": "gone", "kind": "HelmRelease"}],
         serviceAccountName="robot",
         decryption={"provider": "sops", "secretRef": {"name": "age"}},
         postBuild={
@@ -90,6 +91,7 @@ async def test_every_field_that_names_an_object_is_looked_at() -> None:
 
     assert told == (
         "spec.dependsOn[0]: Kustomization 'apps/gone' does not exist",
+        "spec.dependsOn[1]: HelmRelease 'apps/gone' does not exist",
         "spec.serviceAccountName: ServiceAccount 'apps/robot' does not exist",
         "spec.decryption.secretRef: Secret 'apps/age' does not exist",
         "spec.postBuild.substituteFrom[0]: ConfigMap 'apps/vars' does not exist",

@@ -8,7 +8,7 @@ import yaml
 
 from tests.fakes import specs
 from toolkit.objects import Json
-from webhooks.validation import CHECKS, expressions, kustomization, patches, shapes, verdict
+from webhooks.validation import CHECKS, expressions, ignored, patches, shapes, verdict
 from webhooks.validation.rule import Checks
 
 BY_KIND = {checks.kind.kind: checks for checks in CHECKS}
@@ -143,7 +143,7 @@ def test_text_that_is_slow_to_parse_is_left_to_the_build() -> None:
 def test_long_texts_are_checked_and_not_kept() -> None:
     patch, expression = "a: [" + " " * (5 << 10), "true" + " " * (5 << 10)
     target = {"kind": "Pod", "labelSelector": "a=" + "b" * (5 << 10)}
-    caches = (expressions.problem, patches.parsed, kustomization.unselectable)
+    caches = (expressions.problem, patches.parsed, ignored.unselectable)
     spec = {
         "wait": True,
         "ignore": [{"paths": ["/spec/replicas"], "target": target}],

@@ -1,0 +1,44 @@
+"""Where a release goes, and when it goes elsewhere: then the old one is uninstalled first. Pure."""
+
+from controllers.helm.deciding import snapshots
+from crds.helm import HelmRelease
+from toolkit.release import names
+
+
+def release_name(obj: HelmRelease) -> str:
+    """Return the name of the release."""
+    return names.release_name(
+        obj.metadata.name,
+        chosen=obj.spec.release_name,
+        target_namespace=obj.spec.target_namespace,
+    )
+
+
+def release_namespace(obj: HelmRelease) -> str:
+    """Return the namespace that the release is deployed to."""
+    return obj.spec.target_namespace or obj.metadata.namespace
+
+
+def storage_namespace(obj: HelmRelease) -> str:
+    """Return the namespace of the records of the release."""
+    return obj.spec.storage_namespace or obj.metadata.namespace
+
+
+def changed(obj: HelmRelease, chart_name: str) -> str:
+    """Return what of the target has changed since the last release; nothing if it is the same.
+
+    Another chart is another target, unless ``upgrade.chartNameChangeStrategy`` says to update in
+    place.
+    """
+    current = snapshots.latest(obj.status.history)
+    if current is None or not obj.status.storage_namespace:
+        return ""
+    upgrade = obj.spec.upgrade
+    in_place = upgrade is not None and upgrade.chart_name_change_strategy == "InPlaceUpdate"
+    differences = (
+        (storage_namespace(obj) != obj.status.storage_namespace, "storage namespace"),
+        (release_namespace(obj) != current.namespace, "release namespace"),
+        (release_name(obj) != current.name, "release name"),
+        (chart_name != current.chart_name and not in_place, "chart name"),
+    )
+    return next((what for differs, what in differences if differs), "")

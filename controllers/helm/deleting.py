@@ -1,0 +1,80 @@
+"""What a deleted HelmRelease takes with it: its release, and its HelmChart.
+
+A suspended one takes nothing. Where the account to uninstall with is gone, or the cluster cannot be
+reached for good, the release stays (``controllers.applying.deleting``).
+"""
+
+from collections.abc import Callable
+from contextlib import AsyncExitStack
+from dataclasses import dataclass
+
+from controllers.applying import deleting
+from controllers.applying.clusters import Cluster, Clusters
+from controllers.applying.identity import Identities
+from controllers.helm.running.draft import Draft, Pass
+from controllers.helm.running.engine import Target
+from controllers.helm.running.memory import Memory
+from controllers.helm.running.records import Records
+from controllers.helm.running.uninstalling import Uninstaller
+from controllers.helm.templates import Templates
+from toolkit.kube.client import Client
+from toolkit.objects import ObjectRef
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HelmReleaseFinalizer:
+    """Ends the life of a HelmRelease."""
+
+    clusters: Clusters
+    identities: Identities
+    memory: Memory
+    records: Records
+    templates: Templates
+    uninstaller: Uninstaller
+    serving: Callable[[Cluster], str]
+
+    async def finalize(self, rec: Pass) -> None:
+        """Uninstall the release, delete the HelmChart, then forget everything.
+
+        Raises:
+            UninstallError: the release could not be uninstalled.
+            WaitingError: some of its objects are still there.
+        """
+        draft = Draft(rec)
+        if not rec.obj.spec.suspend:
+            await self._uninstall(draft)
+            await self.templates.reconcile(draft)
+        self.clusters.forget(rec.key)
+        self.memory.forget(rec.key)
+        self.records.forget(rec.key)
+
+    async def _uninstall(self, draft: Draft) -> None:
+        going = self.memory.going(draft.rec.key)
+        if not (draft.obj.status.storage_namespace or going):
+            return
+        async with AsyncExitStack() as until_gone:
+            client = await deleting.client(draft.rec, self.clusters, self.identities, until_gone)
+            if client is None:
+                return
+            cluster = await until_gone.enter_async_context(self.clusters.of(draft.rec.obj))
+            if draft.obj.status.storage_namespace:
+                target = self._target(draft, cluster, client)
+                going = await self.uninstaller.uninstall(draft, target, cluster)
+                draft.note({"history": None, "storageNamespace": None})
+            await self._require_gone(draft.rec, client, going)
+
+    def _target(self, draft: Draft, cluster: Cluster, client: Client) -> Target:
+        # The history says which release it is (``uninstalling``).
+        return Target(
+            owner=draft.rec.key,
+            cluster=self.serving(cluster),
+            client=client,
+            name="",
+            namespace="",
+            storage_namespace=draft.obj.status.storage_namespace,
+            followed=cluster is self.clusters.local,
+        )
+
+    async def _require_gone(self, rec: Pass, client: Client, refs: tuple[ObjectRef, ...]) -> None:
+        self.memory.leave(rec.key, refs)
+        await deleting.require_gone(rec, client, refs)

@@ -1,0 +1,230 @@
+"""HelmRelease: one pass from the chart's artifact to a release that is healthy.
+
+``reconcile`` reads as the way of a change: HelmChart, dependencies, source, values, chart, and then
+the release itself (``releasing``). Waiting for health holds no worker, and what the process
+remembers (``memory``) makes a pass free that finds nothing changed: neither a request nor an
+action.
+"""
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from typing import Final
+
+import msgspec
+
+from controllers import grants
+from controllers.applying import dependencies
+from controllers.applying.accounts import Accounts
+from controllers.applying.clusters import Cluster, Clusters
+from controllers.applying.dependencies import Gate
+from controllers.applying.identity import Identities, Origin
+from controllers.helm import inputs
+from controllers.helm.charts import Charts
+from controllers.helm.deciding import chartsources, progress, requests, targets
+from controllers.helm.deciding.outcomes import CLEARED
+from controllers.helm.deciding.states import Desired
+from controllers.helm.inputs import Inputs
+from controllers.helm.running import memory
+from controllers.helm.running.draft import Draft, Pass
+from controllers.helm.running.engine import Target
+from controllers.helm.running.memory import Memory
+from controllers.helm.running.records import Place, Records
+from controllers.helm.running.releasing import Releaser
+from controllers.helm.running.uninstalling import Uninstaller
+from controllers.helm.running.work import Work
+from controllers.helm.settings import Settings
+from controllers.helm.sources import ChartReader, ChartSource
+from controllers.helm.templates import Templates
+from toolkit.apply import health, prune
+from toolkit.errors import Told, WaitingError
+from toolkit.kube.controller import Outcome
+from toolkit.kube.secrets import Secrets
+
+_NOW: Final = 0.0
+_LOOK_AGAIN_SECONDS: Final = 2.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HelmReleaseReconciler:
+    """The stages of a pass, wired by ``component``.
+
+    ``known`` waits for what decisions rest on, which a process that starts does not know yet.
+    ``stored`` tells whether the watch of records has seen all of them once. ``serving`` names what
+    an API server serves now, for workers that remember it.
+    """
+
+    settings: Settings
+    templates: Templates
+    sources: ChartReader
+    gate: Gate
+    secrets: Secrets
+    charts: Charts
+    clusters: Clusters
+    identities: Identities
+    memory: Memory
+    records: Records
+    accounts: Accounts
+    releaser: Releaser
+    uninstaller: Uninstaller
+    known: Callable[[], Awaitable[None]]
+    stored: Callable[[], bool]
+    serving: Callable[[Cluster], str]
+
+    async def reconcile(self, rec: Pass) -> Outcome:
+        """Bring the release to what is desired, or tell why that cannot be."""
+        obj, draft = rec.obj, Draft(rec)
+        rec.triggers = self.memory.asked(rec.key, rec.triggers)
+        await self.known()
+        grants.tell(rec, self.gate.policy)
+        self.accounts.require(obj)
+        rules = health.compile_rules(msgspec.to_builtins(obj.spec.health_check_exprs))
+        dependencies.compile_expressions(obj)
+        await self.templates.reconcile(draft)
+        self.gate.require_ready(obj, current=lambda _: True)
+        source = self.sources.resolve(obj)
+        given = await inputs.gather(obj, self.secrets)
+        async with self.clusters.of(obj) as cluster:
+            cluster.live.set_rules(rec.key, rules)
+            kept = self.memory.of(rec.key)
+            fingerprint = memory.fingerprint(
+                obj, digest=source.artifact.digest, versions=given.versions, cluster=cluster.number
+            )
+            ready = draft.ready
+            if ready and ready.status == "True" and self._stands(rec, cluster, fingerprint):
+                return Outcome(
+                    message=ready.message,
+                    reason=ready.reason,
+                    requeue_after=obj.spec.interval_seconds,
+                )
+            kept.fingerprint = ""
+            work = await self._work(draft, cluster, source, given)
+            await self._require_same_target(work)
+            outcome = await self.releaser.release(work)
+            if outcome.ready == "True":
+                kept.fingerprint = fingerprint
+                self.memory.answered(rec.key)
+            return outcome
+
+    def _stands(self, rec: Pass, cluster: Cluster, fingerprint: str) -> bool:
+        """Tell whether nothing has to be looked at.
+
+        What no watch shows is looked at when the interval is over.
+        """
+        kept, due = self.memory.of(rec.key), set(rec.triggers)
+        unseen = not self._followed(cluster) or cluster.live.unwatched(rec.key) or kept.drifted
+        if unseen and "interval" in due:
+            due.add("storage")
+        return memory.stands(kept, fingerprint, due)
+
+    def _followed(self, cluster: Cluster) -> bool:
+        """Tell whether a watch shows the records of the release."""
+        return cluster is self.clusters.local and self.stored()
+
+    async def _work(
+        self, draft: Draft, cluster: Cluster, source: ChartSource, given: Inputs
+    ) -> Work:
+        """Read chart and values, and note what is attempted."""
+        rec, obj = draft.rec, draft.obj
+        values = await inputs.compose(obj, given)
+        for missing in values.missing:
+            rec.log.info(missing)
+        about = await self.charts.about(source)
+        version = chartsources.released(
+            about.version,
+            source.ref.gvk.kind,
+            source.artifact.revision,
+            tracks=self.settings.tracks_digests,
+        )
+        rec.revision = version.version
+        desired = Desired(
+            chart_name=about.name,
+            chart_version=version.version,
+            config_digest=values.digest,
+            app_version=about.app_version,
+        )
+        origin = Origin(
+            source=source.ref,
+            revision=source.artifact.revision,
+            digest=source.artifact.digest,
+            verified=source.verified,
+        )
+        work = Work(
+            draft=draft,
+            kept=self.memory.of(rec.key),
+            cluster=cluster,
+            target=Target(
+                owner=rec.key,
+                cluster=self.serving(cluster),
+                client=self.identities.impersonated(cluster.client, obj, origin),
+                name=targets.release_name(obj),
+                namespace=targets.release_namespace(obj),
+                storage_namespace=targets.storage_namespace(obj),
+                followed=self._followed(cluster),
+            ),
+            source=source,
+            charts=self.charts,
+            values=values,
+            desired=desired,
+            version=version,
+        )
+        self._recall(work)
+        return work
+
+    def _recall(self, work: Work) -> None:
+        """Drop what is remembered of storage if it may be otherwise by now."""
+        target, kept = work.target, work.kept
+        place = Place(target.storage_namespace, target.name)
+        if not target.followed:
+            kept.read = kept.read and not {"storage", "requested"} & work.draft.rec.triggers
+            return
+        self.records.follow(target.owner, place)
+        kept.read = kept.read and self.records.current(target.owner)
+        if not (kept.read or work.obj.status.history) and self.records.empty(place):
+            # nobody has installed it, and neither have we: there is nothing to read
+            kept.read, kept.seen = True, None
+
+    async def _require_same_target(self, work: Work) -> None:
+        """Uninstall a release that goes elsewhere now, and note what is attempted otherwise.
+
+        Raises:
+            WaitingError: it was uninstalled; the new one follows at once.
+        """
+        draft, desired = work.draft, work.desired
+        if why := targets.changed(work.obj, desired.chart_name):
+            draft.rec.log.info(
+                "release target configuration changed (%s): running uninstall for current release",
+                why,
+            )
+            going = await self.uninstaller.uninstall(work.draft, work.target, work.cluster)
+            draft.note({"history": None, "storageNamespace": None, **dict.fromkeys(CLEARED)})
+            self.memory.forget(draft.rec.key)
+            self.memory.leave(draft.rec.key, going)
+            raise WaitingError(
+                progress.PREREQUISITES, reason="Progressing", retry_after=_NOW, told=Told(event="")
+            )
+        if going := self.memory.going(draft.rec.key):
+            if await prune.remaining(work.target.client, going):
+                raise WaitingError(
+                    progress.PREREQUISITES,
+                    reason="Progressing",
+                    retry_after=_LOOK_AGAIN_SECONDS,
+                    told=Told(event=""),
+                )
+            self.memory.leave(draft.rec.key, ())
+        work.forced = requests.force(work.obj).acts
+        forgets = requests.forgets_failures(work.obj, desired)
+        fields = dict.fromkeys(CLEARED) if forgets else {}
+        draft.note(
+            {
+                **fields,
+                "storageNamespace": work.target.storage_namespace,
+                "lastHandledForceAt": requests.force(work.obj).handled or None,
+                "lastHandledResetAt": requests.reset(work.obj).handled or None,
+                "lastAttemptedGeneration": work.obj.metadata.generation,
+                "lastAttemptedRevision": desired.chart_version,
+                "lastAttemptedRevisionDigest": work.version.oci_digest or None,
+                "lastAttemptedConfigDigest": desired.config_digest,
+                "lastAttemptedValuesChecksum": None,
+                "lastReleaseRevision": None,
+            }
+        )

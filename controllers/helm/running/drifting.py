@@ -1,0 +1,239 @@
+"""Whether the cluster is as the release says, and making it so again.
+
+The watches tell when an object is no longer as an action left it. Then, and after a start, the API
+server is asked what an apply of the release's objects would change; nothing is written by that. A
+correction is an apply of what differs, with the field manager that released it, so it has the same
+fields as the release (helm-controller ``internal/action/diff.go``).
+"""
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+import msgspec
+
+from controllers.helm.deciding import outcomes, policies
+from controllers.helm.deciding.orders import MANAGER, owner_labels
+from controllers.helm.deciding.outcomes import Happening
+from controllers.helm.running.draft import Draft
+from controllers.helm.running.work import Work, metadata_of, words
+from crds.helm import HelmRelease
+from toolkit.apply import diff, ownership, ssa
+from toolkit.apply.changes import ApplyError, ChangeSet
+from toolkit.apply.comparison import Difference
+from toolkit.apply.diff import Finding
+from toolkit.apply.ignore import IgnoreRule
+from toolkit.apply.options import ApplyOptions
+from toolkit.apply.order import Identity
+from toolkit.apply.ownership import Owner
+from toolkit.apply.selector import Selector
+from toolkit.errors import TransientError
+from toolkit.objects import Json, ObjectRef, gvk_of, ref_of
+
+_MANAGED_BY: Final = {"app.kubernetes.io/managed-by": "Helm"}
+_RELEASE: Final = "meta.helm.sh/release-"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Drift:
+    """What differs, and the objects as they are to be."""
+
+    findings: tuple[Finding, ...]
+    objects: tuple[Json, ...]
+
+
+async def _tell_nobody(_: Sequence[ObjectRef]) -> None:
+    """Stand in where nobody needs to know."""
+
+
+def detects(obj: HelmRelease) -> bool:
+    """Tell whether differences are looked for."""
+    return policies.drift_mode(obj) != "disabled"
+
+
+async def check(work: Work, objects: Sequence[Json], *, concurrency: int) -> Drift:
+    """Return what differs; if nothing does, the watches know what to expect from now on.
+
+    Where they knew that before, only what they told of is looked at.
+
+    Raises:
+        ApplyError: the objects of the release cannot be named, or the server refuses them.
+        ApiError: the API server cannot be asked.
+    """
+    rivals = work.cluster.rivals.get(work.draft.rec.key, {})
+    told = {ref.identity for ref in rivals} if work.kept.checked else frozenset()
+    wanted = [each for each in subject(work, objects) if not told or ref_of(each).identity in told]
+    options = _options(work.obj, concurrency)
+    differing: list[ObjectRef] = []
+
+    async def stop(writing: Sequence[ObjectRef]) -> None:
+        differing.extend(writing)
+        raise _DiffersError("objects differ")
+
+    try:
+        await _apply(work, wanted, options, announce=stop)
+    except _DiffersError:
+        identities = {ref.identity for ref in differing}
+        left = tuple(each for each in wanted if ref_of(each).identity in identities)
+        findings = await diff.diff(work.target.client, left, options=options)
+        return Drift(findings=findings, objects=left)
+    return Drift(findings=(), objects=())
+
+
+async def correct(work: Work, drift: Drift, *, concurrency: int) -> bool:
+    """Apply what differs, tell it, and tell whether all went well."""
+    latest = work.latest
+    if latest is None:
+        return False
+    try:
+        changes = await _apply(work, drift.objects, _options(work.obj, concurrency))
+    except ApplyError as error:
+        changed = [each for each in error.changes.entries if each.action != "unchanged"]
+        corrected = "\n".join(map(str, changed))
+        work.draft.tell(
+            Happening.DRIFT_CORRECTION_FAILED,
+            {
+                **words(latest),
+                "partially": "partially " if changed else "",
+                "error": str(error),
+                "corrected": f"\n\nSuccessful corrections:\n{corrected}" if changed else "",
+            },
+            metadata=metadata_of(latest),
+        )
+        return False
+    if changes.changed:
+        work.draft.tell(
+            Happening.DRIFT_CORRECTED,
+            {**words(latest), "changes": "\n".join(changes.lines)},
+            metadata=metadata_of(latest),
+        )
+    return True
+
+
+class _DiffersError(TransientError):
+    """Something would be written: nothing is, by a look."""
+
+
+def tell(work: Work, drift: Drift) -> None:
+    """Say in a condition and an event what differs, or that nothing does."""
+    latest = work.latest
+    if latest is None:
+        return
+    if not drift.findings:
+        clear(work.draft, looked=True)
+        return
+    work.draft.tell(
+        Happening.DRIFT,
+        {**words(latest), "changes": "\n".join(map(_line, drift.findings))},
+        metadata=metadata_of(latest),
+    )
+
+
+def clear(draft: Draft, *, looked: bool) -> None:
+    """Say that nothing differs, if that was looked for; say nothing otherwise."""
+    if looked:
+        draft.tell(Happening.NO_DRIFT)
+    else:
+        draft.rec.unmark(outcomes.DRIFTED)
+
+
+def subject(work: Work, objects: Sequence[Json]) -> tuple[Json, ...]:
+    """Return the objects to compare, as Helm applied them; one may say that it is left alone."""
+    owner = Owner(
+        namespace=work.obj.metadata.namespace, name=work.obj.metadata.name, group=outcomes.GROUP
+    )
+    return tuple(
+        _helms(each, work)
+        for each in objects
+        if work.renders(each) and not ownership.marked(each, owner, "driftDetection", "disabled")
+    )
+
+
+async def _apply(
+    work: Work,
+    objects: Sequence[Json],
+    options: ApplyOptions,
+    *,
+    announce: ssa.Announce = _tell_nobody,
+) -> ChangeSet:
+    """Apply objects of the release, and have the watches expect what that leaves."""
+    key, cluster = work.draft.rec.key, work.cluster
+    if not work.kept.checked:
+        cluster.live.ensure(key, {gvk_of(each) for each in objects})
+    cluster.live.hold(key)
+    try:
+        changes = await ssa.apply(
+            work.target.client,
+            objects,
+            options=options,
+            clock=cluster.clock,
+            find=cluster.live.find,
+            pace=cluster.pace,
+            announce=announce,
+        )
+    except ApplyError as error:
+        cluster.live.expect(key, error.changes.known, partial=True)
+        raise
+    except BaseException:
+        cluster.live.release(key)
+        raise
+    cluster.live.expect(key, changes.known, partial=work.kept.checked)
+    cluster.rivals.pop(key, None)
+    return changes
+
+
+def _helms(obj: Json, work: Work) -> Json:
+    """Return the object with what Helm adds to it as it applies it (``pkg/action/validate.go``)."""
+    metadata = dict(obj.get("metadata") or {})
+    metadata["labels"] = {
+        **(metadata.get("labels") or {}),
+        **owner_labels(work.obj),
+        **_MANAGED_BY,
+    }
+    metadata["annotations"] = {
+        **(metadata.get("annotations") or {}),
+        f"{_RELEASE}name": work.target.name,
+        f"{_RELEASE}namespace": work.target.namespace,
+    }
+    return {key: value for key, value in obj.items() if key != "status"} | {"metadata": metadata}
+
+
+def _options(obj: HelmRelease, concurrency: int) -> ApplyOptions:
+    said = obj.spec.drift_detection
+    return ApplyOptions(
+        owner=Owner(namespace=obj.metadata.namespace, name=obj.metadata.name, group=outcomes.GROUP),
+        manager=MANAGER,
+        recheck=True,
+        ignore=tuple(
+            IgnoreRule(
+                paths=tuple(rule.paths),
+                target=Selector(**msgspec.structs.asdict(rule.target))
+                if rule.target
+                else Selector(),
+            )
+            for rule in (said.ignore if said else ())
+        ),
+        concurrency=concurrency,
+    )
+
+
+def _line(finding: Finding) -> str:
+    """Return what differs in one object, as Flux counts it (``internal/diff/summarize.go``)."""
+    if finding.fate == "created":
+        return f"{finding.ref} removed"
+    if finding.failure is not None:
+        return str(finding.failure)
+    counts = {op: _count(finding.differences, op) for op in ("+", "~", "-")}
+    return (
+        f"{finding.ref} changed ({counts['+']} additions, {counts['~']} changes,"
+        f" {counts['-']} removals)"
+    )
+
+
+def _count(differences: Sequence[Difference], op: str) -> int:
+    return sum(one.op == op for one in differences)
+
+
+def complete(work: Work, objects: Sequence[Json], written: Collection[Identity]) -> bool:
+    """Tell whether all that is compared was written, so that the watches know what to expect."""
+    return all(ref_of(each).identity in written for each in subject(work, objects))

@@ -1,0 +1,267 @@
+"""One release, brought to what is desired: observe, decide, act, and observe again.
+
+A pass goes on until nothing is left to do, an action is to be waited for, or one of a kind would
+run twice (``decisions``). What it ends with is told by the outcome or by an error, which are the
+only ways out.
+"""
+
+from dataclasses import dataclass
+from typing import Final, NoReturn
+
+from controllers.helm.deciding import decisions, outcomes, policies, progress, snapshots, states
+from controllers.helm.deciding.decisions import Action, Facts, Next, Target
+from controllers.helm.deciding.outcomes import CLEARED, RELEASED, REMEDIATED, TESTED, Happening
+from controllers.helm.deciding.states import Observed, State
+from controllers.helm.running import awaiting, drifting, telling
+from controllers.helm.running.acting import ActionError, Actor
+from controllers.helm.running.drifting import Drift
+from controllers.helm.running.memory import Pending
+from controllers.helm.running.work import Work, words
+from controllers.helm.settings import Settings
+from toolkit.errors import StalledError, Told, WaitingError
+from toolkit.kube.controller import Outcome
+from toolkit.release import record
+
+_BROKEN: Final = frozenset({State.ABSENT, State.UNMANAGED, State.LOCKED})
+"""States in which there is nothing left to wait for."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Releaser:
+    """Brings releases to what is desired."""
+
+    actor: Actor
+    settings: Settings
+
+    async def release(self, work: Work) -> Outcome:
+        """Do what there is to do.
+
+        Raises:
+            PenstockError: it is not as desired, and when to try again.
+        """
+        done: tuple[Action, ...] = ()
+        drift: Drift | None = None
+        while True:
+            if not work.kept.read:
+                await self.actor.read(work)
+            state = self._observed(work, drift)
+            if work.kept.pending or self._resume(work, state):
+                ended = await self._settle(work, state)
+                if isinstance(ended, Outcome):
+                    return ended
+                done = ended or done
+                continue
+            if drift is None and state.state is State.IN_SYNC and self._looks(work):
+                drift = await self._drift(work)
+                state = self._observed(work, drift)
+            decision = await self._decided(work, state)
+            if decision is None:
+                return self._concluded(work)
+            if not decisions.may_run(decision, done):
+                self._stop(work, decisions.instead(work.obj, retries_by_default=self._by_default))
+            done = (*done, decision)
+            if decision is Action.CORRECT:
+                drift = await self._correct(work, drift)
+                continue
+            drift = None
+            await self.actor.act(work, decision, done)
+            if work.kept.pending is None:
+                self._after(work, decision)
+
+    @property
+    def _by_default(self) -> bool:
+        return self.settings.retries_by_default
+
+    def _observed(self, work: Work, drift: Drift | None) -> Observed:
+        drifted = drift is not None and bool(drift.findings)
+        observed = states.observe(work.obj, work.kept.seen, work.desired, drifted=drifted)
+        work.draft.rec.log.debug("release is %s: %s", observed.state.value, observed.reason)
+        return observed
+
+    def _resume(self, work: Work, state: Observed) -> Pending | None:
+        """Go on with the wait of an earlier process, if its conditions tell of one."""
+        if state.state in _BROKEN:
+            return None
+        under_way = [each.type for each in work.draft.conditions if each.status == "Unknown"]
+        work.kept.pending = awaiting.resumed(work.draft.rec.obj, under_way)
+        return work.kept.pending
+
+    async def _settle(self, work: Work, state: Observed) -> Outcome | tuple[Action, ...] | None:
+        """Return how the pass ends while objects are awaited; else conclude the wait.
+
+        What is returned then are the actions of the passes that belong together.
+        """
+        pending = work.kept.pending
+        if pending is None:
+            return None
+        broken = state.state in _BROKEN and pending.action is not Action.UNINSTALL
+        if broken or pending.attempted != work.attempted:
+            # another revision came, or another client: this one is not waited for any longer
+            awaiting.end(work)
+            work.kept.pending = None
+            work.draft.rec.unmark(
+                *(each.type for each in work.draft.conditions if _is_under_way(each.type, work))
+            )
+            return ()
+        if pending.wait is None and not pending.going:
+            await self._objects(work)
+            awaiting.begin(work, pending, [*filter(work.renders, work.objects or ())])
+        found, error = await awaiting.look(work, pending)
+        if found == "waiting":
+            return await self._waiting(work, pending)
+        await self.actor.conclude(work, pending, error=error)
+        self._after(work, pending.action)
+        return pending.done
+
+    async def _waiting(self, work: Work, pending: Pending) -> Outcome:
+        message = progress.running(work.obj, pending.action)
+        remediates = decisions.KINDS[pending.action] is decisions.Kind.REMEDIATE
+        work.draft.begin(REMEDIATED if remediates else RELEASED, message)
+        await work.draft.rec.progress(message, ready=not remediates)
+        return Outcome(
+            message=message,
+            reason="Progressing",
+            ready="Unknown",
+            requeue_after=awaiting.look_again(work, pending),
+        )
+
+    async def _objects(self, work: Work) -> None:
+        if work.objects is None:
+            await self.actor.read(work)
+
+    def _looks(self, work: Work) -> bool:
+        """Tell whether the cluster is to be compared with the release now."""
+        if not drifting.detects(work.obj):
+            return False
+        unwatched = bool(work.cluster.live.unwatched(work.draft.rec.key))
+        asked = bool({"drift", "requested"} & work.draft.rec.triggers)
+        return asked or unwatched or not work.kept.checked or work.kept.drifted
+
+    async def _drift(self, work: Work) -> Drift:
+        await self._objects(work)
+        if "requested" in work.draft.rec.triggers:
+            work.kept.checked = False
+        drift = await drifting.check(
+            work, work.objects or (), concurrency=self.settings.concurrent_ssa
+        )
+        drifting.tell(work, drift)
+        work.kept.drifted = bool(drift.findings)
+        work.kept.checked = work.kept.checked or not drift.findings
+        return drift
+
+    async def _correct(self, work: Work, drift: Drift | None) -> Drift:
+        await work.draft.rec.progress(progress.CORRECTING)
+        if drift is not None:
+            went_well = await drifting.correct(
+                work, drift, concurrency=self.settings.concurrent_ssa
+            )
+            work.kept.drifted = not went_well
+            if went_well:
+                drifting.clear(work.draft, looked=True)
+        return Drift(findings=(), objects=())
+
+    async def _decided(self, work: Work, state: Observed) -> Action | None:
+        """Return what to do next, and keep what that leaves of the history."""
+        target = Target.NONE
+        if state.state is State.FAILED:
+            target = await self._target(work)
+        facts = Facts(
+            forced=work.forced, target=lambda: target, retries_by_default=self._by_default
+        )
+        try:
+            decision = decisions.decide(state.state, work.obj, facts)
+        except StalledError as error:
+            raise _told(work, error) from None
+        work.draft.keep(decision.history)
+        work.forced = False
+        if state.state in {State.IN_SYNC, State.UNTESTED} and decision.action is not Action.UPGRADE:
+            _unremediate(work)
+        return decision.action
+
+    async def _target(self, work: Work) -> Target:
+        """Return what the storage holds of the release to roll back to, where one is asked for."""
+        remediation = policies.active(work.obj)
+        if remediation is None or remediation.way != "rollback":
+            return Target.NONE
+        previous = snapshots.previous(
+            work.obj.status.history, ignores_tests=remediation.ignores_tests
+        )
+        if previous is None:
+            return Target.NONE
+        stored = await self.actor.records(work)
+        same = any(
+            each.version == previous.version and record.matches(previous, each) for each in stored
+        )
+        return Target.INTACT if same else Target.CHANGED
+
+    def _after(self, work: Work, action: Action) -> None:
+        """End the pass where no other action may follow."""
+        try:
+            following = decisions.after(action, work.obj, retries_by_default=self._by_default)
+        except StalledError as error:
+            raise _told(work, error) from None
+        if following is not Next.OBSERVE:
+            self._stop(work, following)
+
+    def _stop(self, work: Work, following: Next) -> NoReturn:
+        ready = work.draft.ready
+        reason, message = (ready.reason, ready.message) if ready else ("Progressing", "")
+        quiet = Told(event="", ready=(reason, message))
+        if following is Next.REQUEUE:
+            raise ActionError(message, reason=reason, told=quiet)
+        seconds = policies.retry_seconds(work.obj, by_default=self._by_default)
+        if following is Next.RETRY and seconds is not None:
+            raise WaitingError(
+                progress.retrying(seconds), reason=reason, retry_after=seconds, told=quiet
+            )
+        raise WaitingError(
+            message, reason=reason, retry_after=work.obj.spec.interval_seconds, told=quiet
+        )
+
+    def _concluded(self, work: Work) -> Outcome:
+        """End a pass that has nothing left to do."""
+        draft, latest = work.draft, work.latest
+        if not policies.tests(work.obj):
+            draft.rec.unmark(TESTED)
+        if not drifting.detects(work.obj):
+            drifting.clear(draft, looked=False)
+        if latest is not None:
+            draft.note({"lastAppliedRevision": latest.chart_version})
+            telling.restore(work, latest)
+        ready = draft.ready
+        if ready is None or ready.status != "True":
+            self._stop(work, Next.REQUEUE)
+        draft.note(dict.fromkeys(CLEARED))
+        return Outcome(
+            message=ready.message,
+            reason=ready.reason,
+            requeue_after=work.obj.spec.interval_seconds,
+        )
+
+
+def _is_under_way(type_: str, work: Work) -> bool:
+    found = work.draft.condition(type_)
+    return (
+        type_ in {RELEASED, REMEDIATED}
+        and found is not None
+        and (found.status, found.reason) == ("Unknown", "Progressing")
+    )
+
+
+def _unremediate(work: Work) -> None:
+    """Say that what was gone back to is as desired, if it is (Flux: ``replaceCondition``)."""
+    latest = work.latest
+    remediated = work.draft.condition(REMEDIATED)
+    if latest is not None and remediated is not None and remediated.status == "True":
+        told = outcomes.told(Happening.UPGRADED, **words(latest))
+        work.draft.rec.unmark(REMEDIATED)
+        work.draft.rec.mark(RELEASED, "True", told.reason, told.message)
+
+
+def _told(work: Work, error: StalledError) -> StalledError:
+    """Return the error with what Ready says of the release, which Stalled does not repeat."""
+    ready = work.draft.ready
+    if ready is None:
+        return error
+    told = Told(ready=(ready.reason, ready.message))
+    return type(error)(str(error), told=told)

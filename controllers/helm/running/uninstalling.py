@@ -1,0 +1,103 @@
+"""Uninstall the release that the history tells of: its object is deleted, or it goes elsewhere."""
+
+from dataclasses import dataclass, replace
+from typing import Final
+
+from controllers.applying.clusters import Cluster
+from controllers.helm.deciding import orders, outcomes, policies, snapshots
+from controllers.helm.deciding.decisions import Action
+from controllers.helm.deciding.outcomes import Happening
+from controllers.helm.running.draft import Draft
+from controllers.helm.running.engine import Engine, Target, Traces
+from controllers.helm.running.work import metadata_of, words
+from crds.helm_status import Snapshot
+from toolkit.errors import Told, TransientError
+from toolkit.helm.actions import Order, Outcome
+from toolkit.native.calls import EngineError
+from toolkit.objects import ObjectRef
+
+_NOT_FOUND: Final = "ReleaseNotFound"
+_ALREADY: Final = "is already deleted"
+
+
+class UninstallError(TransientError):
+    """The release could not be uninstalled; its event is told already."""
+
+    default_reason = "UninstallFailed"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Uninstaller:
+    """Uninstalls with the engine."""
+
+    engine: Engine
+
+    async def uninstall(
+        self, draft: Draft, target: Target, cluster: Cluster
+    ) -> tuple[ObjectRef, ...]:
+        """Uninstall the latest release; return the objects that are being deleted.
+
+        Raises:
+            UninstallError: it failed.
+        """
+        latest = snapshots.latest(draft.obj.status.history)
+        if latest is None:
+            return ()
+        # what is about to be deleted must not come back as drift
+        cluster.waits.cancel(draft.rec.key)
+        cluster.live.forget(draft.rec.key)
+        traces = Traces()
+        order = Order(
+            action="uninstall",
+            timeout=policies.timeout_seconds(draft.obj, Action.UNINSTALL.value),
+            manager=orders.MANAGER,
+            options=orders.options(draft.obj, Action.UNINSTALL),
+        )
+        released = replace(
+            target,
+            name=latest.name,
+            namespace=latest.namespace,
+            storage_namespace=draft.obj.status.storage_namespace,
+        )
+        try:
+            outcome = await self.engine.perform(released, order, traces)
+        except EngineError as error:
+            if not _is_done(draft, error, latest):
+                _failed(draft, error, latest)
+            return ()
+        for each in outcome.records:
+            draft.keep(snapshots.updated(draft.obj.status.history, each, action="uninstall"))
+        draft.tell(Happening.UNINSTALLED, words(latest), metadata=metadata_of(latest))
+        return _going(draft, traces)
+
+
+def _going(draft: Draft, traces: Traces) -> tuple[ObjectRef, ...]:
+    said = draft.obj.spec.uninstall
+    return () if said is not None and said.disable_wait else tuple(traces.going.values())
+
+
+def _is_done(draft: Draft, error: EngineError, latest: Snapshot) -> bool:
+    """Tell whether the release was uninstalled before, and say so."""
+    if error.code == _NOT_FOUND:
+        draft.tell(Happening.UNINSTALL_NOT_FOUND, words(latest))
+        return True
+    keeps = draft.obj.spec.uninstall is not None and draft.obj.spec.uninstall.keep_history
+    if keeps and _ALREADY in str(error):
+        draft.tell(Happening.UNINSTALLED_BEFORE, words(latest))
+        return True
+    return False
+
+
+def _failed(draft: Draft, error: EngineError, latest: Snapshot) -> None:
+    outcome: Outcome = error.outcome or Outcome()
+    draft.note({"failures": draft.obj.status.failures + 1})
+    for each in outcome.records:
+        draft.keep(snapshots.updated(draft.obj.status.history, each, action=""))
+    draft.tell(
+        Happening.UNINSTALL_FAILED,
+        {**words(latest), "error": str(error)},
+        metadata=metadata_of(latest),
+        log=outcome.log,
+    )
+    told = draft.condition(outcomes.RELEASED)
+    raise UninstallError(told.message if told else str(error), told=Told(event="")) from error

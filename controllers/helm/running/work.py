@@ -1,0 +1,114 @@
+"""What one pass works with, once all that it needs is there."""
+
+from contextlib import AbstractAsyncContextManager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final, Protocol
+
+from controllers.applying.clusters import Cluster
+from controllers.helm.deciding import snapshots, states, targets
+from controllers.helm.deciding.chartsources import Version
+from controllers.helm.deciding.outcomes import metadata
+from controllers.helm.deciding.states import Desired
+from controllers.helm.inputs import Values
+from controllers.helm.running.draft import Draft
+from controllers.helm.running.engine import Target
+from controllers.helm.running.memory import Kept
+from controllers.helm.sources import ChartSource
+from crds.helm import HelmRelease
+from crds.helm_status import Snapshot
+from toolkit.objects import Json, gvk_of, key_of
+
+_DEFINITION: Final = ("apiextensions.k8s.io", "CustomResourceDefinition")
+
+
+class Opened(Protocol):
+    """Opens the chart (``controllers.helm.charts``)."""
+
+    def opened(self, source: ChartSource) -> AbstractAsyncContextManager[Path]:
+        """Give the directory of the chart."""
+
+
+@dataclass(slots=True, kw_only=True)
+class Work:
+    """A release as it is, and as it is to be.
+
+    ``forced`` is taken back by the first decision. ``objects`` are those of the newest record,
+    where this pass has read it.
+    """
+
+    draft: Draft
+    kept: Kept
+    cluster: Cluster
+    target: Target
+    source: ChartSource
+    charts: Opened
+    values: Values
+    desired: Desired
+    version: Version
+    forced: bool = False
+    objects: tuple[Json, ...] | None = field(default=None, repr=False)
+    manifest: str = field(default="", repr=False)
+
+    @property
+    def obj(self) -> HelmRelease:
+        """Return the object with its status as it is from here on."""
+        return self.draft.obj
+
+    @property
+    def latest(self) -> Snapshot | None:
+        """Return the newest release of the history."""
+        return snapshots.latest(self.obj.status.history)
+
+    @property
+    def attempted(self) -> tuple[str, ...]:
+        """Return what tells this desire from another one."""
+        return attempted(self.desired.chart_version, self.desired.config_digest, self.obj)
+
+    def renders(self, obj: Json) -> bool:
+        """Tell whether the release renders an object.
+
+        Definitions of the chart's ``crds`` directory are no part of it, and the spec may skip them.
+        """
+        return gvk_of(obj).group_kind != _DEFINITION or key_of(obj).name in self.manifest
+
+    @property
+    def wanted(self) -> dict[str, str]:
+        """Return the words for what is to be released."""
+        namespace, name = targets.release_namespace(self.obj), targets.release_name(self.obj)
+        chart = f"{self.desired.chart_name}@{self.desired.chart_version}"
+        return {"target": f"{namespace}/{name}", "wanted": chart}
+
+    @property
+    def wanted_metadata(self) -> Json:
+        """Return the metadata of an event about what is to be released."""
+        return metadata(
+            revision=self.desired.chart_version,
+            token=self.desired.config_digest,
+            app_version=self.desired.app_version,
+            oci_digest=self.version.oci_digest,
+        )
+
+
+def attempted(chart_version: str, config_digest: str, obj: HelmRelease) -> tuple[str, ...]:
+    """Return what tells one desire from another."""
+    digests = (states.post_renderers_digest(obj), states.common_metadata_digest(obj))
+    return (chart_version, config_digest, *digests)
+
+
+def words(snapshot: Snapshot) -> dict[str, str]:
+    """Return the words for a release of the history."""
+    return {
+        "release": snapshots.release_name(snapshot),
+        "chart": snapshots.chart_name(snapshot),
+    }
+
+
+def metadata_of(snapshot: Snapshot) -> Json:
+    """Return the metadata of an event about a release of the history."""
+    return metadata(
+        revision=snapshot.chart_version,
+        token=snapshot.config_digest,
+        app_version=snapshot.app_version,
+        oci_digest=snapshot.oci_digest,
+    )

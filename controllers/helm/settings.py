@@ -1,0 +1,24 @@
+"""What the flags decide for every HelmRelease of this process."""
+
+from dataclasses import dataclass
+
+from toolkit.kube.options import Options
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settings:
+    """The settings that a pass needs."""
+
+    concurrent_ssa: int = 4
+    retries_by_default: bool = False
+    tracks_digests: bool = True
+
+    @classmethod
+    def of(cls, options: Options) -> "Settings":
+        """Take them from the flags; feature gates are Flux's (helm-controller 1.6)."""
+        gates = options.feature_gates
+        return cls(
+            concurrent_ssa=options.concurrent_ssa,
+            retries_by_default=gates.get("DefaultToRetryOnFailure", False),
+            tracks_digests=not gates.get("DisableChartDigestTracking", False),
+        )

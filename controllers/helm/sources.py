@@ -1,0 +1,139 @@
+"""The object whose artifact is the chart, and whether a HelmRelease may use it."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Final, Protocol
+
+from controllers.helm.deciding import chartsources
+from crds import EXTERNAL_ARTIFACT, HELM_RELEASE
+from crds.helm import HelmRelease
+from crds.meta import VERIFIED, Artifact
+from toolkit.artifact import fetch
+from toolkit.artifact.store import Owner
+from toolkit.errors import StalledError, Told, WaitingError
+from toolkit.objects import GroupVersionKind, ObjectKey, ObjectRef
+from toolkit.policy.references import References
+
+KIND: Final = GroupVersionKind(*HELM_RELEASE.gvk)
+_SOURCE: Final = "source.toolkit.fluxcd.io"
+
+Lookup = Callable[[ObjectKey], chartsources.Source | None]
+
+
+class SourcePolicy(Protocol):
+    """Which sources may be used (``controllers.sourcepolicies``)."""
+
+    def check(self, obj: chartsources.Source) -> object:
+        """Let a source be used, or raise ``AccessDeniedError``."""
+
+    def check_artifact(self, obj: chartsources.Source, metadata: Mapping[str, str]) -> object:
+        """Let an artifact with these metadata be used, or raise ``AccessDeniedError``."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChartSource:
+    """A source, and the artifact that is released from it."""
+
+    ref: ObjectRef
+    artifact: Artifact
+
+    @property
+    def owner(self) -> Owner:
+        """Return whose artifact it must be."""
+        return Owner(kind=self.ref.gvk.kind, namespace=self.ref.namespace, name=self.ref.name)
+
+    @property
+    def verified(self) -> str:
+        """Return who signed the artifact, in words; empty if nobody had to.
+
+        The status of an ExternalArtifact is written by third parties, who prove nothing to us.
+        """
+        if self.ref.gvk.kind == EXTERNAL_ARTIFACT.kind:
+            return ""
+        return (self.artifact.metadata or {}).get(VERIFIED, "")
+
+
+class ChartReader:
+    """Reads sources from the informers, under the policies of references and of sources."""
+
+    def __init__(
+        self,
+        lookups: Mapping[str, tuple[GroupVersionKind, Lookup]],
+        *,
+        policy: References,
+        sources: SourcePolicy,
+    ) -> None:
+        self._lookups = lookups
+        self._policy = policy
+        self._sources = sources
+
+    def require_granted(self, obj: HelmRelease) -> None:
+        """Require that the source of ``spec.chart`` may be referred to.
+
+        The HelmChart is created beside that source, under our own identity.
+
+        Raises:
+            AccessDeniedError: it lies in another namespace, where no grant allows it.
+            WaitingError: grants are not known yet.
+        """
+        if target := self.granting(obj):
+            self._policy.require(ref_to(obj), target)
+
+    def granting(self, obj: HelmRelease) -> ObjectRef | None:
+        """Return the source that ``spec.chart`` names."""
+        if obj.spec.chart is None:
+            return None
+        said = obj.spec.chart.spec.source_ref
+        kind = GroupVersionKind(_SOURCE, "", said.kind)
+        return ObjectRef(kind, said.namespace or obj.metadata.namespace, said.name)
+
+    def reference(self, obj: HelmRelease) -> ObjectRef:
+        """Return the object whose artifact is the chart.
+
+        Raises:
+            StalledError: none is named, or one of a kind that is not served.
+        """
+        found = chartsources.source(obj)
+        kind = found[0] if found else ""
+        if found is None or kind not in self._lookups:
+            served = ", ".join(sorted(self._lookups))
+            raise StalledError(
+                f"spec names no chart that can be had here (kind {kind!r}): set spec.chart, or"
+                f" spec.chartRef with a kind of {served}",
+                reason=fetch.REASON,
+            )
+        return ObjectRef(self._lookups[kind][0], found[1].namespace, found[1].name)
+
+    def resolve(self, obj: HelmRelease) -> ChartSource:
+        """Return the artifact that is the chart.
+
+        Raises:
+            StalledError: as ``reference`` does.
+            AccessDeniedError: the reference crosses namespaces and may not, or a policy forbids the
+                source.
+            WaitingError: the source does not exist or is not ready, or policies are not known.
+        """
+        ref = self.reference(obj)
+        if obj.spec.chart is None:
+            self._policy.require(ref_to(obj), ref)
+        else:
+            self.require_granted(obj)
+        kind = ref.gvk.kind
+        source = self._lookups[kind][1](ref.key)
+        if source is None and obj.spec.chart is not None:
+            raise chartsources.unready(kind, ref.key)  # it has just been created
+        if source is None:
+            raise WaitingError(
+                f"could not get Source object: {kind} '{ref.key}' not found",
+                reason=fetch.REASON,
+                told=Told(event=""),
+            )
+        artifact = chartsources.artifact(kind, source)
+        self._sources.check(source)
+        self._sources.check_artifact(source, artifact.metadata)
+        return ChartSource(ref=ref, artifact=artifact)
+
+
+def ref_to(obj: HelmRelease) -> ObjectRef:
+    """Return the reference to a HelmRelease."""
+    return ObjectRef(KIND, obj.metadata.namespace, obj.metadata.name)

@@ -1,0 +1,104 @@
+"""Apply the HelmChart of ``spec.chart``, and delete the one that is no longer wanted.
+
+It is our own identity that does so, because the HelmChart stands beside its source, where a tenant
+need not be allowed anything. So a HelmChart of another owner is never touched (``charttemplate``).
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Final
+
+import msgspec
+
+from controllers.helm.deciding import charttemplate
+from controllers.helm.deciding.orders import MANAGER
+from controllers.helm.running.draft import Draft
+from controllers.helm.sources import ChartReader
+from crds import HELM_CHART
+from crds.source_helm import HelmChart
+from toolkit.errors import PenstockError, TransientError
+from toolkit.kube.client import Client
+from toolkit.kube.errors import ConflictError, NotFoundError
+from toolkit.objects import GroupVersionKind, Json, ObjectKey, dig
+
+GVK: Final = GroupVersionKind(*HELM_CHART.gvk)
+_REASON: Final = "HelmChartNotReady"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Templates:
+    """Writes HelmCharts; ``lookup`` is the watch's view of them."""
+
+    client: Client
+    reader: ChartReader
+    lookup: Callable[[ObjectKey], HelmChart | None]
+
+    async def reconcile(self, draft: Draft) -> None:
+        """Delete the stale HelmChart, then create or change the one that is wanted.
+
+        Raises:
+            AccessDeniedError: its source may not be referred to, or it is another owner's.
+            ApiError: it cannot be written.
+        """
+        if stale := charttemplate.stale(draft.obj):
+            await self._delete(draft, stale)
+        place, wanted = charttemplate.key(draft.obj), charttemplate.desired(draft.obj)
+        if place is None or wanted is None or draft.obj.metadata.deletion_timestamp:
+            return
+        self.reader.require_granted(draft.obj)
+        seen = self.lookup(place)
+        if seen is None or not _same(seen, wanted):
+            await self._apply(draft, place, wanted)
+        if draft.obj.status.helm_chart != str(place):
+            draft.note({"helmChart": str(place)})
+
+    async def _apply(self, draft: Draft, place: ObjectKey, wanted: Json) -> None:
+        live = await self._live(place)
+        charttemplate.require_owned(live, draft.obj)
+        applied = await self.client.apply(wanted, manager=MANAGER)
+        if live is not None and _version(live) == _version(applied.object):
+            return
+        template = draft.obj.spec.chart
+        if template is not None:
+            action = "created" if applied.created else "configured"
+            message = charttemplate.applied_message(action, place, template)
+            draft.rec.event("trace", f"HelmChart{action.capitalize()}", message)
+
+    async def _delete(self, draft: Draft, place: ObjectKey) -> None:
+        live = await self._live(place)
+        try:
+            charttemplate.require_owned(live, draft.obj)
+            if live is not None:
+                uid = str(dig(live, "metadata", "uid", default=""))
+                await self.client.delete(GVK, place.name, place.namespace, uid=uid)
+                draft.rec.event("trace", "HelmChartDeleted", charttemplate.deleted_message(place))
+        except (NotFoundError, ConflictError):
+            pass  # somebody else was faster
+        except TransientError as error:
+            raise error.within(f"failed to delete HelmChart '{place}'", reason=_REASON) from error
+        except PenstockError as error:
+            # It is another owner's by now, and none of ours.
+            draft.rec.log.info(str(error))
+        draft.note({"helmChart": None})
+
+    async def _live(self, place: ObjectKey) -> Json | None:
+        try:
+            return await self.client.get(GVK, place.name, place.namespace)
+        except NotFoundError:
+            return None
+
+
+def _same(seen: HelmChart, wanted: Json) -> bool:
+    """Tell whether an apply would change nothing."""
+    meta = wanted["metadata"]
+    desired = msgspec.convert(wanted, HelmChart)
+    return (
+        seen.spec == desired.spec
+        and seen.metadata.deletion_timestamp is None
+        and meta["labels"].items() <= seen.metadata.labels.items()
+        and meta.get("annotations", {}).items() <= seen.metadata.annotations.items()
+    )
+
+
+def _version(obj: Json) -> str:
+    return str(dig(obj, "metadata", "resourceVersion", default=""))

@@ -1,0 +1,279 @@
+package helm
+
+import (
+	"errors"
+	"fmt"
+
+	"helm.sh/helm/v4/pkg/action"
+	"helm.sh/helm/v4/pkg/kube"
+	"helm.sh/helm/v4/pkg/release/common"
+	releasev1 "helm.sh/helm/v4/pkg/release/v1"
+	"helm.sh/helm/v4/pkg/storage/driver"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+)
+
+// The operations.
+var (
+	Fail      = operation(fail)
+	History   = operation(history)
+	Install   = operation(install)
+	Render    = operation(render)
+	Rollback  = operation(rollback)
+	Test      = operation(test)
+	Uninstall = operation(uninstall)
+	Unlock    = operation(unlock)
+	Upgrade   = operation(upgrade)
+)
+
+func installing(r *run) *action.Install {
+	o := &r.Options
+	i := action.NewInstall(r.config)
+	i.ReleaseName, i.Namespace, i.Timeout = r.Name, r.Namespace, r.timeout()
+	i.WaitStrategy, i.WaitOptions = kube.HookOnlyStrategy, r.waiting()
+	i.DisableOpenAPIValidation = true // server-side apply asks the server to be strict
+	i.DisableHooks, i.SkipSchemaValidation = o.DisableHooks, o.DisableSchemaValidation
+	i.SkipCRDs = true // they are there already
+	i.CreateNamespace, i.Replace, i.ForceReplace = o.CreateNamespace, o.Replace, o.Force
+	i.ServerSideApply = o.ServerSideApply != "false"
+	i.ForceConflicts = o.ForceConflicts && i.ServerSideApply
+	i.TakeOwnership, i.Description, i.Labels = o.TakeOwnership, o.Description, o.Labels
+	i.PostRenderer, i.PostRenderStrategy = r.postRenderer(), r.postRenderStrategy()
+	return i
+}
+
+func install(r *run) error {
+	chart, err := r.prepared()
+	if err != nil {
+		return err
+	}
+	i := installing(r)
+	if i.CreateNamespace {
+		i.CreateNamespace = !r.hasNamespace()
+	}
+	return r.rendered(func() error {
+		_, err := i.Run(chart, r.Values)
+		return err
+	})
+}
+
+// hasNamespace tells whether the namespace is there: an account that may not create namespaces may
+// still use one.
+func (r *run) hasNamespace() bool {
+	clients, err := kubernetes.NewForConfig(config(&r.cluster.wire))
+	if err != nil {
+		return false
+	}
+	_, err = clients.CoreV1().Namespaces().Get(r.ctx, r.Namespace, metav1.GetOptions{})
+	return err == nil
+}
+
+// rendered runs what renders the chart and then applies it.
+func (r *run) rendered(do func() error) error {
+	stop := r.rendering()
+	defer stop()
+	r.kube.built = stop
+	return do()
+}
+
+// render makes the release that an install would make, and changes nothing.
+func render(r *run) error {
+	chart, err := read(r.Request)
+	if err != nil {
+		return err
+	}
+	if r.config.Capabilities, err = r.cluster.fill(); err != nil {
+		return err
+	}
+	i := installing(r)
+	i.DryRunStrategy, i.TakeOwnership, i.Replace = action.DryRunServer, true, true
+	return r.rendered(func() error {
+		released, err := i.Run(chart, r.Values)
+		if made, ok := released.(*releasev1.Release); ok && err == nil {
+			r.journal.note(made)
+		}
+		return err
+	})
+}
+
+func upgrade(r *run) error {
+	chart, err := r.prepared()
+	if err != nil {
+		return err
+	}
+	u, err := upgrading(r)
+	if err != nil {
+		return err
+	}
+	return r.rendered(func() error {
+		_, err := u.Run(r.Name, chart, r.Values)
+		return err
+	})
+}
+
+func upgrading(r *run) (*action.Upgrade, error) {
+	o := &r.Options
+	onServer, err := r.onServer(0)
+	if err != nil {
+		return nil, err
+	}
+	u := action.NewUpgrade(r.config)
+	u.Namespace, u.Timeout, u.MaxHistory = r.Namespace, r.timeout(), o.MaxHistory
+	u.WaitStrategy, u.WaitOptions = kube.HookOnlyStrategy, r.waiting()
+	u.DisableOpenAPIValidation = true
+	u.DisableHooks, u.SkipSchemaValidation = o.DisableHooks, o.DisableSchemaValidation
+	u.ServerSideApply, u.ForceReplace, u.ForceConflicts = fmt.Sprint(onServer), o.Force, r.forces(onServer)
+	u.ReuseValues, u.ResetValues = o.ReuseValues, !o.ReuseValues
+	u.TakeOwnership, u.CleanupOnFail = o.TakeOwnership, o.CleanupOnFail
+	u.Description, u.Labels = o.Description, o.Labels
+	u.PostRenderer, u.PostRenderStrategy = r.postRenderer(), r.postRenderStrategy()
+	return u, nil
+}
+
+// onServer tells whether objects are applied on the server: as the request says, or as those of a
+// release were. Helm refuses to be told of conflicts where there are none.
+func (r *run) onServer(version int) (bool, error) {
+	if choice := r.Options.ServerSideApply; choice == "true" || choice == "false" {
+		return choice == "true", nil
+	}
+	found, err := r.version(version)
+	if errors.Is(err, driver.ErrReleaseNotFound) {
+		return true, nil // the action tells
+	}
+	if err != nil {
+		return false, err
+	}
+	return found.ApplyMethod == string(releasev1.ApplyMethodServerSideApply), nil
+}
+
+func (r *run) forces(onServer bool) bool {
+	return r.Options.ForceConflicts && onServer && !r.Options.Force
+}
+
+func rollback(r *run) error {
+	o := &r.Options
+	onServer, err := r.onServer(o.Version)
+	if err != nil {
+		return err
+	}
+	b := action.NewRollback(r.config)
+	b.Version, b.Timeout, b.MaxHistory = o.Version, r.timeout(), o.MaxHistory
+	b.WaitStrategy, b.WaitOptions = kube.HookOnlyStrategy, r.waiting()
+	b.DisableHooks, b.CleanupOnFail, b.Description = o.DisableHooks, o.CleanupOnFail, o.Description
+	b.ServerSideApply, b.ForceReplace, b.ForceConflicts = fmt.Sprint(onServer), o.Force, r.forces(onServer)
+	return b.Run(r.Name)
+}
+
+// uninstall looks for the release first: Helm's own way to overlook a missing one overlooks every
+// failure to read it.
+func uninstall(r *run) error {
+	if _, err := r.last(); err != nil {
+		return err
+	}
+	u := action.NewUninstall(r.config)
+	u.DisableHooks, u.KeepHistory, u.Timeout = r.Options.DisableHooks, r.Options.KeepHistory, r.timeout()
+	u.WaitStrategy, u.WaitOptions = kube.HookOnlyStrategy, r.waiting()
+	u.DeletionPropagation = r.Options.DeletionPropagation
+	if u.DeletionPropagation == "" {
+		u.DeletionPropagation = "background"
+	}
+	response, err := u.Run(r.Name)
+	if response != nil {
+		if gone, ok := response.Release.(*releasev1.Release); ok {
+			r.journal.note(gone)
+		}
+	}
+	return r.kube.why(err)
+}
+
+func test(r *run) error {
+	t := action.NewReleaseTesting(r.config)
+	t.Namespace, t.Timeout, t.Filters, t.WaitOptions = r.Namespace, r.timeout(), r.Options.Filters, r.waiting()
+	_, shutdown, err := t.Run(r.Name)
+	if after := shutdown(); err == nil {
+		return after
+	}
+	return err // a failed test is told by both
+}
+
+// unlock marks the last release as failed if an action on it was never finished.
+func unlock(r *run) error {
+	last, err := r.last()
+	if err != nil {
+		return err
+	}
+	if !last.Info.Status.IsPending() {
+		r.journal.note(last)
+		return nil
+	}
+	last.SetStatus(common.StatusFailed, "Release unlocked from stale '"+last.Info.Status.String()+"' state")
+	return r.config.Releases.Update(last)
+}
+
+// fail marks the last release as failed because its objects did not become ready. Where Helm itself
+// waits for them, the release before is still the deployed one then.
+func fail(r *run) error {
+	releases, err := r.releases()
+	if err != nil {
+		return err
+	}
+	if len(releases) == 0 {
+		return driver.ErrReleaseNotFound
+	}
+	last := releases[0]
+	if last.Info.Status != common.StatusDeployed {
+		return fmt.Errorf("revision %d of release %q is %s, not deployed", last.Version, r.Name, last.Info.Status)
+	}
+	last.SetStatus(common.StatusFailed, r.Options.Description)
+	if err := r.config.Releases.Update(last); err != nil {
+		return err
+	}
+	for _, before := range releases[1:] {
+		if before.Info.Status == common.StatusSuperseded && before.Info.Deleted.IsZero() {
+			before.Info.Status = common.StatusDeployed
+			return r.config.Releases.Update(before)
+		}
+	}
+	return nil
+}
+
+// history returns every release; none is no failure.
+func history(r *run) error {
+	releases, err := r.releases()
+	for _, each := range releases {
+		r.journal.note(each)
+	}
+	return err
+}
+
+// releases returns every release, the newest first.
+func (r *run) releases() ([]*releasev1.Release, error) {
+	found, err := r.config.Releases.History(r.Name)
+	if err != nil && !errors.Is(err, driver.ErrReleaseNotFound) {
+		return nil, err
+	}
+	releases := []*releasev1.Release{}
+	for _, each := range found {
+		if one, ok := each.(*releasev1.Release); ok && one != nil && one.Info != nil {
+			releases = append(releases, one)
+		}
+	}
+	newestFirst(releases)
+	return releases, nil
+}
+
+func (r *run) last() (*releasev1.Release, error) { return r.version(0) }
+
+// version returns one release; 0 is the last.
+func (r *run) version(version int) (*releasev1.Release, error) {
+	releases, err := r.releases()
+	for _, each := range releases {
+		if version == 0 || each.Version == version {
+			return each, nil
+		}
+	}
+	if err == nil {
+		err = driver.ErrReleaseNotFound
+	}
+	return nil, err
+}

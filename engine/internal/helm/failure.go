@@ -1,0 +1,114 @@
+package helm
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"regexp"
+	"strconv"
+	"strings"
+
+	releasev1 "helm.sh/helm/v4/pkg/release/v1"
+	"helm.sh/helm/v4/pkg/storage/driver"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+
+	"penstock.dev/engine/internal/call"
+)
+
+// Detail belongs to a failure of an action.
+type Detail struct {
+	// Answer is what the action did until then.
+	Answer *Answer `json:"answer,omitempty"`
+	// File and Line are where a template failed.
+	File string `json:"file,omitempty"`
+	Line int    `json:"line,omitempty"`
+}
+
+// kinds are the codes of failures; the first that fits is taken.
+var kinds = []struct {
+	code string
+	fits func(error) bool
+}{
+	{"ReleaseNotFound", func(err error) bool {
+		return errors.Is(err, driver.ErrReleaseNotFound) || errors.Is(err, driver.ErrNoDeployedReleases)
+	}},
+	{"SchemaViolation", says("values don't meet the specifications of the schema")},
+	{"TemplateFailed", func(err error) bool { return position.MatchString(err.Error()) }},
+	{"CRDMissing", func(err error) bool { return meta.IsNoMatchError(err) || says("no matches for kind")(err) }},
+	{"Immutable", says("field is immutable", "may not change once set")},
+	{"Forbidden", func(err error) bool { return apierrors.IsForbidden(err) || says(" is forbidden: ")(err) }},
+	{"HookFailed", says("pre-install", "post-install", "pre-upgrade", "post-upgrade", "pre-rollback", "post-rollback", "pre-delete", "post-delete")},
+	{"Locked", says("another operation (install/upgrade/rollback) is in progress")},
+	{"Conflict", func(err error) bool {
+		return apierrors.IsConflict(err) || says("conflict occurred while applying", "invalid ownership metadata", "cannot reuse a name")(err)
+	}},
+	{"Invalid", func(err error) bool { return apierrors.IsInvalid(err) || apierrors.IsBadRequest(err) }},
+}
+
+// position is where text/template says that it failed.
+var position = regexp.MustCompile(`(?:template: |parse error at \(|execution error at \()([^\s:()]+):(\d+)`)
+
+func says(texts ...string) func(error) bool {
+	return func(err error) bool {
+		for _, text := range texts {
+			if strings.Contains(err.Error(), text) {
+				return true
+			}
+		}
+		return false
+	}
+}
+
+func (r *run) explain(err error) error {
+	failure := &call.Failure{Code: code(r.ctx, err), Message: err.Error()}
+	detail := Detail{}
+	if failure.Code == "TemplateFailed" {
+		found := position.FindStringSubmatch(failure.Message)
+		detail.File = found[1]
+		detail.Line, _ = strconv.Atoi(found[2])
+	}
+	if r.journal != nil {
+		if answer, err := r.answer(); err == nil {
+			detail.Answer = answer
+		}
+	}
+	failure.Message = r.redact(failure.Message, r.newest())
+	if len(failure.Message) > maxMessage {
+		failure.Message = strings.ToValidUTF8(failure.Message[:maxMessage], "") + "…"
+	}
+	failure.Detail, _ = json.Marshal(detail)
+	return failure
+}
+
+// maxMessage bounds what is told of a failure; a template may fail with its whole text.
+const maxMessage = 8000
+
+func (r *run) redact(text string, release *releasev1.Release) string {
+	return redact(text, hidden(r.Request, release))
+}
+
+func (r *run) newest() *releasev1.Release {
+	if r.journal == nil {
+		return nil
+	}
+	for _, each := range r.journal.releases() {
+		return each
+	}
+	return nil
+}
+
+func code(ctx context.Context, err error) string {
+	switch {
+	case errors.Is(ctx.Err(), context.DeadlineExceeded), errors.Is(err, context.DeadlineExceeded):
+		return "Timeout"
+	case ctx.Err() != nil:
+		return "Cancelled"
+	}
+	for _, kind := range kinds {
+		if kind.fits(err) {
+			return kind.code
+		}
+	}
+	return "Failed"
+}

@@ -1,0 +1,94 @@
+package helm
+
+import (
+	"errors"
+	"log/slog"
+	"strings"
+	"testing"
+
+	"helm.sh/helm/v4/pkg/release/common"
+	releasev1 "helm.sh/helm/v4/pkg/release/v1"
+	"helm.sh/helm/v4/pkg/storage/driver"
+)
+
+func made(version int, status common.Status) *releasev1.Release {
+	return &releasev1.Release{Name: "app", Namespace: "team", Version: version, Info: &releasev1.Info{Status: status}}
+}
+
+func TestValuesOfSecretsAreHidden(t *testing.T) {
+	release := made(1, common.StatusDeployed)
+	release.Manifest = "---\napiVersion: v1\nkind: Secret\nmetadata: {name: a}\ndata: {b: aHVudGVyLTIy}\n"
+	release.Hooks = []*releasev1.Hook{{Name: "h", Manifest: "kind: Secret\nstringData: {c: correct-horse}\n"}}
+	request := &Request{Secrets: []string{"first line\nsecond line\n"}}
+
+	got := redact(`hunter-22 aHVudGVyLTIy correct-horse "first line\nsecond line\n" second line`, hidden(request, release))
+
+	for _, secret := range []string{"hunter", "aHVud", "horse", "first", "second"} {
+		if strings.Contains(got, secret) {
+			t.Errorf("%s is told: %s", secret, got)
+		}
+	}
+}
+
+func TestJournalHasWhatWasWritten(t *testing.T) {
+	memory := driver.NewMemory()
+	memory.SetNamespace("team")
+	hide := func(text string, _ *releasev1.Release) string { return strings.ReplaceAll(text, "secret", "***") }
+	j := &journal{Driver: memory, redact: hide, written: map[int]*releasev1.Release{}}
+	first, second := made(1, common.StatusDeployed), made(2, common.StatusPendingUpgrade)
+	for _, each := range []*releasev1.Release{first, second} {
+		if err := j.Create("sh.helm.release.v1.app.v"+string(rune('0'+each.Version)), each); err != nil {
+			t.Fatal(err)
+		}
+	}
+	second.SetStatus(common.StatusFailed, "a secret")
+	if err := j.Update("sh.helm.release.v1.app.v2", second); err != nil {
+		t.Fatal(err)
+	}
+	second.SetStatus(common.StatusDeployed, "never written")
+	if _, err := j.Delete("sh.helm.release.v1.app.v1"); err != nil {
+		t.Fatal(err)
+	}
+
+	got := j.releases()
+
+	if len(got) != 1 || got[0].Info.Status != common.StatusFailed || got[0].Info.Description != "a ***" {
+		t.Errorf("got %+v", got)
+	}
+}
+
+func TestTheEndOfTheLogIsKept(t *testing.T) {
+	j := &journalist{redact: func(text string) string { return strings.ReplaceAll(text, "hunter", "***") }, kept: &lines{}}
+	logger := slog.New(j).With("a", 1)
+	for range 30 {
+		logger.Debug("early")
+	}
+	logger.Warn("hunter", "error", errors.New("hunter"), "long", strings.Repeat("x", 5000))
+
+	got := j.last()
+
+	if len(got) != logLines || !strings.Contains(got[logLines-1], ": *** a=1 error=***") {
+		t.Errorf("got %q", got)
+	}
+	if len(got[logLines-1]) > logLength+50 {
+		t.Errorf("a line of %d bytes", len(got[logLines-1]))
+	}
+}
+
+func TestFailuresHaveCodes(t *testing.T) {
+	for message, want := range map[string]string{
+		`values don't meet the specifications of the schema(s)`:               "SchemaViolation",
+		`template: shop/templates/a.yaml:3:4: executing`:                      "TemplateFailed",
+		`no matches for kind "Widget" in version "a/v1"`:                      "CRDMissing",
+		`Secret "x" is invalid: data: Forbidden: field is immutable when set`: "Immutable",
+		`secrets is forbidden: User "x" cannot create`:                        "Forbidden",
+		`failed pre-install: 1 error`:                                         "HookFailed",
+		`another operation (install/upgrade/rollback) is in progress`:         "Locked",
+		`cannot reuse a name that is still in use`:                            "Conflict",
+		`anything else`: "Failed",
+	} {
+		if got := code(t.Context(), errors.New(message)); got != want {
+			t.Errorf("%s: %s, not %s", message, got, want)
+		}
+	}
+}

@@ -1,0 +1,142 @@
+"""Who acts: what a chart says is done by the release's account, its records are kept by us."""
+
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+
+import pytest
+import pytest_asyncio
+
+from tests.contract.helm.world import CONFIG_MAP, World, statuses
+from tests.tools import rights
+from toolkit.helm.gates import Exchanging, Response
+from toolkit.objects import Json
+
+pytestmark = pytest.mark.asyncio(loop_scope="session")
+
+SECRET = "apiVersion: v1\nkind: Secret\nmetadata: {name: other}\n"
+CONFIG_MAPS: Json = {
+    "apiGroups": [""],
+    "resources": ["configmaps"],
+    "verbs": ["get", "create", "patch", "delete"],
+}
+
+
+@pytest_asyncio.fixture(loop_scope="session")
+async def tenant(world: World) -> World:
+    """Give the world in which the release's account may write ConfigMaps of its namespace."""
+    user = f"tenant-{world.namespace}"
+    group = "apis/rbac.authorization.k8s.io/v1"
+    world.make(f"{group} roles", {"metadata": {"name": "app"}, "rules": [CONFIG_MAPS]})
+    binding = {
+        "metadata": {"name": "app"},
+        "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": "app"},
+        "subjects": [{"apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": user}],
+    }
+    world.make(f"{group} rolebindings", binding)
+    await rights.noticed(world.api, user, CONFIG_MAPS, namespace=world.namespace)
+    return world.with_(acting=world.api.impersonating(user))
+
+
+async def test_account_needs_no_right_to_records(tenant: World) -> None:
+    assert statuses(await tenant.run("install", tenant.chart())) == [(1, "deployed")]
+    await tenant.run("upgrade", tenant.chart(), values={"colour": "blue"})
+    assert tenant.colour() == "blue"
+    await tenant.run("uninstall")
+    assert tenant.config_map() is None
+
+
+async def test_chart_can_do_what_its_account_may_and_no_more(tenant: World) -> None:
+    error = await tenant.fails("install", tenant.chart(templates__secret_yaml=SECRET))
+
+    assert error.code == "Forbidden"
+    assert "secrets" in str(error)
+    assert tenant.get("api/v1 secrets/other") is None
+
+
+async def test_templates_look_up_what_the_account_may_read(tenant: World) -> None:
+    tenant.make("api/v1 secrets", {"metadata": {"name": "other"}, "stringData": {"key": "hidden"}})
+    stolen = (
+        CONFIG_MAP + '  stolen: {{ (lookup "v1" "Secret" .Release.Namespace "other").data.key }}\n'
+    )
+
+    error = await tenant.fails("install", tenant.chart(templates__configmap_yaml=stolen))
+
+    assert "forbidden" in str(error)
+    assert await tenant.history() == []
+
+
+async def test_account_may_use_a_namespace_that_it_may_not_make(tenant: World) -> None:
+    error = await tenant.fails("install", tenant.chart(), createNamespace=True)
+
+    assert error.code == "Forbidden"
+    assert "namespaces" in str(error)
+
+
+@dataclass
+class Refusing:
+    """An identity some of whose requests the API server refuses."""
+
+    client: Exchanging
+    method: str
+    part: str
+    status: int = 503
+    seen: list[str] = field(default_factory=list)
+
+    @asynccontextmanager
+    async def exchange(
+        self, method: str, target: str, *, headers: Mapping[str, str], body: bytes
+    ) -> AsyncIterator[Response]:
+        self.seen.append(f"{method} {target}")
+        if method == self.method and self.part in target:
+            yield self.status, {"Content-Type": "application/json"}, _refusal(self.status)
+            return
+        async with self.client.exchange(method, target, headers=headers, body=body) as answer:
+            yield answer
+
+
+async def _refusal(status: int) -> AsyncIterator[bytes]:
+    yield (
+        b'{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"ServiceUnavailable",'
+        b'"message":"the server is shutting down","code":%d}' % status
+    )
+
+
+async def test_refusal_in_the_middle_leaves_a_failed_release(world: World) -> None:
+    await world.run("install", world.chart())
+    second = CONFIG_MAP.replace("{{ .Release.Name }}", "zz-second")
+    chart = world.chart(templates__second_yaml=second)
+    broken = world.with_(acting=Refusing(world.api, "PATCH", "zz-second"))
+
+    error = await broken.fails("upgrade", chart, values={"colour": "blue"})
+
+    assert statuses(error.outcome) == [(2, "failed"), (1, "deployed")]
+    assert world.colour() == "blue"
+    assert "shutting down" in str(error)
+    assert statuses(await world.run("upgrade", chart))[0] == (3, "deployed")
+
+
+async def test_storage_that_refuses_stops_the_action_before_it_begins(world: World) -> None:
+    broken = world.with_(keeping=Refusing(world.api, "POST", "/secrets"))
+
+    error = await broken.fails("install", world.chart())
+
+    assert "shutting down" in str(error)
+    assert error.outcome.records == ()
+    assert world.config_map() is None
+
+
+async def test_stale_action_is_unlocked(world: World) -> None:
+    await world.run("install", world.chart())
+    # The worker's last word is lost, as in a crash.
+    broken = world.with_(keeping=Refusing(world.api, "PUT", "app.v2"))
+    await broken.fails("upgrade", world.chart(), values={"colour": "blue"})
+    assert await world.history() == [(2, "pending-upgrade"), (1, "superseded")]
+
+    assert (await world.fails("upgrade", world.chart())).code == "Locked"
+    unlocked = await world.run("unlock")
+
+    assert statuses(unlocked) == [(2, "failed")]
+    assert unlocked.records[0].info.description == (
+        "Release unlocked from stale 'pending-upgrade' state"
+    )

@@ -1,0 +1,179 @@
+"""Drift of a release on a real API server, with a stand-in for the engine's worker alone."""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from controllers.applying.clusters import Clusters
+from controlplane.plane import ControlPlane
+from tests.fakes.helmworld import World
+from tests.tools.waiting import until
+from toolkit.kube import config
+from toolkit.kube.client import Client
+from toolkit.kube.remote import RemoteClients
+from toolkit.objects import GroupVersionKind, Json
+
+CONFIG_MAP = GroupVersionKind("", "v1", "ConfigMap")
+APPLY = {"Content-Type": "application/apply-patch+yaml"}
+
+
+def route(method: str, obj: Json) -> tuple[str, dict[str, str]]:
+    """Return where Helm sends a ConfigMap, and how."""
+    meta = obj["metadata"]
+    path = f"/api/v1/namespaces/{meta['namespace']}/configmaps/{meta['name']}"
+    if method == "DELETE":
+        return path, {"Content-Type": "application/json"}
+    return f"{path}?fieldManager=helm-controller&force=true", APPLY
+
+
+class RealWorld(World):
+    """Passes over a HelmRelease whose objects live on a real API server."""
+
+    def make_clusters(self, enqueue: Any) -> Any:
+        unused: Any = None
+        remotes = RemoteClients(self.api, cloud=unused, tokens=unused)
+        return Clusters(
+            self.api,
+            remotes,
+            enqueue,
+            group="helm.toolkit.fluxcd.io",
+            manager="helm-controller",
+        )
+
+    async def settled(self, *triggers: str) -> None:
+        """Run passes until one ends with Ready=True."""
+        await self.ready(*triggers)
+        async with asyncio.timeout(30):
+            while self.condition("Ready")[0] != "True":
+                await until(lambda: self.woken)
+                await self.ready(self.take())
+
+    def take(self) -> str:
+        """Return why the release was woken last, and forget it."""
+        why = self.woken[-1].partition(" ")[2]
+        self.woken.clear()
+        return why
+
+
+@pytest.fixture
+async def world(
+    control_plane: ControlPlane, kubectl: Callable[..., str], namespace: str, tmp_path: Path
+) -> AsyncIterator[RealWorld]:
+    applier = "--user=system:serviceaccount:penstock-system:helm-applier"
+    kubectl("-n", namespace, "create", "rolebinding", "applier", "--clusterrole=admin", applier)
+    cluster = config.from_environment(str(control_plane.kubeconfig))
+    async with Client.open(cluster) as client:
+        world = RealWorld(
+            tmp_path,
+            namespace=namespace,
+            client=client,
+            driftDetection={"mode": "enabled"},
+            kubeConfig=None,
+        )
+        world.helm.kinds = (("v1", "ConfigMap", "settings"),)
+        world.helm.fields = {"data": {"color": "green", "size": "1"}}
+        world.helm.route = route
+        follow = asyncio.create_task(world.clusters.run())
+        try:
+            yield world
+        finally:
+            follow.cancel()
+            await asyncio.gather(follow, return_exceptions=True)
+
+
+async def change(world: RealWorld, data: Json) -> None:
+    """Change the released object, as somebody else would."""
+    await world.api.patch(
+        CONFIG_MAP,
+        "settings",
+        world.key.namespace,
+        {"data": data},
+        strategy="merge",
+        manager="somebody",
+    )
+
+
+async def data(world: RealWorld) -> Json:
+    found: Json = (await world.api.get(CONFIG_MAP, "settings", world.key.namespace))["data"]
+    return found
+
+
+async def test_drift_is_noticed_told_and_corrected(world: RealWorld) -> None:
+    await world.settled("spec")
+    world.events.clear()
+
+    await change(world, {"color": "red"})
+    await until(lambda: world.woken)
+    assert world.take() == "drift"
+    await world.settled("drift")
+
+    assert (await data(world))["color"] == "green"
+    assert [event.reason for event in world.events] == ["DriftDetected", "DriftCorrected"]
+    name = f"ConfigMap/{world.key.namespace}/settings"
+    assert f"{name} changed (0 additions, 1 changes, 0 removals)" in world.events[0].message
+    assert f"{name} configured" in world.events[1].message
+    assert world.condition("Drifted")[0] == "False"
+    assert world.helm.done == ["install"]
+
+
+async def test_deleted_object_is_created_again(world: RealWorld) -> None:
+    await world.settled("spec")
+
+    await world.api.delete(CONFIG_MAP, "settings", world.key.namespace)
+    await until(lambda: world.woken)
+    await world.settled(world.take())
+
+    assert await data(world) == {"color": "green", "size": "1"}
+
+
+async def test_drift_is_only_told_where_the_spec_says_so(world: RealWorld) -> None:
+    world.spec(driftDetection={"mode": "warn"})
+    await world.settled("spec")
+    world.events.clear()
+
+    await change(world, {"color": "red"})
+    await until(lambda: world.woken)
+    await world.settled(world.take())
+
+    assert (await data(world))["color"] == "red"
+    assert [event.reason for event in world.events] == ["DriftDetected"]
+    assert world.condition("Drifted")[:2] == ("True", "DriftDetected")
+
+
+async def test_ignored_fields_are_left_alone(world: RealWorld) -> None:
+    world.spec(driftDetection={"mode": "enabled", "ignore": [{"paths": ["/data/color"]}]})
+    await world.settled("spec")
+    world.events.clear()
+
+    await change(world, {"color": "red"})
+    await until(lambda: world.woken)
+    await world.settled(world.take())
+
+    assert (await data(world))["color"] == "red"
+    assert world.events == []
+
+
+async def test_process_that_starts_finds_earlier_drift(world: RealWorld) -> None:
+    await world.settled("spec")
+    world.clusters.forget(world.key)
+    await change(world, {"color": "red"})
+    world.start()
+    world.shows_records()
+
+    await world.settled("start")
+
+    assert (await data(world))["color"] == "green"
+
+
+async def test_foreign_fields_are_no_drift(world: RealWorld) -> None:
+    await world.settled("spec")
+
+    await change(world, {"extra": "x"})
+    await change(world, {"color": "red"})
+    await until(lambda: world.woken)
+    await world.settled(world.take())
+
+    assert await data(world) == {"color": "green", "size": "1", "extra": "x"}

@@ -1,0 +1,176 @@
+"""The HelmChart of a HelmRelease: made, changed and deleted, and nobody else's."""
+
+import logging
+from typing import Any
+
+import msgspec
+import pytest
+
+from controllers.helm.running.draft import Draft
+from controllers.helm.sources import KIND, ChartReader
+from controllers.helm.templates import Templates
+from crds.helm import HelmRelease
+from crds.source_helm import HelmChart
+from tests.fakes.granting import AnySource, allowing
+from tests.fakes.releases import release
+from toolkit import telemetry
+from toolkit.errors import AccessDeniedError
+from toolkit.kube.client import Applied
+from toolkit.kube.errors import NotFoundError
+from toolkit.kube.reconciliation import Event, Reconciliation
+from toolkit.objects import GroupVersionKind, Json, ObjectKey
+
+TEMPLATE: Json = {
+    "chartRef": None,
+    "chart": {"spec": {"chart": "shop", "sourceRef": {"kind": "HelmRepository", "name": "charts"}}},
+}
+PLACE = ObjectKey("team", "team-app")
+
+
+class World:
+    """HelmCharts, and the requests that were sent about them."""
+
+    def __init__(self) -> None:
+        self.charts: dict[ObjectKey, Json] = {}
+        self.sent: list[str] = []
+        self.events: list[str] = []
+        client: Any = self
+        reader = ChartReader({}, policy=allowing(), sources=AnySource())
+        self.templates = Templates(client=client, reader=reader, lookup=self._lookup)
+
+    async def run(self, obj: HelmRelease) -> Draft:
+        """Run the stage over an object."""
+
+        async def unwritten(obj: HelmRelease, _: Json) -> HelmRelease:
+            return obj
+
+        rec = Reconciliation(
+            obj,
+            KIND,
+            id="pass",
+            triggers=frozenset(),
+            recorder=self,
+            log=telemetry.ObjectLogger(logging.getLogger(__name__), {}),
+            write_status=unwritten,
+        )
+        draft = Draft(rec)
+        await self.templates.reconcile(draft)
+        return draft
+
+    def emit(self, event: Event) -> None:
+        self.events.append(f"{event.severity} {event.reason}")
+
+    def _lookup(self, key: ObjectKey) -> HelmChart | None:
+        found = self.charts.get(key)
+        return msgspec.convert(found, HelmChart) if found else None
+
+    async def get(self, _: GroupVersionKind, name: str, namespace: str) -> Json:
+        self.sent.append("get")
+        if ObjectKey(namespace, name) not in self.charts:
+            raise NotFoundError("not found")
+        return self.charts[ObjectKey(namespace, name)]
+
+    async def apply(self, obj: Json, *, manager: str) -> Applied:
+        self.sent.append(f"apply {manager}")
+        key = ObjectKey(obj["metadata"]["namespace"], obj["metadata"]["name"])
+        created = key not in self.charts
+        version = {"resourceVersion": str(len(self.sent)), "uid": "u"}
+        self.charts[key] = obj | {"metadata": obj["metadata"] | version}
+        return Applied(object=self.charts[key], created=created)
+
+    async def delete(self, _: GroupVersionKind, name: str, namespace: str, *, uid: str) -> None:
+        self.sent.append(f"delete {uid}")
+        del self.charts[ObjectKey(namespace, name)]
+
+
+async def test_helmchart_is_made_with_its_owner() -> None:
+    world = World()
+
+    draft = await world.run(release(spec=TEMPLATE))
+
+    assert world.sent == ["get", "apply helm-controller"]
+    assert draft.obj.status.helm_chart == "team/team-app"
+    assert world.charts[PLACE]["metadata"]["labels"] == {
+        "helm.toolkit.fluxcd.io/name": "app",
+        "helm.toolkit.fluxcd.io/namespace": "team",
+    }
+    assert world.events == ["trace HelmChartCreated"]
+
+
+async def test_helmchart_that_is_as_desired_costs_no_request() -> None:
+    world = World()
+    await world.run(release(spec=TEMPLATE))
+    world.sent.clear()
+
+    await world.run(release(spec=TEMPLATE))
+
+    assert world.sent == []
+
+
+async def test_changed_template_changes_the_helmchart() -> None:
+    world = World()
+    await world.run(release(spec=TEMPLATE))
+    chart = {"spec": {**TEMPLATE["chart"]["spec"], "version": "2.x"}}
+
+    await world.run(release(spec={**TEMPLATE, "chart": chart}))
+
+    assert world.charts[PLACE]["spec"]["version"] == "2.x"
+    assert world.events == ["trace HelmChartCreated", "trace HelmChartConfigured"]
+
+
+async def test_helmchart_of_another_release_is_not_touched() -> None:
+    world = World()
+    await world.run(release(spec=TEMPLATE))
+    labels = world.charts[PLACE]["metadata"]["labels"]
+    labels["helm.toolkit.fluxcd.io/namespace"] = "mallory"
+    world.sent.clear()
+
+    with pytest.raises(AccessDeniedError, match="belongs to another HelmRelease"):
+        await world.run(release(spec=TEMPLATE))
+    gone = release(spec=TEMPLATE, status={"helmChart": str(PLACE)}, deleted=True)
+    await world.run(gone)
+
+    assert world.sent == ["get", "get"]
+    assert PLACE in world.charts
+
+
+async def test_helmchart_goes_when_the_chart_is_named_otherwise() -> None:
+    world = World()
+    await world.run(release(spec=TEMPLATE))
+    world.sent.clear()
+
+    draft = await world.run(release(status={"helmChart": str(PLACE)}))
+
+    assert world.sent == ["get", "delete u"]
+    assert draft.obj.status.helm_chart == ""
+
+
+async def test_helmchart_goes_with_its_owner_and_is_not_made_again() -> None:
+    world = World()
+    await world.run(release(spec=TEMPLATE))
+    world.sent.clear()
+
+    await world.run(release(spec=TEMPLATE, status={"helmChart": str(PLACE)}, deleted=True))
+
+    assert world.sent == ["get", "delete u"]
+    assert world.charts == {}
+
+
+async def test_helmchart_that_is_gone_already_is_no_failure() -> None:
+    world = World()
+
+    draft = await world.run(release(status={"helmChart": str(PLACE)}))
+
+    assert world.sent == ["get"]
+    assert draft.obj.status.helm_chart == ""
+
+
+async def test_source_of_another_namespace_gets_no_helmchart_without_a_grant() -> None:
+    world = World()
+    source = {"kind": "HelmRepository", "name": "charts", "namespace": "shared"}
+    chart = {"spec": {"chart": "shop", "sourceRef": source}}
+
+    with pytest.raises(AccessDeniedError, match="no ReferenceGrant"):
+        await world.run(release(spec={**TEMPLATE, "chart": chart}))
+
+    assert world.sent == []

@@ -1,0 +1,1 @@
+"""Actions of Helm, which run in workers and reach clusters through this process."""

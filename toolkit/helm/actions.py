@@ -1,0 +1,239 @@
+"""Run one action of Helm in a worker: install, upgrade, roll back and what belongs to them.
+
+An action ends when its objects are applied and its hooks have run; waiting for objects to become
+ready is the caller's. It has ``timeout`` seconds, and then some to write down how it ended. A
+worker that is late even then, or that dies, leaves the release pending: ``unlock`` it.
+"""
+
+import asyncio
+import dataclasses
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final, Literal
+
+import msgspec
+
+from toolkit.helm import gates
+from toolkit.helm.exchanges import Exchanges
+from toolkit.native import calls, library
+from toolkit.native.engine import Status
+from toolkit.native.kind import WorkerKind
+from toolkit.native.pool import WorkerPool, WorkerStuckError, WorkerTimeoutError
+from toolkit.objects import Json
+from toolkit.release import record
+from toolkit.release.record import Record
+
+Action = Literal[
+    "fail",
+    "history",
+    "install",
+    "load",
+    "render",
+    "rollback",
+    "test",
+    "uninstall",
+    "unlock",
+    "upgrade",
+]
+
+MEMORY_LIMIT: Final = 600 << 20
+"""Bytes for a worker."""
+_STORAGE_SECONDS: Final = 10.0
+"""``storageSeconds`` of ``engine/internal/helm``."""
+_GRACE_SECONDS: Final = _STORAGE_SECONDS + 2.0
+RENDER_SECONDS: Final = 30.0
+"""How long the templates of a chart may take; large charts take one or two."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Release:
+    """Which release, on which cluster, and who acts.
+
+    ``cluster`` names the API server and what it serves: another name when definitions or the
+    version change, for a worker remembers discovery by it. ``acting`` does what the chart says,
+    ``keeping`` reads and writes the records in ``storage_namespace``.
+    """
+
+    cluster: str
+    name: str
+    namespace: str
+    storage_namespace: str
+    acting: gates.Exchanging
+    keeping: gates.Exchanging
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Order:
+    """What to do: ``options`` are those of ``engine/internal/helm/request.go`` by their JSON names.
+
+    ``timeout`` is in seconds, and so is ``rendering``, which the templates may take of it.
+    ``secrets`` are texts that must not appear in an error.
+    """
+
+    action: Action
+    timeout: float
+    manager: str
+    chart: Path | None = None
+    values: Mapping[str, Any] = field(default_factory=dict)
+    options: Mapping[str, Any] = field(default_factory=dict)
+    secrets: Sequence[str] = ()
+    rendering: float = RENDER_SECONDS
+
+
+class Chart(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
+    """What is told of a chart."""
+
+    name: str
+    version: str
+    app_version: str = ""
+    values: dict[str, Any] = {}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outcome:
+    """What an action did: the records that it made or changed, newest first, and their objects.
+
+    ``objects`` are those of the newest record, and of the chart's definitions, without hooks.
+    ``log`` are the last lines that Helm logged.
+    """
+
+    records: tuple[Record, ...] = ()
+    objects: tuple[Json, ...] = ()
+    log: tuple[str, ...] = ()
+    chart: Chart | None = None
+    requests: int = 0
+
+
+def start(*, size: int, memory_limit: int = MEMORY_LIMIT, reads: Sequence[Path] = ()) -> WorkerPool:
+    """Return a pool of workers for actions; charts are read below ``reads`` alone.
+
+    Raises:
+        StalledError: the engine is not built.
+    """
+    return WorkerPool(kind(memory_limit=memory_limit), size=size, reads=reads)
+
+
+def kind(*, memory_limit: int = MEMORY_LIMIT) -> WorkerKind:
+    """Return the row of such a worker: that of the engine, with another library and module."""
+    row = calls.kind(memory_limit=memory_limit, path=library.with_helm(library.find()))
+    return dataclasses.replace(row, module="toolkit.helm.worker")
+
+
+async def run(pool: WorkerPool, release: Release, order: Order) -> Outcome:
+    """Run one action and return its answer; if cancelled, it is ended and its record written.
+
+    Raises:
+        EngineError: it failed; ``code`` is one of ``engine/internal/helm/failure.go``, ``outcome``
+            is what it did until then, ``detail`` has ``file`` and ``line`` of a template.
+        WorkerTimeoutError: it did not end by itself.
+        WorkerDiedError: it took its worker down; ``WorkerMemoryError`` if by its use of memory.
+    """
+    exchanges = Exchanges(_gates(release))
+    payload = msgspec.json.encode(_request(release, order))
+    task = asyncio.ensure_future(
+        pool.call(
+            f"helm.{order.action}",
+            payload,
+            timeout=order.timeout + _GRACE_SECONDS,
+            answering=exchanges,
+        )
+    )
+    try:
+        answer = await asyncio.shield(task)
+    except asyncio.CancelledError:
+        exchanges.cancel()
+        await _ended(task)
+        raise
+    except WorkerStuckError as exc:
+        outcome = Outcome(requests=exchanges.count)
+        raise calls.EngineError(str(exc), code="RenderTimeout", outcome=outcome) from exc
+    return _outcome(order, answer, exchanges.count)
+
+
+async def _ended(task: "asyncio.Future[bytes]") -> None:
+    await asyncio.wait({task}, timeout=_GRACE_SECONDS)
+    task.cancel()
+    await asyncio.gather(task, return_exceptions=True)
+
+
+def _gates(release: Release) -> Mapping[str, gates.Gate]:
+    records = gates.records(namespace=release.storage_namespace, release=release.name)
+    return {
+        "release": gates.Gate(client=release.acting, allows=gates.anything),
+        "storage": gates.Gate(client=release.keeping, allows=records),
+    }
+
+
+def _request(release: Release, order: Order) -> Mapping[str, Any]:
+    return {
+        "cluster": release.cluster,
+        "name": release.name,
+        "namespace": release.namespace,
+        "storageNamespace": release.storage_namespace,
+        "timeoutMs": max(1, int(order.timeout * 1000)),
+        "renderMs": max(1, int(min(order.rendering, order.timeout) * 1000)),
+        "manager": order.manager,
+        "chart": "" if order.chart is None else str(order.chart),
+        "values": order.values,
+        "options": order.options,
+        "secrets": order.secrets,
+    }
+
+
+class _Answer(msgspec.Struct, frozen=True):
+    """What an action did (``engine/internal/helm/answer.go``)."""
+
+    records: tuple[msgspec.Raw, ...] | None = ()
+    objects: tuple[Json, ...] | None = ()
+    log: tuple[str, ...] | None = ()
+    chart: Chart | None = None
+
+    def outcome(self, requests: int) -> Outcome:
+        """Return it as callers know it."""
+        return Outcome(
+            records=tuple(record.decode(bytes(each)) for each in self.records or ()),
+            objects=self.objects or (),
+            log=self.log or (),
+            chart=self.chart,
+            requests=requests,
+        )
+
+
+class _Detail(msgspec.Struct, frozen=True):
+    answer: _Answer = _Answer()
+    file: str = ""
+    line: int = 0
+
+
+class _Failure(msgspec.Struct, frozen=True):
+    """How an action failed (``engine/internal/helm/failure.go``)."""
+
+    code: str
+    message: str
+    detail: msgspec.Raw = msgspec.Raw(b"{}")
+
+
+def _outcome(order: Order, answer: bytes, requests: int) -> Outcome:
+    """Read an answer, which a worker wrote that has rendered what a tenant wrote."""
+    try:
+        status, body = Status(answer[0]), memoryview(answer)[1:]
+        if status is Status.OK:
+            return msgspec.json.decode(body, type=_Answer).outcome(requests)
+        failure = msgspec.json.decode(body, type=_Failure)
+        detail = _Detail()
+        if status is Status.FAILED:
+            detail = msgspec.json.decode(failure.detail, type=_Detail)
+        outcome = detail.answer.outcome(requests)
+    except (msgspec.MsgspecError, IndexError, ValueError, RecursionError) as exc:
+        raise calls.EngineError(
+            f"the answer of helm.{order.action} cannot be read", code="Malformed"
+        ) from exc
+    if status is Status.CANCELLED:
+        raise WorkerTimeoutError(f"helm.{order.action} was ended")
+    raise calls.EngineError(
+        failure.message,
+        code=failure.code,
+        detail={"file": detail.file, "line": detail.line},
+        outcome=outcome,
+    )

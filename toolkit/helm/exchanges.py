@@ -1,0 +1,128 @@
+"""Send the requests of an action in a worker, and stream the answers back to it."""
+
+import asyncio
+from collections.abc import AsyncIterator, Mapping
+from typing import Final
+
+from toolkit.errors import PenstockError, TransientError
+from toolkit.helm.gates import Gate
+from toolkit.native import questions
+from toolkit.native.questions import Ask, Drained, Head, Reply, Tell
+
+_METHODS: Final = frozenset({"GET", "POST", "PUT", "PATCH", "DELETE"})
+_ASKED: Final = ("Accept", "Content-Type")
+"""Headers that a worker may choose; above all not whom it acts as."""
+_ANSWERED: Final = ("Content-Type", "Retry-After")
+_MAX_OPEN: Final = 64
+MAX_ANSWER: Final = 64 << 20
+"""Bytes of one answer: ten times a large list. The API server may be a tenant's."""
+MAX_ANSWERS: Final = 256 << 20
+"""Bytes of all answers to one action."""
+
+
+class Exchanges:
+    """Answers the questions of one action; ``gates`` are the identities that it may use.
+
+    ``count`` is how many requests went out.
+    """
+
+    def __init__(self, gates: Mapping[str, Gate]) -> None:
+        self._gates = gates
+        self._open: dict[int, asyncio.Task[None]] = {}
+        self._tell: Tell | None = None
+        self._drained: Drained | None = None
+        self._left = MAX_ANSWERS
+        self._cancelled = False
+        self.count = 0
+
+    def begin(self, tell: Tell, drained: Drained) -> None:
+        """Take the way to the worker (``Answering``)."""
+        self._tell, self._drained = tell, drained
+        if self._cancelled:
+            self._say(Reply.CANCEL)
+
+    def cancel(self) -> None:
+        """Ask the action to end early; it still writes down how it ended."""
+        self._cancelled = True
+        self._say(Reply.CANCEL)
+
+    def asked(self, question: bytes) -> None:
+        """Take a question (``Answering``)."""
+        kind, number, data = questions.decode(question)
+        if kind is Ask.SEND:
+            self._send(number, data)
+        elif kind is Ask.DROP:
+            self._drop(number)
+        else:
+            self._drop_all()
+            self._say(Reply.DONE)
+
+    async def end(self) -> None:
+        """Abandon what is still being answered (``Answering``)."""
+        self._tell = None
+        tasks = tuple(self._open.values())
+        self._drop_all()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+    def _send(self, number: int, data: bytes) -> None:
+        head, body = questions.decode_send(data)
+        gate = self._gates.get(head.identity)
+        if number in self._open or len(self._open) >= _MAX_OPEN:
+            raise questions.MalformedError("too many requests at once")
+        if gate is None or not _plain(head) or not gate.allows(head.method, head.target, body):
+            path = head.target.partition("?")[0]
+            raise questions.MalformedError(
+                f"it asked for {head.method} {path!r} as {head.identity!r}, which no action does"
+            )
+        self.count += 1
+        self._open[number] = asyncio.create_task(self._answer(number, gate, head, body))
+
+    async def _answer(self, number: int, gate: Gate, head: Head, body: bytes) -> None:
+        try:
+            await self._stream(number, gate, head, body)
+        except PenstockError as exc:
+            self._say(Reply.BROKEN, number, str(exc).encode())
+        else:
+            self._say(Reply.END, number)
+        finally:
+            self._open.pop(number, None)
+
+    async def _stream(self, number: int, gate: Gate, head: Head, body: bytes) -> None:
+        chosen = {name: head.headers[name][0] for name in _ASKED if head.headers.get(name)}
+        async with gate.client.exchange(head.method, head.target, headers=chosen, body=body) as (
+            status,
+            headers,
+            chunks,
+        ):
+            told = {name: [headers[name]] for name in _ANSWERED if name in headers}
+            self._say(Reply.HEAD, number, questions.head(status, told))
+            await self._pass_on(number, chunks)
+
+    async def _pass_on(self, number: int, chunks: AsyncIterator[bytes]) -> None:
+        left = MAX_ANSWER
+        async for chunk in chunks:
+            left, self._left = left - len(chunk), self._left - len(chunk)
+            if min(left, self._left) < 0:
+                most = MAX_ANSWER if left < 0 else MAX_ANSWERS
+                raise TransientError(
+                    f"the API server sent more than {most >> 20} MiB, which no action reads"
+                )
+            self._say(Reply.CHUNK, number, chunk)
+            if self._drained is not None:
+                await self._drained()
+
+    def _drop(self, number: int) -> None:
+        if task := self._open.pop(number, None):
+            task.cancel()
+
+    def _drop_all(self) -> None:
+        for number in tuple(self._open):
+            self._drop(number)
+
+    def _say(self, kind: Reply, number: int = 0, data: bytes = b"") -> None:
+        if self._tell is not None:
+            self._tell(questions.reply(kind, number, data))
+
+
+def _plain(head: Head) -> bool:
+    return head.method in _METHODS and head.target.startswith("/")

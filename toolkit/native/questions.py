@@ -1,0 +1,108 @@
+"""What a worker asks its parent while an operation runs, and what the parent replies.
+
+The other side is ``engine/internal/parent``. A question is the body of a frame whose status is
+``ASKING``; replies follow the request on the worker's standard input. Each exchange is one HTTP
+request and has a number. The worker says when it asks no more, and reads until the parent has
+said so too: no reply is left over for the next request.
+"""
+
+import struct
+from collections.abc import Awaitable, Callable
+from enum import IntEnum
+from typing import Any, Final, Protocol
+
+import msgspec
+
+from toolkit.errors import TransientError
+
+_QUESTION: Final = struct.Struct("<BI")
+"""An ``Ask``, the number of the exchange."""
+_REPLY: Final = struct.Struct("<BIQ")
+"""A ``Reply``, the number of the exchange, the length of what follows."""
+_LENGTH: Final = struct.Struct("<I")
+
+
+class Ask(IntEnum):
+    """What a worker says."""
+
+    SEND = 1
+    DROP = 2
+    DONE = 3
+
+
+class Reply(IntEnum):
+    """What the parent says."""
+
+    HEAD = 1
+    CHUNK = 2
+    END = 3
+    BROKEN = 4
+    CANCEL = 5
+    DONE = 6
+
+
+class MalformedError(TransientError):
+    """A worker asked what no worker of ours asks."""
+
+    default_reason = "WorkerDied"
+
+
+class Head(msgspec.Struct, frozen=True):
+    """The beginning of a request; ``target`` is path and query, encoded."""
+
+    identity: str
+    method: str
+    target: str
+    headers: dict[str, list[str]]
+
+
+Tell = Callable[[bytes], None]
+"""Sends a frame to the worker."""
+Drained = Callable[[], Awaitable[None]]
+"""Waits until the worker has read most of what it was sent, or has ended."""
+
+
+class Answering(Protocol):
+    """Answers the questions of one operation."""
+
+    def begin(self, tell: Tell, drained: Drained) -> None:
+        """Take the way to the worker."""
+
+    def asked(self, question: bytes) -> None:
+        """Take a question.
+
+        Raises:
+            MalformedError: it is none.
+        """
+
+    async def end(self) -> None:
+        """Abandon what is still being answered."""
+
+
+def decode(question: bytes) -> tuple[Ask, int, bytes]:
+    """Return kind, number and the rest of a question."""
+    try:
+        kind, number = _QUESTION.unpack_from(question)
+        return Ask(kind), number, question[_QUESTION.size :]
+    except (struct.error, ValueError) as exc:
+        raise MalformedError(f"a question cannot be read: {exc}") from exc
+
+
+def decode_send(data: bytes) -> tuple[Head, bytes]:
+    """Return head and body of a request."""
+    try:
+        (size,) = _LENGTH.unpack_from(data)
+        head = data[_LENGTH.size : _LENGTH.size + size]
+        return msgspec.json.decode(head, type=Head), data[_LENGTH.size + size :]
+    except (struct.error, ValueError, RecursionError) as exc:
+        raise MalformedError(f"a request cannot be read: {exc}") from exc
+
+
+def reply(kind: Reply, number: int = 0, data: bytes = b"") -> bytes:
+    """Return a frame for a worker."""
+    return _REPLY.pack(kind, number, len(data)) + data
+
+
+def head(status: int, headers: Any) -> bytes:
+    """Return how the beginning of a response travels."""
+    return msgspec.json.encode({"status": status, "headers": headers})

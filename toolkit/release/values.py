@@ -1,0 +1,185 @@
+"""The values of a release, from ConfigMaps, Secrets and the spec, as Flux composes them.
+
+The documents of ``spec.valuesFrom`` are merged in order, objects key by key, and ``spec.values``
+last. An entry with ``targetPath`` sets one place instead. Flux merges the inline values before it
+does that, and once more at the end (``pkg/chartutil``, ``ChartValuesFromReferences``): so the entry
+wins over an inline value where both share the object that holds the place, and loses to an inline
+value at the root. The same steps are taken here, on objects that are shared in the same way,
+because another result would be another release.
+
+Who reads objects and documents is the caller. Errors name the object and its key, never a value.
+"""
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final, TypeAlias
+
+import msgspec
+
+from crds.helm_parts import ValuesReference
+from toolkit.errors import TransientError
+from toolkit.release import setting
+
+Values: TypeAlias = dict[str, Any]
+Data: TypeAlias = Mapping[str, bytes]
+Fetched: TypeAlias = Mapping[tuple[str, str], Data | None]
+"""The content of objects by kind and name; None for one that does not exist."""
+
+MOST_BYTES: Final = 4 << 20
+"""Of all composed values as JSON; Helm stores them in a Secret, which holds a mebibyte packed."""
+MOST_LEVELS: Final = 100
+
+_EXACT: Final = 1 << 53
+"""Up to here every whole number is a float."""
+
+
+class ValuesError(TransientError):
+    """The values cannot be composed until the spec or an object that it names changes."""
+
+    default_reason = "ValuesError"
+
+
+Read: TypeAlias = Callable[[bytes], Mapping[str, Any]]
+"""Reads a YAML document as Helm does; raises ``ValueError`` with nothing of the document."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Composed:
+    """The values, and the optional references that were passed over, in words."""
+
+    values: Values
+    missing: tuple[str, ...] = ()
+
+
+def compose(
+    references: Sequence[ValuesReference],
+    inline: Any,
+    fetched: Fetched,
+    read: Read,
+    *,
+    namespace: str,
+) -> Composed:
+    """Return the values of a release.
+
+    ``inline`` is ``spec.values``, or None. ``namespace`` is only told in errors.
+
+    Raises:
+        ValuesError: an object or key that is not optional does not exist, or cannot be read; or
+            the values are too large or too deep.
+    """
+    try:
+        own = as_go(inline if isinstance(inline, Mapping) else {})
+    except ValuesError as exc:
+        raise exc.within("spec.values") from exc
+    result: Values = {}
+    missing = []
+    for reference in references:
+        content = _content(reference, fetched, namespace)
+        if isinstance(content, str):
+            missing.append(content)
+        elif reference.target_path:
+            result = merged(result, own)
+            _set(result, reference, content, namespace)
+        else:
+            result = merged(result, _document(reference, content, read, namespace))
+    result = merged(result, own)
+    _require_bounds(result)
+    return Composed(values=result, missing=tuple(missing))
+
+
+def merged(below: Values, above: Mapping[str, Any]) -> Values:
+    """Return both; of equal keys objects are merged, else the upper value counts."""
+    result = dict(below)
+    for key, value in above.items():
+        there = result.get(key)
+        if isinstance(there, dict) and isinstance(value, dict):
+            result[key] = merged(there, value)
+        else:
+            result[key] = value
+    return result
+
+
+def as_go(found: Mapping[str, Any]) -> Values:
+    """Return a copy of values as Go holds them, whose numbers are floats.
+
+    Raises:
+        ValuesError: there are too many levels, or digits.
+    """
+    return {key: _owned(value, 1) for key, value in found.items()}
+
+
+def _owned(value: Any, level: int) -> Any:
+    if level > MOST_LEVELS:
+        raise ValuesError(f"the values have more than {MOST_LEVELS} levels: nest them less")
+    if isinstance(value, Mapping):
+        return {key: _owned(inner, level + 1) for key, inner in value.items()}
+    if isinstance(value, list):
+        return [_owned(inner, level + 1) for inner in value]
+    if isinstance(value, float) and not math.isfinite(value):
+        raise ValuesError("a number in the values is infinite or none: quote it")
+    if not isinstance(value, int) or -_EXACT <= value <= _EXACT:
+        return value
+    try:
+        return float(value)
+    except OverflowError as exc:
+        raise ValuesError("a number in the values has too many digits: quote it") from exc
+
+
+def _content(reference: ValuesReference, fetched: Fetched, namespace: str) -> bytes | str:
+    """Return the content that is referred to, or why an optional one is left out."""
+    data = fetched.get((reference.kind, reference.name))
+    if data is None:
+        error = _error(
+            reference, namespace, f'{reference.kind.lower()}s "{reference.name}" not found'
+        )
+    elif reference.values_key not in data:
+        error = _error(reference, namespace, "key not found")
+    else:
+        return data[reference.values_key]
+    if reference.optional:
+        return str(error)
+    raise error
+
+
+def _document(
+    reference: ValuesReference, content: bytes, read: Read, namespace: str
+) -> Mapping[str, Any]:
+    try:
+        return as_go(read(content))
+    except (ValueError, ValuesError) as exc:
+        raise _error(reference, namespace, str(exc)) from exc
+
+
+def _set(result: Values, reference: ValuesReference, content: bytes, namespace: str) -> None:
+    put = setting.put_literal if reference.literal else setting.put_quoted
+    try:
+        put(result, reference.target_path, content.decode())
+    except UnicodeDecodeError:
+        why = "it is not UTF-8"
+    except setting.SettingError as exc:
+        why = str(exc)
+    else:
+        return
+    raise _error(reference, namespace, f"targetPath '{reference.target_path}': {why}")
+
+
+def _error(reference: ValuesReference, namespace: str, why: str) -> ValuesError:
+    """Return the error in Flux's words (``ErrValuesReference``)."""
+    optional = "optional " if reference.optional else ""
+    return ValuesError(
+        f"could not resolve {optional}{reference.kind} chart values reference "
+        f"'{namespace}/{reference.name}' with key '{reference.values_key}': {why}"
+    )
+
+
+def _require_bounds(values: Values) -> None:
+    try:
+        size = len(msgspec.json.encode(values))
+    except (RecursionError, ValueError) as exc:
+        raise ValuesError("the values cannot be written as JSON: nest them less") from exc
+    if size > MOST_BYTES:
+        raise ValuesError(
+            f"the values are {size} bytes as JSON, more than {MOST_BYTES}: move files that they "
+            "hold into ConfigMaps of their own"
+        )

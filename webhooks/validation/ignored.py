@@ -1,0 +1,62 @@
+"""Fields that are left to other writers: JSON pointers, and the objects that they are for."""
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Final, Protocol, TypeVar
+
+from crds import kustomize_parts
+from toolkit.apply import ignore, selector
+from toolkit.errors import PenstockError
+from webhooks.validation.remembered import remembered
+from webhooks.validation.rule import Fault, Rule, read
+
+T = TypeVar("T")
+
+_MOST_RULES: Final = 500
+
+
+class _Ignoring(Protocol):
+    @property
+    def paths(self) -> Sequence[str]: ...
+    @property
+    def target(self) -> kustomize_parts.Selector | None: ...
+
+
+def rule(path: str, given: Callable[[T], Sequence[_Ignoring]]) -> Rule[T]:
+    """Return the rule for a kind that has such a list at ``path``, which ends in ``[]``."""
+    return Rule(
+        name="ignore-pointer",
+        fields=(f"{path}.paths[]", f"{path}.target"),
+        demands="it is a JSON pointer to a field that does not identify the object",
+        remedy="write it as /spec/replicas; ~1 stands for a slash, ~0 for a tilde",
+        find=lambda obj: _faults(path.removesuffix("[]"), given(obj)),
+    )
+
+
+def _faults(path: str, rules: Sequence[_Ignoring]) -> Iterator[Fault]:
+    for number, each in enumerate(rules[:_MOST_RULES]):
+        field = f"{path}[{number}]"
+        for place, pointer in enumerate(each.paths):
+            yield from read(f"{field}.paths[{place}]", pointer or " ", ignore.parse_pointer)
+        if each.target:
+            target = each.target
+            chosen = selector.Selector(
+                group=target.group,
+                version=target.version,
+                kind=target.kind,
+                namespace=target.namespace,
+                name=target.name,
+                label_selector=target.label_selector,
+                annotation_selector=target.annotation_selector,
+            )
+            if why := unselectable(chosen):
+                yield Fault(f"{field}.target", why)
+
+
+@remembered(answers=1024)
+def unselectable(chosen: selector.Selector) -> str:
+    """Return why a selector cannot be used, nothing if it can; a pattern takes a millisecond."""
+    try:
+        chosen.check()
+    except PenstockError as exc:
+        return str(exc)
+    return ""
