@@ -256,17 +256,21 @@ def file_size_limit(pid: int, size: int) -> Iterator[None]:
         resource.prlimit(pid, resource.RLIMIT_FSIZE, before)
 
 
+_LEASED = ("source", "kustomize", "helm")
+"""Components that end when they lose their lease, and start anew."""
+
+
 @pytest.mark.slow
 async def test_api_server_down_for_a_while_is_survived(space: Space) -> None:
     """For twenty seconds, by processes that hold no lease: who loses that ends, and starts anew."""
     stack = space.world.stack
     alone = "--enable-leader-election=false"
-    for component in ("source", "kustomize"):
+    for component in _LEASED:
         await stack.restart(component, flags=(*stack._flags[component], alone))
     try:
         await _survive_an_outage(space)
     finally:
-        for component in ("source", "kustomize"):
+        for component in _LEASED:
             await stack.restart(component, flags=stack._flags[component][:-1])
 
 

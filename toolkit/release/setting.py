@@ -16,7 +16,7 @@ from typing import Any, Final
 
 MOST_INDEX: Final = 65536
 MOST_LEVELS: Final = 30
-"""Names, one in another, and indices, one after another."""
+"""Names and indices, one in another. Helm bounds names below names alone, as deep as its stack."""
 MOST_PLACES: Final = 1 << 20
 """Places of lists that one text makes or copies."""
 
@@ -111,12 +111,16 @@ class _Parser:
             case _:
                 self._object(node, name, level + 1)
 
-    def _object(self, node: dict[str, Any], name: str, level: int) -> None:
+    def _name(self, node: dict[str, Any], level: int) -> None:
+        """Read the rest of a path after a dot; ``level`` counts the names and indices before it."""
         if level > MOST_LEVELS:
-            raise SettingError(f"more than {MOST_LEVELS} levels of names")
+            raise SettingError(f"more than {MOST_LEVELS} levels of names and indices")
+        self._key(node, level)
+
+    def _object(self, node: dict[str, Any], name: str, level: int) -> None:
         inner = _dict(node[name]) if name in node else {}
         try:
-            self._key(inner, level)
+            self._name(inner, level)
             if not inner:
                 raise SettingError("a path ends in a dot")
         finally:
@@ -148,7 +152,7 @@ class _Parser:
         else:
             value = there if isinstance(there, dict) else {}
             items[index : index + 1] = [value] if index < len(items) else []
-            self._key(value, level)
+            self._name(value, level + depth)
         return self._placed(items, index, value)
 
     def _placed(self, items: list[Any], index: int, value: Any) -> list[Any]:

@@ -29,6 +29,8 @@ def refused(path: str, text: str = "s3cret", values: dict[str, Any] | None = Non
         ("a..", "s3cret", "ends in a dot"),
         (".".join("a" * 32), "s3cret", "more than 30 levels"),
         ("a", "x,b" + "[0]" * 40 + "=s3cret", "more than 30 indices"),
+        (".".join(["a[0]"] * 5000), "s3cret", "more than 30 levels"),
+        (".".join(["a" + "[0]" * 30] * 50), "s3cret", "more than 30 levels"),
     ],
 )
 def test_what_cannot_be_set_is_refused_without_its_text(path: str, text: str, words: str) -> None:
