@@ -93,5 +93,20 @@ def timestamp(
     return tlv(_SEQUENCE, status, tlv(_SEQUENCE, oid(_SIGNED_DATA), tlv(0xA0, signed)))
 
 
+def uncovered(stamp: bytes) -> set[int]:
+    """Return the positions that decide nothing: no signature covers them (RFC 5652, section 5.3).
+
+    Those are the two version numbers and the name of the signature's algorithm. A verifier takes
+    the algorithm from the certificate's key and from the digest's name.
+    """
+    algorithm = tlv(_SEQUENCE, oid(_ECDSA_SHA256))
+    parts = (
+        (stamp.index(integer(3), stamp.index(oid(_SIGNED_DATA))), len(integer(3))),
+        (stamp.rindex(integer(1) + b"\x30"), len(integer(1))),
+        (stamp.rindex(algorithm), len(algorithm)),
+    )
+    return {position for start, size in parts for position in range(start, start + size)}
+
+
 def _attribute(kind: str, value: bytes) -> bytes:
     return tlv(_SEQUENCE, oid(kind), tlv(_SET, value))
