@@ -16,7 +16,7 @@ ONLY ?=
 PYTEST = $(BIN)/python -m pytest
 QUICK_PATH := tests/e2e/test_main_job.py
 PYTEST_ARGS ?=
-WORKERS ?= 2
+WORKERS ?= 3
 
 .PHONY: help dev engine controlplane demo up test quick test-slow mutants testtools unit loopback contract conformance e2e check generate lock bench clean
 
