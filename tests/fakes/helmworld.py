@@ -46,6 +46,9 @@ from toolkit.objects import GroupVersionKind, Json, ObjectKey, ObjectRef
 KIND = GroupVersionKind(*HELM_RELEASE.gvk)
 OCI = GroupVersionKind(*OCI_REPOSITORY.gvk)
 DIGEST = "sha256:" + "a" * 64
+VERSION = f"1.0.0+{DIGEST[7:19]}"
+"""Of the chart that the source offers first."""
+INSTALLED = f"Helm install succeeded for release team/app.v1 with chart shop@{VERSION}"
 
 
 class Live:
@@ -373,3 +376,17 @@ class World:
 
     def _enqueue(self, key: ObjectKey, trigger: str) -> None:
         self.woken.append(f"{key} {trigger}")
+
+
+async def installed(directory: Path, **spec: Any) -> World:
+    """Return a world whose release is as desired."""
+    world = World(directory, **spec)
+    await world.ready("spec")
+    world.fares("Current")
+    await world.ready("health")
+    assert world.condition("Ready")[0] == "True"
+    world.fares("InProgress")
+    world.woken.clear()
+    world.events.clear()
+    world.helm.orders.clear()
+    return world

@@ -1,36 +1,16 @@
-"""Passes over a HelmRelease, from nothing to healthy, to another version, and to its end."""
+"""Passes over a HelmRelease, from nothing to healthy, and to another version."""
 
 from pathlib import Path
-from typing import Any
 
 import pytest
 from msgspec import structs
 
-from tests.fakes.helmengine import Failure
-from tests.fakes.helmworld import DIGEST, World
-from toolkit.errors import StalledError, TransientError, WaitingError
-
-VERSION = f"1.0.0+{DIGEST[7:19]}"
-INSTALLED = f"Helm install succeeded for release team/app.v1 with chart shop@{VERSION}"
+from tests.fakes.helmworld import DIGEST, INSTALLED, VERSION, World, installed
 
 
 @pytest.fixture
 def world(tmp_path: Path) -> World:
     return World(tmp_path)
-
-
-async def installed(directory: Path, **spec: Any) -> World:
-    """Return a world whose release is as desired."""
-    world = World(directory, **spec)
-    await world.ready("spec")
-    world.fares("Current")
-    await world.ready("health")
-    assert world.condition("Ready")[0] == "True"
-    world.fares("InProgress")
-    world.woken.clear()
-    world.events.clear()
-    world.helm.orders.clear()
-    return world
 
 
 async def test_release_is_installed_and_then_awaited_without_a_worker(world: World) -> None:
@@ -209,158 +189,6 @@ async def test_release_with_waiting_disabled_is_ready_at_once(tmp_path: Path) ->
     assert world.condition("Ready")[:2] == ("True", "InstallSucceeded")
 
 
-async def test_objects_that_are_late_fail_the_release(world: World) -> None:
-    await world.ready("spec")
-
-    world.pass_time(301)
-    assert world.woken == ["team/app health"]
-    ended = await world.run("health")
-
-    assert isinstance(ended, StalledError)
-    assert world.helm.done == ["install", "fail"]
-    assert world.helm.newest().info.status == "failed"
-    assert world.obj.status.history[0].status == "failed"
-    status, reason, message = world.condition("Released")
-    assert (status, reason) == ("False", "InstallFailed")
-    assert message.startswith(f"Helm install failed for release team/app with chart shop@{VERSION}")
-    assert "resource Deployment/team/web not ready. status: InProgress" in message
-    assert message.endswith("context deadline exceeded")
-    assert world.condition("Ready")[:2] == ("False", "InstallFailed")
-    assert world.condition("Stalled") == (
-        "True",
-        "RetriesExceeded",
-        "Failed to install after 1 attempt(s)",
-    )
-    assert (world.obj.status.failures, world.obj.status.install_failures) == (1, 1)
-
-
-async def test_failing_installation_is_uninstalled_and_tried_again(tmp_path: Path) -> None:
-    world = World(tmp_path, install={"remediation": {"retries": 1}})
-    world.helm.failures["install"] = Failure("hook failed")
-
-    first = await world.run("spec")
-    remediated = world.condition("Ready")
-    second = await world.run("retry")
-
-    assert isinstance(first, TransientError)
-    assert world.helm.done[:2] == ["install", "uninstall"]
-    assert remediated[:2] == ("False", "UninstallSucceeded")
-    assert isinstance(second, StalledError)
-    assert world.helm.done == ["install", "uninstall", "install"]
-    assert world.condition("Stalled")[1] == "RetriesExceeded"
-    assert world.told[0].startswith("error InstallFailed: Helm install failed for release team/app")
-    assert "a line of Helm's" in world.events[0].message
-
-
-async def test_next_attempt_waits_until_the_objects_of_the_last_are_gone(tmp_path: Path) -> None:
-    world = World(tmp_path, install={"remediation": {"retries": 1}})
-    world.helm.failures["install"] = Failure("hook failed")
-    world.api.finalizing.add("web")
-
-    first = await world.ready("spec")
-    second = await world.ready("interval")
-    world.api.finalizing.clear()
-    third = await world.run("interval")
-
-    assert [first.ready, second.ready] == ["Unknown", "Unknown"]
-    assert first.requeue_after == 2
-    assert world.helm.done == ["install", "uninstall"]
-    assert isinstance(third, TransientError)
-    assert world.condition("Remediated")[:2] == ("True", "UninstallSucceeded")
-
-
-async def test_objects_that_stay_fail_the_uninstallation(tmp_path: Path) -> None:
-    world = World(tmp_path, install={"remediation": {"retries": 1}})
-    world.helm.failures["install"] = Failure("hook failed")
-    world.api.finalizing.add("web")
-
-    await world.ready("spec")
-    pending = world.reconciler.memory.of(world.key).pending
-    assert pending
-    pending.seconds = 0
-    await world.run("interval")
-
-    status, reason, message = world.condition("Remediated")
-    assert (status, reason) == ("False", "UninstallFailed")
-    assert "Deployment/team/web is still there" in message
-
-
-async def test_deleted_object_stays_until_the_objects_of_its_release_are_gone(
-    tmp_path: Path,
-) -> None:
-    world = await installed(tmp_path)
-    world.spec(timeout="87600h")
-    world.api.finalizing.add("web")
-
-    first = await world.delete()
-    world.api.finalizing.clear()
-    second = await world.delete()
-
-    assert isinstance(first, WaitingError)
-    assert "Deployment/team/web" in str(first)
-    assert second is None
-    assert world.helm.done == ["uninstall"]
-
-
-async def test_failure_without_a_record_is_tried_again_and_counts_no_retry(world: World) -> None:
-    world.helm.failures["install"] = Failure("no such template", recorded=False)
-
-    ended = await world.run("spec")
-
-    assert isinstance(ended, TransientError)
-    assert world.condition("Ready")[:2] == ("False", "InstallFailed")
-    assert (world.obj.status.failures, world.obj.status.install_failures) == (1, 0)
-    assert [event.reason for event in world.events] == ["InstallFailed"]
-
-    del world.helm.failures["install"]
-    await world.ready("retry")
-    assert world.helm.done == ["install", "install"]
-
-
-async def test_failing_upgrade_is_rolled_back(tmp_path: Path) -> None:
-    remediation = {"retries": 0, "remediateLastFailure": True}
-    world = await installed(tmp_path, upgrade={"remediation": remediation})
-    world.source("1.1.0", "sha256:" + "b" * 64)
-    world.helm.failures["upgrade"] = Failure()
-
-    waits = await world.ready("source")
-    assert waits.message == "Running 'rollback' action with timeout of 5m0s"
-    assert world.condition("Ready")[0] == "Unknown"
-    world.fares("Current")
-    ended = await world.run("health")
-
-    assert world.helm.done == ["upgrade", "rollback"]
-    assert world.helm.orders[-1].options["version"] == 1
-    assert isinstance(ended, StalledError)
-    rolled = f"Helm rollback to previous release team/app.v1 with chart shop@{VERSION} succeeded"
-    assert world.condition("Remediated") == ("True", "RollbackSucceeded", rolled)
-    assert world.condition("Ready") == ("False", "RollbackSucceeded", rolled)
-    newest = world.obj.status.history[0]
-    assert (newest.version, newest.action) == (3, "rollback")
-
-
-async def test_values_that_are_corrected_are_tried_although_no_retries_are_left(
-    tmp_path: Path,
-) -> None:
-    world = await installed(tmp_path)
-    world.helm.failures["upgrade"] = Failure()
-    world.spec(values={"broken": True})
-    assert isinstance(await world.run("spec"), StalledError)
-    assert isinstance(await world.run("requested"), StalledError)
-    assert world.helm.done == ["upgrade"]
-
-    world.helm.failures.clear()
-    world.spec(values={"broken": False})
-    await world.ready("spec")
-    world.fares("Current")
-    await world.ready("health")
-
-    assert world.helm.done == ["upgrade", "upgrade"]
-    assert world.condition("Ready")[:2] == ("True", "UpgradeSucceeded")
-    assert world.condition("Stalled") == ("", "", "")
-    assert (world.obj.status.failures, world.obj.status.upgrade_failures) == (0, 0)
-
-
 async def test_conditions_that_were_lost_are_told_again(tmp_path: Path) -> None:
     world = await installed(tmp_path)
     world.obj = structs.replace(world.obj, status=structs.replace(world.obj.status, conditions=[]))
@@ -369,21 +197,6 @@ async def test_conditions_that_were_lost_are_told_again(tmp_path: Path) -> None:
 
     assert world.condition("Ready") == ("True", "InstallSucceeded", INSTALLED)
     assert world.helm.orders == []
-
-
-async def test_storage_that_cannot_be_read_is_told_and_tried_again(tmp_path: Path) -> None:
-    world = await installed(tmp_path)
-    world.changes_storage()
-    world.helm.failures["history"] = Failure("secrets is forbidden", recorded=False)
-
-    ended = await world.run("storage")
-
-    assert isinstance(ended, TransientError)
-    assert world.condition("Ready") == (
-        "False",
-        "StateError",
-        "Could not determine release state: secrets is forbidden",
-    )
 
 
 async def test_force_upgrades_once(tmp_path: Path) -> None:
@@ -397,33 +210,6 @@ async def test_force_upgrades_once(tmp_path: Path) -> None:
 
     assert world.helm.done == ["upgrade"]
     assert world.obj.status.last_handled_force_at == "1"
-
-
-async def test_reset_gives_new_attempts(tmp_path: Path) -> None:
-    world = await installed(tmp_path)
-    world.helm.failures["upgrade"] = Failure()
-    world.spec(values={"x": 1})
-    await world.run("spec")
-    world.ask(requestedAt="1", resetAt="1")
-
-    await world.run("requested")
-
-    assert world.helm.done == ["upgrade", "upgrade"]
-    assert world.obj.status.last_handled_reset_at == "1"
-
-
-async def test_retry_on_failure_waits_for_its_interval_and_upgrades(tmp_path: Path) -> None:
-    world = World(tmp_path, install={"strategy": {"name": "RetryOnFailure", "retryInterval": "1m"}})
-    world.helm.failures["install"] = Failure()
-
-    first = await world.run("spec")
-    world.helm.failures.clear()
-    await world.ready("dependency")
-
-    assert isinstance(first, WaitingError)
-    assert first.retry_after == 60
-    assert world.condition("Ready")[0] == "Unknown"
-    assert world.helm.done == ["install", "upgrade"]
 
 
 async def test_tests_run_after_the_objects_are_ready(tmp_path: Path) -> None:
@@ -443,33 +229,6 @@ async def test_tests_run_after_the_objects_are_ready(tmp_path: Path) -> None:
     assert hooks["smoke"].phase == "Succeeded"
 
 
-async def test_failing_test_is_a_failure_of_the_release(tmp_path: Path) -> None:
-    world = World(tmp_path, test={"enable": True}, install={"disableWait": True})
-    world.helm.tests = {"smoke": "Failed"}
-    world.helm.failures["test"] = Failure("pod smoke failed")
-
-    ended = await world.run("spec")
-
-    assert isinstance(ended, StalledError)
-    assert world.condition("Ready")[:2] == ("False", "TestFailed")
-    assert world.obj.status.install_failures == 1
-
-
-async def test_failing_test_that_is_ignored_leaves_the_release_ready(tmp_path: Path) -> None:
-    world = World(
-        tmp_path,
-        test={"enable": True, "ignoreFailures": True},
-        install={"disableWait": True},
-    )
-    world.helm.tests = {"smoke": "Failed"}
-    world.helm.failures["test"] = Failure("pod smoke failed")
-
-    outcome = await world.ready("spec")
-
-    assert outcome.reason == "InstallSucceeded"
-    assert world.condition("TestSuccess")[:2] == ("False", "TestFailed")
-
-
 async def test_release_of_somebody_else_is_taken_over_by_an_upgrade(tmp_path: Path) -> None:
     world = await installed(tmp_path)
     world.changes_storage()
@@ -477,103 +236,3 @@ async def test_release_of_somebody_else_is_taken_over_by_an_upgrade(tmp_path: Pa
     await world.ready("storage")
 
     assert world.helm.done == ["upgrade"]
-
-
-async def test_action_that_was_never_finished_is_unlocked_and_repaired(tmp_path: Path) -> None:
-    world = await installed(tmp_path)
-    world.changes_storage(status="pending-upgrade")
-
-    await world.ready("storage")
-
-    assert world.helm.done == ["unlock", "upgrade"]
-    assert any("Unlocked Helm release team/app.v1" in each for each in world.told)
-
-
-async def test_worker_that_dies_is_told_and_its_release_repaired(tmp_path: Path) -> None:
-    world = await installed(tmp_path)
-    world.helm.failures["upgrade"] = Failure("it needed more memory than allowed", code="died")
-    world.spec(values={"a": 1})
-
-    ended = await world.run("spec")
-    status = world.condition("Ready")
-    world.helm.failures.clear()
-    world.helm.leave_pending()
-    await world.ready("retry")
-
-    assert isinstance(ended, TransientError)
-    assert status[:2] == ("False", "UpgradeFailed")
-    assert "it needed more memory than allowed" in status[2]
-    assert world.helm.done == ["upgrade", "unlock", "upgrade"]
-
-
-async def test_other_name_uninstalls_the_release_first(tmp_path: Path) -> None:
-    world = await installed(tmp_path)
-    world.spec(releaseName="other")
-
-    first = await world.run("spec")
-    await world.ready("dependency")
-
-    assert isinstance(first, WaitingError)
-    assert world.helm.done == ["uninstall", "install"]
-    assert list(world.helm.releases) == [("team", "other")]
-
-
-async def test_deleted_object_uninstalls_its_release(tmp_path: Path) -> None:
-    world = await installed(tmp_path)
-
-    error = await world.delete()
-
-    assert error is None
-    assert world.helm.done == ["uninstall"]
-    assert world.helm.releases == {}
-    assert world.obj.status.storage_namespace == ""
-    assert [event.reason for event in world.events] == ["UninstallSucceeded"]
-
-
-async def test_suspended_object_leaves_its_release(tmp_path: Path) -> None:
-    world = await installed(tmp_path)
-    world.spec(suspend=True)
-
-    await world.delete()
-
-    assert world.helm.done == []
-
-
-async def test_release_that_is_gone_already_does_not_hold_the_object(tmp_path: Path) -> None:
-    world = await installed(tmp_path)
-    world.helm.releases.clear()
-
-    assert await world.delete() is None
-
-
-async def test_failed_uninstallation_holds_the_object(tmp_path: Path) -> None:
-    world = await installed(tmp_path)
-    world.helm.failures["uninstall"] = Failure("pre-delete hook failed", recorded=False)
-
-    error = await world.delete()
-
-    assert error is not None
-    assert error.reason == "UninstallFailed"
-    assert "pre-delete hook failed" in str(error)
-
-
-async def test_missing_source_is_waited_for(world: World) -> None:
-    world.objects.clear()
-
-    ended = await world.run("spec")
-
-    assert isinstance(ended, WaitingError)
-    assert ended.reason == "ArtifactFailed"
-    assert world.helm.orders == []
-
-
-async def test_namespace_that_requires_an_account_has_nothing_done_without_one(
-    world: World,
-) -> None:
-    world.namespaces["team"] = {"policy.penstock.dev/require-service-account": "true"}
-
-    ended = await world.run("spec")
-
-    assert isinstance(ended, StalledError)
-    assert "spec.serviceAccountName must be set" in str(ended)
-    assert world.helm.orders == []

@@ -1,0 +1,75 @@
+"""Passes that end a release: the object is deleted, or its release goes elsewhere."""
+
+from pathlib import Path
+
+from tests.fakes.helmengine import Failure
+from tests.fakes.helmworld import installed
+from toolkit.errors import WaitingError
+
+
+async def test_deleted_object_stays_until_the_objects_of_its_release_are_gone(
+    tmp_path: Path,
+) -> None:
+    world = await installed(tmp_path)
+    world.spec(timeout="87600h")
+    world.api.finalizing.add("web")
+
+    first = await world.delete()
+    world.api.finalizing.clear()
+    second = await world.delete()
+
+    assert isinstance(first, WaitingError)
+    assert "Deployment/team/web" in str(first)
+    assert second is None
+    assert world.helm.done == ["uninstall"]
+
+
+async def test_other_name_uninstalls_the_release_first(tmp_path: Path) -> None:
+    world = await installed(tmp_path)
+    world.spec(releaseName="other")
+
+    first = await world.run("spec")
+    await world.ready("dependency")
+
+    assert isinstance(first, WaitingError)
+    assert world.helm.done == ["uninstall", "install"]
+    assert list(world.helm.releases) == [("team", "other")]
+
+
+async def test_deleted_object_uninstalls_its_release(tmp_path: Path) -> None:
+    world = await installed(tmp_path)
+
+    error = await world.delete()
+
+    assert error is None
+    assert world.helm.done == ["uninstall"]
+    assert world.helm.releases == {}
+    assert world.obj.status.storage_namespace == ""
+    assert [event.reason for event in world.events] == ["UninstallSucceeded"]
+
+
+async def test_suspended_object_leaves_its_release(tmp_path: Path) -> None:
+    world = await installed(tmp_path)
+    world.spec(suspend=True)
+
+    await world.delete()
+
+    assert world.helm.done == []
+
+
+async def test_release_that_is_gone_already_does_not_hold_the_object(tmp_path: Path) -> None:
+    world = await installed(tmp_path)
+    world.helm.releases.clear()
+
+    assert await world.delete() is None
+
+
+async def test_failed_uninstallation_holds_the_object(tmp_path: Path) -> None:
+    world = await installed(tmp_path)
+    world.helm.failures["uninstall"] = Failure("pre-delete hook failed", recorded=False)
+
+    error = await world.delete()
+
+    assert error is not None
+    assert error.reason == "UninstallFailed"
+    assert "pre-delete hook failed" in str(error)
