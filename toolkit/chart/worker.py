@@ -16,6 +16,7 @@ from toolkit.chart import errors, index, lookup, wire
 from toolkit.errors import PenstockError
 from toolkit.native import library
 from toolkit.native.engine import Engine, Status
+from toolkit.native.frames import OperationError
 
 
 def operations() -> Mapping[str, Callable[[bytes], bytes]]:
@@ -50,7 +51,7 @@ def _engine_operation(name: str) -> Callable[[bytes], bytes]:
         if status is Status.OK:
             return body
         failure = msgspec.json.decode(body, type=_Failure)
-        raise _ERRORS.get(failure.code, errors.ChartPackageError)(failure.message)
+        raise _ERRORS.get(failure.code, OperationError)(failure.message)
 
     return operation
 

@@ -54,6 +54,9 @@ func (t *tree) read(name string, info fs.FileInfo, b *budget) (files, error) {
 	if info.IsDir() {
 		return t.readDirectory(name, b)
 	}
+	if !info.Mode().IsRegular() {
+		return nil, errors.New("it is no file")
+	}
 	if info.Size() > t.ChartBytes {
 		return nil, fmt.Errorf("it is larger than %d MiB", t.ChartBytes>>20)
 	}
