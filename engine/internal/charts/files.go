@@ -53,7 +53,7 @@ func (f files) load(b *budget) (*chart.Chart, error) {
 	if _, ok := f[chartFile]; !ok {
 		return nil, fmt.Errorf("%s is missing", chartFile)
 	}
-	unpacked, err := f.unpacked(b)
+	unpacked, err := f.unpacked(b, 0)
 	if err != nil {
 		return nil, err
 	}
@@ -74,7 +74,12 @@ func (f files) load(b *budget) (*chart.Chart, error) {
 	return loaded, nil
 }
 
-func (f files) unpacked(b *budget) (files, error) {
+// unpacked returns the files with those of packages in charts/ in their place. Such a package is in
+// depth others, and may contain itself.
+func (f files) unpacked(b *budget, depth int) (files, error) {
+	if depth > b.PathDepth {
+		return nil, fmt.Errorf("it has packages in packages, deeper than %d", b.PathDepth)
+	}
 	result := files{}
 	for _, name := range slices.Sorted(maps.Keys(f)) {
 		if !isSubchart(name) {
@@ -85,7 +90,7 @@ func (f files) unpacked(b *budget) (files, error) {
 		if err != nil {
 			return nil, fmt.Errorf("%s cannot be read: %w", shown(name), err)
 		}
-		if inner, err = inner.unpacked(b); err != nil {
+		if inner, err = inner.unpacked(b, depth+1); err != nil {
 			return nil, err
 		}
 		for below, data := range inner {

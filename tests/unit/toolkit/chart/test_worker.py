@@ -154,6 +154,16 @@ def test_sizes_are_bounded_before_anything_is_held(tmp_path: Path) -> None:
             inspected(tmp_path, path)
 
 
+def test_packages_in_packages_end(tmp_path: Path) -> None:
+    data = package(chart())
+    for _ in range(limits.PATH_DEPTH + 1):
+        data = package({"Chart.yaml": chart_yaml(), "charts/a.tgz": data})
+    write(tmp_path, {"app.tgz": data})
+
+    with pytest.raises(ChartReferenceError, match="packages in packages"):
+        inspected(tmp_path, "app.tgz")
+
+
 @pytest.mark.parametrize("place", ["charts/a.tgz", "charts/a/charts/b.tgz"])
 def test_packages_of_subcharts_count_as_files_of_the_chart(tmp_path: Path, place: str) -> None:
     # Each of them is within its bounds; Helm would unpack them all.
