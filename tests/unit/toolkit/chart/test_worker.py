@@ -23,7 +23,7 @@ def tarball(*infos: tarfile.TarInfo, data: bytes = b"") -> bytes:
         for info in infos:
             info.size = len(data) if info.isfile() else 0
             tar.addfile(info, io.BytesIO(data) if info.isfile() else None)
-    return gzip.compress(out.getvalue(), mtime=0)
+    return gzip.compress(out.getvalue(), 1, mtime=0)
 
 
 def files_of(root: Path, path: str) -> dict[str, bytes]:
