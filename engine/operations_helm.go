@@ -6,6 +6,7 @@ import (
 	"maps"
 
 	"penstock.dev/engine/internal/call"
+	"penstock.dev/engine/internal/charts"
 	"penstock.dev/engine/internal/helm"
 )
 
@@ -13,6 +14,8 @@ import (
 // their own (ADR 32).
 func init() {
 	maps.Copy(operations, call.Operations{
+		"chart.inspect":  charts.Inspect, // a chart tells what it is and lacks
+		"chart.package":  charts.Package, // a chart becomes a package
 		"helm.fail":      helm.Fail,      // a release whose objects did not become ready is marked as failed
 		"helm.history":   helm.History,   // releases are read from their storage
 		"helm.install":   helm.Install,   // a chart becomes a release

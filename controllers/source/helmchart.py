@@ -127,7 +127,7 @@ class HelmChartSource:
                 path=chart.path,
                 out=str(out),
                 metadata=_metadata(obj, located),
-                values_files=obj.spec.all_values_files,
+                values_files=values.chosen(obj.spec.all_values_files),
                 values_in_chart=chart.values_in_chart,
                 ignore_missing_values_files=obj.spec.ignore_missing_values_files,
                 fetched=dependencies,

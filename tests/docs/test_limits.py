@@ -11,6 +11,7 @@ from controllers.kustomize import kustomization
 from controllers.source import bucket, bucketindex, ocirepository
 from toolkit.artifact import allowance, intake
 from toolkit.artifact import limits as packed
+from toolkit.chart import charts
 from toolkit.chart import limits as chart
 from toolkit.decrypt import envelope, keyring
 from toolkit.decrypt import tree as documents
@@ -53,7 +54,8 @@ def size(value: int) -> str:
         ("helm-sources.md", f"{chart.INDEX_VERSIONS:,} versions, {chart.CHART_VERSIONS:,} of one"),
         ("helm-sources.md", f"{size(chart.CHART_BYTES)} packed, {size(chart.UNPACKED_BYTES)} and"),
         ("helm-sources.md", f"{chart.FILES:,} files unpacked, {size(chart.FILE_BYTES)} a file"),
-        ("helm-sources.md", f"{chart.YAML_NODES:,} nodes with what aliases stand for"),
+        ("helm-sources.md", f"| .helmignore | {chart.IGNORE_RULES:,} lines |"),
+        ("helm-sources.md", f"{size(charts.MEMORY_LIMIT)} of memory"),
         ("kustomizations.md", f"at most {kustomization._BUILD_SECONDS:.0f} seconds"),
         ("artifact-store.md", f"at most {size(ALLOWED.artifact_bytes)}, no slower than"),
         ("artifact-store.md", f"no slower than {size(intake.Pace().bytes_per_second)}/s"),

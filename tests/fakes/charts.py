@@ -1,25 +1,51 @@
-"""Charts for tests: as files in a directory, as packages, and workers that need no process."""
+"""Charts for tests: as files in a directory, as packages, and as a worker reads them."""
 
 import gzip
 import io
 import tarfile
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from functools import partial
 from pathlib import Path
+from typing import Any
 
+import msgspec
+
+from tests.fakes import chartworker
 from toolkit.chart import worker
+from toolkit.chart.wire import Built, Inspected, InspectRequest, PackageRequest
 
 
 class InProcess:
-    """The workers of ``toolkit.chart.charts`` without processes; counts what they are asked."""
+    """The workers of ``toolkit.chart.charts`` in one process; counts what they are asked.
+
+    Charts are read in the process of ``tests.fakes.chartworker``, indexes in this one.
+    """
 
     def __init__(self) -> None:
         self.asked: list[str] = []
-        self._operations = worker.operations()
+        self._operations: dict[str, Callable[[bytes], bytes]] = {
+            **worker.operations(),
+            "inspect": partial(chartworker.call, "inspect"),
+            "package": partial(chartworker.call, "package"),
+        }
 
     async def call(self, op: str, payload: bytes, *, timeout: float) -> bytes:  # noqa: ASYNC109  # the pool's signature
         assert timeout > 0
         self.asked.append(op)
         return self._operations[op](payload)
+
+
+def inspected(root: Path, path: str = "app") -> Inspected:
+    """Look at a chart."""
+    request = msgspec.json.encode(InspectRequest(root=str(root), path=path))
+    return msgspec.json.decode(chartworker.call("inspect", request), type=Inspected)
+
+
+def packaged(root: Path, path: str, out: Path, **options: Any) -> Built:
+    """Package a chart."""
+    request = PackageRequest(root=str(root), path=path, out=str(out), **options)
+    body = chartworker.call("package", msgspec.json.encode(request))
+    return msgspec.json.decode(body, type=Built)
 
 
 def chart_yaml(name: str = "podinfo", version: str = "6.0.0", extra: str = "") -> str:

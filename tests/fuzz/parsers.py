@@ -390,7 +390,7 @@ ROWS: Final[tuple[Row, ...]] = (
     ),
     Row(name="patch", parse=_patched, samples=_texts("- {op: add, path: /a, value: &a [1]}\n- *a")),
     Row(
-        name="values and Chart.yaml",
+        name="values",
         parse=document.load_mapping,
         samples=_texts("a: &a {b: [1, 0x2, 3e4, yes]}\nc: {<<: *a}\nd: !!binary YQ==\n"),
         refuses=(PenstockError, ValueError),

@@ -7,8 +7,9 @@ the answers to questions that were asked before: which version of a chart an ind
 
 from collections import OrderedDict
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
-from typing import Final, Protocol, TypeVar
+from typing import Final, Protocol
 
 import msgspec
 
@@ -16,18 +17,14 @@ from toolkit.chart import wire
 from toolkit.chart.errors import ChartPackageError, IndexationError
 from toolkit.chart.wire import Built, Dependency, Found, Inspected, PackageRequest, Summary
 from toolkit.errors import TransientError
+from toolkit.native import calls, library
 from toolkit.native import pool as pools
 from toolkit.native.kind import WorkerKind
 
 __all__ = ["Built", "Charts", "Dependency", "Found", "Inspected", "PackageRequest", "Summary"]
 
-KIND: Final = WorkerKind(
-    module="toolkit.chart.worker",  # indexes and charts: YAML and archives of strangers
-    memory_limit=512 << 20,  # a chart of 100 MiB, its dependencies, and what reading them takes
-    answer_limit=16 << 20,  # what was done, and no file of it
-    umask=0o022,
-    network=False,
-)
+MEMORY_LIMIT: Final = 512 << 20
+"""Bytes for a worker: a chart of 100 MiB, its dependencies, and what reading them takes."""
 SECONDS: Final = 120.0
 """For one operation. An index of 50 MiB takes 4 s of a processor that does nothing else."""
 
@@ -40,12 +37,26 @@ class Workers(Protocol):
         ...
 
 
+def kind(*, memory_limit: int = MEMORY_LIMIT) -> WorkerKind:
+    """Return the row of such a worker; see ``start``."""
+    row = calls.kind(memory_limit=memory_limit, path=library.with_helm(library.find()))
+    return replace(
+        row,
+        module="toolkit.chart.worker",  # indexes and charts: YAML and archives of strangers
+        # A chart is read once: an eager collector costs little, and keeps 10 MiB a worker.
+        environment={**row.environment, "GOGC": "50"},
+        answer_limit=16 << 20,  # what was done, and no file of it
+        umask=0o022,
+    )
+
+
 def start(*, size: int, reads: Sequence[Path], writes: Sequence[Path]) -> pools.WorkerPool:
-    """Return a pool of workers that read charts below ``reads`` and ``writes``."""
-    return pools.WorkerPool(KIND, size=size, reads=reads, writes=writes)
+    """Return a pool of workers that read charts below ``reads`` and ``writes``.
 
-
-_T = TypeVar("_T")
+    Raises:
+        StalledError: the engine is not built.
+    """
+    return pools.WorkerPool(kind(), size=size, reads=reads, writes=writes)
 
 
 class Charts:
@@ -66,8 +77,9 @@ class Charts:
         Raises:
             IndexationError: it is not an index, or too costly to read.
         """
-        request = wire.IndexRequest(source=str(source), into=str(into))
-        return await self._ask("index", request, Summary, failure=IndexationError)
+        request = msgspec.msgpack.encode(wire.IndexRequest(source=str(source), into=str(into)))
+        answer = await self._ask("index", request, failure=IndexationError)
+        return msgspec.msgpack.decode(answer, type=Summary)
 
     def known(self, digest: str, name: str, version: str, *, scope: str) -> Found | None:
         """Return what ``find`` returned before for an index with this digest."""
@@ -90,31 +102,42 @@ class Charts:
         if (known := self.known(digest, name, version, scope=scope)) is not None:
             return known
         request = wire.FindRequest(path=str(index), digest=digest, name=name, version=version)
-        found = await self._ask("find", request, Found, failure=IndexationError)
+        answer = await self._ask("find", msgspec.msgpack.encode(request), failure=IndexationError)
+        found = msgspec.msgpack.decode(answer, type=Found)
         self._found[scope, digest, name, version] = found
         while len(self._found) > self._remembered:
             self._found.popitem(last=False)
         return found
 
     async def inspect(self, root: Path, path: str) -> Inspected:
-        """Return which chart lies at ``path`` below ``root``; see ``toolkit.chart.build``."""
-        request = wire.InspectRequest(root=str(root), path=path)
-        return await self._ask("inspect", request, Inspected, failure=ChartPackageError)
+        """Return which chart lies at ``path`` below ``root``, and what it lacks.
+
+        Raises:
+            ChartReferenceError: there is none, or the path leads out.
+            ChartPackageError: it cannot be read.
+            DependencyBuildError: a dependency can be had from nowhere.
+        """
+        request = msgspec.json.encode(wire.InspectRequest(root=str(root), path=path))
+        answer = await self._ask("inspect", request, failure=ChartPackageError)
+        return msgspec.json.decode(answer, type=Inspected)
 
     async def package(self, request: PackageRequest) -> Built:
-        """Package a chart; see ``toolkit.chart.build``."""
-        return await self._ask("package", request, Built, failure=ChartPackageError)
+        """Write the package that the request describes.
 
-    async def _ask(
-        self,
-        op: str,
-        request: object,
-        answer: type[_T],
-        *,
-        failure: type[TransientError],
-    ) -> _T:
+        A package that nothing is to be done to stays as it is, byte for byte.
+
+        Raises:
+            ChartReferenceError: there is no chart, or the path leads out.
+            MetadataPatchError: the version cannot be given metadata.
+            ValuesFilesError: a values file is missing, leads out, or is no YAML mapping.
+            DependencyBuildError: a dependency is not what the chart asks for.
+            ChartPackageError: the chart cannot be read, or the package is too large.
+        """
+        answer = await self._ask("package", msgspec.json.encode(request), failure=ChartPackageError)
+        return msgspec.json.decode(answer, type=Built)
+
+    async def _ask(self, op: str, request: bytes, *, failure: type[TransientError]) -> bytes:
         try:
-            body = await self._pool.call(op, msgspec.msgpack.encode(request), timeout=self._seconds)
+            return await self._pool.call(op, request, timeout=self._seconds)
         except (pools.WorkerTimeoutError, pools.WorkerDiedError, pools.OperationError) as exc:
             raise failure(f"reading took too much: {exc}") from exc
-        return msgspec.msgpack.decode(body, type=answer)

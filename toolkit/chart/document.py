@@ -1,4 +1,4 @@
-"""YAML as Helm reads and writes it: Chart.yaml, Chart.lock, values files.
+"""Values in YAML as Helm reads and writes them, for processes that do not load the engine.
 
 Helm's parser is Go's, so plain scalars mean what they mean there (``yes`` is true, ``0777`` is
 octal, ``1e3`` a number, a date a string), keys become strings, and of equal keys the last counts.

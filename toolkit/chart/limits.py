@@ -37,3 +37,5 @@ DEPENDENCIES: Final = 100
 """Dependencies that a chart may name."""
 VALUES_FILES: Final = 100
 """Values files that may be merged."""
+IGNORE_RULES: Final = 1_000
+"""Lines of .helmignore."""

@@ -15,6 +15,7 @@ _LOOSE: Final = re.compile(
     r"v?([0-9]{1,18})(?:\.([0-9]{1,18}))?(?:\.([0-9]{1,18}))?"
     r"(?:-([0-9A-Za-z-]+(?:\.[0-9A-Za-z-]+)*))?(?:\+([0-9A-Za-z-]+(?:\.[0-9A-Za-z-]+)*))?"
 )
+_PADDED: Final = re.compile(r"0[0-9]+")
 _METADATA: Final = re.compile(r"[0-9A-Za-z-]+(?:\.[0-9A-Za-z-]+)*")
 
 
@@ -27,6 +28,8 @@ def parse(text: str) -> Version:
     match = _LOOSE.fullmatch(text) if len(text) <= MAX_LENGTH else None
     if match is None:
         raise ValueError(f"{text[:MAX_LENGTH]!r} is not a semantic version")
+    if any(_PADDED.fullmatch(part) for part in (match[4] or "").split(".")):
+        raise ValueError(f"{text!r} has a number with a leading zero in its pre-release")
     major, minor, patch = (int(part or 0) for part in match.groups()[:3])
     return Version(major, minor, patch, match[4] or "", match[5] or "")
 

@@ -1,12 +1,16 @@
-"""What crosses the pipe to the workers that read charts (``toolkit.chart.worker``)."""
+"""What crosses the pipe to the workers that read charts (``toolkit.chart.worker``).
+
+Requests for indexes are msgpack, for this library's own code; those for charts are JSON, for the
+engine (``engine/internal/charts/request.go``).
+"""
 
 from msgspec import Struct
 
+from toolkit.chart import limits
 from toolkit.chart.index import Summary
-from toolkit.chart.metadata import Dependency
 
-__all__ = ["Dependency", "FindRequest", "Found", "IndexRequest", "InspectRequest", "Inspected"]
-__all__ += ["Built", "PackageRequest", "Summary"]
+__all__ = ["Built", "Dependency", "FindRequest", "Found", "IndexRequest", "InspectRequest"]
+__all__ += ["Inspected", "Limits", "PackageRequest", "Summary"]
 
 
 class IndexRequest(Struct, frozen=True, kw_only=True):
@@ -34,14 +38,37 @@ class Found(Struct, frozen=True, kw_only=True):
     digest: str
 
 
-class InspectRequest(Struct, frozen=True, kw_only=True):
+class Limits(Struct, frozen=True, kw_only=True, rename="camel"):
+    """How large a chart may be; see ``toolkit.chart.limits``."""
+
+    chart_bytes: int = limits.CHART_BYTES
+    unpacked_bytes: int = limits.UNPACKED_BYTES
+    file_bytes: int = limits.FILE_BYTES
+    files: int = limits.FILES
+    path_depth: int = limits.PATH_DEPTH
+    metadata_bytes: int = limits.METADATA_BYTES
+    dependencies: int = limits.DEPENDENCIES
+    values_files: int = limits.VALUES_FILES
+    ignore_rules: int = limits.IGNORE_RULES
+
+
+class Dependency(Struct, frozen=True, kw_only=True):
+    """A chart that another one contains; ``version`` is a range, or one version from a lock."""
+
+    name: str
+    version: str = ""
+    repository: str = ""
+
+
+class InspectRequest(Struct, frozen=True, kw_only=True, rename="camel"):
     """Look at the chart at ``path``, a directory or a package, below ``root``."""
 
     root: str
     path: str
+    limits: Limits = Limits()
 
 
-class Inspected(Struct, frozen=True, kw_only=True):
+class Inspected(Struct, frozen=True, kw_only=True, rename="camel"):
     """Which chart lies there, and what has to be fetched to package it."""
 
     name: str
@@ -50,7 +77,7 @@ class Inspected(Struct, frozen=True, kw_only=True):
     missing: tuple[Dependency, ...] = ()
 
 
-class PackageRequest(Struct, frozen=True, kw_only=True):
+class PackageRequest(Struct, frozen=True, kw_only=True, rename="camel"):
     """Package the chart at ``path`` below ``root`` and write it to ``out``.
 
     ``metadata`` becomes the build metadata of its version. ``values_files`` are paths below
@@ -66,9 +93,10 @@ class PackageRequest(Struct, frozen=True, kw_only=True):
     values_in_chart: bool = False
     ignore_missing_values_files: bool = False
     fetched: tuple[str, ...] = ()
+    limits: Limits = Limits()
 
 
-class Built(Struct, frozen=True, kw_only=True):
+class Built(Struct, frozen=True, kw_only=True, rename="camel"):
     """What was written: the chart as it calls itself now, which values files it was made with.
 
     ``packaged`` is false where the package is the one that was there before, to the byte.

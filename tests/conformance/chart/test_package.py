@@ -8,10 +8,11 @@ import pytest
 import yaml
 
 from tests.fakes.chartrepository import ChartRepository
-from tests.fakes.charts import chart, members, write
+from tests.fakes.charts import chart, inspected, members, packaged, write
 from tests.tools.helmcli import Helm, beside
-from toolkit.chart import build, dependencies, directory, document, metadata, repository
-from toolkit.chart.wire import Found, InspectRequest, PackageRequest
+from toolkit.chart import document, repository
+from toolkit.chart.errors import ChartReferenceError, DependencyBuildError
+from toolkit.chart.wire import Found
 from toolkit.remote.http.http import Endpoint, Http
 
 SHOW = "{{ .Values | toRawJson }}\n"
@@ -19,7 +20,7 @@ SHOW = "{{ .Values | toRawJson }}\n"
 
 def ours(root: Path, path: str, out: Path, **options: Any) -> Path:
     """Package a chart with our own code."""
-    build.build(PackageRequest(root=str(root), path=path, out=str(out), **options))
+    packaged(root, path, out, **options)
     return out
 
 
@@ -86,12 +87,13 @@ def test_ignore_rules_leave_the_same_files(helm: Helm, tmp_path: Path, rules: st
     try:
         expected = theirs(helm, tmp_path / "app", tmp_path / "theirs").read_bytes()
     except AssertionError:
-        assert metadata.CHART not in directory.load(tmp_path / "app")
+        with pytest.raises(ChartReferenceError):
+            ours(tmp_path, "app", tmp_path / "ours.tgz")
         return
 
-    found = {f"app/{name}" for name in directory.load(tmp_path / "app")}
+    out = ours(tmp_path, "app", tmp_path / "ours.tgz")
 
-    assert found == set(members(expected))
+    assert set(members(out.read_bytes())) == set(members(expected))
 
 
 def test_version_with_metadata_is_one_that_helm_reads(helm: Helm, tmp_path: Path) -> None:
@@ -180,7 +182,7 @@ async def test_dependencies_make_the_chart_that_helm_makes(
     write(tmp_path / "root/app", app)
     write(tmp_path / "root/app/charts/present", chart("present", "1.0.0"))
     write(tmp_path / "root/lib/common", chart("common", "0.1.0", templates__v_yaml=SHOW))
-    asked = build.inspect(InspectRequest(root=str(tmp_path / "root"), path="app")).missing
+    asked = inspected(tmp_path / "root").missing
     found = Found(name="redis", version="1.4.0", urls=("redis-1.4.0.tgz",), digest="")
     await repository.download_chart(
         http, server.url, found, Endpoint(plain_http=True), tmp_path / "redis.tgz", timeout=10
@@ -211,10 +213,8 @@ def test_lock_is_followed(helm: Helm, tmp_path: Path) -> None:
     write(tmp_path / "app", chart("app", "1.0.0", extra=extra))
     write(tmp_path / "common", chart("common", "0.1.0"))
     helm("dependency", "update", tmp_path / "app")
-    files = directory.load(tmp_path / "app")
-    without = {name: data for name, data in files.items() if not name.startswith("charts/")}
+    (tmp_path / "app/charts/common-0.1.0.tgz").rename(tmp_path / "packed.tgz")
+    write(tmp_path / "common", chart("common", "0.2.0"))
 
-    missing = dependencies.missing(metadata.read(without), without)
-
-    assert [(item.name, item.version) for item in missing] == [("common", "0.1.0")]
-    assert dependencies.missing(metadata.read(files), files) == ()
+    with pytest.raises(DependencyBuildError, match=r"version '0.2.0', which is not in '0.1.0'"):
+        ours(tmp_path, "app", tmp_path / "ours.tgz")

@@ -37,11 +37,16 @@ def _helm() -> WorkerKind:
     return actions.kind()
 
 
+def _chart() -> WorkerKind:
+    build.build()
+    return charts.kind()
+
+
 KINDS = {
     "engine": _engine,
     "helm": _helm,
     "git": lambda: git.KIND,
-    "chart": lambda: charts.KIND,
+    "chart": _chart,
     "generators": lambda: builder.KIND,
 }
 

@@ -127,6 +127,8 @@ ONE = b"    - {name: a, version: 1.0.0, urls: [a.tgz]}\n"
         (b"<html><body>Not found</body></html>", "a mapping"),
         (b"entries:\n  a:\n" + ONE, "no apiVersion"),
         (b'{"entries": {}}', "no apiVersion"),
+        (b"apiVersion: ~\nentries:\n  a:\n" + ONE, "no apiVersion"),
+        (b"apiVersion: v1\nentries: {..: [{name: .., version: 1.0.0, urls: [a]}]}", "no valid"),
         (b"apiVersion: v1\nentries: {}\n", "no valid version"),
         (b"apiVersion: v1\nentries:\n", "no valid version"),
         (b"apiVersion: v1\n", "no valid version"),

@@ -19,6 +19,11 @@ def test_what_is_no_version_is_refused(text: str) -> None:
         version.parse(text)
 
 
+def test_number_of_a_pre_release_has_no_leading_zero() -> None:
+    with pytest.raises(ValueError, match="leading zero"):
+        version.parse("1.2.3-rc.01")
+
+
 def test_metadata_replaces_metadata() -> None:
     assert version.with_metadata("v1.2.3-rc+old", "abc.4") == "1.2.3-rc+abc.4"
 

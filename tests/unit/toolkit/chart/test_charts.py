@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 import yaml
 
-from tests.fakes.charts import chart, chart_yaml, members, package, write
-from toolkit.chart import build, limits
+from tests.fakes.charts import chart, chart_yaml, inspected, members, package, packaged, write
+from toolkit.chart import limits
 from toolkit.chart.errors import (
     ChartPackageError,
     ChartReferenceError,
@@ -17,12 +17,14 @@ from toolkit.chart.errors import (
     MetadataPatchError,
     ValuesFilesError,
 )
-from toolkit.chart.metadata import Dependency
-from toolkit.chart.wire import Built, InspectRequest, PackageRequest
+from toolkit.chart.wire import Built, Dependency
 from toolkit.errors import PenstockError
 
 REMOTE = "dependencies:\n- {name: redis, version: 1.x, repository: https://charts.test}\n"
 LOCAL = "dependencies:\n- {name: common, version: ^1, repository: 'file://../common'}\n"
+
+
+_CHART = {"app/Chart.yaml": chart_yaml()}
 
 
 @pytest.fixture
@@ -34,12 +36,7 @@ def root(tmp_path: Path) -> Path:
 def built(root: Path, path: str = "app", **options: Any) -> tuple[Built, dict[str, bytes]]:
     """Package the chart at ``path`` and return what came out."""
     out = root.parent / "out.tgz"
-    answer = build.build(PackageRequest(root=str(root), path=path, out=str(out), **options))
-    return answer, members(out.read_bytes())
-
-
-def inspect(root: Path, path: str = "app") -> Any:
-    return build.inspect(InspectRequest(root=str(root), path=path))
+    return packaged(root, path, out, **options), members(out.read_bytes())
 
 
 def test_directory_is_packaged_as_it_is(root: Path) -> None:
@@ -121,6 +118,50 @@ def test_values_files_that_are_missing_can_be_ignored(root: Path) -> None:
     assert yaml.safe_load(files["podinfo/values.yaml"])["replicas"] == 1
 
 
+@pytest.mark.parametrize(
+    ("above", "merged"),
+    [
+        ("replicas: 2\nimage: {tag: two}\nnew: [1]\n", {"replicas": 2, "new": [1]}),
+        # Helm drops the key when it renders.
+        ("replicas: null\n", {"replicas": None, "image": {"tag": "one", "pull": "Always"}}),
+        ("image: text\n", {"replicas": 1, "image": "text"}),
+        ("# nothing\n", {"replicas": 1}),
+        ("a: 12345678901234567890\nb: 1000000\nc: 0777\n", {"a": 12345678901234567890, "c": 511}),
+        ("a: {b: 1}\n---\na: {c: 2}\n", {"a": {"b": 1}}),
+    ],
+)
+def test_values_files_are_merged_as_flux_does(
+    root: Path, above: str, merged: Mapping[str, object]
+) -> None:
+    write(root / "app", chart())
+    write(root, {"above.yaml": above})
+
+    _, files = built(root, values_files=("app/values.yaml", "above.yaml"))
+
+    assert yaml.safe_load(files["podinfo/values.yaml"]).items() >= merged.items()
+    assert b"e+" not in files["podinfo/values.yaml"]
+
+
+@pytest.mark.parametrize(
+    ("content", "names", "message"),
+    [
+        ("- a\n", ("x.yaml",), "'x.yaml' cannot be read"),
+        ("a: [\n", ("x.yaml",), "'x.yaml' cannot be read"),
+        ("a: 1\n", ("x.yaml",) * 101, "more than 100"),
+        ("a: 1\n", ("gone.yaml",), "'gone.yaml'.*ignoreMissingValuesFiles"),
+        ("a: 1\n", ("app",), "there is no file 'app'"),
+    ],
+)
+def test_values_files_that_cannot_be_merged_are_refused(
+    root: Path, content: str, names: tuple[str, ...], message: str
+) -> None:
+    write(root / "app", chart())
+    write(root, {"x.yaml": content})
+
+    with pytest.raises(ValuesFilesError, match=message):
+        built(root, values_files=names)
+
+
 @pytest.mark.parametrize("in_chart", [True, False])
 @pytest.mark.parametrize("name", ["../secret.yaml", "app/../../secret.yaml", "up/secret.yaml"])
 def test_values_file_outside_is_refused(root: Path, name: str, *, in_chart: bool) -> None:
@@ -139,7 +180,7 @@ def test_chart_outside_is_refused(root: Path, path: str) -> None:
     (root / "up").symlink_to(root.parent)
 
     with pytest.raises(ChartReferenceError, match="leads out"):
-        inspect(root, path)
+        inspected(root, path)
 
 
 @pytest.mark.parametrize(
@@ -147,22 +188,33 @@ def test_chart_outside_is_refused(root: Path, path: str) -> None:
     [
         ({}, "there is no chart at 'app'"),
         ({"app/values.yaml": "a: 1"}, "Chart.yaml is missing"),
-        ({"app/Chart.yaml": "- a"}, "not a mapping"),
-        ({"app/Chart.yaml": "a: ["}, r"Chart.yaml: it is not YAML \(line"),
-        ({"app/Chart.yaml": "name: a\nversion: 1.0.0\n"}, "no apiVersion"),
-        ({"app/Chart.yaml": chart_yaml(name="")}, "no valid name"),
-        ({"app/Chart.yaml": chart_yaml(name="../a")}, "no valid name"),
-        ({"app/Chart.yaml": chart_yaml(name="a/b")}, "no valid name"),
-        ({"app/Chart.yaml": chart_yaml(version="latest")}, "no valid version"),
-        ({"app/Chart.yaml": chart_yaml(version="{a: b}")}, "not a string"),
-        ({"app/Chart.yaml": chart_yaml(extra="type: other\n")}, "the type of a chart"),
-        ({"app/Chart.yaml": chart_yaml(extra="dependencies: {a: b}\n")}, "no list"),
-        ({"app/Chart.yaml": chart_yaml(extra="dependencies: [{version: '1'}]\n")}, "valid name"),
-        ({"app/Chart.yaml": chart_yaml(extra="dependencies: [{name: ../a}]\n")}, "valid name"),
-        ({"app/Chart.yaml": chart_yaml(extra="dependencies: [{name: a}, {name: a}]\n")}, "'a'"),
+        ({"app/Chart.yaml": "- a"}, "cannot unmarshal array"),
+        ({"app/Chart.yaml": "a: ["}, "cannot load Chart.yaml: .* line 1"),
+        ({"app/Chart.yaml": chart_yaml(name="")}, "name is required"),
+        ({"app/Chart.yaml": chart_yaml(name="../a")}, "name .* is invalid"),
+        ({"app/Chart.yaml": chart_yaml(name="a/b")}, "name .* is invalid"),
+        ({"app/Chart.yaml": chart_yaml(name="..")}, "name .* is not allowed"),
+        ({"app/Chart.yaml": chart_yaml(version="latest")}, "version .* is invalid"),
+        ({"app/Chart.yaml": chart_yaml(version="{a: b}")}, "cannot unmarshal object"),
+        ({"app/Chart.yaml": chart_yaml(extra="type: other\n")}, "type must be application or"),
+        ({"app/Chart.yaml": chart_yaml(extra="maintainers: [null]\n")}, "maintainers must not"),
+        ({"app/Chart.yaml": chart_yaml(extra="deprecated: 'yes'\n")}, "cannot load Chart.yaml"),
+        ({"app/Chart.yaml": chart_yaml(extra="dependencies: {a: b}\n")}, "cannot unmarshal"),
+        (
+            {"app/Chart.yaml": chart_yaml(extra="dependencies: [{version: '1'}]\n")},
+            "dependency without a valid name",
+        ),
+        (
+            {"app/Chart.yaml": chart_yaml(extra="dependencies: [{name: ../a}]\n")},
+            "dependency without a valid name",
+        ),
+        (
+            {"app/Chart.yaml": chart_yaml(extra="dependencies: [{name: a}, {name: a}]\n")},
+            'more than one dependency with name or alias "a"',
+        ),
         (
             {"app/Chart.yaml": chart_yaml(extra="dependencies: [{name: a, alias: 'a b'}]\n")},
-            "alias of the dependency 'a'",
+            "disallowed characters in the alias",
         ),
         (
             {
@@ -173,6 +225,12 @@ def test_chart_outside_is_refused(root: Path, path: str) -> None:
             "more than 100 dependencies",
         ),
         ({"app/Chart.yaml": "#" * (limits.METADATA_BYTES + 1)}, "larger than 1 MiB"),
+        # Helm reads the whole chart, and so a HelmRelease would fail on these.
+        (_CHART | {"app/values.yaml": "a: ["}, "cannot load values.yaml"),
+        (_CHART | {"app/Chart.lock": "generated: soon"}, "cannot load Chart.lock"),
+        (_CHART | {"app/charts/README.md": "r"}, "unpacking subchart README.md"),
+        (_CHART | {"app/charts/a/Chart.yaml": "name: a\n"}, "unpacking subchart a in podinfo"),
+        (_CHART | {"app/charts/a.tgz": "x"}, "'?charts/a.tgz.* is no gzipped archive"),
     ],
 )
 def test_what_is_no_chart_is_refused(root: Path, files: Mapping[str, str], message: str) -> None:
@@ -180,7 +238,7 @@ def test_what_is_no_chart_is_refused(root: Path, files: Mapping[str, str], messa
     write(root, files)
 
     with pytest.raises(ChartReferenceError, match=message) as caught:
-        inspect(root)
+        inspected(root)
 
     assert caught.value.reason == "InvalidChartReference"
 
@@ -189,13 +247,13 @@ def test_package_that_cannot_be_read_is_told(root: Path) -> None:
     write(root, {"app": "no package"})
 
     with pytest.raises(ChartPackageError, match="'app' cannot be read"):
-        inspect(root)
+        inspected(root)
 
 
 def test_inspection_tells_what_has_to_be_fetched(root: Path) -> None:
     write(root / "app", chart(extra=REMOTE))
 
-    answer = inspect(root)
+    answer = inspected(root)
 
     assert (answer.name, answer.version, answer.is_directory) == ("podinfo", "6.0.0", True)
     assert answer.missing == (
@@ -215,20 +273,20 @@ def test_dependency_that_is_there_is_not_fetched(
 ) -> None:
     write(write(root / "app", chart(extra=REMOTE)), present)
 
-    assert inspect(root).missing == ()
+    assert inspected(root).missing == ()
     assert built(root)[0].dependencies == 0
 
 
 def test_hidden_directory_in_charts_holds_no_dependency(root: Path) -> None:
     write(root / "app", chart(extra=REMOTE) | {"charts/_old/Chart.yaml": chart_yaml("redis")})
 
-    assert len(inspect(root).missing) == 1
+    assert len(inspected(root).missing) == 1
 
 
 def test_package_is_taken_with_the_dependencies_it_has(root: Path) -> None:
     write(root, {"app": package(chart(extra=REMOTE))})
 
-    assert inspect(root).missing == ()
+    assert inspected(root).missing == ()
 
 
 @pytest.mark.parametrize(
@@ -239,14 +297,14 @@ def test_lock_pins_a_version_as_long_as_it_fits(root: Path, locked: str, version
     lock = f"dependencies:\n- name: redis\n  version: {locked}\n  repository: https://charts.test\n"
     write(root / "app", chart(extra=REMOTE) | {"Chart.lock": lock})
 
-    assert inspect(root).missing[0].version == version
+    assert inspected(root).missing[0].version == version
 
 
 def test_chart_of_old_form_has_its_dependencies_elsewhere(root: Path) -> None:
     files = {"Chart.yaml": chart_yaml().replace("v2", "v1"), "requirements.yaml": REMOTE}
     write(root / "app", files)
 
-    assert [item.name for item in inspect(root).missing] == ["redis"]
+    assert [item.name for item in inspected(root).missing] == ["redis"]
 
 
 def test_fetched_dependency_becomes_part_of_the_chart(root: Path, tmp_path: Path) -> None:
@@ -282,7 +340,7 @@ def test_dependency_in_the_same_source_is_taken_from_there(root: Path) -> None:
 
     answer, files = built(root)
 
-    assert inspect(root).missing == ()
+    assert inspected(root).missing == ()
     assert answer.dependencies == 1
     assert files["podinfo/charts/common/values.yaml"]
 
