@@ -25,6 +25,8 @@ DIRECTORY: Final = Path("deploy")
 BASE: Final = "base/rbac"
 ON_DEMAND: Final = "components/workload-identity/rbac.yaml"
 NARROW: Final = "components/by-namespace/rbac.yaml"
+SHARD: Final = "components/sharding/shard1/rbac.yaml"
+"""Rights to the Leases of a shard; the name of the shard is the suffix of its kustomization."""
 TENANT: Final = "tenant/rbac.yaml"
 _TENANTS: Final = "-tenants"
 _CONTROLLERS: Final = {"Kustomization": "kustomize-controller", "HelmRelease": "helm-controller"}
@@ -44,6 +46,7 @@ def render() -> dict[str, str]:
     return base | {
         ON_DEMAND: _document(list(_workload_identity())),
         NARROW: _document(list(_own_appliers())),
+        SHARD: _document(list(_shard("shard1"))),
         TENANT: _document(list(_in_one_namespace())),
     }
 
@@ -74,6 +77,13 @@ def _own_appliers() -> Iterator[Json]:
             groups=("",), resources=("serviceaccounts",), verbs=("impersonate",), names=(applier,)
         )
         yield from rbac.granted("Role", _CONTROLLERS[kind], (impersonate,), suffix="-applier")
+
+
+def _shard(name: str) -> Iterator[Json]:
+    for component in map(components.load, components.NAMES):
+        account = component.account
+        lease = rbac.lease(f"{account}-{name}")
+        yield from rbac.granted("Role", account, lease)
 
 
 def _in_one_namespace() -> Iterator[Json]:
