@@ -1,5 +1,6 @@
 """The Deployments ask for no more than they need, and their parts fit together."""
 
+import re
 import tomllib
 from pathlib import Path
 from typing import Any
@@ -144,6 +145,18 @@ def test_artifacts_are_for_pods_of_the_namespace_only() -> None:
     assert artifacts["spec"]["ingress"] == [
         {"from": [{"podSelector": {}}], "ports": [{"port": "http", "protocol": "TCP"}]}
     ]
+
+
+def test_sources_of_the_namespace_that_the_readme_uses_are_shared() -> None:
+    shared = {
+        found["namespace"]
+        for file in (BASE / "policy").glob("*/kustomization.yaml")
+        if "namespace" in (found := yaml.safe_load(file.read_text()))
+    }
+    used = set(re.findall(r"namespace: ([a-z-]+)}", (ROOT / "README.md").read_text()))
+
+    assert used == shared == {"flux-system"}
+    assert "kubectl apply --server-side -k deploy/base/policy" in (ROOT / "README.md").read_text()
 
 
 def test_the_version_is_the_one_of_the_project() -> None:
