@@ -137,11 +137,7 @@ _PERMISSIONS: Final = (
 )
 _NAMESPACE_PERMISSIONS: Final = (
     *keeper.permissions(NAME),
-    Rule(
-        groups=("coordination.k8s.io",),
-        resources=("leases",),
-        verbs=("get", "create", "update"),
-    ),
+    *rbac.lease(NAME),
     # What a process writes when it starts.
     Rule(
         groups=("coordination.k8s.io",),

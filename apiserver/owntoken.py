@@ -7,18 +7,15 @@ from collections.abc import Awaitable, Callable
 from typing import Final
 
 from apiserver.registration import NAME
+from toolkit.kube import rbac
 from toolkit.kube.manager import Manager
-from toolkit.kube.rbac import Rule
 from toolkit.kube.tokens import ServiceAccountTokens
 from toolkit.remote.cloud.cache import TokenCache
 
 Token = Callable[[], Awaitable[str]]
 """Returns a token for an audience; raises ``PenstockError``."""
 
-PERMISSIONS: Final = (
-    Rule(groups=("",), resources=("serviceaccounts",), verbs=("get",), names=(NAME,)),
-    Rule(groups=("",), resources=("serviceaccounts/token",), verbs=("create",), names=(NAME,)),
-)
+PERMISSIONS: Final = rbac.own_token(NAME)
 """In our own namespace."""
 
 

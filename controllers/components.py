@@ -22,6 +22,8 @@ class Component:
     account: str
     cluster_permissions: tuple[Rule, ...]
     namespace_permissions: tuple[Rule, ...]
+    tenant_permissions: tuple[Rule, ...]
+    """What it needs in the namespaces that it works for: all, or those that bind it."""
     workload_identity: tuple[Rule, ...]
     """What it needs for ``serviceAccountName`` at clouds, granted only on demand."""
     start: Callable[[Manager, Options], Awaitable[None]]
@@ -43,6 +45,7 @@ def load(name: str) -> Component:
         account=module.ACCOUNT,
         cluster_permissions=module.CLUSTER_PERMISSIONS,
         namespace_permissions=module.NAMESPACE_PERMISSIONS,
+        tenant_permissions=module.TENANT_PERMISSIONS,
         workload_identity=module.WORKLOAD_IDENTITY_PERMISSIONS,
         start=module.start,
     )

@@ -2,6 +2,10 @@
 
 Each component lists its rules beside its code (``PERMISSIONS``); this module only turns them into
 ServiceAccounts, ClusterRoles, Roles and bindings. What is generated is all that a process may do.
+
+What a controller needs in the namespaces that it works for (``TENANT_PERMISSIONS``) is a
+ClusterRole of its own, because RBAC cannot exclude a namespace: the base binds it everywhere. With
+the component ``by-namespace`` it is bound only in namespaces that ``deploy/tenant`` is applied to.
 """
 
 import sys
@@ -20,6 +24,12 @@ from toolkit.policy import claims
 DIRECTORY: Final = Path("deploy")
 BASE: Final = "base/rbac"
 ON_DEMAND: Final = "components/workload-identity/rbac.yaml"
+NARROW: Final = "components/by-namespace/rbac.yaml"
+SHARD: Final = "components/sharding/shard1/rbac.yaml"
+"""Rights to the Leases of a shard; the name of the shard is the suffix of its kustomization."""
+TENANT: Final = "tenant/rbac.yaml"
+_TENANTS: Final = "-tenants"
+_CONTROLLERS: Final = {"Kustomization": "kustomize-controller", "HelmRelease": "helm-controller"}
 HEADER: Final = "# Generated from the components' PERMISSIONS by `make generate`; do not edit.\n"
 
 
@@ -33,24 +43,54 @@ def render() -> dict[str, str]:
     resources = {"apiVersion": "kustomize.config.k8s.io/v1beta1", "kind": "Kustomization"}
     files["kustomization.yaml"] = _document([resources | {"resources": sorted(files)}])
     base = {f"{BASE}/{name}": text for name, text in files.items()}
-    return base | {ON_DEMAND: _document(list(_workload_identity()))}
+    return base | {
+        ON_DEMAND: _document(list(_workload_identity())),
+        NARROW: _document(list(_own_appliers())),
+        SHARD: _document(list(_shard("shard1"))),
+        TENANT: _document(list(_in_one_namespace())),
+    }
 
 
 def _component(component: components.Component) -> Iterator[Json]:
     account = component.account
     yield rbac.service_account(account)
     yield from rbac.granted("ClusterRole", account, component.cluster_permissions)
+    yield from rbac.granted("ClusterRole", account, component.tenant_permissions, suffix=_TENANTS)
     yield from rbac.granted("Role", account, component.namespace_permissions)
+    yield rbac.role("ClusterRole", _signing_in(component), component.workload_identity)
 
 
 def _workload_identity() -> Iterator[Json]:
-    """Yield what lets objects act as service accounts at clouds; the base does not grant it."""
+    """Yield what lets objects act as service accounts elsewhere; the base binds it to nobody."""
     for component in map(components.load, components.NAMES):
-        if component.workload_identity:
-            account = component.account
-            name = f"penstock-{account}-workload-identity"
-            yield rbac.role("ClusterRole", name, component.workload_identity)
-            yield rbac.binding("ClusterRole", name, account)
+        yield rbac.binding("ClusterRole", _signing_in(component), component.account)
+
+
+def _signing_in(component: components.Component) -> str:
+    return f"penstock-{component.account}-workload-identity"
+
+
+def _own_appliers() -> Iterator[Json]:
+    """Yield what lets the controllers act as the accounts of the installation, and no others."""
+    for kind, applier in claims.ACCOUNTS.items():
+        impersonate = rbac.Rule(
+            groups=("",), resources=("serviceaccounts",), verbs=("impersonate",), names=(applier,)
+        )
+        yield from rbac.granted("Role", _CONTROLLERS[kind], (impersonate,), suffix="-applier")
+
+
+def _shard(name: str) -> Iterator[Json]:
+    for component in map(components.load, components.NAMES):
+        account = component.account
+        lease = rbac.lease(f"{account}-{name}")
+        yield from rbac.granted("Role", account, lease)
+
+
+def _in_one_namespace() -> Iterator[Json]:
+    """Yield the bindings of one tenant's namespace."""
+    for component in map(components.load, components.NAMES):
+        account = component.account
+        yield rbac.elsewhere(f"penstock-{account}{_TENANTS}", account)
 
 
 def _applier(account: str) -> Iterator[Json]:

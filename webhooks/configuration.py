@@ -319,10 +319,6 @@ _PERMISSIONS: Final = (
 )
 _NAMESPACE_PERMISSIONS: Final = (
     *keeper.permissions(NAME),
-    rbac.Rule(
-        groups=("coordination.k8s.io",),
-        resources=("leases",),
-        verbs=("get", "create", "update"),
-    ),
+    *rbac.lease(NAME),
     rbac.Rule(groups=("discovery.k8s.io",), resources=("endpointslices",), verbs=("list",)),
 )

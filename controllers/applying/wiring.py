@@ -1,7 +1,7 @@
 """What the components of appliers wire the same way: ways to clusters, and what is watched."""
 
 from collections.abc import Iterable, Mapping
-from typing import Any
+from typing import Any, Final
 
 import msgspec
 
@@ -11,9 +11,19 @@ from crds.kind import Kind
 from toolkit.kube.informer import Informer
 from toolkit.kube.manager import Manager
 from toolkit.kube.options import Options
+from toolkit.kube.rbac import Rule
 from toolkit.kube.remote import Entry, RemoteClients
 from toolkit.kube.secrets import CONFIG_MAP, SECRET
 from toolkit.objects import GroupVersionKind, Json
+
+PERMISSIONS: Final = (
+    # Drift and health of what was applied are seen by watching it, and so are records of releases.
+    # Nothing else is written: every write is impersonated. Not `get`: with `*` it includes
+    # subresources, and who may get nodes/proxy can run commands in every container.
+    Rule(groups=("*",), resources=("*",), verbs=("list", "watch")),
+    # What specs name: values, kubeconfigs, keys, and the account that a deletion acts as.
+    Rule(groups=("",), resources=("configmaps", "secrets", "serviceaccounts"), verbs=("get",)),
+)
 
 
 def remotes(manager: Manager, options: Options, outside: Outside) -> RemoteClients:

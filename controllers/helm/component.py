@@ -11,7 +11,7 @@ from controllers.outside import connect
 from crds import HELM_RELEASE
 from crds.helm import GROUP, HelmRelease
 from toolkit.events import Recorder
-from toolkit.kube import impersonation
+from toolkit.kube import impersonation, rbac
 from toolkit.kube.controller import Controller
 from toolkit.kube.manager import Manager
 from toolkit.kube.options import Options
@@ -26,12 +26,9 @@ CLUSTER_PERMISSIONS: Final = (
     Rule(groups=(GROUP,), resources=("helmreleases",), verbs=("get", "list", "watch", "patch")),
     Rule(groups=(GROUP,), resources=("helmreleases/status",), verbs=("get", "patch")),
     # The HelmChart of a HelmRelease stands beside its source; only those that it owns are touched.
-    Rule(groups=(_SOURCE,), resources=("helmcharts",), verbs=("create", "patch", "delete")),
-    # Drift and health of whatever was released is seen by watching it, and so is that records have
-    # changed. Nothing else is written: every action is impersonated.
-    Rule(groups=("*",), resources=("*",), verbs=("get", "list", "watch")),
-    # Act as the account that a HelmRelease names, and say from which chart the write comes.
-    Rule(groups=("",), resources=("serviceaccounts",), verbs=("impersonate",)),
+    Rule(groups=(_SOURCE,), resources=("helmcharts",), verbs=("get", "create", "patch", "delete")),
+    *wiring.PERMISSIONS,
+    # Say from which chart a write comes; whose write it is, is below.
     Rule(
         groups=("authentication.k8s.io",),
         resources=tuple(
@@ -39,14 +36,19 @@ CLUSTER_PERMISSIONS: Final = (
         ),
         verbs=("impersonate",),
     ),
-    # Sign in at clusters that trust our issuer (spec.kubeConfig.configMapRef).
-    Rule(groups=("",), resources=("serviceaccounts/token",), verbs=("create",)),
     Rule(groups=("",), resources=("events",), verbs=("create", "patch")),
 )
-WORKLOAD_IDENTITY_PERMISSIONS: Final[tuple[Rule, ...]] = ()
-NAMESPACE_PERMISSIONS: Final = (
-    Rule(groups=("coordination.k8s.io",), resources=("leases",), verbs=("get", "create", "update")),
+TENANT_PERMISSIONS: Final = (
+    # Act as the account that a HelmRelease names.
+    Rule(groups=("",), resources=("serviceaccounts",), verbs=("impersonate",)),
 )
+"""What it needs in each namespace that it works for; see ``deploy/components/by-namespace``."""
+WORKLOAD_IDENTITY_PERMISSIONS: Final = (
+    # Sign in as accounts at clusters that trust our issuer (spec.kubeConfig.configMapRef).
+    Rule(groups=("",), resources=("serviceaccounts/token",), verbs=("create",)),
+)
+"""Granted by the component ``workload-identity`` alone: who has them can be any account."""
+NAMESPACE_PERMISSIONS: Final = rbac.lease(ACCOUNT)
 
 _CONCURRENT: Final = 4
 

@@ -43,7 +43,7 @@ from toolkit.decrypt import engine
 from toolkit.decrypt.engine import EngineKeys
 from toolkit.decrypt.kms.services import KeyServices
 from toolkit.events import Recorder
-from toolkit.kube import caches, impersonation
+from toolkit.kube import caches, impersonation, rbac
 from toolkit.kube.controller import Controller
 from toolkit.kube.informer import Change, Informer
 from toolkit.kube.manager import Manager, serve
@@ -66,11 +66,8 @@ CLUSTER_PERMISSIONS: Final = (
     # The Kustomizations themselves; patch puts the finalizer and the status.
     Rule(groups=(_GROUP,), resources=("kustomizations",), verbs=("get", "list", "watch", "patch")),
     Rule(groups=(_GROUP,), resources=("kustomizations/status",), verbs=("get", "patch")),
-    # Drift and health of whatever was applied is seen by watching it. Nothing else is written:
-    # every apply is impersonated.
-    Rule(groups=("*",), resources=("*",), verbs=("get", "list", "watch")),
-    # Act as the account that a Kustomization names, and say from which revision the write comes.
-    Rule(groups=("",), resources=("serviceaccounts",), verbs=("impersonate",)),
+    *wiring.PERMISSIONS,
+    # Say from which revision a write comes; whose write it is, is below.
     Rule(
         groups=("authentication.k8s.io",),
         resources=tuple(
@@ -78,16 +75,26 @@ CLUSTER_PERMISSIONS: Final = (
         ),
         verbs=("impersonate",),
     ),
-    # Sign in at clusters that trust our issuer (spec.kubeConfig.configMapRef).
-    Rule(groups=("",), resources=("serviceaccounts/token",), verbs=("create",)),
     Rule(groups=("",), resources=("events",), verbs=("create", "patch")),
     # Who asks for a plan is asked for, and whether they may.
     Rule(groups=("authentication.k8s.io",), resources=("tokenreviews",), verbs=("create",)),
     Rule(groups=("authorization.k8s.io",), resources=("subjectaccessreviews",), verbs=("create",)),
 )
-WORKLOAD_IDENTITY_PERMISSIONS: Final[tuple[Rule, ...]] = ()
+TENANT_PERMISSIONS: Final = (
+    # Act as the account that a Kustomization names.
+    Rule(groups=("",), resources=("serviceaccounts",), verbs=("impersonate",)),
+)
+"""What it needs in each namespace that it works for; see ``deploy/components/by-namespace``."""
+WORKLOAD_IDENTITY_PERMISSIONS: Final = (
+    # Sign in as accounts at key services, and at clusters that trust our issuer
+    # (spec.kubeConfig.configMapRef).
+    Rule(groups=("",), resources=("serviceaccounts/token",), verbs=("create",)),
+)
+"""Granted by the component ``workload-identity`` alone: who has them can be any account."""
 NAMESPACE_PERMISSIONS: Final = (
-    Rule(groups=("coordination.k8s.io",), resources=("leases",), verbs=("get", "create", "update")),
+    *rbac.lease(ACCOUNT),
+    # The store asks who wants to know what it keeps.
+    *rbac.own_token(ACCOUNT),
 )
 
 _CONCURRENT: Final = 4

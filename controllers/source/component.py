@@ -23,6 +23,7 @@ from toolkit.artifact.access import Access
 from toolkit.artifact.index import Indexes
 from toolkit.artifact.uploads import Uploads
 from toolkit.events import Recorder
+from toolkit.kube import rbac
 from toolkit.kube.controller import Controller
 from toolkit.kube.manager import Manager, serve
 from toolkit.kube.options import Options
@@ -41,8 +42,6 @@ CLUSTER_PERMISSIONS: Final = (
         resources=tuple(f"{kind}/status" for kind in _KINDS),
         verbs=("get", "patch"),
     ),
-    # Credentials, and accounts with their pull secrets, are read when named, never listed.
-    Rule(groups=("",), resources=("secrets", "serviceaccounts"), verbs=("get",)),
     # Who uploads an artifact, or asks what there is, is asked for, and whether they may.
     Rule(groups=("authentication.k8s.io",), resources=("tokenreviews",), verbs=("create",)),
     Rule(groups=("authorization.k8s.io",), resources=("subjectaccessreviews",), verbs=("create",)),
@@ -56,9 +55,12 @@ WORKLOAD_IDENTITY_PERMISSIONS: Final = (
     Rule(groups=("",), resources=("serviceaccounts/token",), verbs=("create",)),
 )
 """Granted by the component ``workload-identity`` alone: who has them can be any account."""
-NAMESPACE_PERMISSIONS: Final = (
-    Rule(groups=("coordination.k8s.io",), resources=("leases",), verbs=("get", "create", "update")),
+TENANT_PERMISSIONS: Final = (
+    # Credentials, and accounts with their pull secrets, are read when named, never listed.
+    Rule(groups=("",), resources=("secrets", "serviceaccounts"), verbs=("get",)),
 )
+"""What it needs in each namespace that it works for; see ``deploy/components/by-namespace``."""
+NAMESPACE_PERMISSIONS: Final = rbac.lease(ACCOUNT)
 _SCRATCH: Final = ".scratch-"
 _CONCURRENT: Final = 2
 _CONNECTIONS: Final = 256

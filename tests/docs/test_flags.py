@@ -14,7 +14,7 @@ from toolkit.kube.options import FLAGS
 CONTROL_PLANE = ROOT / "controlplane" / "__main__.py"
 THEIRS = {
     "kubectl": "audience from-file from-literal image overwrite raw server-side subresource "
-    "type validate",
+    "type validate clusterrole serviceaccount",
     "kube-apiserver": "admission-control-config-file audit-log-path authentication-config "
     "service-account-issuer permit-port-sharing",
     "helm": "set set-literal",

@@ -7,6 +7,10 @@ from pathlib import Path
 
 from tests.docs.pages import PAGES, ROOT
 
+MONITORING = [
+    ROOT / "deploy/components/monitoring/alerts.yaml",
+    *(ROOT / "deploy/components/monitoring/dashboards").glob("*.json"),
+]
 PACKAGES = ("toolkit", "controllers", "webhooks", "apiserver", "certs")
 TYPES = {"Counter", "Gauge", "Histogram"}
 _NAME = re.compile(
@@ -43,5 +47,9 @@ def test_every_metric_that_is_told_is_served() -> None:
     names = set(served())
 
     assert names
+    for file in MONITORING:
+        asked = {re.sub("_(bucket|count|sum)$", "", name) for name in told(file)}
+        assert asked, file.name
+        assert asked <= names, file.name
     for page in PAGES:
         assert {name for name in told(page) if not name.endswith("_")} <= names, page.name

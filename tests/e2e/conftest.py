@@ -63,7 +63,8 @@ ROUGH = {
     "webhooks": (ACCOUNTS, "--cross-namespace-refs=warn"),
 }
 """What the rough world's components are told; one world serves tests that need one flag each."""
-_WEBHOOK_TOKENS = Path(__file__).parents[2] / "deploy/components/workload-identity/webhook.yaml"
+_TOKENS = Path(__file__).parents[2] / "deploy/components/workload-identity"
+_BINDING = "rbac.authorization.k8s.io/v1"
 
 DEADLINE = waiting.SECONDS
 """Seconds after which what was waited for is not coming; never a measure of speed."""
@@ -187,6 +188,20 @@ class Space:
         """Return the object once it is Ready at its generation (and at a commit)."""
         return await self.world.until(
             gvk, self.namespace, name, lambda obj: is_ready(obj) and revision in revision_of(obj)
+        )
+
+    async def lend_tokens(self, controller: str = "kustomize-controller") -> None:
+        """Let a controller make tokens of the namespace's accounts, as an operator would."""
+        role = f"penstock-{controller}-workload-identity"
+        subject = {"kind": "ServiceAccount", "name": controller}
+        await self.world.apply(
+            {
+                "apiVersion": _BINDING,
+                "kind": "RoleBinding",
+                "metadata": {"name": role, "namespace": self.namespace},
+                "roleRef": {"apiGroup": _BINDING[:-3], "kind": "ClusterRole", "name": role},
+                "subjects": [subject | {"namespace": self.world.stack.options.namespace}],
+            }
         )
 
     async def refused(
@@ -417,7 +432,8 @@ async def rough_world(
     tmp_path_factory: pytest.TempPathFactory,
 ) -> AsyncIterator[RoughWorld]:
     """Run two replicas of everything, away from the shared world, whose processes act on it all."""
-    second_control_plane.kubectl("apply", "-f", str(_WEBHOOK_TOKENS))
+    for file in ("rbac.yaml", "webhook.yaml"):
+        second_control_plane.kubectl("apply", "-f", str(_TOKENS / file))
     async with build_world(
         second_control_plane,
         tmp_path_factory.mktemp("rough"),

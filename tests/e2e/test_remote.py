@@ -302,6 +302,7 @@ async def test_cluster_that_trusts_our_accounts_needs_no_secret(far: Far) -> Non
         {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": data},
     )
     ref = {"configMapRef": {"name": "far"}}
+    await far.lend_tokens()
 
     await far.start({"a.yaml": config_map("a", v="1")}, kubeConfig=ref, retryInterval="500ms")
     obj = await far.refused(saying="forbidden")

@@ -179,6 +179,7 @@ async def far(world: World, namespace: str, trusting_plane: ControlPlane) -> Asy
         await space.api.create(
             {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace}}
         )
+        await space.lend_tokens()
         yield space
         await space.api.delete(NAMESPACE, namespace)
 

@@ -188,7 +188,7 @@ class Manager:
             elector = leaderelection.Elector(
                 self.client,
                 namespace=self.namespace,
-                name=lease,
+                name=self.options.lease(lease),
                 identity=self.identity,
                 timing=self.options.election,
             )

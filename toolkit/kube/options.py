@@ -7,6 +7,7 @@ process that runs several. Durations are Go's (``1m30s``); booleans may be given
 import argparse
 import difflib
 import os
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
@@ -16,6 +17,10 @@ from toolkit.kube import flags
 from toolkit.kube.controller import ControllerOptions
 from toolkit.kube.flags import flag
 from toolkit.kube.leaderelection import Timing
+
+SHARDING: Final = "sharding.fluxcd.io/key"
+"""The label whose value is the shard of an object (Flux)."""
+_SHARD: Final = re.compile("[a-z0-9]([a-z0-9-]*[a-z0-9])?")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -247,6 +252,11 @@ class Options:
             namespace="" if self.watch_all_namespaces else namespace,
             label_selector=self.watch_label_selector,
         )
+
+    def lease(self, name: str) -> str:
+        """Return the name of a component's Lease: a shard elects a leader of its own."""
+        label, _, shard = self.watch_label_selector.partition("=")
+        return f"{name}-{shard}" if label == SHARDING and _SHARD.fullmatch(shard) else name
 
     @property
     def election(self) -> Timing:

@@ -28,9 +28,29 @@ def service_account(name: str) -> Json:
     return manifest("v1", "ServiceAccount", name, namespaced=True)
 
 
-def granted(kind: Kind, account: str, rules: Sequence[Rule]) -> Iterator[Json]:
+def lease(name: str) -> tuple[Rule, ...]:
+    """Return what holding the Lease of this name takes in the own namespace."""
+    leases = (("coordination.k8s.io",), ("leases",))
+    return (
+        # A request to create names no object, so RBAC cannot narrow it by name.
+        Rule(groups=leases[0], resources=leases[1], verbs=("create",)),
+        Rule(groups=leases[0], resources=leases[1], verbs=("get", "update"), names=(name,)),
+    )
+
+
+def own_token(account: str) -> tuple[Rule, ...]:
+    """Return what tokens of the own account take in the own namespace."""
+    return (
+        Rule(groups=("",), resources=("serviceaccounts",), verbs=("get",), names=(account,)),
+        Rule(
+            groups=("",), resources=("serviceaccounts/token",), verbs=("create",), names=(account,)
+        ),
+    )
+
+
+def granted(kind: Kind, account: str, rules: Sequence[Rule], *, suffix: str = "") -> Iterator[Json]:
     """Yield a role with these rules and its binding to the account of the same name."""
-    name = f"penstock-{account}" if kind == "ClusterRole" else account
+    name = (f"penstock-{account}" if kind == "ClusterRole" else account) + suffix
     yield role(kind, name, rules)
     yield binding(kind, name, account)
 
@@ -44,9 +64,19 @@ def role(kind: Kind, name: str, rules: Sequence[Rule]) -> Json:
 def binding(kind: Kind, role: str, account: str) -> Json:
     """Return the binding of a role to a service account, under the role's name."""
     body = manifest(f"{_GROUP}/v1", f"{kind}Binding", role, namespaced=kind == "Role")
+    return body | _bound(kind, role, account)
+
+
+def elsewhere(role: str, account: str) -> Json:
+    """Return the binding of a ClusterRole in one namespace, which whoever applies it names."""
+    body = manifest(f"{_GROUP}/v1", "RoleBinding", role, namespaced=False)
+    return body | _bound("ClusterRole", role, account)
+
+
+def _bound(kind: Kind, role: str, account: str) -> Json:
     subject = {"kind": "ServiceAccount", "name": account, "namespace": NAMESPACE}
     ref = {"apiGroup": _GROUP, "kind": kind, "name": role}
-    return body | {"roleRef": ref, "subjects": [subject]}
+    return {"roleRef": ref, "subjects": [subject]}
 
 
 def manifest(api_version: str, kind: str, name: str, *, namespaced: bool) -> Json:

@@ -143,7 +143,8 @@ class ServiceAccountTokens:
         except ForbiddenError as exc:
             raise TransientError(
                 f"no token for {shown}: this controller needs the right to create"
-                " serviceaccounts/token",
+                " serviceaccounts/token: bind its ClusterRole …-workload-identity in namespace"
+                f" '{namespace}', or install deploy/components/workload-identity",
                 reason=_REASON,
             ) from exc
         except ApiError as exc:

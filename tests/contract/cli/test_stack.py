@@ -17,7 +17,7 @@ from urllib.parse import urlsplit
 import pytest
 
 from cli import errors
-from cli.stack import COMPONENTS, install, stack
+from cli.stack import COMPONENTS, install, stack, state
 from cli.stack.components import Component
 from controlplane.plane import ControlPlane
 from tests.tools.waiting import until
@@ -107,6 +107,20 @@ def test_every_component_is_a_service_account_and_no_administrator(
     name = f"system:serviceaccount:{stack.NAMESPACE}:{component.service_account}"
     assert json.loads(who)["status"]["userInfo"]["username"] == name
     assert denied == 1
+
+
+def test_no_process_is_told_of_the_administrator(plane: ControlPlane, home: Path) -> None:
+    record = state.running(home)
+    assert record is not None
+    accounts = {component.name: component.service_account for component in COMPONENTS}
+
+    for name, pid in record.processes.items():
+        told = (Path(f"/proc/{pid}/{file}").read_text() for file in ("environ", "cmdline"))
+        words = [word for text in told for word in text.split("\0")]
+        account = accounts[name.rpartition("-")[0]]
+        assert f"KUBECONFIG={home}/kubeconfigs/{account}.yaml" in words
+        assert not [word for word in words if str(plane.kubeconfig) in word], name
+    assert len(record.processes) == len(COMPONENTS)
 
 
 def test_nobody_else_can_read_the_tokens(home: Path) -> None:

@@ -25,6 +25,13 @@ def test_no_controller_may_write_what_users_own() -> None:
                 assert not writes, rule
 
 
+@pytest.mark.parametrize("account", ACCOUNTS)
+def test_no_controller_reaches_into_pods_by_a_wildcard(account: str) -> None:
+    for rule in rules(account):
+        if "*" in rule["resources"]:
+            assert set(rule["verbs"]) <= {"list", "watch"}, "`get` of `*` includes nodes/proxy"
+
+
 def test_no_controller_is_an_administrator() -> None:
     for account in ACCOUNTS:
         bindings = [obj for obj in objects(account) if obj["kind"].endswith("Binding")]
@@ -58,7 +65,43 @@ def test_kustomization_lists_every_file() -> None:
 
 
 def test_tokens_of_accounts_are_made_only_where_that_is_asked_for() -> None:
-    made = [rule for rule in rules("source-controller") if "serviceaccounts/token" in str(rule)]
+    for account in ACCOUNTS:
+        found = objects(account)
+        bound = {obj["roleRef"]["name"] for obj in found if obj["kind"].endswith("Binding")}
+        makers = [
+            (role["metadata"]["name"], rule.get("resourceNames"))
+            for role in found
+            for rule in role.get("rules", ())
+            if "serviceaccounts/token" in rule["resources"]
+        ]
 
-    assert made == []
-    assert "serviceaccounts/token" in rbac.render()[rbac.ON_DEMAND]
+        assert (f"penstock-{account}-workload-identity", None) in makers
+        assert all(own == [account] for name, own in makers if name in bound)
+        assert f"name: penstock-{account}-workload-identity" in rbac.render()[rbac.ON_DEMAND]
+
+
+@pytest.mark.parametrize("account", ACCOUNTS)
+def test_a_lease_of_others_is_not_written(account: str) -> None:
+    leases = [rule for rule in rules(account) if rule["resources"] == ["leases"]]
+
+    assert [rule["verbs"] for rule in leases] == [["create"], ["get", "update"]]
+    assert leases[1]["resourceNames"] == [account]
+
+
+@pytest.mark.parametrize("account", ACCOUNTS)
+def test_namespaces_of_tenants_are_entered_by_one_role(account: str) -> None:
+    by_namespace = yaml.safe_load_all(rbac.render()[rbac.TENANT])
+    verb = "get" if account == "source-controller" else "impersonate"
+    roles = [
+        obj["metadata"]["name"]
+        for obj in objects(account)
+        if obj["kind"] == "ClusterRole"
+        for rule in obj["rules"]
+        if "serviceaccounts" in rule["resources"] and verb in rule["verbs"]
+    ]
+
+    assert roles == [f"penstock-{account}-tenants"]
+    (bound,) = [b for b in by_namespace if b["subjects"][0]["name"] == account]
+    assert bound["kind"] == "RoleBinding"
+    assert bound["roleRef"]["name"] == roles[0]
+    assert "namespace" not in bound["metadata"]

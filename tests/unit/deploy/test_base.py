@@ -1,5 +1,6 @@
 """The Deployments ask for no more than they need, and their parts fit together."""
 
+import re
 import tomllib
 from pathlib import Path
 from typing import Any
@@ -20,7 +21,7 @@ def documents(name: str) -> list[dict[str, Any]]:
 
 def pod(component: str) -> dict[str, Any]:
     (deployment,) = [
-        each for each in documents(f"{component}.yaml") if each["kind"] == "Deployment"
+        each for each in documents(f"controllers/{component}.yaml") if each["kind"] == "Deployment"
     ]
     spec: dict[str, Any] = deployment["spec"]["template"]["spec"]
     return spec
@@ -64,6 +65,7 @@ def test_probes_and_scraping_find_their_ports(component: str) -> None:
     ports = {port["name"]: port["containerPort"] for port in container["ports"]}
 
     assert container["livenessProbe"]["httpGet"] == {"path": "/healthz", "port": "healthz"}
+    assert container["startupProbe"]["httpGet"] == container["livenessProbe"]["httpGet"]
     assert ports["healthz"] == 9440
     assert ports["http-prom"] == 8080
 
@@ -100,7 +102,9 @@ def test_a_pod_is_given_the_time_that_its_process_takes_to_stop(component: str) 
 
 
 def test_artifacts_are_served_at_the_address_that_is_advertised() -> None:
-    (service,) = [e for e in documents("source-controller.yaml") if e["kind"] == "Service"]
+    (service,) = [
+        e for e in documents("controllers/source-controller.yaml") if e["kind"] == "Service"
+    ]
     container = pod("source-controller")["containers"][0]
     (port,) = [port for port in container["ports"] if port["name"] == "http"]
 
@@ -124,7 +128,7 @@ def test_events_go_to_the_notification_controller_of_flux(name: str) -> None:
 def test_traffic_that_no_policy_names_is_denied() -> None:
     (deny,) = [
         policy
-        for policy in documents("networkpolicies.yaml")
+        for policy in documents("../components/network-policies/controllers.yaml")
         if policy["metadata"]["name"] == "default-deny"
     ]
 
@@ -134,7 +138,7 @@ def test_traffic_that_no_policy_names_is_denied() -> None:
 def test_artifacts_are_for_pods_of_the_namespace_only() -> None:
     (artifacts,) = [
         policy
-        for policy in documents("networkpolicies.yaml")
+        for policy in documents("../components/network-policies/controllers.yaml")
         if policy["metadata"]["name"] == "allow-artifacts"
     ]
 
@@ -143,10 +147,21 @@ def test_artifacts_are_for_pods_of_the_namespace_only() -> None:
     ]
 
 
+def test_sources_of_the_namespace_that_the_readme_uses_are_shared() -> None:
+    shared = {
+        found["namespace"]
+        for file in (BASE / "policy").glob("*/kustomization.yaml")
+        if "namespace" in (found := yaml.safe_load(file.read_text()))
+    }
+    used = set(re.findall(r"namespace: ([a-z-]+)}", (ROOT / "README.md").read_text()))
+
+    assert used == shared == {"flux-system"}
+    assert "kubectl apply --server-side -k deploy/base/policy" in (ROOT / "README.md").read_text()
+
+
 def test_the_version_is_the_one_of_the_project() -> None:
     version = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["version"]
-    (kustomization,) = documents("kustomization.yaml")
-
-    assert kustomization["images"] == [{"name": "penstock", "newTag": f"v{version}"}]
     (labels,) = documents("labels/kustomization.yaml")
+
+    assert labels["images"] == [{"name": "penstock", "newTag": f"v{version}"}]
     assert labels["labels"][0]["pairs"]["app.kubernetes.io/version"] == f"v{version}"

@@ -41,7 +41,9 @@ def test_the_engine_is_where_the_toolkit_looks() -> None:
     "component", ["source-controller", "kustomize-controller", "helm-controller"]
 )
 def test_the_image_runs_as_the_user_that_the_deployment_asks_for(component: str) -> None:
-    documents = yaml.safe_load_all((ROOT / "deploy/base" / f"{component}.yaml").read_text())
+    documents = yaml.safe_load_all(
+        (ROOT / "deploy/base/controllers" / f"{component}.yaml").read_text()
+    )
     (deployment,) = [each for each in documents if each["kind"] == "Deployment"]
     context = deployment["spec"]["template"]["spec"]["securityContext"]
 

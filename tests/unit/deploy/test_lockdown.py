@@ -6,7 +6,7 @@ import pytest
 import yaml
 
 ROOT = Path(__file__).parents[3]
-LOCKDOWN = ROOT / "deploy" / "overlays" / "lockdown" / "kustomization.yaml"
+LOCKDOWN = ROOT / "deploy" / "components" / "lockdown" / "kustomization.yaml"
 DEPLOYMENTS = {
     "controllers/source": "source-controller",
     "controllers/kustomize": "kustomize-controller",

@@ -72,6 +72,20 @@ def test_controller_settings_follow_the_flags() -> None:
     assert parse().controller(concurrent=2, namespace="own").namespace == ""
 
 
+@pytest.mark.parametrize(
+    ("selector", "lease"),
+    [
+        ("", "source-controller"),
+        ("sharding.fluxcd.io/key=shard1", "source-controller-shard1"),
+        ("!sharding.fluxcd.io/key", "source-controller"),
+        ("sharding.fluxcd.io/key=Shard/1", "source-controller"),
+        ("app=web", "source-controller"),
+    ],
+)
+def test_a_shard_elects_a_leader_of_its_own(selector: str, lease: str) -> None:
+    assert parse(f"--watch-label-selector={selector}").lease("source-controller") == lease
+
+
 def test_the_runtime_namespace_comes_from_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("RUNTIME_NAMESPACE", "flux-system")
 
