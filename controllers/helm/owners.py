@@ -56,10 +56,13 @@ class Owners:
         place = _place(obj)
         owner = self._first(place, obj)
         if owner is not None and owner is not obj:
+            # A tenant is not told what there is in namespaces of others.
+            near = owner.metadata.namespace == obj.metadata.namespace
+            other = f"HelmRelease '{_key(owner)}'" if near else "a HelmRelease of another namespace"
             raise ReleaseConflictError(
-                f"release '{place.name}' in namespace '{place.namespace}' belongs to HelmRelease"
-                f" '{_key(owner)}': give this one another spec.releaseName or"
-                " spec.storageNamespace, or suspend or delete the other"
+                f"release '{place.name}' in namespace '{place.namespace}' belongs to {other}:"
+                " give this one another spec.releaseName or spec.storageNamespace, or suspend or"
+                " delete the other"
             )
 
     def successor(self, obj: HelmRelease) -> ObjectKey | None:

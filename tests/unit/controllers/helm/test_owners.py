@@ -58,6 +58,7 @@ async def test_release_is_left_to_the_namespace_of_its_records(tmp_path: Path) -
     ended = await world.run("requested")
 
     assert isinstance(ended, ReleaseConflictError)
+    assert "a HelmRelease of another namespace" in str(ended)
     assert world.helm.done == []
 
 
