@@ -24,6 +24,7 @@ from controllers.helm.deciding import chartsources, progress, requests, targets
 from controllers.helm.deciding.outcomes import CLEARED
 from controllers.helm.deciding.states import Desired
 from controllers.helm.inputs import Inputs
+from controllers.helm.owners import Owners
 from controllers.helm.running import memory
 from controllers.helm.running.draft import Draft, Pass
 from controllers.helm.running.engine import Target
@@ -64,6 +65,7 @@ class HelmReleaseReconciler:
     memory: Memory
     records: Records
     accounts: Accounts
+    owners: Owners
     releaser: Releaser
     uninstaller: Uninstaller
     known: Callable[[], Awaitable[None]]
@@ -77,6 +79,7 @@ class HelmReleaseReconciler:
         await self.known()
         grants.tell(rec, self.gate.policy)
         self.accounts.require(obj)
+        self.owners.require(obj)
         rules = health.compile_rules(msgspec.to_builtins(obj.spec.health_check_exprs))
         dependencies.compile_expressions(obj)
         await self.templates.reconcile(draft)

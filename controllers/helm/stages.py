@@ -16,6 +16,7 @@ from controllers.applying.identity import Identities
 from controllers.helm.charts import Charts
 from controllers.helm.deleting import HelmReleaseFinalizer
 from controllers.helm.helmrelease import HelmReleaseReconciler
+from controllers.helm.owners import Owners
 from controllers.helm.running import engine
 from controllers.helm.running.acting import Actor
 from controllers.helm.running.engine import Engine
@@ -57,6 +58,7 @@ async def build(  # noqa: PLR0913 - what the passes are made of
     enqueue: Enqueue,
 ) -> tuple[HelmReleaseReconciler, HelmReleaseFinalizer]:
     """Return what reconciles and what finalizes."""
+    owners = Owners(lookup, enqueue)
     settings, memory, records = Settings.of(options), Memory(), Records(enqueue)
     policy = references.under(watched.granted, options)
     reader = ChartReader(
@@ -66,7 +68,7 @@ async def build(  # noqa: PLR0913 - what the passes are made of
     )
     run, charts = await _workers(manager, options)
     acting = Engine(run=run, records=records)
-    uninstaller = Uninstaller(engine=acting)
+    uninstaller = Uninstaller(engine=acting, owners=owners)
     identities = Identities(
         own=manager.client,
         remotes=remotes,
@@ -89,6 +91,7 @@ async def build(  # noqa: PLR0913 - what the passes are made of
         memory=memory,
         records=records,
         accounts=Accounts(labels=watched.policies.labels, default=options.default_service_account),
+        owners=owners,
         releaser=Releaser(actor=Actor(engine=acting), settings=settings),
         uninstaller=uninstaller,
         known=functools.partial(caches.complete, watched.granted, watched.policies),

@@ -76,6 +76,7 @@ class Watched:
             uses=functools.partial(uses.used, reader=reconciler.sources),
         )
         controller.informer.subscribe(triggers.applier)
+        controller.informer.subscribe(reconciler.owners.changed)
         controller.informer.subscribe(_forget_gone(reconciler))
         for gvk, informer in self.sources.values():
             informer.subscribe(triggers.source(gvk))

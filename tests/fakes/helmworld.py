@@ -15,6 +15,7 @@ from controllers.applying.identity import Identities
 from controllers.helm.charts import Charts
 from controllers.helm.deleting import HelmReleaseFinalizer
 from controllers.helm.helmrelease import HelmReleaseReconciler
+from controllers.helm.owners import Owners
 from controllers.helm.running.acting import Actor
 from controllers.helm.running.engine import Engine
 from controllers.helm.running.memory import Memory
@@ -150,6 +151,7 @@ class World:
             sources=AnySource(),
         )
         self.records = Records(enqueue)
+        self.owners = Owners(lambda key: self.objects.get(("HelmRelease", key)), enqueue)
         engine = Engine(run=self.helm.run, records=self.records)
         memory = Memory()
         identities = Identities(
@@ -157,7 +159,7 @@ class World:
         )
         settings = Settings()
         templates = Templates(client=client, reader=reader, lookup=lambda _: None)
-        uninstaller = Uninstaller(engine=engine)
+        uninstaller = Uninstaller(engine=engine, owners=self.owners)
         self.reconciler = HelmReleaseReconciler(
             settings=settings,
             templates=templates,
@@ -174,6 +176,7 @@ class World:
             accounts=Accounts(
                 labels=lambda namespace: self.namespaces.get(namespace, {}), default=""
             ),
+            owners=self.owners,
             releaser=Releaser(actor=Actor(engine=engine), settings=settings),
             uninstaller=uninstaller,
             known=self._known,
@@ -244,6 +247,26 @@ class World:
         """Let the clock go on, and those who wait notice it."""
         self.clusters.now += seconds
         self.clusters.local.waits.tick()
+
+    def rival(self, namespace: str, name: str, *, created: str, **spec: Any) -> None:
+        """Have another HelmRelease appear, or change."""
+        body = msgspec.to_builtins(self._object(spec))
+        body["metadata"] |= {"name": name, "namespace": namespace, "creationTimestamp": created}
+        key, kind = ObjectKey(namespace, name), "HelmRelease"
+        old, new = self.objects.get((kind, key)), msgspec.convert(body, HelmRelease)
+        self.objects[kind, key] = new
+        self.owners.changed(Change("MODIFIED" if old else "ADDED", key, old, new))
+
+    def appears(self) -> Change[HelmRelease]:
+        """Return the event by which the informer shows the object."""
+        self.objects["HelmRelease", self.key] = self.obj
+        return Change("ADDED", self.key, None, self.obj)
+
+    def lose(self, namespace: str, name: str) -> None:
+        """Have another HelmRelease disappear."""
+        key = ObjectKey(namespace, name)
+        gone = self.objects.pop(("HelmRelease", key))
+        self.owners.changed(Change("DELETED", key, gone, None))
 
     async def run(self, *triggers: str) -> Outcome | PenstockError:
         """Run a pass as the controller does, with what it writes; return how it ended."""
@@ -324,6 +347,7 @@ class World:
                     "namespace": self.key.namespace,
                     "generation": 1,
                     "uid": "u",
+                    "creationTimestamp": "2026-01-02T00:00:00Z",
                 },
                 "spec": {
                     "interval": "5m",

@@ -7,6 +7,7 @@ from controllers.applying.clusters import Cluster
 from controllers.helm.deciding import orders, outcomes, policies, snapshots
 from controllers.helm.deciding.decisions import Action
 from controllers.helm.deciding.outcomes import Happening
+from controllers.helm.owners import Owners
 from controllers.helm.running.draft import Draft
 from controllers.helm.running.engine import Engine, Target, Traces
 from controllers.helm.running.work import metadata_of, words
@@ -31,17 +32,23 @@ class Uninstaller:
     """Uninstalls with the engine."""
 
     engine: Engine
+    owners: Owners
 
     async def uninstall(
         self, draft: Draft, target: Target, cluster: Cluster
     ) -> tuple[ObjectRef, ...]:
         """Uninstall the latest release; return the objects that are being deleted.
 
+        One that belongs to another HelmRelease by now is left to it.
+
         Raises:
             UninstallError: it failed.
         """
         latest = snapshots.latest(draft.obj.status.history)
         if latest is None:
+            return ()
+        if successor := self.owners.successor(draft.obj):
+            draft.rec.log.info("release is left to HelmRelease '%s'", successor)
             return ()
         # what is about to be deleted must not come back as drift
         cluster.waits.cancel(draft.rec.key)

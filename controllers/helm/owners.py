@@ -1,0 +1,129 @@
+"""Which HelmRelease a release belongs to, where several name the same one.
+
+Two that manage one release would upgrade it in turn without end, because each finds the record of
+the other. So one of them has it, and the others are told which. First comes one in the namespace of
+the records, so that nobody takes a name in the namespace of others; then one that has released it;
+then the oldest. One that is suspended has none: it can be replaced by suspending it, as in Flux.
+
+Two kubeconfigs that lead to the same cluster count as two clusters, and a controller of a shard
+sees the objects of its shard only.
+"""
+
+from collections import defaultdict
+from collections.abc import Callable
+from typing import Final, NamedTuple
+
+import msgspec
+
+from controllers.helm.deciding import snapshots, targets
+from controllers.waking import Enqueue
+from crds.helm import HelmRelease
+from toolkit.errors import StalledError
+from toolkit.kube.informer import Change
+from toolkit.objects import ObjectKey
+
+_TRIGGER: Final = "release"
+
+
+class ReleaseConflictError(StalledError):
+    """The release belongs to another HelmRelease."""
+
+    default_reason = "ReleaseConflict"
+
+
+class _Place(NamedTuple):
+    """Where the records of a release are; ``cluster`` is empty for the one that we run on."""
+
+    cluster: str
+    namespace: str
+    name: str
+
+
+class Owners:
+    """Knows who names which release; ``enqueue`` wakes those whose turn may have come."""
+
+    def __init__(self, lookup: Callable[[ObjectKey], HelmRelease | None], enqueue: Enqueue) -> None:
+        self._lookup = lookup
+        self._enqueue = enqueue
+        self._named: defaultdict[_Place, set[ObjectKey]] = defaultdict(set)
+
+    def require(self, obj: HelmRelease) -> None:
+        """Let the owner of its release pass.
+
+        Raises:
+            ReleaseConflictError: the release is another's.
+        """
+        place = _place(obj)
+        owner = self._first(place, obj)
+        if owner is not None and owner is not obj:
+            # A tenant is not told what there is in namespaces of others.
+            near = owner.metadata.namespace == obj.metadata.namespace
+            other = f"HelmRelease '{_key(owner)}'" if near else "a HelmRelease of another namespace"
+            raise ReleaseConflictError(
+                f"release '{place.name}' in namespace '{place.namespace}' belongs to {other}:"
+                " give this one another spec.releaseName or spec.storageNamespace, or suspend or"
+                " delete the other"
+            )
+
+    def successor(self, obj: HelmRelease) -> ObjectKey | None:
+        """Return the other that has what this one released, so that it is not uninstalled."""
+        place = _released(obj)
+        owner = self._first(place, obj) if place else None
+        return _key(owner) if owner is not None and owner is not obj else None
+
+    def changed(self, change: Change[HelmRelease]) -> None:
+        """Take an event of the informer of HelmReleases."""
+        before = _place(change.old) if change.old else None
+        after = _place(change.new) if change.new else None
+        if before and before != after:
+            self._named[before].discard(change.key)
+            if not self._named[before]:
+                del self._named[before]
+        if after:
+            self._named[after].add(change.key)
+        if before and (before != after or _suspended(change)):
+            for key in self._named.get(before, set()) - {change.key}:
+                self._enqueue(key, _TRIGGER)
+
+    def _first(self, place: _Place, obj: HelmRelease) -> HelmRelease | None:
+        """Return the first of those who name the release, of which the object may be one."""
+        keys = self._named.get(place, set()) - {_key(obj)}
+        named = [other for other in map(self._lookup, keys) if other and not other.spec.suspend]
+        own = [obj] if _place(obj) == place else []
+        return min([*own, *named], key=_rank, default=None)
+
+
+def _suspended(change: Change[HelmRelease]) -> bool:
+    was = change.old is not None and change.old.spec.suspend
+    return change.new is not None and change.new.spec.suspend and not was
+
+
+def _place(obj: HelmRelease) -> _Place:
+    return _Place(_cluster(obj), targets.storage_namespace(obj), targets.release_name(obj))
+
+
+def _released(obj: HelmRelease) -> _Place | None:
+    """Return which release the object made."""
+    latest = snapshots.latest(obj.status.history)
+    if latest is None:
+        return None
+    return _Place(_cluster(obj), obj.status.storage_namespace, latest.name)
+
+
+def _cluster(obj: HelmRelease) -> str:
+    said = obj.spec.kube_config
+    return f"{obj.metadata.namespace} {msgspec.json.encode(said).decode()}" if said else ""
+
+
+def _rank(obj: HelmRelease) -> tuple[bool, bool, str, ObjectKey]:
+    """Return what orders those who name one release: the owner comes first."""
+    return (
+        obj.metadata.namespace != targets.storage_namespace(obj),
+        _released(obj) != _place(obj),
+        obj.metadata.creation_timestamp,
+        _key(obj),
+    )
+
+
+def _key(obj: HelmRelease) -> ObjectKey:
+    return ObjectKey(obj.metadata.namespace, obj.metadata.name)
