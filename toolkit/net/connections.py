@@ -27,6 +27,11 @@ DROPPED: Final = prometheus_client.Counter(
 request in time), or large (sent more than a request has)."""
 _MOST: Final = 1024
 _LOOK: Final = 0.01
+_QUIET: Final = 50
+"""Looks without a request, after which none is expected on the connections that rest.
+
+Looks and not seconds, because while this process waits for a processor it sees no requests.
+"""
 GRACE: Final = 0.5
 """Seconds in which who means it has finished the handshake, and brought the request."""
 
@@ -71,6 +76,7 @@ class Connections:
         self._busy: set[asyncio.BaseTransport] = set()
         self._bytes: Counter[asyncio.BaseTransport] = Counter()
         self._heard: set[asyncio.BaseTransport] = set()
+        self._begun = 0
         self._changed = asyncio.Event()
 
     def __len__(self) -> int:
@@ -132,6 +138,7 @@ class Connections:
 
     def work(self, transport: asyncio.BaseTransport | None) -> None:
         """Keep a connection open from now on, because a request of it has come whole."""
+        self._begun += 1
         if transport is not None and (transport in self._fresh or transport in self._resting):
             self.closed(transport)
             self._busy.add(transport)
@@ -145,20 +152,23 @@ class Connections:
             self._changed.set()
 
     async def leave(self, *, within: float) -> None:
-        """Close the connections that do nothing, none while a request of it is on its way.
+        """Close the connections that do nothing, in a moment in which nothing comes on any.
 
-        A client does not send a request again whose connection it finds closed. Those requests that
-        come meanwhile are waited for, what was at work before is not.
+        A client does not send a request again whose connection it finds closed, and while requests
+        come the next one may be on its way to any connection that rests. Whatever is at work then
+        is waited for.
         """
-        before, until = set(self._busy), _now() + within
+        until, begun, quiet = _now() + within, self._begun, 0
         while _now() < until:
-            left = [self._left(each) for each in (*self._resting, *self._fresh)]
-            if all(left) and self._busy <= before:
+            quiet, begun = (quiet + 1 if begun == self._begun else 0), self._begun
+            if not self._busy and (quiet >= _QUIET or not self._resting) and self._leave_all():
                 return
-            self._changed.clear()
-            with contextlib.suppress(TimeoutError):
-                async with asyncio.timeout(_LOOK):
-                    await self._changed.wait()
+            await asyncio.sleep(_LOOK)
+        self._leave_all()
+
+    def _leave_all(self) -> bool:
+        """Close what nothing comes on; tell whether nothing is left."""
+        return all([self._left(each) for each in (*self._resting, *self._fresh)])
 
     def _left(self, transport: asyncio.BaseTransport) -> bool:
         """Close a connection on which nothing comes; tell whether it did."""

@@ -4,7 +4,7 @@ import asyncio
 import contextlib
 import logging
 import socket
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 
 import aiohttp
 import pytest
@@ -12,7 +12,7 @@ from aiohttp import web
 
 from tests.fakes.serving import free_port
 from tests.fakes.strangers import MALFORMED, Stranger
-from toolkit.net import listening
+from toolkit.net import connections, listening
 from toolkit.net.connections import Connections, Limits
 
 PATIENT = Limits(connections=4, request_seconds=60)
@@ -228,6 +228,29 @@ async def test_a_request_that_is_on_its_way_at_the_end_is_answered() -> None:
 
     assert (await reader.read()).endswith(b"well")
     writer.close()
+
+
+async def test_while_requests_come_no_connection_is_closed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whoever keeps several connections may send the next request on any of them."""
+    monkeypatch.setattr(connections, "_QUIET", 3000)
+    monkeypatch.setattr(listening, "_LEAVE", 30.0)
+
+    async def ask(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> bytes:
+        writer.write(GET)
+        return await reader.readuntil(b"well")
+
+    async def use(kept: Sequence[tuple[asyncio.StreamReader, asyncio.StreamWriter]]) -> None:
+        for reader, writer in kept:
+            await ask(reader, writer)
+            writer.close()
+
+    async with serving(PATIENT) as port:
+        kept = [await asyncio.open_connection("127.0.0.1", port.number) for _ in range(3)]
+        for each in kept:
+            await ask(*each)
+        using = asyncio.create_task(use(kept))
+
+    await using
 
 
 async def test_a_connection_that_has_just_been_opened_may_ask_at_the_end() -> None:
