@@ -24,7 +24,6 @@ from toolkit.objects import GroupVersionKind, Json, ObjectKey, key_of
 
 _AT_ONCE: Final = 32
 """Watches that are woken in one turn of the loop."""
-_NOWHERE: Final = -1
 _PATIENCE: Final = 30.0
 """Seconds for which a cache may hear of no changes: servers restart, and leaders are elected."""
 _UNORDERED: Final = 0
@@ -251,15 +250,19 @@ class View:
         waiter: asyncio.Future[int] = loop.create_future()
         waiters = self._waiters.setdefault(namespace, set())
         waiters.add(waiter)
-        timer = loop.call_later(within, _tell, waiter, _NOWHERE)
+        timer = loop.call_later(within, self._expire, namespace, waiter)
         try:
-            place = await waiter
+            return await waiter
         finally:
             timer.cancel()
             waiters.discard(waiter)
             if not waiters and self._waiters.get(namespace) is waiters:
                 del self._waiters[namespace]
-        return self.history.end if place == _NOWHERE else place
+
+    def _expire(self, namespace: str, waiter: asyncio.Future[int]) -> None:
+        """Have a waiter read on at the end, unless it is about to be told of a change."""
+        if waiter in self._waiters.get(namespace, ()):
+            _tell(waiter, self.history.end)
 
     def wake(self) -> None:
         """Wake everybody who waits for changes, to look at something else."""

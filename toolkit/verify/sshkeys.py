@@ -10,10 +10,11 @@ A key must count *now*, whatever date the signed object bears, which can be set 
 without a zone are UTC, so that all replicas agree.
 
 A line that does not count is skipped and reported, and its key stays good where another line lists
-it; ``@revoked`` refuses its key in all files. Where such a line cannot be read nothing counts.
+it; ``@revoked`` refuses its key in all files. Where such a line cannot be read nothing counts, and
+neither does it where a file has more lines than are read.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from types import MappingProxyType
@@ -52,7 +53,7 @@ def read(files: Mapping[str, bytes], *, now: datetime) -> Keys:
     """Read files by their names.
 
     Raises:
-        ValueError: a line that revokes a key cannot be read.
+        ValueError: a line that revokes a key cannot be read, or a file has too many lines.
 
     """
     owners: dict[bytes, str] = {}
@@ -60,7 +61,7 @@ def read(files: Mapping[str, bytes], *, now: datetime) -> Keys:
     skipped: list[str] = []
     revoked: set[bytes] = set()
     for name, content in sorted(files.items()):
-        for number, text in publickeys.lines(content):
+        for number, text in _lines(name, content):
             where = f"'{name}' line {number}"
             line = _line(text, where, skipped)
             if line is None:
@@ -76,6 +77,13 @@ def read(files: Mapping[str, bytes], *, now: datetime) -> Keys:
             refused[blob] = skipped[-1]
     good = {blob: owner for blob, owner in owners.items() if blob not in revoked}
     return Keys(owners=good, refused=refused, skipped=tuple(skipped))
+
+
+def _lines(name: str, content: bytes) -> Sequence[tuple[int, str]]:
+    try:
+        return publickeys.lines(content)
+    except ValueError as exc:
+        raise ValueError(f"'{name}' {exc}") from exc
 
 
 def _line(text: str, where: str, skipped: list[str]) -> Line | None:

@@ -9,7 +9,7 @@ import asyncssh
 import pytest
 
 from tests.fakes.sshserver import SshServer
-from toolkit.remote.ssh import knownhosts
+from toolkit.remote.ssh import knownhosts, publickeys
 
 
 @pytest.fixture
@@ -81,6 +81,7 @@ async def test_hashed_hosts_are_known_as_to_ssh(ssh: SshServer, tmp_path: Path, 
         "@revoked 127.0.0.1 {own}\nlocalhost {own}",
         # ssh skips what it cannot read
         "@revoked localhost ssh-ed25519 AAAA\nlocalhost {own}",
+        pytest.param("a\n" * publickeys.MAX_LINES + "localhost {own}", id="too many lines"),
     ],
 )
 async def test_where_we_refuse_more_than_ssh(ssh: SshServer, tmp_path: Path, lines: str) -> None:

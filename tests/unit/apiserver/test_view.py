@@ -230,6 +230,23 @@ def test_who_waits_is_woken_some_at_a_time() -> None:
     assert places == {0}
 
 
+@pytest.mark.parametrize("order", [-1, 1], ids=["change first", "time first"])
+def test_a_change_as_the_time_is_over_is_not_passed_over(order: int) -> None:
+    """Both are due in one turn of the loop, and of so many waiters some are told later."""
+
+    async def main() -> set[int]:
+        view, loop = complete(), asyncio.get_running_loop()
+        end = loop.time() + 5
+        waiting = [
+            asyncio.create_task(view.changed("", within=end - loop.time())) for _ in range(200)
+        ]
+        await virtualtime.settle()
+        loop.call_at(end + order * 1e-10, lambda: view.put(gauge("web"), revision=1))
+        return set(await asyncio.gather(*waiting))
+
+    assert virtualtime.run(main) == {0}
+
+
 def test_a_waiter_that_nobody_wakes_reads_on_at_the_end() -> None:
     async def main() -> tuple[int, int]:
         view = complete()

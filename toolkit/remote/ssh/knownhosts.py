@@ -10,7 +10,7 @@ the file, because to skip it would trust the key.
 
 import base64
 import hmac
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from typing import Final
@@ -89,12 +89,13 @@ def read(content: bytes) -> KnownHosts:
     """Read a file.
 
     Raises:
-        ValueError: no line of it can be used, or a line that revokes a key cannot be read.
+        ValueError: no line of it can be used, a line that revokes a key cannot be read, or there
+            are too many lines.
 
     """
     entries: list[_Entry] = []
     skipped: list[str] = []
-    for number, text in publickeys.lines(content):
+    for number, text in _lines(content):
         try:
             entries.append(_entry(text))
         except ValueError as exc:
@@ -105,6 +106,13 @@ def read(content: bytes) -> KnownHosts:
     if all(entry.use is _Use.REVOKED for entry in entries):
         raise ValueError("; ".join([f"no line of '{NAME}' can be used", *skipped[:_MAX_SKIPPED]]))
     return KnownHosts(entries=tuple(entries), skipped=tuple(skipped))
+
+
+def _lines(content: bytes) -> Sequence[tuple[int, str]]:
+    try:
+        return publickeys.lines(content)
+    except ValueError as exc:
+        raise ValueError(f"'{NAME}' {exc}") from exc
 
 
 def _entry(text: str) -> _Entry:

@@ -8,15 +8,20 @@ comment could hide a key.
 
 import base64
 import binascii
-from collections.abc import Iterator
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
 REVOKED: Final = "@revoked"
 AUTHORITY: Final = "@cert-authority"
 
+MAX_LINES: Final = 16_384
+"""Of one file, comments and empty lines apart: no Secret has room for more keys."""
+
 _BLANKS: Final = " \t\r"
 _LENGTH: Final = 4
+_ZEROS: Final = "AAAA"
+"""How every key begins in base64: the length of its type, of four bytes, is below 256."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,12 +41,21 @@ class Line:
     comment: str
 
 
-def lines(content: bytes) -> Iterator[tuple[int, str]]:
-    """Return the lines that are neither empty nor comments, with their numbers from 1."""
+def lines(content: bytes) -> Sequence[tuple[int, str]]:
+    """Return the lines that are neither empty nor comments, with their numbers from 1.
+
+    Raises:
+        ValueError: there are more than ``MAX_LINES``; raised before the first is returned.
+
+    """
+    found = []
     for number, raw in enumerate(content.decode("utf-8", "replace").split("\n"), start=1):
         text = raw.strip(_BLANKS)
         if text and not text.startswith("#"):
-            yield number, text
+            found.append((number, text))
+    if len(found) > MAX_LINES:
+        raise ValueError(f"has {len(found)} lines, and at most {MAX_LINES} are read")
+    return found
 
 
 def parse(text: str, *, before: int) -> Line:
@@ -114,6 +128,8 @@ def _end(text: str, separators: str) -> int:
 
 
 def _blob(kind: str, encoded: str) -> bytes | None:
+    if not encoded.startswith(_ZEROS):
+        return None
     try:
         blob = base64.b64decode(encoded, validate=True)
     except (binascii.Error, ValueError):

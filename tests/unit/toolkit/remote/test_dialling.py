@@ -51,7 +51,7 @@ KNOWN = {
     "toolkit/remote/objectstore/http.py": {"aiohttp.ClientSession"},
     # who asks what the operator names,
     "apiserver/inventories/plans.py": {"aiohttp.ClientSession", "aiohttp.TCPConnector"},
-    "controllers/kustomize/planrevisions.py": {"aiohttp.ClientSession"},
+    "controllers/planning/revisions.py": {"aiohttp.ClientSession"},
     "toolkit/events.py": {"aiohttp.ClientSession"},
     "toolkit/verify/cosign/publicroot.py": {"tuf.ngclient.urllib3_fetcher.Urllib3Fetcher"},
     # and who listens.

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 from tests.testdata.signatures.generate import Author
 from toolkit.remote.git.objects import Signed
+from toolkit.remote.ssh import publickeys
 from toolkit.verify import ssh
 from toolkit.verify.signature import VerificationError
 from toolkit.verify.ssh import Step
@@ -237,6 +238,16 @@ def test_revocation_that_cannot_be_read_refuses_every_key(authors: dict[str, Aut
 
     with pytest.raises(VerificationError, match=r"'a\.sshpub' line 2 .* revokes one"):
         ssh.verify(signed, files)
+
+
+def test_more_lines_than_are_read_refuse_every_key(authors: dict[str, Author]) -> None:
+    author = authors["ssh-ed25519"]
+    signed = Signed(payload=PAYLOAD, signature=author.sign(PAYLOAD))
+    most = author.public + b"a\n" * (publickeys.MAX_LINES - 1)
+
+    assert ssh.verify(signed, {"a.sshpub": most}).identity
+    with pytest.raises(VerificationError, match=r"'a\.sshpub' has 16385 lines, and at most 16384"):
+        ssh.verify(signed, {"a.sshpub": most + b"a\n"})
 
 
 @pytest.mark.parametrize("content", [b"hello", b"ssh-ed25519", b"ssh-ed25519 not/base64!"])
