@@ -14,10 +14,12 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
+from pathlib import Path
 from types import FrameType
 from typing import Final, NoReturn
 
 from controlplane import binaries, instance, plane, status
+from controlplane.binaries import Variant
 from controlplane.errors import ControlPlaneError, InstanceRunningError
 from controlplane.plane import ControlPlane
 
@@ -46,7 +48,9 @@ def _up(options: argparse.Namespace) -> int:
         threading.Thread(target=_interrupt_at_eof, daemon=True).start()
     started = time.monotonic()
     try:
-        with plane.obtain(options.name, report=_reporter(started)) as running:
+        with plane.obtain(
+            options.name, variant=options.variant, report=_reporter(started)
+        ) as running:
             _say(started, f"{running.name} is ready at {running.server}")
             return _hold(running, options)
     except InstanceRunningError:
@@ -84,6 +88,13 @@ def _down(options: argparse.Namespace) -> int:
     return 0
 
 
+def _load(options: argparse.Namespace) -> int:
+    running = plane.attach(options.name)
+    for archive in options.archives:
+        print(running.load(archive), end="")
+    return 0
+
+
 def _status(options: argparse.Namespace) -> int:
     rows = status.gather()
     if options.output == "json":
@@ -105,11 +116,14 @@ def _env(options: argparse.Namespace) -> int:
 
 def _build(options: argparse.Namespace) -> int:
     if options.check:
-        absent = binaries.missing()
+        absent = binaries.missing(options.variant)
         if absent:
             print(f"not built: {', '.join(absent)}", file=sys.stderr)
         return int(bool(absent))
-    found = binaries.locate(report=lambda line: print(line, file=sys.stderr))
+    found = binaries.locate(
+        variant=options.variant,
+        report=lambda line: print(line, file=sys.stderr),
+    )
     for name, path in found.items():
         print(f"{name:<24} {path}")
     return 0
@@ -149,6 +163,25 @@ def _interrupt(_number: int, _frame: FrameType | None) -> NoReturn:
     raise KeyboardInterrupt
 
 
+def _let_vary(command: argparse.ArgumentParser) -> None:
+    variants = command.add_mutually_exclusive_group()
+    variants.add_argument(
+        "--node",
+        dest="variant",
+        action="store_const",
+        const=Variant.NODE,
+        default=Variant.USUAL,
+        help="a real node runs containers in place of kwok's (needs root and packages)",
+    )
+    variants.add_argument(
+        "--oldest",
+        dest="variant",
+        action="store_const",
+        const=Variant.OLDEST,
+        help="the oldest release of Kubernetes that Penstock supports",
+    )
+
+
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="python -m controlplane",
@@ -180,9 +213,12 @@ def _parser() -> argparse.ArgumentParser:
         metavar="CONTEXT",
         help=f"use this context of your kubeconfig instead (same as {plane.EXISTING})",
     )
+    _let_vary(up)
     printing(up, "shell", "json")
     down = named(command("down", _down, "stop an instance and remove its data"))
     down.add_argument("--all", action="store_true", help="stop every instance")
+    load = named(command("load", _load, "give the real node images from archives"))
+    load.add_argument("archives", nargs="+", type=Path, metavar="ARCHIVE")
     printing(command("status", _status, "show instances and their components"), "table", "json")
     printing(
         named(command("env", _env, "print shell lines that select an instance")), "shell", "json"
@@ -191,6 +227,7 @@ def _parser() -> argparse.ArgumentParser:
     build.add_argument(
         "--check", action="store_true", help="build nothing; exit 1 if one is missing"
     )
+    _let_vary(build)
     return parser
 
 

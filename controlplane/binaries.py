@@ -13,6 +13,7 @@ import shutil
 import subprocess
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from enum import StrEnum
 from functools import cached_property
 from hashlib import sha256
 from pathlib import Path
@@ -24,7 +25,18 @@ from controlplane.errors import BuildError
 
 TOOLS: Final = Path(__file__).parent / "tools"
 
+_TOOLS: Final = ("etcd", "kubernetes", "kwok", "node")
 _QUERY_SECONDS: Final = 20
+
+
+class Variant(StrEnum):
+    """What an instance is made of."""
+
+    USUAL = "usual"
+    NODE = "node"
+    """A real node takes the place of kwok's."""
+    OLDEST = "oldest"
+    """Kubernetes is of the oldest release that Penstock supports."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -40,6 +52,13 @@ class Program:
     version_arguments: tuple[str, ...] = ("--version",)
     stamps: tuple[str, ...] = ()
     """Go packages whose ``gitVersion`` the linker sets."""
+    owned: bool = False
+    """Whether only our own build will do."""
+
+    @property
+    def built(self) -> Path:
+        """Where our own build is, or will be."""
+        return cache_directory(oldest=self.tool == Variant.OLDEST) / self.name
 
     @cached_property
     def version(self) -> str:
@@ -51,14 +70,15 @@ class Program:
         return found[1]
 
 
-def _kubernetes(name: str, *version_arguments: str) -> Program:
+def _kubernetes(name: str, *version_arguments: str, tool: str = "kubernetes") -> Program:
     return Program(
         name=name,
         package=f"k8s.io/kubernetes/cmd/{name}",
         module="k8s.io/kubernetes",
-        tool="kubernetes",
+        tool=tool,
         version_arguments=version_arguments or ("--version",),
         stamps=("k8s.io/component-base/version", "k8s.io/client-go/pkg/version"),
+        owned=tool == Variant.OLDEST,
     )
 
 
@@ -84,8 +104,42 @@ PROGRAMS: Final = (
     ),
 )
 
+NODE_PROGRAMS: Final = (
+    _kubernetes("kubelet"),
+    _kubernetes("kube-proxy"),
+    # Ours has fewer plugins than the usual one, so one on PATH does not count: see ``owned``.
+    Program(
+        name="coredns",
+        package="./coredns",
+        module="github.com/coredns/coredns",
+        tool="node",
+        owned=True,
+    ),
+    Program(
+        name="pause",
+        package="./pause",
+        module="github.com/coredns/coredns",
+        tool="node",
+        owned=True,
+    ),
+)
+"""What a real node needs beside them; nobody builds it who does not ask for a node."""
 
-def locate(*names: str, report: Callable[[str], None] = lambda _: None) -> Mapping[str, Path]:
+OLDEST_PROGRAMS: Final = tuple(
+    _kubernetes(name, tool=Variant.OLDEST)
+    for name in ("kube-apiserver", "kube-controller-manager", "kube-scheduler")
+)
+
+_VARIANTS: Final[Mapping[Variant, tuple[Program, ...]]] = MappingProxyType(
+    {Variant.USUAL: (), Variant.NODE: NODE_PROGRAMS, Variant.OLDEST: OLDEST_PROGRAMS}
+)
+
+
+def locate(
+    *names: str,
+    variant: Variant = Variant.USUAL,
+    report: Callable[[str], None] = lambda _: None,
+) -> Mapping[str, Path]:
     """Return the path of every (named) program, building those that are nowhere to be found.
 
     ``report`` is told in a line what was passed over and why.
@@ -93,39 +147,46 @@ def locate(*names: str, report: Callable[[str], None] = lambda _: None) -> Mappi
     Raises:
         BuildError: a program has to be built and cannot be.
     """
-    wanted = [program for program in PROGRAMS if program.name in names or not names]
-    found = {program.name: _find(program, report=report) for program in wanted}
-    missing = tuple(program for program in wanted if found[program.name] is None)
+    wanted = [program for program in _of(variant) if program.name in names or not names]
+    found = {program: _find(program, report=report) for program in wanted}
+    missing = tuple(program for program, path in found.items() if path is None)
     if missing:
         _build(missing)
     return MappingProxyType(
-        {name: path or cache_directory() / name for name, path in found.items()}
+        {program.name: path or program.built for program, path in found.items()}
     )
 
 
-def missing() -> tuple[str, ...]:
+def missing(variant: Variant = Variant.USUAL) -> tuple[str, ...]:
     """Return the names of the programs that ``locate`` would have to build."""
-    found = {program.name: _find(program, report=lambda _: None) for program in PROGRAMS}
-    return tuple(name for name, path in found.items() if path is None)
+    return tuple(each.name for each in _of(variant) if _find(each, report=lambda _: None) is None)
 
 
-def cache_directory() -> Path:
+def _of(variant: Variant) -> tuple[Program, ...]:
+    # Of two of one name the later one counts.
+    return tuple({each.name: each for each in (*PROGRAMS, *_VARIANTS[variant])}.values())
+
+
+def cache_directory(*, oldest: bool = False) -> Path:
     """Return the directory of the programs that we built: one per set of pins and platform."""
-    pins = [TOOLS / name / file for name in ("etcd", "kubernetes", "kwok") for file in build.PINS]
+    release = OLDEST_PROGRAMS[0] if oldest else PROGRAMS[0]
+    tools = (Variant.OLDEST,) if oldest else _TOOLS
+    pins = [TOOLS / name / file for name in tools for file in build.PINS]
+    pins += [] if oldest else sorted((TOOLS / "node").rglob("*.go"))
     digest = sha256(repr((build.FLAGS, os.uname().machine, os.uname().sysname)).encode())
     for path in pins:
         digest.update(path.read_bytes())
-    return cache.directory("controlplane", f"{PROGRAMS[0].version}-{digest.hexdigest()[:8]}")
+    return cache.directory("controlplane", f"{release.version}-{digest.hexdigest()[:8]}")
 
 
 def _find(program: Program, *, report: Callable[[str], None]) -> Path | None:
-    assets = os.environ.get("KUBEBUILDER_ASSETS")
+    assets = "" if program.owned else os.environ.get("KUBEBUILDER_ASSETS")
     if assets and _compatible(program, Path(assets) / program.name, report=report):
         return Path(assets).absolute() / program.name
     # What we built needs no question, and PATH is not asked for what is already here.
-    if (cache_directory() / program.name).is_file():
-        return cache_directory() / program.name
-    on_path = shutil.which(program.name)
+    if program.built.is_file():
+        return program.built
+    on_path = None if program.owned else shutil.which(program.name)
     if on_path and _compatible(program, Path(on_path), report=report):
         return Path(on_path).absolute()
     return None
@@ -161,15 +222,14 @@ def _line(version: str) -> str:
 
 
 def _build(programs: tuple[Program, ...]) -> None:
-    directory = cache_directory()
-    with build.turn(directory):
-        for program in programs:
+    for program in programs:
+        with build.turn(program.built.parent):
             # Another process may have built it while we waited for our turn.
-            if not (directory / program.name).is_file():
+            if not program.built.is_file():
                 build.build(
                     program.package,
                     module_directory=TOOLS / program.tool,
                     stamps=program.stamps,
                     version=program.version,
-                    target=directory / program.name,
+                    target=program.built,
                 )

@@ -6,16 +6,19 @@ Blocking and with one connection for each request; the supervisor calls it from 
 import http.client
 import json
 import ssl
+from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 import yaml
 
 from controlplane.errors import ControlPlaneError
 
-BOOTSTRAP: Final = Path(__file__).parent / "manifests" / "bootstrap.yaml"
+MANIFESTS: Final = Path(__file__).parent / "manifests"
 NODE: Final = "/api/v1/nodes/penstock"
 DEFAULT_ACCOUNT: Final = "/api/v1/namespaces/default/serviceaccounts/default"
+
+Json: TypeAlias = dict[str, Any]
 
 _TIMEOUT_SECONDS: Final = 5
 
@@ -23,13 +26,30 @@ _PATHS: Final = {
     "ClusterRole": "/apis/rbac.authorization.k8s.io/v1/clusterroles",
     "ClusterRoleBinding": "/apis/rbac.authorization.k8s.io/v1/clusterrolebindings",
     "Node": "/api/v1/nodes",
+    "Service": "/api/v1/namespaces/{namespace}/services",
+    "EndpointSlice": "/apis/discovery.k8s.io/v1/namespaces/{namespace}/endpointslices",
 }
+# A namespace of Kubernetes' own, or what hands out ClusterIPs, is not there yet.
+_TOO_EARLY: Final = frozenset(
+    {
+        http.HTTPStatus.NOT_FOUND,
+        http.HTTPStatus.INTERNAL_SERVER_ERROR,
+        http.HTTPStatus.SERVICE_UNAVAILABLE,
+    }
+)
+
+
+def manifests(name: str, values: Mapping[str, str] | None = None) -> list[Json]:
+    """Return the objects of a file in ``manifests/``; ``values`` stand for names in braces."""
+    text = (MANIFESTS / name).read_text()
+    return list(yaml.safe_load_all(text if values is None else text.format_map(values)))
 
 
 class Client:
     """Talks to one API server with the client certificate in ``<pki>/admin.crt``."""
 
-    def __init__(self, *, port: int, pki: Path) -> None:
+    def __init__(self, *, port: int, pki: Path, host: str = "127.0.0.1") -> None:
+        self._host = host
         self._port = port
         self._tls = ssl.create_default_context(cafile=pki / "ca.crt")
         self._tls.load_cert_chain(pki / "admin.crt", pki / "admin.key")
@@ -46,17 +66,24 @@ class Client:
         conditions = json.loads(node).get("status", {}).get("conditions", [])
         return any(row["type"] == "Ready" and row["status"] == "True" for row in conditions)
 
-    def bootstrap(self) -> None:
-        """Create the objects of ``manifests/bootstrap.yaml``.
+    def create_all(self, manifests: Iterable[Json]) -> bool:
+        """Create objects that are not there; tell whether all are, or it is too early for one.
 
         Raises:
             ControlPlaneError: the API server refuses one.
         """
-        for manifest in yaml.safe_load_all(BOOTSTRAP.read_text()):
-            status, body = self._request("POST", _PATHS[manifest["kind"]], manifest)
-            if status not in (http.HTTPStatus.CREATED, http.HTTPStatus.CONFLICT):
-                name = f"{manifest['kind']} {manifest['metadata']['name']}"
-                raise ControlPlaneError(f"the API server refuses {name}: {body.decode()[:300]}")
+        return all(self._create(manifest) for manifest in manifests)
+
+    def _create(self, manifest: Json) -> bool:
+        metadata = manifest["metadata"]
+        path = _PATHS[manifest["kind"]].format(namespace=metadata.get("namespace"))
+        status, body = self._request("POST", path, manifest)
+        if status in _TOO_EARLY:
+            return False
+        if status not in (http.HTTPStatus.CREATED, http.HTTPStatus.CONFLICT):
+            name = f"{manifest['kind']} {metadata['name']}"
+            raise ControlPlaneError(f"the API server refuses {name}: {body.decode()[:300]}")
+        return True
 
     def _try(self, path: str) -> bytes | None:
         try:
@@ -67,7 +94,7 @@ class Client:
 
     def _request(self, method: str, path: str, body: Any) -> tuple[int, bytes]:
         connection = http.client.HTTPSConnection(
-            "127.0.0.1", self._port, timeout=_TIMEOUT_SECONDS, context=self._tls
+            self._host, self._port, timeout=_TIMEOUT_SECONDS, context=self._tls
         )
         try:
             payload = None if body is None else json.dumps(body)

@@ -5,7 +5,8 @@ there, which no other user can open; the API server is the only one with a TCP p
 Flags: https://kubernetes.io/docs/reference/command-line-tools-reference/
 """
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from typing import Final
 
 SERVICE_ADDRESSES: Final = "10.96.0.0/16"
@@ -19,19 +20,32 @@ _ETCD_PEER: Final = "unix://peer.sock:0"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Component:
-    """One program of a control plane. ``{port}`` in a flag is the API server's port."""
+    """One program of an instance. ``{port}`` in a flag is the API server's port."""
 
     name: str
     flags: tuple[str, ...]
+    program: str = ""
+    """Where the program is, if it is not found under its name."""
+    inside: bool = False
+    """Whether it runs in the namespaces of the node."""
 
-    def arguments(self, *, port: int, extra: tuple[str, ...] = ()) -> tuple[str, ...]:
+    def arguments(
+        self, values: Mapping[str, str], *, extra: tuple[str, ...] = ()
+    ) -> tuple[str, ...]:
         """Return the flags of one start; ``extra`` take the place of those of the same name.
 
         It is not enough that they come last: some flags, the issuer of tokens for one, make lists.
+        ``values`` stand for the names in braces in our own flags.
         """
-        given = {flag.partition("=")[0] for flag in extra}
-        usual = (flag for flag in self.flags if flag.partition("=")[0] not in given)
-        return (*(flag.replace("{port}", str(port)) for flag in usual), *extra)
+        return (*(flag.format_map(values) for flag in self._besides(extra)), *extra)
+
+    def with_flags(self, flags: tuple[str, ...]) -> "Component":
+        """Return the same program with further flags, which win over those of the same name."""
+        return replace(self, flags=(*self._besides(flags), *flags))
+
+    def _besides(self, others: tuple[str, ...]) -> list[str]:
+        given = {flag.partition("=")[0] for flag in others}
+        return [flag for flag in self.flags if flag.partition("=")[0] not in given]
 
 
 COMPONENTS: Final = (

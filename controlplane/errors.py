@@ -5,6 +5,7 @@
     PenstockError
     └── ControlPlaneError           base; carries a message a user can act on
         ├── BuildError              a program could not be found or built
+        ├── NodeUnavailableError    a real node cannot run on this machine, or not for this user
         ├── InstanceRunningError    the name is taken by a running instance
         └── ComponentDiedError      a program of a running instance ended by itself
 """
@@ -22,6 +23,12 @@ class BuildError(ControlPlaneError):
     """A program of the control plane can neither be found nor built."""
 
     default_reason = "BuildFailed"
+
+
+class NodeUnavailableError(ControlPlaneError):
+    """This machine or this user cannot have a real node."""
+
+    default_reason = "NodeUnavailable"
 
 
 class InstanceRunningError(ControlPlaneError):

@@ -22,6 +22,8 @@ import msgspec
 
 from controlplane import cache, processes
 from controlplane.errors import ControlPlaneError, InstanceRunningError
+from controlplane.node import node
+from controlplane.node.node import Reservation
 
 STATE: Final = "state.json"
 ADMIN: Final = "admin.kubeconfig"
@@ -63,6 +65,10 @@ class State:
     programs: dict[str, str] = field(default_factory=dict)
     """Where each program was found, ``kubectl`` included."""
     failure: str = ""
+    node: Reservation | None = None
+    """What its real node holds on the machine, if it has one."""
+    first: ProcessRef | None = None
+    """Process 1 of the node: when it is gone, so is every process in there."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -161,9 +167,25 @@ def stop(name: str) -> bool:
             raise ControlPlaneError(f"control plane {name} is just starting or stopping: try again")
         _end(state.supervisor)
     with claim(name) as held:
+        if state is not None:
+            remove_node(state)
         shutil.rmtree(held.directory, ignore_errors=True)
         forget(name)
     return running
+
+
+def remove_node(state: State) -> None:
+    """Remove what is left of the node of an instance that has ended, if it had one.
+
+    Raises:
+        ControlPlaneError: processes of the node still run.
+    """
+    deadline = time.monotonic() + _KILL_AFTER_SECONDS
+    # Killed with the supervisor, which does not mean that they are gone at once.
+    while state.first is not None and state.first.alive and time.monotonic() < deadline:
+        time.sleep(_LOCK_POLL_SECONDS)
+    if state.node is not None:
+        node.remove(state.node)
 
 
 def sweep() -> None:

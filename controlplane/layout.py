@@ -5,7 +5,9 @@ bootstrap manifest) grants to that name; only the user of the instance is an adm
 """
 
 import shutil
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
 from typing import Final
 
 from controlplane import certificates, components, instance, kubeconfig
@@ -14,11 +16,13 @@ from controlplane.certificates import Authority, KeyPair
 KWOK_STAGES: Final = Path(__file__).parent / "manifests" / "kwok.yaml"
 
 # https://kubernetes.io/docs/setup/best-practices/certificates/
-_USERS: Final = {
-    "kube-controller-manager": "system:kube-controller-manager",
-    "kube-scheduler": "system:kube-scheduler",
-    "kwok": "kwok",
-}
+_USERS: Final[Mapping[str, tuple[str, Sequence[str]]]] = MappingProxyType(
+    {
+        "kube-controller-manager": ("system:kube-controller-manager", ()),
+        "kube-scheduler": ("system:kube-scheduler", ()),
+        "kwok": ("kwok", ()),
+    }
+)
 _SERVING_HOSTS: Final = (
     "127.0.0.1",
     "localhost",
@@ -26,19 +30,33 @@ _SERVING_HOSTS: Final = (
     "kubernetes.default",
     "kubernetes.default.svc",
     "kubernetes.default.svc.cluster.local",
-    components.SERVICE_ADDRESS,
 )
 
 
-def create(directory: Path, *, name: str, port: int) -> None:
-    """Make the directory anew, with all that the components read at their start."""
+def clear(directory: Path) -> None:
+    """Make the directory anew, empty but for the folders in it."""
     shutil.rmtree(directory, ignore_errors=True)
     for path in (directory, directory / "pki", directory / "logs"):
         path.mkdir(mode=0o700)
+
+
+def create(
+    directory: Path,
+    *,
+    name: str,
+    port: int,
+    service_address: str = components.SERVICE_ADDRESS,
+    users: Mapping[str, tuple[str, Sequence[str]]] = MappingProxyType({}),
+) -> Authority:
+    """Write all that the components read at their start into a directory that was cleared.
+
+    ``service_address`` is the ClusterIP of the API server; ``users`` are further programs that
+    get a kubeconfig, with the user's name and groups. Returns the authority of client certificates.
+    """
     pki = directory / "pki"
     ca = Authority.create("penstock-ca")
     ca.pair.write(pki, "ca")
-    ca.serving("kube-apiserver", hosts=_SERVING_HOSTS).write(pki, "apiserver")
+    ca.serving("kube-apiserver", hosts=(*_SERVING_HOSTS, service_address)).write(pki, "apiserver")
     _write_front_proxy(pki)
     private, public = certificates.signing_key()
     certificates.write_private(pki / "service-accounts.key", private)
@@ -56,9 +74,10 @@ def create(directory: Path, *, name: str, port: int) -> None:
         )
 
     write(instance.ADMIN, admin)
-    for component, user in _USERS.items():
-        write(f"{component}.kubeconfig", ca.client(user))
+    for component, (user, groups) in {**_USERS, **users}.items():
+        write(f"{component}.kubeconfig", ca.client(user, groups=groups))
     shutil.copyfile(KWOK_STAGES, directory / "kwok.yaml")
+    return ca
 
 
 def server(port: int) -> str:

@@ -18,12 +18,18 @@ from types import MappingProxyType
 from typing import Final, NoReturn
 
 from controlplane import binaries, instance, kubeconfig
+from controlplane.binaries import Variant
 from controlplane.certificates import Authority, KeyPair
 from controlplane.errors import ControlPlaneError
+from controlplane.node import node as node_images
+from controlplane.node import packages
+from controlplane.node.addresses import Addresses
+from controlplane.node.components import SANDBOX
 from controlplane.supervision import Supervision
 from controlplane.supervisor import Event
 from toolkit.artifact import scratch
 
+VARIANT: Final = "PENSTOCK_CONTROL_PLANE"
 EXISTING: Final = "PENSTOCK_USE_EXISTING_CLUSTER"
 
 _KUBECTL_SECONDS: Final = 60
@@ -43,6 +49,8 @@ class ControlPlane:
     """Holds the kubeconfigs; for an instance also ``logs/`` and ``pki/``. Goes away with it."""
     kubectl_program: Path
     supervision: Supervision | None = field(default=None, repr=False)
+    addresses: Addresses | None = None
+    """Those of its real node, if it has one; pods reach this machine at ``addresses.host``."""
 
     def environment(self) -> dict[str, str]:
         """Return the variables that make kubectl, of the right version, talk to this cluster."""
@@ -107,6 +115,21 @@ class ControlPlane:
         """Start a stopped component again, at the same address and with the same data."""
         self._supervisor().start_component(name)
 
+    def load(self, archive: Path) -> str:
+        """Give the real node the images of an archive; return what containerd tells of them.
+
+        Raises:
+            ControlPlaneError: there is no real node, or containerd refuses the archive.
+        """
+        state = instance.read_state(self.name)
+        if state is None or state.node is None:
+            raise ControlPlaneError(
+                f"control plane {self.name} has no real node to hold images:"
+                " start one with `python -m controlplane up --node`"
+            )
+        with archive.open("rb") as opened:
+            return node_images.import_image(state.components[SANDBOX].pid, opened)
+
     def detach(self) -> None:
         """Let the instance run on after the block and the process that started it."""
         self._supervisor().detach()
@@ -143,11 +166,19 @@ class ControlPlane:
         )
 
 
+def _of_environment() -> Variant:
+    named = os.environ.get(VARIANT, Variant.USUAL)
+    if named in set(Variant):
+        return Variant(named)
+    raise ControlPlaneError(f"{VARIANT}={named}: there are {', '.join(Variant)}")
+
+
 @contextmanager
 def obtain(
     name: str = "default",
     *,
     alternatives: int = 0,
+    variant: Variant | None = None,
     report: Callable[[str], None] = lambda _: None,
 ) -> Iterator[ControlPlane]:
     """Use the cluster that the environment names, else start an instance for this block.
@@ -156,7 +187,7 @@ def obtain(
         ControlPlaneError: see ``existing`` and ``start``.
     """
     context = os.environ.get(EXISTING, "")
-    own = start(name, alternatives=alternatives, report=report)
+    own = start(name, alternatives=alternatives, variant=variant, report=report)
     with existing(context) if context else own as plane:
         yield plane
 
@@ -167,19 +198,27 @@ def start(
     *,
     alternatives: int = 0,
     flags: Mapping[str, Sequence[str]] = _NOTHING,
+    variant: Variant | None = None,
     report: Callable[[str], None] = lambda _: None,
 ) -> Iterator[ControlPlane]:
     """Start an instance, building its programs first if need be, and end it with the block.
 
     ``flags`` are further flags by component. If ``name`` is taken, the first free of that many
-    ``alternatives`` (``name-2``, …) is used. ``report`` is told each step in a line.
+    ``alternatives`` (``name-2``, …) is used. ``report`` is told each step in a line. Without a
+    ``variant`` it is the one that ``PENSTOCK_CONTROL_PLANE`` names, or the usual one.
 
     Raises:
+        ControlPlaneError: the environment names a variant that there is not.
         BuildError: a program can neither be found nor built.
+        NodeUnavailableError: this machine or this user cannot have a real node.
         InstanceRunningError: the name is taken.
         ComponentDiedError: a component died, now or before the block ended.
     """
-    programs = binaries.locate(report=report)
+    variant = variant or _of_environment()
+    if variant is Variant.NODE:
+        # Before minutes of building.
+        packages.find()
+    programs = binaries.locate(variant=variant, report=report)
 
     def tell(event: Event) -> None:
         report(f"{event.subject} {event.kind}".strip())
@@ -187,7 +226,7 @@ def start(
     instance.sweep()
     # The supervisor inherits the lock; after the block it alone decides when it is free.
     with instance.claim(name, alternatives=alternatives) as held:
-        supervision = Supervision.start(held, programs=programs, flags=flags)
+        supervision = Supervision.start(held, programs=programs, flags=flags, variant=variant)
     try:
         supervision.wait_for("ready", report=tell)
         yield _of_instance(held.name, supervision)
@@ -263,4 +302,5 @@ def _of_instance(name: str, supervision: Supervision | None) -> ControlPlane:
         directory=directory,
         kubectl_program=Path(state.programs["kubectl"]),
         supervision=supervision,
+        addresses=state.node.places if state.node else None,
     )

@@ -6,6 +6,7 @@ A process id alone proves nothing, because the kernel uses it again; with the st
 
 import os
 import sys
+from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
@@ -31,6 +32,15 @@ def start_time(pid: int) -> int:
     # The second field is the program's name in parentheses and may hold anything.
     fields = stat.rpartition(")")[2].split()
     return 0 if fields[0] in ("Z", "X") else int(fields[19])
+
+
+def children(pid: int) -> tuple[int, ...]:
+    """Return the processes that a process has started and that have not been waited for."""
+    found: list[int] = []
+    for path in Path(f"/proc/{pid}/task").glob("*/children"):
+        with suppress(OSError):
+            found += map(int, path.read_text().split())
+    return tuple(found)
 
 
 def resident_bytes(pid: int) -> int:

@@ -9,6 +9,8 @@ from controlplane.instance import ProcessRef, State
 
 _COLUMNS: Final = ("INSTANCE", "COMPONENT", "STATE", "PID", "MEMORY")
 
+_SUPERVISOR: Final = "supervisor"
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ComponentStatus:
@@ -82,7 +84,7 @@ def _lines(row: InstanceStatus) -> list[tuple[str, ...]]:
 def _status_of(name: str, state: State) -> InstanceStatus:
     running = instance.is_running(name)
     phase = state.phase if running or state.phase == "failed" else "dead"
-    members: Mapping[str, ProcessRef] = {"supervisor": state.supervisor, **state.components}
+    members: Mapping[str, ProcessRef] = {_SUPERVISOR: state.supervisor, **state.components}
     return InstanceStatus(
         name=name,
         phase=phase,
@@ -94,11 +96,17 @@ def _status_of(name: str, state: State) -> InstanceStatus:
                 name=member,
                 pid=process.pid,
                 running=process.alive,
-                memory=processes.resident_bytes(process.pid) if process.alive else 0,
+                memory=_memory(member, process.pid) if process.alive else 0,
             )
             for member, process in members.items()
         ),
     )
+
+
+def _memory(member: str, pid: int) -> int:
+    # A program of a node is the child of a process that stands for it outside.
+    also = () if member == _SUPERVISOR else processes.children(pid)
+    return sum(map(processes.resident_bytes, (pid, *also)))
 
 
 def _mebibytes(size: int) -> str:

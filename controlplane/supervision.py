@@ -7,7 +7,7 @@ the owner whether or not it gets to say so.
 import os
 import subprocess
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import IO, Final, Self, cast
@@ -15,32 +15,47 @@ from typing import IO, Final, Self, cast
 import msgspec
 
 from controlplane import cache, instance
-from controlplane.components import COMPONENTS
+from controlplane.binaries import Variant
+from controlplane.components import COMPONENTS, Component
 from controlplane.errors import ComponentDiedError, ControlPlaneError
 from controlplane.instance import Claim
+from controlplane.node.components import ALL
 from controlplane.supervisor import Event, Settings
 
 _STOP_SECONDS: Final = 20
-_NAMES: Final = frozenset(component.name for component in COMPONENTS)
 
 
 class Supervision:
     """A supervisor that belongs to this process until it is detached or stopped."""
 
-    def __init__(self, process: subprocess.Popen[bytes], *, name: str, log: Path) -> None:
+    def __init__(
+        self,
+        process: subprocess.Popen[bytes],
+        *,
+        name: str,
+        log: Path,
+        components: Iterable[Component],
+    ) -> None:
         self._process = process
         # Both are pipes, always: see start().
         self._commands = cast("IO[bytes]", process.stdin)
         self._output = cast("IO[bytes]", process.stdout)
         self._name = name
+        self._components = frozenset(component.name for component in components)
         self._log = log
         self._over = False
 
     @classmethod
     def start(
-        cls, held: Claim, *, programs: Mapping[str, Path], flags: Mapping[str, Sequence[str]]
+        cls,
+        held: Claim,
+        *,
+        programs: Mapping[str, Path],
+        flags: Mapping[str, Sequence[str]],
+        variant: Variant = Variant.USUAL,
     ) -> Self:
         """Start a supervisor, which takes over the claim's lock."""
+        node = variant is Variant.NODE
         log = instance.log_of(held.name)
         source = str(Path(__file__).parents[1])
         search = os.pathsep.join(filter(None, (source, os.environ.get("PYTHONPATH"))))
@@ -56,12 +71,13 @@ class Supervision:
                 cwd=cache.directory("controlplane", "instances"),
                 env={**os.environ, "PYTHONPATH": search},
             )
-        supervision = cls(process, name=held.name, log=log)
+        supervision = cls(process, name=held.name, log=log, components=ALL if node else COMPONENTS)
         settings = Settings(
             name=held.name,
             directory=str(held.directory),
             programs={name: str(path) for name, path in programs.items()},
             flags={name: list(values) for name, values in flags.items()},
+            node=node,
         )
         supervision._send(msgspec.json.encode(settings))
         return supervision
@@ -141,8 +157,9 @@ class Supervision:
         )
 
     def _command(self, verb: str, component: str) -> None:
-        if component not in _NAMES:
-            raise ControlPlaneError(f"no component {component}: {', '.join(sorted(_NAMES))}")
+        if component not in self._components:
+            known = ", ".join(sorted(self._components))
+            raise ControlPlaneError(f"no component {component}: {known}")
         self._send(f"{verb} {component}".encode())
 
     def _send(self, line: bytes) -> None:

@@ -20,6 +20,7 @@ import socket
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import Final, Literal
 
@@ -29,9 +30,15 @@ from controlplane import client, instance, layout, processes
 from controlplane.components import COMPONENTS, Component
 from controlplane.errors import ComponentDiedError, ControlPlaneError
 from controlplane.instance import ProcessRef, State
+from controlplane.node import components, packages
+from controlplane.node import layout as node_layout
+from controlplane.node.components import SANDBOX
+from controlplane.node.node import Node
 from toolkit.net import reserving
 
 START_SECONDS: Final = 90
+
+_SOURCE: Final = Path(__file__).parents[1]
 
 _POLL_SECONDS: Final = 0.03
 # Nothing outlives an instance, so a slow farewell has no value.
@@ -49,6 +56,8 @@ class Settings:
     programs: dict[str, str]
     flags: dict[str, list[str]] = field(default_factory=dict)
     """Further flags by component."""
+    node: bool = False
+    """Whether it gets a real node, in place of the one that kwok plays."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -80,6 +89,7 @@ class Supervisor:
         # With --permit-port-sharing the API server binds it too, now and after a restart.
         self._reserved = reserving.reserve(socket.SO_REUSEPORT)
         self._port: int = self._reserved.getsockname()[1]
+        self._node: Node | None = None
         self._state = State(
             name=settings.name,
             phase="starting",
@@ -104,6 +114,10 @@ class Supervisor:
             pass
         except* (ControlPlaneError, OSError) as errors:
             failure = "; ".join(str(error) for error in _leaves(errors))
+        try:
+            await asyncio.to_thread(instance.remove_node, self._state)
+        except ControlPlaneError as error:
+            failure = failure or str(error)
         self._leave(failure)
         instance.forget(self._settings.name)
         return failure
@@ -111,7 +125,7 @@ class Supervisor:
     # -- start ---------------------------------------------------------------------------------
 
     async def _boot(self, group: asyncio.TaskGroup) -> None:
-        layout.create(self._directory, name=self._settings.name, port=self._port)
+        await self._lay_out()
         # Sockets of etcd have short relative names; an absolute one may exceed 107 bytes.
         os.chdir(self._directory)
         self._save()
@@ -127,30 +141,101 @@ class Supervisor:
         self._save()
         self._emit(Event(kind="ready"))
 
+    async def _lay_out(self) -> None:
+        layout.clear(self._directory)
+        write = partial(layout.create, self._directory, name=self._settings.name, port=self._port)
+        if not self._settings.node:
+            write()
+            return
+        node = Node(self._directory)
+        # Written down before it is taken, so that nothing can be left that nobody knows of.
+        self._state = replace(self._state, node=node.reservation)
+        self._save()
+        await asyncio.to_thread(node.reserve)
+        self._state = replace(self._state, node=node.reservation)
+        node.lay_out(write(service_address=node.places.api, users=node_layout.USERS))
+        self._node = node
+
     async def _start_components(self, group: asyncio.TaskGroup) -> None:
-        etcd, apiserver, *clients = COMPONENTS
+        etcd, apiserver, *clients = self._control_plane()
+        if self._node is not None:
+            await self._start_walls(self._node, group)
         await self._start(etcd, group)
         await _until(_etcd_answers)
         await self._start(apiserver, group)
         api = client.Client(port=self._port, pki=Path("pki"))
         await _until(api.is_ready)
-        await asyncio.to_thread(api.bootstrap)
+        objects = self._objects()
+        await _until(lambda: api.create_all(objects))
         for component in clients:
             await self._start(component, group)
+        if self._node is not None:
+            await self._start_node(self._node, group)
         await _until(api.is_populated)
+
+    async def _start_walls(self, node: Node, group: asyncio.TaskGroup) -> None:
+        await self._start(components.HOLDER, group)
+        await _until(node.walls_stand)
+        sandbox = self._sandbox
+        self._state = replace(self._state, first=ProcessRef.of(processes.children(sandbox)[0]))
+        await asyncio.to_thread(node.connect, sandbox)
+        await self._start(components.RUNTIME, group)
+
+    async def _start_node(self, node: Node, group: asyncio.TaskGroup) -> None:
+        await _until(lambda: node.runtime_answers(self._sandbox))
+        pause = Path(self._settings.programs["pause"])
+        await asyncio.to_thread(node.give_pause_image, self._sandbox, pause)
+        for component in components.COMPONENTS_OF_NODE:
+            await self._start(component, group)
+        # By its ClusterIP: through the link, the rules of kube-proxy and the relay.
+        service = client.Client(host=node.places.api, port=components.API_PORT, pki=Path("pki"))
+        await _until(service.is_ready)
+        await _until(node.resolves)
+
+    def _control_plane(self) -> tuple[Component, ...]:
+        if self._node is None:
+            return COMPONENTS
+        return tuple(
+            each.with_flags(components.FLAGS.get(each.name, ()))
+            for each in components.CONTROL_PLANE
+        )
+
+    def _objects(self) -> list[client.Json]:
+        if self._node is None:
+            return client.manifests("fake-node.yaml")
+        return client.manifests("node.yaml", self._values())
+
+    def _values(self) -> dict[str, str]:
+        """Return what stands for the names in braces in flags and manifests."""
+        values = {"port": str(self._port), "directory": str(self._directory)}
+        if self._node is not None:
+            places = self._node.places
+            values |= {"services": places.services, "dns": places.dns, "node": places.node}
+            values |= {"sandbox": str(self._sandbox)} if SANDBOX in self._running else {}
+        return values
+
+    @property
+    def _sandbox(self) -> int:
+        return self._running[SANDBOX].process.pid
 
     async def _start(self, component: Component, group: asyncio.TaskGroup) -> None:
         extra = tuple(self._settings.flags.get(component.name, ()))
-        flags = component.arguments(port=self._port, extra=extra)
-        program = self._settings.programs[component.name]
+        flags = component.arguments(self._values(), extra=extra)
+        command = (component.program or self._program(component.name), *flags)
+        if component.inside:
+            command = components.entering(self._sandbox, self._directory, *command)
         with _log_of(component.name).open("ab") as log:
             process = await asyncio.create_subprocess_exec(
-                *processes.bound_to_us(program, *flags),
+                *processes.bound_to_us(*command),
                 stdin=asyncio.subprocess.DEVNULL,
                 stdout=log,
                 stderr=log,
                 # kwok reads ~/.kwok, the others nothing: nobody's home decides how they behave.
-                env={"HOME": str(self._directory), "PATH": os.defpath},
+                env={
+                    "HOME": str(self._directory),
+                    "PATH": packages.SEARCH,
+                    "PYTHONPATH": str(_SOURCE),
+                },
             )
         self._running[component.name] = _Running(process)
         group.create_task(self._watch(component.name))
@@ -166,6 +251,10 @@ class Supervisor:
                 f"{name} of control plane {self._settings.name} {_describe(status)};"
                 f" the last lines of {self._directory / _log_of(name)}:\n{_tail(_log_of(name))}"
             )
+
+    def _program(self, name: str) -> str:
+        found = self._node.programs if self._node is not None else {}
+        return found.get(name) or self._settings.programs[name]
 
     # -- commands ------------------------------------------------------------------------------
 
@@ -189,7 +278,8 @@ class Supervisor:
                     raise _QuitError
 
     async def _start_again(self, name: str, group: asyncio.TaskGroup) -> None:
-        component = next(each for each in COMPONENTS if each.name == name)
+        known = (*self._control_plane(), *components.COMPONENTS_OF_NODE, components.RUNTIME)
+        component = next(each for each in known if each.name == name)
         await self._start(component, group)
         if name in ("etcd", "kube-apiserver"):
             await _until(client.Client(port=self._port, pki=Path("pki")).is_ready)

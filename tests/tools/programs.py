@@ -67,6 +67,7 @@ PROGRAMS: Final[Mapping[str, Program]] = MappingProxyType(
             package="github.com/fsouza/fake-gcs-server", directory="fakegcs"
         ),
         "informer": Program(package=".", directory="informer"),
+        "podprobe": Program(package=".", directory="podprobe"),
         "sops": Program(package="github.com/getsops/sops/v3/cmd/sops", directory="sops"),
         "age-keygen": Program(package="filippo.io/age/cmd/age-keygen", directory="sops"),
     }

@@ -10,7 +10,7 @@ from controlplane.components import COMPONENTS, Component
 def test_port_is_put_in_and_further_flags_replace_the_usual_ones() -> None:
     component = Component(name="x", flags=("--port={port}", "--v=1"))
 
-    arguments = component.arguments(port=4711, extra=("--v=9",))
+    arguments = component.arguments({"port": "4711"}, extra=("--v=9",))
 
     assert arguments == ("--port=4711", "--v=9")
 
