@@ -27,6 +27,7 @@ from toolkit.kube.client import Client
 from toolkit.kube.errors import NotFoundError
 from toolkit.kube.informer import Change, Informer
 from toolkit.kube.settling import Settling
+from toolkit.kube.singleton import Singleton
 from toolkit.objects import GroupVersionKind, Json, dig
 
 logger = logging.getLogger(__name__)
@@ -68,7 +69,7 @@ class Registration:
         self._bundle = bundle
         self._ready = ready
         self._applied: Any = None
-        self._deleted = False
+        self._standing = Singleton(client, injection.API_SERVICE, API_SERVICE, manager=MANAGER)
         self._settling = Settling(client, namespace=target.namespace, failure="not registered")
 
     async def run(self) -> None:
@@ -86,21 +87,21 @@ class Registration:
         )
 
     async def _settle(self) -> None:
-        if self._deleted:
-            return
         wanted = api_service(self._target, bundle=base64.b64encode(self._bundle()).decode())
         wanted["metadata"]["ownerReferences"] = await installation.owner(self._client, NAME)
-        applied = await self._client.apply(wanted, manager=MANAGER)
+        applied = await self._standing.apply(wanted)
+        if applied is None:
+            return
         if self._applied is None:
             logger.info("registered", extra={"apiService": API_SERVICE})
-        self._applied = _settled(applied.object)
+        self._applied = _settled(applied)
         metrics.REGISTERED.set(1)
 
     def _changed(self, change: Change[Json]) -> None:
+        deleted = self._standing.see(change)
         if change.new is None:
             metrics.AVAILABLE.set(0)
-            if self._applied is not None and not self._settling.leaving:
-                self._deleted = True
+            if deleted and not self._settling.leaving:
                 metrics.REGISTERED.set(0)
                 logger.error("unregistered: somebody deleted the APIService; restart to register")
             return

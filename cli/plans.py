@@ -18,3 +18,6 @@ def lines(plan: Json) -> Iterator[str]:
         for field in change.get("differences") or ():
             shown = [value for value in (field.get("before"), field.get("after")) if value]
             yield f"  {_SIGNS[field['action']]} {field['path']}: {' → '.join(shown)}"
+    for hook in plan.get("hooks") or ():
+        events = ", ".join(hook["events"])
+        yield f"► {hook['kind']}/{hook['name']} is a hook ({events}): it would run, and has not"

@@ -130,6 +130,38 @@ async def until(
     raise AssertionError("the stream of changes has no end")
 
 
+async def gone(opened: session.Session, ref: ObjectRef) -> None:
+    """Return as soon as there is no such object.
+
+    Raises:
+        DeadlineError: there is one at the end of the session's timeout.
+    """
+    path = (await opened.api.mapper.resource(ref.gvk)).path(namespace=ref.namespace)
+    query = {"fieldSelector": f"metadata.name={ref.name}"}
+    try:
+        async with asyncio.timeout(opened.timeout):
+            while True:
+                try:
+                    found = await opened.api.get(ref.gvk, ref.name, ref.namespace)
+                    await _deleted(opened.api, path, query, found)
+                except kube_errors.NotFoundError:
+                    return
+                except (kube_errors.UnreachableError, kube_errors.GoneError):
+                    await asyncio.sleep(_AGAIN_AFTER)
+    except TimeoutError as exc:
+        raise errors.DeadlineError(
+            f"{ref.gvk.kind} {ref.key} was not gone within {opened.timeout:g}s"
+        ) from exc
+
+
+async def _deleted(api: client.Client, path: str, query: dict[str, str], found: Json) -> None:
+    """Return when the object, or the watch, has ended."""
+    async with aclosing(_events(api, path, query | {"resourceVersion": _version(found)})) as events:
+        async for change in events:
+            if change.type == "DELETED":
+                return
+
+
 def _last(obj: Json | None) -> str:
     for row in dig(obj or {}, "status", "conditions", default=()):
         if row.get("type") == "Ready":

@@ -71,8 +71,8 @@ class Applier:
 
     ``manager`` is the field manager that applies, ``group`` the prefix of the labels that name the
     owner of an applied object. ``prefix`` begins the names of its inventories; a name of an object
-    holds no colon, so one with a colon is no other kind's. ``planned`` tells that its controller
-    makes plans.
+    holds no colon, so one with a colon is no other kind's. ``planner`` is the controller that makes
+    its plans, and the name of that one's Service.
     """
 
     kind: Kind[Any]
@@ -80,7 +80,7 @@ class Applier:
     group: str
     read: Callable[[bytes], Applied]
     prefix: str = ""
-    planned: bool = False
+    planner: str
 
     @property
     def gvk(self) -> GroupVersionKind:
@@ -265,7 +265,7 @@ APPLIERS: Final = (
         manager=MANAGER,
         group=KUSTOMIZE_GROUP,
         read=kustomization,
-        planned=True,
+        planner="kustomize-controller",
     ),
     # A HelmRelease and a Kustomization may have the same name.
     Applier(
@@ -274,6 +274,7 @@ APPLIERS: Final = (
         group=HELM_RELEASE.group,
         read=helm_release,
         prefix="helmrelease:",
+        planner="helm-controller",
     ),
 )
 """Every kind that keeps an inventory."""

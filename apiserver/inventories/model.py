@@ -212,8 +212,22 @@ class PlannedChange(meta.ApiStruct, frozen=True, kw_only=True):
     """The fields that would change; empty for objects that come or go as a whole."""
 
 
+class PlannedHook(meta.ApiStruct, frozen=True, kw_only=True):
+    """A hook of a chart that would run; making a plan runs none."""
+
+    kind: str
+    """Kind of the hook."""
+    name: str
+    """Name of the hook."""
+    events: list[str]
+    """When it runs, e.g. pre-upgrade."""
+
+
 class InventoryPlan(meta.ApiStruct, frozen=True, kw_only=True):
-    """What a reconcile of one revision would change now, found out by a dry-run."""
+    """What a reconcile of one revision would change now, found out by a dry-run.
+
+    Of a HelmRelease it is what an install or an upgrade would change, also while none is due.
+    """
 
     api_version: str = "gitops.penstock.dev/v1alpha1"
     kind: str = "InventoryPlan"
@@ -224,6 +238,8 @@ class InventoryPlan(meta.ApiStruct, frozen=True, kw_only=True):
     """How many objects would stay as they are."""
     changes: list[PlannedChange] = field(default_factory=list)
     """What would change, in the order of the build, deletions last."""
+    hooks: list[PlannedHook] = field(default_factory=list)
+    """Hooks that would run besides; what these change is not known."""
 
 
 class InventoryReconcile(meta.ApiStruct, frozen=True, kw_only=True):

@@ -1,14 +1,15 @@
-"""``inventories/diff`` and ``inventories/plan``: asked of the kustomize-controller.
+"""``inventories/diff`` and ``inventories/plan``: asked of the controller that applies.
 
-Only that has the artifacts, the keys, and the identities to dry-run with (ADR 0017). It is reached
-at one address, given by a flag, with a token of our own account that is good for nothing else. The
-caller's name does not get there: whether they may ask has been decided here, by RBAC.
+Only that has the artifacts, the keys, and the identities to dry-run with (ADR 0017). Each is
+reached at one address, given by a flag, with a token of our own account that is good for nothing
+else. The caller's name does not get there: whether they may ask has been decided here, by RBAC.
 
 What comes back is read into our own schema, within bounds and in a thread, before any of it is
 passed on.
 """
 
 import asyncio
+from collections.abc import Mapping
 from typing import Final
 from urllib.parse import quote
 
@@ -43,12 +44,17 @@ class _Problem(msgspec.Struct):
 
 
 class Plans:
-    """Forwards questions, some at a time, fair to users."""
+    """Forwards questions, some at a time, fair to users.
 
-    def __init__(self, inventories: Known, view: Ready, *, address: str, token: Token) -> None:
+    ``addresses`` are those of the controllers, by name (``Applier.planner``).
+    """
+
+    def __init__(
+        self, inventories: Known, view: Ready, *, addresses: Mapping[str, str], token: Token
+    ) -> None:
         self._inventories = inventories
         self._view = view
-        self._address = address
+        self._addresses = addresses
         self._token = token
         self._turns = Turns(places=_AT_ONCE, waiting=_WAITING)
         self._session: aiohttp.ClientSession | None = None
@@ -81,7 +87,6 @@ class Plans:
 
     async def _answer(self, call: Call, revision: str) -> web.StreamResponse:
         inventory = find(call, self._inventories, self._view)
-        _require_planned(inventory)
         left = call.deadline - asyncio.get_running_loop().time()
         try:
             async with (
@@ -95,49 +100,41 @@ class Plans:
             "revision": found.revision,
             "unchanged": found.unchanged,
             "changes": found.changes,
+            **({"hooks": found.hooks} if found.hooks else {}),
         }
         return await encoding.respond(call, answer("InventoryPlan", inventory, parts))
 
     async def _ask(self, inventory: Inventory, revision: str) -> InventoryPlan:
         if self._session is None:
             raise status.not_yet("this process is starting, or ending")
-        key = inventory.applied.key
+        key, planner = inventory.applied.key, inventory.applier.planner
         path = f"/plan/{quote(key.namespace, safe='')}/{quote(key.name, safe='')}"
         query = {"revision": revision} if revision else {}
         try:
             headers = {"Authorization": f"Bearer {await self._token()}"}
             async with self._session.get(
-                f"http://{self._address}{path}",
+                f"http://{self._addresses[planner]}{path}",
                 params=query,
                 headers=headers,
                 allow_redirects=False,
             ) as response:
-                body = await _bounded(response)
+                body = await _bounded(response, inventory)
         except PenstockError as exc:
             raise status.unavailable(f"no token to ask for a plan with: {exc}") from exc
         except aiohttp.ClientError as exc:
             # the client's text names addresses and nothing that helps
             raise status.unavailable(
-                "kustomize-controller, which makes the plans, cannot be reached"
+                f"{planner}, which makes the plans, cannot be reached"
             ) from exc
         if response.status != 200:
             raise _refusal(inventory, response.status, body)
         try:
             return await asyncio.to_thread(msgspec.json.decode, body, type=InventoryPlan)
         except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as exc:
-            raise status.unavailable("kustomize-controller sent what is no plan") from exc
+            raise status.unavailable(f"{planner} sent what is no plan") from exc
 
 
-def _require_planned(inventory: Inventory) -> None:
-    if not inventory.applier.planned:
-        kind = inventory.applier.kind.kind
-        details = status.Details(name=inventory.key.name, group=status.GROUP, kind=RESOURCE)
-        raise status.StatusError(
-            405, "MethodNotAllowed", f"no plans are made for a {kind}", details
-        )
-
-
-async def _bounded(response: aiohttp.ClientResponse) -> bytes:
+async def _bounded(response: aiohttp.ClientResponse, inventory: Inventory) -> bytes:
     parts, size = [], 0
     async for chunk in response.content.iter_any():
         size += len(chunk)
@@ -145,7 +142,8 @@ async def _bounded(response: aiohttp.ClientResponse) -> bytes:
             raise status.StatusError(
                 413,
                 "RequestEntityTooLarge",
-                f"the plan is longer than {_MAX_ANSWER >> 20} MiB; use `penstock diff ks`",
+                f"the plan of the {inventory.applier.kind.kind} is longer than"
+                f" {_MAX_ANSWER >> 20} MiB",
             )
         parts.append(chunk)
     return b"".join(parts)
@@ -165,7 +163,8 @@ def _refusal(inventory: Inventory, code: int, body: bytes) -> status.StatusError
             429, "TooManyRequests", told.message, status.Details(retry_after=5)
         )
     said = f": {told.message}" if told.message else ""
-    return status.unavailable(f"kustomize-controller made no plan (HTTP status {code}){said}")
+    planner = inventory.applier.planner
+    return status.unavailable(f"{planner} made no plan (HTTP status {code}){said}")
 
 
 _PASSED: Final = {404: "NotFound", 409: "Conflict", 422: "Invalid"}

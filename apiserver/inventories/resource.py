@@ -3,6 +3,7 @@
 import asyncio
 import logging
 import secrets
+from collections.abc import Mapping
 from typing import Final
 
 from apiserver import origin, owntoken
@@ -55,11 +56,11 @@ PERMISSIONS: Final = (
         ),
         verbs=("get", "patch"),
     ),
-    # What the kustomize-controller wants of those who ask it for plans.
+    # What the controllers that apply want of those who ask them for plans.
     Rule(groups=("gitops.penstock.dev",), resources=("inventories/plan",), verbs=("get",)),
 )
 
-# A token for itself, to ask the kustomize-controller for plans with.
+# A token for itself, to ask for plans with.
 NAMESPACE_PERMISSIONS: Final = owntoken.PERMISSIONS
 
 _PATIENCE: Final = 20.0
@@ -86,8 +87,8 @@ def inventories(manager: Manager, options: Options) -> Resource:
         view.complete(started=started)
 
     manager.add_service(complete)
-    address = options.plan_address or f"kustomize-controller.{manager.namespace}.svc"
-    plans = Plans(known, view, address=address, token=owntoken.of(manager, AUDIENCE))
+    addresses = _planners(manager, options)
+    plans = Plans(known, view, addresses=addresses, token=owntoken.of(manager, AUDIENCE))
     manager.add_service(plans.run)
     return Resource(
         kind=KIND,
@@ -105,6 +106,16 @@ def inventories(manager: Manager, options: Options) -> Resource:
             Reconciling(manager.client, known, view),
         ),
     )
+
+
+def _planners(manager: Manager, options: Options) -> Mapping[str, str]:
+    """Return where each controller is asked for plans: at its Service unless a flag says so."""
+    given = {
+        "kustomize-controller": options.plan_address,
+        "helm-controller": options.helm_plan_address,
+    }
+    names = {applier.planner for applier in APPLIERS}
+    return {name: given[name] or f"{name}.{manager.namespace}.svc" for name in names}
 
 
 def _follow(
@@ -163,7 +174,7 @@ def _subresources(
             verbs=("get",),
             handle=plans.diff,
             model=InventoryPlan,
-            description="What a reconcile would change now.",
+            description="What a reconcile, or an upgrade, would change now.",
         ),
         Subresource(
             name="plan",

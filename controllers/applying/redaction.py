@@ -42,8 +42,8 @@ class Redaction:
 
     def secrets(self) -> frozenset[str]:
         """Return every secret value. It takes a walk through all objects."""
-        known = set(_scalars(self.encrypted)) | set(_names(self.clear))
-        return frozenset((set(_scalars(self.clear)) - known) | self.values)
+        known = set(scalars(self.encrypted)) | set(_names(self.clear))
+        return frozenset((set(scalars(self.clear)) - known) | self.values)
 
 
 def hide(message: str, values: Collection[str]) -> str:
@@ -80,7 +80,7 @@ def _names(objects: Iterable[Json]) -> Iterator[str]:
         yield from (ref.namespace, ref.name)
 
 
-def _scalars(objects: Iterable[Json]) -> Iterator[str]:
+def scalars(objects: Iterable[Json]) -> Iterator[str]:
     """Yield every value as a message shows it, without recursion: objects may be deep."""
     stack: list[Any] = list(objects)
     while stack:

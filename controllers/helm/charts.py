@@ -2,7 +2,8 @@
 
 An artifact is fetched, verified and unpacked once a process (``toolkit.artifact.fetch``); name and
 version of its chart are read once and remembered by its digest, so a pass that changes nothing
-opens no chart.
+opens no chart. Each source has its artifact fetched, also if another one has the same content:
+who names a digest need not be able to read it.
 """
 
 import asyncio
@@ -11,7 +12,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from controllers.helm.sources import ChartSource
 from toolkit.artifact import fetch
@@ -42,6 +43,7 @@ class Charts:
         self._fetcher = fetcher
         self._load = load
         self._known: OrderedDict[tuple[str, str], About] = OrderedDict()
+        self._contents: OrderedDict[str, About] = OrderedDict()
 
     @asynccontextmanager
     async def opened(self, source: ChartSource) -> AsyncIterator[Path]:
@@ -63,11 +65,17 @@ class Charts:
         key = (source.owner.path, source.artifact.digest)
         if key not in self._known:
             async with self.opened(source) as directory:
-                self._known[key] = await self._read(directory)
-            while len(self._known) > _REMEMBERED:
-                self._known.popitem(last=False)
+                self._known[key] = await self._content(source.artifact.digest, directory)
+            _trim(self._known)
         self._known.move_to_end(key)
         return self._known[key]
+
+    async def _content(self, digest: str, directory: Path) -> About:
+        """Return what is told of a chart that was fetched under this digest."""
+        if digest not in self._contents:
+            self._contents[digest] = await self._read(directory)
+            _trim(self._contents)
+        return self._contents[digest]
 
     async def _read(self, directory: Path) -> About:
         try:
@@ -75,6 +83,11 @@ class Charts:
         except PenstockError as error:
             raise error.within("Could not load chart", reason=fetch.REASON) from error
         return About(name=chart.name, version=chart.version, app_version=chart.app_version)
+
+
+def _trim(known: OrderedDict[Any, About]) -> None:
+    while len(known) > _REMEMBERED:
+        known.popitem(last=False)
 
 
 def _directory(content: Path) -> Path:

@@ -6,8 +6,10 @@ from controllers.applying import wiring
 from controllers.applying.clusters import Clusters
 from controllers.helm import stages
 from controllers.helm.deciding.orders import MANAGER
+from controllers.helm.planning import PREFIX, Planner
 from controllers.helm.watched import Watched
 from controllers.outside import connect
+from controllers.planning import wiring as planning
 from crds import HELM_RELEASE
 from crds.helm import GROUP, HelmRelease
 from toolkit.events import Recorder
@@ -37,6 +39,7 @@ CLUSTER_PERMISSIONS: Final = (
         verbs=("impersonate",),
     ),
     Rule(groups=("",), resources=("events",), verbs=("create", "patch")),
+    *planning.PERMISSIONS,
 )
 TENANT_PERMISSIONS: Final = (
     # Act as the account that a HelmRelease names.
@@ -48,7 +51,11 @@ WORKLOAD_IDENTITY_PERMISSIONS: Final = (
     Rule(groups=("",), resources=("serviceaccounts/token",), verbs=("create",)),
 )
 """Granted by the component ``workload-identity`` alone: who has them can be any account."""
-NAMESPACE_PERMISSIONS: Final = rbac.lease(ACCOUNT)
+NAMESPACE_PERMISSIONS: Final = (
+    *rbac.lease(ACCOUNT),
+    # The store asks who wants to know what it keeps.
+    *rbac.own_token(ACCOUNT),
+)
 
 _CONCURRENT: Final = 4
 
@@ -57,7 +64,8 @@ async def start(manager: Manager, options: Options) -> None:
     """Wire the controller into the manager."""
     watched = Watched.follow(manager, options)
     recorder = Recorder(manager.client, controller=ACCOUNT, address=options.events_addr)
-    remotes = wiring.remotes(manager, options, await connect(manager, options))
+    outside = await connect(manager, options)
+    remotes = wiring.remotes(manager, options, outside)
 
     def enqueue(key: ObjectKey, trigger: str) -> None:
         controller.enqueue(key, trigger)
@@ -79,6 +87,12 @@ async def start(manager: Manager, options: Options) -> None:
         field_manager=f"gotk-{MANAGER}",
     )
     watched.wake(manager, options, controller, reconciler)
+    planner = Planner(
+        stages=reconciler,
+        run=reconciler.uninstaller.engine.run,
+        revisions=planning.retained(manager, options, outside.tokens, ACCOUNT),
+    )
+    planning.serve_plans(manager, options, HELM_RELEASE, planner, lookup, prefix=PREFIX)
     manager.add_service(recorder.run)
     manager.until_end.push_async_callback(remotes.close)
     manager.add_elected(clusters.run, lease=ACCOUNT)

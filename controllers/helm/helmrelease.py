@@ -17,7 +17,7 @@ from controllers.applying import dependencies
 from controllers.applying.accounts import Accounts
 from controllers.applying.clusters import Cluster, Clusters
 from controllers.applying.dependencies import Gate
-from controllers.applying.identity import Identities, Origin
+from controllers.applying.identity import Identities
 from controllers.helm import inputs
 from controllers.helm.charts import Charts
 from controllers.helm.deciding import chartsources, progress, requests, targets
@@ -145,12 +145,6 @@ class HelmReleaseReconciler:
             config_digest=values.digest,
             app_version=about.app_version,
         )
-        origin = Origin(
-            source=source.ref,
-            revision=source.artifact.revision,
-            digest=source.artifact.digest,
-            verified=source.verified,
-        )
         work = Work(
             draft=draft,
             kept=self.memory.of(rec.key),
@@ -158,7 +152,7 @@ class HelmReleaseReconciler:
             target=Target(
                 owner=rec.key,
                 cluster=self.serving(cluster),
-                client=self.identities.impersonated(cluster.client, obj, origin),
+                client=self.identities.impersonated(cluster.client, obj, source.origin),
                 name=targets.release_name(obj),
                 namespace=targets.release_namespace(obj),
                 storage_namespace=targets.storage_namespace(obj),

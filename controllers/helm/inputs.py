@@ -128,3 +128,5 @@ def _leaves(content: bytes) -> Iterator[str]:
             pending += value
         elif isinstance(value, str):
             yield value
+        elif isinstance(value, int | float) and not isinstance(value, bool):
+            yield str(value)

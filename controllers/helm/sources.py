@@ -4,6 +4,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Final, Protocol
 
+from controllers.applying.identity import Origin
 from controllers.helm.deciding import chartsources
 from crds import EXTERNAL_ARTIFACT, HELM_RELEASE
 from crds.helm import HelmRelease
@@ -51,6 +52,16 @@ class ChartSource:
         if self.ref.gvk.kind == EXTERNAL_ARTIFACT.kind:
             return ""
         return (self.artifact.metadata or {}).get(VERIFIED, "")
+
+    @property
+    def origin(self) -> Origin:
+        """Return what writes that come from here claim."""
+        return Origin(
+            source=self.ref,
+            revision=self.artifact.revision,
+            digest=self.artifact.digest,
+            verified=self.verified,
+        )
 
 
 class ChartReader:
@@ -132,6 +143,16 @@ class ChartReader:
         self._sources.check(source)
         self._sources.check_artifact(source, artifact.metadata)
         return ChartSource(ref=ref, artifact=artifact)
+
+    def require_allowed(self, source: ChartSource) -> None:
+        """Let an artifact be used that is not the one of the source's status.
+
+        Raises:
+            AccessDeniedError: a policy forbids where it was fetched from, or who signed it.
+        """
+        found = self._lookups[source.ref.gvk.kind][1](source.ref.key)
+        if found is not None:
+            self._sources.check_artifact(found, source.artifact.metadata)
 
 
 def ref_to(obj: HelmRelease) -> ObjectRef:

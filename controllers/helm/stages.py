@@ -1,7 +1,7 @@
 """Make what reconciles and what finalizes HelmReleases, with the workers and caches that they use.
 
 Actions have a pool of workers of their own. A hook or a test holds a worker while it waits, so
-there are more of them than cores.
+there are more of them than cores while actions last.
 """
 
 import functools
@@ -43,7 +43,6 @@ from toolkit.native import cores
 from toolkit.objects import ObjectKey
 from toolkit.policy import claims, references
 
-"""The service account of the install namespace that acts where no account is named."""
 _SPARE_WORKERS: Final = 2
 
 
@@ -113,7 +112,7 @@ async def build(  # noqa: PLR0913 - what the passes are made of
 async def _workers(manager: Manager, options: Options) -> tuple[engine.Run, Charts]:
     """Return what runs actions, and what opens charts for them."""
     copies = scratch.parent("helm")
-    pool = actions.start(size=cores.available() + _SPARE_WORKERS, reads=(copies,))
+    pool = actions.start(size=cores.available(), spares=_SPARE_WORKERS, reads=(copies,))
     fetcher = Fetcher(
         copies,
         host_override=os.environ.get("SOURCE_CONTROLLER_LOCALHOST", ""),

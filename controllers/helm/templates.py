@@ -65,7 +65,9 @@ class Templates:
             draft.rec.event("trace", f"HelmChart{action.capitalize()}", message)
 
     async def _delete(self, draft: Draft, place: ObjectKey) -> None:
-        live = await self._live(place)
+        seen = self.lookup(place)
+        # Deleted is the very object that is looked at, so what the watch shows will do.
+        live = msgspec.to_builtins(seen) if seen else await self._live(place)
         try:
             charttemplate.require_owned(live, draft.obj)
             if live is not None:

@@ -19,12 +19,11 @@ from controllers.kustomize.deleting import KustomizationFinalizer
 from controllers.kustomize.kustomization import KustomizationReconciler
 from controllers.kustomize.memory import Memory
 from controllers.kustomize.plan import Planner
-from controllers.kustomize.planrevisions import Retained
-from controllers.kustomize.planserver import AUDIENCE, PlanServer
 from controllers.kustomize.rendering import Renderer
 from controllers.kustomize.settings import Settings
 from controllers.kustomize.sources import SourceReader, SourceView
 from controllers.outside import Outside, connect
+from controllers.planning import wiring as planning
 from controllers.sourcepolicies import SourcePolicies
 from crds import (
     BUCKET,
@@ -36,8 +35,7 @@ from crds import (
 )
 from crds.kustomize import Kustomization
 from toolkit.apply.options import MANAGER
-from toolkit.artifact import index, scratch
-from toolkit.artifact.access import Access
+from toolkit.artifact import scratch
 from toolkit.artifact.fetch import Fetcher
 from toolkit.decrypt import engine
 from toolkit.decrypt.engine import EngineKeys
@@ -46,12 +44,11 @@ from toolkit.events import Recorder
 from toolkit.kube import caches, impersonation, rbac
 from toolkit.kube.controller import Controller
 from toolkit.kube.informer import Change, Informer
-from toolkit.kube.manager import Manager, serve
+from toolkit.kube.manager import Manager
 from toolkit.kube.options import Options
 from toolkit.kube.rbac import Rule
 from toolkit.kube.remote import RemoteClients
 from toolkit.kube.secrets import Secrets
-from toolkit.kube.tokens import ServiceAccountTokens
 from toolkit.native import calls, cores
 from toolkit.objects import GroupVersionKind, ObjectKey
 from toolkit.policy import claims, references
@@ -76,9 +73,7 @@ CLUSTER_PERMISSIONS: Final = (
         verbs=("impersonate",),
     ),
     Rule(groups=("",), resources=("events",), verbs=("create", "patch")),
-    # Who asks for a plan is asked for, and whether they may.
-    Rule(groups=("authentication.k8s.io",), resources=("tokenreviews",), verbs=("create",)),
-    Rule(groups=("authorization.k8s.io",), resources=("subjectaccessreviews",), verbs=("create",)),
+    *planning.PERMISSIONS,
 )
 TENANT_PERMISSIONS: Final = (
     # Act as the account that a Kustomization names.
@@ -99,7 +94,6 @@ NAMESPACE_PERMISSIONS: Final = (
 
 _CONCURRENT: Final = 4
 _KIND: Final = GroupVersionKind(*KUSTOMIZATION.gvk)
-_Lookup = Callable[[ObjectKey], Kustomization | None]
 
 
 async def start(manager: Manager, options: Options) -> None:
@@ -155,7 +149,9 @@ async def start(manager: Manager, options: Options) -> None:
     policies.subscribe(triggers.policy)
     admission.wake(lambda: _decrypting(controller.informer), controller.enqueue)
     controller.informer.subscribe(_forget_gone(reconciler))
-    _serve_plans(manager, options, reconciler, lookup, outside.tokens)
+    revisions = planning.retained(manager, options, outside.tokens, ACCOUNT)
+    planner = Planner(stages=reconciler, revisions=revisions)
+    planning.serve_plans(manager, options, KUSTOMIZATION, planner, lookup)
     manager.add_service(recorder.run)
     manager.until_end.push_async_callback(remotes.close)
     manager.add_elected(clusters.run, lease=ACCOUNT)
@@ -173,26 +169,6 @@ def _decryption(manager: Manager, options: Options, outside: Outside) -> Decrypt
         default_account=options.default_decryption_service_account,
         own=options.shared_decryption_identity,
     )
-
-
-def _serve_plans(
-    manager: Manager,
-    options: Options,
-    reconciler: KustomizationReconciler,
-    lookup: _Lookup,
-    tokens: ServiceAccountTokens,
-) -> None:
-    """Answer, in every replica, what a reconcile would change."""
-    if options.plan_addr in {"", "0"}:
-        return
-    token = tokens.lasting(manager.namespace, ACCOUNT, index.AUDIENCE)
-    stored = options.storage_adv_addr or f"source-controller.{manager.namespace}.svc"
-    server = PlanServer(
-        Planner(stages=reconciler, revisions=Retained(address=stored, token=token)),
-        access=Access(manager.client, audience=AUDIENCE),
-        lookup=lookup,
-    )
-    manager.add_service(functools.partial(serve, server.application(), options.plan_addr))
 
 
 async def _passes(  # noqa: PLR0913, PLR0917 - what the passes are made of

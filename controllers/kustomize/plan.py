@@ -10,74 +10,33 @@ and so is every value of another object that holds one, decrypted or substituted
 """
 
 import asyncio
-import json
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Final, Literal, Protocol
+from typing import Final
 
 import msgspec
 
-from controllers.applying import redaction
 from controllers.kustomize import inputs
 from controllers.kustomize.kustomization import KustomizationReconciler
 from controllers.kustomize.rendering import Rendered
 from controllers.kustomize.settings import Settings
 from controllers.kustomize.sources import Sources
+from controllers.planning import plans
+from controllers.planning.plans import Mask, Plan
+from controllers.planning.revisions import Retained, UnknownRevisionError, names
 from crds.kustomize import Kustomization
 from toolkit import inventory
-from toolkit.apply import comparison
 from toolkit.apply import diff as applying
 from toolkit.apply.changes import ApplyError
-from toolkit.apply.comparison import Difference
 from toolkit.apply.diff import Finding
 from toolkit.errors import TransientError
 from toolkit.kube.client import Client
 from toolkit.kube.reconciliation import require_spec
-from toolkit.objects import Json, ObjectRef, ref_of
+from toolkit.objects import ObjectRef
 
 _SECONDS: Final = 30.0
 """Of the deadline that a build may take."""
 _PARALLEL: Final = 8
-_MAX_MESSAGE: Final = 2000
-_MANY: Final = 20_000
-"""Secret values above which every value is masked, rather than looked for."""
-
-
-class Revisions(Protocol):
-    """Finds what is still stored of sources (``planrevisions.Retained``)."""
-
-    async def at(self, sources: Sources, revision: str) -> Sources:
-        """Return the sources as they were at a revision, by its name or digest."""
-        ...
-
-
-class Field(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """One field that would change; values are JSON, cut and masked."""
-
-    action: Literal["added", "changed", "removed"]
-    path: str
-    before: str = ""
-    after: str = ""
-
-
-class Change(msgspec.Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
-    """What would happen to one object."""
-
-    api_version: str
-    kind: str
-    namespace: str = ""
-    name: str
-    action: applying.Fate
-    message: str = ""
-    differences: tuple[Field, ...] = ()
-
-
-class Plan(msgspec.Struct, frozen=True, kw_only=True):
-    """What a reconcile would change, and how many objects it would leave as they are."""
-
-    revision: str
-    unchanged: int
-    changes: tuple[Change, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -85,7 +44,7 @@ class Planner:
     """Makes plans from the stages of the passes."""
 
     stages: KustomizationReconciler
-    revisions: Revisions
+    revisions: Retained
 
     async def plan(self, obj: Kustomization, revision: str = "") -> Plan:
         """Return what a reconcile of a revision would change; with none, of the current one.
@@ -98,7 +57,7 @@ class Planner:
         stages.accounts.require(obj)
         sources = stages.sources.resolve(obj)
         if revision:
-            sources = await self.revisions.at(sources, revision)
+            sources = await at(sources, revision, self.revisions)
             stages.sources.require_allowed(sources)
         admission = stages.admission.decrypts(obj)
         given = await inputs.gather(obj, stages.secrets, stages.decryption, admission=admission)
@@ -106,19 +65,16 @@ class Planner:
             client = stages.identities.impersonated(cluster, obj, sources.origin)
             seconds = min(obj.spec.timeout_seconds, _SECONDS)
             built = await stages.renderer.render(obj, sources, given, seconds=seconds)
-            secrets = await asyncio.to_thread(built.redaction.secrets)
-            found = await _found(client, obj, built, secrets, stages.settings)
-        changes = await asyncio.to_thread(_changes, found, built, secrets)
-        told = {finding.ref.identity for finding in found}
-        unchanged = sum(ref_of(item).identity not in told for item in built.objects)
-        return Plan(revision=sources.revision, unchanged=unchanged, changes=changes)
+            mask = Mask(values=await asyncio.to_thread(built.redaction.secrets))
+            found = await _found(client, obj, built, mask, stages.settings)
+        return await asyncio.to_thread(plans.of, sources.revision, found, built.objects, mask)
 
 
 async def _found(
     client: Client,
     obj: Kustomization,
     built: Rendered,
-    secrets: Collection[str],
+    mask: Mask,
     settings: Settings,
 ) -> Sequence[Finding]:
     options = settings.apply_options(obj)
@@ -128,7 +84,7 @@ async def _found(
             built.objects,
             options=replace(options, concurrency=max(options.concurrency, _PARALLEL)),
             inventory=_inventory(obj),
-            secret=lambda text: _holds(text, secrets),
+            secret=mask.holds,
         )
     except ApplyError as error:
         raise TransientError(built.redaction.text(str(error)), reason=error.reason) from None
@@ -142,49 +98,20 @@ def _inventory(obj: Kustomization) -> Sequence[ObjectRef]:
     return inventory.decode(msgspec.to_builtins(listed.entries))
 
 
-def _changes(
-    found: Sequence[Finding], built: Rendered, secrets: Collection[str]
-) -> tuple[Change, ...]:
-    objects = {ref_of(obj).identity: obj for obj in built.objects}
-    return tuple(_change(one, objects.get(one.ref.identity), secrets) for one in found)
+async def at(sources: Sources, revision: str, revisions: Retained) -> Sources:
+    """Return the sources as they were at a revision, by its name or digest.
 
-
-def _change(finding: Finding, built: Json | None, secrets: Collection[str]) -> Change:
-    ref, failure = finding.ref, finding.failure
-    differences = finding.differences
-    # what differs was judged whole, when it was compared; here it is about the rest of the object
-    if differences and _holds(json.dumps(built, ensure_ascii=False), secrets):
-        differences = comparison.masked(differences)
-    message = redaction.hide(failure.message, secrets)[:_MAX_MESSAGE] if failure else ""
-    return Change(
-        api_version=ref.gvk.api_version,
-        kind=ref.gvk.kind,
-        namespace=ref.namespace,
-        name=ref.name,
-        action=finding.fate,
-        message=message,
-        differences=tuple(map(_field, differences)),
-    )
-
-
-def _holds(text: str, secrets: Collection[str]) -> bool:
-    """Tell whether a text must not be shown, because some of it is secret, now or then."""
-    if not secrets:
-        return False
-    return len(secrets) > _MANY or redaction.hide(text, secrets) != text
-
-
-_ACTIONS: Final[dict[str, Literal["added", "changed", "removed"]]] = {
-    "+": "added",
-    "~": "changed",
-    "-": "removed",
-}
-
-
-def _field(difference: Difference) -> Field:
-    return Field(
-        action=_ACTIONS[difference.op],
-        path=difference.path,
-        before=difference.old,
-        after=difference.new,
-    )
+    Raises:
+        UnknownRevisionError: nothing is stored of it, or it is one of several sources together.
+        TransientError: what is stored cannot be found out.
+    """
+    mount = sources.primary
+    if revision == sources.revision or names(revision, mount.artifact):
+        return sources
+    if len(sources.mounts) > 1:
+        raise UnknownRevisionError(
+            "of a build of several sources only the present revision can be planned: "
+            f"'{sources.revision}'"
+        )
+    artifact = await revisions.find(mount, revision)
+    return Sources(mounts=(replace(mount, artifact=artifact),))

@@ -9,7 +9,7 @@ from typing import Any
 import aiohttp
 import yaml
 
-from controllers.kustomize.planserver import AUDIENCE
+from controllers.planning.server import AUDIENCE
 from tests.e2e.conftest import GIT_REPOSITORY, Space, revision_of
 from tests.tools import rights
 from toolkit.objects import Json
@@ -45,14 +45,15 @@ async def account(space: Space, name: str) -> None:
     await space.world.apply({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": metadata})
 
 
-async def reader(space: Space, name: str = "reader") -> str:
-    """Make an account that may ask for plans in the space; return its token."""
+async def reader(space: Space, name: str = "reader", *, inventory: str = "") -> str:
+    """Make an account that may ask for plans in the space, or one; return its token."""
     where = space.namespace
     metadata = {"name": name, "namespace": where}
     rule: Json = {
         "apiGroups": ["gitops.penstock.dev"],
         "resources": ["inventories/plan"],
         "verbs": ["get"],
+        **({"resourceNames": [inventory]} if inventory else {}),
     }
     role = {"apiVersion": f"{RBAC}/v1", "kind": "Role", "metadata": metadata}
     binding = {
@@ -68,9 +69,11 @@ async def reader(space: Space, name: str = "reader") -> str:
     return await token(space, name)
 
 
-async def ask(space: Space, bearer: str, *, path: str = "", **query: str) -> Answer:
-    """Ask for a plan of the Kustomization ``app``."""
-    address = space.world.stack.plan_address
+async def ask(
+    space: Space, bearer: str, *, path: str = "", component: str = "kustomize", **query: str
+) -> Answer:
+    """Ask for a plan of the Kustomization ``app``, or of what another component applies."""
+    address = space.world.stack.plan_addresses[component]
     where = path or f"/plan/{space.namespace}/app"
     headers = {"Authorization": f"Bearer {bearer}"} if bearer else {}
     async with (

@@ -56,6 +56,7 @@ class FakeApiServer:
         self.bodies: list[Any] = []
         self.failures: list[Failure] = []
         self.watch_list = "served"  # or "refused", "ignored"
+        self.no_items: list[Json] | None = []  # or null, as older servers say
         self.page = 2
         self.down = False
         self.deaf = False
@@ -242,7 +243,8 @@ class FakeApiServer:
         meta = {"resourceVersion": str(self._version)}
         if more:
             meta["continue"] = str(start + size)
-        return web.json_response({"metadata": meta, "items": items[start : start + size]})
+        page = items[start : start + size]
+        return web.json_response({"metadata": meta, "items": page or self.no_items})
 
     async def _watch(self, request: web.Request, plural: str, namespace: str) -> web.StreamResponse:
         initial = request.query.get("sendInitialEvents") == "true"

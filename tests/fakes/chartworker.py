@@ -10,7 +10,7 @@ from functools import cache
 from typing import IO
 
 from toolkit.chart import worker
-from toolkit.native import frames
+from toolkit.native import frames, relayed
 from toolkit.native.serve import private_pipes, serve
 
 
@@ -22,7 +22,7 @@ def call(op: str, payload: bytes) -> bytes:
     status, size = frames.ANSWER.unpack(answers.read(frames.ANSWER.size))
     body = answers.read(size)
     if status != frames.Status.OK:
-        raise frames.decode_error(body)
+        raise relayed.decode_error(body)
     return body
 
 

@@ -74,6 +74,7 @@ class Api:
         if method == "DELETE":
             self.objects.pop(ref.identity, None)
             held = ref.name in self.finalizing
+            obj["metadata"]["deletionTimestamp"] = TIME
             return obj if held else {"kind": "Status", "status": "Success"}
         self.version += 1
         kept = {**obj, "metadata": {**obj["metadata"], "resourceVersion": str(self.version)}}

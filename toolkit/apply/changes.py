@@ -24,8 +24,8 @@ _NAMES: Final = re.compile(r""" "(?:[^"\\]|\\.)*" | (?<!\w)'[^']*'(?!\w) | \[\d+
 class Known:
     """What we last applied, and as what the server keeps it.
 
-    ``payload_digest`` is of what we sent, ``entry_digest`` of our managedFields entry after it.
-    A ``vanishing`` object deletes itself when it is done.
+    ``payload_digest`` is of what we sent, ``entry_digest`` of our managedFields entry after it,
+    ``stamp`` the time of that entry. A ``vanishing`` object deletes itself when it is done.
     """
 
     ref: ObjectRef
@@ -34,6 +34,7 @@ class Known:
     uid: str
     resource_version: str
     vanishing: bool = False
+    stamp: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,6 +48,7 @@ class Change:
     uid: str = ""
     resource_version: str = ""
     vanishing: bool = False
+    stamp: str = ""
 
     def __str__(self) -> str:
         return f"{self.ref} {self.action}"
@@ -84,6 +86,7 @@ class ChangeSet:
                 uid=entry.uid,
                 resource_version=entry.resource_version,
                 vanishing=entry.vanishing,
+                stamp=entry.stamp,
             )
             for entry in self.entries
             if entry.action not in ("skipped", "deleted")

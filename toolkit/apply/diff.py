@@ -53,11 +53,13 @@ async def diff(  # noqa: PLR0913 - what is compared, and how it is told
     inventory: Sequence[ObjectRef] = (),
     stand_ins: StandIns = AS_IS,
     secret: Callable[[str], bool] = lambda _: False,
+    deletes: Callable[[Json], bool] | None = None,
 ) -> tuple[Finding, ...]:
     """Return what would change, in the order of the objects, deletions last.
 
     The objects are as ``ownership.own`` prepares them. Those of ``inventory`` that are not among
-    them would be deleted. ``secret`` is as for ``comparison.compare``, and is asked in a thread.
+    them would be deleted if they are the owner's to prune, or if ``deletes`` says so of them as
+    they are. ``secret`` is as for ``comparison.compare``, and is asked in a thread.
 
     Raises:
         ApplyError: objects are named wrongly.
@@ -77,8 +79,10 @@ async def diff(  # noqa: PLR0913 - what is compared, and how it is told
     bounded.raise_general(found)
     kept = {ref_of(obj).identity for obj in scoped}
     stale = [ref for ref in inventory if ref.identity not in kept]
+    owner = options.owner
+    ours = deletes or (lambda live: owner.owns(live) and ownership.prunable(live, owner))
     gone = await bounded.each(
-        stale, lambda ref: _deletion(api, ref, options.owner), limit=options.concurrency
+        stale, lambda ref: _deletion(api, ref, ours), limit=options.concurrency
     )
     bounded.raise_general(gone)
     return tuple(finding for finding in (*found, *gone) if isinstance(finding, Finding))
@@ -155,7 +159,9 @@ class _Examination:
         return live, checked
 
 
-async def _deletion(api: client.Client, ref: ObjectRef, owner: ownership.Owner) -> Finding | None:
+async def _deletion(
+    api: client.Client, ref: ObjectRef, ours: Callable[[Json], bool]
+) -> Finding | None:
     """Tell of an object that left the set, if it is still there, and ours to delete."""
     try:
         live = await _live(api, ref)
@@ -164,7 +170,7 @@ async def _deletion(api: client.Client, ref: ObjectRef, owner: ownership.Owner) 
     except errors.ForbiddenError as exc:
         failure = Failure(ref=ref, step="prune", reason=exc.api_reason, message=str(exc))
         return Finding(ref=ref, fate="refused", failure=failure)
-    if live is not None and owner.owns(live) and ownership.prunable(live, owner):
+    if live is not None and ours(live):
         return Finding(ref=ref, fate="deleted")
     return None
 

@@ -174,6 +174,25 @@ class DriftWatch:
                 found[identity] = replace(expected, resource_version=live.resource_version)
         return found
 
+    def untouched(self, owner: ObjectKey) -> frozenset[Identity]:
+        """Return the objects of which the watch proves that they are as the owner left them.
+
+        An apply in our name may set other values for the same fields. It renews the stamp of our
+        entry, and where another owner does it, the labels. What has no entry of ours proves
+        nothing.
+        """
+        ledger, proven = self._ledger(owner), set()
+        for identity, known in self.known(owner).items():
+            live = self._view.find(known.ref)
+            stamped = live is None or live.stamp == ledger.expected[identity].stamp
+            if known.entry_digest and stamped and identity not in ledger.claims:
+                proven.add(identity)
+        return frozenset(proven)
+
+    def proves(self, owner: ObjectKey) -> bool:
+        """Tell whether all that the owner applied is untouched."""
+        return self.untouched(owner) == self._ledger(owner).expected.keys()
+
     def expected(self, owner: ObjectKey, ref: ObjectRef) -> Known | None:
         """Return what the owner's last apply left of the object."""
         return self._ledger(owner).expected.get(ref.identity)

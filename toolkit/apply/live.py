@@ -170,6 +170,14 @@ class LiveSet:
         """Return what was applied and is seen to be untouched: what ``ssa.apply`` may leave out."""
         return self._drift.known(owner)
 
+    def untouched(self, owner: ObjectKey) -> frozenset[Identity]:
+        """Return the objects of which the watches prove that they are as the owner left them."""
+        return self._drift.untouched(owner)
+
+    def proves(self, owner: ObjectKey) -> bool:
+        """Tell whether all that the owner applied is untouched."""
+        return self._drift.proves(owner)
+
     def claims(self, owner: ObjectKey) -> dict[ObjectRef, ObjectKey]:
         """Return the objects that another owner has applied since, and who that is."""
         return self._drift.claims(owner)

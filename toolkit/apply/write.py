@@ -61,6 +61,7 @@ def _unchanged(checked: Checked, manager: str) -> Change:
         uid=known.uid,
         resource_version=known.resource_version,
         vanishing=known.vanishing,
+        stamp=known.stamp,
     )
 
 
@@ -73,6 +74,7 @@ def _change(checked: Checked, obj: Json, manager: str, action: Action) -> Change
         uid=str(dig(obj, "metadata", "uid", default="")),
         resource_version=_version(obj),
         vanishing=health.vanishes(obj),
+        stamp=fields.stamp(obj, manager),
     )
 
 

@@ -105,13 +105,15 @@ class Outcome:
     requests: int = 0
 
 
-def start(*, size: int, memory_limit: int = MEMORY_LIMIT, reads: Sequence[Path] = ()) -> WorkerPool:
+def start(
+    *, size: int, spares: int = 0, memory_limit: int = MEMORY_LIMIT, reads: Sequence[Path] = ()
+) -> WorkerPool:
     """Return a pool of workers for actions; charts are read below ``reads`` alone.
 
     Raises:
         StalledError: the engine is not built.
     """
-    return WorkerPool(kind(memory_limit=memory_limit), size=size, reads=reads)
+    return WorkerPool(kind(memory_limit=memory_limit), size=size, spares=spares, reads=reads)
 
 
 def kind(*, memory_limit: int = MEMORY_LIMIT) -> WorkerKind:

@@ -6,6 +6,7 @@ from typing import Final
 
 from toolkit.errors import PenstockError, TransientError
 from toolkit.helm.gates import Gate
+from toolkit.helm.replies import Frames
 from toolkit.native import questions
 from toolkit.native.questions import Ask, Drained, Head, Reply, Tell
 
@@ -28,7 +29,7 @@ class Exchanges:
 
     def __init__(self, gates: Mapping[str, Gate]) -> None:
         self._gates = gates
-        self._open: dict[int, asyncio.Task[None]] = {}
+        self._open: dict[int, tuple[asyncio.Task[None], Frames]] = {}
         self._tell: Tell | None = None
         self._drained: Drained | None = None
         self._left = MAX_ANSWERS
@@ -39,12 +40,12 @@ class Exchanges:
         """Take the way to the worker (``Answering``)."""
         self._tell, self._drained = tell, drained
         if self._cancelled:
-            self._say(Reply.CANCEL)
+            tell(questions.reply(Reply.CANCEL))
 
     def cancel(self) -> None:
         """Ask the action to end early; it still writes down how it ended."""
         self._cancelled = True
-        self._say(Reply.CANCEL)
+        self._say(questions.reply(Reply.CANCEL))
 
     def asked(self, question: bytes) -> None:
         """Take a question (``Answering``)."""
@@ -55,12 +56,12 @@ class Exchanges:
             self._drop(number)
         else:
             self._drop_all()
-            self._say(Reply.DONE)
+            self._say(questions.reply(Reply.DONE))
 
     async def end(self) -> None:
         """Abandon what is still being answered (``Answering``)."""
         self._tell = None
-        tasks = tuple(self._open.values())
+        tasks = tuple(task for task, _ in self._open.values())
         self._drop_all()
         await asyncio.gather(*tasks, return_exceptions=True)
 
@@ -75,19 +76,23 @@ class Exchanges:
                 f"it asked for {head.method} {path!r} as {head.identity!r}, which no action does"
             )
         self.count += 1
-        self._open[number] = asyncio.create_task(self._answer(number, gate, head, body))
+        frames = Frames(number, self._say)
+        task = asyncio.create_task(self._answer(number, frames, gate, head, body))
+        self._open[number] = task, frames
 
-    async def _answer(self, number: int, gate: Gate, head: Head, body: bytes) -> None:
+    async def _answer(
+        self, number: int, frames: Frames, gate: Gate, head: Head, body: bytes
+    ) -> None:
         try:
-            await self._stream(number, gate, head, body)
+            await self._stream(frames, gate, head, body)
         except PenstockError as exc:
-            self._say(Reply.BROKEN, number, str(exc).encode())
+            frames.add(Reply.BROKEN, str(exc).encode())
         else:
-            self._say(Reply.END, number)
+            frames.add(Reply.END)
         finally:
             self._open.pop(number, None)
 
-    async def _stream(self, number: int, gate: Gate, head: Head, body: bytes) -> None:
+    async def _stream(self, frames: Frames, gate: Gate, head: Head, body: bytes) -> None:
         chosen = {name: head.headers[name][0] for name in _ASKED if head.headers.get(name)}
         async with gate.client.exchange(head.method, head.target, headers=chosen, body=body) as (
             status,
@@ -95,10 +100,10 @@ class Exchanges:
             chunks,
         ):
             told = {name: [headers[name]] for name in _ANSWERED if name in headers}
-            self._say(Reply.HEAD, number, questions.head(status, told))
-            await self._pass_on(number, chunks)
+            frames.add(Reply.HEAD, questions.head(status, told))
+            await self._pass_on(frames, chunks)
 
-    async def _pass_on(self, number: int, chunks: AsyncIterator[bytes]) -> None:
+    async def _pass_on(self, frames: Frames, chunks: AsyncIterator[bytes]) -> None:
         left = MAX_ANSWER
         async for chunk in chunks:
             left, self._left = left - len(chunk), self._left - len(chunk)
@@ -107,21 +112,23 @@ class Exchanges:
                 raise TransientError(
                     f"the API server sent more than {most >> 20} MiB, which no action reads"
                 )
-            self._say(Reply.CHUNK, number, chunk)
+            frames.add(Reply.CHUNK, chunk)
             if self._drained is not None:
                 await self._drained()
 
     def _drop(self, number: int) -> None:
-        if task := self._open.pop(number, None):
+        if found := self._open.pop(number, None):
+            task, frames = found
             task.cancel()
+            frames.drop()
 
     def _drop_all(self) -> None:
         for number in tuple(self._open):
             self._drop(number)
 
-    def _say(self, kind: Reply, number: int = 0, data: bytes = b"") -> None:
+    def _say(self, frames: bytes) -> None:
         if self._tell is not None:
-            self._tell(questions.reply(kind, number, data))
+            self._tell(frames)
 
 
 def _plain(head: Head) -> bool:

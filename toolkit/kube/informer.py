@@ -171,7 +171,7 @@ class Informer(Generic[T]):
         seen: set[ObjectKey] = set()
         while True:
             page = _page(await self._client.read(path, query=query, accept=accept))
-            for index, raw in enumerate(page.items):
+            for index, raw in enumerate(page.items or ()):
                 seen.add(self._put(raw)[0])
                 if index % _BATCH == _BATCH - 1:
                     await asyncio.sleep(0)
@@ -347,7 +347,8 @@ class _ListMeta(msgspec.Struct, rename="camel"):
 
 class _List(msgspec.Struct):
     metadata: _ListMeta
-    items: list[msgspec.Raw] = []
+    items: list[msgspec.Raw] | None = None
+    """Null where a list of admission configurations is empty, before Kubernetes 1.34."""
 
 
 _OBJECT: Final = msgspec.json.Decoder(_Object)

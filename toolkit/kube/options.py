@@ -155,6 +155,12 @@ class Options:
         "",
         "host and port at which plans are asked for; the kustomize-controller's Service if empty",
     )
+    helm_plan_address: str = flag(
+        str,
+        "",
+        "host and port at which plans of HelmReleases are asked for; the helm-controller's Service"
+        " if empty",
+    )
     artifact_hosts: tuple[str, ...] = flag(
         flags.names,
         "",

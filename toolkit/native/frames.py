@@ -1,21 +1,15 @@
 """What crosses the pipe between a pool and its workers.
 
 A request is a header, the operation's name and its payload; an answer is a header and a body. The
-body of a failed operation is its error as JSON, so that the parent raises what the worker raised.
-Errors are rebuilt only from classes that the parent has already imported: a name that came over
-the pipe never loads code.
+body of a failed operation is its error as JSON, so that the parent raises what the worker raised
+(``relayed``). Workers import this module, so it imports little.
 """
 
 import json
-import re
 import struct
-from collections.abc import Iterator
 from enum import IntEnum
 from typing import Final
 
-import msgspec
-
-from toolkit import untrusted
 from toolkit.errors import PenstockError, TransientError
 
 REQUEST = struct.Struct("<IQ")
@@ -64,7 +58,7 @@ def encode_request(op: str, payload: bytes) -> bytes:
 
 def encode_error(error: PenstockError) -> bytes:
     """Write down class, message and the plain attributes of ``error``."""
-    names = [_name(cls) for cls in type(error).__mro__ if issubclass(cls, PenstockError)]
+    names = [name_of(cls) for cls in type(error).__mro__ if issubclass(cls, PenstockError)]
     plain = {
         key: value
         for key, value in vars(error).items()
@@ -73,45 +67,6 @@ def encode_error(error: PenstockError) -> bytes:
     return json.dumps({"classes": names, "message": str(error), "attributes": plain}).encode()
 
 
-def decode_error(body: bytes) -> PenstockError:
-    """Rebuild an error as the nearest class of it that this process knows.
-
-    What a worker could not have raised is an ``OperationError``: something else may answer for it.
-    """
-    try:
-        told = untrusted.load_json(body, _Told, size=len(body))
-    except untrusted.UntrustedError as exc:
-        return OperationError("the worker's answer cannot be read", trace=str(exc))
-    known = {_name(cls): cls for cls in _descendants(PenstockError)}
-    cls = next((known[name] for name in told.classes if name in known), OperationError)
-    # Constructors of subclasses differ, their attributes do not need them.
-    error = cls.__new__(cls, told.message)
-    PenstockError.__init__(error, told.message)
-    error.__dict__.update(
-        {name: value for name, value in told.attributes.items() if not hasattr(Exception, name)}
-    )
-    reason = told.attributes.get("reason")
-    if not isinstance(reason, str) or not _REASON.fullmatch(reason):
-        error.reason = cls.default_reason
-    return error
-
-
-class _Told(msgspec.Struct):
-    """An error as ``encode_error`` writes it."""
-
-    classes: list[str]
-    message: str
-    attributes: dict[str, str | int | float | bool | None]
-
-
-_REASON: Final = re.compile(r"[A-Za-z][A-Za-z0-9]{0,127}")
-
-
-def _name(cls: type) -> str:
+def name_of(cls: type) -> str:
+    """Return the name of a class as it crosses the pipe."""
     return f"{cls.__module__}:{cls.__qualname__}"
-
-
-def _descendants(cls: type[PenstockError]) -> Iterator[type[PenstockError]]:
-    yield cls
-    for child in cls.__subclasses__():
-        yield from _descendants(child)

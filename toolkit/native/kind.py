@@ -24,6 +24,8 @@ class WorkerKind:
     ``module`` has a function ``operations``, which ``toolkit.native.start`` calls.
     ``memory_limit`` is in bytes, for each process, and ``answer_limit`` for each answer, which the
     parent has to hold. ``network`` is whether it may connect to others.
+    ``patience`` is how many seconds a busy worker is waited for before another one starts, which
+    takes a quarter of a second of a core.
     ``variables`` of the environment are passed on to it, ``reads`` is what it may read of the
     system, and ``environment`` what it is told besides.
     """
@@ -33,6 +35,7 @@ class WorkerKind:
     answer_limit: int = frames.MAX_BODY
     umask: int = 0o077
     network: bool = False
+    patience: float = 0.05
     variables: tuple[str, ...] = ()
     reads: tuple[Path, ...] = ()
     environment: Mapping[str, str] = field(default_factory=dict)

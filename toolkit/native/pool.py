@@ -5,8 +5,9 @@ it runs in processes of our own, one operation at a time each, and a worker that
 deadline, or whose caller has lost interest, is killed and replaced. Workers start on demand, are
 never forked from a process that has threads, and end after a minute of idleness.
 
-Calls are served first come, first served. The pool retries nothing: operations are not known to be
-idempotent, and a worker that died of its input would die of it again.
+Calls are served first come, first served. Short ones that come together share a worker. The pool
+retries nothing: operations are not known to be idempotent, and a worker that died of its input
+would die of it again.
 """
 
 import asyncio
@@ -14,16 +15,17 @@ import logging
 import os
 import signal
 import sys
-from collections.abc import Iterable, Sequence
-from contextlib import suppress
+from collections.abc import AsyncIterator, Iterable, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from pathlib import Path
 
 from toolkit.errors import TransientError
-from toolkit.native import frames
+from toolkit.native import frames, relayed
 from toolkit.native.frames import OperationError
 from toolkit.native.kind import WorkerKind
 from toolkit.native.link import Link
 from toolkit.native.questions import Answering
+from toolkit.native.slots import Slots
 
 __all__ = ["OperationError", "WorkerDiedError", "WorkerMemoryError", "WorkerPool"]
 __all__ += ["WorkerStuckError", "WorkerTimeoutError"]
@@ -69,8 +71,9 @@ class WorkerStuckError(WorkerDiedError):
 class WorkerPool:
     """Runs operations of one kind of worker in at most ``size`` processes.
 
-    Besides code a worker opens what is below ``reads``, which must exist when it starts, and below
-    ``writes``, which it may change; those are made.
+    There may be ``spares`` more while operations last (``slots``). Besides code a worker opens what
+    is below ``reads``, which must exist when it starts, and below ``writes``, which it may change;
+    those are made.
     """
 
     def __init__(
@@ -78,15 +81,16 @@ class WorkerPool:
         kind: WorkerKind,
         *,
         size: int,
+        spares: int = 0,
         reads: Sequence[Path] = (),
         writes: Sequence[Path] = (),
     ) -> None:
         self._kind = kind
         self._reads = reads
         self._writes = writes
-        self._size = size
-        self._slots = asyncio.Semaphore(size)
+        self._slots = Slots(size, spares=spares)
         self._idle: list[Link] = []
+        self._back = asyncio.Event()
         self._live: set[Link] = set()
         self._closed = False
 
@@ -110,8 +114,7 @@ class WorkerPool:
             PenstockError: what the operation raised.
 
         """
-        await self._take_slot(op)
-        try:
+        async with self._slot(op):
             link = await self._take_worker()
             try:
                 status, body = await self._ask(link, op, payload, timeout, answering)
@@ -119,11 +122,9 @@ class WorkerPool:
                 link.kill()
                 raise
             self._give_back(link)
-        finally:
-            self._slots.release()
         if status is frames.Status.OK:
             return body
-        error = frames.decode_error(body)
+        error = relayed.decode_error(body)
         if isinstance(error, OperationError):
             logger.error("operation failed", extra={"op": op, "trace": error.trace})
         raise error
@@ -132,37 +133,51 @@ class WorkerPool:
         """Kill all workers and wait until they are gone; calls in flight fail."""
         self._closed = True
         self._kill_all()
-        for _ in range(self._size):  # Calls in flight hold a slot each, some may just be starting.
-            await self._slots.acquire()
+        await self._slots.drained()  # Calls in flight hold one each, some may just be starting.
         self._kill_all()
         for link in tuple(self._live):
             await link.closed()
-        for _ in range(self._size):
-            self._slots.release()
 
     def _kill_all(self) -> None:
         self._idle.clear()
         for link in self._live:
             link.kill()
 
-    async def _take_slot(self, op: str) -> None:
-        try:
-            async with asyncio.timeout(QUEUE_SECONDS):
-                await self._slots.acquire()
-        except TimeoutError as exc:
-            raise WorkerTimeoutError(
-                f"{op} was not started: no worker was free within {QUEUE_SECONDS:g}s"
-            ) from exc
+    @asynccontextmanager
+    async def _slot(self, op: str) -> AsyncIterator[None]:
+        async with AsyncExitStack() as stack:
+            try:
+                await stack.enter_async_context(self._slots.taken(timeout=QUEUE_SECONDS))
+            except TimeoutError as exc:
+                raise WorkerTimeoutError(
+                    f"{op} was not started: no worker was free within {QUEUE_SECONDS:g}s"
+                ) from exc
+            yield
 
     async def _take_worker(self) -> Link:
         if self._closed:
             raise WorkerDiedError(f"the pool of {self._kind.module} is closed")
+        link = self._idling()
+        if link is None and self._live:
+            with suppress(TimeoutError):
+                async with asyncio.timeout(self._kind.patience):
+                    link = await self._next()
+        return link or await self._start()
+
+    async def _next(self) -> Link:
+        """Return the next worker that has nothing to do."""
+        while (link := self._idling()) is None:
+            self._back.clear()
+            await self._back.wait()
+        return link
+
+    def _idling(self) -> Link | None:
         while self._idle:
             link = self._idle.pop()
             link.stop_idling()
             if not link.fault:
                 return link
-        return await self._start()
+        return None
 
     async def _start(self) -> Link:
         await asyncio.to_thread(_make, self._writes)
@@ -218,6 +233,7 @@ class WorkerPool:
             link.kill()
             return
         self._idle.append(link)
+        self._back.set()
         link.start_idling(IDLE_SECONDS, self._retire)
 
     def _retire(self, link: Link) -> None:

@@ -8,12 +8,11 @@ fields as the release (helm-controller ``internal/action/diff.go``).
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
-from typing import Final
 
 import msgspec
 
-from controllers.helm.deciding import outcomes, policies
-from controllers.helm.deciding.orders import MANAGER, owner_labels
+from controllers.helm.deciding import manifests, outcomes, policies
+from controllers.helm.deciding.orders import MANAGER
 from controllers.helm.deciding.outcomes import Happening
 from controllers.helm.running.draft import Draft
 from controllers.helm.running.work import Work, metadata_of, words
@@ -29,9 +28,6 @@ from toolkit.apply.ownership import Owner
 from toolkit.apply.selector import Selector
 from toolkit.errors import TransientError
 from toolkit.objects import Json, ObjectRef, gvk_of, ref_of
-
-_MANAGED_BY: Final = {"app.kubernetes.io/managed-by": "Helm"}
-_RELEASE: Final = "meta.helm.sh/release-"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,15 +50,14 @@ def detects(obj: HelmRelease) -> bool:
 async def check(work: Work, objects: Sequence[Json], *, concurrency: int) -> Drift:
     """Return what differs; if nothing does, the watches know what to expect from now on.
 
-    Where they knew that before, only what they told of is looked at.
+    Where they knew that before, what they prove to be untouched is not asked for again.
 
     Raises:
         ApplyError: the objects of the release cannot be named, or the server refuses them.
         ApiError: the API server cannot be asked.
     """
-    rivals = work.cluster.rivals.get(work.draft.rec.key, {})
-    told = {ref.identity for ref in rivals} if work.kept.checked else frozenset()
-    wanted = [each for each in subject(work, objects) if not told or ref_of(each).identity in told]
+    proven = work.cluster.live.untouched(work.draft.rec.key) if work.compared else frozenset()
+    wanted = [each for each in subject(work, objects) if ref_of(each).identity not in proven]
     options = _options(work.obj, concurrency)
     differing: list[ObjectRef] = []
 
@@ -143,7 +138,7 @@ def subject(work: Work, objects: Sequence[Json]) -> tuple[Json, ...]:
         namespace=work.obj.metadata.namespace, name=work.obj.metadata.name, group=outcomes.GROUP
     )
     return tuple(
-        _helms(each, work)
+        manifests.applied(each, work.obj)
         for each in objects
         if work.renders(each) and not ownership.marked(each, owner, "driftDetection", "disabled")
     )
@@ -158,7 +153,7 @@ async def _apply(
 ) -> ChangeSet:
     """Apply objects of the release, and have the watches expect what that leaves."""
     key, cluster = work.draft.rec.key, work.cluster
-    if not work.kept.checked:
+    if not work.compared:
         cluster.live.ensure(key, {gvk_of(each) for each in objects})
     cluster.live.hold(key)
     try:
@@ -177,25 +172,9 @@ async def _apply(
     except BaseException:
         cluster.live.release(key)
         raise
-    cluster.live.expect(key, changes.known, partial=work.kept.checked)
+    cluster.live.expect(key, changes.known, partial=work.compared)
     cluster.rivals.pop(key, None)
     return changes
-
-
-def _helms(obj: Json, work: Work) -> Json:
-    """Return the object with what Helm adds to it as it applies it (``pkg/action/validate.go``)."""
-    metadata = dict(obj.get("metadata") or {})
-    metadata["labels"] = {
-        **(metadata.get("labels") or {}),
-        **owner_labels(work.obj),
-        **_MANAGED_BY,
-    }
-    metadata["annotations"] = {
-        **(metadata.get("annotations") or {}),
-        f"{_RELEASE}name": work.target.name,
-        f"{_RELEASE}namespace": work.target.namespace,
-    }
-    return {key: value for key, value in obj.items() if key != "status"} | {"metadata": metadata}
 
 
 def _options(obj: HelmRelease, concurrency: int) -> ApplyOptions:

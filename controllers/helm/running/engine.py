@@ -52,7 +52,10 @@ class Target:
 
 @dataclass(slots=True, kw_only=True)
 class Traces:
-    """What an action wrote, as the API server answered: objects as they are, and those going."""
+    """What an action wrote, as the API server answered: objects as they are, and those going.
+
+    An object that is going still exists; finalizers or its containers hold it.
+    """
 
     written: dict[Identity, Known] = field(default_factory=dict)
     going: dict[Identity, ObjectRef] = field(default_factory=dict)
@@ -64,7 +67,8 @@ class Traces:
             return
         ref = ref_of(answer)
         if method == "DELETE":
-            self.going[ref.identity] = ref
+            if dig(answer, "metadata", "deletionTimestamp"):
+                self.going[ref.identity] = ref  # else the answer shows what is gone already
             return
         self.written[ref.identity] = Known(
             ref=ref,
@@ -73,6 +77,7 @@ class Traces:
             uid=str(dig(answer, "metadata", "uid", default="")),
             resource_version=str(dig(answer, "metadata", "resourceVersion", default="")),
             vanishing=health.vanishes(answer),
+            stamp=fields.stamp(answer, MANAGER),
         )
 
 

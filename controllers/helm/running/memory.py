@@ -45,14 +45,14 @@ class Kept:
     """What is known of one release.
 
     ``fingerprint`` is of the inputs of the last pass that ended as desired. ``seen`` is the newest
-    record, valid as long as ``read``. ``checked`` tells that the cluster was compared with it and
-    the watches know what to expect.
+    record, valid as long as ``read``. ``compared`` is the generation of the spec by which the
+    cluster was last compared with it, 0 if it was not: then the watches know what to expect.
     """
 
     fingerprint: str = ""
     read: bool = False
     seen: Seen | None = None
-    checked: bool = False
+    compared: int = 0
     drifted: bool = False
     pending: Pending | None = None
 

@@ -133,20 +133,21 @@ class Releaser:
         """Tell whether the cluster is to be compared with the release now."""
         if not drifting.detects(work.obj):
             return False
-        unwatched = bool(work.cluster.live.unwatched(work.draft.rec.key))
-        asked = bool({"drift", "requested"} & work.draft.rec.triggers)
-        return asked or unwatched or not work.kept.checked or work.kept.drifted
+        if not work.compared or work.kept.drifted or "drift" in work.draft.rec.triggers:
+            return True
+        key, live = work.draft.rec.key, work.cluster.live
+        return bool(live.unwatched(key)) or (
+            "requested" in work.draft.rec.triggers and not live.proves(key)
+        )
 
     async def _drift(self, work: Work) -> Drift:
         await self._objects(work)
-        if "requested" in work.draft.rec.triggers:
-            work.kept.checked = False
         drift = await drifting.check(
             work, work.objects or (), concurrency=self.settings.concurrent_ssa
         )
         drifting.tell(work, drift)
         work.kept.drifted = bool(drift.findings)
-        work.kept.checked = work.kept.checked or not drift.findings
+        work.compared = work.compared or not drift.findings
         return drift
 
     async def _correct(self, work: Work, drift: Drift | None) -> Drift:

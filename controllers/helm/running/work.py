@@ -3,10 +3,10 @@
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Final, Protocol
+from typing import Protocol
 
 from controllers.applying.clusters import Cluster
-from controllers.helm.deciding import snapshots, states, targets
+from controllers.helm.deciding import manifests, snapshots, states, targets
 from controllers.helm.deciding.chartsources import Version
 from controllers.helm.deciding.outcomes import metadata
 from controllers.helm.deciding.states import Desired
@@ -17,9 +17,7 @@ from controllers.helm.running.memory import Kept
 from controllers.helm.sources import ChartSource
 from crds.helm import HelmRelease
 from crds.helm_status import Snapshot
-from toolkit.objects import Json, gvk_of, key_of
-
-_DEFINITION: Final = ("apiextensions.k8s.io", "CustomResourceDefinition")
+from toolkit.objects import Json
 
 
 class Opened(Protocol):
@@ -56,6 +54,15 @@ class Work:
         return self.draft.obj
 
     @property
+    def compared(self) -> bool:
+        """Tell whether the cluster was compared with the release by the rules of this spec."""
+        return self.kept.compared == self.obj.metadata.generation
+
+    @compared.setter
+    def compared(self, value: bool) -> None:
+        self.kept.compared = self.obj.metadata.generation if value else 0
+
+    @property
     def latest(self) -> Snapshot | None:
         """Return the newest release of the history."""
         return snapshots.latest(self.obj.status.history)
@@ -66,11 +73,8 @@ class Work:
         return attempted(self.desired.chart_version, self.desired.config_digest, self.obj)
 
     def renders(self, obj: Json) -> bool:
-        """Tell whether the release renders an object.
-
-        Definitions of the chart's ``crds`` directory are no part of it, and the spec may skip them.
-        """
-        return gvk_of(obj).group_kind != _DEFINITION or key_of(obj).name in self.manifest
+        """Tell whether the release renders an object (``manifests.renders``)."""
+        return manifests.renders(self.manifest, obj)
 
     @property
     def wanted(self) -> dict[str, str]:

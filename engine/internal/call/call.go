@@ -41,7 +41,8 @@ type Operation func(ctx context.Context, request []byte) ([]byte, error)
 // Operations are found by name.
 type Operations map[string]Operation
 
-// Call runs the operation called name.
+// Call runs the operation called name. The process ends if its heap grows above what GOMEMLIMIT
+// allows; without that variable nothing is watched.
 func (ops Operations) Call(ctx context.Context, name string, request []byte) (status Status, answer []byte) {
 	defer func() {
 		if r := recover(); r != nil {
@@ -54,6 +55,7 @@ func (ops Operations) Call(ctx context.Context, name string, request []byte) (st
 	if !ok {
 		return BadCall, encode(&Failure{Code: "BadCall", Message: fmt.Sprintf("no operation %q", name)})
 	}
+	defer guard()()
 	answer, err := op(ctx, request)
 	switch {
 	case err == nil:

@@ -5,7 +5,9 @@ import (
 	"fmt"
 
 	"helm.sh/helm/v4/pkg/action"
+	chartv2 "helm.sh/helm/v4/pkg/chart/v2"
 	"helm.sh/helm/v4/pkg/kube"
+	"helm.sh/helm/v4/pkg/release"
 	"helm.sh/helm/v4/pkg/release/common"
 	releasev1 "helm.sh/helm/v4/pkg/release/v1"
 	"helm.sh/helm/v4/pkg/storage/driver"
@@ -76,7 +78,8 @@ func (r *run) rendered(do func() error) error {
 	return do()
 }
 
-// render makes the release that an install would make, and changes nothing.
+// render makes the release that an install, or an upgrade, would make, and changes nothing. Kinds that
+// its definitions would bring need not be served yet.
 func render(r *run) error {
 	chart, err := read(r.Request)
 	if err != nil {
@@ -85,15 +88,28 @@ func render(r *run) error {
 	if r.config.Capabilities, err = r.cluster.fill(); err != nil {
 		return err
 	}
-	i := installing(r)
-	i.DryRunStrategy, i.TakeOwnership, i.Replace = action.DryRunServer, true, true
+	r.kube.planning = true
 	return r.rendered(func() error {
-		released, err := i.Run(chart, r.Values)
+		released, err := r.dryRun(chart)
 		if made, ok := released.(*releasev1.Release); ok && err == nil {
 			r.journal.note(made)
 		}
 		return err
 	})
+}
+
+func (r *run) dryRun(chart *chartv2.Chart) (release.Releaser, error) {
+	if !r.Options.Upgrade {
+		i := installing(r)
+		i.DryRunStrategy = action.DryRunServer
+		return i.Run(chart, r.Values)
+	}
+	u, err := upgrading(r)
+	if err != nil {
+		return nil, err
+	}
+	u.DryRunStrategy = action.DryRunServer
+	return u.Run(r.Name, chart, r.Values)
 }
 
 func upgrade(r *run) error {
@@ -237,11 +253,13 @@ func fail(r *run) error {
 	return nil
 }
 
-// history returns every release; none is no failure.
+// history returns every release, or the one with the version that is asked for; none is no failure.
 func history(r *run) error {
 	releases, err := r.releases()
 	for _, each := range releases {
-		r.journal.note(each)
+		if r.Options.Version == 0 || r.Options.Version == each.Version {
+			r.journal.note(each)
+		}
 	}
 	return err
 }

@@ -12,8 +12,9 @@ import (
 // client is Helm's, without what costs requests and gives nothing here.
 type client struct {
 	*kube.Client
-	built  func()  // called when objects are made of what was rendered
-	errors []error // of deletions; Helm tells that they failed, not why
+	built    func()  // called when objects are made of what was rendered
+	planning bool    // nothing is applied, so kinds may be missing
+	errors   []error // of deletions; Helm tells that they failed, not why
 }
 
 // IsReachable implements kube.Interface: the next request tells.
@@ -23,7 +24,11 @@ func (*client) IsReachable() error { return nil }
 // validation of a client needs, are megabytes.
 func (c *client) Build(reader io.Reader, _ bool) (kube.ResourceList, error) {
 	c.built()
-	return c.Client.Build(reader, false)
+	found, err := c.Client.Build(reader, false)
+	if c.planning && err != nil && missesKind(err) {
+		return nil, nil // what applies the objects, or asks about them, tells
+	}
+	return found, err
 }
 
 // Delete implements kube.Interface.

@@ -35,7 +35,7 @@ var kinds = []struct {
 	}},
 	{"SchemaViolation", says("values don't meet the specifications of the schema")},
 	{"TemplateFailed", func(err error) bool { return position.MatchString(err.Error()) }},
-	{"CRDMissing", func(err error) bool { return meta.IsNoMatchError(err) || says("no matches for kind")(err) }},
+	{"CRDMissing", missesKind},
 	{"Immutable", says("field is immutable", "may not change once set")},
 	{"Forbidden", func(err error) bool { return apierrors.IsForbidden(err) || says(" is forbidden: ")(err) }},
 	{"HookFailed", says("pre-install", "post-install", "pre-upgrade", "post-upgrade", "pre-rollback", "post-rollback", "pre-delete", "post-delete")},
@@ -48,6 +48,9 @@ var kinds = []struct {
 
 // position is where text/template says that it failed.
 var position = regexp.MustCompile(`(?:template: |parse error at \(|execution error at \()([^\s:()]+):(\d+)`)
+
+// missesKind tells whether a kind is not served.
+func missesKind(err error) bool { return meta.IsNoMatchError(err) || says("no matches for kind")(err) }
 
 func says(texts ...string) func(error) bool {
 	return func(err error) bool {

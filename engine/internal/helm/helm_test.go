@@ -6,8 +6,10 @@ import (
 	"strings"
 	"testing"
 
+	"helm.sh/helm/v4/pkg/release"
 	"helm.sh/helm/v4/pkg/release/common"
 	releasev1 "helm.sh/helm/v4/pkg/release/v1"
+	"helm.sh/helm/v4/pkg/storage"
 	"helm.sh/helm/v4/pkg/storage/driver"
 )
 
@@ -34,7 +36,8 @@ func TestJournalHasWhatWasWritten(t *testing.T) {
 	memory := driver.NewMemory()
 	memory.SetNamespace("team")
 	hide := func(text string, _ *releasev1.Release) string { return strings.ReplaceAll(text, "secret", "***") }
-	j := &journal{Driver: memory, redact: hide, written: map[int]*releasev1.Release{}}
+	drop := func(key string) error { _, err := memory.Delete(key); return err }
+	j := &journal{Driver: memory, drop: drop, redact: hide, written: map[int]*releasev1.Release{}}
 	first, second := made(1, common.StatusDeployed), made(2, common.StatusPendingUpgrade)
 	for _, each := range []*releasev1.Release{first, second} {
 		if err := j.Create("sh.helm.release.v1.app.v"+string(rune('0'+each.Version)), each); err != nil {
@@ -54,6 +57,58 @@ func TestJournalHasWhatWasWritten(t *testing.T) {
 
 	if len(got) != 1 || got[0].Info.Status != common.StatusFailed || got[0].Info.Description != "a ***" {
 		t.Errorf("got %+v", got)
+	}
+}
+
+// counted is a storage that tells how often it was listed.
+type counted struct {
+	*driver.Memory
+	lists int
+}
+
+func (c *counted) Query(labels map[string]string) ([]release.Releaser, error) {
+	c.lists++
+	return c.Memory.Query(labels)
+}
+
+func TestJournalListsRecordsOnce(t *testing.T) {
+	memory := &counted{Memory: driver.NewMemory()}
+	memory.SetNamespace("team")
+	same := func(text string, _ *releasev1.Release) string { return text }
+	drop := func(key string) error { _, err := memory.Memory.Delete(key); return err }
+	open := func() *storage.Storage {
+		return storage.Init(&journal{Driver: memory, drop: drop, redact: same, written: map[int]*releasev1.Release{}})
+	}
+	before := open()
+	for version := range 3 {
+		if err := before.Create(made(version+1, common.StatusSuperseded)); err != nil {
+			t.Fatal(err)
+		}
+	}
+
+	now := open()
+	if _, err := now.Delete("app", 1); !errors.Is(err, driver.ErrReleaseNotFound) {
+		t.Errorf("a record that was not listed was deleted: %v", err)
+	}
+	if found, err := now.History("app"); len(found) != 3 || err != nil {
+		t.Fatalf("got %v, %v", found, err)
+	}
+	if _, err := now.Delete("app", 1); err != nil {
+		t.Fatal(err)
+	}
+	if err := now.Create(made(4, common.StatusDeployed)); err != nil {
+		t.Fatal(err)
+	}
+	found, err := now.History("app")
+
+	if len(found) != 3 || err != nil || memory.lists != 1 {
+		t.Errorf("got %v, %v after %d lists", found, err, memory.lists)
+	}
+	if _, err := now.Delete("app", 2); err != nil {
+		t.Fatal(err)
+	}
+	if kept, _ := memory.Memory.Query(map[string]string{"name": "app", "owner": "helm"}); len(kept) != 2 {
+		t.Errorf("kept %v", kept)
 	}
 }
 

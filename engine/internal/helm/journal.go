@@ -1,42 +1,103 @@
 package helm
 
 import (
+	"context"
+	"errors"
 	"fmt"
+	"slices"
 
 	"helm.sh/helm/v4/pkg/release"
 	"helm.sh/helm/v4/pkg/release/common"
 	releasev1 "helm.sh/helm/v4/pkg/release/v1"
+	"helm.sh/helm/v4/pkg/storage"
 	"helm.sh/helm/v4/pkg/storage/driver"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	v1 "k8s.io/client-go/kubernetes/typed/core/v1"
 )
 
 // journal is Helm's storage that remembers which records it wrote. What it writes tells nobody the
 // values of Secrets: Helm describes a failed release by its error.
+//
+// It lists the records of its release once: those that another client writes while the action runs
+// are refused by their names.
 type journal struct {
 	driver.Driver
+	drop    func(key string) error // Helm's driver reads a record before it deletes it
 	redact  func(string, *releasev1.Release) string
+	listed  bool
+	records []*releasev1.Release // as listed and written
 	written map[int]*releasev1.Release
+}
+
+func newJournal(secrets v1.SecretInterface, redact func(string, *releasev1.Release) string) *journal {
+	drop := func(key string) error {
+		err := secrets.Delete(context.Background(), key, metav1.DeleteOptions{})
+		if apierrors.IsNotFound(err) {
+			return driver.ErrReleaseNotFound
+		}
+		return err
+	}
+	return &journal{
+		Driver: driver.NewSecrets(secrets), drop: drop, redact: redact,
+		written: map[int]*releasev1.Release{},
+	}
+}
+
+// Query implements driver.Queryor. An action asks for the records of one release; those of a status
+// are asked for as Helm does it.
+func (j *journal) Query(labels map[string]string) ([]release.Releaser, error) {
+	if len(labels) != 2 || labels["owner"] != "helm" || labels["name"] == "" {
+		return j.Driver.Query(labels)
+	}
+	if !j.listed {
+		found, err := j.Driver.Query(labels)
+		if err != nil && !errors.Is(err, driver.ErrReleaseNotFound) {
+			return nil, err
+		}
+		for _, each := range found {
+			if r, ok := each.(*releasev1.Release); ok && r != nil {
+				j.records = append(j.records, r)
+			}
+		}
+		j.listed = true
+	}
+	if len(j.records) == 0 {
+		return nil, driver.ErrReleaseNotFound
+	}
+	known := make([]release.Releaser, 0, len(j.records))
+	for _, each := range j.records {
+		known = append(known, each)
+	}
+	return known, nil
 }
 
 // Create implements driver.Creator.
 func (j *journal) Create(key string, rel release.Releaser) error {
-	return j.write(rel, func() error { return j.Driver.Create(key, rel) })
+	return j.write(key, rel, func() error { return j.Driver.Create(key, rel) })
 }
 
 // Update implements driver.Updator.
 func (j *journal) Update(key string, rel release.Releaser) error {
-	return j.write(rel, func() error { return j.Driver.Update(key, rel) })
+	return j.write(key, rel, func() error { return j.Driver.Update(key, rel) })
 }
 
 // Delete implements driver.Deletor.
 func (j *journal) Delete(key string) (release.Releaser, error) {
-	deleted, err := j.Driver.Delete(key)
-	if r, ok := deleted.(*releasev1.Release); ok && r != nil && err == nil {
-		delete(j.written, r.Version)
+	at := j.find(key)
+	if at < 0 {
+		return nil, driver.ErrReleaseNotFound
 	}
-	return deleted, err
+	r := j.records[at]
+	if err := j.drop(key); err != nil {
+		return r, err
+	}
+	j.records = slices.Delete(j.records, at, at+1)
+	delete(j.written, r.Version)
+	return r, nil
 }
 
-func (j *journal) write(rel release.Releaser, do func() error) error {
+func (j *journal) write(key string, rel release.Releaser, do func() error) error {
 	r, ok := rel.(*releasev1.Release)
 	if !ok {
 		return fmt.Errorf("a release has the unknown format %T", rel)
@@ -45,8 +106,20 @@ func (j *journal) write(rel release.Releaser, do func() error) error {
 	if err := do(); err != nil {
 		return err
 	}
+	if at := j.find(key); at >= 0 {
+		j.records[at] = r
+	} else {
+		j.records = append(j.records, r)
+	}
 	j.note(r)
 	return nil
+}
+
+// find returns where the record in a Secret stands, -1 if it is not known (Helm: pkg/storage).
+func (j *journal) find(key string) int {
+	return slices.IndexFunc(j.records, func(r *releasev1.Release) bool {
+		return key == fmt.Sprintf("%s.%s.v%d", storage.HelmStorageType, r.Name, r.Version)
+	})
 }
 
 // note keeps a release as it is now: Helm goes on changing it.

@@ -15,9 +15,7 @@ import (
 	chartv2 "helm.sh/helm/v4/pkg/chart/v2"
 	"helm.sh/helm/v4/pkg/chart/v2/loader"
 	"helm.sh/helm/v4/pkg/kube"
-	releasev1 "helm.sh/helm/v4/pkg/release/v1"
 	"helm.sh/helm/v4/pkg/storage"
-	"helm.sh/helm/v4/pkg/storage/driver"
 	"k8s.io/client-go/kubernetes"
 
 	"penstock.dev/engine/internal/parent"
@@ -56,7 +54,6 @@ func operation(act do) func(context.Context, []byte) ([]byte, error) {
 			return nil, err
 		}
 		defer session.End()
-		defer guard()()
 		return perform(ctx, session, request, act)
 	}
 }
@@ -109,10 +106,7 @@ func (r *run) prepare(keeping context.Context, session *parent.Session) error {
 	r.kube = &client{Client: kube.New(where), built: func() {}}
 	r.kube.Namespace = r.Namespace
 	r.kube.SetLogger(r.log)
-	r.journal = &journal{
-		Driver: driver.NewSecrets(secrets.CoreV1().Secrets(r.StorageNamespace)),
-		redact: r.redact, written: map[int]*releasev1.Release{},
-	}
+	r.journal = newJournal(secrets.CoreV1().Secrets(r.StorageNamespace), r.redact)
 	r.config = action.NewConfiguration(action.ConfigurationSetLogger(r.log))
 	r.config.RESTClientGetter = where
 	r.config.KubeClient = r.kube

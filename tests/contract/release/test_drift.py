@@ -1,6 +1,7 @@
 """Drift of a release on a real API server, with a stand-in for the engine's worker alone."""
 
 import asyncio
+import itertools
 from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 from typing import Any
@@ -11,6 +12,7 @@ from controllers.applying.clusters import Clusters
 from controlplane.plane import ControlPlane
 from tests.fakes.helmworld import World
 from tests.tools.waiting import until
+from toolkit.apply.live import LiveSet
 from toolkit.kube import config
 from toolkit.kube.client import Client
 from toolkit.kube.remote import RemoteClients
@@ -51,11 +53,37 @@ class RealWorld(World):
                 await until(lambda: self.woken)
                 await self.ready(self.take())
 
+    @property
+    def live(self) -> LiveSet:
+        """Return what the watches show."""
+        live: LiveSet = self.clusters.local.live
+        return live
+
     def take(self) -> str:
         """Return why the release was woken last, and forget it."""
         why = self.woken[-1].partition(" ")[2]
         self.woken.clear()
         return why
+
+
+async def proven(world: RealWorld) -> None:
+    """Wait until the watches have shown all that the release wrote."""
+    await until(lambda: world.live.proves(world.key))
+
+
+async def forge(world: RealWorld) -> None:
+    """Apply other values in the name of the controller, in a later second than the release."""
+    live = await world.api.get(CONFIG_MAP, "settings", world.key.namespace)
+    kept = {name: live["metadata"][name] for name in ("name", "namespace", "labels", "annotations")}
+    colors = itertools.count()
+
+    async def forged() -> bool:
+        values = {"color": f"red {next(colors)}", "size": "1"}
+        body = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": kept, "data": values}
+        await world.api.apply(body, manager="helm-controller")
+        return not world.live.proves(world.key)
+
+    await until(forged)
 
 
 @pytest.fixture
@@ -154,6 +182,39 @@ async def test_ignored_fields_are_left_alone(world: RealWorld) -> None:
 
     assert (await data(world))["color"] == "red"
     assert world.events == []
+
+
+async def test_request_asks_nothing_of_objects_that_the_watches_know(world: RealWorld) -> None:
+    await world.settled("spec")
+    await proven(world)
+    world.helm.orders.clear()
+
+    await world.ready("requested")
+
+    assert world.helm.orders == []
+
+
+async def test_request_finds_what_was_applied_in_our_name(world: RealWorld) -> None:
+    await world.settled("spec")
+    await proven(world)
+    await forge(world)
+
+    await world.ready("requested")
+
+    assert (await data(world))["color"] == "green"
+
+
+async def test_other_rules_have_everything_compared_again(world: RealWorld) -> None:
+    world.spec(driftDetection={"mode": "enabled", "ignore": [{"paths": ["/data/color"]}]})
+    await world.settled("spec")
+    await change(world, {"color": "red"})
+    await until(lambda: world.woken)
+    await world.settled(world.take())
+
+    world.spec(driftDetection={"mode": "enabled", "ignore": []})
+    await world.settled("spec")
+
+    assert (await data(world))["color"] == "green"
 
 
 async def test_process_that_starts_finds_earlier_drift(world: RealWorld) -> None:

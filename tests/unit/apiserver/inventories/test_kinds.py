@@ -1,11 +1,14 @@
 """Kustomizations and HelmReleases of one name have an inventory each."""
 
+import asyncio
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
 from typing import Any
 
 import msgspec
 import pytest
+from aiohttp import web
+from aiohttp.test_utils import TestServer
 
 from apiserver.inventories import appliers
 from apiserver.inventories.appliers import APPLIERS, Applied, Source
@@ -14,6 +17,7 @@ from apiserver.inventories.plans import Plans
 from apiserver.inventories.projection import Inventories
 from apiserver.inventories.reconciling import Reconciling
 from apiserver.view import View
+from controllers.helm import planning
 from tests.unit.apiserver.inventories.scene import KEY, REF, applied
 from tests.unit.apiserver.inventories.served import asked
 from toolkit.kube.client import Client
@@ -128,19 +132,41 @@ async def test_a_release_is_reconciled_by_the_name_of_its_inventory(scene: Scene
     ]
 
 
-async def test_no_plan_is_asked_for_of_who_makes_none(scene: Scene) -> None:
+async def test_a_plan_of_a_release_is_asked_of_its_controller(scene: Scene) -> None:
     scene.put(RELEASE, applied())
     scene.view.complete()
+    hooks = [{"kind": "Job", "name": "migrate", "events": ["pre-upgrade"]}]
+    paths: list[str] = []
+
+    async def handle(request: web.Request) -> web.StreamResponse:
+        paths.append(request.path)
+        return web.json_response({"revision": "1.0.0", "unchanged": 1, "hooks": hooks})
 
     async def token() -> str:
-        raise AssertionError("nobody is asked")
+        return "token"
 
-    plans = Plans(scene.kinds, scene.view, address="127.0.0.1:1", token=token)
-    async with asked(plans.diff, name=NAMED.name) as ask:
-        answer = await ask()
+    app = web.Application()
+    app.router.add_get("/{path:.*}", handle)
+    async with TestServer(app) as server:
+        addresses = {
+            "kustomize-controller": "127.0.0.1:1",
+            "helm-controller": f"127.0.0.1:{server.port}",
+        }
+        plans = Plans(scene.kinds, scene.view, addresses=addresses, token=token)
+        running = asyncio.create_task(plans.run())
+        await asyncio.sleep(0)
+        async with asked(plans.diff, name=NAMED.name) as ask:
+            answer = await ask()
+        running.cancel()
+        await asyncio.gather(running, return_exceptions=True)
 
-    assert (answer.status, answer.body["reason"]) == (405, "MethodNotAllowed")
-    assert answer.body["message"] == "no plans are made for a HelmRelease"
+    assert (answer.status, paths) == (200, ["/plan/shop/app"])
+    assert answer.body["metadata"]["name"] == NAMED.name
+    assert answer.body["hooks"] == hooks
+
+
+def test_controllers_name_the_inventories_as_they_are_served() -> None:
+    assert appliers.inventory_name("HelmRelease", "app") == f"{planning.PREFIX}app"
 
 
 def release(**spec: Any) -> bytes:

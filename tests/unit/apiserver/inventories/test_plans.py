@@ -50,7 +50,8 @@ async def plans(
     async with TestServer(app) as server:
         known = Known(applied())
         where = address or f"127.0.0.1:{server.port}"
-        made = Plans(known, known, address=where, token=token or given)
+        addresses = {"kustomize-controller": where, "helm-controller": "127.0.0.1:1"}
+        made = Plans(known, known, addresses=addresses, token=token or given)
         task = asyncio.create_task(made.run())
         await asyncio.sleep(0)
         try:

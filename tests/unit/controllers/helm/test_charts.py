@@ -11,6 +11,7 @@ from controllers.helm.charts import Charts
 from controllers.helm.sources import ChartSource
 from crds.meta import Artifact
 from toolkit.artifact.cache import Extracted
+from toolkit.artifact.store import Owner
 from toolkit.errors import TransientError
 from toolkit.helm.actions import Chart
 from toolkit.objects import GroupVersionKind, ObjectRef
@@ -31,6 +32,7 @@ class World:
     def __init__(self, directory: Path, *charts: str) -> None:
         self.directory = directory
         self.read: list[str] = []
+        self.fetched: list[str] = []
         self.broken = False
         fetcher: Any = self
         self.charts = Charts(fetcher, self._load)
@@ -39,7 +41,8 @@ class World:
             (directory / name / "Chart.yaml").touch()
 
     @asynccontextmanager
-    async def extracted(self, *_: Any) -> AsyncIterator[Extracted]:
+    async def extracted(self, _: Artifact, owner: Owner) -> AsyncIterator[Extracted]:
+        self.fetched.append(owner.path)
         yield Extracted(self.directory, 0)
 
     async def _load(self, directory: Path) -> Chart:
@@ -49,17 +52,28 @@ class World:
         return Chart(name=directory.name, version="1.0.0", app_version="7")
 
 
-async def test_chart_is_read_once_for_each_artifact_of_each_source(tmp_path: Path) -> None:
+async def test_chart_is_read_once_for_each_artifact(tmp_path: Path) -> None:
     world = World(tmp_path, "shop")
 
     about = await world.charts.about(source())
     await world.charts.about(source())
     assert world.read == ["shop"]
     await world.charts.about(source("1"))
-    await world.charts.about(source(name="other"))
 
     assert (about.name, about.version, about.app_version) == ("shop", "1.0.0", "7")
-    assert world.read == ["shop"] * 3
+    assert world.read == ["shop"] * 2
+
+
+async def test_artifact_of_each_source_is_fetched_even_if_its_chart_is_known(
+    tmp_path: Path,
+) -> None:
+    world = World(tmp_path, "shop")
+    await world.charts.about(source())
+
+    await world.charts.about(source(name="other"))
+
+    assert world.fetched == ["helmchart/team/shop", "helmchart/team/other"]
+    assert world.read == ["shop"]
 
 
 @pytest.mark.parametrize("charts", [[], ["a", "b"]], ids=["none", "two"])

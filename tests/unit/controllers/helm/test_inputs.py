@@ -94,7 +94,7 @@ async def test_content_of_secrets_is_secret_whole_and_leaf_by_leaf() -> None:
 
     found = await inputs.compose(obj, await gathered(Given(s="a: {b: [hush, 1]}\n"), SECRET))
 
-    assert set(found.secrets) == {"a: {b: [hush, 1]}", "hush"}
+    assert set(found.secrets) == {"a: {b: [hush, 1]}", "hush", "1"}
     assert "hush" not in repr(found)
 
 

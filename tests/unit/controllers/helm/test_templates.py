@@ -33,6 +33,7 @@ class World:
     def __init__(self) -> None:
         self.charts: dict[ObjectKey, Json] = {}
         self.sent: list[str] = []
+        self.shown = True
         self.events: list[str] = []
         client: Any = self
         reader = ChartReader({}, policy=allowing(), sources=AnySource())
@@ -61,7 +62,7 @@ class World:
         self.events.append(f"{event.severity} {event.reason}")
 
     def _lookup(self, key: ObjectKey) -> HelmChart | None:
-        found = self.charts.get(key)
+        found = self.charts.get(key) if self.shown else None
         return msgspec.convert(found, HelmChart) if found else None
 
     async def get(self, _: GroupVersionKind, name: str, namespace: str) -> Json:
@@ -130,7 +131,7 @@ async def test_helmchart_of_another_release_is_not_touched() -> None:
     gone = release(spec=TEMPLATE, status={"helmChart": str(PLACE)}, deleted=True)
     await world.run(gone)
 
-    assert world.sent == ["get", "get"]
+    assert world.sent == ["get"]
     assert PLACE in world.charts
 
 
@@ -141,8 +142,20 @@ async def test_helmchart_goes_when_the_chart_is_named_otherwise() -> None:
 
     draft = await world.run(release(status={"helmChart": str(PLACE)}))
 
-    assert world.sent == ["get", "delete u"]
+    assert world.sent == ["delete u"]
     assert draft.obj.status.helm_chart == ""
+
+
+async def test_helmchart_that_the_watch_has_not_shown_goes_as_well() -> None:
+    world = World()
+    await world.run(release(spec=TEMPLATE))
+    world.sent.clear()
+    world.shown = False
+
+    await world.run(release(status={"helmChart": str(PLACE)}))
+
+    assert world.sent == ["get", "delete u"]
+    assert world.charts == {}
 
 
 async def test_helmchart_goes_with_its_owner_and_is_not_made_again() -> None:
@@ -152,7 +165,7 @@ async def test_helmchart_goes_with_its_owner_and_is_not_made_again() -> None:
 
     await world.run(release(spec=TEMPLATE, status={"helmChart": str(PLACE)}, deleted=True))
 
-    assert world.sent == ["get", "delete u"]
+    assert world.sent == ["delete u"]
     assert world.charts == {}
 
 

@@ -79,6 +79,39 @@ def test_an_untouched_object_is_known_at_its_present_version(world: World) -> No
     assert world.watch.known(OWNER) == {REF.identity: replace(KNOWN, resource_version="12")}
 
 
+def test_an_object_that_shows_our_stamp_is_untouched(world: World) -> None:
+    world.show(replace(LIVE, resource_version="12"))
+
+    assert world.watch.untouched(OWNER) == {REF.identity}
+
+
+@pytest.mark.parametrize(
+    ("known", "live"),
+    [
+        (KNOWN, replace(LIVE, stamp="later")),
+        (KNOWN, replace(LIVE, resource_version="9")),
+        (KNOWN, replace(LIVE, owner=OTHER)),
+        (KNOWN, DRIFTED),
+        (KNOWN, None),
+        (replace(KNOWN, entry_digest=""), replace(LIVE, entry="")),
+    ],
+    ids=["applied in our name", "not yet seen", "claimed", "drifted", "gone", "never applied"],
+)
+def test_what_the_watch_does_not_prove_may_be_touched(
+    world: World, known: Known, live: Live | None
+) -> None:
+    world.applied(known)
+    world.show(live)
+
+    assert world.watch.untouched(OWNER) == frozenset()
+
+
+def test_a_watch_that_is_behind_proves_nothing(world: World) -> None:
+    world.synced = False
+
+    assert world.watch.untouched(OWNER) == frozenset()
+
+
 @pytest.mark.parametrize(
     "live",
     [DRIFTED, replace(LIVE, resource_version="11", entry=""), replace(DRIFTED, uid="another")],

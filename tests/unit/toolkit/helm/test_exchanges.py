@@ -42,6 +42,8 @@ class Worker:
 
     def __init__(self, server: Server) -> None:
         self.told: list[tuple[Reply, bytes]] = []
+        self.writes = 0
+        self.waits = asyncio.Event()
         self.reads = asyncio.Event()
         self.reads.set()
         storage = gates.records(namespace="team", release="app")
@@ -53,11 +55,15 @@ class Worker:
         )
         self.exchanges.begin(self._tell, self._drained)
 
-    def _tell(self, frame: bytes) -> None:
-        kind, _, _ = struct.unpack_from("<BIQ", frame)
-        self.told.append((Reply(kind), frame[13:]))
+    def _tell(self, frames: bytes) -> None:
+        self.writes += 1
+        while frames:
+            kind, _, size = struct.unpack_from("<BIQ", frames)
+            self.told.append((Reply(kind), frames[13 : 13 + size]))
+            frames = frames[13 + size :]
 
     async def _drained(self) -> None:
+        self.waits.set()
         await self.reads.wait()
 
     def ask(self, target: str, identity: str = "release", method: str = "GET") -> None:
@@ -141,6 +147,32 @@ async def test_nothing_is_read_for_a_worker_that_does_not_read() -> None:
     await worker.hears(Reply.END)
 
     assert [data for kind, data in worker.told if kind is Reply.CHUNK] == [b"one", b"two"]
+
+
+async def test_answer_that_is_complete_wakes_the_worker_once() -> None:
+    worker = Worker(Server(b"{", b"}"))
+
+    worker.ask("/version")
+    await worker.hears(Reply.END)
+
+    assert [kind for kind, _ in worker.told] == [Reply.HEAD, Reply.CHUNK, Reply.CHUNK, Reply.END]
+    assert worker.writes == 1
+
+
+async def test_nothing_is_said_of_what_was_dropped() -> None:
+    worker = Worker(Server(b"one"))
+    worker.reads.clear()
+    worker.ask("/api/v1/pods")
+    await worker.waits.wait()
+
+    worker.exchanges.asked(struct.pack("<BI", Ask.DONE, 0))
+    done = len(worker.told)
+    worker.ask("/version")  # its first frames come after those that were held
+    await until(lambda: len(worker.told) > done)
+    worker.reads.set()
+    await worker.hears(Reply.END)
+
+    assert [kind for kind, _ in worker.told[done:]] == [Reply.HEAD, Reply.CHUNK, Reply.END]
 
 
 async def test_drained_worker_hears_that_nothing_is_left() -> None:

@@ -87,6 +87,18 @@ def test_it_syncs_with_every_kind_of_server(mode: str) -> None:
     assert watched.informer.get(ObjectKey("default", "c")) == Data({"x": "c"})
 
 
+def test_an_empty_list_may_be_null() -> None:
+    server = FakeApiServer()
+    server.watch_list, server.no_items = "refused", None
+
+    async def scenario(watched: Watched) -> None:
+        await watched.informer.wait_synced()
+        watched.server.put("configmaps", "a")
+        await watched.until(lambda: len(watched.changes) == 1)
+
+    assert watch(scenario, server).seen == [("ADDED", "a")]
+
+
 def test_handlers_get_the_value_before_and_after() -> None:
     async def scenario(watched: Watched) -> None:
         await watched.informer.wait_synced()

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from toolkit.errors import PenstockError, StalledError, WaitingError
-from toolkit.native import frames
+from toolkit.native import frames, relayed
 from toolkit.native import pool as pools
 from toolkit.native.kind import WorkerKind
 
@@ -80,6 +80,29 @@ async def test_no_more_workers_start_than_the_size_allows() -> None:
     pids = await asyncio.gather(*(_pid(pool) for _ in range(20)))
 
     assert len(set(pids)) <= 2
+    await pool.close()
+
+
+async def test_short_calls_that_come_together_share_a_worker() -> None:
+    pool = pools.WorkerPool(replace(_KIND, patience=60), size=2)
+    first = await _pid(pool)
+
+    pids = await asyncio.gather(*(_pid(pool) for _ in range(4)))
+
+    assert set(pids) == {first}
+    await pool.close()
+
+
+async def test_call_that_a_busy_worker_holds_up_has_another_one_started(tmp_path: Path) -> None:
+    pool = pools.WorkerPool(replace(_KIND, patience=0), size=2, writes=(tmp_path,))
+    first = await _pid(pool)
+    busy = asyncio.create_task(pool.call("mark", str(tmp_path / "mark").encode(), timeout=60))
+    await _until_marked(tmp_path / "mark")
+
+    assert await _pid(pool) != first
+
+    busy.cancel()
+    await asyncio.gather(busy, return_exceptions=True)
     await pool.close()
 
 
@@ -229,7 +252,7 @@ async def test_a_worker_that_speaks_without_being_asked_is_ended(
     ],
 )
 def test_a_failure_that_cannot_be_read_is_a_failure(body: bytes) -> None:
-    assert type(frames.decode_error(body)) is frames.OperationError
+    assert type(relayed.decode_error(body)) is frames.OperationError
 
 
 @pytest.mark.parametrize("reason", ["", "a b", "x" * 1000, "line\n", None, 1])
@@ -237,7 +260,7 @@ def test_a_worker_chooses_no_reason_that_no_condition_can_have(reason: object) -
     attributes = {"reason": reason, "with_traceback": 1, "retry_after": 2}
     told = {"classes": ["toolkit.errors:WaitingError"], "message": "m", "attributes": attributes}
 
-    error = frames.decode_error(json.dumps(told).encode())
+    error = relayed.decode_error(json.dumps(told).encode())
 
     assert isinstance(error, WaitingError)
     assert (error.reason, error.retry_after) == ("DependencyNotReady", 2)

@@ -1,6 +1,7 @@
 """The address at which plans are asked for: ``GET /plan/<namespace>/<name>[?revision=]``.
 
-Made for the aggregated API, which decides who of its users may ask. It answers in every replica,
+Made for the aggregated API, which decides who of its users may ask. Each controller that applies
+has one for its own kind. It answers in every replica,
 because it writes nothing. Each request, in this order:
 
 1. names an object, in the form in which names are written;
@@ -16,14 +17,15 @@ import asyncio
 import logging
 import re
 from collections.abc import Callable
-from typing import Final
+from typing import Any, Final, Generic, Protocol, TypeVar
 
 import msgspec
 from aiohttp import web
 
-from controllers.kustomize.plan import Plan, Planner
-from controllers.kustomize.planrevisions import UnknownRevisionError
-from crds.kustomize import Kustomization
+from controllers.planning.plans import Plan
+from controllers.planning.revisions import UnknownRevisionError
+from crds import meta
+from crds.kind import Kind
 from toolkit import turns
 from toolkit.artifact.access import Access, Attributes, BusyError, UnauthenticatedError
 from toolkit.errors import AccessDeniedError, PenstockError, StalledError, WaitingError
@@ -44,16 +46,49 @@ _TURNS: Final = 3
 _WAITING: Final = 16
 _MAX_REVISION: Final = 2048
 _NAME: Final = re.compile(r"[a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?")
-"""DNS-1123 subdomain, which namespaces and Kustomizations are."""
-
-Lookup = Callable[[ObjectKey], Kustomization | None]
+"""DNS-1123 subdomain, which namespaces and appliers are."""
 
 
-class PlanServer:
-    """Answers whom ``access``, made for ``AUDIENCE``, lets in."""
+class Planned(Protocol):
+    """An object that applies others."""
 
-    def __init__(self, planner: Planner, *, access: Access, lookup: Lookup) -> None:
+    @property
+    def metadata(self) -> meta.ObjectMeta:
+        """Return what it is called."""
+
+
+T = TypeVar("T", bound=Planned)
+T_contra = TypeVar("T_contra", bound=Planned, contravariant=True)
+
+
+class Planner(Protocol[T_contra]):
+    """Makes plans of a kind."""
+
+    async def plan(self, obj: T_contra, revision: str = "") -> Plan:
+        """Return what a reconcile of a revision would change; with none, of the current one.
+
+        Raises a typed error, as a pass would, with a message that shows no secret value.
+        """
+
+
+class PlanServer(Generic[T]):
+    """Answers whom ``access``, made for ``AUDIENCE``, lets in.
+
+    ``prefix`` begins the names of the inventories of the kind (``apiserver.inventories``).
+    """
+
+    def __init__(
+        self,
+        planner: Planner[T],
+        *,
+        kind: Kind[Any],
+        access: Access,
+        lookup: Callable[[ObjectKey], T | None],
+        prefix: str = "",
+    ) -> None:
         self._planner = planner
+        self._kind = kind.kind
+        self._prefix = prefix
         self._access = access
         self._lookup = lookup
         self._turns = Turns(places=_TURNS, waiting=_WAITING)
@@ -80,7 +115,7 @@ class PlanServer:
         key = ObjectKey(names["namespace"], names["name"])
         revision = request.query.get("revision", "")
         if not (_NAME.fullmatch(key.namespace) and _NAME.fullmatch(key.name)):
-            raise NoObjectError("this is no name of a Kustomization")
+            raise NoObjectError(f"this is no name of a {self._kind}")
         if len(revision) > _MAX_REVISION:
             raise UnknownRevisionError("this is no revision")
         # 2.
@@ -92,7 +127,7 @@ class PlanServer:
             subresource="plan",
             verb="get",
             namespace=key.namespace,
-            name=key.name,
+            name=f"{self._prefix}{key.name}",
         )
         if not await self._access.allows(user, wanted):
             raise NotAllowedError(
@@ -107,15 +142,15 @@ class PlanServer:
             queued.reschedule(asyncio.get_running_loop().time() + _SECONDS)
             return await self._planner.plan(self._object(key), revision)
 
-    def _object(self, key: ObjectKey) -> Kustomization:
+    def _object(self, key: ObjectKey) -> T:
         obj = self._lookup(key)
         if obj is None or obj.metadata.deletion_timestamp:
-            raise NoObjectError(f"Kustomization '{key}' does not exist, or is being deleted")
+            raise NoObjectError(f"{self._kind} '{key}' does not exist, or is being deleted")
         return obj
 
 
 class NoObjectError(StalledError):
-    """There is no such Kustomization."""
+    """There is no such object."""
 
     default_reason = "NotFound"
 

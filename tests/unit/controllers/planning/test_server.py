@@ -11,9 +11,10 @@ import pytest
 from aiohttp.test_utils import TestServer
 from yarl import URL
 
-from controllers.kustomize.plan import Plan
-from controllers.kustomize.planrevisions import UnknownRevisionError
-from controllers.kustomize.planserver import AUDIENCE, PlanServer
+from controllers.planning.plans import Plan
+from controllers.planning.revisions import UnknownRevisionError
+from controllers.planning.server import AUDIENCE, PlanServer
+from crds import KUSTOMIZATION
 from crds.kustomize import Kustomization, KustomizationSpec
 from crds.meta import ObjectMeta
 from tests.fakes.strangers import Stranger
@@ -85,11 +86,12 @@ class Planner:
 
 
 @asynccontextmanager
-async def served(planner: Any, api: Api) -> AsyncIterator[Any]:
+async def served(planner: Any, api: Api, *, prefix: str = "") -> AsyncIterator[Any]:
     def lookup(key: ObjectKey) -> Kustomization | None:
         return {ObjectKey("shop", "app"): APP, ObjectKey("bank", "vault"): VAULT}.get(key)
 
-    server = PlanServer(planner, access=Access(api, audience=AUDIENCE), lookup=lookup)
+    access = Access(api, audience=AUDIENCE)
+    server = PlanServer(planner, kind=KUSTOMIZATION, access=access, lookup=lookup, prefix=prefix)
     async with TestServer(server.application()) as running, aiohttp.ClientSession() as session:
 
         async def ask(path: str = "/plan/shop/app", bearer: str = "good", **query: str) -> Any:
@@ -118,6 +120,14 @@ async def test_the_right_is_asked_for_as_a_subresource_of_the_inventory() -> Non
             "name": "app",
         }
     ]
+
+
+async def test_the_right_names_the_inventory_as_it_is_served() -> None:
+    api = Api()
+    async with served(Planner(), api, prefix="helmrelease:") as ask:
+        status, _ = await ask()
+
+    assert (status, api.reviews[0]["name"]) == (200, "helmrelease:app")
 
 
 async def test_nobody_without_the_right_reaches_the_planner() -> None:
@@ -207,7 +217,8 @@ async def test_slow_builds_of_a_namespace_hold_up_no_other() -> None:
 async def test_strangers_keep_no_plan_from_being_made() -> None:
     planner = Planner()
     planner.go.clear()
-    server = PlanServer(planner, access=Access(Api(), audience=AUDIENCE), lookup=lambda _: APP)
+    access = Access(Api(), audience=AUDIENCE)
+    server = PlanServer(planner, kind=KUSTOMIZATION, access=access, lookup=lambda _: APP)
     limits = Limits(connections=4, request_seconds=0.3)
     async with serving(server.application(), limits) as port, aiohttp.ClientSession() as session:
 

@@ -1,4 +1,4 @@
-package helm
+package call
 
 import (
 	"fmt"
@@ -12,13 +12,13 @@ import (
 // exitMemory is frames.EXIT_MEMORY of toolkit/native.
 const exitMemory = 77
 
-// guarding is how often the heap is looked at: a template fills a few MB in that time.
+// guarding is how often the heap is looked at: a few MB are filled in that time.
 const guarding = 10 * time.Millisecond
 
 // guard ends the process when its heap is larger than it may be, until stop is called. The kernel's
 // limit lets one allocation of any size pass: Go reserves its range first, and what is mapped over a
-// range that is there already is not counted as growth. A template asks for as much as it likes,
-// as in "repeat" and "indent".
+// range that is there already is not counted as growth. Templates ask for as much as they like, as in
+// "repeat" and "indent", and so do patches and variables.
 func guard() (stop func()) {
 	soft := debug.SetMemoryLimit(-1) // GOMEMLIMIT, which is three quarters of what the process may have
 	if soft == math.MaxInt64 {

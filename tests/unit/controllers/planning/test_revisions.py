@@ -9,8 +9,9 @@ import pytest
 from aiohttp import web
 from aiohttp.test_utils import TestServer
 
-from controllers.kustomize.planrevisions import Retained, UnknownRevisionError
+from controllers.kustomize.plan import at
 from controllers.kustomize.sources import Mount, Sources
+from controllers.planning.revisions import Retained, UnknownRevisionError
 from crds.meta import Artifact
 from toolkit.errors import PenstockError, TransientError
 from toolkit.objects import GroupVersionKind, Json, ObjectRef
@@ -61,7 +62,7 @@ async def retained(answer: Any = None, status: int = 200) -> AsyncIterator[tuple
 @pytest.mark.parametrize("word", ["main@sha1:new", f"sha256:{NEW}", NEW, "new"])
 async def test_the_present_revision_needs_no_question(word: str) -> None:
     async with retained() as (store, asked):
-        assert await store.at(CURRENT, word) is CURRENT
+        assert await at(CURRENT, word, store) is CURRENT
 
     assert asked == []
 
@@ -69,7 +70,7 @@ async def test_the_present_revision_needs_no_question(word: str) -> None:
 @pytest.mark.parametrize("word", ["main@sha1:old", f"sha256:{OLD}", OLD, "old"])
 async def test_an_older_one_is_found_at_our_own_store(word: str) -> None:
     async with retained() as (store, asked):
-        (mount,) = (await store.at(CURRENT, word)).mounts
+        (mount,) = (await at(CURRENT, word, store)).mounts
 
     assert asked == [("/gitrepository/shop/repo/", "Bearer token")]
     artifact = mount.artifact
@@ -82,15 +83,15 @@ async def test_an_older_one_is_found_at_our_own_store(word: str) -> None:
 async def test_what_is_not_stored_or_has_no_revision_is_unknown(word: str) -> None:
     async with retained() as (store, _):
         with pytest.raises(UnknownRevisionError, match="there are: main@sha1:new, main@sha1:old"):
-            await store.at(CURRENT, word)
+            await at(CURRENT, word, store)
 
 
 async def test_of_several_sources_only_the_present_revision_can_be_planned() -> None:
     several = Sources(mounts=(MOUNT, replace(MOUNT, path="vendor")))
     async with retained() as (store, asked):
-        assert await store.at(several, several.revision) is several
+        assert await at(several, several.revision, store) is several
         with pytest.raises(UnknownRevisionError, match="several sources"):
-            await store.at(several, "main@sha1:old")
+            await at(several, "main@sha1:old", store)
 
     assert asked == []
 
@@ -102,7 +103,7 @@ async def test_of_several_sources_only_the_present_revision_can_be_planned() -> 
 async def test_a_store_that_does_not_tell_is_no_answer(answer: Any, status: int) -> None:
     async with retained(answer, status) as (store, asked):
         with pytest.raises(TransientError, match="cannot be found out"):
-            await store.at(CURRENT, "main@sha1:old")
+            await at(CURRENT, "main@sha1:old", store)
 
     assert len(asked) == 1
 
@@ -111,4 +112,4 @@ async def test_a_file_that_leads_elsewhere_is_refused() -> None:
     entry: Json = {**ENTRIES[1], "file": "../../other/repo/x.tar.gz"}
     async with retained({"artifacts": [entry]}) as (store, _):
         with pytest.raises(PenstockError, match="not valid"):
-            await store.at(CURRENT, "main@sha1:old")
+            await at(CURRENT, "main@sha1:old", store)

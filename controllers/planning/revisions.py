@@ -6,18 +6,18 @@ a token, and the status of an ExternalArtifact is written by third parties.
 """
 
 from collections.abc import Awaitable, Callable
-from dataclasses import replace
 from datetime import UTC, datetime
-from typing import Final
+from typing import Final, Protocol
 
 import aiohttp
 import msgspec
 
-from controllers.kustomize.sources import Mount, Sources
 from crds import misfits
 from crds.meta import Artifact
 from toolkit.artifact.index import Entry, Index
+from toolkit.artifact.store import Owner
 from toolkit.errors import StalledError, TransientError
+from toolkit.objects import ObjectRef
 
 _SECONDS: Final = 10.0
 _MAX_INDEX: Final = 4 << 20
@@ -25,6 +25,22 @@ _SHOWN: Final = 10
 _decode: Final = msgspec.json.Decoder(Index).decode
 
 Token = Callable[[], Awaitable[str]]
+
+
+class Stored(Protocol):
+    """A source, and its present artifact."""
+
+    @property
+    def ref(self) -> ObjectRef:
+        """Return the source."""
+
+    @property
+    def owner(self) -> Owner:
+        """Return whose artifacts they are."""
+
+    @property
+    def artifact(self) -> Artifact:
+        """Return the artifact that its status names."""
 
 
 class UnknownRevisionError(StalledError):
@@ -40,32 +56,26 @@ class Retained:
         self._address = address
         self._token = token
 
-    async def at(self, sources: Sources, revision: str) -> Sources:
-        """Return the sources as they were at a revision, by its name or digest.
+    async def find(self, source: Stored, revision: str) -> Artifact:
+        """Return the artifact of a source at a revision, by its name or digest.
 
         Raises:
-            UnknownRevisionError: nothing is stored of it, or it is one of several sources together.
+            UnknownRevisionError: nothing is stored of it.
             TransientError: what is stored cannot be found out.
         """
-        if revision == sources.revision or _names(revision, sources.primary.artifact):
-            return sources
-        if len(sources.mounts) > 1:
-            raise UnknownRevisionError(
-                "of a build of several sources only the present revision can be planned: "
-                f"'{sources.revision}'"
-            )
-        mount = sources.primary
-        entries = await self._entries(mount)
+        if names(revision, source.artifact):
+            return source.artifact
+        entries = await self._entries(source)
         for entry in entries:
-            artifact = _artifact(mount, entry)
-            if entry.revision and _names(revision, artifact):
-                return Sources(mounts=(replace(mount, artifact=artifact),))
+            artifact = _artifact(source, entry)
+            if entry.revision and names(revision, artifact):
+                return artifact
         known = [entry.revision for entry in entries if entry.revision][:_SHOWN]
-        there = ", ".join(dict.fromkeys([mount.artifact.revision, *known]))
-        raise UnknownRevisionError(f"{mount.ref} has no revision '{revision}'; there are: {there}")
+        there = ", ".join(dict.fromkeys([source.artifact.revision, *known]))
+        raise UnknownRevisionError(f"{source.ref} has no revision '{revision}'; there are: {there}")
 
-    async def _entries(self, mount: Mount) -> tuple[Entry, ...]:
-        url = f"http://{self._address}/{mount.owner.path}/"
+    async def _entries(self, source: Stored) -> tuple[Entry, ...]:
+        url = f"http://{self._address}/{source.owner.path}/"
         headers = {"Authorization": f"Bearer {await self._token()}"}
         timeout = aiohttp.ClientTimeout(total=_SECONDS)
         try:
@@ -79,13 +89,13 @@ class Retained:
                     if len(body) > _MAX_INDEX:
                         break
             if response.status != 200:
-                raise _unknown(mount, f"HTTP status {response.status}")
+                raise _unknown(source, f"HTTP status {response.status}")
             return _decode(body).artifacts
         except (aiohttp.ClientError, TimeoutError, msgspec.MsgspecError, OSError) as exc:
-            raise _unknown(mount, misfits.told(exc) or type(exc).__name__) from exc
+            raise _unknown(source, misfits.told(exc) or type(exc).__name__) from exc
 
 
-def _names(revision: str, artifact: Artifact) -> bool:
+def names(revision: str, artifact: Artifact) -> bool:
     """Tell whether a user may mean this artifact: its revision or digest, or the hash of either."""
     for text in (artifact.revision, artifact.digest):
         if revision in (text, text.rpartition(":")[2]):
@@ -93,9 +103,9 @@ def _names(revision: str, artifact: Artifact) -> bool:
     return False
 
 
-def _artifact(mount: Mount, entry: Entry) -> Artifact:
-    path = mount.owner.file(entry.file)
-    place = mount.artifact.url.rpartition("/")[0]
+def _artifact(source: Stored, entry: Entry) -> Artifact:
+    path = source.owner.file(entry.file)
+    place = source.artifact.url.rpartition("/")[0]
     stored = datetime.fromtimestamp(entry.modified, UTC).isoformat(timespec="seconds")
     return Artifact(
         digest=entry.digest,
@@ -108,5 +118,5 @@ def _artifact(mount: Mount, entry: Entry) -> Artifact:
     )
 
 
-def _unknown(mount: Mount, why: str) -> TransientError:
-    return TransientError(f"what is stored of {mount.ref} cannot be found out: {why}")
+def _unknown(source: Stored, why: str) -> TransientError:
+    return TransientError(f"what is stored of {source.ref} cannot be found out: {why}")

@@ -1,0 +1,56 @@
+"""The objects of a release: which ones it renders, and how Helm applies them. Pure."""
+
+from collections.abc import Iterator, Sequence
+from typing import Final
+
+from controllers.helm.deciding import targets
+from controllers.helm.deciding.orders import owner_labels
+from crds.helm import HelmRelease
+from toolkit.objects import Json, dig, gvk_of, key_of
+
+_DEFINITION: Final = ("apiextensions.k8s.io", "CustomResourceDefinition")
+_MANAGED_BY: Final = {"app.kubernetes.io/managed-by": "Helm"}
+_RELEASE: Final = "meta.helm.sh/release-"
+
+
+def renders(manifest: str, obj: Json) -> bool:
+    """Tell whether an object of a record is one that its manifest renders.
+
+    Definitions of the chart's ``crds`` directory are no part of it, and the spec may skip them.
+    """
+    return gvk_of(obj).group_kind != _DEFINITION or key_of(obj).name in manifest
+
+
+def applied(each: Json, obj: HelmRelease) -> Json:
+    """Return an object with what Helm adds to it as it applies it (``pkg/action/validate.go``)."""
+    metadata = dict(each.get("metadata") or {})
+    metadata["labels"] = {**(metadata.get("labels") or {}), **owner_labels(obj), **_MANAGED_BY}
+    metadata["annotations"] = {
+        **(metadata.get("annotations") or {}),
+        f"{_RELEASE}name": targets.release_name(obj),
+        f"{_RELEASE}namespace": targets.release_namespace(obj),
+    }
+    return {key: value for key, value in each.items() if key != "status"} | {"metadata": metadata}
+
+
+def placed(objects: Sequence[Json], namespace: str) -> Iterator[Json]:
+    """Yield the objects, those of kinds that are defined among them in the release's namespace.
+
+    The engine places those of kinds that are served.
+    """
+    defined = {
+        (dig(each, "spec", "group"), dig(each, "spec", "names", "kind"))
+        for each in objects
+        if gvk_of(each).group_kind == _DEFINITION and dig(each, "spec", "scope") == "Namespaced"
+    }
+    for each in objects:
+        if gvk_of(each).group_kind in defined and not key_of(each).namespace:
+            yield {**each, "metadata": {**each["metadata"], "namespace": namespace}}
+        else:
+            yield each
+
+
+def stays(live: Json) -> bool:
+    """Tell whether Helm leaves an object in the cluster that a release no longer has."""
+    notes = dig(live, "metadata", "annotations", default={})
+    return bool(notes.get("helm.sh/resource-policy") == "keep")
