@@ -18,7 +18,9 @@ QUICK_PATH := tests/e2e/test_main_job.py
 PYTEST_ARGS ?=
 WORKERS ?= 3
 
-.PHONY: help dev engine controlplane demo up test quick test-slow mutants testtools unit loopback contract conformance e2e check generate lock bench clean
+NODE_PACKAGES := containerd runc containernetworking-plugins iptables iproute2 util-linux
+
+.PHONY: help nodepackages dev engine controlplane demo up test quick test-slow mutants testtools unit loopback contract conformance e2e check generate lock bench clean
 
 help: ## List the commands
 	@grep -hE '^[a-z0-9]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-14s %s\n", $$1, $$2}'
@@ -63,7 +65,7 @@ bench: dev engine controlplane ## Measure N objects (make bench N=200 PART=sourc
 up: dev engine controlplane ## Run Penstock on the embedded control plane until Ctrl-C
 	@$(BIN)/python -m cli up
 
-check: dev ## Lint, types, import contracts, generated files, documents
+check: dev engine ## Lint, types, import contracts, generated files, documents
 	@$(BIN)/ruff format --check .
 	@$(BIN)/ruff check .
 	@$(BIN)/mypy
@@ -73,17 +75,20 @@ check: dev ## Lint, types, import contracts, generated files, documents
 	@$(BIN)/python -m webhooks check
 	@$(BIN)/python -m apiserver check
 	@$(BIN)/python -m cli.reference check
+	@$(BIN)/python -m cli.chart check
 	@$(PYTEST) --quiet tests/docs
 	@go="$$($(BIN)/python -m controlplane.gotool)"; cd engine; \
 	  test -z "$$("$$(dirname "$$go")/gofmt" -l . ../tests/tools)" || { echo "gofmt: Go files are not formatted" >&2; exit 1; }; \
 	  GOTOOLCHAIN=local "$$go" vet -tags=helm ./...
 
-generate: dev ## Rewrite every generated file
+generate: dev engine ## Rewrite every generated file
 	@$(BIN)/python -m crds generate
 	@$(BIN)/python -m controllers.rbac generate
 	@$(BIN)/python -m webhooks generate
 	@$(BIN)/python -m apiserver generate
 	@$(BIN)/python -m cli.reference generate
+	@# Last, because it is made of what the others write.
+	@$(BIN)/python -m cli.chart generate
 
 dev: $(VENV)/.locked ## Make the virtual environment from the lock
 
@@ -110,6 +115,10 @@ lock: dev ## Resolve requirements/*.in into hash-locked *.txt
 	@for name in bootstrap runtime dev go; do \
 	  $(BIN)/uv pip compile --quiet --generate-hashes --no-emit-index-url --universal --python-version 3.11 \
 	    --custom-compile-command 'make lock' requirements/$$name.in -o requirements/$$name.txt; done
+
+nodepackages: ## Install what a real node takes from Debian or Ubuntu (needs root)
+	@dpkg -s $(NODE_PACKAGES) >/dev/null 2>&1 || { apt-get update -qq && \
+	  DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends $(NODE_PACKAGES); }
 
 clean: ## Remove what was made in this checkout (not the caches)
 	@rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis build dist *.egg-info

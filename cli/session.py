@@ -7,7 +7,7 @@ the kubeconfig context's own (``default`` counts as not set), ``flux-system``.
 import asyncio
 import os
 from collections.abc import Awaitable, Callable, Coroutine
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final, TypeVar
 
 import click
@@ -90,6 +90,11 @@ def namespace(wanted: str, of_context: str) -> str:
     from_variables = (os.environ.get(name, "") for name in NAMESPACE_VARIABLES)
     from_context = "" if of_context == "default" else of_context
     return next(filter(None, (wanted, *from_variables, from_context)), FALLBACK_NAMESPACE)
+
+
+def placed(connection: Connection, namespace: str) -> Connection:
+    """Return the same connection, to work in a namespace whatever else is said of one."""
+    return replace(connection, namespace=namespace)
 
 
 def connection(arguments: dict[str, Any]) -> Connection:

@@ -15,8 +15,9 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from controlplane import binaries, plane
+from controlplane.binaries import Variant
 from controlplane.plane import ControlPlane
-from tests.tools import distribution, health, namespaces, programs
+from tests.tools import distribution, health, namespaces, programs, realnode
 from tests.tools.administrator import Administrator
 from toolkit.remote.http.http import Http
 from toolkit.telemetry import ConsoleFormatter
@@ -50,6 +51,10 @@ def pytest_collection_finish(session: pytest.Session) -> None:
     with capture.global_and_fixture_disabled():
         if needed & _NEED_PROGRAMS:
             binaries.locate(*(["kubectl"] if os.environ.get(plane.EXISTING) else []))
+        if needed & realnode.FIXTURES and not realnode.unavailable():
+            binaries.locate(variant=Variant.NODE)
+        if "oldest_programs" in needed:
+            binaries.locate(variant=Variant.OLDEST)
         programs.prepare(needed)
 
 

@@ -25,6 +25,7 @@ from toolkit.kube.client import Client
 from toolkit.kube.errors import NotFoundError
 from toolkit.kube.informer import Change, Informer
 from toolkit.kube.settling import Settling
+from toolkit.kube.singleton import Singleton
 from toolkit.objects import GroupVersionKind, Json, dig, gvk_of
 from webhooks import configuration, metrics
 from webhooks.configuration import CLUSTER_ROLE, CONFIGURATION, NAME, Target
@@ -54,7 +55,9 @@ class Arming:
         self._bundle = bundle
         self._ready = ready
         self._applied: dict[GroupVersionKind, str] = {}
-        self._deleted: set[GroupVersionKind] = set()
+        self._standing = {
+            gvk: Singleton(client, gvk, CONFIGURATION, manager=MANAGER) for gvk in _KINDS
+        }
         self._settling = Settling(client, namespace=target.namespace, failure="not armed")
         self._policies = {row.needed: self._policy(row.needed) for row in rows if row.needed}
 
@@ -74,25 +77,27 @@ class Arming:
         owner = await installation.owner(self._client, CLUSTER_ROLE)
         for obj in wanted:
             gvk = gvk_of(obj)
-            if gvk in self._deleted:
-                continue
             obj["metadata"]["ownerReferences"] = owner
-            version = str(dig(await self._written(gvk, obj), "metadata", "resourceVersion"))
+            written = await self._written(gvk, obj)
+            if written is None:
+                continue
+            version = str(dig(written, "metadata", "resourceVersion"))
             if self._applied.get(gvk) != version:
                 logger.info("armed", extra={"configuration": gvk.kind})
             self._applied[gvk] = version
             metrics.ARMED.labels(gvk.kind).set(1)
         for gvk in {*_KINDS} - {gvk_of(obj) for obj in wanted}:
-            await _delete(self._client, gvk)
+            if await self._standing[gvk].withdraw():
+                logger.info("disarmed", extra={"configuration": gvk.kind})
 
-    async def _written(self, gvk: GroupVersionKind, obj: Json) -> Json:
+    async def _written(self, gvk: GroupVersionKind, obj: Json) -> Json | None:
         """Apply a configuration, and return it as it is then, with nothing in it but ours.
 
         An apply leaves entries of lists alone that others added: a condition that is never true,
-        or another webhook under our name.
+        or another webhook under our name. None if somebody has deleted the configuration.
         """
-        found = (await self._client.apply(obj, manager=MANAGER)).object
-        if _bare(found["webhooks"]) == _bare(obj["webhooks"]):
+        found = await self._standing[gvk].apply(obj)
+        if found is None or _bare(found["webhooks"]) == _bare(obj["webhooks"]):
             return found
         logger.warning("what somebody added goes", extra={"configuration": gvk.kind})
         whole = [
@@ -138,9 +143,9 @@ class Arming:
 
     def _watching(self, gvk: GroupVersionKind) -> Callable[[Change[Json]], None]:
         def handle(change: Change[Json]) -> None:
+            deleted = self._standing[gvk].see(change)
             if change.new is None:
-                if gvk in self._applied and not self._settling.leaving:
-                    self._deleted.add(gvk)
+                if deleted and not self._settling.leaving:
                     metrics.ARMED.labels(gvk.kind).set(0)
                     logger.error(
                         "disarmed: somebody deleted the configuration; restart to arm again",

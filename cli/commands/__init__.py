@@ -25,6 +25,10 @@ MODULES: Final[Mapping[str, str]] = {
     "reconcile": "reconcile",
     "suspend": "suspend",
     "resume": "suspend",
+    # in a cluster
+    "install": "install",
+    "uninstall": "install",
+    "version": "version",
     # all of it on this machine
     "up": "up",
     "down": "up",

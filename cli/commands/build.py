@@ -16,7 +16,7 @@ from cli.local import encrypted
 from cli.local import kustomization as source
 from cli.local.workspace import Workspace
 from controllers.kustomize import inputs
-from crds import KUSTOMIZATION
+from crds import HELM_RELEASE, KUSTOMIZATION
 from toolkit.apply.diff import Finding
 from toolkit.kube.secrets import Secrets
 from toolkit.objects import Json, ObjectKey
@@ -170,5 +170,7 @@ build.add_command(build_kustomization)
 build.add_aliases(build_kustomization, kindtree.names(KUSTOMIZATION))
 diff.add_command(diff_kustomization)
 diff.add_aliases(diff_kustomization, kindtree.names(KUSTOMIZATION))
+diff.add_command(window.diff_helmrelease)
+diff.add_aliases(window.diff_helmrelease, kindtree.names(HELM_RELEASE))
 diff.add_command(window.diff_inventory)
 diff.add_aliases(window.diff_inventory, ("inventories", "inv"))

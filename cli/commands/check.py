@@ -1,5 +1,6 @@
 """``penstock check``: what of a repository or a cluster would be refused here, and why."""
 
+import dataclasses
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -7,10 +8,12 @@ from typing import Any, Final, TypeVar
 
 import click
 
-from cli import errors, output, progress, session
+from cli import errors, output, progress, session, table
 from cli.check import builds, cluster, files, judge
 from cli.check.report import Report, printable
 from cli.check.subjects import Subject
+from cli.installing import inspection
+from cli.installing.inspection import Finding
 from cli.stack import install
 from toolkit.kube import rbac
 from toolkit.kube.options import Options
@@ -35,13 +38,45 @@ class Request:
     fix: str
 
 
-@click.group("check", no_args_is_help=True)
-def check() -> None:
-    """Tell what would be refused here, and the ReferenceGrants that would allow it.
+@click.group("check", invoke_without_command=True)
+@click.option("--pre", is_flag=True, help="Only whether the cluster would take an installation.")
+@click.option("-o", "--output", "fmt", type=click.Choice(("json", "yaml")), help="Format.")
+@session.options
+@click.pass_context
+def check(context: click.Context, /, *, pre: bool, fmt: str | None, **said: Any) -> None:
+    """Tell whether an installation is well, or what would be refused here.
 
-    For moving a fleet from Flux: the rules are those of the admission webhooks. Exit code 0 means
-    that nothing would be refused, 1 that something would be, 2 that the check failed.
+    Alone it looks at the cluster and the installation: exit code 0 means that all is well, 1 that
+    something is not, 2 that the check failed.
+
+    For moving a fleet from Flux, `repository` and `cluster` tell what would be refused, and the
+    ReferenceGrants that would allow it: the rules are those of the admission webhooks. Exit code 0
+    means that nothing would be refused, 1 that something would be, 2 that the check failed.
     """
+    if context.invoked_subcommand is None:
+        connection = session.connection(said)
+        found = session.run(
+            connection,
+            lambda opened: _looked(opened, connection.namespace or rbac.NAMESPACE, pre=pre),
+        )
+        click.echo(_shown(found, fmt or ""), nl=False)
+        if not all(row.ok for row in found):
+            raise errors.DifferentError("something is not well")
+
+
+async def _looked(opened: session.Session, namespace: str, *, pre: bool) -> list[Finding]:
+    found = await inspection.before(opened.api)
+    return found if pre else found + await inspection.after(opened.api, namespace)
+
+
+def _shown(findings: Sequence[Finding], fmt: str) -> str:
+    if fmt:
+        return output.encode([dataclasses.asdict(row) for row in findings], fmt)
+    rows = [
+        (row.check, "ok" if row.ok else "failed", f"{row.message}{row.remedy and '; '}{row.remedy}")
+        for row in findings
+    ]
+    return table.render(("CHECK", "RESULT", "MESSAGE"), rows, show_header=True)
 
 
 def _check_options(function: Function) -> Function:

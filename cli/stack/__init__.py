@@ -37,6 +37,7 @@ COMPONENTS: Final = (
         name="helm",
         module="controllers",
         service_account="helm-controller",
+        makes_plans=True,
     ),
     # what may enter: validation, policies, decryption, conversion
     Component(

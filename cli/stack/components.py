@@ -6,7 +6,7 @@ knows (ports, directories). Everything else a process needs it reads from the Ku
 
 import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
@@ -28,10 +28,16 @@ class Neighbours:
 
     storage: tuple[str, ...] = ()
     """Each replica's: an artifact has the address of the one that led when it was stored."""
-    plan: str = ""
+    plans: Mapping[str, str] = field(default_factory=dict)
+    """Those that make plans, by the name of the component."""
 
 
 ALONE: Final = Neighbours()
+_PLANS: Final[Mapping[str, str]] = {
+    "kustomize": "--plan-address",
+    "helm": "--helm-plan-address",
+}
+"""The flag that names a component that makes plans."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -83,7 +89,7 @@ class Component:
                 f"--apiservice-port={ports.webhook}",
                 # Nobody else is there to be sent to.
                 "--shutdown-delay-duration=0s",
-                f"--plan-address={neighbours.plan}",
+                *(f"{_PLANS[name]}={place}" for name, place in neighbours.plans.items()),
             ]
         if (self.makes_plans or self.serves_api) and neighbours.storage:
             # A plan asks one of them what it keeps.

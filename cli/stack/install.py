@@ -53,16 +53,21 @@ async def install(api: client.Client, *, namespace: str, accounts: Iterable[str]
     if configuration.NAME in accounts:
         rbac += _documents(KEYS)
     rights = [in_namespace(obj, namespace) for obj in rbac]
-    fresh = not (await _exists(api, _NAMESPACE, namespace) and await _exists(api, _CRD, _GRANT_CRD))
+    fresh = await is_fresh(api, namespace)
     with errors.ungrouped():
-        await _apply_all(api, [*definitions, _namespace(namespace)])
-        await _apply_all(api, [*rights, *_keeper(namespace, accounts)])
-    await _established(api, [str(dig(crd, "metadata", "name")) for crd in definitions])
+        await apply_all(api, [*definitions, _namespace(namespace)])
+        await apply_all(api, [*rights, *_keeper(namespace, accounts)])
+    await established(api, [str(dig(crd, "metadata", "name")) for crd in definitions])
     api.mapper.invalidate()
     if fresh:  # what somebody has deleted since stays deleted
         with errors.ungrouped():
-            await _grant(api, {namespace, SHARED})
+            await grant(api, {namespace, SHARED})
     return f"{len(definitions)} kinds, namespace {namespace}, {len(rights)} RBAC objects"
+
+
+async def is_fresh(api: client.Client, namespace: str) -> bool:
+    """Tell whether nothing was installed before: then sources are shared, else it was decided."""
+    return not (await exists(api, _NAMESPACE, namespace) and await exists(api, _CRD, _GRANT_CRD))
 
 
 async def name_this_machine(api: client.Client, *, namespace: str) -> None:
@@ -79,15 +84,16 @@ async def name_this_machine(api: client.Client, *, namespace: str) -> None:
     await api.apply(service, manager=MANAGER)
 
 
-async def _grant(api: client.Client, namespaces: Iterable[str]) -> None:
+async def grant(api: client.Client, namespaces: Iterable[str]) -> None:
     """Let the sources of these namespaces be used from all others."""
     for namespace in sorted(namespaces):
-        if not await _exists(api, _NAMESPACE, namespace):
-            await _apply_all(api, [_namespace(namespace)])
-        await _apply_all(api, [in_namespace(obj, namespace) for obj in manifests(POLICY)])
+        if not await exists(api, _NAMESPACE, namespace):
+            await apply_all(api, [_namespace(namespace)])
+        await apply_all(api, [in_namespace(obj, namespace) for obj in manifests(POLICY)])
 
 
-async def _exists(api: client.Client, kind: GroupVersionKind, name: str) -> bool:
+async def exists(api: client.Client, kind: GroupVersionKind, name: str) -> bool:
+    """Tell whether there is a cluster-scoped object of that name."""
     try:
         await api.get(kind, name)
     except NotFoundError:
@@ -159,7 +165,8 @@ def _keeper(namespace: str, accounts: Iterable[str]) -> list[Json]:
     ]
 
 
-async def _apply_all(api: client.Client, objects: Iterable[Json]) -> None:
+async def apply_all(api: client.Client, objects: Iterable[Json]) -> None:
+    """Apply objects that do not depend on each other."""
     gate = asyncio.Semaphore(_PARALLEL)
 
     async def one(obj: Json) -> None:
@@ -171,13 +178,18 @@ async def _apply_all(api: client.Client, objects: Iterable[Json]) -> None:
             group.create_task(one(obj))
 
 
-async def _established(api: client.Client, names: Iterable[str]) -> None:
+async def established(api: client.Client, names: Iterable[str]) -> None:
+    """Wait until the API server serves the definitions.
+
+    Raises:
+        DeadlineError: it does not in time.
+    """
     opened = session.Session(api=api, namespace="", timeout=ESTABLISHED_WITHIN)
     for name in names:
         what = f"CustomResourceDefinition {name} was not established"
-        await watching.until(opened, ObjectRef(_CRD, "", name), _is_established, what=what)
+        await watching.until(opened, ObjectRef(_CRD, "", name), _isestablished, what=what)
 
 
-def _is_established(crd: Json | None) -> bool:
+def _isestablished(crd: Json | None) -> bool:
     conditions = dig(crd or {}, "status", "conditions", default=())
     return any(row["type"] == "Established" and row["status"] == "True" for row in conditions)

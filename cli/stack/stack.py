@@ -10,7 +10,7 @@ replica, each under its own service account. What a component is stands in ``cli
             flags={component: [argument, ...]}, env={}, context="", report=print)
 
     stack.storage_address            host:port of the (first) artifact server
-    stack.plan_address               host:port of what makes plans
+    stack.plan_addresses             host:port of what makes plans, by component
     stack.names                      ("source-0", "kustomize-0", ...)
     stack.pids() -> {name: pid}      the running ones
     stack.log(component, replica=0) -> Path
@@ -152,9 +152,9 @@ class Stack:
         return f"127.0.0.1:{servers[0].ports.storage}"
 
     @property
-    def plan_address(self) -> str:
-        """``host:port`` under which the first one is reached that makes plans."""
-        return self._neighbours().plan
+    def plan_addresses(self) -> Mapping[str, str]:
+        """``host:port`` of those that make plans, by component: of each the first one."""
+        return self._neighbours().plans
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -301,10 +301,10 @@ class Stack:
         """Return where those are that others ask; they are started in order."""
         replicas = list(self._running.values())
         stores = [r.ports.storage for r in replicas if r.component.stores_artifacts]
-        plans = [r.ports.plan for r in replicas if r.component.makes_plans]
+        planners = [r for r in reversed(replicas) if r.component.makes_plans]
         return Neighbours(
             storage=tuple(f"127.0.0.1:{port}" for port in stores),
-            plan=f"127.0.0.1:{plans[0]}" if plans else "",
+            plans={each.component.name: f"127.0.0.1:{each.ports.plan}" for each in planners},
         )
 
     async def stop_all(self) -> None:

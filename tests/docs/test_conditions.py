@@ -11,6 +11,7 @@ PACKAGES = ("toolkit", "controllers")
 FILES = [file for package in PACKAGES for file in (ROOT / package).rglob("*.py")]
 NO_CONDITIONS = {
     # answers of plans and statuses of objects, not conditions of ours
+    "NoPlan",
     "NotFound",
     "RevisionNotFound",
     # reasons of the API server

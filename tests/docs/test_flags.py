@@ -13,11 +13,11 @@ from toolkit.kube.options import FLAGS
 
 CONTROL_PLANE = ROOT / "controlplane" / "__main__.py"
 THEIRS = {
-    "kubectl": "audience from-file from-literal image overwrite raw server-side subresource "
-    "type validate clusterrole serviceaccount",
+    "kubectl": "audience from-file from-literal image overwrite raw selector "
+    "server-side subresource type validate clusterrole serviceaccount",
     "kube-apiserver": "admission-control-config-file audit-log-path authentication-config "
     "service-account-issuer permit-port-sharing",
-    "helm": "set set-literal",
+    "helm": "reuse-values set set-literal",
     "flux": "force reset",
     "cosign": "key fulcio rekor ctfe tsa out",
     "notation": "timestamp-url",

@@ -16,6 +16,8 @@ _ELSEWHERE = ("https://", "http://", "mailto:")
 FOLDERS = sorted(path.name for path in ROOT.iterdir() if path.is_dir() and path.name[0] != ".")
 _PATH = re.compile(rf"`((?:{'|'.join(FOLDERS)})/[\w./-]+)")
 PACKAGES = [name for name in FOLDERS if (ROOT / name / "__init__.py").is_file()]
+CHART_VALUES = {"crds.install", "crds.keep"}
+"""Values of the Helm chart that have the name of a package."""
 _MODULE = re.compile(rf"`((?:{'|'.join(PACKAGES)})(?:\.\w+)+)`")
 _FILE = re.compile(r"`([a-z_]+\.py)`")
 
@@ -94,6 +96,8 @@ def _sources() -> list[Path]:
 
 def _known(name: str) -> bool:
     """Tell whether it is a package, a module, or something that one of them defines."""
+    if name in CHART_VALUES:
+        return True
     path = ROOT / name.replace(".", "/")
     if path.is_dir() or path.with_suffix(".py").is_file():
         return True

@@ -27,6 +27,7 @@ def aggregated() -> list[dict[str, Any]]:
     found = (
         role
         for path in DEPLOY.rglob("*.yaml")
+        if DEPLOY / "chart" not in path.parents
         for role in yaml.safe_load_all(path.read_text())
         if role and role["kind"] == "ClusterRole"
     )

@@ -45,7 +45,7 @@ def test_plans_are_made_where_stored_revisions_can_be_asked_for() -> None:
     )
 
     assert {"--plan-addr=127.0.0.1:1005", "--storage-adv-addr=127.0.0.1:1003"} <= set(words)
-    assert not any("plan" in flag for flag in command(SOURCE))
+    assert not any("--plan" in flag for flag in command(SOURCE))
 
 
 def test_extra_flags_come_last_and_so_win() -> None:
@@ -73,7 +73,10 @@ def test_an_api_is_served_at_the_port_that_the_api_server_is_told() -> None:
         storage=Path("/s"),
         replicas=1,
         flags=(),
-        neighbours=Neighbours(storage=("127.0.0.1:1", "127.0.0.1:3"), plan="127.0.0.1:2"),
+        neighbours=Neighbours(
+            storage=("127.0.0.1:1", "127.0.0.1:3"),
+            plans={"helm": "127.0.0.1:4", "kustomize": "127.0.0.1:2"},
+        ),
     )
 
     assert {
@@ -81,6 +84,7 @@ def test_an_api_is_served_at_the_port_that_the_api_server_is_told() -> None:
         "--apiservice-port=1004",
         "--storage-adv-addr=127.0.0.1:1,127.0.0.1:3",
         "--plan-address=127.0.0.1:2",
+        "--helm-plan-address=127.0.0.1:4",
     } <= set(words)
 
 

@@ -1,0 +1,19 @@
+"""Write the Helm chart and the page of its values: ``python -m cli.chart generate|check``."""
+
+import asyncio
+import sys
+
+from cli.chart import builds, render
+from crds import written
+from toolkit.native import build
+
+
+def main() -> int:
+    """Build the ways to install, and write or compare what is made of them."""
+    build.build()
+    files = render.outputs(asyncio.run(builds.build()))
+    return written.main(sys.argv[1:], files, whole=render.WHOLE)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,140 @@
+"""``penstock install`` and ``penstock uninstall``: the processes in a cluster, as pods."""
+
+from typing import Any, Final
+
+import click
+
+from cli import errors, output, progress, session
+from cli.installing import inspection, manifests, removing, writing
+from toolkit.apply import order
+from toolkit.kube import rbac
+
+_LEVELS: Final = ("trace", "debug", "info", "error")
+
+
+@click.command("install")
+@click.option(
+    "--components",
+    metavar="NAMES",
+    default="",
+    help=f"Components besides the base, with commas: {', '.join(manifests.COMPONENTS)}.",
+)
+@click.option("--image", default="", metavar="REFERENCE", help="Image of all processes.")
+@click.option(
+    "--image-pull-secret",
+    "pull_secret",
+    default="",
+    metavar="NAME",
+    help="Secret of the namespace with credentials for the image.",
+)
+@click.option(
+    "--toleration-keys",
+    "tolerations",
+    default="",
+    metavar="KEYS",
+    help="Keys of taints that the pods tolerate, with commas.",
+)
+@click.option("--log-level", type=click.Choice(_LEVELS), default=None, help="Of all processes.")
+@click.option("--export", is_flag=True, help="Print the manifests, and ask no cluster.")
+@click.option(
+    "--force",
+    is_flag=True,
+    help="Install also where Flux runs, or where a Kustomization applies the installation.",
+)
+@session.options
+def install(*, components: str, tolerations: str, export: bool, force: bool, **said: Any) -> None:
+    """Install Penstock in a cluster, or change or upgrade what is installed.
+
+    What is chosen replaces what an earlier `penstock install` chose. The command ends when all
+    pods are ready.
+    """
+    connection = session.connection(said)
+    choice = manifests.Choice(
+        namespace=connection.namespace or rbac.NAMESPACE,
+        components=_words(components),
+        tolerations=_words(tolerations),
+        log_level=said.pop("log_level") or "",
+        **said,
+    )
+    objects = session.run_offline(manifests.build(choice))
+    if export:
+        written = [obj for stage in order.stages(objects) for obj in stage.objects]
+        click.echo("---\n".join(map(output.to_yaml, written)), nl=False)
+        return
+
+    async def work(opened: session.Session) -> None:
+        _require(await inspection.before(opened.api))
+        if not force:
+            await writing.require_free(opened.api, choice)
+        await writing.write(opened, objects)
+        await writing.ready(opened, objects)
+        progress.success(f"Penstock is installed in namespace {choice.namespace}")
+
+    session.run(session.placed(connection, choice.namespace), work)
+
+
+@click.command("uninstall")
+@click.option("--keep-namespace", is_flag=True, help="Leave the namespace and what else is in it.")
+@click.option(
+    "--custom-resources",
+    is_flag=True,
+    help="Delete the kinds too, and with them all objects of these kinds, in all namespaces.",
+)
+@click.option("--dry-run", is_flag=True, help="Only tell what would be deleted.")
+@click.option("--force", is_flag=True, help="Do it also where something is orphaned or lost.")
+@click.option("-s", "--silent", is_flag=True, help="Do not ask for confirmation.")
+@session.options
+def uninstall(
+    *,
+    keep_namespace: bool,
+    custom_resources: bool,
+    dry_run: bool,
+    force: bool,
+    silent: bool,
+    **said: Any,
+) -> None:
+    """Remove Penstock from a cluster, and leave what it has applied.
+
+    Custom resources stay as well, without the finalizers of Penstock. It refuses where something
+    would be orphaned or lost, and says what.
+    """
+    connection = session.connection(said)
+    wish = removing.Wish(keep_namespace=keep_namespace, custom_resources=custom_resources)
+    namespace = connection.namespace or rbac.NAMESPACE
+
+    async def work(opened: session.Session) -> None:
+        found = await removing.survey(opened, wish)
+        if found.is_empty(wish):
+            progress.success("nothing is installed")
+            return
+        if not force:
+            removing.require_harmless(found, namespace)
+        if dry_run:
+            _tell(found, wish, namespace)
+            return
+        if not (silent or click.confirm(f"Remove Penstock from namespace {namespace}?", err=True)):
+            raise errors.UsageError("nothing was removed")
+        await removing.remove(opened, found, wish)
+        progress.success("Penstock is uninstalled")
+
+    session.run(session.placed(connection, namespace), work)
+
+
+def _tell(found: removing.Survey, wish: removing.Wish, namespace: str) -> None:
+    refs = [*found.installed, *found.asking]
+    refs += found.definitions if wish.custom_resources else ()
+    for ref in refs:
+        click.echo(f"{ref.gvk.kind}/{ref.key}")
+    if not wish.keep_namespace:
+        click.echo(f"Namespace/{namespace}")
+    progress.success(f"{len(found.held)} custom resources would lose the finalizers of Penstock")
+
+
+def _require(findings: list[inspection.Finding]) -> None:
+    for row in findings:
+        if not row.ok:
+            raise errors.FailedError(f"{row.check}: {row.message}\n  {row.remedy}")
+
+
+def _words(text: str) -> tuple[str, ...]:
+    return tuple(filter(None, (word.strip() for word in text.split(","))))

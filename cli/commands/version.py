@@ -1,0 +1,27 @@
+"""``penstock version``: of this command, and of what runs in a cluster."""
+
+import importlib.metadata
+from typing import Any
+
+import click
+
+from cli import output, session
+from cli.installing import inspection
+from toolkit.kube import rbac
+
+
+@click.command("version")
+@click.option("--client", is_flag=True, help="Of this command alone; no cluster is asked.")
+@click.option("-o", "--output", "fmt", type=click.Choice(("json", "yaml")), help="Format.")
+@session.options
+def version(*, client: bool, fmt: str | None, **said: Any) -> None:
+    """Print the version of this command, and of each component in a cluster."""
+    connection = session.connection(said)
+    namespace = connection.namespace or rbac.NAMESPACE
+    found = {"penstock": f"v{importlib.metadata.version('penstock')}"}
+    if not client:
+        found |= session.run(connection, lambda opened: inspection.versions(opened.api, namespace))
+    if fmt:
+        click.echo(output.encode(found, fmt), nl=False)
+    else:
+        click.echo("".join(f"{name}: {each}\n" for name, each in found.items()), nl=False)

@@ -1,0 +1,190 @@
+"""How an installation is, or whether a cluster would take one: a row for each thing looked at."""
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from certs import injection
+from cli.installing import manifests, writing
+from cli.installing.cluster import DEPLOYMENT, listed
+from crds import KINDS
+from toolkit.apply import health
+from toolkit.apply.health import Status
+from toolkit.kube.client import Client
+from toolkit.objects import Json, dig, key_of, ref_of
+
+OLDEST: Final = (1, 33)
+"""Kubernetes' version, major and minor, that an installation needs at least."""
+_REVIEWS: Final = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews"
+_VERSION: Final = "app.kubernetes.io/version"
+_NUMBERS: Final = re.compile(r"v?(\d+)\.(\d+)")
+_RIGHTS: Final = (
+    # group, resource, verb: what an installation writes
+    ("", "namespaces", "create"),
+    ("apiextensions.k8s.io", "customresourcedefinitions", "create"),
+    ("rbac.authorization.k8s.io", "clusterroles", "create"),
+    ("rbac.authorization.k8s.io", "clusterroles", "escalate"),
+    ("rbac.authorization.k8s.io", "clusterrolebindings", "create"),
+    ("rbac.authorization.k8s.io", "clusterroles", "bind"),
+    ("apps", "deployments", "create"),
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Finding:
+    """One thing that was looked at; ``remedy`` says what to do if it is not ``ok``."""
+
+    check: str
+    ok: bool
+    message: str
+    remedy: str = ""
+
+
+async def before(api: Client) -> list[Finding]:
+    """Tell whether the cluster would take an installation."""
+    return [await _kubernetes(api), await _rights(api)]
+
+
+async def after(api: Client, namespace: str) -> list[Finding]:
+    """Tell how the installation in the namespace is."""
+    return [
+        *await _deployments(api, namespace),
+        await _definitions(api),
+        await _gate(api),
+        await _aggregated(api),
+    ]
+
+
+async def versions(api: Client, namespace: str) -> dict[str, str]:
+    """Return the version of each component by its name, as its Deployment's label has it."""
+    found = await listed(api, DEPLOYMENT, namespace, label_selector=manifests.INSTANCE)
+    return {key_of(obj).name: version_of(obj) for obj in found}
+
+
+def version_of(obj: Json) -> str:
+    """Return the version that an object's label tells."""
+    labels = dig(obj, "metadata", "labels", default={})
+    return str(labels.get(_VERSION, "unknown")).removeprefix("penstock-")
+
+
+async def _kubernetes(api: Client) -> Finding:
+    found = str((await api.request("GET", "/version")).get("gitVersion"))
+    numbers = _NUMBERS.match(found)
+    enough = numbers is not None and (int(numbers[1]), int(numbers[2])) >= OLDEST
+    needed = ".".join(map(str, OLDEST))
+    return Finding(
+        check="Kubernetes version",
+        ok=enough,
+        message=f"{found}, {needed} or newer is needed",
+        remedy="" if enough else "upgrade the cluster",
+    )
+
+
+async def _rights(api: Client) -> Finding:
+    missing = []
+    for group, resource, verb in _RIGHTS:
+        attributes = {"group": group, "resource": resource, "verb": verb}
+        body = {
+            "apiVersion": "authorization.k8s.io/v1",
+            "kind": "SelfSubjectAccessReview",
+            "spec": {"resourceAttributes": attributes},
+        }
+        answer = await api.request("POST", _REVIEWS, body=body)
+        if not dig(answer, "status", "allowed", default=False):
+            missing.append(f"{verb} {resource}{f'.{group}' if group else ''}")
+    return Finding(
+        check="permissions",
+        ok=not missing,
+        message=f"may not {', '.join(missing)}" if missing else "enough to install",
+        remedy="use a context of an administrator" if missing else "",
+    )
+
+
+async def _deployments(api: Client, namespace: str) -> list[Finding]:
+    found = await listed(api, DEPLOYMENT, namespace, label_selector=manifests.INSTANCE)
+    if not found:
+        return [
+            Finding(
+                check="Deployments",
+                ok=False,
+                message=f"none in namespace {namespace}",
+                remedy="install with `penstock install`, or name its namespace with --namespace",
+            )
+        ]
+    return [await _deployment(api, obj) for obj in found]
+
+
+async def _deployment(api: Client, obj: Json) -> Finding:
+    judged = health.assess(obj)
+    ok = judged.status is Status.CURRENT
+    image = dig(obj, "spec", "template", "spec", "containers", default=[{}])[0].get("image", "")
+    why = "" if ok else (await writing.why(api, ref_of(obj))).replace("\n  ", "; ")
+    return Finding(
+        check=f"Deployment {key_of(obj).name}",
+        ok=ok,
+        message=f"{image} ready" if ok else f"{judged.message}{why}",
+        remedy="" if ok else f"see `kubectl --namespace={key_of(obj).namespace} describe pods`",
+    )
+
+
+async def _definitions(api: Client) -> Finding:
+    found = await listed(api, injection.DEFINITION, label_selector=manifests.INSTANCE)
+    served = {key_of(obj).name for obj in found if _has(obj, "Established")}
+    missing = sorted({kind.crd_name for kind in KINDS} - served)
+    told = sorted({version_of(obj) for obj in found})
+    return Finding(
+        check="definitions",
+        ok=not missing,
+        message=f"not served: {', '.join(missing)}"
+        if missing
+        else f"{len(served)} kinds of {', '.join(told)} served",
+        remedy="apply them again with `penstock install`" if missing else "",
+    )
+
+
+async def _gate(api: Client) -> Finding:
+    found = [
+        obj
+        for kind in (injection.VALIDATING, injection.MUTATING)
+        for obj in await listed(api, kind, label_selector=manifests.INSTANCE)
+    ]
+    webhooks = sum(len(dig(obj, "webhooks", default=())) for obj in found)
+    return Finding(
+        check="admission",
+        ok=bool(webhooks),
+        message=f"the API server asks {webhooks} webhooks" if webhooks else "nobody is asked",
+        remedy=""
+        if webhooks
+        else "the process webhook registers itself once it serves: see its log, and whether "
+        "somebody deleted its configuration, which stays deleted until it is started again",
+    )
+
+
+async def _aggregated(api: Client) -> Finding:
+    found = await listed(api, injection.API_SERVICE, label_selector=manifests.INSTANCE)
+    unready = [obj for obj in found if not _has(obj, "Available")]
+    ok = bool(found) and not unready
+    return Finding(
+        check="aggregated API",
+        ok=ok,
+        message=_told(found, unready),
+        remedy="" if ok else "the process penstock-apiserver registers itself: see its log",
+    )
+
+
+def _told(found: Sequence[Json], unready: Sequence[Json]) -> str:
+    if not found:
+        return "not registered"
+    if not unready:
+        return f"{key_of(found[0]).name} available"
+    row = next(_conditions(unready[0], "Available"), {})
+    return f"{key_of(unready[0]).name} not available: {row.get('message', 'not seen yet')}"
+
+
+def _has(obj: Json, kind: str) -> bool:
+    return any(row.get("status") == "True" for row in _conditions(obj, kind))
+
+
+def _conditions(obj: Json, kind: str) -> Iterator[Json]:
+    return (row for row in dig(obj, "status", "conditions", default=()) if row.get("type") == kind)

@@ -1,0 +1,244 @@
+"""Take an installation away, and leave what it applied.
+
+First everything is read (``survey``), and the removal is refused where it would lose something:
+
+- an object that is being deleted, while its controller still deletes what it applied: without the
+  controller these workloads would be orphaned;
+- with the namespace, whatever else is in it.
+
+Then the controllers go, before all else, because they would add their finalizers again; what the
+API server asks of the gate goes next, because nobody answers it any more. Custom resources stay
+without finalizers, so that nothing hangs that is deleted later, and so do the definitions.
+"""
+
+import asyncio
+import contextlib
+from collections.abc import Awaitable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from certs import injection
+from cli import errors, progress, session, watching
+from cli.installing import manifests
+from cli.installing.cluster import DEPLOYMENT, NAMESPACE, listed
+from crds import KINDS
+from toolkit.apply import order
+from toolkit.kube.client import Client
+from toolkit.kube.errors import NotFoundError
+from toolkit.objects import GroupVersionKind, Json, ObjectRef, dig, ref_of
+from webhooks import definitions
+
+_AT_RUN_TIME: Final = (injection.VALIDATING, injection.MUTATING, injection.API_SERVICE)
+"""Kinds that the processes themselves write; the API server asks us because of them."""
+_USERS: Final = tuple(
+    GroupVersionKind.parse(version, kind)
+    for version, kind in (
+        ("v1", "ConfigMap"),
+        ("v1", "PersistentVolumeClaim"),
+        ("v1", "Secret"),
+        ("v1", "Service"),
+        ("apps/v1", "DaemonSet"),
+        ("apps/v1", "Deployment"),
+        ("apps/v1", "StatefulSet"),
+        ("batch/v1", "CronJob"),
+        ("batch/v1", "Job"),
+    )
+)
+"""Kinds that are looked for in a namespace before it is deleted."""
+_EVERYWHERE: Final = frozenset({("ConfigMap", "kube-root-ca.crt")})
+_INSTANCE: Final = tuple(manifests.INSTANCE.split("="))
+_NAMED: Final = 10
+"""Objects that a refusal names."""
+_PARALLEL: Final = 8
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wish:
+    """What is to go besides the processes."""
+
+    keep_namespace: bool
+    custom_resources: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Survey:
+    """What there is: of the installation, of users, and what must be answered first.
+
+    ``held`` have finalizers of ours, ``terminating`` are those of them that are being deleted, and
+    ``others`` would be deleted with the namespace.
+    """
+
+    installed: tuple[ObjectRef, ...]
+    asking: tuple[ObjectRef, ...]
+    definitions: tuple[ObjectRef, ...]
+    held: tuple[Json, ...]
+    terminating: tuple[ObjectRef, ...]
+    others: tuple[ObjectRef, ...]
+
+    def is_empty(self, wish: Wish) -> bool:
+        """Tell whether there is nothing to remove."""
+        return not (self.installed or self.asking or (wish.custom_resources and self.definitions))
+
+
+async def survey(opened: session.Session, wish: Wish) -> Survey:
+    """Read what is there.
+
+    Raises:
+        ApiError: it cannot be read.
+    """
+    api, namespace = opened.api, opened.namespace
+    installed = [
+        found
+        for kind in await manifests.kinds()
+        for found in await listed(api, kind, label_selector=manifests.INSTANCE)
+    ]
+    asking = [
+        found
+        for kind in _AT_RUN_TIME
+        for found in await listed(api, kind, label_selector=manifests.INSTANCE)
+    ]
+    crds = await listed(api, injection.DEFINITION, label_selector=manifests.INSTANCE)
+    resources = [
+        (kind.finalizer, found)
+        for kind in KINDS
+        for found in await listed(api, GroupVersionKind(*kind.gvk))
+    ]
+    held = [found for finalizer, found in resources if finalizer in _finalizers(found)]
+    custom = [found for _, found in resources if not _of_installation(found)]
+    return Survey(
+        installed=_refs(installed),
+        asking=_refs(asking),
+        definitions=_refs(crds),
+        held=tuple(held),
+        terminating=_refs(found for found in held if _terminates(found)),
+        others=() if wish.keep_namespace else await _others(api, namespace, wish, custom),
+    )
+
+
+async def _others(
+    api: Client, namespace: str, wish: Wish, custom: Iterable[Json]
+) -> tuple[ObjectRef, ...]:
+    """Return what of users is in the namespace."""
+    found = [
+        obj
+        for kind in _USERS
+        for obj in await listed(api, kind, namespace)
+        if not (_of_installation(obj) or _of_process(obj))
+        and not dig(obj, "metadata", "ownerReferences", default=())
+    ]
+    if not wish.custom_resources:
+        found += [obj for obj in custom if dig(obj, "metadata", "namespace") == namespace]
+    return tuple(ref for ref in _refs(found) if (ref.gvk.kind, ref.name) not in _EVERYWHERE)
+
+
+def require_harmless(found: Survey, namespace: str) -> None:
+    """Require that nothing would be orphaned or lost.
+
+    Raises:
+        UsageError: something would; the message names it, and what to do.
+    """
+    if found.terminating:
+        raise errors.UsageError(
+            f"{_listed(found.terminating)}: being deleted, and the controller still deletes what "
+            "was applied, which would be orphaned: wait until it is gone, or say --force"
+        )
+    if found.others:
+        raise errors.UsageError(
+            f"{_listed(found.others)}: would be deleted with namespace {namespace}: move or delete "
+            "it first, or say --keep-namespace, or --force"
+        )
+
+
+def _listed(refs: Sequence[ObjectRef]) -> str:
+    more = f" and {len(refs) - _NAMED} more" if len(refs) > _NAMED else ""
+    return ", ".join(f"{ref.gvk.kind} {ref.key}" for ref in refs[:_NAMED]) + more
+
+
+async def remove(opened: session.Session, found: Survey, wish: Wish) -> None:
+    """Take away what the survey has found.
+
+    Raises:
+        DeadlineError: something is not gone in time.
+        ApiError: the API server refuses.
+    """
+    api = opened.api
+    deployments = [ref for ref in found.installed if ref.gvk == DEPLOYMENT]
+    progress.action(f"deleting {len(deployments)} Deployments and their pods")
+    await _each(_delete(api, ref, propagation="Foreground") for ref in deployments)
+    await _gone(opened, deployments)
+    progress.action("ending what the API server asks of the gate and the aggregated API")
+    await _each(_delete(api, ref) for ref in found.asking)
+    await definitions.disarm(api, KINDS)
+    progress.action(f"removing finalizers from {len(found.held)} custom resources")
+    await _each(_released(api, obj) for obj in found.held)
+    rest = [ref for ref in found.installed if ref.gvk != DEPLOYMENT]
+    progress.action(f"deleting {len(rest)} objects of the installation")
+    for run in order.deletion_ranks(rest):
+        await _each(_delete(api, ref) for ref in run)
+    if wish.custom_resources:
+        progress.action(f"deleting {len(found.definitions)} kinds and their objects")
+        await _each(_delete(api, ref) for ref in found.definitions)
+        await _gone(opened, found.definitions)
+    if not wish.keep_namespace:
+        progress.action(f"deleting namespace {opened.namespace}")
+        place = ObjectRef(NAMESPACE, "", opened.namespace)
+        await _delete(api, place)
+        await _gone(opened, [place])
+
+
+async def _delete(api: Client, ref: ObjectRef, *, propagation: str = "Background") -> None:
+    with contextlib.suppress(NotFoundError):
+        await api.delete(ref.gvk, ref.name, ref.namespace, propagation=propagation)
+
+
+async def _released(api: Client, obj: Json) -> None:
+    """Remove our finalizer, and no other."""
+    ref = ref_of(obj)
+    ours = {kind.finalizer for kind in KINDS}
+    kept = [each for each in _finalizers(obj) if each not in ours]
+    version = dig(obj, "metadata", "resourceVersion")
+    body = {"metadata": {"finalizers": kept or None, "resourceVersion": version}}
+    with contextlib.suppress(NotFoundError):
+        await api.patch(ref.gvk, ref.name, ref.namespace, body, strategy="merge")
+
+
+async def _gone(opened: session.Session, refs: Iterable[ObjectRef]) -> None:
+    for ref in refs:
+        await watching.gone(opened, ref)
+
+
+async def _each(works: Iterable[Awaitable[None]]) -> None:
+    gate = asyncio.Semaphore(_PARALLEL)
+
+    async def one(work: Awaitable[None]) -> None:
+        async with gate:
+            await work
+
+    with errors.ungrouped():
+        async with asyncio.TaskGroup() as group:
+            for work in works:
+                group.create_task(one(work))
+
+
+def _refs(objects: Iterable[Json]) -> tuple[ObjectRef, ...]:
+    return tuple(map(ref_of, objects))
+
+
+def _finalizers(obj: Json) -> list[str]:
+    return list(dig(obj, "metadata", "finalizers", default=()))
+
+
+def _terminates(obj: Json) -> bool:
+    return bool(dig(obj, "metadata", "deletionTimestamp"))
+
+
+def _of_installation(obj: Json) -> bool:
+    label, value = _INSTANCE
+    return bool(dig(obj, "metadata", "labels", default={}).get(label) == value)
+
+
+def _of_process(obj: Json) -> bool:
+    """Tell whether a process of ours made it, as its certificate (``certs.secret``)."""
+    metadata = dig(obj, "metadata", default={})
+    component = dig(metadata, "labels", default={}).get("app.kubernetes.io/component")
+    return bool(component == metadata.get("name"))

@@ -1,0 +1,156 @@
+"""Bring an installation to the cluster, over an older one if there is one, and wait for its pods.
+
+What an earlier ``penstock install`` wrote and this one does not contain is deleted at the end: a
+component that is no longer chosen, an object that a new version no longer has. Definitions and
+namespaces are never deleted here.
+"""
+
+import asyncio
+from collections.abc import Iterable, Sequence
+from typing import Final
+
+from cli import errors, progress, session, watching
+from cli.installing import manifests
+from cli.installing.cluster import DEPLOYMENT, POD, listed
+from cli.stack import install
+from toolkit.apply import health, order
+from toolkit.apply.health import Status
+from toolkit.kube.client import Client
+from toolkit.kube.errors import NotFoundError
+from toolkit.objects import Json, ObjectRef, dig, key_of, ref_of
+
+PART: Final = "app.kubernetes.io/part-of=flux"
+_OURS: Final = "app.kubernetes.io/instance"
+_GIT: Final = ("kustomize.toolkit.fluxcd.io/name", "kustomize.toolkit.fluxcd.io/namespace")
+_SHOWN: Final = 3
+
+
+async def require_free(api: Client, choice: manifests.Choice) -> None:
+    """Require that nothing else reconciles the same objects, or these manifests.
+
+    Raises:
+        UsageError: Flux's controllers are there, Penstock is in another namespace, or Git applies
+            the installation.
+    """
+    for found in await listed(api, DEPLOYMENT, label_selector=PART):
+        labels, key = dig(found, "metadata", "labels", default={}), key_of(found)
+        if _OURS not in labels and dig(found, "spec", "replicas", default=1):
+            raise errors.UsageError(
+                f"Deployment {key} of Flux reconciles the same objects: scale it to 0 replicas or "
+                "delete it first, or say --force"
+            )
+        if all(label in labels for label in _GIT):
+            by = "/".join(labels[label] for label in reversed(_GIT))
+            raise errors.UsageError(
+                f"Deployment {key} is applied by Kustomization {by}, which would undo this: change "
+                "the manifests in its repository, or say --force"
+            )
+        if labels.get(_OURS) and key.namespace != choice.namespace:
+            raise errors.UsageError(
+                f"Penstock is installed in namespace {key.namespace}: name it with --namespace, or "
+                "uninstall it there first, or say --force"
+            )
+
+
+async def write(opened: session.Session, objects: Sequence[Json]) -> None:
+    """Apply the objects, share the sources of a new installation, delete what is left over.
+
+    Raises:
+        ApiError: an object was refused.
+        DeadlineError: a definition was not served in time.
+    """
+    api, namespace = opened.api, opened.namespace
+    fresh = await install.is_fresh(api, namespace)
+    for stage in order.stages(objects):
+        progress.action(f"applying {len(stage.objects)} {stage.name}")
+        for run in order.by_rank(stage.objects):
+            with errors.ungrouped():
+                await install.apply_all(api, run)
+        names = [key_of(o).name for o in stage.objects if o["kind"] == "CustomResourceDefinition"]
+        await install.established(api, names)
+        api.mapper.invalidate()
+    if fresh:
+        with errors.ungrouped():
+            await install.grant(api, {namespace, install.SHARED})
+    progress.success(f"{len(objects)} objects applied")
+    await _prune(api, objects)
+
+
+async def ready(opened: session.Session, objects: Iterable[Json]) -> None:
+    """Wait until all Deployments are as ready as they will be.
+
+    Raises:
+        DeadlineError: one is not in time; the message says what its pods wait for.
+        FailedError: one has failed.
+    """
+    deployments = [ref_of(obj) for obj in objects if obj["kind"] == DEPLOYMENT.kind]
+    progress.waiting(f"waiting for {len(deployments)} Deployments")
+    with errors.ungrouped():
+        async with asyncio.TaskGroup() as group:
+            for ref in deployments:
+                group.create_task(_ready(opened, ref))
+
+
+async def _ready(opened: session.Session, ref: ObjectRef) -> None:
+    what = f"Deployment {ref.key} was not ready"
+    try:
+        await watching.until(opened, ref, _current, what=what)
+    except errors.DeadlineError as exc:
+        raise errors.DeadlineError(f"{exc}{await why(opened.api, ref)}") from exc
+    progress.success(f"{ref.name} ready")
+
+
+def _current(found: Json | None) -> bool:
+    if found is None:
+        return False
+    judged = health.assess(found)
+    if judged.status is Status.FAILED:
+        raise errors.FailedError(f"Deployment {key_of(found)} failed: {judged.message}")
+    return judged.status is Status.CURRENT
+
+
+async def why(api: Client, deployment: ObjectRef) -> str:
+    """Return what the pods of a Deployment wait for, as the end of a message."""
+    pods = await api.list(POD, deployment.namespace, label_selector=f"app={deployment.name}")
+    found = dict.fromkeys(reason for pod in pods for reason in _reasons(pod))
+    return "".join(f"\n  {reason}" for reason in list(found)[:_SHOWN])
+
+
+def _reasons(pod: Json) -> Iterable[str]:
+    name = key_of(pod).name
+    for row in dig(pod, "status", "conditions", default=()):
+        if row.get("type") == "PodScheduled" and row.get("status") == "False":
+            yield f"pod {name}: {row.get('reason')}: {row.get('message')}"
+    for container in dig(pod, "status", "containerStatuses", default=()):
+        waits = dig(container, "state", "waiting", default={})
+        if waits:
+            told = ": ".join(filter(None, (waits.get("reason"), waits.get("message"))))
+            yield f"pod {name}, container {container.get('name')}: {told}"
+
+
+async def _prune(api: Client, objects: Iterable[Json]) -> None:
+    wanted = {_identity(obj) for obj in objects}
+    for kind in await manifests.kinds():
+        for found in await listed(api, kind, label_selector=manifests.INSTANCE):
+            if _identity(found) in wanted or not _ours(found):
+                continue
+            ref = ref_of(found)
+            progress.action(f"deleting {ref.gvk.kind} {ref.key}, which is no longer part of it")
+            try:
+                uid = str(dig(found, "metadata", "uid"))
+                await api.delete(ref.gvk, ref.name, ref.namespace, uid=uid)
+            except NotFoundError:
+                continue
+
+
+def _identity(obj: Json) -> tuple[str, str, str]:
+    ref = ref_of(obj)
+    return ref.gvk.kind, ref.namespace, ref.name
+
+
+def _ours(obj: Json) -> bool:
+    """Tell whether this command wrote it: what others installed is theirs to remove."""
+    entries = dig(obj, "metadata", "managedFields", default=())
+    return any(
+        row.get("manager") == install.MANAGER and row.get("operation") == "Apply" for row in entries
+    )

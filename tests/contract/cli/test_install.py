@@ -1,0 +1,289 @@
+"""Install, look, change and uninstall, in a cluster where nothing else is; kwok runs the pods.
+
+The tests follow one installation through its life, in the order of this file.
+"""
+
+import json
+from collections.abc import Iterator
+
+import pytest
+
+from cli.__main__ import main
+from controlplane import plane
+from controlplane.plane import ControlPlane
+from crds import KINDS
+from tests.contract.cli.conftest import Penstock, Result
+from tests.tools.administrator import Administrator, RefusedError
+from toolkit.objects import Json, dig
+
+pytestmark = pytest.mark.xdist_group("install")
+
+PLACE = "penstock-system"
+OURS, OTHERS = "finalizers.fluxcd.io", "example.com/other"
+DEPLOYMENTS = {
+    "source-controller",
+    "kustomize-controller",
+    "helm-controller",
+    "webhook",
+    "penstock-apiserver",
+}
+ROLES = "/apis/rbac.authorization.k8s.io/v1/clusterroles"
+KEYS = "penstock-webhook-decryption"
+"""What the component `decryption` adds, which starts no pod anew."""
+KUSTOMIZATIONS = "/apis/kustomize.toolkit.fluxcd.io/v1/namespaces/default/kustomizations"
+MERGE = "application/merge-patch+json"
+
+
+@pytest.fixture(scope="module")
+def cluster() -> Iterator[ControlPlane]:
+    """Give a cluster that only these tests use: uninstalling concerns all namespaces."""
+    with plane.start("pytest-install", alternatives=8) as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
+def asked(cluster: ControlPlane) -> Iterator[Administrator]:
+    with Administrator.of(cluster) as administrator:
+        yield administrator
+
+
+@pytest.fixture
+def penstock(
+    cluster: ControlPlane, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> Penstock:
+    monkeypatch.setenv("KUBECONFIG", str(cluster.kubeconfig))
+    monkeypatch.delenv("KUBERNETES_SERVICE_HOST", raising=False)
+
+    def run(*arguments: str) -> Result:
+        capsys.readouterr()
+        code = main(arguments)
+        said = capsys.readouterr()
+        return Result(code=code, out=said.out, err=said.err)
+
+    return run
+
+
+def rows(result: Result) -> dict[str, bool]:
+    return {row["check"]: row["ok"] for row in json.loads(result.out)}
+
+
+def names(asked: Administrator, path: str) -> set[str]:
+    return {item["metadata"]["name"] for item in asked.send("GET", path)["items"]}
+
+
+def deployments(asked: Administrator) -> dict[str, Json]:
+    items = asked.send("GET", f"/apis/apps/v1/namespaces/{PLACE}/deployments")["items"]
+    return {item["metadata"]["name"]: item for item in items}
+
+
+def create(asked: Administrator, path: str, name: str, **more: Json) -> None:
+    version, kind, metadata = more.pop("version"), more.pop("kind"), more.pop("metadata", {})
+    body = {"apiVersion": version, "kind": kind, "metadata": {"name": name, **metadata}, **more}
+    asked.send("POST", path, body)
+
+
+def test_nothing_is_installed_at_first(penstock: Penstock) -> None:
+    before, all_of_it = penstock("check", "--pre", "-o", "json"), penstock("check", "-o", "json")
+
+    assert before.code == 0
+    assert rows(before) == {"Kubernetes version": True, "permissions": True}
+    assert all_of_it.code == 1
+    assert rows(all_of_it)["Deployments"] is False
+    assert "penstock install" in all_of_it.out
+    assert penstock("uninstall", "--silent").err == "✔ nothing is installed\n"
+
+
+def test_flux_beside_us_is_refused(penstock: Penstock, asked: Administrator) -> None:
+    flux, labels = "/apis/apps/v1/namespaces/default/deployments", {"app": "flux"}
+    pod = {"containers": [{"name": "manager", "image": "none"}]}
+    create(
+        asked,
+        flux,
+        "source-controller",
+        version="apps/v1",
+        kind="Deployment",
+        metadata={"labels": {"app.kubernetes.io/part-of": "flux"}},
+        spec={
+            "selector": {"matchLabels": labels},
+            "template": {"metadata": {"labels": labels}, "spec": pod},
+        },
+    )
+    try:
+        refused = penstock("install")
+    finally:
+        asked.send("DELETE", f"{flux}/source-controller")
+
+    assert refused.code == 1
+    assert "Deployment default/source-controller of Flux reconciles the same objects" in refused.err
+    assert "--force" in refused.err
+    with pytest.raises(RefusedError):
+        asked.send("GET", f"/api/v1/namespaces/{PLACE}")
+
+
+def test_an_installation_becomes_ready_and_is_found_well(
+    penstock: Penstock, asked: Administrator
+) -> None:
+    done = penstock("install", "--components", "decryption", "--timeout", "2m")
+
+    assert done.code == 0, done.err
+    assert "◎ waiting for 5 Deployments" in done.err
+    found = deployments(asked)
+    assert found.keys() == DEPLOYMENTS
+    for each in found.values():
+        assert dig(each, "status", "readyReplicas") == dig(each, "spec", "replicas")
+    assert KEYS in names(asked, ROLES)
+    assert "default" in names(asked, _grants(PLACE))
+    assert "default" in names(asked, _grants("flux-system"))
+    seen = rows(penstock("check", "-o", "json"))
+    assert {f"Deployment {name}": True for name in DEPLOYMENTS}.items() <= seen.items()
+    assert seen["definitions"] is True
+    # kwok's pods are ready, and serve nothing
+    assert seen["admission"] is seen["aggregated API"] is False
+    told = json.loads(penstock("version", "-o", "json").out)
+    assert told.keys() == DEPLOYMENTS | {"penstock"}
+    assert len(set(told.values())) == 1
+
+
+def test_installing_again_brings_what_is_chosen_now_and_no_more(
+    penstock: Penstock, asked: Administrator
+) -> None:
+    labels = {"app.kubernetes.io/instance": PLACE}
+    create(
+        asked,
+        ROLES,
+        "mine",
+        version="rbac.authorization.k8s.io/v1",
+        kind="ClusterRole",
+        metadata={"labels": labels},
+    )
+    asked.send("DELETE", f"{_grants(PLACE)}/default")
+    before = deployments(asked)["webhook"]["metadata"]["generation"]
+
+    again = penstock("install")
+
+    assert again.code == 0, again.err
+    assert f"deleting ClusterRole {KEYS}, which is no longer part of it" in again.err
+    # another one's object stays, whatever its labels
+    assert names(asked, ROLES) & {KEYS, "mine"} == {"mine"}
+    # what an administrator deletes stays deleted
+    assert "default" not in names(asked, _grants(PLACE))
+    # what is the same stays untouched
+    assert deployments(asked)["webhook"]["metadata"]["generation"] == before
+
+
+def test_another_namespace_is_refused(penstock: Penstock) -> None:
+    refused = penstock("install", "--namespace", "elsewhere")
+
+    assert refused.code == 1
+    assert f"Penstock is installed in namespace {PLACE}: name it with --namespace" in refused.err
+
+
+def test_what_git_applies_is_not_overwritten(penstock: Penstock, asked: Administrator) -> None:
+    path = f"/apis/apps/v1/namespaces/{PLACE}/deployments/webhook"
+    group = "kustomize.toolkit.fluxcd.io"
+    labels: Json = {f"{group}/name": "flux-system", f"{group}/namespace": "flux-system"}
+    asked.send("PATCH", path, {"metadata": {"labels": labels}}, content=MERGE)
+    try:
+        refused = penstock("install")
+    finally:
+        away = dict.fromkeys(labels)
+        asked.send("PATCH", path, {"metadata": {"labels": away}}, content=MERGE)
+
+    assert refused.code == 1
+    assert "is applied by Kustomization flux-system/flux-system, which would undo" in refused.err
+
+
+def _grants(namespace: str) -> str:
+    return f"/apis/policy.penstock.dev/v1alpha1/namespaces/{namespace}/referencegrants"
+
+
+def make_kustomization(asked: Administrator, name: str) -> None:
+    """Make one as its controller leaves it."""
+    source = {"kind": "GitRepository", "name": "any"}
+    create(
+        asked,
+        KUSTOMIZATIONS,
+        name,
+        version="kustomize.toolkit.fluxcd.io/v1",
+        kind="Kustomization",
+        metadata={"finalizers": [OURS, OTHERS]},
+        spec={"interval": "10m", "path": "./", "prune": True, "sourceRef": source},
+    )
+
+
+def test_pods_that_do_not_come_up_are_explained(penstock: Penstock, asked: Administrator) -> None:
+    node = asked.send("GET", "/api/v1/nodes")["items"][0]["metadata"]["name"]
+    path = f"/api/v1/nodes/{node}"
+    asked.send("PATCH", path, {"spec": {"unschedulable": True}}, content=MERGE)
+    try:
+        late = penstock("install", "--image", "registry.example.com/penstock:v2", "--timeout", "3s")
+    finally:
+        asked.send("PATCH", path, {"spec": {"unschedulable": None}}, content=MERGE)
+
+    assert late.code == 1
+    assert "was not ready within 3s" in late.err
+    assert "Unschedulable" in late.err
+
+
+def test_uninstalling_refuses_what_would_be_orphaned_or_lost(
+    penstock: Penstock, asked: Administrator
+) -> None:
+    secrets = f"/api/v1/namespaces/{PLACE}/secrets"
+    create(asked, secrets, "mine", version="v1", kind="Secret")
+    lost = penstock("uninstall", "--silent")
+    asked.send("DELETE", f"{secrets}/mine")
+    make_kustomization(asked, "going")
+    asked.send("DELETE", f"{KUSTOMIZATIONS}/going")
+    orphaned = penstock("uninstall", "--silent")
+    asked.send(
+        "PATCH", f"{KUSTOMIZATIONS}/going", {"metadata": {"finalizers": None}}, content=MERGE
+    )
+
+    assert lost.code == orphaned.code == 1
+    assert f"Secret {PLACE}/mine: would be deleted with namespace {PLACE}" in lost.err
+    assert "--keep-namespace" in lost.err
+    assert "Kustomization default/going: being deleted" in orphaned.err
+    assert deployments(asked).keys() == DEPLOYMENTS
+
+
+def test_uninstalling_leaves_workloads_and_custom_resources(
+    penstock: Penstock, asked: Administrator
+) -> None:
+    make_kustomization(asked, "apps")
+    would = penstock("uninstall", "--dry-run")
+    assert would.code == 0
+    assert f"Deployment/{PLACE}/webhook" in would.out.splitlines()
+    assert deployments(asked).keys() == DEPLOYMENTS
+
+    done = penstock("uninstall", "--silent", "--keep-namespace")
+
+    assert done.code == 0, done.err
+    assert not deployments(asked)
+    assert not [name for name in names(asked, ROLES) if name.startswith("penstock")]
+    left = asked.send("GET", f"{KUSTOMIZATIONS}/apps")
+    assert left["metadata"]["finalizers"] == [OTHERS]
+    assert asked.send("GET", f"/api/v1/namespaces/{PLACE}")
+
+
+def test_the_kinds_go_where_that_is_asked_for(penstock: Penstock, asked: Administrator) -> None:
+    definitions = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
+    ours = {kind.crd_name for kind in KINDS}
+    assert ours <= names(asked, definitions)
+    path = f"{KUSTOMIZATIONS}/apps"
+    asked.send("PATCH", path, {"metadata": {"finalizers": [OURS]}}, content=MERGE)
+
+    gone = penstock("uninstall", "--silent", "--custom-resources")
+
+    assert gone.code == 0, gone.err
+    assert not ours & names(asked, definitions)
+    with pytest.raises(RefusedError):
+        asked.send("GET", f"/api/v1/namespaces/{PLACE}")
+
+
+def test_export_is_what_would_be_applied(penstock: Penstock) -> None:
+    exported = penstock("install", "--export", "--components", "ha", "--namespace", "flux-system")
+
+    assert exported.code == 0
+    assert "kind: PodDisruptionBudget" in exported.out
+    assert "penstock-system." not in exported.out
+    assert "namespace: penstock-system" not in exported.out
