@@ -28,7 +28,7 @@ request in time), or large (sent more than a request has)."""
 _MOST: Final = 1024
 _LOOK: Final = 0.01
 _QUIET: Final = 50
-"""Looks without a request, after which none is expected on the connections that rest.
+"""Looks without a request, after which none is expected on any connection.
 
 Looks and not seconds, because while this process waits for a processor it sees no requests.
 """
@@ -155,26 +155,25 @@ class Connections:
         """Close the connections that do nothing, in a moment in which nothing comes on any.
 
         A client does not send a request again whose connection it finds closed, and while requests
-        come the next one may be on its way to any connection that rests. Whatever is at work then
-        is waited for.
+        come the next one may be on its way to any other. Whatever is at work then is waited for.
         """
         until, begun, quiet = _now() + within, self._begun, 0
         while _now() < until:
             quiet, begun = (quiet + 1 if begun == self._begun else 0), self._begun
-            if not self._busy and (quiet >= _QUIET or not self._resting) and self._leave_all():
+            if not self._busy and (quiet >= _QUIET or not self) and self._leave_all():
                 return
             await asyncio.sleep(_LOOK)
         self._leave_all()
 
     def _leave_all(self) -> bool:
         """Close what nothing comes on; tell whether nothing is left."""
-        return all([self._left(each) for each in (*self._resting, *self._fresh)])
+        for each in (*self._resting, *self._fresh):
+            self._left(each)
+        return not (self._resting or self._fresh)
 
     def _left(self, transport: asyncio.BaseTransport) -> bool:
         """Close a connection on which nothing comes; tell whether it did."""
-        begun = self._fresh.get(transport)
-        coming = transport in self._heard or _unread(transport)
-        if coming or (begun is not None and begun.since + GRACE > _now()):
+        if transport in self._heard or _unread(transport):
             return False
         self.closed(transport)
         transport.close()
