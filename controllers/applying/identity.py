@@ -11,6 +11,8 @@ from dataclasses import dataclass
 from controllers.applying.applier import Applier
 from toolkit.kube import impersonation
 from toolkit.kube.client import Client
+from toolkit.kube.manager import Manager
+from toolkit.kube.options import Options
 from toolkit.kube.remote import RemoteClients
 from toolkit.objects import ObjectKey, ObjectRef
 from toolkit.policy import claims
@@ -38,6 +40,18 @@ class Identities:
     remotes: RemoteClients
     installed: ObjectKey
     default_service_account: str = ""
+
+    @classmethod
+    def of(
+        cls, kind: str, manager: Manager, options: Options, remotes: RemoteClients
+    ) -> "Identities":
+        """Return those of the objects of a kind, as its controller is installed."""
+        return cls(
+            own=manager.client,
+            remotes=remotes,
+            installed=ObjectKey(manager.namespace, claims.ACCOUNTS[kind]),
+            default_service_account=options.default_service_account,
+        )
 
     def account(self, obj: Applier) -> ObjectKey:
         """Return the service account that the object acts as."""

@@ -71,7 +71,7 @@ class Charts:
         return self._known[key]
 
     async def _content(self, digest: str, directory: Path) -> About:
-        """Return what is told of a chart that was fetched under this digest."""
+        """Return the description of the chart with this digest, read once."""
         if digest not in self._contents:
             self._contents[digest] = await self._read(directory)
             _trim(self._contents)

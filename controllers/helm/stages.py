@@ -41,7 +41,7 @@ from toolkit.kube.remote import RemoteClients
 from toolkit.kube.secrets import Secrets
 from toolkit.native import cores
 from toolkit.objects import ObjectKey
-from toolkit.policy import claims, references
+from toolkit.policy import references
 
 _SPARE_WORKERS: Final = 2
 
@@ -68,12 +68,7 @@ async def build(  # noqa: PLR0913 - what the passes are made of
     run, charts = await _workers(manager, options)
     acting = Engine(run=run, records=records)
     uninstaller = Uninstaller(engine=acting, owners=owners)
-    identities = Identities(
-        own=manager.client,
-        remotes=remotes,
-        installed=ObjectKey(manager.namespace, claims.ACCOUNTS[HELM_RELEASE.kind]),
-        default_service_account=options.default_service_account,
-    )
+    identities = Identities.of(HELM_RELEASE.kind, manager, options, remotes)
     templates = Templates(
         client=manager.client, reader=reader, lookup=watched.sources[HELM_CHART.kind][1].get
     )

@@ -51,7 +51,7 @@ from toolkit.kube.remote import RemoteClients
 from toolkit.kube.secrets import Secrets
 from toolkit.native import calls, cores
 from toolkit.objects import GroupVersionKind, ObjectKey
-from toolkit.policy import claims, references
+from toolkit.policy import references
 from toolkit.policy.grants import Grants
 from toolkit.policy.references import References
 
@@ -196,12 +196,7 @@ async def _passes(  # noqa: PLR0913, PLR0917 - what the passes are made of
     manager.until_end.push_async_callback(pool.close)
     await manager.until_end.enter_async_context(fetcher)
     settings, memory = Settings.of(options), Memory()
-    identities = Identities(
-        own=manager.client,
-        remotes=remotes,
-        installed=ObjectKey(manager.namespace, claims.ACCOUNTS[KUSTOMIZATION.kind]),
-        default_service_account=options.default_service_account,
-    )
+    identities = Identities.of(KUSTOMIZATION.kind, manager, options, remotes)
     reconciler = KustomizationReconciler(
         settings=settings,
         sources=reader,

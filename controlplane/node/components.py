@@ -1,4 +1,4 @@
-"""The programs of a node and their flags, and what the control plane is told of a node.
+"""The programs of a node and their flags, and how the API server reaches a node.
 
 ``kwok`` is not started beside a real node: one of the two plays the kubelet.
 """

@@ -76,7 +76,7 @@ def _create(directory: Path) -> None:
     _check("unshare", _libc.unshare(namespaces), "mount, network and process namespaces")
 
     def be_first() -> None:
-        # Children of whoever ended are ours, and nobody waits for them.
+        # Process 1 inherits orphaned processes; the kernel reaps them for it.
         signal.signal(signal.SIGCHLD, signal.SIG_IGN)
         _mount_all(directory)
         (directory / READY).touch()

@@ -166,18 +166,12 @@ class Connections:
         self._leave_all()
 
     def _leave_all(self) -> bool:
-        """Close what nothing comes on; tell whether nothing is left."""
-        for each in (*self._resting, *self._fresh):
-            self._left(each)
+        """Close every connection on which nothing comes; tell whether all are closed."""
+        for transport in (*self._resting, *self._fresh):
+            if transport not in self._heard and not _unread(transport):
+                self.closed(transport)
+                transport.close()
         return not (self._resting or self._fresh)
-
-    def _left(self, transport: asyncio.BaseTransport) -> bool:
-        """Close a connection on which nothing comes; tell whether it did."""
-        if transport in self._heard or _unread(transport):
-            return False
-        self.closed(transport)
-        transport.close()
-        return True
 
     def _end(self, transport: asyncio.BaseTransport, reason: str) -> None:
         self.closed(transport)

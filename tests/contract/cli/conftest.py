@@ -42,9 +42,16 @@ def penstock(
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> Penstock:
-    """Run the command as a user whose kubeconfig is the administrator's."""
+    """Run the command against the shared control plane."""
     del definitions
-    monkeypatch.setenv("KUBECONFIG", str(control_plane.kubeconfig))
+    return command_in(control_plane, monkeypatch, capsys)
+
+
+def command_in(
+    plane: ControlPlane, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> Penstock:
+    """Return the command of a user whose kubeconfig is the administrator's."""
+    monkeypatch.setenv("KUBECONFIG", str(plane.kubeconfig))
     monkeypatch.delenv("KUBERNETES_SERVICE_HOST", raising=False)
 
     def run(*arguments: str) -> Result:

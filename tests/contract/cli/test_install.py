@@ -8,11 +8,10 @@ from collections.abc import Iterator
 
 import pytest
 
-from cli.__main__ import main
 from controlplane import plane
 from controlplane.plane import ControlPlane
 from crds import KINDS
-from tests.contract.cli.conftest import Penstock, Result
+from tests.contract.cli.conftest import Penstock, Result, command_in
 from tests.tools.administrator import Administrator, RefusedError
 from toolkit.objects import Json, dig
 
@@ -51,16 +50,7 @@ def asked(cluster: ControlPlane) -> Iterator[Administrator]:
 def penstock(
     cluster: ControlPlane, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> Penstock:
-    monkeypatch.setenv("KUBECONFIG", str(cluster.kubeconfig))
-    monkeypatch.delenv("KUBERNETES_SERVICE_HOST", raising=False)
-
-    def run(*arguments: str) -> Result:
-        capsys.readouterr()
-        code = main(arguments)
-        said = capsys.readouterr()
-        return Result(code=code, out=said.out, err=said.err)
-
-    return run
+    return command_in(cluster, monkeypatch, capsys)
 
 
 def rows(result: Result) -> dict[str, bool]:

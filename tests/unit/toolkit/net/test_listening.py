@@ -231,7 +231,7 @@ async def test_a_request_that_is_on_its_way_at_the_end_is_answered() -> None:
 
 
 async def test_while_requests_come_no_connection_is_closed(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Whoever keeps several connections may send the next request on any of them."""
+    """A client with several open connections may send its next request on any of them."""
     monkeypatch.setattr(connections, "_QUIET", 3000)
     monkeypatch.setattr(listening, "_LEAVE", 30.0)
 
