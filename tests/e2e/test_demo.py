@@ -7,6 +7,8 @@ import sys
 import time
 from pathlib import Path
 
+import pytest
+
 from tests.tools import waiting
 
 ROOT = Path(__file__).parents[2]
@@ -14,6 +16,7 @@ SECONDS = 300.0
 """After which a demo hangs; never a measure of speed."""
 
 
+@pytest.mark.slow  # ten chapters, most of which wait for rollouts
 def test_demo_tells_the_whole_story_and_leaves_nothing_behind(
     tmp_path: Path, control_plane_programs: Path
 ) -> None:

@@ -275,6 +275,7 @@ async def test_unsigned_container_for_debugging_is_refused(
     assert not dig(await space.get(POD, "web"), "spec", "ephemeralContainers")
 
 
+@pytest.mark.slow  # what a tag leads to is kept for 20 s
 async def test_tag_that_moves_to_unsigned_content_takes_nobody_along(
     space: Space, registry: Registry
 ) -> None:

@@ -22,10 +22,15 @@ from controlplane.binaries import Variant
 from controlplane.certificates import Authority
 from controlplane.plane import ControlPlane
 from tests.tools import realnode
-from tests.tools.waiting import until
+from tests.tools.waiting import SECONDS, until
 
 REASON = realnode.unavailable()
-pytestmark = pytest.mark.skipif(bool(REASON), reason=REASON or "a node can run here")
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(bool(REASON), reason=REASON or "a node can run here"),
+]
+PATIENCE = f"--timeout={SECONDS:.0f}s"
+"""What kubectl is told about waiting; never a measure of speed."""
 
 NAMESPACE = "restricted"
 GROUP = "pods.test.penstock.dev"
@@ -71,7 +76,7 @@ def real_node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RealNode]:
         realnode.load_probe(running, tmp_path_factory.mktemp("image"))
         started = RealNode(running, realnode.Traces.of(running.name), before)
         started.kubectl("apply", "--filename=-", stdin=yaml.safe_dump_all(_workload()))
-        started.kubectl("rollout", "status", "deployment/web", "--timeout=40s")
+        started.kubectl("rollout", "status", "deployment/web", PATIENCE)
         yield started
 
 
@@ -134,9 +139,7 @@ async def test_logs_of_a_pod_are_shown(real_node: RealNode) -> None:
 
 
 def test_aggregated_api_in_a_pod_is_reached_by_its_service(real_node: RealNode) -> None:
-    real_node.kubectl(
-        "wait", f"apiservice/v1.{GROUP}", "--for=condition=Available", "--timeout=30s"
-    )
+    real_node.kubectl("wait", f"apiservice/v1.{GROUP}", "--for=condition=Available", PATIENCE)
 
     answer = json.loads(real_node.kubectl("get", "--raw", f"/apis/{GROUP}/v1/things"))
 
@@ -156,7 +159,7 @@ def test_pods_live_through_a_restart_of_the_kubelet(real_node: RealNode) -> None
     real_node.running.stop_component("kubelet")
     real_node.running.start_component("kubelet")
     real_node.kubectl("scale", "deployment/web", "--replicas=2")
-    real_node.kubectl("rollout", "status", "deployment/web", "--timeout=40s")
+    real_node.kubectl("rollout", "status", "deployment/web", PATIENCE)
 
     pods = {pod["metadata"]["uid"]: pod for pod in real_node.of("pods")["items"]}
     assert len(pods) == 2
@@ -187,7 +190,7 @@ def test_down_removes_a_node_with_its_pods(tmp_path: Path) -> None:
         running.kubectl(
             "create", "deployment", "web", f"--image={realnode.IMAGE}", "--", "/podprobe", "serve"
         )
-        running.kubectl("rollout", "status", "deployment/web", "--timeout=40s")
+        running.kubectl("rollout", "status", "deployment/web", PATIENCE)
         while_up = traces.left()
     finally:
         _command("down", f"--name={name}")

@@ -25,6 +25,7 @@ def shared(control_plane: ControlPlane) -> Iterator[None]:
     definitions.install(control_plane)
 
 
+@pytest.mark.slow  # each command of Helm waits for the definitions
 @pytest.mark.usefixtures("definitions", "shared")
 def test_a_release_is_installed_upgraded_and_uninstalled(
     helm: Helm, control_plane: ControlPlane, namespace: str
