@@ -11,6 +11,7 @@ import (
 	"helm.sh/helm/v4/pkg/release/common"
 	releasev1 "helm.sh/helm/v4/pkg/release/v1"
 	"helm.sh/helm/v4/pkg/storage/driver"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 )
@@ -51,7 +52,9 @@ func install(r *run) error {
 	}
 	i := installing(r)
 	if i.CreateNamespace {
-		i.CreateNamespace = !r.hasNamespace()
+		if i.CreateNamespace, err = r.lacksNamespace(); err != nil {
+			return fmt.Errorf("cannot tell whether namespace '%s' exists, which is to be created if not: %w", r.Namespace, err)
+		}
 	}
 	return r.rendered(func() error {
 		_, err := i.Run(chart, r.Values)
@@ -59,15 +62,18 @@ func install(r *run) error {
 	})
 }
 
-// hasNamespace tells whether the namespace is there: an account that may not create namespaces may
-// still use one.
-func (r *run) hasNamespace() bool {
+// lacksNamespace tells whether the namespace is to be created: an account that may not create
+// namespaces may still use one. Where the account may not look, creating it tells.
+func (r *run) lacksNamespace() (bool, error) {
 	clients, err := kubernetes.NewForConfig(config(&r.cluster.wire))
 	if err != nil {
-		return false
+		return false, err
 	}
 	_, err = clients.CoreV1().Namespaces().Get(r.ctx, r.Namespace, metav1.GetOptions{})
-	return err == nil
+	if apierrors.IsNotFound(err) || apierrors.IsForbidden(err) {
+		return true, nil
+	}
+	return false, err
 }
 
 // rendered runs what renders the chart and then applies it.

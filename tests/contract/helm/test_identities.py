@@ -66,7 +66,7 @@ async def test_templates_look_up_what_the_account_may_read(tenant: World) -> Non
     assert await tenant.history() == []
 
 
-async def test_account_may_use_a_namespace_that_it_may_not_make(tenant: World) -> None:
+async def test_account_that_may_not_look_must_be_able_to_make_the_namespace(tenant: World) -> None:
     error = await tenant.fails("install", tenant.chart(), createNamespace=True)
 
     assert error.code == "Forbidden"
@@ -100,6 +100,17 @@ async def _refusal(status: int) -> AsyncIterator[bytes]:
         b'{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"ServiceUnavailable",'
         b'"message":"the server is shutting down","code":%d}' % status
     )
+
+
+async def test_namespace_is_not_made_where_nobody_can_tell_whether_it_exists(world: World) -> None:
+    acting = Refusing(world.api, "GET", f"/api/v1/namespaces/{world.namespace}")
+    blind = world.with_(acting=acting)
+
+    error = await blind.fails("install", blind.chart(), createNamespace=True)
+
+    assert f"cannot tell whether namespace '{world.namespace}' exists" in str(error)
+    assert "the server is shutting down" in str(error)
+    assert {seen.partition(" ")[0] for seen in acting.seen} == {"GET"}
 
 
 async def test_refusal_in_the_middle_leaves_a_failed_release(world: World) -> None:
