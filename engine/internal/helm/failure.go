@@ -43,7 +43,23 @@ var kinds = []struct {
 	{"Conflict", func(err error) bool {
 		return apierrors.IsConflict(err) || says("conflict occurred while applying", "invalid ownership metadata", "cannot reuse a name")(err)
 	}},
+	{recordTooLarge, largeRecord},
 	{"Invalid", func(err error) bool { return apierrors.IsInvalid(err) || apierrors.IsBadRequest(err) }},
+}
+
+const recordTooLarge = "RecordTooLarge"
+
+// remedies are told with the failures of which Helm's text leaves open what to do.
+var remedies = map[string]string{
+	recordTooLarge: "the record of a release holds its chart, its values and its objects, compressed, and must fit into one Secret: " +
+		"leave out of the chart what no template needs (.helmignore), or split the chart",
+}
+
+// largeRecord tells whether the API server refused a record for its size: as more than a Secret may
+// hold, or as more than it reads of a request.
+func largeRecord(err error) bool {
+	return says(`Secret "sh.helm.release.`)(err) && says("Too long: may not be more than")(err) ||
+		says("failed to create: Request entity too large", "failed to update: Request entity too large")(err)
 }
 
 // position is where text/template says that it failed.
@@ -79,6 +95,9 @@ func (r *run) explain(err error) error {
 	failure.Message = r.redact(failure.Message, r.newest())
 	if len(failure.Message) > maxMessage {
 		failure.Message = strings.ToValidUTF8(failure.Message[:maxMessage], "") + "…"
+	}
+	if remedy := remedies[failure.Code]; remedy != "" {
+		failure.Message += ": " + remedy
 	}
 	failure.Detail, _ = json.Marshal(detail)
 	return failure

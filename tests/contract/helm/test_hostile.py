@@ -1,6 +1,7 @@
 """Charts, API servers and workers that mean harm: each is ended, and no neighbour with it."""
 
 import asyncio
+import secrets
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -79,3 +80,24 @@ async def test_answer_without_end_is_cut_off(world: World) -> None:
     error = await hostile.fails("history")
 
     assert "sent more than 64 MiB" in str(error)
+
+
+@pytest.mark.parametrize(
+    ("megabytes", "said"),
+    [
+        pytest.param(1, "Too long: may not be more than 1048576 bytes", id="than a Secret"),
+        pytest.param(5, "Request entity too large: limit is 3145728", id="than a request"),
+    ],
+)
+async def test_larger_record_is_refused_before_anything_is_applied(
+    world: World, megabytes: int, said: str
+) -> None:
+    ballast = secrets.token_hex(megabytes * 700_000)  # cannot be compressed
+
+    error = await world.fails("install", world.chart(files__ballast_txt=ballast))
+
+    assert error.code == "RecordTooLarge"
+    assert said in str(error)
+    assert "leave out of the chart what no template needs (.helmignore)" in str(error)
+    assert world.config_map() is None
+    assert await world.history() == []
