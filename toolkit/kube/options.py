@@ -21,6 +21,7 @@ from toolkit.kube.leaderelection import Timing
 SHARDING: Final = "sharding.fluxcd.io/key"
 """The label whose value is the shard of an object (Flux)."""
 _SHARD: Final = re.compile("[a-z0-9]([a-z0-9-]*[a-z0-9])?")
+_WATCHED_ANYWAY: Final = "accepted without effect: each build and release has a memory limit"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -241,6 +242,13 @@ class Options:
     feature_gates: Mapping[str, bool] = flag(
         flags.gates, "", "Gate=true,…; gates that are not known here are ignored"
     )
+    snapshot_digest_algo: str = flag(
+        str, "sha256", "digest of releases in status.history; another one than sha256 is refused"
+    )
+    oom_watch_interval: float = flag(flags.duration, "500ms", _WATCHED_ANYWAY)
+    oom_watch_memory_threshold: int = flag(int, "95", _WATCHED_ANYWAY)
+    oom_watch_max_memory_path: str = flag(str, "", _WATCHED_ANYWAY)
+    oom_watch_current_memory_path: str = flag(str, "", _WATCHED_ANYWAY)
 
     def controller(self, *, concurrent: int, namespace: str) -> ControllerOptions:
         """Return a controller's settings.
@@ -280,6 +288,7 @@ FLAGS: Final = flags.of(Options)
 _CHOICES: Final = MappingProxyType(
     {
         "cross-namespace-refs": ("enforce", "warn"),
+        "snapshot-digest-algo": ("sha256",),
         "log-level": ("trace", "debug", "info", "error"),
         "log-encoding": ("json", "console"),
     }

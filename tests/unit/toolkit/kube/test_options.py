@@ -39,12 +39,27 @@ def test_go_durations_and_bare_booleans_are_understood() -> None:
     assert result.feature_gates == {"A": True, "B": False}
 
 
+def test_arguments_of_fluxs_helm_controller_are_understood() -> None:
+    """Flux's own manifests with its out-of-memory watch start this process."""
+    result = parse(
+        "--feature-gates=OOMWatch=true",
+        "--oom-watch-interval=250ms",
+        "--oom-watch-memory-threshold=90",
+        "--oom-watch-max-memory-path=/sys/fs/cgroup/memory.max",
+        "--oom-watch-current-memory-path=/sys/fs/cgroup/memory.current",
+        "--snapshot-digest-algo=sha256",
+    )
+
+    assert result.feature_gates == {"OOMWatch": True}
+
+
 @pytest.mark.parametrize(
     ("argv", "message"),
     [
         (["--concurent=3"], "did you mean --concurrent?"),
         (["--requeue-dependency=fast"], "invalid duration 'fast'"),
         (["--log-level=loud"], "loud"),
+        (["--snapshot-digest-algo=sha512"], "(choose from 'sha256')"),
         (["--no-remote-bases=maybe"], "'maybe' is neither true nor false"),
         (["--components=sauce"], "no component 'sauce'; there are source, kustomize"),
         (["--concur=3"], "unrecognized arguments"),
