@@ -8,6 +8,8 @@ from collections.abc import Callable
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
 
+import msgspec
+
 from controllers.applying import deleting
 from controllers.applying.clusters import Cluster, Clusters
 from controllers.applying.identity import Identities
@@ -17,6 +19,9 @@ from controllers.helm.running.memory import Memory
 from controllers.helm.running.records import Records
 from controllers.helm.running.uninstalling import Uninstaller
 from controllers.helm.templates import Templates
+from crds.helm_status import HelmReleaseStatus
+from toolkit import inventory
+from toolkit.errors import StalledError
 from toolkit.kube.client import Client
 from toolkit.objects import ObjectRef
 
@@ -49,19 +54,21 @@ class HelmReleaseFinalizer:
         self.records.forget(rec.key)
 
     async def _uninstall(self, draft: Draft) -> None:
-        going = self.memory.going(draft.rec.key)
-        if not (draft.obj.status.storage_namespace or going):
+        status = draft.obj.status
+        going = _inventory(status)
+        if not (status.storage_namespace or going):
             return
         async with AsyncExitStack() as until_gone:
             client = await deleting.client(draft.rec, self.clusters, self.identities, until_gone)
             if client is None:
                 return
             cluster = await until_gone.enter_async_context(self.clusters.of(draft.rec.obj))
-            if draft.obj.status.storage_namespace:
+            if status.storage_namespace:
                 target = self._target(draft, cluster, client)
                 going = await self.uninstaller.uninstall(draft, target, cluster)
-                draft.note({"history": None, "storageNamespace": None})
-            await self._require_gone(draft.rec, client, going)
+                entries = {"entries": inventory.encode(going)}
+                draft.note({"history": None, "storageNamespace": None, "inventory": entries})
+            await deleting.require_gone(draft.rec, client, going)
 
     def _target(self, draft: Draft, cluster: Cluster, client: Client) -> Target:
         # The history says which release it is (``uninstalling``).
@@ -75,6 +82,14 @@ class HelmReleaseFinalizer:
             followed=cluster is self.clusters.local,
         )
 
-    async def _require_gone(self, rec: Pass, client: Client, refs: tuple[ObjectRef, ...]) -> None:
-        self.memory.leave(rec.key, refs)
-        await deleting.require_gone(rec, client, refs)
+
+def _inventory(status: HelmReleaseStatus) -> tuple[ObjectRef, ...]:
+    """Return the objects that the status lists: those that still go, of an uninstalled release.
+
+    Entries that cannot be read name nothing to wait for: deletion ends whatever happens.
+    """
+    listed = status.inventory
+    try:
+        return inventory.decode(msgspec.to_builtins(listed.entries) if listed else ())
+    except StalledError:
+        return ()

@@ -2,6 +2,9 @@
 
 from pathlib import Path
 
+import msgspec
+
+from crds.helm import HelmRelease
 from tests.fakes.helmengine import Failure
 from tests.fakes.helmworld import installed
 from toolkit.errors import WaitingError
@@ -22,6 +25,34 @@ async def test_deleted_object_stays_until_the_objects_of_its_release_are_gone(
     assert "Deployment/team/web" in str(first)
     assert second is None
     assert world.helm.done == ["uninstall"]
+
+
+async def test_process_that_starts_anew_still_waits_for_the_objects(tmp_path: Path) -> None:
+    world = await installed(tmp_path)
+    world.spec(timeout="87600h")
+    world.api.finalizing.add("web")
+    await world.delete()
+
+    world.start()
+    second = await world.delete()
+    world.api.finalizing.clear()
+    third = await world.delete()
+
+    assert isinstance(second, WaitingError)
+    assert "Deployment/team/web" in str(second)
+    assert third is None
+    assert world.helm.done == ["uninstall"]
+
+
+async def test_inventory_that_cannot_be_read_does_not_hold_the_object(tmp_path: Path) -> None:
+    world = await installed(tmp_path)
+    world.obj = msgspec.convert(
+        msgspec.to_builtins(world.obj)
+        | {"status": {"inventory": {"entries": [{"id": "nonsense", "v": "v1"}]}}},
+        HelmRelease,
+    )
+
+    assert await world.delete() is None
 
 
 async def test_other_name_uninstalls_the_release_first(tmp_path: Path) -> None:
