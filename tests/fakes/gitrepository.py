@@ -76,6 +76,25 @@ class Repository:
             self._sign(ref, parent, message, sign)
         return self.revision(ref)
 
+    def accept_pushes(self, *, hook: str = "") -> None:
+        """Let clients push over HTTP, and have a shell script judge what they push."""
+        self.git("config", "http.receivepack", "true")
+        if hook:
+            script = self.path / "hooks" / "pre-receive"
+            script.parent.mkdir(exist_ok=True)
+            script.write_text(f"#!/bin/sh\n{hook}\n")
+            script.chmod(0o755)
+
+    def listing(self, name: str = "") -> dict[str, str]:
+        """Return the mode and object of each path of a branch."""
+        lines = self.git("ls-tree", "-r", name or self.head).decode().splitlines()
+        split = (line.split("\t") for line in lines)
+        return {path: " ".join(what.split()[::2]) for what, path in split}
+
+    def content(self, path: str, name: str = "") -> str:
+        """Return the text of a file of a branch."""
+        return self.git("show", f"{name or self.head}:{path}").decode()
+
     def tag(
         self,
         name: str,

@@ -40,6 +40,8 @@ class Faults:
     """Change what the client asks for, so that it gets something else."""
     fetched: bytes = b""
     """Answer a request for objects with these packets."""
+    pushed: bytes | None = None
+    """Answer a push with these packets, and change nothing."""
     old_protocol: bool = False
     """Speak protocol version 0."""
     plain: bool = False
@@ -98,6 +100,13 @@ class GitServer:
         if self.faults.fetched and b"command=fetch" in body:
             kind = "application/x-git-upload-pack-result"
             return web.Response(body=self.faults.fetched, content_type=kind)
+        if (
+            self.faults.pushed is not None
+            and request.method == "POST"
+            and "receive" in request.path
+        ):
+            kind = "application/x-git-receive-pack-result"
+            return web.Response(body=self.faults.pushed, content_type=kind)
         if self.faults.rewrite:
             body = self.faults.rewrite(body)
         return await self._run_backend(request, body)

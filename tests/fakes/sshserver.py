@@ -1,4 +1,4 @@
-"""A Git server over SSH: asyncssh in front of the real ``git upload-pack``."""
+"""A Git server over SSH: asyncssh in front of the real ``git upload-pack`` and ``receive-pack``."""
 
 import asyncio
 import shlex
@@ -9,6 +9,9 @@ from typing import Any, Self
 import asyncssh
 
 from tests.fakes.gitrepository import Repository, environment
+
+_PROGRAMS = {"git-upload-pack", "git-receive-pack"}
+_READ_ONLY = b"ERROR: The key you are authenticating with has been marked as read only.\n"
 
 
 class SshServer:
@@ -27,6 +30,8 @@ class SshServer:
         self.users: list[str] = []
         self.farewells: dict[str, bytes] = {}
         """By path, what is said instead of an answer to the first request."""
+        self.read_only: set[str] = set()
+        """Paths of repositories that may be fetched and not pushed to, as GitHub words it."""
         self.base = ""
         self.port = 0
         self._authorized = authorized
@@ -72,13 +77,17 @@ class SshServer:
             process.stderr.write(farewell)
             process.exit(1)
             return
-        if program != "git-upload-pack" or not directory.is_dir():
+        if path in self.read_only and program == "git-receive-pack":
+            process.stderr.write(_READ_ONLY)
+            process.exit(1)
+            return
+        if program not in _PROGRAMS or not directory.is_dir():
             process.stderr.write(b"ERROR: Repository not found.\n")
             process.exit(1)
             return
         protocol = process.env.get("GIT_PROTOCOL", "") if self._accept_protocol else ""
         child = await asyncio.create_subprocess_exec(
-            *("git", "upload-pack", str(directory)),
+            *("git", program.removeprefix("git-"), str(directory)),
             env=environment() | {"GIT_PROTOCOL": protocol},
             stdin=asyncio.subprocess.PIPE,
             stdout=asyncio.subprocess.PIPE,

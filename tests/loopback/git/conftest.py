@@ -20,6 +20,7 @@ class InProcess:
         work: Callable[[bytes], bytes] = {
             "resolve": worker.resolve,
             "checkout": worker.checkout,
+            "commit": worker.commit,
         }[op]
         async with asyncio.timeout(timeout):
             return await asyncio.to_thread(work, payload)

@@ -4,6 +4,7 @@ import random
 import ssl
 from collections.abc import AsyncIterator
 from dataclasses import replace
+from datetime import UTC, datetime
 from pathlib import Path
 
 import asyncssh
@@ -50,6 +51,27 @@ def names(directory: Path) -> set[str]:
 async def checkout(client: GitClient, repository: Repository, out: Path) -> None:
     resolved = await client.resolve(repository.url, MAIN, ANYONE, timeout=20)
     await client.checkout(repository.url, resolved, ANYONE, out, timeout=60)
+
+
+async def test_a_push_travels_through_a_worker(
+    workers: GitClient, repository: Repository, tmp_path: Path
+) -> None:
+    repository.accept_pushes()
+
+    done = await workers.commit(
+        repository.url,
+        "main",
+        [git.NewFile(path="a/b", content=b"1")],
+        ANYONE,
+        message="Add b",
+        author=git.Author(name="Ada", email="ada@example.org"),
+        now=datetime.now(UTC),
+        scratch=tmp_path,
+        timeout=20,
+    )
+
+    assert repository.revision("main") == done.commit
+    assert names(tmp_path) == {"server"}
 
 
 async def test_commit_travels_through_a_worker(

@@ -6,25 +6,21 @@ its pack, because ids are computed here.
 """
 
 import os
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import closing, contextmanager
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
 from dulwich.client import GitClient
-from dulwich.errors import GitProtocolError
 from dulwich.objects import ObjectID
 from dulwich.refs import Ref
 
-from toolkit.remote.dialling import Known, Reach
-from toolkit.remote.git import objects, tree
+from toolkit.remote.dialling import Known
+from toolkit.remote.git import connection, objects, tree
 from toolkit.remote.git import pack as gitpack
-from toolkit.remote.git import proxy as gitproxy
 from toolkit.remote.git import refs as gitrefs
 from toolkit.remote.git import submodules as gitsubmodules
-from toolkit.remote.git.auth import GitAuth
-from toolkit.remote.git.dial import Dial
+from toolkit.remote.git.connection import Repository
 from toolkit.remote.git.errors import EmptyRepositoryError, GitError, RefNotFoundError
 from toolkit.remote.git.limits import Budget
 from toolkit.remote.git.objects import Commit
@@ -52,12 +48,12 @@ def resolve(request: ResolveRequest) -> Resolved:
     if not wanted:
         return gitrefs.choose(request.reference, {})
     url = GitUrl.parse(request.url)
-    with _connected(_Repository.at(url, request.auth, Known()), request.timeout) as client:
-        refs = _list_refs(client, url, wanted)
+    with connection.connected(Repository.at(url, request.auth, Known()), request.timeout) as client:
+        refs = connection.list_refs(client, url, wanted)
         try:
             return gitrefs.choose(request.reference, refs)
         except RefNotFoundError as exc:
-            if not refs and not _list_refs(client, url, ("HEAD", "refs/")):
+            if not refs and not connection.list_refs(client, url, ("HEAD", "refs/")):
                 raise EmptyRepositoryError(f"repository '{url}' is empty") from exc
             raise RefNotFoundError(f"{exc}: '{url}'") from exc
 
@@ -73,7 +69,7 @@ def checkout(request: CheckoutRequest) -> Checkout:
     job = _Job(request, url, Budget(request.limits))
     try:
         Path(request.into).mkdir(exist_ok=True)
-        top = _Repository.at(url, request.auth, job.known)
+        top = Repository.at(url, request.auth, job.known)
         commit, tag = job.run(top, request.resolved, Path(request.into), Sparse(request.sparse))
     except OSError as exc:
         raise GitError(f"cannot store the files of '{url}': {exc.strerror or exc}") from exc
@@ -101,7 +97,7 @@ class _Job:
 
     def run(
         self,
-        repository: "_Repository",
+        repository: Repository,
         resolved: Resolved,
         into: Path,
         sparse: Sparse,
@@ -125,7 +121,7 @@ class _Job:
         return commit, tag
 
     def _submodule(
-        self, item: Item, url: GitUrl, parent: "_Repository", into: Path, depth: int
+        self, item: Item, url: GitUrl, parent: Repository, into: Path, depth: int
     ) -> None:
         name = os.fsdecode(item.path)
         self.budget.spend("submodules")
@@ -134,30 +130,30 @@ class _Job:
         commit = item.oid.decode()
         resolved = Resolved(revision=f"sha1:{commit}", commit=commit, ref="")
         auth = self.request.auth.for_url(url, top=self.top)
-        repository = _Repository.at(url, auth, self.known)
+        repository = Repository.at(url, auth, self.known)
         try:
             repository.named_by(parent)
             self.run(repository, resolved, into / name, Sparse(), depth)
         except GitError as exc:
             raise GitError(f"submodule '{name}': {exc}", reason=exc.reason) from exc
 
-    def _fetch(self, repository: "_Repository", resolved: Resolved) -> Pack:
+    def _fetch(self, repository: Repository, resolved: Resolved) -> Pack:
         """Receive a pack with the commit: alone if the server lets us, else with its history."""
         url = repository.url
         if not self._found_alone(repository, resolved):
-            with _connected(repository, self.request.timeout) as client:
+            with connection.connected(repository, self.request.timeout) as client:
                 return self._receive(client, url, resolved, alone=False)
-        with _connected(repository, self.request.timeout) as client:
+        with connection.connected(repository, self.request.timeout) as client:
             try:
                 return self._receive(client, url, resolved, alone=True)
             except GitError as exc:
                 if not any(text in str(exc).lower() for text in _REFUSALS):
                     raise
         # A server that has refused has also hung up.
-        with _connected(repository, self.request.timeout) as client:
+        with connection.connected(repository, self.request.timeout) as client:
             return self._receive(client, url, resolved, alone=False)
 
-    def _found_alone(self, repository: "_Repository", resolved: Resolved) -> bool:
+    def _found_alone(self, repository: Repository, resolved: Resolved) -> bool:
         """Tell whether a commit needs no history: it is a tip, or no branch is claimed for it.
 
         Servers send any commit that they have, of whatever branch or pull request.
@@ -168,8 +164,8 @@ class _Job:
         if resolved.told or not resolved.ref:
             return True
         url = repository.url
-        with _connected(repository, self.request.timeout) as client:
-            tip = _list_refs(client, url, (resolved.ref,)).get(resolved.ref)
+        with connection.connected(repository, self.request.timeout) as client:
+            tip = connection.list_refs(client, url, (resolved.ref,)).get(resolved.ref)
         if tip is None:
             name = resolved.ref.removeprefix(gitrefs.BRANCHES)
             raise RefNotFoundError(f"branch '{name}' not found in the repository: '{url}'")
@@ -180,33 +176,18 @@ class _Job:
         path = Path(self.request.scratch) / f"{self.packs}.pack"
         wants = [oid.encode() for oid in (resolved.commit, resolved.tag_object) if oid]
 
-        def choose(refs: Mapping[Ref, ObjectID], depth: int | None = None) -> list[ObjectID]:  # noqa: ARG001  # dulwich's signature
+        def choice(refs: Mapping[Ref, ObjectID]) -> list[ObjectID]:
             if alone:
                 return [ObjectID(oid) for oid in wants]
             return sorted({oid for name, oid in refs.items() if _means(resolved, name)})
 
-        with path.open("wb") as file:
-
-            def store(data: bytes) -> int:
-                self.budget.spend("bytes in packs", len(data))
-                return file.write(data)
-
-            prefixes = [resolved.ref or "HEAD"] if alone else [resolved.ref or "refs/"]
-            with _translated(client, url):
-                client.fetch_pack(
-                    url.path,
-                    choose,
-                    _NoHistory(),
-                    store,
-                    depth=1 if alone else None,
-                    ref_prefix=[prefix.encode() for prefix in prefixes],
-                )
-        try:
-            if not path.stat().st_size:
-                raise GitError(f"'{url}' did not send commit {resolved.commit}")
-            return Pack(path, limits=self.budget.limits)
-        finally:
-            path.unlink()
+        prefixes = [resolved.ref or "HEAD"] if alone else [resolved.ref or "refs/"]
+        pack = connection.receive(
+            client, url, choice, path, self.budget, prefixes=prefixes, alone=alone
+        )
+        if pack is None:
+            raise GitError(f"'{url}' did not send commit {resolved.commit}")
+        return pack
 
 
 def _means(resolved: Resolved, name: Ref) -> bool:
@@ -219,103 +200,6 @@ def _missing(url: GitUrl, resolved: Resolved) -> str:
         return f"'{url}' did not send commit {resolved.commit}"
     branch = resolved.ref.removeprefix(gitrefs.BRANCHES)
     return f"commit {resolved.commit} is not part of branch '{branch}' of '{url}'"
-
-
-class _NoHistory:
-    """Tells a server that we have nothing (dulwich's ``GraphWalker``)."""
-
-    shallow: frozenset[ObjectID] = frozenset()
-
-    def __next__(self) -> None:
-        return None
-
-    def ack(self, oid: ObjectID) -> None:
-        """Ignore that something is common: nothing is."""
-
-    def nak(self) -> None:
-        """Ignore that nothing is common."""
-
-
-@dataclass(frozen=True, slots=True)
-class _Repository:
-    """Where one repository is, what it may be told, and how it is dialled."""
-
-    url: GitUrl
-    auth: GitAuth
-    dial: Dial
-
-    @classmethod
-    def at(cls, url: GitUrl, auth: GitAuth, known: Known) -> "_Repository":
-        """Return the repository as its user names it."""
-        proxy = gitproxy.for_url(url, auth.proxy)
-        return cls(url, auth, Dial(reach=Reach.NOT_METADATA, known=known, proxy=proxy))
-
-    def named_by(self, parent: "_Repository") -> None:
-        """Bound it by the reach of another one that names it.
-
-        Raises:
-            GitError: it is out of that reach.
-        """
-        self.dial.reach = parent.dial.reach
-        self.dial.lead(parent.url.host, self.url.host)
-
-
-@contextmanager
-def _connected(repository: _Repository, timeout: float) -> Iterator[GitClient]:
-    with closing(_client(repository, timeout)) as client:
-        yield client
-
-
-def _client(repository: _Repository, timeout: float) -> GitClient:
-    url, auth, dial = repository.url, repository.auth, repository.dial
-    if url.scheme == "ssh":
-        # asyncssh takes half a second to load, and most repositories are fetched over HTTP.
-        from toolkit.remote.git.ssh import SshClient  # noqa: PLC0415
-
-        return SshClient(url, auth, dial=dial, timeout=timeout)
-    from toolkit.remote.git.http import HttpClient  # noqa: PLC0415  # as above
-
-    return HttpClient(url, auth, dial=dial, timeout=timeout)
-
-
-def _list_refs(client: GitClient, url: GitUrl, prefixes: Sequence[str]) -> dict[str, str]:
-    with _translated(client, url):
-        result = client.get_refs(
-            url.path.encode(), ref_prefix=[prefix.encode() for prefix in prefixes]
-        )
-    if result.object_format not in {None, "sha1"}:
-        raise GitError(f"'{url}' has object ids of the kind {result.object_format}: not supported")
-    return {
-        name.decode("utf-8", "replace"): oid.decode()
-        for name, oid in result.refs.items()
-        if oid is not None
-    }
-
-
-# dulwich's messages that quote what came instead of Git's protocol.
-_QUOTING: Final = (
-    "Invalid pkt-line",
-    "Length of pkt",
-    "invalid shallow line",
-    "unknown command",
-    "Invalid content-type",
-    "Redirected from",
-    "unexpected http resp",
-)
-
-
-@contextmanager
-def _translated(client: GitClient, url: GitUrl) -> Iterator[None]:
-    """Turn what dulwich raises for a broken conversation into an error of ours."""
-    try:
-        yield
-    except GitProtocolError as exc:
-        said = "it does not speak Git's protocol" if str(exc).startswith(_QUOTING) else str(exc)
-        complaint = getattr(client, "complaint", str)()
-        raise GitError(f"cannot fetch from '{url}': {complaint or said}") from exc
-    except (AssertionError, IndexError, KeyError, ValueError) as exc:
-        # What it said instead is quoted nowhere: anything may stand at the address.
-        raise GitError(f"'{url}' does not speak Git's protocol") from exc
 
 
 def _tag(pack: Pack, resolved: Resolved) -> TagObject | None:

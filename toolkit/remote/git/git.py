@@ -1,4 +1,4 @@
-"""Git repositories, as the rest of Penstock sees them: resolve a reference, check out a commit.
+"""Git repositories, as the rest of Penstock sees them: resolve a reference, check out, commit.
 
 All work is done by dulwich in worker processes (``toolkit.remote.git.worker``), because a
 fetch must be bounded in time and memory whatever the server does. This side holds no connection and
@@ -11,7 +11,8 @@ what is verified and what is stored are the same even if the branch moves in bet
 import asyncio
 import shutil
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from datetime import datetime
 from pathlib import Path
 from typing import Final, Protocol, TypeVar
 
@@ -27,10 +28,10 @@ from toolkit.remote.git.limits import Limits, MiB
 from toolkit.remote.git.objects import Signed
 from toolkit.remote.git.refs import GitReference, Resolved
 from toolkit.remote.git.url import GitUrl
-from toolkit.remote.git.wire import Checkout, TagObject
+from toolkit.remote.git.wire import Author, Checkout, Committed, NewFile, TagObject
 
-__all__ = ["Checkout", "GitAuth", "GitClient", "GitReference", "Limits", "Proxy"]
-__all__ += ["Resolved", "Signed", "TagObject"]
+__all__ = ["Author", "Checkout", "Committed", "GitAuth", "GitClient", "GitReference", "Limits"]
+__all__ += ["NewFile", "Proxy", "Resolved", "Signed", "TagObject"]
 
 KIND: Final = WorkerKind(
     module="toolkit.remote.git.worker",  # answers and packs of servers, which are strangers
@@ -48,6 +49,12 @@ def start(*, size: int, writes: Sequence[Path]) -> pools.WorkerPool:
     return pools.WorkerPool(KIND, size=size, writes=writes)
 
 
+_DOING: Final[Mapping[str, str]] = {
+    "resolve": "fetching from",
+    "checkout": "fetching from",
+    "commit": "pushing to",
+}
+
 _T = TypeVar("_T")
 
 
@@ -60,7 +67,7 @@ class Workers(Protocol):
 
 
 class GitClient:
-    """Fetches from any number of repositories through a pool of Git workers."""
+    """Fetches from and pushes to any number of repositories through a pool of Git workers."""
 
     def __init__(self, pool: Workers, *, limits: Limits | None = None) -> None:
         self._pool = pool
@@ -122,6 +129,48 @@ class GitClient:
         finally:
             await asyncio.to_thread(shutil.rmtree, scratch, ignore_errors=True)
 
+    async def commit(  # noqa: PLR0913  # what a commit consists of
+        self,
+        url: str,
+        branch: str,
+        files: Sequence[NewFile],
+        auth: GitAuth,
+        *,
+        message: str,
+        author: Author,
+        now: datetime,
+        scratch: Path,
+        timeout: float,  # noqa: ASYNC109  # a worker is killed, not a task cancelled
+    ) -> Committed:
+        """Commit files on the tip of a branch and push it; nothing happens if nothing changes.
+
+        A branch that is missing, also in an empty repository, begins with this commit. Packs are
+        kept below the directory ``scratch`` meanwhile.
+
+        Raises:
+            GitError: see ``toolkit.remote.git.errors``.
+            GitSpecError: the URL, the branch, a path or the author can never be written.
+
+        """
+        GitUrl.parse(url)
+        packs = Path(await asyncio.to_thread(tempfile.mkdtemp, prefix=".commit-", dir=scratch))
+        try:
+            request = wire.CommitRequest(
+                url=url,
+                branch=branch,
+                files=tuple(files),
+                message=message,
+                author=author,
+                time=int(now.timestamp()),
+                auth=auth,
+                scratch=str(packs),
+                limits=self._limits,
+                timeout=timeout,
+            )
+            return await self._ask("commit", url, request, Committed, timeout)
+        finally:
+            await asyncio.to_thread(shutil.rmtree, packs, ignore_errors=True)
+
     async def _ask(
         self,
         op: str,
@@ -136,6 +185,6 @@ class GitClient:
                 await self._pool.call(op, payload, timeout=timeout), type=answer
             )
         except pools.WorkerTimeoutError as exc:
-            raise GitError(f"fetching from '{GitUrl.parse(url)}' timed out: {exc}") from exc
+            raise GitError(f"{_DOING[op]} '{GitUrl.parse(url)}' timed out: {exc}") from exc
         except (pools.WorkerDiedError, pools.OperationError) as exc:
-            raise GitError(f"fetching from '{GitUrl.parse(url)}' failed: {exc}") from exc
+            raise GitError(f"{_DOING[op]} '{GitUrl.parse(url)}' failed: {exc}") from exc

@@ -30,22 +30,26 @@ from toolkit.remote.git.auth import GitAuth
 from toolkit.remote.git.dial import Dial
 from toolkit.remote.git.errors import GitAuthError, GitError
 from toolkit.remote.git.limits import MiB
+from toolkit.remote.git.service import Service
 from toolkit.remote.git.url import GitUrl
 
 USER_AGENT: Final = "penstock (git)"
 CONNECT_SECONDS: Final = 30.0
 MAX_REDIRECTS: Final = 5
 
-_SERVICE: Final = "info/refs?service=git-upload-pack"
 _MAX_REFERENCES: Final = 64 * MiB
-_ADVERTISEMENT: Final = "application/x-git-upload-pack-advertisement"
 
 
 class HttpClient(AbstractHttpGitClient):
     """Talks to one repository; ``timeout`` bounds each wait for the server, in seconds."""
 
-    def __init__(self, url: GitUrl, auth: GitAuth, *, dial: Dial, timeout: float) -> None:
+    def __init__(
+        self, url: GitUrl, auth: GitAuth, *, dial: Dial, timeout: float, service: Service
+    ) -> None:
         super().__init__(str(url), thin_packs=False)
+        self._service = service
+        self._listing = f"info/refs?service={service.name}"
+        self._advertisement = f"application/x-{service.name}-advertisement"
         self._top = url
         self._base = url
         self._authorization = _authorization(url, auth)
@@ -125,13 +129,13 @@ class HttpClient(AbstractHttpGitClient):
         cause = _cause(error)
         if "Tunnel connection failed: 407" in cause:
             return GitAuthError("the proxy wants other credentials")
-        return GitError(f"cannot fetch from '{self._top}': {cause}")
+        return GitError(f"cannot {self._service.verb} '{self._top}': {cause}")
 
     def _follow(self, url: str, location: str) -> str:
         """Return where a redirect may lead."""
         target = GitUrl.parse(urljoin(url, location))
         current = GitUrl.parse(url)
-        if target.scheme not in {"http", "https"} or not target.path.endswith(_SERVICE):
+        if target.scheme not in {"http", "https"} or not target.path.endswith(self._listing):
             raise GitError(f"'{self._top}' redirects to something that is no repository")
         if current.scheme == "https" and target.scheme == "http":
             raise GitError(f"'{self._top}' redirects from https to http")
@@ -146,7 +150,8 @@ class HttpClient(AbstractHttpGitClient):
         status = response.status
         if status in {401, 403}:
             refused = "refused the credentials" if self._authorization else "asks for credentials"
-            raise GitAuthError(f"'{self._top}' {refused} (HTTP {status})")
+            remedy = self._service.remedy
+            raise GitAuthError(f"'{self._top}' {refused} (HTTP {status}){remedy}")
         if status == 407:
             raise GitAuthError("the proxy wants other credentials")
         if status == 404:
@@ -154,7 +159,7 @@ class HttpClient(AbstractHttpGitClient):
         if status != 200:
             raise GitError(f"'{self._top}' answered with HTTP {status}")
         kind = response.headers.get("Content-Type", "")
-        if url.endswith(_SERVICE) and kind.split(";")[0] != _ADVERTISEMENT:
+        if url.endswith(self._listing) and kind.split(";")[0] != self._advertisement:
             raise GitError(f"'{self._top}' is not a Git repository over smart HTTP")
 
 

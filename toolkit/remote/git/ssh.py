@@ -1,4 +1,4 @@
-"""Git over SSH: asyncssh carries what dulwich says to ``git-upload-pack`` on the other side.
+"""Git over SSH: asyncssh carries what dulwich says to the program on the other side.
 
 Keys and host keys come from the Secret and stay in memory; neither the user's SSH configuration
 nor an agent is looked at. A host that ``known_hosts`` does not name is refused. That file is read
@@ -26,6 +26,7 @@ from toolkit.remote.git import packets
 from toolkit.remote.git.auth import GitAuth
 from toolkit.remote.git.dial import Dial
 from toolkit.remote.git.errors import GitAuthError, GitError
+from toolkit.remote.git.service import Service
 from toolkit.remote.git.url import GitUrl
 from toolkit.remote.ssh.knownhosts import KnownHosts
 from toolkit.remote.ssh.publickeys import PublicKey
@@ -44,8 +45,11 @@ _T = TypeVar("_T")
 class SshClient(TraditionalGitClient):
     """Talks to one repository; ``timeout`` bounds each wait for the server, in seconds."""
 
-    def __init__(self, url: GitUrl, auth: GitAuth, *, dial: Dial, timeout: float) -> None:
+    def __init__(
+        self, url: GitUrl, auth: GitAuth, *, dial: Dial, timeout: float, service: Service
+    ) -> None:
         super().__init__(thin_packs=False)
+        self._service = service
         self._url = url
         self._auth = auth
         self._dial = dial
@@ -83,7 +87,7 @@ class SshClient(TraditionalGitClient):
         path: str | bytes,
         protocol_version: int | None = None,  # noqa: ARG002  # dulwich's signature
     ) -> tuple[Protocol, Callable[[], bool], None]:
-        """Start ``git-upload-pack`` over there (gitprotocol-pack(5), "SSH Transport")."""
+        """Start the program over there (gitprotocol-pack(5), "SSH Transport")."""
         command = (
             f"git-{cmd.decode()} {shlex.quote(path if isinstance(path, str) else path.decode())}"
         )
@@ -153,9 +157,9 @@ class SshClient(TraditionalGitClient):
         except asyncssh.PermissionDenied as exc:
             raise GitAuthError(f"'{self._url}' does not accept the key in 'identity'") from exc
         except TimeoutError as exc:
-            raise GitError(f"cannot fetch from '{self._url}': no answer in time") from exc
+            raise GitError(f"cannot {self._service.verb} '{self._url}': no answer in time") from exc
         except (OSError, asyncssh.Error) as exc:
-            raise GitError(f"cannot fetch from '{self._url}': {exc}") from exc
+            raise GitError(f"cannot {self._service.verb} '{self._url}': {exc}") from exc
 
 
 class _Stdout(io.RawIOBase):

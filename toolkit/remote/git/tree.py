@@ -99,7 +99,7 @@ def make_plan(pack: Pack, tree: bytes, *, budget: Budget, sparse: Sparse) -> Pla
     waiting = [(tree, b"")]
     while waiting:
         oid, prefix = waiting.pop()
-        for name, mode, child in _entries(pack, oid, prefix):
+        for name, mode, child in entries(pack, oid, prefix):
             path = prefix + name
             if path == _GITMODULES and stat.S_ISREG(mode):
                 plan.gitmodules = child
@@ -129,14 +129,20 @@ def write(pack: Pack, plan: Plan, into: Path) -> list[str]:
     return [os.fsdecode(item.path) for item in plan.links if not _write_link(pack, item, root)]
 
 
-def _entries(pack: Pack, oid: bytes, prefix: bytes) -> Iterator[tuple[bytes, int, bytes]]:
+def entries(pack: Pack, oid: bytes, prefix: bytes) -> Iterator[tuple[bytes, int, bytes]]:
+    """Yield the name, mode and object of each entry of a tree; ``prefix`` is where it lies.
+
+    Raises:
+        GitError: the tree is damaged, or has a name that must not be written.
+
+    """
     if oid == _EMPTY_TREE:
         return  # Git knows this one by heart and need not send it.
     names = set()
     try:
         for name, mode, child in parse_tree(pack.read(oid, gitpack.TREE), 20):
             path = prefix + name
-            if name in names or not _harmless(name) or len(path) > _MAX_PATH:
+            if name in names or not is_harmless(name) or len(path) > _MAX_PATH:
                 raise GitError(f"path '{_shown(path)}' in the repository must not be written")
             names.add(name)
             yield name, mode, child
@@ -144,7 +150,8 @@ def _entries(pack: Pack, oid: bytes, prefix: bytes) -> Iterator[tuple[bytes, int
         raise GitError(f"tree {oid.decode()} in the repository is damaged: {exc}") from exc
 
 
-def _harmless(name: bytes) -> bool:
+def is_harmless(name: bytes) -> bool:
+    """Tell whether a name is one component of a path, and no spelling of ``.git``."""
     return (
         name not in {b"", b".", b".."}
         and b"/" not in name

@@ -63,3 +63,51 @@ class Checkout:
     commit_signature: Signed | None
     tag: TagObject | None
     left_out: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NewFile:
+    """What a file shall contain; its path has slashes and counts from the repository's root.
+
+    With ``keep`` a file that exists already stays as it is.
+    """
+
+    path: str
+    content: bytes
+    keep: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Author:
+    """Who a commit is by."""
+
+    name: str
+    email: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CommitRequest:
+    """Commit files on the tip of ``branch`` and push it; ``time`` is in seconds since the epoch.
+
+    ``scratch`` is a directory for packs; the caller removes it.
+    """
+
+    url: str
+    branch: str
+    files: tuple[NewFile, ...]
+    message: str
+    author: Author
+    time: int
+    auth: GitAuth
+    scratch: str
+    limits: Limits = field(default_factory=Limits)
+    timeout: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Committed:
+    """The branch's commit, whether it is new, and its revision as sources report it."""
+
+    revision: str
+    commit: str
+    changed: bool

@@ -8,13 +8,13 @@ from collections.abc import Callable, Mapping
 
 import msgspec
 
-from toolkit.remote.git import fetch
-from toolkit.remote.git.wire import CheckoutRequest, ResolveRequest
+from toolkit.remote.git import fetch, push
+from toolkit.remote.git.wire import CheckoutRequest, CommitRequest, ResolveRequest
 
 
 def operations() -> Mapping[str, Callable[[bytes], bytes]]:
     """Return what a worker can do, by name."""
-    return {"resolve": resolve, "checkout": checkout}
+    return {"resolve": resolve, "checkout": checkout, "commit": commit}
 
 
 def resolve(payload: bytes) -> bytes:
@@ -27,3 +27,9 @@ def checkout(payload: bytes) -> bytes:
     """Answer a ``CheckoutRequest`` with a ``Checkout``."""
     request = msgspec.msgpack.decode(payload, type=CheckoutRequest)
     return msgspec.msgpack.encode(fetch.checkout(request))
+
+
+def commit(payload: bytes) -> bytes:
+    """Answer a ``CommitRequest`` with a ``Committed``."""
+    request = msgspec.msgpack.decode(payload, type=CommitRequest)
+    return msgspec.msgpack.encode(push.commit(request))

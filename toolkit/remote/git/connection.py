@@ -1,0 +1,172 @@
+"""A repository at its server, and what both directions share: dial it, list it, receive a pack.
+
+``fetch`` and ``push`` say what they want of it. An error here names the address without its user
+information, and quotes nothing that came instead of Git's protocol.
+"""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from dulwich.client import GitClient
+from dulwich.errors import GitProtocolError
+from dulwich.objects import ObjectID
+from dulwich.refs import Ref
+
+from toolkit.remote.dialling import Known, Reach
+from toolkit.remote.git import proxy as gitproxy
+from toolkit.remote.git.auth import GitAuth
+from toolkit.remote.git.dial import Dial
+from toolkit.remote.git.errors import GitError
+from toolkit.remote.git.limits import Budget
+from toolkit.remote.git.pack import Pack
+from toolkit.remote.git.service import FETCH, Service
+from toolkit.remote.git.url import GitUrl
+
+Choice = Callable[[Mapping[Ref, ObjectID]], Sequence[ObjectID]]
+"""Returns which objects to ask for, given a server's references."""
+
+
+@dataclass(frozen=True, slots=True)
+class Repository:
+    """Where one repository is, what it may be told, and how it is dialled."""
+
+    url: GitUrl
+    auth: GitAuth
+    dial: Dial
+
+    @classmethod
+    def at(cls, url: GitUrl, auth: GitAuth, known: Known) -> "Repository":
+        """Return the repository as its user names it."""
+        proxy = gitproxy.for_url(url, auth.proxy)
+        return cls(url, auth, Dial(reach=Reach.NOT_METADATA, known=known, proxy=proxy))
+
+    def named_by(self, parent: "Repository") -> None:
+        """Bound it by the reach of another one that names it.
+
+        Raises:
+            GitError: it is out of that reach.
+        """
+        self.dial.reach = parent.dial.reach
+        self.dial.lead(parent.url.host, self.url.host)
+
+
+@contextmanager
+def connected(
+    repository: Repository, timeout: float, *, service: Service = FETCH
+) -> Iterator[GitClient]:
+    """Give a client for the repository; ``timeout`` bounds each wait for the server, in seconds."""
+    with closing(_client(repository, timeout, service)) as client:
+        yield client
+
+
+def _client(repository: Repository, timeout: float, service: Service) -> GitClient:
+    url, auth, dial = repository.url, repository.auth, repository.dial
+    if url.scheme == "ssh":
+        # asyncssh takes half a second to load, and most repositories are fetched over HTTP.
+        from toolkit.remote.git.ssh import SshClient  # noqa: PLC0415
+
+        return SshClient(url, auth, dial=dial, timeout=timeout, service=service)
+    from toolkit.remote.git.http import HttpClient  # noqa: PLC0415  # as above
+
+    return HttpClient(url, auth, dial=dial, timeout=timeout, service=service)
+
+
+def list_refs(client: GitClient, url: GitUrl, prefixes: Sequence[str]) -> dict[str, str]:
+    """Return the references with one of the prefixes, and the object that each names."""
+    with translated(client, url):
+        result = client.get_refs(
+            url.path.encode(), ref_prefix=[prefix.encode() for prefix in prefixes]
+        )
+    if result.object_format not in {None, "sha1"}:
+        raise GitError(f"'{url}' has object ids of the kind {result.object_format}: not supported")
+    return {
+        name.decode("utf-8", "replace"): oid.decode()
+        for name, oid in result.refs.items()
+        if oid is not None
+    }
+
+
+def receive(  # noqa: PLR0913  # what a request for a pack consists of
+    client: GitClient,
+    url: GitUrl,
+    choice: Choice,
+    path: Path,
+    budget: Budget,
+    *,
+    prefixes: Sequence[str],
+    alone: bool,
+) -> Pack | None:
+    """Receive the chosen objects into a file at ``path``; ``None`` if the server sent nothing.
+
+    ``alone`` takes commits without the history before them. The file is gone when this returns.
+    """
+
+    def choose(refs: Mapping[Ref, ObjectID], depth: int | None = None) -> list[ObjectID]:  # noqa: ARG001  # dulwich's signature
+        return list(choice(refs))
+
+    with path.open("wb") as file:
+
+        def store(data: bytes) -> int:
+            budget.spend("bytes in packs", len(data))
+            return file.write(data)
+
+        with translated(client, url):
+            client.fetch_pack(
+                url.path,
+                choose,
+                _NoHistory(),
+                store,
+                depth=1 if alone else None,
+                ref_prefix=[prefix.encode() for prefix in prefixes],
+            )
+    try:
+        return Pack(path, limits=budget.limits) if path.stat().st_size else None
+    finally:
+        path.unlink()
+
+
+class _NoHistory:
+    """Tells a server that we have nothing (dulwich's ``GraphWalker``)."""
+
+    shallow: frozenset[ObjectID] = frozenset()
+
+    def __next__(self) -> None:
+        return None
+
+    def ack(self, oid: ObjectID) -> None:
+        """Ignore that something is common: nothing is."""
+
+    def nak(self) -> None:
+        """Ignore that nothing is common."""
+
+
+# dulwich's messages that quote what came instead of Git's protocol.
+_QUOTING: Final = (
+    "Invalid pkt-line",
+    "Length of pkt",
+    "invalid shallow line",
+    "unknown command",
+    "Invalid content-type",
+    "Redirected from",
+    "unexpected http resp",
+)
+
+
+@contextmanager
+def translated(client: GitClient, url: GitUrl, *, service: Service = FETCH) -> Iterator[None]:
+    """Turn what dulwich raises for a broken conversation into an error of ours."""
+    try:
+        yield
+    except GitProtocolError as exc:
+        said = "it does not speak Git's protocol" if str(exc).startswith(_QUOTING) else str(exc)
+        complaint = getattr(client, "complaint", str)()
+        told = complaint or said
+        if complaint and service.remedy:
+            told = complaint.rstrip(".") + service.remedy
+        raise GitError(f"cannot {service.verb} '{url}': {told}") from exc
+    except (AssertionError, IndexError, KeyError, ValueError) as exc:
+        # What it said instead is quoted nowhere: anything may stand at the address.
+        raise GitError(f"'{url}' does not speak Git's protocol") from exc

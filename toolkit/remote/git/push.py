@@ -1,0 +1,183 @@
+"""Commit files on the tip of a branch and push the commit: what runs inside a Git worker.
+
+The tip is taken alone, what is new is sent and nothing else. The tip is also the value that the
+server compares the branch with, so a commit of somebody else is never lost: the files are written
+again, on that commit.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+from dulwich.client import GitClient
+from dulwich.errors import SendPackError
+from dulwich.objects import Commit, ObjectID, ShaFile
+from dulwich.pack import pack_objects_to_data
+from dulwich.refs import Ref, check_ref_format
+
+from toolkit.remote.dialling import Known
+from toolkit.remote.git import connection, edit, objects
+from toolkit.remote.git import pack as gitpack
+from toolkit.remote.git import refs as gitrefs
+from toolkit.remote.git.connection import Repository
+from toolkit.remote.git.errors import GitError, GitSpecError
+from toolkit.remote.git.limits import Budget
+from toolkit.remote.git.service import PUSH
+from toolkit.remote.git.url import GitUrl
+from toolkit.remote.git.wire import Author, CommitRequest, Committed
+
+ATTEMPTS: Final = 5
+"""How often files are written anew because somebody else was faster."""
+
+_SHOWN: Final = 500
+_FORBIDDEN: Final = frozenset("<>\n\0")
+"""What a name or an address must not hold, because it would end there (gitformat-commit)."""
+
+
+def commit(request: CommitRequest) -> Committed:
+    """Commit and push; nothing is pushed where nothing changes.
+
+    Raises:
+        GitError: see ``toolkit.remote.git.errors``.
+
+    """
+    url = GitUrl.parse(request.url)
+    ref = _ref(request.branch)
+    author = _identity(request.author)
+    repository = Repository.at(url, request.auth, Known())
+    for _ in range(ATTEMPTS):
+        try:
+            change = _change(repository, ref, author, request)
+            if change.new:
+                _push(repository, ref, change, request)
+        except _MovedError:
+            continue
+        except OSError as exc:
+            raise GitError(f"cannot store what '{url}' sends: {exc.strerror or exc}") from exc
+        oid = change.commit.decode()
+        return Committed(
+            revision=f"{request.branch}@sha1:{oid}", commit=oid, changed=bool(change.new)
+        )
+    raise GitError(
+        f"branch '{request.branch}' of '{url}' got other commits each of {ATTEMPTS} times that "
+        "a commit was made for it: try again when it is quieter"
+    )
+
+
+class _MovedError(Exception):
+    """The branch is no longer where the commit was made for."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Change:
+    """The commit that a branch shall be at, where it is now, and what the server lacks of it."""
+
+    commit: bytes
+    tip: bytes | None
+    new: tuple[ShaFile, ...]
+
+
+def _change(repository: Repository, ref: str, author: bytes, request: CommitRequest) -> _Change:
+    """Make the commit on what the branch is at."""
+    url, budget = repository.url, Budget(request.limits)
+    found: list[ObjectID] = []
+
+    def choice(refs: Mapping[Ref, ObjectID]) -> list[ObjectID]:
+        found[:] = [oid for name, oid in refs.items() if name == ref.encode()]
+        return found
+
+    path = Path(request.scratch) / "tip.pack"
+    with connection.connected(repository, request.timeout) as client:
+        pack = connection.receive(client, url, choice, path, budget, prefixes=[ref], alone=True)
+    if pack is None:
+        if found:
+            raise GitError(f"'{url}' did not send commit {found[0].decode()}")
+        edited = edit.write(None, None, request.files)
+        return _committed(edited, None, author, request)
+    with pack:
+        tree = objects.parse_commit(pack.read(found[0], gitpack.COMMIT)).tree
+        edited = edit.write(pack, tree, request.files)
+    if edited.tree == tree:
+        return _Change(commit=found[0], tip=found[0], new=())
+    return _committed(edited, found[0], author, request)
+
+
+def _committed(
+    edited: edit.Edited, tip: bytes | None, author: bytes, request: CommitRequest
+) -> _Change:
+    made = Commit()
+    made.tree = ObjectID(edited.tree)
+    made.parents = [ObjectID(tip)] if tip else []
+    made.author = made.committer = author
+    made.author_time = made.commit_time = request.time
+    made.author_timezone = made.commit_timezone = 0
+    made.message = request.message.encode()
+    return _Change(commit=made.id, tip=tip, new=(*edited.objects, made))
+
+
+def _push(repository: Repository, ref: str, change: _Change, request: CommitRequest) -> None:
+    """Send a commit.
+
+    Raises:
+        GitError: the server refuses it.
+        _MovedError: somebody else was faster.
+    """
+    with connection.connected(repository, request.timeout, service=PUSH) as client:
+        reason = _send(client, repository.url, ref, change)
+    if reason is None:
+        return
+    # Servers word it in many ways that the branch has moved; where it is now tells.
+    with connection.connected(repository, request.timeout) as client:
+        tip = connection.list_refs(client, repository.url, [ref]).get(ref, "").encode()
+    if tip == change.commit:
+        return
+    if tip != (change.tip or b""):
+        raise _MovedError
+    raise GitError(
+        f"'{repository.url}' refused the push to branch '{request.branch}': {reason}{PUSH.remedy}"
+    )
+
+
+def _send(client: GitClient, url: GitUrl, ref: str, change: _Change) -> str | None:
+    """Return why the server did not move the branch, ``None`` if it says that it did."""
+    name, said = Ref(ref.encode()), bytearray()
+
+    def update(refs: Mapping[Ref, ObjectID]) -> dict[Ref, ObjectID]:
+        if refs.get(name) != change.tip:
+            raise _MovedError
+        return {name: ObjectID(change.commit)}
+
+    def generate(*_: object, **__: Any) -> Any:
+        return pack_objects_to_data(list(change.new))
+
+    def remember(data: bytes) -> None:
+        said.extend(data[: _SHOWN - len(said)])
+
+    with connection.translated(client, url, service=PUSH):
+        try:
+            result = client.send_pack(url.path.encode(), update, generate, progress=remember)
+        except SendPackError as exc:
+            return _told(exc.args[0], said)
+    status = (result.ref_status or {}).get(name, "it does not say why")
+    return None if status is None else _told(status.encode(), said)
+
+
+def _told(reason: bytes, said: bytes | bytearray) -> str:
+    """Return a reason with what hooks printed, in one line."""
+    text = b"; ".join(filter(None, (reason[:_SHOWN], said.strip())))
+    return " ".join(text.decode("utf-8", "replace").split())
+
+
+def _ref(branch: str) -> str:
+    ref = gitrefs.BRANCHES + branch
+    if not check_ref_format(Ref(ref.encode())):
+        raise GitSpecError(f"{branch!r} is no name of a branch")
+    return ref
+
+
+def _identity(author: Author) -> bytes:
+    for text in (author.name, author.email):
+        if not text.strip() or _FORBIDDEN & set(text):
+            raise GitSpecError(f"{text!r} is no name or address of a commit's author")
+    return f"{author.name} <{author.email}>".encode()
