@@ -26,6 +26,7 @@ MODULES: Final[Mapping[str, str]] = {
     "suspend": "suspend",
     "resume": "suspend",
     # in a cluster
+    "bootstrap": "bootstrap",
     "install": "install",
     "uninstall": "install",
     "version": "version",

@@ -1,40 +1,17 @@
 """``penstock install`` and ``penstock uninstall``: the processes in a cluster, as pods."""
 
-from typing import Any, Final
+from typing import Any
 
 import click
 
 from cli import errors, output, progress, session
-from cli.installing import inspection, manifests, removing, writing
+from cli.installing import choosing, inspection, manifests, removing, writing
 from toolkit.apply import order
 from toolkit.kube import rbac
 
-_LEVELS: Final = ("trace", "debug", "info", "error")
-
 
 @click.command("install")
-@click.option(
-    "--components",
-    metavar="NAMES",
-    default="",
-    help=f"Components besides the base, with commas: {', '.join(manifests.COMPONENTS)}.",
-)
-@click.option("--image", default="", metavar="REFERENCE", help="Image of all processes.")
-@click.option(
-    "--image-pull-secret",
-    "pull_secret",
-    default="",
-    metavar="NAME",
-    help="Secret of the namespace with credentials for the image.",
-)
-@click.option(
-    "--toleration-keys",
-    "tolerations",
-    default="",
-    metavar="KEYS",
-    help="Keys of taints that the pods tolerate, with commas.",
-)
-@click.option("--log-level", type=click.Choice(_LEVELS), default=None, help="Of all processes.")
+@choosing.options
 @click.option("--export", is_flag=True, help="Print the manifests, and ask no cluster.")
 @click.option(
     "--force",
@@ -42,20 +19,14 @@ _LEVELS: Final = ("trace", "debug", "info", "error")
     help="Install also where Flux runs, or where a Kustomization applies the installation.",
 )
 @session.options
-def install(*, components: str, tolerations: str, export: bool, force: bool, **said: Any) -> None:
+def install(*, export: bool, force: bool, **said: Any) -> None:
     """Install Penstock in a cluster, or change or upgrade what is installed.
 
     What is chosen replaces what an earlier `penstock install` chose. The command ends when all
     pods are ready.
     """
     connection = session.connection(said)
-    choice = manifests.Choice(
-        namespace=connection.namespace or rbac.NAMESPACE,
-        components=_words(components),
-        tolerations=_words(tolerations),
-        log_level=said.pop("log_level") or "",
-        **said,
-    )
+    choice = choosing.choice(said, namespace=connection.namespace or rbac.NAMESPACE)
     objects = session.run_offline(manifests.build(choice))
     if export:
         written = [obj for stage in order.stages(objects) for obj in stage.objects]
@@ -63,7 +34,7 @@ def install(*, components: str, tolerations: str, export: bool, force: bool, **s
         return
 
     async def work(opened: session.Session) -> None:
-        _require(await inspection.before(opened.api))
+        await inspection.require_suitable(opened.api)
         if not force:
             await writing.require_free(opened.api, choice)
         await writing.write(opened, objects)
@@ -128,13 +99,3 @@ def _tell(found: removing.Survey, wish: removing.Wish, namespace: str) -> None:
     if not wish.keep_namespace:
         click.echo(f"Namespace/{namespace}")
     progress.success(f"{len(found.held)} custom resources would lose the finalizers of Penstock")
-
-
-def _require(findings: list[inspection.Finding]) -> None:
-    for row in findings:
-        if not row.ok:
-            raise errors.FailedError(f"{row.check}: {row.message}\n  {row.remedy}")
-
-
-def _words(text: str) -> tuple[str, ...]:
-    return tuple(filter(None, (word.strip() for word in text.split(","))))

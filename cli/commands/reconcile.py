@@ -58,12 +58,17 @@ def _article(kind: Kind[Any]) -> str:
 
 
 async def request(
-    opened: session.Session, kind: Kind[Any], key: ObjectKey, *, also: Iterable[str] = ()
+    opened: session.Session,
+    kind: Kind[Any],
+    key: ObjectKey,
+    *,
+    also: Iterable[str] = (),
+    patient: bool = False,
 ) -> Json:
     """Ask for one reconciliation and return the object once that has succeeded.
 
     ``also`` are further annotations to set to the moment of the request. An object that nobody
-    reconciles is returned as it is.
+    reconciles is returned as it is. ``patient`` is as for ``wait``.
 
     Raises:
         UsageError: the object is suspended or does not exist.
@@ -82,7 +87,7 @@ async def request(
         GroupVersionKind(*kind.gvk), key.name, key.namespace, body, strategy="merge"
     )
     progress.success(f"{kind.kind} annotated")
-    return await wait(opened, kind, key, requested=moment)
+    return await wait(opened, kind, key, requested=moment, patient=patient)
 
 
 async def live(opened: session.Session, kind: Kind[Any], key: ObjectKey, *, verb: str) -> Json:
@@ -103,9 +108,17 @@ async def live(opened: session.Session, kind: Kind[Any], key: ObjectKey, *, verb
 
 
 async def wait(
-    opened: session.Session, kind: Kind[Any], key: ObjectKey, *, requested: str = ""
+    opened: session.Session,
+    kind: Kind[Any],
+    key: ObjectKey,
+    *,
+    requested: str = "",
+    patient: bool = False,
 ) -> Json:
     """Return the object once it is Ready for its generation, and for the request if given.
+
+    ``patient`` waits on after a failure, because the controller tries again, unless it says that
+    it does not.
 
     Raises:
         FailedError: it failed; the message is the object's own.
@@ -118,11 +131,12 @@ async def wait(
         if obj is None:
             raise errors.FailedError(f"{kind.kind} {key} was deleted")
         ready = status.readiness(obj)
-        if status.failed(obj, requested=requested):
+        failed = status.failed(obj, requested=requested)
+        if failed and not (patient and _tries_again(obj)):
             raise errors.FailedError(f"{kind.kind} {key} reconciliation failed: {ready.message}")
         if status.settled(obj, requested=requested):
             return True
-        if ready.status == "Unknown" and ready.message != told:
+        if (failed or ready.status == "Unknown") and ready.message != told:
             told = ready.message
             progress.waiting(told)
         return False
@@ -136,6 +150,10 @@ async def wait(
     verb = "fetched" if status.is_source(kind) else "applied"
     progress.success(f"{verb} revision {status.revision(obj or {})}")
     return obj or {}
+
+
+def _tries_again(obj: Json) -> bool:
+    return status.condition(obj, "Stalled").get("status") != "True"
 
 
 async def _with_source(opened: session.Session, kind: Kind[Any], key: ObjectKey) -> None:

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from certs import injection
+from cli import errors
 from cli.installing import manifests, writing
 from cli.installing.cluster import DEPLOYMENT, listed
 from crds import KINDS
@@ -44,6 +45,17 @@ class Finding:
 async def before(api: Client) -> list[Finding]:
     """Tell whether the cluster would take an installation."""
     return [await _kubernetes(api), await _rights(api)]
+
+
+async def require_suitable(api: Client) -> None:
+    """Require that the cluster would take an installation.
+
+    Raises:
+        FailedError: it would not.
+    """
+    for row in await before(api):
+        if not row.ok:
+            raise errors.FailedError(f"{row.check}: {row.message}\n  {row.remedy}")
 
 
 async def after(api: Client, namespace: str) -> list[Finding]:

@@ -17,7 +17,7 @@ from toolkit.apply import health, order
 from toolkit.apply.health import Status
 from toolkit.kube.client import Client
 from toolkit.kube.errors import NotFoundError
-from toolkit.objects import Json, ObjectRef, dig, key_of, ref_of
+from toolkit.objects import Json, ObjectKey, ObjectRef, dig, key_of, ref_of
 
 PART: Final = "app.kubernetes.io/part-of=flux"
 _OURS: Final = "app.kubernetes.io/instance"
@@ -25,13 +25,18 @@ _GIT: Final = ("kustomize.toolkit.fluxcd.io/name", "kustomize.toolkit.fluxcd.io/
 _SHOWN: Final = 3
 
 
-async def require_free(api: Client, choice: manifests.Choice) -> None:
+async def require_free(
+    api: Client, choice: manifests.Choice, *, keeper: ObjectKey | None = None
+) -> bool:
     """Require that nothing else reconciles the same objects, or these manifests.
+
+    The Kustomization ``keeper`` may apply them; the answer is whether it does.
 
     Raises:
         UsageError: Flux's controllers are there, Penstock is in another namespace, or Git applies
             the installation.
     """
+    kept = False
     for found in await listed(api, DEPLOYMENT, label_selector=PART):
         labels, key = dig(found, "metadata", "labels", default={}), key_of(found)
         if _OURS not in labels and dig(found, "spec", "replicas", default=1):
@@ -39,17 +44,25 @@ async def require_free(api: Client, choice: manifests.Choice) -> None:
                 f"Deployment {key} of Flux reconciles the same objects: scale it to 0 replicas or "
                 "delete it first, or say --force"
             )
-        if all(label in labels for label in _GIT):
-            by = "/".join(labels[label] for label in reversed(_GIT))
+        by = _applier(labels)
+        if by is not None and by != keeper:
             raise errors.UsageError(
                 f"Deployment {key} is applied by Kustomization {by}, which would undo this: change "
                 "the manifests in its repository, or say --force"
             )
+        kept = kept or (by is not None and _OURS in labels)
         if labels.get(_OURS) and key.namespace != choice.namespace:
             raise errors.UsageError(
                 f"Penstock is installed in namespace {key.namespace}: name it with --namespace, or "
                 "uninstall it there first, or say --force"
             )
+    return kept
+
+
+def _applier(labels: Json) -> ObjectKey | None:
+    """Return the Kustomization that applies an object with these labels."""
+    name, namespace = (str(labels.get(label) or "") for label in _GIT)
+    return ObjectKey(namespace, name) if name and namespace else None
 
 
 async def write(opened: session.Session, objects: Sequence[Json]) -> None:

@@ -3,15 +3,19 @@
 The tests follow one installation through its life, in the order of this file.
 """
 
+import asyncio
 import json
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
+from cli.stack import stack as stacks
 from controlplane import plane
 from controlplane.plane import ControlPlane
 from crds import KINDS
 from tests.contract.cli.conftest import Penstock, Result, command_in
+from tests.fakes.gitserver import GitServer
 from tests.tools.administrator import Administrator, RefusedError
 from toolkit.objects import Json, dig
 
@@ -30,6 +34,13 @@ ROLES = "/apis/rbac.authorization.k8s.io/v1/clusterroles"
 KEYS = "penstock-webhook-decryption"
 """What the component `decryption` adds, which starts no pod anew."""
 KUSTOMIZATIONS = "/apis/kustomize.toolkit.fluxcd.io/v1/namespaces/default/kustomizations"
+FOLDER = f"clusters/prod/{PLACE}"
+FILES = ("gotk-components.yaml", "gotk-sync.yaml", "kustomization.yaml")
+FOLLOWED = (
+    f"/apis/source.toolkit.fluxcd.io/v1/namespaces/{PLACE}/gitrepositories/{PLACE}",
+    f"/apis/kustomize.toolkit.fluxcd.io/v1/namespaces/{PLACE}/kustomizations/{PLACE}",
+    f"/apis/apps/v1/namespaces/{PLACE}/deployments/webhook",
+)
 MERGE = "application/merge-patch+json"
 
 
@@ -277,3 +288,47 @@ def test_export_is_what_would_be_applied(penstock: Penstock) -> None:
     assert "kind: PodDisruptionBudget" in exported.out
     assert "penstock-system." not in exported.out
     assert "namespace: penstock-system" not in exported.out
+
+
+async def test_a_repository_installs_and_then_applies_what_it_holds(
+    cluster: ControlPlane, penstock: Penstock, asked: Administrator, tmp_path: Path
+) -> None:
+    """The pods are kwok's; the controllers that fetch and apply run on this machine."""
+    options = stacks.Options(namespace=PLACE, components=("source", "kustomize"), report=repr)
+    async with (
+        GitServer(tmp_path / "git") as server,
+        stacks.start(cluster.kubeconfig, state=tmp_path / "state", options=options),
+    ):
+        repository = server.repository("fleet")
+        repository.accept_pushes()
+        said = ("bootstrap", "git", "--url", repository.url, "--path", "clusters/prod")
+
+        first = await asyncio.to_thread(penstock, *said, "--timeout", "2m")
+
+        assert first.code == 0, first.err
+        assert repository.listing().keys() == {f"{FOLDER}/{name}" for name in FILES}
+        head = f"main@sha1:{repository.revision('main')}"
+        assert f"applied revision {head}" in first.err
+        found = deployments(asked)
+        assert found.keys() == DEPLOYMENTS
+        for each in found.values():
+            assert each["metadata"]["labels"]["kustomize.toolkit.fluxcd.io/name"] == PLACE
+        before = {path: asked.send("GET", path)["metadata"] for path in FOLLOWED}
+
+        again = await asyncio.to_thread(penstock, *said, "--timeout", "2m")
+
+        assert again.code == 0, again.err
+        assert head == f"main@sha1:{repository.revision('main')}"
+        after = {path: asked.send("GET", path)["metadata"] for path in FOLLOWED}
+        assert {p: m["resourceVersion"] for p, m in after.items()} == {
+            p: m["resourceVersion"] for p, m in before.items()
+        }
+
+        refused = await asyncio.to_thread(penstock, "install")
+        changed = await asyncio.to_thread(penstock, *said, "--components", "decryption")
+
+        assert f"is applied by Kustomization {PLACE}/{PLACE}" in refused.err
+        assert changed.code == 0, changed.err
+        assert "applying" not in changed.err
+        assert repository.revision("main^") == head.rpartition(":")[2]
+        assert KEYS in names(asked, ROLES)

@@ -1,0 +1,132 @@
+"""How a repository is reached: by whom files are pushed, and what the cluster may fetch with.
+
+A host is never trusted because it answered: its keys come from a file, from the Secret of an
+earlier run, or from the API of a service that proves who it is by TLS.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Final
+
+from cryptography.hazmat.primitives import serialization
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+
+from cli import errors
+from toolkit.remote.git.auth import GitAuth
+from toolkit.remote.git.url import GitUrl
+
+IDENTITY: Final = "identity"
+PUBLIC: Final = "identity.pub"
+KNOWN_HOSTS: Final = "known_hosts"
+CA: Final = "ca.crt"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Access:
+    """Where to push with what, and where the cluster fetches with which Secret."""
+
+    push_url: str
+    push: GitAuth
+    sync_url: str
+    secret: Mapping[str, bytes] = field(repr=False)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Given:
+    """What the user says of a repository's credentials; ``password`` opens a key over SSH."""
+
+    username: str = ""
+    password: str = field(default="", repr=False)
+    private_key: bytes = field(default=b"", repr=False)
+    known_hosts: bytes = b""
+    ca: bytes = b""
+    plain_http: bool = False
+
+
+Added = Callable[[str], bool]
+"""Asks whether a public key has been added to the repository."""
+
+
+def of_repository(url: str, given: Given, earlier: Mapping[str, bytes], added: Added) -> Access:
+    """Return the access to a repository that exists, where ``earlier`` is the Secret's data.
+
+    Raises:
+        UsageError: something is missing, or would be shown to anybody.
+    """
+    parsed = GitUrl.parse(url)
+    if parsed.password is not None or (parsed.username is not None and parsed.scheme != "ssh"):
+        raise errors.UsageError(
+            "--url: credentials in a URL would be committed: give --username and GIT_PASSWORD"
+        )
+    secret = _ssh(parsed, given, earlier, added) if parsed.scheme == "ssh" else _http(parsed, given)
+    auth = GitAuth.from_secret(secret, scheme=parsed.scheme)
+    return Access(push_url=url, push=auth, sync_url=url, secret=secret)
+
+
+def deploy_key(earlier: Mapping[str, bytes]) -> tuple[bytes, bytes]:
+    """Return the private and the public key of an earlier run, else new ones (Ed25519)."""
+    if earlier.get(IDENTITY) and earlier.get(PUBLIC):
+        return earlier[IDENTITY], earlier[PUBLIC]
+    key = Ed25519PrivateKey.generate()
+    private = key.private_bytes(
+        serialization.Encoding.PEM,
+        serialization.PrivateFormat.OpenSSH,
+        serialization.NoEncryption(),
+    )
+    public = key.public_key().public_bytes(
+        serialization.Encoding.OpenSSH, serialization.PublicFormat.OpenSSH
+    )
+    return private, public
+
+
+def require_known_hosts(given: bytes, earlier: Mapping[str, bytes], host: str) -> bytes:
+    """Return the keys that the host may show.
+
+    Raises:
+        UsageError: nobody has named them.
+    """
+    known = given or earlier.get(KNOWN_HOSTS, b"")
+    if not known:
+        raise errors.UsageError(
+            f"the SSH keys of {host} are not known: write them into a file with "
+            f"`ssh-keyscan {host}`, compare them with what the host publishes, and name the file "
+            "with --known-hosts-file"
+        )
+    return known
+
+
+def _http(url: GitUrl, given: Given) -> dict[str, bytes]:
+    if bool(given.username) != bool(given.password):
+        raise errors.UsageError(
+            "--username and --password (or GIT_PASSWORD) are needed together for a repository "
+            "over HTTP"
+        )
+    if given.password and url.scheme == "http" and not given.plain_http:
+        raise errors.UsageError(
+            f"'{url}' has no TLS, so that anybody on the way could read the password: use https, "
+            "or say --allow-insecure-http"
+        )
+    named = {
+        "username": given.username.encode(),
+        "password": given.password.encode(),
+        CA: given.ca,
+    }
+    return {key: value for key, value in named.items() if value}
+
+
+def _ssh(url: GitUrl, given: Given, earlier: Mapping[str, bytes], added: Added) -> dict[str, bytes]:
+    host = url.host if url.port == 22 else f"-p {url.port} {url.host}"
+    known = require_known_hosts(given.known_hosts, earlier, host)
+    if given.private_key:
+        secret = {IDENTITY: given.private_key, KNOWN_HOSTS: known}
+        if given.password:
+            secret["password"] = given.password.encode()
+        return secret
+    if earlier.get(IDENTITY):
+        return {**earlier, KNOWN_HOSTS: known}
+    private, public = deploy_key({})
+    if not added(public.decode()):
+        raise errors.UsageError(
+            "the key was not added: give one that the repository accepts with --private-key-file"
+        )
+    return {IDENTITY: private, PUBLIC: public, KNOWN_HOSTS: known}

@@ -1,0 +1,61 @@
+"""Commit files to a repository, by a Git worker as controllers have them."""
+
+import asyncio
+import shutil
+import tempfile
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Final
+
+from cli import progress
+from cli.bootstrap.access import Access
+from toolkit.remote.git import git
+from toolkit.remote.git.git import Author, Committed, GitClient, NewFile
+
+SECONDS: Final = 120.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Signature:
+    """Who commits, and what the message says below its first line."""
+
+    author: Author
+    appendix: str = ""
+
+    def message(self, subject: str) -> str:
+        """Return the whole message of a commit."""
+        return "\n\n".join(filter(None, (subject, self.appendix.strip()))) + "\n"
+
+
+async def commit(
+    access: Access, branch: str, files: Sequence[NewFile], *, subject: str, signature: Signature
+) -> Committed:
+    """Commit the files to the branch and push it; nothing happens if nothing changes.
+
+    Raises:
+        GitError: the repository cannot be reached, or refuses the push.
+        GitSpecError: the URL, the branch or the author is none.
+    """
+    progress.action(f"committing {len(files)} files to branch {branch}")
+    scratch = Path(await asyncio.to_thread(tempfile.mkdtemp, prefix="penstock-bootstrap-"))
+    pool = git.start(size=1, writes=(scratch,))
+    try:
+        done = await GitClient(pool).commit(
+            access.push_url,
+            branch,
+            files,
+            access.push,
+            message=signature.message(subject),
+            author=signature.author,
+            now=datetime.now(UTC),
+            scratch=scratch,
+            timeout=SECONDS,
+        )
+    finally:
+        await pool.close()
+        await asyncio.to_thread(shutil.rmtree, scratch, ignore_errors=True)
+    told = "pushed" if done.changed else "is up to date:"
+    progress.success(f"branch {branch} {told} {done.revision}")
+    return done
