@@ -1,5 +1,8 @@
 """``penstock bootstrap``: have a Git repository install Penstock, and the cluster follow it."""
 
+import os
+import re
+import sys
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, Final, TypeVar
@@ -11,12 +14,23 @@ from cli.bootstrap import access, bootstrapping, files
 from cli.bootstrap.access import Access, Given
 from cli.bootstrap.bootstrapping import Reach, Wish
 from cli.bootstrap.committing import Signature
+from cli.bootstrap.hosts import DIALECTS, hosting
+from cli.bootstrap.hosts.dialect import Dialect, Place
+from cli.bootstrap.hosts.hosting import Hosted
 from cli.installing import choosing, manifests
 from toolkit.kube import rbac
 from toolkit.remote.git.git import Author
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
+_NAME: Final = r"[A-Za-z0-9_][A-Za-z0-9_.-]*"
+_NAMES: Final = {
+    # GitLab's groups have subgroups.
+    "owner": re.compile(rf"{_NAME}(/{_NAME})*"),
+    "repository": re.compile(_NAME),
+    "hostname": re.compile(rf"{_NAME}(:[0-9]+)?"),
+    "ssh_hostname": re.compile(rf"({_NAME}(:[0-9]+)?)?"),
+}
 _FILE: Final = click.Path(path_type=Path, dir_okay=False)
 _LOCKED: Final = "lockdown"
 _SHARED: Final = (
@@ -101,7 +115,6 @@ def git(  # noqa: PLR0913  # options of the command
     private_key_file: Path | None,
     allow_insecure_http: bool,
     token_auth: bool,  # noqa: ARG001  # accepted, as Flux does
-    silent: bool,
     **said: Any,
 ) -> None:
     """Bootstrap with a repository that exists.
@@ -113,13 +126,13 @@ def git(  # noqa: PLR0913  # options of the command
         username=username,
         password=password,
         private_key=_content(private_key_file),
-        known_hosts=_content(said.pop("known_hosts_file")),
-        ca=_content(said.pop("ca_file")),
+        known_hosts=_content(said["known_hosts_file"]),
+        ca=_content(said["ca_file"]),
         plain_http=allow_insecure_http,
     )
 
     def added(public: str) -> bool:
-        if silent:
+        if said["silent"]:
             raise errors.UsageError(
                 "--silent: nobody could add a key that is made now to the repository: name one "
                 "that it accepts with --private-key-file"
@@ -134,9 +147,104 @@ def git(  # noqa: PLR0913  # options of the command
     _run(said, reach)
 
 
+_OF_HOSTS: Final = (
+    click.option("--owner", required=True, help="User or organization that has the repository."),
+    click.option("--repository", required=True, help="Its name; it is made if it is missing."),
+    click.option("--personal", is_flag=True, help="The owner is a user, not an organization."),
+    click.option(
+        "--private",
+        type=bool,
+        is_flag=False,
+        flag_value="true",
+        default=True,
+        show_default=True,
+        metavar="BOOL",
+        help="Who may see a repository that is made: members, or with =false everybody.",
+    ),
+    click.option(
+        "--token-auth", is_flag=True, help="The cluster fetches with the token, over HTTPS."
+    ),
+    click.option("--read-write-key", is_flag=True, help="The deploy key may push as well."),
+    click.option(
+        "--ssh-hostname", default="", help="Host, with port, of SSH; default is --hostname."
+    ),
+)
+
+
+def _command(name: str, dialect: Dialect) -> click.Command:
+    title, variable = dialect.title.split()[1], dialect.variable
+
+    def command(**said: Any) -> None:
+        place = _place(said)
+        hosted = Hosted(
+            place=place,
+            token=_token(variable),
+            token_auth=said["token_auth"],
+            read_write_key=said["read_write_key"],
+            key_title=f"{_namespace(said)}-{said['branch']}-./{files.cleaned(said['path'])}",
+            ssh_hostname=said["ssh_hostname"] or place.hostname,
+            known_hosts=_content(said["known_hosts_file"]),
+            ca=_content(said["ca_file"]),
+        )
+
+        async def reach(earlier: Mapping[str, bytes]) -> Access:
+            return await hosting.reach(dialect, hosted, earlier)
+
+        _run(said, reach)
+
+    function = _shared(command)
+    function = click.option(
+        "--hostname", default=dialect.hostname, show_default=True, help=f"Host of {title}."
+    )(function)
+    for option in reversed(_OF_HOSTS):
+        function = option(function)
+    return click.command(
+        name,
+        help=f"""Bootstrap with a repository at {title}, which is made if it is missing.
+
+        {variable}, or a line of standard input, is a token that may write to the repository, make
+        it, and register a deploy key. The command pushes with the token; the cluster gets the
+        deploy key, which may only fetch, or with --token-auth the token.
+        """,
+    )(function)
+
+
+for _name, _dialect in DIALECTS.items():
+    bootstrap.add_command(_command(_name, _dialect))
+
+
+def _place(said: Mapping[str, Any]) -> Place:
+    for option in ("owner", "repository", "hostname", "ssh_hostname"):
+        if not _NAMES[option].fullmatch(said[option]):
+            raise errors.UsageError(f"--{option.replace('_', '-')}: {said[option]!r} is no name")
+    return Place(
+        hostname=said["hostname"],
+        owner=said["owner"],
+        name=said["repository"].removesuffix(".git"),
+        personal=said["personal"],
+        private=said["private"],
+    )
+
+
+def _token(variable: str) -> str:
+    token = os.environ.get(variable, "").strip()
+    if not token:
+        asked = sys.stdin.isatty()
+        token = click.prompt(variable, hide_input=True, err=True) if asked else sys.stdin.readline()
+    token = token.strip()
+    if not token or not token.isascii() or not token.isprintable() or " " in token:
+        raise errors.UsageError(f"there is no token: set {variable}, or write it to standard input")
+    return token
+
+
+def _namespace(said: Mapping[str, Any]) -> str:
+    return said["namespace"] or rbac.NAMESPACE
+
+
 def _run(said: dict[str, Any], reach: Reach) -> None:
+    namespace = _namespace(said)
     connection = session.connection(said)
-    choice = choosing.choice(said, namespace=connection.namespace or rbac.NAMESPACE)
+    choice = choosing.choice(said, namespace=namespace)
     if _LOCKED in choice.components:
         raise errors.UsageError(
             f"--components: with {_LOCKED} no Kustomization is applied with an administrator's "

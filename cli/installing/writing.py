@@ -36,8 +36,15 @@ async def require_free(
         UsageError: Flux's controllers are there, Penstock is in another namespace, or Git applies
             the installation.
     """
+    return judge(await listed(api, DEPLOYMENT, label_selector=PART), choice, keeper)
+
+
+def judge(
+    deployments: Iterable[Json], choice: manifests.Choice, keeper: ObjectKey | None = None
+) -> bool:
+    """Do as ``require_free``, given the Deployments of Flux and of Penstock."""
     kept = False
-    for found in await listed(api, DEPLOYMENT, label_selector=PART):
+    for found in deployments:
         labels, key = dig(found, "metadata", "labels", default={}), key_of(found)
         if _OURS not in labels and dig(found, "spec", "replicas", default=1):
             raise errors.UsageError(

@@ -337,11 +337,11 @@ class HoldingServer(GitServer):
         self.asked = asyncio.Event()
         self.let_go = asyncio.Event()
 
-    async def _answer(self, request: web.Request) -> web.StreamResponse:
+    async def answer(self, request: web.Request) -> web.StreamResponse:
         if b"command=fetch" in await request.read():
             self.asked.set()
             await self.let_go.wait()
-        return await super()._answer(request)
+        return await super().answer(request)
 
 
 async def test_fetch_shows_progress_and_is_cancelled_at_the_timeout(

@@ -76,14 +76,15 @@ class GitServer:
         return Repository(self.root / f"{name}.git", url=f"{self.base}/{name}.git", head=head)
 
     async def __aenter__(self) -> Self:
-        port = await self._open.enter_async_context(serving(self._answer, tls=self._tls))
+        port = await self._open.enter_async_context(serving(self.answer, tls=self._tls))
         self.base = f"{'https' if self._tls else 'http'}://{self._host}:{port}"
         return self
 
     async def __aexit__(self, *_: object) -> None:
         await self._open.aclose()
 
-    async def _answer(self, request: web.Request) -> web.StreamResponse:
+    async def answer(self, request: web.Request) -> web.StreamResponse:
+        """Answer one request, also for a server that has more than repositories."""
         body = await request.read()
         self.seen.append(Seen(request.method, request.path_qs, dict(request.headers), body))
         if self._wanted and request.headers.get("Authorization") != self._wanted:

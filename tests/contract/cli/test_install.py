@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+import trustme
 
 from cli.stack import stack as stacks
 from controlplane import plane
@@ -16,6 +17,8 @@ from controlplane.plane import ControlPlane
 from crds import KINDS
 from tests.contract.cli.conftest import Penstock, Result, command_in
 from tests.fakes.gitserver import GitServer
+from tests.fakes.hosting import Hosting
+from tests.fakes.serving import certified
 from tests.tools.administrator import Administrator, RefusedError
 from toolkit.objects import Json, dig
 
@@ -41,6 +44,7 @@ FOLLOWED = (
     f"/apis/kustomize.toolkit.fluxcd.io/v1/namespaces/{PLACE}/kustomizations/{PLACE}",
     f"/apis/apps/v1/namespaces/{PLACE}/deployments/webhook",
 )
+TOKEN = "token-s3cret"
 MERGE = "application/merge-patch+json"
 
 
@@ -291,7 +295,11 @@ def test_export_is_what_would_be_applied(penstock: Penstock) -> None:
 
 
 async def test_a_repository_installs_and_then_applies_what_it_holds(
-    cluster: ControlPlane, penstock: Penstock, asked: Administrator, tmp_path: Path
+    cluster: ControlPlane,
+    penstock: Penstock,
+    asked: Administrator,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """The pods are kwok's; the controllers that fetch and apply run on this machine."""
     options = stacks.Options(namespace=PLACE, components=("source", "kustomize"), report=repr)
@@ -307,22 +315,20 @@ async def test_a_repository_installs_and_then_applies_what_it_holds(
 
         assert first.code == 0, first.err
         assert repository.listing().keys() == {f"{FOLDER}/{name}" for name in FILES}
-        head = f"main@sha1:{repository.revision('main')}"
-        assert f"applied revision {head}" in first.err
+        head = repository.revision("main")
+        assert f"applied revision main@sha1:{head}" in first.err
         found = deployments(asked)
         assert found.keys() == DEPLOYMENTS
         for each in found.values():
             assert each["metadata"]["labels"]["kustomize.toolkit.fluxcd.io/name"] == PLACE
-        before = {path: asked.send("GET", path)["metadata"] for path in FOLLOWED}
+        before = [asked.send("GET", path)["metadata"]["resourceVersion"] for path in FOLLOWED]
 
         again = await asyncio.to_thread(penstock, *said, "--timeout", "2m")
 
         assert again.code == 0, again.err
-        assert head == f"main@sha1:{repository.revision('main')}"
-        after = {path: asked.send("GET", path)["metadata"] for path in FOLLOWED}
-        assert {p: m["resourceVersion"] for p, m in after.items()} == {
-            p: m["resourceVersion"] for p, m in before.items()
-        }
+        assert repository.revision("main") == head
+        after = [asked.send("GET", path)["metadata"]["resourceVersion"] for path in FOLLOWED]
+        assert after == before
 
         refused = await asyncio.to_thread(penstock, "install")
         changed = await asyncio.to_thread(penstock, *said, "--components", "decryption")
@@ -330,5 +336,29 @@ async def test_a_repository_installs_and_then_applies_what_it_holds(
         assert f"is applied by Kustomization {PLACE}/{PLACE}" in refused.err
         assert changed.code == 0, changed.err
         assert "applying" not in changed.err
-        assert repository.revision("main^") == head.rpartition(":")[2]
+        assert repository.revision("main^") == head
         assert KEYS in names(asked, ROLES)
+
+        monkeypatch.setenv("GITHUB_TOKEN", TOKEN)
+        await move_to_a_service(penstock, asked, tmp_path)
+
+
+async def move_to_a_service(penstock: Penstock, asked: Administrator, tmp_path: Path) -> None:
+    """Bootstrap again, with a repository at a hosting service that does not have it yet."""
+    authority, ca = trustme.CA(), tmp_path / "ca.pem"
+    authority.cert_pem.write_to_path(str(ca))
+    tls = certified(authority, "localhost")
+    async with Hosting(tmp_path / "hosting", "github", tls=tls, token=TOKEN) as service:
+        place = ("--hostname", service.hostname, "--owner", "acme", "--repository", "fleet")
+        said = ("bootstrap", "github", *place, "--token-auth", "--ca-file", str(ca))
+
+        moved = await asyncio.to_thread(penstock, *said, "--path", "clusters/prod")
+
+        assert moved.code == 0, moved.err
+        assert TOKEN not in moved.out + moved.err
+        head = service.made["acme/fleet"].revision("main")
+        assert f"applied revision main@sha1:{head}" in moved.err
+        source = asked.send("GET", FOLLOWED[0])
+        assert source["spec"]["url"] == f"https://{service.hostname}/acme/fleet.git"
+        assert source["spec"]["secretRef"] == {"name": PLACE}
+        assert KEYS not in names(asked, ROLES)

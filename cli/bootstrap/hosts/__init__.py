@@ -1,0 +1,20 @@
+"""Services that host repositories: make one, register a deploy key, and reach it.
+
+``hosting`` is what is done, the same for all; a module per service says how its API words it.
+"""
+
+from collections.abc import Mapping
+from typing import Final
+
+from cli.bootstrap.hosts import gitea, github, gitlab
+from cli.bootstrap.hosts.dialect import Dialect
+
+DIALECTS: Final[Mapping[str, Dialect]] = {
+    # api.github.com, and GitHub Enterprise Server at another host
+    "github": github.DIALECT,
+    # gitlab.com, and GitLab at another host
+    "gitlab": gitlab.DIALECT,
+    # gitea.com, and Gitea or Forgejo at another host
+    "gitea": gitea.DIALECT,
+}
+"""By the name of the command."""
