@@ -19,16 +19,27 @@ IDENTITY: Final = "identity"
 PUBLIC: Final = "identity.pub"
 KNOWN_HOSTS: Final = "known_hosts"
 CA: Final = "ca.crt"
+_REMEDIES: Final = {
+    False: "name a user who may push with --username and GIT_PASSWORD, a host's authority with "
+    "--ca-file",
+    True: "name a key that may push with --private-key-file, the host's keys with "
+    "--known-hosts-file",
+}
+"""By whether it is over SSH."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Access:
-    """Where to push with what, and where the cluster fetches with which Secret."""
+    """Where to push with what, and where the cluster fetches with which Secret.
+
+    ``remedy`` says what to do where the push is refused.
+    """
 
     push_url: str
     push: GitAuth
     sync_url: str
     secret: Mapping[str, bytes] = field(repr=False)
+    remedy: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,7 +71,8 @@ def of_repository(url: str, given: Given, earlier: Mapping[str, bytes], added: A
         )
     secret = _ssh(parsed, given, earlier, added) if parsed.scheme == "ssh" else _http(parsed, given)
     auth = GitAuth.from_secret(secret, scheme=parsed.scheme)
-    return Access(push_url=url, push=auth, sync_url=url, secret=secret)
+    remedy = _REMEDIES[parsed.scheme == "ssh"]
+    return Access(push_url=url, push=auth, sync_url=url, secret=secret, remedy=remedy)
 
 
 def deploy_key(earlier: Mapping[str, bytes]) -> tuple[bytes, bytes]:

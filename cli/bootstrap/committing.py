@@ -9,9 +9,10 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final
 
-from cli import progress
+from cli import errors, progress
 from cli.bootstrap.access import Access
 from toolkit.remote.git import git
+from toolkit.remote.git.errors import GitAuthError
 from toolkit.remote.git.git import Author, Committed, GitClient, NewFile
 
 SECONDS: Final = 120.0
@@ -35,6 +36,7 @@ async def commit(
     """Commit the files to the branch and push it; nothing happens if nothing changes.
 
     Raises:
+        FailedError: the repository does not accept who pushes; names the remedy.
         GitError: the repository cannot be reached, or refuses the push.
         GitSpecError: the URL, the branch or the author is none.
     """
@@ -53,6 +55,8 @@ async def commit(
             scratch=scratch,
             timeout=SECONDS,
         )
+    except GitAuthError as exc:
+        raise errors.FailedError(f"{exc}\n  {access.remedy}") from exc
     finally:
         await pool.close()
         await asyncio.to_thread(shutil.rmtree, scratch, ignore_errors=True)

@@ -50,6 +50,7 @@ async def reach(dialect: Dialect, hosted: Hosted, earlier: Mapping[str, bytes]) 
     if hosted.ca:
         login[access.CA] = hosted.ca
     push = GitAuth.from_secret(login, scheme="https")
+    remedy = f"{dialect.variable} has to be a token that may write to the repository"
     async with apis.connected(
         dialect.title,
         dialect.base(place.hostname),
@@ -59,7 +60,7 @@ async def reach(dialect: Dialect, hosted: Hosted, earlier: Mapping[str, bytes]) 
     ) as api:
         if hosted.token_auth:
             await _require_repository(api, dialect, place)
-            return Access(push_url=url, push=push, sync_url=url, secret=login)
+            return Access(push_url=url, push=push, sync_url=url, secret=login, remedy=remedy)
         known = await _known_hosts(api, dialect, hosted, earlier)
         await _require_repository(api, dialect, place)
         private, public = access.deploy_key(earlier)
@@ -72,6 +73,7 @@ async def reach(dialect: Dialect, hosted: Hosted, earlier: Mapping[str, bytes]) 
         push=push,
         sync_url=f"ssh://{USER}@{hosted.ssh_hostname}/{place.full_name}.git",
         secret={access.IDENTITY: private, access.PUBLIC: public, access.KNOWN_HOSTS: known},
+        remedy=remedy,
     )
 
 

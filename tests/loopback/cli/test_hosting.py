@@ -89,6 +89,22 @@ async def test_what_was_made_can_be_pushed_to_with_the_token(
     assert said.strip() == "Add b\n\n[skip ci]"
 
 
+async def test_a_token_that_may_not_push_is_told_with_the_remedy(
+    service: Hosting, hosted: Hosted
+) -> None:
+    dialect = DIALECTS[service.kind]
+    access = await hosting.reach(dialect, hosted, {})
+    service.made["acme/fleet"].git("config", "http.receivepack", "false")
+    signature = Signature(author=Author(name="Ada", email="ada@example.com"))
+
+    with pytest.raises(FailedError, match=f"HTTP 403.*\n  {dialect.variable} has to be") as error:
+        await committing.commit(
+            access, "main", [NewFile(path="a", content=b"")], subject="a", signature=signature
+        )
+
+    assert TOKEN not in str(error.value)
+
+
 async def test_with_token_auth_the_cluster_has_the_token_and_no_key(
     service: Hosting, hosted: Hosted, ca: bytes
 ) -> None:
