@@ -37,6 +37,8 @@ ROLES = "/apis/rbac.authorization.k8s.io/v1/clusterroles"
 KEYS = "penstock-webhook-decryption"
 """What the component `decryption` adds, which starts no pod anew."""
 KUSTOMIZATIONS = "/apis/kustomize.toolkit.fluxcd.io/v1/namespaces/default/kustomizations"
+RUNNING = ("source", "kustomize", "webhooks")
+GATE = "/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations"
 FOLDER = f"clusters/prod/{PLACE}"
 FILES = ("gotk-components.yaml", "gotk-sync.yaml", "kustomization.yaml")
 FOLLOWED = (
@@ -301,8 +303,8 @@ async def test_a_repository_installs_and_then_applies_what_it_holds(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """The pods are kwok's; the controllers that fetch and apply run on this machine."""
-    options = stacks.Options(namespace=PLACE, components=("source", "kustomize"), report=repr)
+    """The pods are kwok's; the controllers and the gate that do the work run on this machine."""
+    options = stacks.Options(namespace=PLACE, components=RUNNING, report=repr)
     async with (
         GitServer(tmp_path / "git") as server,
         stacks.start(cluster.kubeconfig, state=tmp_path / "state", options=options),
@@ -310,6 +312,8 @@ async def test_a_repository_installs_and_then_applies_what_it_holds(
         repository = server.repository("fleet")
         repository.accept_pushes()
         said = ("bootstrap", "git", "--url", repository.url, "--path", "clusters/prod")
+
+        assert "penstock" in names(asked, GATE)
 
         first = await asyncio.to_thread(penstock, *said, "--timeout", "2m")
 
@@ -341,6 +345,7 @@ async def test_a_repository_installs_and_then_applies_what_it_holds(
 
         monkeypatch.setenv("GITHUB_TOKEN", TOKEN)
         await move_to_a_service(penstock, asked, tmp_path)
+        assert "penstock" in names(asked, GATE)
 
 
 async def move_to_a_service(penstock: Penstock, asked: Administrator, tmp_path: Path) -> None:

@@ -1,6 +1,7 @@
 """Commits that are pushed, to the real ``git receive-pack``, and servers that refuse them."""
 
 import asyncio
+import random
 from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
@@ -94,6 +95,17 @@ async def test_a_commit_changes_its_files_and_nothing_else(
     repository.git("fsck", "--strict")
     pushed = [seen for seen in server.seen if seen.path.endswith("git-receive-pack")][-1]
     assert len(pushed.body) < 2_000
+
+
+async def test_a_file_larger_than_a_request_is_sent_in_pieces(
+    commit: Commit, repository: Repository, server: GitServer
+) -> None:
+    content = random.Random(7).randbytes(3 << 20)  # noqa: S311  # what does not compress
+
+    await commit(repository.url, NewFile(path="large", content=content))
+
+    assert repository.git("show", "main:large") == content
+    assert server.seen[-1].headers["Transfer-Encoding"] == "chunked"
 
 
 async def test_nothing_is_committed_where_nothing_changes(
