@@ -7,6 +7,7 @@ changed.
 
 import asyncio
 import ssl
+from base64 import b64encode
 from collections.abc import AsyncIterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -24,6 +25,7 @@ from tests.e2e.conftest import (
     DEPLOYMENT,
     GIT_REPOSITORY,
     KUSTOMIZATION,
+    SECRET,
     Space,
     World,
     build_world,
@@ -31,8 +33,9 @@ from tests.e2e.conftest import (
     config_map,
     deployment,
 )
-from tests.fakes import objectservers
+from tests.fakes import monitoringchart, objectservers
 from tests.fakes.chartrepository import ChartRepository
+from tests.fakes.charts import chart
 from tests.fakes.gitserver import GitServer
 from tests.fakes.objectservers import S3Server
 from tests.fakes.registry import FakeRegistry, tarball
@@ -59,6 +62,35 @@ BUCKET = GroupVersionKind("source.toolkit.fluxcd.io", "v1", "Bucket")
 HELM_REPOSITORY = GroupVersionKind("source.toolkit.fluxcd.io", "v1", "HelmRepository")
 OCI_REPOSITORY = GroupVersionKind("source.toolkit.fluxcd.io", "v1", "OCIRepository")
 INGRESS = GroupVersionKind("networking.k8s.io", "v1", "Ingress")
+HELM_RELEASE = GroupVersionKind("helm.toolkit.fluxcd.io", "v2", "HelmRelease")
+PROMETHEUS = GroupVersionKind(monitoringchart.GROUP, "v1", "Prometheus")
+SERVICE = GroupVersionKind("", "v1", "Service")
+
+NGINX = {
+    "templates__deployment_yaml": """\
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: {{ .Release.Name }}}
+spec:
+  replicas: {{ .Values.replicaCount }}
+  selector: {matchLabels: {app: nginx}}
+  template:
+    metadata: {labels: {app: nginx}}
+    spec: {containers: [{name: nginx, image: "registry.example/nginx:1"}]}
+""",
+    "templates__configmap_yaml": """\
+apiVersion: v1
+kind: Service
+metadata: {name: {{ .Release.Name }}}
+spec: {type: {{ .Values.service.type }}, selector: {app: nginx}, ports: [{port: 80}]}
+""",
+}
+TAG = """\
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: {{ .Release.Name }}}
+data: {tag: {{ .Values.image.tag }}}
+"""
 
 
 def seed(name: str) -> list[Json]:
@@ -182,7 +214,7 @@ async def world(
     trusted = directory / "ca.pem"
     trusted.write_bytes(authority)
     with planes.start("pytest-seeds", alternatives=8) as plane:
-        for namespace in ("flux-system", "production", "payments-production"):
+        for namespace in ("flux-system", "production", "payments-production", "monitoring"):
             plane.kubectl("create", "namespace", namespace)
         async with Pipes() as pipes:
             context = certified(internet.authority, *PLAIN)
@@ -346,16 +378,86 @@ async def test_toolkit_kustomization_with_validation_is_reconciled(
     assert web["status"]["availableReplicas"] == 1
 
 
-async def test_chart_repositories_are_indexed(space: Space, internet: Internet) -> None:
-    internet.charts.add("nginx", "13.2.20", urls=["nginx-13.2.20.tgz"])
-    for path in ("/bitnami/index.yaml", "/helm-charts/index.yaml"):
-        internet.charts.files[path] = internet.charts.index
+@pytest.fixture(scope="module")
+def offered(internet: Internet) -> None:
+    """Have the charts in the repositories that the guides name."""
+    published = (
+        ("nginx", "13.2.20", chart("nginx", "13.2.20", **NGINX)),
+        (monitoringchart.NAME, "65.8.1", monitoringchart.files("65.8.1")),
+        (monitoringchart.NAME, "66.0.0", monitoringchart.files("66.0.0")),
+    )
+    for name, version, files in published:
+        data = internet.charts.add(name, version, files=files, urls=[f"{name}-{version}.tgz"])
+        for folder in ("bitnami", "helm-charts"):
+            internet.charts.files[f"/{folder}/{name}-{version}.tgz"] = data
+            internet.charts.files[f"/{folder}/index.yaml"] = internet.charts.index
 
+
+@pytest.mark.usefixtures("offered")
+async def test_chart_repositories_are_indexed(space: Space) -> None:
     await space.world.apply(*seed("toolkit-helmrepository-v1beta2"), *seed("guide-helmrepository"))
 
     for name in ("bitnami", "prometheus-community"):
         source = await space.ready(HELM_REPOSITORY, name)
         assert condition(source, "Ready")["message"].startswith("stored artifact: revision 'sha")
+
+
+@pytest.mark.usefixtures("offered")
+async def test_toolkit_chart_of_a_repository_is_released(space: Space) -> None:
+    await space.world.apply(*seed("toolkit-helmrepository-v1beta2"))
+    await space.world.apply(*seed("toolkit-helmrelease-v2beta1"))
+
+    obj = await space.ready(HELM_RELEASE, "nginx")
+
+    assert obj["status"]["history"][0]["chartVersion"] == "13.2.20"
+    assert (await space.get(DEPLOYMENT, "nginx"))["spec"]["replicas"] == 3
+    assert (await space.get(SERVICE, "nginx"))["spec"]["type"] == "LoadBalancer"
+
+
+async def test_toolkit_chart_of_git_is_released(space: Space, github: GitServer) -> None:
+    repository = github.repository("my-repo")
+    files = chart("my-app", "0.1.0", templates__configmap_yaml=TAG)
+    repository.commit({f"charts/my-app/{name}": text for name, text in files.items()})
+    source = space.source(repository, "my-repo", secretRef={"name": "git-credentials"})
+
+    await space.world.apply(source, *seed("toolkit-helmrelease-git-v2beta1"))
+
+    await space.ready(HELM_RELEASE, "my-app")
+    assert (await space.get(CONFIG_MAP, "my-app"))["data"] == {"tag": "v1.0.0"}
+
+
+@pytest.mark.usefixtures("offered")
+async def test_guide_stack_is_released_with_its_values(world: World) -> None:
+    there = Space(world=world, namespace="monitoring")
+    override = yaml.safe_dump({"prometheus": {"prometheusSpec": {"replicas": 2}}})
+    url = {"slack_webhook_url": "https://hooks.example.com/secret"}
+    await world.apply(
+        *seed("guide-helmrepository"),
+        {
+            "apiVersion": "v1",
+            "kind": "ConfigMap",
+            "metadata": {"name": "prometheus-values-override", "namespace": "monitoring"},
+            "data": {"values.yaml": override},
+        },
+        _secret("alertmanager-slack-webhook", url, "monitoring"),
+        *seed("guide-helmrelease"),
+    )
+
+    obj = await there.ready(HELM_RELEASE, "kube-prometheus-stack")
+
+    release = obj["status"]["history"][0]
+    assert release["chartVersion"] == "65.8.1"
+    prometheus = await there.get(PROMETHEUS, "kube-prometheus-stack")
+    given = seed("guide-helmrelease")[0]["spec"]["values"]["prometheus"]["prometheusSpec"]
+    assert prometheus["spec"] == {**given, "replicas": 2}
+    alerts = await there.get(SECRET, "alertmanager")
+    assert alerts["data"]["url"] == b64encode(url["slack_webhook_url"].encode()).decode()
+    for name in ("operator", "grafana"):
+        web = await there.get(DEPLOYMENT, f"kube-prometheus-stack-{name}")
+        assert web["status"]["availableReplicas"] == 1
+    hook = await there.get(CONFIG_MAP, "kube-prometheus-stack-admission")
+    assert hook["data"] == {"revision": "1"}
+    assert "hooks.example.com" not in str(obj)
 
 
 async def test_chart_repository_in_a_registry_is_left_alone(space: Space) -> None:
@@ -400,6 +502,6 @@ async def test_artifact_of_a_registry_is_stored(space: Space, internet: Internet
     )
 
 
-def _secret(name: str, data: Mapping[str, str]) -> Json:
-    metadata = {"name": name, "namespace": "flux-system"}
+def _secret(name: str, data: Mapping[str, str], namespace: str = "flux-system") -> Json:
+    metadata = {"name": name, "namespace": namespace}
     return {"apiVersion": "v1", "kind": "Secret", "metadata": metadata, "stringData": dict(data)}
