@@ -1,105 +1,16 @@
 """HelmReleases with the real engine: from an index to objects, other versions, repair, the end."""
 
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
-from typing import Any
-
 import pytest
 
-from tests.e2e.conftest import CONFIG_MAP, DEPLOYMENT, SECRET, Space, condition, is_ready
+from tests.e2e.conftest import CONFIG_MAP, DEPLOYMENT, Space, condition
+from tests.e2e.helmreleases import HELM_RELEASE, at, records, release, served, settings, shop
 from tests.e2e.helmsources import HELM_CHART, HELM_REPOSITORY, repository
-from tests.fakes.chartrepository import ChartRepository
-from tests.fakes.charts import chart
 from tests.tools.waiting import until
-from toolkit.objects import GroupVersionKind, Json, dig
+from toolkit.objects import Json, dig
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 
-HELM_RELEASE = GroupVersionKind("helm.toolkit.fluxcd.io", "v2", "HelmRelease")
-
-DEPLOY = """\
-apiVersion: apps/v1
-kind: Deployment
-metadata:
-  name: {{ .Release.Name }}
-spec:
-  replicas: 1
-  selector: {matchLabels: {app: {{ .Release.Name }}}}
-  template:
-    metadata: {labels: {app: {{ .Release.Name }}}}
-    spec:
-      containers: [{name: app, image: "registry.example/shop:{{ .Chart.AppVersion }}"}]
-"""
-SETTINGS = """\
-apiVersion: v1
-kind: ConfigMap
-metadata:
-  name: {{ .Release.Name }}
-data:
-  colour: {{ required "values.colour is missing" .Values.colour | quote }}
-  version: {{ .Chart.Version | quote }}
-"""
 BROKEN = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: broken}\ndata: {a: {b: c}}\n"
-
-
-def shop(version: str, **files: str) -> dict[str, str]:
-    """Return a chart of a Deployment and its settings."""
-    return chart(
-        "shop",
-        version,
-        extra=f"appVersion: '{version}'\n",
-        **{
-            "values.yaml": "colour: red\n",
-            "templates__configmap.yaml": SETTINGS,
-            "templates__deployment.yaml": DEPLOY,
-            **files,
-        },
-    )
-
-
-@asynccontextmanager
-async def served(space: Space, *versions: str) -> AsyncIterator[ChartRepository]:
-    """Offer versions of the chart in a HelmRepository of the namespace."""
-    async with ChartRepository() as server:
-        for version in versions:
-            server.add("shop", version, files=shop(version))
-        await space.world.apply(repository(space, server.url))
-        yield server
-
-
-def release(space: Space, **spec: Any) -> Json:
-    """Return the HelmRelease ``app`` of the chart."""
-    source = {"kind": "HelmRepository", "name": "charts"}
-    return {
-        "apiVersion": HELM_RELEASE.api_version,
-        "kind": "HelmRelease",
-        "metadata": {"name": "app", "namespace": space.namespace},
-        "spec": {
-            "interval": "1h",
-            "chart": {"spec": {"chart": "shop", "version": ">=1", "sourceRef": source}},
-            **spec,
-        },
-    }
-
-
-async def at(space: Space, version: str) -> Json:
-    """Return the HelmRelease once it is Ready in a version of the chart."""
-
-    def holds(obj: Json) -> bool:
-        return is_ready(obj) and dig(obj, "status", "lastAppliedRevision") == version
-
-    return await space.world.until(HELM_RELEASE, space.namespace, "app", holds)
-
-
-async def settings(space: Space) -> Json:
-    data: Json = (await space.get(CONFIG_MAP, "app"))["data"]
-    return data
-
-
-async def records(space: Space) -> list[str]:
-    """Return the names of Helm's records, in the order of their versions."""
-    found = await space.world.api.list(SECRET, space.namespace, label_selector="owner=helm")
-    return sorted(each["metadata"]["name"] for each in found)
 
 
 async def test_release_is_installed_upgraded_healed_and_uninstalled(space: Space) -> None:
@@ -261,3 +172,31 @@ async def test_release_acts_as_the_account_that_it_names(space: Space) -> None:
         f"system:serviceaccount:{space.namespace}:tenant" in condition(refused, "Ready")["message"]
     )
     assert await records(space) == []
+
+
+async def test_two_of_one_release_are_told_apart_and_take_turns(space: Space) -> None:
+    def conflicts(obj: Json) -> bool:
+        return condition(obj, "Stalled").get("reason") == "ReleaseConflict"
+
+    async with served(space, "1.0.0"):
+        await space.world.apply(release(space))
+        await at(space, "1.0.0")
+        rival = release(space, releaseName="app")
+        rival["metadata"]["name"] = "rival"
+        await space.world.apply(rival)
+        told = await space.world.until(HELM_RELEASE, space.namespace, "rival", conflicts)
+        before = await records(space)
+
+        suspended = {"spec": {"suspend": True}}
+        place = (HELM_RELEASE, "app", space.namespace)
+        await space.world.api.patch(*place, suspended, strategy="merge")
+        await space.ready(HELM_RELEASE, "rival")
+        await space.world.api.delete(*place)
+        await space.world.gone(HELM_RELEASE, space.namespace, "app")
+
+    message = condition(told, "Ready")["message"]
+    assert f"belongs to HelmRelease '{space.namespace}/app'" in message
+    assert "give this one another spec.releaseName" in message
+    assert before == ["sh.helm.release.v1.app.v1"]
+    assert "sh.helm.release.v1.app.v2" in await records(space)
+    assert await settings(space) == {"colour": "red", "version": "1.0.0"}

@@ -1,7 +1,7 @@
 """Passes of the real HelmRelease reconciler over objects in memory; only Helm is a stand-in."""
 
 import logging
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterable
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -59,9 +59,15 @@ class Live:
         self.api = api
         self.healths: dict[str, Health] = {}
         self.expected: dict[Any, Any] = {}
+        self.watched: frozenset[Any] = frozenset()
+
+    def ensure(self, _: ObjectKey, kinds: Iterable[Any]) -> None:
+        self.watched = frozenset(kinds)
 
     def health(self, _: ObjectKey, ref: ObjectRef) -> Health | None:
-        """Return what a test says of an object, else what it shows itself."""
+        """Return what a test says of an object, else what it shows itself, if it is watched."""
+        if ref.gvk not in self.watched:
+            return None
         obj = self.api.objects.get(ref.identity)
         if obj is None:
             return NOT_FOUND
@@ -88,7 +94,7 @@ class Live:
     def ignored(self, *_: Any, **__: Any) -> None:
         """Take what only real watches need."""
 
-    ensure = observe = hold = release = forget = set_rules = ignored
+    observe = hold = release = forget = set_rules = ignored
 
 
 class Clusters:

@@ -20,6 +20,7 @@ from controllers.helm.running.work import Work, words
 from controllers.helm.settings import Settings
 from toolkit.errors import StalledError, Told, WaitingError
 from toolkit.kube.controller import Outcome
+from toolkit.objects import gvk_of
 from toolkit.release import record
 
 _BROKEN: Final = frozenset({State.ABSENT, State.UNMANAGED, State.LOCKED})
@@ -105,7 +106,10 @@ class Releaser:
             return ()
         if pending.wait is None and not pending.going:
             await self._objects(work)
-            awaiting.begin(work, pending, [*filter(work.renders, work.objects or ())])
+            objects = [*filter(work.renders, work.objects or ())]
+            # Another process has applied them, so nobody watches them here yet.
+            work.cluster.live.ensure(work.draft.rec.key, {gvk_of(each) for each in objects})
+            awaiting.begin(work, pending, objects)
         found, error = await awaiting.look(work, pending)
         if found == "waiting":
             return await self._waiting(work, pending)
