@@ -27,6 +27,7 @@ from tests.e2e.conftest import (
     config_map,
     deployment,
 )
+from tests.e2e.helmreleases import HELM_RELEASE, at, release, served
 from tests.e2e.plans import ask, reader
 from tests.e2e.window import Window
 from toolkit.kube import config
@@ -155,6 +156,30 @@ async def test_objects_live_on_the_other_cluster_from_first_apply_to_deletion(fa
     assert condition(obj, "Healthy")["status"] == "True"
     assert web["status"]["availableReplicas"] == 1
     assert here == [False]
+
+
+async def test_release_and_its_records_are_on_the_other_cluster(far: Far) -> None:
+    records = f"{far.namespace}-records"
+    await far.connect(far.admin)
+    await far.api.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": records}})
+    async with served(far, "1.0.0"):
+        spec = {"kubeConfig": {"secretRef": {"name": "far"}}, "storageNamespace": records}
+        await far.world.apply(release(far, driftDetection={"mode": "enabled"}, **spec))
+        await at(far, "1.0.0")
+        web = await far.api.get(DEPLOYMENT, "app", far.namespace)
+        stored = await far.api.list(SECRET, records, label_selector="owner=helm")
+        here = await far.world.api.list(SECRET, far.namespace, label_selector="owner=helm")
+        await far.edit("app", {"colour": "green"})
+        await far.until(CONFIG_MAP, "app", lambda obj: dig(obj, "data", "colour") == "red")
+        await far.world.api.delete(HELM_RELEASE, "app", far.namespace)
+        await far.world.gone(HELM_RELEASE, far.namespace, "app")
+
+    assert web["status"]["availableReplicas"] == 1
+    assert [each["metadata"]["name"] for each in stored] == ["sh.helm.release.v1.app.v1"]
+    assert here == []
+    await far.gone(CONFIG_MAP, "app")
+    assert await far.api.list(SECRET, records, label_selector="owner=helm") == []
+    await far.api.delete(NAMESPACE, records)
 
 
 async def test_a_plan_asks_the_other_cluster_and_the_inventory_says_it_is_there(far: Far) -> None:

@@ -127,6 +127,29 @@ async def test_failing_upgrade_is_rolled_back(tmp_path: Path) -> None:
     assert (newest.version, newest.action) == (3, "rollback")
 
 
+async def test_failing_rollback_is_told_and_the_correction_is_still_released(
+    tmp_path: Path,
+) -> None:
+    remediation = {"retries": 0, "remediateLastFailure": True}
+    world = await installed(tmp_path, upgrade={"remediation": remediation})
+    world.helm.failures |= {"upgrade": Failure(), "rollback": Failure("no such field")}
+    world.source("1.1.0", "sha256:" + "b" * 64)
+
+    ended = await world.run("source")
+    again = await world.run("requested")
+    world.helm.failures.clear()
+    world.source("1.2.0", "sha256:" + "c" * 64)
+    await world.ready("source")
+    world.fares("Current")
+    await world.ready("health")
+
+    assert isinstance(ended, StalledError)
+    assert isinstance(again, StalledError)
+    assert world.helm.done == ["upgrade", "rollback", "rollback", "upgrade"]
+    assert world.condition("Ready")[:2] == ("True", "UpgradeSucceeded")
+    assert any("no such field" in event.message for event in world.events)
+
+
 async def test_values_that_are_corrected_are_tried_although_no_retries_are_left(
     tmp_path: Path,
 ) -> None:
