@@ -1,10 +1,10 @@
 """``helm.toolkit.fluxcd.io/v2``: which chart to release, with which values, and how.
 
-Fields, patterns, defaults and rules are those of Flux's helm-controller, with one addition:
-``dependsOn`` takes Kustomizations as well. The fields that v2 dropped from v2beta2 (``valuesFile``,
-``patchesStrategicMerge``, ``patchesJson6902``, ``lastAppliedRevision``) are kept. Parts are in
-``crds.helm_parts``, ``crds.helm_actions`` and ``crds.helm_status``; older versions in
-``crds.helm_v2beta1`` and ``crds.helm_v2beta2``.
+Fields, patterns, defaults and rules are those of Flux's helm-controller, with two additions:
+``dependsOn`` takes Kustomizations as well, and ``decryption`` names keys. The fields that v2
+dropped from v2beta2 (``valuesFile``, ``patchesStrategicMerge``, ``patchesJson6902``,
+``lastAppliedRevision``) are kept. Parts are in ``crds.helm_parts``, ``crds.helm_actions`` and
+``crds.helm_status``; older versions in ``crds.helm_v2beta1`` and ``crds.helm_v2beta2``.
 """
 
 from typing import Annotated, ClassVar, Final, Literal
@@ -76,6 +76,9 @@ class HelmReleaseSpec(SameSpec, frozen=True, kw_only=True):
     service_account_name: Annotated[str, Meta(min_length=1, max_length=253)] = ""
     """ServiceAccount in this namespace to act as; its permissions are the limit. Defaults to the
     controller's --default-service-account, else to the controller's own account."""
+    decryption: kustomize_parts.Decryption | None = None
+    """Keys for encrypted Secrets that the chart renders. They are decrypted as they enter this
+    cluster; Helm's record of the release keeps them encrypted. Flux does not have this field."""
     install: helm_actions.Install | None = None
     """How to install."""
     upgrade: helm_actions.Upgrade | None = None

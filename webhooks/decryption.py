@@ -6,15 +6,16 @@ about who that is. The steps of ``review`` are numbered.
 
 1. The Secret opts in with a label; ``ciphertextguard`` refuses ciphertext without it.
 2. Without a document in it, a labelled Secret keeps its data: only a new document changes them.
-3. Keys live in Secrets of the namespace of the Secret to decrypt, or of the Kustomization that
-   vouches for the request and names them in ``spec.decryption``. Nobody else's keys are tried.
-4. The requester needs the verb ``decrypt`` on those Secrets; the word of the Kustomization is
-   enough, because only our controllers can set the claim, and it is read again before it counts.
-5. Key services are asked with what those Secrets hold. A Kustomization lends its account too, and
-   this process itself only where the operator said so; nobody else does, and whoever may not read
-   the Secret has its Vault token sent to no server but those that it lists.
-6. Decrypted in a thread, MAC verified; without a Kustomization, the document must have been made
-   for this very Secret.
+3. Keys live in Secrets of the namespace of the Secret to decrypt, or of the Kustomization or
+   HelmRelease that vouches for the request and names them in ``spec.decryption``. Nobody else's
+   keys are tried.
+4. The requester needs the verb ``decrypt`` on those Secrets; the word of the applier is enough,
+   because only our controllers can set the claim, and it is read again before it counts.
+5. Key services are asked with what those Secrets hold. An applier lends its account too, and this
+   process itself only where the operator said so; nobody else does, and whoever may not read the
+   Secret has its Vault token sent to no server but those that it lists.
+6. Decrypted in a thread, MAC verified; without an applier, the document must have been made for
+   this very Secret.
 
 Of one request for the next, only data keys are kept that a key service opened, for those who come
 with the same credentials. Neither keys nor values reach logs, messages, audit annotations.
@@ -26,7 +27,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from crds import KUSTOMIZATION
+from crds import HELM_RELEASE, KUSTOMIZATION
 from toolkit.decrypt import envelope
 from toolkit.decrypt.envelope import Opened
 from toolkit.decrypt.errors import DecryptionError, UnreachableError
@@ -40,8 +41,9 @@ from toolkit.kube.errors import NotFoundError
 from toolkit.kube.rbac import Rule as Permission
 from toolkit.kube.secrets import SECRET, Secrets
 from toolkit.kube.tokens import GATE, ServiceAccountTokens
-from toolkit.objects import GroupVersionKind, Json, ObjectKey, dig
+from toolkit.objects import Json, ObjectRef, dig
 from toolkit.policy import claims
+from toolkit.policy.claims import UntrustedError
 from webhooks.authorizer import Authorizer
 from webhooks.plugin import Answer, DeniedError, Row, Rule
 from webhooks.request import Request
@@ -53,15 +55,13 @@ VERB: Final = "decrypt"
 MAX_KEY_SECRETS: Final = 16
 """Labelled key Secrets of one namespace that are tried."""
 
-"""Account of the install namespace that applies Kustomizations which name none."""
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SignIns:
     """How key services are asked.
 
-    ``default_account`` and ``own`` are flags: the account of Kustomizations that name none, and
-    whether this process may sign in as itself for those that have none.
+    ``default_account`` and ``own`` are flags: the account of appliers that name none, and whether
+    this process may sign in as itself for those that have none.
     """
 
     services: KeyServices
@@ -120,9 +120,8 @@ class Decryption:
             return _kept(request, secret)
 
         # 3. and 4. Whose keys, and may this requester use them?
-        voucher = await self._voucher(request)
-        names = voucher.names if voucher else await self._permitted(request, secret)
-        namespace = voucher.key.namespace if voucher else request.namespace
+        voucher, names = await self._lent(request, secret)
+        namespace = voucher.applier.namespace if voucher else request.namespace
         held = [await self._read(namespace, name) for name in names]
 
         # 5. and 6. Decrypt, asking key services if these keys do not suffice.
@@ -136,7 +135,7 @@ class Decryption:
             "document": opened.annotations[envelope.DOCUMENT],
             "keys": ",".join(f"{namespace}/{name}" for name in names),
             "account": f"{namespace}/{voucher.account}" if voucher and voucher.account else "",
-            "vouched-by": f"Kustomization/{voucher.key}" if voucher else "",
+            "vouched-by": str(voucher.applier) if voucher else "",
         }
         filled = envelope.filled(secret, opened)
         return Answer(object=filled, audit={key: text for key, text in audit.items() if text})
@@ -152,7 +151,7 @@ class Decryption:
             if voucher is None:
                 return Access(logins=entries)
             account = voucher.account or self._sign_ins.default_account
-            tokens, namespace = self._sign_ins.tokens, voucher.key.namespace
+            tokens, namespace = self._sign_ins.tokens, voucher.applier.namespace
             return Access(
                 logins=entries,
                 account=await tokens.identity(namespace, account) if account else None,
@@ -162,43 +161,62 @@ class Decryption:
 
         return await self._sign_ins.services.open(work, ring, access)
 
+    async def _lent(
+        self, request: Request, secret: Json
+    ) -> tuple["_Voucher | None", tuple[str, ...]]:
+        """Return who vouches, if anybody does, and the Secrets with the keys."""
+        why = ""
+        try:
+            if voucher := await self._voucher(request):
+                return voucher, voucher.names
+        except UntrustedError as error:
+            why = str(error)
+        return None, await self._permitted(request, secret, why)
+
     async def _voucher(self, request: Request) -> "_Voucher | None":
-        """Return the Kustomization on whose behalf this is written, if it decrypts.
+        """Return the applier on whose behalf this is written; None if none is claimed.
 
         The claim is only a name. What it may lend is what the object says now: its own key Secret,
         to the account that it applies as, on this cluster.
+
+        Raises:
+            UntrustedError: it does not vouch.
         """
-        claims = request.user.extra.get(f"{impersonation.PREFIX}applier", ())
-        if len(claims) != 1 or not claims[0].startswith("Kustomization/"):
+        claimed = claims.parse(request.user.extra)
+        if claimed is None:
             return None
-        namespace, _, name = claims[0].removeprefix("Kustomization/").partition("/")
+        applier = claimed.applier
         try:
-            obj = await self._client.get(_KUSTOMIZATION, name, namespace)
+            obj = await self._client.get(applier.gvk, applier.name, applier.namespace)
         except NotFoundError:
-            return None
+            raise UntrustedError(f"{applier} does not exist") from None
+        if dig(obj, "spec", "kubeConfig"):
+            raise UntrustedError(f"{applier} applies to another cluster (spec.kubeConfig)")
+        if not self._acts_as(request, applier, obj):
+            raise UntrustedError(f"{applier} does not act as '{request.user.name}'")
         keys = dig(obj, "spec", "decryption", "secretRef", "name", default="")
         account = dig(obj, "spec", "decryption", "serviceAccountName", default="")
-        lends = keys or account
-        if not lends or dig(obj, "spec", "kubeConfig") or not self._acts_as(request, obj):
-            return None
-        return _Voucher(ObjectKey(namespace, name), keys, account)
+        if not (keys or account):
+            raise UntrustedError(
+                f"{applier} lends no keys: name a Secret with keys in its"
+                " spec.decryption.secretRef, or an account in spec.decryption.serviceAccountName"
+            )
+        return _Voucher(applier, keys, account)
 
-    def _acts_as(self, request: Request, obj: Json) -> bool:
-        """Tell whether the requester is an account that this Kustomization applies as."""
-        user = request.user.name
-        namespace = dig(obj, "metadata", "namespace", default="")
+    def _acts_as(self, request: Request, applier: ObjectRef, obj: Json) -> bool:
+        """Tell whether the requester is an account that this applier acts as."""
+        user, namespace = request.user.name, applier.namespace
         name = dig(obj, "spec", "serviceAccountName", default="")
         if name:
             return user == impersonation.service_account(namespace, name)
-        default = impersonation.service_account(
-            self._namespace, claims.ACCOUNTS[KUSTOMIZATION.kind]
-        )
+        default = impersonation.service_account(self._namespace, claims.ACCOUNTS[applier.gvk.kind])
         return user == default or user.startswith(impersonation.service_account(namespace, ""))
 
-    async def _permitted(self, request: Request, secret: Json) -> tuple[str, ...]:
+    async def _permitted(self, request: Request, secret: Json, why: str) -> tuple[str, ...]:
         """Return the key Secrets of the namespace that the requester may decrypt with.
 
         One text for all who may not, whatever there is: it tells nothing about other people's keys.
+        An applier is told ``why`` it does not vouch.
         """
         named = dig(secret, "metadata", "annotations", envelope.KEYS_FROM, default="")
         names = (named,) if named else await self._labelled(request.namespace)
@@ -220,7 +238,7 @@ class Decryption:
                 f"{request.ref} is encrypted, and user '{request.user.name}' may not decrypt with"
                 f" {which} of namespace '{request.namespace}': it takes the verb '{VERB}' on a"
                 f" Secret there that holds keys and has the label {envelope.KEYS_LABEL}=true, or"
-                f" is named by the annotation {envelope.KEYS_FROM}"
+                f" is named by the annotation {envelope.KEYS_FROM}" + (f"; {why}" if why else "")
             )
         return tuple(allowed)
 
@@ -240,9 +258,9 @@ class Decryption:
 
 @dataclass(frozen=True, slots=True)
 class _Voucher:
-    """A Kustomization that stands in for the document's name, its Secret, and its account."""
+    """An applier that stands in for the document's name, its Secret, and its account."""
 
-    key: ObjectKey
+    applier: ObjectRef
     keys: str
     account: str
 
@@ -252,16 +270,13 @@ class _Voucher:
         return (self.keys,) if self.keys else ()
 
 
-_KUSTOMIZATION: Final = GroupVersionKind(*KUSTOMIZATION.gvk)
-
-
 def _open(secret: Json, keys: KeyRing, *, bound: bool) -> Opened:
     if envelope.CARRIER in secret["data"]:
         return envelope.open_carrier(secret, keys, bound=bound)
     if bound:
         raise DecryptionError(
-            "SOPS documents as values name no Secret, so only a Kustomization may send them;"
-            " encrypt the manifest as a whole"
+            "SOPS documents as values name no Secret, so only a Kustomization or HelmRelease with"
+            " spec.decryption may send them; encrypt the manifest as a whole"
         )
     return envelope.open_values(secret, keys)
 
@@ -325,8 +340,9 @@ ROW: Final = Row(
         # The keys, which nobody else needs to read.
         Permission(groups=("",), resources=("secrets",), verbs=("get", "list")),
         # What vouches for whom.
-        Permission(
-            groups=(KUSTOMIZATION.group,), resources=(KUSTOMIZATION.plural,), verbs=("get",)
+        *(
+            Permission(groups=(kind.group,), resources=(kind.plural,), verbs=("get",))
+            for kind in (KUSTOMIZATION, HELM_RELEASE)
         ),
         # Who it is at a key service. Tokens are granted by the component workload-identity.
         Permission(groups=("",), resources=("serviceaccounts",), verbs=("get",)),

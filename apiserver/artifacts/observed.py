@@ -48,7 +48,7 @@ class Source:
 
 @dataclass(frozen=True, slots=True, order=True, kw_only=True)
 class Use:
-    """A source that an object works with, and the revisions it is at."""
+    """A source that an object works with, and the revisions, or their digests, it is at."""
 
     source: tuple[str, str, str]
     """Kind, namespace and name."""
@@ -110,7 +110,8 @@ def kustomization(raw: bytes) -> Consumer:
 def helm_release(raw: bytes) -> Consumer:
     """Read a HelmRelease: it uses the HelmChart that was made for it, or what its spec names.
 
-    Its revisions are versions of charts, which are those of HelmCharts alone.
+    Its revisions are versions of charts, which are those of HelmCharts alone. Of a chart from a
+    registry it tells the digest, which is the end of the artifact's revision.
     """
     read = _HELM_RELEASE.decode(raw)
     own, status = read.metadata.namespace, read.status
@@ -120,8 +121,13 @@ def helm_release(raw: bytes) -> Consumer:
         source = (named.kind, named.namespace or own, named.name)
     else:
         source = (HELM_CHART.kind, namespace, name)
-    released = status.history[0].chart_version if status.history else ""
-    use = Use(source=source, applied=released, attempted=status.last_attempted_revision)
+    deployed = (each for each in status.history if each.status == "deployed")
+    released = next(deployed, _Release())
+    use = Use(
+        source=source,
+        applied=released.oci_digest or released.chart_version,
+        attempted=status.last_attempted_revision_digest or status.last_attempted_revision,
+    )
     return _consumer(HELM_RELEASE, read.metadata, (use,) if source[2] else ())
 
 
@@ -243,12 +249,15 @@ class _HelmReleaseSpec(Struct, frozen=True, kw_only=True, rename="camel"):
 
 class _Release(Struct, frozen=True, kw_only=True, rename="camel"):
     chart_version: str = ""
+    oci_digest: str = ""
+    status: str = ""
 
 
 class _HelmReleaseStatus(Struct, frozen=True, kw_only=True, rename="camel"):
     helm_chart: str = ""
     history: tuple[_Release, ...] = ()
     last_attempted_revision: str = ""
+    last_attempted_revision_digest: str = ""
 
 
 class _HelmRelease(Struct, frozen=True, kw_only=True, rename="camel"):

@@ -167,11 +167,18 @@ def _state(artifact: Held, consumer: Consumer) -> str:
     owner = artifact.owner
     source = (owner.kind, owner.namespace, owner.name)
     uses = [use for use in consumer.uses if use.source == source]
-    if any(use.applied in artifact.revisions for use in uses if use.applied):
+    if any(_is(artifact, use.applied) for use in uses):
         return "Applied"
-    if any(use.attempted in artifact.revisions for use in uses if use.attempted):
+    if any(_is(artifact, use.attempted) for use in uses):
         return "Attempted"
     return ""
+
+
+def _is(artifact: Held, told: str) -> bool:
+    """Tell whether an artifact is the one of a revision, or of the digest that ends one."""
+    return bool(told) and any(
+        told in {revision, revision.rpartition("@")[2]} for revision in artifact.revisions
+    )
 
 
 def signer(verification: Mapping[str, object]) -> str:

@@ -50,7 +50,7 @@ def seal(*, filename: Path, recipients: tuple[str, ...], output: Path | None) ->
         raise errors.UsageError(f"cannot seal {filename}: {exc}") from None
     if not dig(carrier, "metadata", "namespace"):
         progress.failure(
-            "metadata.namespace is missing: only a Kustomization can use this document,"
+            "metadata.namespace is missing: only a Kustomization or HelmRelease can use it,"
             " `penstock apply` cannot"
         )
     if output is None:

@@ -5,17 +5,21 @@ that asks. Where it is not, or for another cluster, files are decrypted before t
 registered is watched, so a look costs nothing, and objects that decrypt learn of a change.
 """
 
-from collections.abc import Callable, Iterable
-from typing import Final
+from collections.abc import Callable, Iterable, Iterator
+from typing import Final, TypeVar
 
 import msgspec
 
 from controllers.applying.applier import Applier
 from controllers.waking import Enqueue
+from crds.helm import HelmRelease
+from crds.kustomize import Kustomization
 from toolkit.decrypt import envelope
 from toolkit.kube.client import Client
 from toolkit.kube.informer import Change, Informer
 from toolkit.objects import GroupVersionKind, Json, ObjectKey, dig
+
+T = TypeVar("T", Kustomization, HelmRelease)
 
 REGISTRATION: Final = GroupVersionKind(
     "admissionregistration.k8s.io", "v1", "MutatingWebhookConfiguration"
@@ -47,6 +51,11 @@ class Admission:
                 enqueue(key, "dependency")
 
         self.informer.subscribe(handle)
+
+
+def decrypting(informer: Informer[T]) -> Iterator[ObjectKey]:
+    """Yield the appliers that name keys."""
+    return (key for key, obj in informer.items().items() if obj.spec.decryption is not None)
 
 
 def decrypts(raw: bytes) -> bool:

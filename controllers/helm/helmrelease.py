@@ -18,12 +18,13 @@ from controllers.applying.accounts import Accounts
 from controllers.applying.clusters import Cluster, Clusters
 from controllers.applying.dependencies import Gate
 from controllers.applying.identity import Identities
-from controllers.helm import inputs
+from controllers.helm import inputs, opening
 from controllers.helm.charts import Charts
 from controllers.helm.deciding import chartsources, progress, requests, targets
 from controllers.helm.deciding.outcomes import CLEARED
 from controllers.helm.deciding.states import Desired
 from controllers.helm.inputs import Inputs
+from controllers.helm.opening import Decrypting
 from controllers.helm.owners import Owners
 from controllers.helm.running import memory
 from controllers.helm.running.draft import Draft, Pass
@@ -65,6 +66,7 @@ class HelmReleaseReconciler:
     memory: Memory
     records: Records
     accounts: Accounts
+    admission: Decrypting
     owners: Owners
     releaser: Releaser
     uninstaller: Uninstaller
@@ -100,6 +102,7 @@ class HelmReleaseReconciler:
                     requeue_after=obj.spec.interval_seconds,
                 )
             kept.fingerprint = ""
+            opening.require(obj, self.admission)
             work = await self._work(draft, cluster, source, given)
             await self._require_same_target(work)
             outcome = await self.releaser.release(work)

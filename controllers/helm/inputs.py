@@ -48,6 +48,8 @@ def references(obj: HelmRelease) -> Iterator[ObjectRef]:
     for each in obj.spec.values_from:
         gvk = SECRET if each.kind == "Secret" else CONFIG_MAP
         yield ObjectRef(gvk, namespace, each.name)
+    if obj.spec.decryption and obj.spec.decryption.secret_ref:
+        yield ObjectRef(SECRET, namespace, obj.spec.decryption.secret_ref.name)
     if obj.spec.kube_config and obj.spec.kube_config.secret_ref:
         yield ObjectRef(SECRET, namespace, obj.spec.kube_config.secret_ref.name)
 

@@ -21,7 +21,7 @@ from typing import Any, Final
 import msgspec
 
 from controllers.applying import redaction
-from controllers.helm import inputs
+from controllers.helm import inputs, opening
 from controllers.helm.charts import About
 from controllers.helm.deciding import chartsources, manifests, orders, targets
 from controllers.helm.deciding.decisions import Action
@@ -85,6 +85,7 @@ class Planner:
         await stages.known()
         stages.accounts.require(obj)
         stages.owners.require(obj)
+        opening.require(obj, stages.admission)
         source = await self._source(obj, revision)
         values = await inputs.compose(obj, await inputs.gather(obj, stages.secrets))
         about = await stages.charts.about(source)

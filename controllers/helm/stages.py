@@ -85,6 +85,7 @@ async def build(  # noqa: PLR0913 - what the passes are made of
         memory=memory,
         records=records,
         accounts=Accounts(labels=watched.policies.labels, default=options.default_service_account),
+        admission=watched.admission,
         owners=owners,
         releaser=Releaser(actor=Actor(engine=acting), settings=settings),
         uninstaller=uninstaller,

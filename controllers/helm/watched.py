@@ -7,6 +7,7 @@ from typing import Any, Final
 
 from controllers import grants
 from controllers.applying import dependencies, wiring
+from controllers.applying.admission import Admission, decrypting
 from controllers.applying.dependencies import Dependent
 from controllers.applying.triggers import Triggers
 from controllers.grants import Refusals
@@ -31,7 +32,10 @@ SOURCES: Final = (HELM_CHART, OCI_REPOSITORY, EXTERNAL_ARTIFACT)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Watched:
-    """The informers; ``stored`` has the records of Helm, without their content."""
+    """The informers; ``stored`` has the records of Helm, without their content.
+
+    ``admission`` shows whether encrypted Secrets are decrypted here.
+    """
 
     granted: Grants
     policies: SourcePolicies
@@ -39,6 +43,7 @@ class Watched:
     kustomizations: Informer[Dependent]
     stored: Informer[str]
     serving: Serving
+    admission: Admission
 
     @classmethod
     def follow(cls, manager: Manager, options: Options) -> "Watched":
@@ -52,6 +57,8 @@ class Watched:
             metadata_only=True,
         )
         manager.add_informer(stored)
+        admission = Admission(manager.client)
+        manager.add_informer(admission.informer)
         return cls(
             granted=grants.follow(manager, options),
             policies=SourcePolicies.follow(manager),
@@ -59,6 +66,7 @@ class Watched:
             kustomizations=dependencies.follow(manager, options, KUSTOMIZATION),
             stored=stored,
             serving=serving.follow(manager),
+            admission=admission,
         )
 
     def wake(
@@ -85,6 +93,7 @@ class Watched:
         self.granted.subscribe(triggers.grant)
         self.policies.subscribe(triggers.policy)
         self.stored.subscribe(reconciler.records.changed)
+        self.admission.wake(lambda: decrypting(controller.informer), controller.enqueue)
 
 
 def _forget_gone(reconciler: HelmReleaseReconciler) -> Callable[[Change[HelmRelease]], None]:

@@ -2,13 +2,13 @@
 
 import functools
 import os
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from typing import Final
 
 from controllers import grants
 from controllers.applying import dependencies, wiring
 from controllers.applying.accounts import Accounts
-from controllers.applying.admission import Admission
+from controllers.applying.admission import Admission, decrypting
 from controllers.applying.clusters import Clusters
 from controllers.applying.dependencies import Dependent, Gate
 from controllers.applying.identity import Identities
@@ -147,7 +147,7 @@ async def start(manager: Manager, options: Options) -> None:
     triggers = _subscribe(manager, options, controller, reader, sources, releases, refusals)
     granted.subscribe(triggers.grant)
     policies.subscribe(triggers.policy)
-    admission.wake(lambda: _decrypting(controller.informer), controller.enqueue)
+    admission.wake(lambda: decrypting(controller.informer), controller.enqueue)
     controller.informer.subscribe(_forget_gone(reconciler))
     revisions = planning.retained(manager, options, outside.tokens, ACCOUNT)
     planner = Planner(stages=reconciler, revisions=revisions)
@@ -240,10 +240,6 @@ def _subscribe(  # noqa: PLR0913, PLR0917 - what wakes, and what is woken
     wiring.configs(manager, options, triggers)
     releases.subscribe(triggers.dependency(dependencies.KINDS[HELM_RELEASE.kind]))
     return triggers
-
-
-def _decrypting(informer: Informer[Kustomization]) -> Iterator[ObjectKey]:
-    return (key for key, obj in informer.items().items() if obj.spec.decryption is not None)
 
 
 def _forget_gone(reconciler: KustomizationReconciler) -> Callable[[Change[Kustomization]], None]:

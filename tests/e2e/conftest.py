@@ -296,10 +296,10 @@ def revision_of(obj: Json) -> str:
     return str(artifact or dig(obj, "status", "lastAppliedRevision", default=""))
 
 
-def owned(obj: Json) -> list[str]:
-    """Return the data keys that the controller's apply owns."""
+def owned(obj: Json, manager: str = "kustomize-controller") -> list[str]:
+    """Return the data keys that a controller's apply owns."""
     entries = dig(obj, "metadata", "managedFields", default=[])
-    (entry,) = [each for each in entries if each["manager"] == "kustomize-controller"]
+    (entry,) = [each for each in entries if each["manager"] == manager]
     return sorted(entry["fieldsV1"].get("f:data", {}))
 
 

@@ -17,6 +17,12 @@ from toolkit.objects import GroupVersionKind, Json
 REGISTRATION = GroupVersionKind(
     "admissionregistration.k8s.io", "v1", "MutatingWebhookConfiguration"
 )
+_TELLING = (
+    KUSTOMIZATION,
+    GIT_REPOSITORY,
+    EVENT,
+    GroupVersionKind("helm.toolkit.fluxcd.io", "v2", "HelmRelease"),
+)
 SOPS = {"provider": "sops", "secretRef": {"name": "sops"}}
 
 
@@ -76,7 +82,7 @@ async def values_of(space: Space, name: str) -> dict[str, str]:
 async def assert_unseen(space: Space, word: str) -> None:
     """Look for a secret wherever it must not be: our objects, events, logs and files."""
     api = space.world.api
-    told = [await api.list(gvk, space.namespace) for gvk in (KUSTOMIZATION, GIT_REPOSITORY, EVENT)]
+    told = [await api.list(gvk, space.namespace) for gvk in _TELLING]
     layout = space.world.stack.layout
     files = await asyncio.to_thread(files_of, layout.state)
     assert space.world.stack.log("kustomize") in files

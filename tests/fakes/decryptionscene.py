@@ -17,6 +17,7 @@ from toolkit.kube.client import Client
 from toolkit.kube.secrets import SECRET, Secrets
 from toolkit.kube.tokens import ServiceAccountTokens
 from toolkit.objects import Json, dig
+from toolkit.policy import claims
 from toolkit.remote.cloud.cache import TokenCache
 from toolkit.remote.cloud.cloud import Cloud
 from toolkit.remote.http.http import Http
@@ -27,7 +28,9 @@ from webhooks.request import Request, User
 SOPS = Reference()
 OTHERS = Reference()
 ALICE = User(name="alice", groups=("dev",))
-KUSTOMIZATIONS = ("kustomize.toolkit.fluxcd.io", "v1", "kustomizations")
+PLURALS = {"Kustomization": "kustomizations", "HelmRelease": "helmreleases"}
+APPLIERS = tuple(PLURALS)
+"""The kinds that may vouch."""
 
 
 @dataclass
@@ -86,19 +89,27 @@ def request(obj: Json, *, old: Json | None = None, user: User = ALICE, **more: A
     )
 
 
-def applier(name: str = "app", namespace: str = "prod", *, account: str = "deployer") -> User:
+def applier(
+    name: str = "app",
+    namespace: str = "prod",
+    *,
+    account: str = "deployer",
+    kind: str = "Kustomization",
+) -> User:
     return User(
         name=f"system:serviceaccount:{namespace}:{account}",
-        extra={"provenance.penstock.dev/applier": (f"Kustomization/{namespace}/{name}",)},
+        extra={"provenance.penstock.dev/applier": (f"{kind}/{namespace}/{name}",)},
     )
 
 
 class Cluster:
-    """A namespace ``prod`` with keys, and perhaps Kustomizations."""
+    """A namespace ``prod`` with keys, and perhaps appliers."""
 
     def __init__(self) -> None:
         self.server = FakeApiServer()
-        self.server.kinds[KUSTOMIZATIONS] = "Kustomization"
+        for kind, plural in PLURALS.items():
+            gvk = claims.APPLIERS[kind]
+            self.server.kinds[gvk.group, gvk.version, plural] = kind
         self.grants = Grants()
         self.keys("sops", SOPS)
 
@@ -110,9 +121,12 @@ class Cluster:
         self.server.put("secrets", name, namespace, data=data)
 
     def kustomization(self, **spec: Any) -> None:
+        self.applier("Kustomization", **spec)
+
+    def applier(self, kind: str, **spec: Any) -> None:
         spec = {"decryption": {"provider": "sops", "secretRef": {"name": "sops"}}, **spec}
         metadata = {"name": "app", "namespace": "prod"}
-        self.server.objects["kustomizations", "prod", "app"] = {"metadata": metadata, "spec": spec}
+        self.server.objects[PLURALS[kind], "prod", "app"] = {"metadata": metadata, "spec": spec}
 
     def grant(self, *names: str, namespace: str = "prod") -> None:
         self.grants.given |= {(ALICE.name, namespace, name) for name in names or ("sops",)}

@@ -144,6 +144,7 @@ class World:
         self.woken: list[str] = []
         self.objects: dict[tuple[str, ObjectKey], Any] = {}
         self.namespaces: dict[str, dict[str, str]] = {}
+        self.armed = False
         self.obj = self._object(spec)
         self.source()
         self.start()
@@ -188,6 +189,7 @@ class World:
             accounts=Accounts(
                 labels=lambda namespace: self.namespaces.get(namespace, {}), default=""
             ),
+            admission=self,
             owners=self.owners,
             releaser=Releaser(actor=Actor(engine=engine), settings=settings),
             uninstaller=uninstaller,
@@ -204,6 +206,10 @@ class World:
             uninstaller=uninstaller,
             serving=lambda _: "cluster",
         )
+
+    def decrypts(self, obj: Any) -> bool:
+        """Tell whether the webhook that decrypts is registered (``opening.Decrypting``)."""
+        return self.armed and obj.spec.kube_config is None
 
     def make_clusters(self, enqueue: Any) -> Any:
         """Return the clusters, whose watches are the test's."""

@@ -30,6 +30,7 @@ ALSO_RIGHT: Final[tuple[tuple[str, Json], ...]] = (
     (_KIND, _chart(chart="./charts/app", sourceRef=_GIT)),
     (_KIND, {"values": {"image": {"tag": "v1"}}}),
     (_KIND, {"values": None}),
+    (_KIND, {"decryption": {"provider": "sops", "secretRef": {"name": "keys"}}}),
     (_KIND, _path("image.tag")),
     (_KIND, _path("hosts[0].name")),
     (_KIND, _path("list[0][1]")),
@@ -50,7 +51,16 @@ ALSO_RIGHT: Final[tuple[tuple[str, Json], ...]] = (
     ),
 )
 
+_KEYS: Final = {"provider": "sops", "secretRef": {"name": "keys"}}
+
 REFUSED: Final = (
+    (
+        _KIND,
+        {"decryption": _KEYS, "kubeConfig": {"secretRef": {"name": "far"}}},
+        "decryption-elsewhere",
+        "spec.decryption",
+        "another cluster decrypts nothing",
+    ),
     (_KIND, {"releaseName": "Shop"}, "release-name", "spec.releaseName", "'Shop': no release"),
     (_KIND, {"releaseName": "-a"}, "release-name", "spec.releaseName", "no release can have"),
     (_KIND, {"values": ["s3cret"]}, "values", "spec.values", "it is no object"),
@@ -167,6 +177,13 @@ REFUSED: Final = (
 )
 
 WARNED: Final = (
+    (
+        _KIND,
+        {"decryption": {"provider": "sops"}},
+        "decryption-keys",
+        "spec.decryption",
+        "names no keys",
+    ),
     (
         _KIND,
         {"valuesFrom": [{**_SECRET, "literal": True}]},

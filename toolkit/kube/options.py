@@ -87,7 +87,7 @@ class Options:
     shared_decryption_identity: bool = flag(
         flags.bool_,
         "false",
-        "let this process sign in as itself at key services for Kustomizations with no account:"
+        "let this process sign in as itself at key services for appliers with no account:"
         " each of them then opens what it may open",
     )
     default_kubeconfig_service_account: str = flag(

@@ -37,6 +37,7 @@ ACCOUNTS: Final[tuple[tuple[GroupKind, str], ...]] = (
     (_HELM_RELEASE, "spec.serviceAccountName"),
     # asks a cloud for keys,
     (_KUSTOMIZATION, "spec.decryption.serviceAccountName"),
+    (_HELM_RELEASE, "spec.decryption.serviceAccountName"),
     # signs in where sources are.
     ((_SOURCE, "GitRepository"), "spec.serviceAccountName"),
     ((_SOURCE, "OCIRepository"), "spec.serviceAccountName"),
@@ -188,14 +189,13 @@ def _acting(obj: Json) -> dict[str, Any]:
 
 def _of_kustomization(obj: Json, namespace: str, installation: Installation) -> Iterator[Power]:
     yield from _applying(obj, namespace, installation, installation.applier)
-    decryption = dig(obj, "spec", "decryption")
-    if decryption:
-        yield from _decrypting(decryption, namespace, installation)
+    yield from _decrypting(obj, namespace, installation)
     yield from _reading("spec.postBuild.substituteFrom", obj, namespace)
 
 
 def _of_helm_release(obj: Json, namespace: str, installation: Installation) -> Iterator[Power]:
     yield from _applying(obj, namespace, installation, installation.releaser)
+    yield from _decrypting(obj, namespace, installation)
     yield from _reading("spec.valuesFrom", obj, namespace)
 
 
@@ -233,7 +233,10 @@ def _applying(obj: Json, namespace: str, installation: Installation, own: str) -
         yield _account(field, installation.namespace, own, implied=True)
 
 
-def _decrypting(decryption: Json, namespace: str, installation: Installation) -> Iterator[Power]:
+def _decrypting(obj: Json, namespace: str, installation: Installation) -> Iterator[Power]:
+    decryption = dig(obj, "spec", "decryption")
+    if not decryption:
+        return
     field = "spec.decryption.serviceAccountName"
     named = str(decryption.get("serviceAccountName") or "")
     default = installation.default_decryption_service_account

@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, Final
 
+from crds.helm import HelmRelease
 from crds.kustomize import Kustomization
 from crds.source import GitRepository
 from crds.source_bucket import Bucket
@@ -131,7 +132,7 @@ def _decryption(_: object, data: Data) -> None:
     _require_all([f"{key} (skipped)" for key in ring.skipped])
 
 
-def _kubeconfig(obj: Kustomization, data: Data) -> None:
+def _kubeconfig(obj: Kustomization | HelmRelease, data: Data) -> None:
     named = obj.spec.kube_config.secret_ref if obj.spec.kube_config else None
     text = remote.kubeconfig(data, named.key if named else "", named.name if named else "")
     config.from_untrusted_kubeconfig(text.decode(errors="replace"), allow_insecure_tls=True)
@@ -164,6 +165,8 @@ READERS: Final[Mapping[tuple[str, str], Read]] = MappingProxyType(
         ("Kustomization", "spec.decryption.secretRef"): _decryption,
         ("Kustomization", "spec.kubeConfig.secretRef"): _kubeconfig,
         ("Kustomization", "spec.postBuild.substituteFrom[]"): _variables,
+        ("HelmRelease", "spec.decryption.secretRef"): _decryption,
+        ("HelmRelease", "spec.kubeConfig.secretRef"): _kubeconfig,
     }
 )
 """By kind and path of the field that names the Secret (``Named.path``)."""

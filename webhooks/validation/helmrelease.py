@@ -10,6 +10,7 @@ from crds.helm_parts import ChartSpec, DriftIgnoreRule, Kustomize
 from toolkit.release import names, setting
 from webhooks.validation import (
     circles,
+    decrypting,
     dependencies,
     expressions,
     helmchart,
@@ -187,6 +188,8 @@ RULES: Final[tuple[Rule[HelmRelease], ...]] = (
     *expressions.RULES,
     *patches.rules("spec.postRenderers[].kustomize", _rendering),
     naming.COMMON_METADATA,
+    decrypting.KEYS,
+    decrypting.AT_ADMISSION,
     ignored.rule("spec.driftDetection.ignore[]", _ignoring),
     Rule(
         name="remediation-unused",
@@ -258,6 +261,7 @@ CHECKS: Final = Checks(
         Named(path="spec.dependsOn[]", kind="HelmRelease"),
         Named(path="spec.valuesFrom[]"),
         Named(path="spec.serviceAccountName", kind="ServiceAccount"),
+        *decrypting.NAMES,
         Named(path="spec.kubeConfig.secretRef", kind="Secret"),
         Named(path="spec.kubeConfig.configMapRef", kind="ConfigMap"),
     ),

@@ -11,6 +11,7 @@ from toolkit.errors import PenstockError
 from toolkit.render import substitute
 from webhooks.validation import (
     circles,
+    decrypting,
     dependencies,
     expressions,
     ignored,
@@ -66,13 +67,6 @@ def _deletion(obj: Kustomization) -> Iterator[Fault]:
     deletes = spec.deletion_policy in {"Delete", "WaitForTermination"} and not spec.prune
     why = "what spec.prune=false keeps is deleted with this object"
     yield from when(deletes, "spec.deletionPolicy", why, spec.deletion_policy)
-
-
-def _keys(obj: Kustomization) -> Iterator[Fault]:
-    decryption = obj.spec.decryption
-    none = decryption and not decryption.secret_ref and not decryption.service_account_name
-    why = "it names no keys, and the controller opens nothing as itself unless it is told to"
-    yield from when(none, "spec.decryption", why)
 
 
 def _validation(obj: Kustomization) -> Iterator[Fault]:
@@ -141,14 +135,7 @@ RULES: Final[tuple[Rule[Kustomization], ...]] = (
         find=_deletion,
         refuses=False,
     ),
-    Rule(
-        name="decryption-keys",
-        fields=("spec.decryption.secretRef", "spec.decryption.serviceAccountName"),
-        demands="it names keys",
-        remedy="name a Secret with keys, or an account that may use a key service",
-        find=_keys,
-        refuses=False,
-    ),
+    decrypting.KEYS,
     Rule(
         name="deprecated-validation",
         fields=("spec.validation",),
@@ -169,8 +156,7 @@ CHECKS: Final = Checks(
         Named(path="spec.sourceRefs[]"),
         Named(path="spec.dependsOn[]", kind="Kustomization"),
         Named(path="spec.serviceAccountName", kind="ServiceAccount"),
-        Named(path="spec.decryption.secretRef", kind="Secret"),
-        Named(path="spec.decryption.serviceAccountName", kind="ServiceAccount"),
+        *decrypting.NAMES,
         Named(path="spec.kubeConfig.secretRef", kind="Secret"),
         Named(path="spec.kubeConfig.configMapRef", kind="ConfigMap"),
         Named(path="spec.postBuild.substituteFrom[]"),

@@ -12,6 +12,8 @@ import msgspec
 from controllers.helm.deciding.decisions import Action
 from crds.helm import GROUP, HelmRelease
 from crds.helm_actions import Install, Rollback, Test, Uninstall, Upgrade
+from toolkit.decrypt import envelope, objects
+from toolkit.decrypt.cipher import MARKER
 from toolkit.objects import Json
 
 MANAGER: Final = "helm-controller"
@@ -46,7 +48,20 @@ def rendering(obj: HelmRelease) -> Json:
             "labels": {**(common.labels if common else {}), **owner_labels(obj)},
             "annotations": dict(common.annotations) if common else {},
         },
+        "carriers": dict(_CARRIERS) if obj.spec.decryption else None,
     }
+
+
+_CARRIERS: Final = MappingProxyType(
+    {
+        "label": envelope.LABEL,
+        "value": envelope.ENABLED,
+        "key": envelope.CARRIER,
+        "optOut": objects.OPT_OUT,
+        "marker": MARKER,
+    }
+)
+"""How an encrypted Secret asks to be decrypted at admission (``toolkit.decrypt.envelope``)."""
 
 
 def _install(obj: HelmRelease) -> Json:

@@ -22,14 +22,14 @@ func (r *run) postRenderStrategy() action.PostRenderStrategy {
 
 func (r *run) postRenderer() postrenderer.PostRenderer {
 	common := &r.Options.CommonMetadata
-	if len(r.Options.PostRenderers)+len(common.Labels)+len(common.Annotations) == 0 {
+	if len(r.Options.PostRenderers)+len(common.Labels)+len(common.Annotations)+len(r.Options.Carriers.Label) == 0 {
 		return nil
 	}
 	return postRenderer{r.ctx, &r.Options}
 }
 
-// postRenderer changes rendered objects: each kustomization works on what the one before it left,
-// and the common metadata come last.
+// postRenderer changes rendered objects: encrypted Secrets are exchanged for their carriers, each
+// kustomization works on what the one before it left, and the common metadata come last.
 type postRenderer struct {
 	ctx     context.Context
 	options *Options
@@ -37,17 +37,19 @@ type postRenderer struct {
 
 // Run implements postrenderer.PostRenderer.
 func (p postRenderer) Run(rendered *bytes.Buffer) (*bytes.Buffer, error) {
-	text := rendered.Bytes()
+	text, err := p.options.Carriers.exchange(rendered.Bytes())
+	if err != nil {
+		return nil, fmt.Errorf("spec.decryption: %w", err)
+	}
 	for i := range p.options.PostRenderers {
 		if len(bytes.TrimSpace(text)) == 0 {
 			break // kustomize refuses to build nothing
 		}
-		var err error
 		if text, err = kustomize.Render(p.ctx, text, p.options.PostRenderers[i]); err != nil {
 			return nil, fmt.Errorf("postRenderers[%d]: %w", i, err)
 		}
 	}
-	text, err := p.options.CommonMetadata.mark(text)
+	text, err = p.options.CommonMetadata.mark(text)
 	return bytes.NewBuffer(text), err
 }
 

@@ -59,6 +59,7 @@ type Options struct {
 	PostRenderers           []kustomize.Transformations `json:"postRenderers"`
 	ChartVersion            string                      `json:"chartVersion"` // instead of that of the chart
 	CommonMetadata          CommonMetadata              `json:"commonMetadata"`
+	Carriers                Carriers                    `json:"carriers"`
 }
 
 // CommonMetadata is added to every object of a release.

@@ -1,13 +1,16 @@
 """Encrypted Secrets through a real API server: what is stored, who may, and what is told."""
 
 import base64
+import gzip
 from collections.abc import AsyncIterator
+from pathlib import Path
 
 import pytest
 import pytest_asyncio
 
-import crds
+from controllers.helm.deciding import orders
 from controlplane.plane import ControlPlane
+from tests.contract.helm.world import World
 from tests.contract.webhooks.conftest import Gate
 from tests.contract.webhooks.vaults import (
     SECRET_KIND,
@@ -17,16 +20,37 @@ from tests.contract.webhooks.vaults import (
     installed,
     values,
 )
-from tests.tools import rights
+from tests.fakes.releases import release
+from tests.tools.administrator import Administrator
+from tests.unit.toolkit.decrypt.reference import Reference
 from toolkit.decrypt import envelope
+from toolkit.helm import actions
 from toolkit.kube import impersonation
 from toolkit.kube.errors import ApiError, ForbiddenError, InvalidError
 from toolkit.kube.secrets import SECRET
-from toolkit.objects import GroupVersionKind, Json, dig
+from toolkit.native import build
+from toolkit.native.pool import WorkerPool
+from toolkit.objects import Json, dig
+from toolkit.policy import claims
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
-KUSTOMIZATION = GroupVersionKind(*crds.KUSTOMIZATION.gvk)
+VALUE = """\
+apiVersion: v1
+kind: Secret
+metadata: {name: value}
+stringData:
+  db.json: {{ .Values.db | quote }}
+"""
+WHOLE = '{{ .Files.Get "files/whole.yaml" }}'
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def pool(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[WorkerPool]:
+    build.build()
+    started = actions.start(size=1, reads=(tmp_path_factory.getbasetemp(),))
+    yield started
+    await started.close()
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
@@ -188,43 +212,119 @@ async def test_the_type_cannot_change_and_immutable_ones_stay(vault: Vault) -> N
         await vault.apply({**fixed, "data": vault.carrier("fixed", a="2")["data"]})
 
 
-async def test_a_kustomization_vouches_for_what_it_moved(vault: Vault) -> None:
-    spec: Json = {
-        "interval": "1h",
-        "prune": True,
-        "serviceAccountName": "deployer",
-        "sourceRef": {"kind": "GitRepository", "name": "app"},
-        "decryption": {"provider": "sops", "secretRef": {"name": "sops"}},
-    }
-    metadata = {"name": "app", "namespace": vault.namespace}
-    kind = {"apiVersion": KUSTOMIZATION.api_version, "kind": "Kustomization"}
-    await vault.admin.apply({**kind, "metadata": metadata, "spec": spec}, manager="test")
-    await vault.person("deployer", "create", "patch")
-    subject = {"kind": "ServiceAccount", "name": "deployer", "namespace": vault.namespace}
-    await vault.admin.patch(
-        GroupVersionKind("rbac.authorization.k8s.io", "v1", "RoleBinding"),
-        *("deployer", vault.namespace, {"subjects": [subject]}),
-        strategy="merge",
-    )
-    account = impersonation.service_account(vault.namespace, "deployer")
-    for verb in ("create", "patch"):
-        rule = {"apiGroups": [""], "resources": ["secrets"], "verbs": [verb]}
-        await rights.noticed(vault.admin, account, rule, namespace=vault.namespace)
-    claims = impersonation.provenance(
-        applier=f"Kustomization/{vault.namespace}/app",
-        source="s",
-        revision="r",
-        digest="d",
-        verified="",
-    )
-    moved_secret = vault.carrier()
-    moved_secret["metadata"]["name"] = "prefix-db"
+SPECS: dict[str, Json] = {
+    "Kustomization": {"prune": True, "sourceRef": {"kind": "GitRepository", "name": "app"}},
+    "HelmRelease": {"chartRef": {"kind": "OCIRepository", "name": "app"}},
+}
+
+
+@pytest.mark.parametrize("kind", SPECS)
+async def test_an_applier_vouches_for_what_it_moved_until_it_is_gone(
+    vault: Vault, kind: str
+) -> None:
+    user = await vault.account("deployer", "create", "patch")
+    app = await vault.applier(kind, user, **SPECS[kind])
+    moved = vault.carrier()
+    moved["metadata"]["name"] = "prefix-db"
 
     with pytest.raises(ForbiddenError, match="may not decrypt"):
-        await vault.apply(moved_secret, api=vault.admin.impersonating(account))
-    await vault.apply(moved_secret, api=vault.admin.impersonating(account, extra=claims))
+        await vault.apply(moved, api=vault.admin.impersonating(user))
+    await vault.apply(moved, api=app)
+    await vault.admin.delete(claims.APPLIERS[kind], "app", vault.namespace)
 
     assert values(await vault.stored("prefix-db")) == {"word": WORD}
+    with pytest.raises(ForbiddenError, match=f"{kind}/{vault.namespace}/app does not exist"):
+        await vault.apply(moved, api=app)
+
+
+@pytest.mark.parametrize("kind", SPECS)
+async def test_an_applier_does_not_open_what_is_for_other_keys(
+    gate: Gate, vault: Vault, kind: str
+) -> None:
+    """Neither the keys of the namespace that it writes to, nor its document, help it."""
+    victim = Vault(gate, (await gate.beside()).namespace)
+    others = Reference()
+    await victim.keys("sops", others)
+    user = await vault.account("deployer", "create", "patch")
+    app = await vault.applier(kind, user, targetNamespace=victim.namespace, **SPECS[kind])
+    await victim.person("deployer", "create", "patch", user=user)
+    stolen = envelope.make(victim.document(sops=others))
+
+    with pytest.raises(ForbiddenError, match="no key opens the data key"):
+        await victim.apply(stolen, api=app)
+
+
+@pytest.mark.parametrize("kind", SPECS)
+async def test_a_forged_claim_is_refused(vault: Vault, kind: str) -> None:
+    user = await vault.account("deployer", "create", "patch")
+    await vault.applier(kind, user, **SPECS[kind])
+    rule = {"apiGroups": [""], "resources": ["serviceaccounts"], "verbs": ["impersonate"]}
+    forger = await vault.account("forger", "create", "patch", also=[rule])
+    claim = impersonation.provenance(applier=f"{kind}/{vault.namespace}/app")
+
+    # As the account of the applier, which it may be: the claim only controllers may make.
+    async with vault.with_token("forger") as api:
+        with pytest.raises(ForbiddenError, match=r"userextras/provenance\.penstock\.dev/applier"):
+            await vault.apply(vault.carrier(), api=api.impersonating(user, extra=claim))
+        with pytest.raises(ForbiddenError, match="may not decrypt"):
+            await vault.apply(vault.carrier(), api=api.impersonating(user))
+    # Even if it could make the claim, it is not the account of the applier.
+    with pytest.raises(ForbiddenError, match=f"does not act as '{forger}'"):
+        await vault.apply(vault.carrier(), api=vault.claiming(kind, forger))
+
+
+@pytest.mark.parametrize("on_server", ["true", "false"])
+async def test_helm_writes_what_did_not_change_once_and_records_ciphertext(
+    vault: Vault,
+    pool: WorkerPool,
+    administrator: Administrator,
+    tmp_path: Path,
+    on_server: str,
+) -> None:
+    user = await vault.account("deployer", "create", "get", "list", "patch", "update", "delete")
+    app = await vault.applier("HelmRelease", user, **SPECS["HelmRelease"])
+    world = World(
+        pool=pool,
+        api=vault.admin,
+        namespace=vault.namespace,
+        administrator=administrator,
+        directory=tmp_path,
+        acting=app,
+    )
+    obj = release(spec={"decryption": {"provider": "sops", "secretRef": {"name": "sops"}}})
+    options = orders.rendering(obj) | {"serverSideApply": on_server}
+    given = {"db": SOPS.json({"user": WORD}).decode()}
+
+    def chart(*, word: str = WORD) -> Path:
+        whole = SOPS.manifest(
+            {**SECRET_KIND, "metadata": {"name": "whole"}, "stringData": {"word": word}}
+        )
+        files = {"files__whole_yaml": whole.decode(), "templates__value_yaml": VALUE}
+        return world.chart(templates__configmap_yaml=WHOLE, **files)
+
+    first_chart = chart()
+    await world.run("install", first_chart, values=given, **options)
+    first = [await vault.stored(name) for name in ("whole", "value")]
+    await world.run("upgrade", first_chart, values=given, **options)
+    second = [await vault.stored(name) for name in ("whole", "value")]
+    await world.run("upgrade", chart(word="other"), values=given, **options)
+    third = await vault.stored("whole")
+    await world.run("rollback", **options)
+
+    assert list(map(values, first)) == [
+        {"word": WORD},
+        {"db.json": f'{{\n\t"user": "{WORD}"\n}}\n'},
+    ]
+    assert list(map(version, second)) == list(map(version, first))
+    assert values(third) == {"word": "other"}
+    assert values(await vault.stored("whole")) == {"word": WORD}
+    records = await vault.admin.list(SECRET, vault.namespace, label_selector="owner=helm")
+    assert len(records) == 4
+    for each in records:
+        record = gzip.decompress(base64.b64decode(base64.b64decode(each["data"]["release"])))
+        assert envelope.CARRIER.encode() in record
+        assert WORD.encode() not in record
+        assert base64.b64encode(WORD.encode()[:12]) not in record
 
 
 async def test_stray_ciphertext_is_refused_and_the_rest_is_nobodys_business(vault: Vault) -> None:

@@ -2,8 +2,9 @@
 
 import base64
 import contextlib
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
+from typing import Any
 
 from controlplane.plane import ControlPlane
 from tests.contract.webhooks.conftest import Gate, opened
@@ -11,10 +12,12 @@ from tests.tools import rights
 from tests.tools.kubectl import Kubectl
 from tests.unit.toolkit.decrypt.reference import Reference
 from toolkit.decrypt import envelope
+from toolkit.kube import config, impersonation
 from toolkit.kube.client import Client
 from toolkit.kube.errors import ForbiddenError
 from toolkit.kube.secrets import SECRET
 from toolkit.objects import Json
+from toolkit.policy import claims
 from webhooks import ciphertextguard, decryption
 
 ROWS = (decryption.ROW, ciphertextguard.ROW)
@@ -63,11 +66,13 @@ class Vault:
         metadata["labels"] = {envelope.KEYS_LABEL: "true"}  # type: ignore[assignment]  # JSON
         await self.admin.apply({**SECRET_KIND, "metadata": metadata, "data": data}, manager="test")
 
-    def document(self, name: str = "db", namespace: str = "", **values: str) -> bytes:
+    def document(
+        self, name: str = "db", namespace: str = "", sops: Reference = SOPS, **values: str
+    ) -> bytes:
         """Encrypt a manifest as the SOPS guide for Flux has it."""
         metadata = {"name": name, "namespace": namespace or self.namespace}
         manifest = {**SECRET_KIND, "metadata": metadata, "stringData": values or {"word": WORD}}
-        return SOPS.json(  # PyYAML takes seconds for what is large
+        return sops.json(  # PyYAML takes seconds for what is large
             manifest,
             plain=lambda path: path[0] != "stringData",
             encrypted_regex="^(data|stringData)$",
@@ -83,9 +88,56 @@ class Vault:
     async def stored(self, name: str = "db") -> Json:
         return await self.admin.get(SECRET, name, self.namespace)
 
-    async def person(self, name: str, *verbs: str, decrypt: str = "") -> Client:
+    async def account(self, name: str, *verbs: str, also: Sequence[Json] = ()) -> str:
+        """Return the user name of a service account with these verbs on Secrets."""
+        user = impersonation.service_account(self.namespace, name)
+        await self.person(name, *verbs, user=user, also=also)
+        return user
+
+    @asynccontextmanager
+    async def with_token(self, name: str) -> AsyncIterator[Client]:
+        """Give a client that is a service account, and not the administrator in its name."""
+        metadata = {"name": name, "namespace": self.namespace}
+        made = {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": metadata}
+        await self.admin.apply(made, manager="test")
+        path = f"/api/v1/namespaces/{self.namespace}/serviceaccounts/{name}/token"
+        asked = {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": {}}
+        token = str((await self.admin.request("POST", path, body=asked))["status"]["token"])
+        plane = self.gate.control_plane
+        file = plane.kubeconfig_for(f"{name}-{self.namespace}", token=token)
+        async with Client.open(config.from_environment(str(file))) as client:
+            yield client
+
+    async def applier(self, kind: str, user: str, **spec: Any) -> Client:
+        """Make the applier ``app`` of a kind; return what writes in its name as ``user``."""
+        gvk = claims.APPLIERS[kind]
+        metadata = {"name": "app", "namespace": self.namespace}
+        lent = {
+            "interval": "1h",
+            "serviceAccountName": user.rpartition(":")[2],
+            "decryption": {"provider": "sops", "secretRef": {"name": "sops"}},
+            **spec,
+        }
+        made = {"apiVersion": gvk.api_version, "kind": kind, "metadata": metadata, "spec": lent}
+        await self.admin.apply(made, manager="test")
+        return self.claiming(kind, user)
+
+    def claiming(self, kind: str, user: str) -> Client:
+        """Return what writes as ``user``, and says that it is for the applier ``app``."""
+        told = impersonation.provenance(
+            applier=f"{kind}/{self.namespace}/app", source="s", revision="r", digest="d"
+        )
+        return self.admin.impersonating(user, extra=told)
+
+    async def person(
+        self, name: str, *verbs: str, decrypt: str = "", user: str = "", also: Sequence[Json] = ()
+    ) -> Client:
         """Return a client of a user with these verbs on Secrets, and ``decrypt`` on one."""
-        rules: list[Json] = [{"apiGroups": [""], "resources": ["secrets"], "verbs": [*verbs]}]
+        user = user or name
+        rules: list[Json] = [
+            {"apiGroups": [""], "resources": ["secrets"], "verbs": [*verbs]},
+            *also,
+        ]
         if decrypt:
             one = {"resourceNames": [decrypt], "verbs": [decryption.VERB]}
             rules.append({"apiGroups": [""], "resources": ["secrets"], **one})
@@ -96,7 +148,7 @@ class Vault:
             **role,
             "kind": "RoleBinding",
             "roleRef": {"apiGroup": rbac, "kind": "Role", "name": name},
-            "subjects": [{"apiGroup": rbac, "kind": "User", "name": name}],
+            "subjects": [{"apiGroup": rbac, "kind": "User", "name": user}],
         }
         del binding["rules"]
         for obj in (role, binding):
@@ -104,8 +156,8 @@ class Vault:
         for rule in rules:
             for verb in rule["verbs"]:
                 one = {**rule, "verbs": [verb]}
-                await rights.noticed(self.admin, name, one, namespace=self.namespace)
-        return self.admin.impersonating(name)
+                await rights.noticed(self.admin, user, one, namespace=self.namespace)
+        return self.admin.impersonating(user)
 
 
 @asynccontextmanager

@@ -112,10 +112,10 @@ EXPECTED = {
         "metadata totalReconciliations"
     ),
     "HelmRelease.spec": (
-        "chart chartRef commonMetadata dependsOn driftDetection healthCheckExprs install interval "
-        "kubeConfig maxHistory persistentClient postRenderStrategy postRenderers releaseName "
-        "rollback serviceAccountName storageNamespace suspend targetNamespace test timeout "
-        "uninstall upgrade values valuesFrom waitStrategy"
+        "chart chartRef commonMetadata decryption dependsOn driftDetection healthCheckExprs "
+        "install interval kubeConfig maxHistory persistentClient postRenderStrategy postRenderers "
+        "releaseName rollback serviceAccountName storageNamespace suspend targetNamespace test "
+        "timeout uninstall upgrade values valuesFrom waitStrategy"
     ),
     "HelmRelease.spec.chart": "metadata spec",
     "HelmRelease.spec.chart.metadata": "annotations labels",
@@ -217,7 +217,10 @@ OLDER = {
     ),
     ("HelmRelease", "v2beta2"): (
         set(),
-        {"commonMetadata", "healthCheckExprs", "postRenderStrategy", "waitStrategy"},
+        {
+            *("commonMetadata", "decryption", "healthCheckExprs", "postRenderStrategy"),
+            "waitStrategy",
+        },
         set(),
         {
             *("inventory", "lastAttemptedReleaseActionDuration"),
@@ -226,7 +229,10 @@ OLDER = {
     ),
     ("HelmRelease", "v2beta1"): (
         set(),
-        {"chartRef", "commonMetadata", "healthCheckExprs", "postRenderStrategy", "waitStrategy"},
+        {
+            *("chartRef", "commonMetadata", "decryption", "healthCheckExprs"),
+            *("postRenderStrategy", "waitStrategy"),
+        },
         set(),
         {
             *("inventory", "lastAttemptedReleaseActionDuration"),

@@ -8,6 +8,7 @@ import pytest
 
 from controllers.applying import admission
 from tests.fakes.decryptionscene import (
+    APPLIERS,
     OTHERS,
     SOPS,
     Cluster,
@@ -123,62 +124,113 @@ def test_keys_of_another_namespace_are_not_used(cluster: Cluster) -> None:
     cluster.denied(request(carrier(namespace="evil")), "no key opens")
 
 
-def test_a_kustomization_vouches_for_what_it_renamed(cluster: Cluster) -> None:
-    cluster.kustomization()
+@pytest.mark.parametrize("kind", APPLIERS)
+def test_an_applier_vouches_for_what_it_renamed(cluster: Cluster, kind: str) -> None:
+    cluster.applier(kind)
     secret = carrier(namespace="elsewhere")
     secret["metadata"]["name"] = "prefix-db"
 
-    answer = cluster.review(request(secret, user=applier()))
+    answer = cluster.review(request(secret, user=applier(kind=kind)))
 
     assert values(answer) == {"password": "hunter2"}
-    assert answer.audit["vouched-by"] == "Kustomization/prod/app"
+    assert answer.audit["vouched-by"] == f"{kind}/prod/app"
     assert cluster.grants.asked == []
 
 
-def test_documents_as_values_take_the_word_of_a_kustomization(cluster: Cluster) -> None:
-    cluster.kustomization()
+@pytest.mark.parametrize("kind", APPLIERS)
+def test_documents_as_values_take_the_word_of_an_applier(cluster: Cluster, kind: str) -> None:
+    cluster.applier(kind)
     cluster.grant()
     inner = base64.b64encode(SOPS.yaml({"user": "admin"})).decode()
     secret = {**envelope.mark(manifest()), "data": {"a.yaml": inner}}
 
-    answer = cluster.review(request(secret, user=applier()))
+    answer = cluster.review(request(secret, user=applier(kind=kind)))
 
     assert values(answer) == {"a.yaml": "user: admin\n"}
     cluster.denied(request(secret), "name no Secret")
 
 
+CLAIM = "provenance.penstock.dev/applier"
+
+
+@pytest.mark.parametrize("kind", APPLIERS)
 @pytest.mark.parametrize(
-    ("spec", "user"),
+    ("spec", "user", "why"),
     [
-        ({"decryption": None}, applier()),
-        ({"decryption": {"provider": "sops"}}, applier()),
-        ({"kubeConfig": {"secretRef": {"name": "remote"}}}, applier()),
-        ({"serviceAccountName": "deployer"}, applier(account="somebody")),
-        ({}, applier("missing")),
-        ({}, applier(namespace="evil")),
-        ({}, User(name="alice", extra=applier().extra)),
-        ({}, User(name="system:serviceaccount:penstock-system:other", extra=applier().extra)),
-        ({}, User(name=applier().name, extra={"provenance.penstock.dev/applier": ("a", "b")})),
-        ({}, User(name=applier().name)),
+        ({"decryption": None}, {}, "lends no keys: name a Secret with keys"),
+        ({"decryption": {"provider": "sops"}}, {}, "lends no keys"),
+        ({"kubeConfig": {"secretRef": {"name": "remote"}}}, {}, "another cluster"),
+        ({"serviceAccountName": "deployer"}, {"account": "somebody"}, "does not act as"),
+        ({}, {"name": "missing"}, "prod/missing does not exist"),
+        ({}, {"namespace": "evil"}, "evil/app does not exist"),
     ],
-    ids=[
-        *("no-decryption", "no-keys", "remote", "account", "missing", "namespace"),
-        *("person", "install-account", "two-claims", "no-claim"),
-    ],
+    ids=["no-decryption", "no-keys", "remote", "account", "missing", "namespace"],
 )
 def test_a_claim_that_is_not_so_vouches_for_nothing(
-    cluster: Cluster, spec: Json, user: User
+    cluster: Cluster, kind: str, spec: Json, user: Json, why: str
 ) -> None:
-    cluster.kustomization(**spec)
+    cluster.applier(kind, **spec)
 
-    cluster.denied(request(carrier(), user=user), "may not decrypt")
+    told = cluster.denied(request(carrier(), user=applier(kind=kind, **user)), "may not decrypt")
+
+    assert why in str(told)
 
 
-def test_the_default_applier_may_carry_the_word(cluster: Cluster) -> None:
-    cluster.kustomization()
-    user = User(
-        name="system:serviceaccount:penstock-system:kustomize-applier", extra=applier().extra
-    )
+@pytest.mark.parametrize("kind", APPLIERS)
+@pytest.mark.parametrize(
+    ("name", "claimed"),
+    [
+        ("alice", ("{kind}/prod/app",)),
+        ("system:serviceaccount:evil:deployer", ("{kind}/prod/app",)),
+        ("system:serviceaccount:penstock-system:other", ("{kind}/prod/app",)),
+        ("system:serviceaccount:prod:deployer", ("{kind}/prod/app", "b")),
+        ("system:serviceaccount:prod:deployer", ("Deployment/prod/app",)),
+        ("system:serviceaccount:prod:deployer", ("prod/app",)),
+        ("system:serviceaccount:prod:deployer", ()),
+        ("system:serviceaccount:prod:deployer", None),
+    ],
+    ids=[
+        *("person", "tenant", "install-account"),
+        *("two-claims", "kind", "no-kind", "empty", "no-claim"),
+    ],
+)
+def test_a_forged_claim_vouches_for_nothing(
+    cluster: Cluster, kind: str, name: str, claimed: tuple[str, ...] | None
+) -> None:
+    cluster.applier(kind)
+    extra = {} if claimed is None else {CLAIM: tuple(one.format(kind=kind) for one in claimed)}
+
+    cluster.denied(request(carrier(), user=User(name=name, extra=extra)), "may not decrypt")
+
+    assert cluster.server.count("GET", "/secrets/sops") == 0
+
+
+def test_one_kind_does_not_vouch_in_the_name_of_another(cluster: Cluster) -> None:
+    cluster.applier("HelmRelease")
+
+    cluster.denied(request(carrier(), user=applier()), "Kustomization/prod/app does not exist")
+
+
+@pytest.mark.parametrize("kind", APPLIERS)
+def test_keys_of_the_namespace_of_the_secret_are_not_an_appliers(
+    cluster: Cluster, kind: str
+) -> None:
+    cluster.applier(kind)
+    cluster.keys("sops", OTHERS, namespace="elsewhere")
+    secret = carrier(OTHERS, namespace="elsewhere")
+
+    cluster.denied(request(secret, user=applier(kind=kind)), "no key opens the data key")
+
+
+@pytest.mark.parametrize(
+    ("kind", "account"), [("Kustomization", "kustomize-applier"), ("HelmRelease", "helm-applier")]
+)
+def test_the_default_account_of_its_kind_may_carry_the_word(
+    cluster: Cluster, kind: str, account: str
+) -> None:
+    cluster.applier(kind)
+    extra = applier(kind=kind).extra
+    user = User(name=f"system:serviceaccount:penstock-system:{account}", extra=extra)
 
     assert values(cluster.review(request(carrier(), user=user))) == {"password": "hunter2"}
 

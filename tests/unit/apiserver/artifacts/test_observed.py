@@ -121,7 +121,11 @@ def test_times_are_written_as_clients_read_them(told: str, read: str) -> None:
 
 def release(spec: dict[str, Any], **status: Any) -> tuple[Use, ...]:
     metadata = {"name": "app", "namespace": "shop"}
-    history = [{"chartVersion": "6.5.0"}, {"chartVersion": "6.4.0"}]
+    history = [
+        {"chartVersion": "6.6.0", "status": "failed"},
+        {"chartVersion": "6.5.0", "status": "deployed"},
+        {"chartVersion": "6.4.0", "status": "superseded"},
+    ]
     told = {"history": history, "lastAttemptedRevision": "6.6.0", **status}
     obj = {"metadata": metadata, "spec": spec, "status": told}
     return observed.helm_release(msgspec.json.encode(obj)).uses
@@ -143,6 +147,20 @@ def test_a_release_uses_the_source_that_it_names() -> None:
 
     assert own[0].source == ("HelmChart", "shop", "podinfo")
     assert other[0].source == ("HelmChart", "infra", "podinfo")
+
+
+def test_a_release_tells_the_digest_of_a_chart_from_a_registry() -> None:
+    history = [{"chartVersion": "6.5.0+abc", "ociDigest": "sha256:abc", "status": "deployed"}]
+
+    (use,) = release(
+        {"chartRef": {"kind": "OCIRepository", "name": "podinfo"}},
+        history=history,
+        lastAttemptedRevision="6.6.0+def",
+        lastAttemptedRevisionDigest="sha256:def",
+    )
+
+    assert use.source == ("OCIRepository", "shop", "podinfo")
+    assert (use.applied, use.attempted) == ("sha256:abc", "sha256:def")
 
 
 def test_a_release_without_a_chart_uses_nothing() -> None:

@@ -119,6 +119,21 @@ def test_users_are_those_of_the_revision() -> None:
     ]
 
 
+def test_users_may_tell_the_digest_of_the_revision() -> None:
+    users = [
+        consumer("b", applied="sha256:1", tried="sha256:1"),
+        consumer("a", applied="sha256:2", tried="sha256:1"),
+        consumer("c", applied="6.5.0", tried=""),
+    ]
+
+    status = shown(held(revision="6.5.0@sha256:1"), users)["status"]
+
+    assert [(user["name"], user["state"]) for user in status["usedBy"]] == [
+        ("a", "Attempted"),
+        ("b", "Applied"),
+    ]
+
+
 def test_users_elsewhere_are_counted() -> None:
     users = [consumer("secret", namespace="b", applied=REVISION), consumer("a", applied=REVISION)]
 

@@ -288,3 +288,49 @@ async def test_namespace_that_requires_an_account_has_nothing_done_without_one(
     assert isinstance(ended, StalledError)
     assert "spec.serviceAccountName must be set" in str(ended)
     assert world.helm.orders == []
+
+
+KEYS = {"provider": "sops", "secretRef": {"name": "keys"}}
+
+
+async def test_nothing_encrypted_is_released_where_nobody_decrypts(tmp_path: Path) -> None:
+    world = World(tmp_path, decryption=KEYS)
+
+    ended = await world.run("spec")
+
+    assert isinstance(ended, WaitingError)
+    assert ended.reason == "DecryptionUnavailable"
+    assert "start it with --webhook-client-networks" in str(ended)
+    assert world.helm.orders == []
+
+    world.armed = True
+    await world.ready("dependency")
+
+    assert world.helm.done == ["install"]
+
+
+async def test_release_that_is_as_desired_stays_ready_while_nobody_decrypts(
+    tmp_path: Path,
+) -> None:
+    world = World(tmp_path, decryption=KEYS, install={"disableWait": True})
+    world.armed = True
+    await world.ready("spec")
+
+    world.armed = False
+    await world.ready("dependency")
+    drifted = await world.run("drift")
+
+    assert isinstance(drifted, WaitingError)
+    assert drifted.reason == "DecryptionUnavailable"
+    assert world.helm.done == ["install"]
+
+
+async def test_encrypted_secrets_go_to_no_other_cluster(tmp_path: Path) -> None:
+    world = World(tmp_path, decryption=KEYS, kubeConfig={"secretRef": {"name": "far"}})
+    world.armed = True
+
+    ended = await world.run("spec")
+
+    assert isinstance(ended, StalledError)
+    assert "spec.kubeConfig leads to another" in str(ended)
+    assert world.helm.orders == []

@@ -98,9 +98,13 @@ async def test_content_of_secrets_is_secret_whole_and_leaf_by_leaf() -> None:
     assert "hush" not in repr(found)
 
 
-def test_objects_to_watch_are_values_and_the_kubeconfig() -> None:
-    spec = {"valuesFrom": [SECRET, CONFIG], "kubeConfig": {"secretRef": {"name": "k"}}}
+def test_objects_to_watch_are_values_keys_and_the_kubeconfig() -> None:
+    spec = {
+        "valuesFrom": [SECRET, CONFIG],
+        "decryption": {"provider": "sops", "secretRef": {"name": "d"}},
+        "kubeConfig": {"secretRef": {"name": "k"}},
+    }
 
     found = [f"{ref}" for ref in inputs.references(release(spec=spec))]
 
-    assert found == ["Secret/team/s", "ConfigMap/team/c", "Secret/team/k"]
+    assert found == ["Secret/team/s", "ConfigMap/team/c", "Secret/team/d", "Secret/team/k"]

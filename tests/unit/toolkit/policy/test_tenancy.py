@@ -126,6 +126,15 @@ def test_a_release_borrows_its_account_and_the_secrets_with_values(version: str)
     ]
 
 
+def test_a_release_borrows_the_keys_that_it_names() -> None:
+    decryption = {"provider": "sops", "secretRef": {"name": "k"}, "serviceAccountName": "kms"}
+
+    assert borrowed(helm_release(serviceAccountName="robot", decryption=decryption))[1:] == [
+        "spec.decryption.secretRef: get|use secrets team/k",
+        "spec.decryption.serviceAccountName: impersonate|use serviceaccounts team/kms",
+    ]
+
+
 @pytest.mark.parametrize(
     ("kind", "field", "spared"),
     [

@@ -19,6 +19,7 @@ VERSIONS = {
     "HelmChart": "source.toolkit.fluxcd.io/v1",
     "Bucket": "source.toolkit.fluxcd.io/v1",
     "Kustomization": "kustomize.toolkit.fluxcd.io/v1",
+    "HelmRelease": "helm.toolkit.fluxcd.io/v2",
     "SourcePolicy": "policy.penstock.dev/v1alpha1",
 }
 APPLIER = {"provenance.penstock.dev/applier": ("Kustomization/apps/all",)}
@@ -221,12 +222,23 @@ async def test_the_right_to_one_namespace_tells_nothing_of_another() -> None:
             {"my-name": "x"},
             "'my-name'",
         ),
+        (
+            made("HelmRelease", kubeConfig={"secretRef": {"name": "s"}}),
+            {"config": ""},
+            "no kubeconfig under 'value'",
+        ),
+        (
+            made("HelmRelease", decryption={"provider": "sops", "secretRef": {"name": "s"}}),
+            {"a.agekey": "no key"},
+            "'a.agekey'",
+        ),
     ],
 )
 async def test_a_secret_that_lacks_what_is_needed_is_told(
     obj: Json, data: dict[str, str], words: str
 ) -> None:
-    told = await hints(obj, made("GitRepository", "apps"), secrets={"s": data})
+    sources = made("GitRepository", "apps"), made("HelmRepository", "charts")
+    told = await hints(obj, *sources, secrets={"s": data})
 
     (line,) = told
     assert "Secret 'apps/s' will not do" in line

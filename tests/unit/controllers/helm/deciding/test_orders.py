@@ -103,3 +103,18 @@ def test_post_renderers_are_passed_on_in_order() -> None:
     told = orders.rendering(release(spec={"postRenderers": [{}, *images]}))["postRenderers"]
 
     assert [each["images"][0]["name"] for each in told] == ["a", "b"]
+
+
+def test_encrypted_secrets_are_carried_where_keys_are_named() -> None:
+    spec = {"decryption": {"provider": "sops", "secretRef": {"name": "keys"}}}
+
+    told = orders.options(release(spec=spec), Action.UPGRADE)["carriers"]
+
+    assert told == {
+        "label": "sops.penstock.dev/decrypt",
+        "value": "true",
+        "key": "penstock.sops.yaml",
+        "optOut": "kustomize.toolkit.fluxcd.io/decrypt",
+        "marker": "ENC[AES256_GCM,",
+    }
+    assert "carriers" not in orders.options(release(), Action.UPGRADE)
