@@ -18,18 +18,18 @@ from controllers.applying.accounts import Accounts
 from controllers.applying.clusters import Cluster, Clusters
 from controllers.applying.dependencies import Gate
 from controllers.applying.identity import Identities
-from controllers.helm import inputs, opening
+from controllers.helm import inputs
 from controllers.helm.charts import Charts
 from controllers.helm.deciding import chartsources, progress, requests, targets
 from controllers.helm.deciding.outcomes import CLEARED
 from controllers.helm.deciding.states import Desired
 from controllers.helm.inputs import Inputs
-from controllers.helm.opening import Decrypting
 from controllers.helm.owners import Owners
-from controllers.helm.running import memory
+from controllers.helm.running import memory, opening
 from controllers.helm.running.draft import Draft, Pass
 from controllers.helm.running.engine import Target
 from controllers.helm.running.memory import Memory
+from controllers.helm.running.opening import Decrypting
 from controllers.helm.running.records import Place, Records
 from controllers.helm.running.releasing import Releaser
 from controllers.helm.running.uninstalling import Uninstaller
@@ -82,6 +82,7 @@ class HelmReleaseReconciler:
         grants.tell(rec, self.gate.policy)
         self.accounts.require(obj)
         self.owners.require(obj)
+        opening.require_here(obj)
         rules = health.compile_rules(msgspec.to_builtins(obj.spec.health_check_exprs))
         dependencies.compile_expressions(obj)
         await self.templates.reconcile(draft)
@@ -102,7 +103,6 @@ class HelmReleaseReconciler:
                     requeue_after=obj.spec.interval_seconds,
                 )
             kept.fingerprint = ""
-            opening.require(obj, self.admission)
             work = await self._work(draft, cluster, source, given)
             await self._require_same_target(work)
             outcome = await self.releaser.release(work)

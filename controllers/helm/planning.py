@@ -21,13 +21,14 @@ from typing import Any, Final
 import msgspec
 
 from controllers.applying import redaction
-from controllers.helm import inputs, opening
+from controllers.helm import inputs
 from controllers.helm.charts import About
 from controllers.helm.deciding import chartsources, manifests, orders, targets
 from controllers.helm.deciding.decisions import Action
 from controllers.helm.deciding.orders import MANAGER
 from controllers.helm.helmrelease import HelmReleaseReconciler
 from controllers.helm.inputs import Values
+from controllers.helm.running import opening
 from controllers.helm.running.engine import Run
 from controllers.helm.sources import ChartSource
 from controllers.planning import plans
@@ -85,6 +86,7 @@ class Planner:
         await stages.known()
         stages.accounts.require(obj)
         stages.owners.require(obj)
+        opening.require_here(obj)
         opening.require(obj, stages.admission)
         source = await self._source(obj, revision)
         values = await inputs.compose(obj, await inputs.gather(obj, stages.secrets))

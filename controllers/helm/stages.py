@@ -87,7 +87,9 @@ async def build(  # noqa: PLR0913 - what the passes are made of
         accounts=Accounts(labels=watched.policies.labels, default=options.default_service_account),
         admission=watched.admission,
         owners=owners,
-        releaser=Releaser(actor=Actor(engine=acting), settings=settings),
+        releaser=Releaser(
+            actor=Actor(engine=acting), settings=settings, admission=watched.admission
+        ),
         uninstaller=uninstaller,
         known=functools.partial(caches.complete, watched.granted, watched.policies),
         stored=lambda: watched.stored.synced,

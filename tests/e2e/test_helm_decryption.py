@@ -10,6 +10,8 @@ from tests.e2e.conftest import SECRET, Space, condition, owned
 from tests.e2e.decryption import SOPS, armed, assert_unseen, give_keys, secret, values_of
 from tests.e2e.helmsources import repository
 from tests.e2e.test_helm import HELM_RELEASE, at, records, release, shop
+from tests.e2e.test_helm_plans import diff
+from tests.e2e.window import Window
 from tests.fakes.chartrepository import ChartRepository
 from tests.unit.toolkit.decrypt.reference import Reference
 from toolkit.decrypt import envelope
@@ -91,3 +93,14 @@ async def test_secrets_of_a_chart_are_opened_at_admission_and_are_no_drift(space
 
         assert await values_of(space, "whole") == {"word": word}
         assert await records(space) == ["sh.helm.release.v1.app.v1"]
+
+        await Window(space).until(lambda _: True, name="helmrelease:app")
+        same = await diff(space, "helmrelease", "app")
+        given["values"] = {"db": sops.yaml({"user": f"other-{word}"}).decode()}
+        await space.world.apply(release(space, **given, suspend=True))
+        differs = await diff(space, "helmrelease", "app")
+
+        assert (same.code, same.out) == (0, "")
+        assert differs.code == 1
+        assert "app-value" in differs.out
+        assert word not in str(differs)

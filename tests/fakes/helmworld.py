@@ -191,7 +191,7 @@ class World:
             ),
             admission=self,
             owners=self.owners,
-            releaser=Releaser(actor=Actor(engine=engine), settings=settings),
+            releaser=Releaser(actor=Actor(engine=engine), settings=settings, admission=self),
             uninstaller=uninstaller,
             known=self._known,
             stored=lambda: True,

@@ -12,10 +12,11 @@ from controllers.helm.deciding import decisions, outcomes, policies, progress, s
 from controllers.helm.deciding.decisions import Action, Facts, Next, Target
 from controllers.helm.deciding.outcomes import CLEARED, RELEASED, REMEDIATED, TESTED, Happening
 from controllers.helm.deciding.states import Observed, State
-from controllers.helm.running import awaiting, drifting, telling
+from controllers.helm.running import awaiting, drifting, opening, telling
 from controllers.helm.running.acting import ActionError, Actor
 from controllers.helm.running.drifting import Drift
 from controllers.helm.running.memory import Pending
+from controllers.helm.running.opening import Decrypting
 from controllers.helm.running.work import Work, words
 from controllers.helm.settings import Settings
 from toolkit.errors import StalledError, Told, WaitingError
@@ -33,6 +34,7 @@ class Releaser:
 
     actor: Actor
     settings: Settings
+    admission: Decrypting
 
     async def release(self, work: Work) -> Outcome:
         """Do what there is to do.
@@ -60,6 +62,7 @@ class Releaser:
                 return self._concluded(work)
             if not decisions.may_run(decision, done):
                 self._stop(work, decisions.instead(work.obj, retries_by_default=self._by_default))
+            opening.require(work.obj, self.admission)
             done = (*done, decision)
             if decision is Action.CORRECT:
                 drift = await self._correct(work, drift)
@@ -145,6 +148,7 @@ class Releaser:
         )
 
     async def _drift(self, work: Work) -> Drift:
+        opening.require(work.obj, self.admission)
         await self._objects(work)
         drift = await drifting.check(
             work, work.objects or (), concurrency=self.settings.concurrent_ssa

@@ -18,24 +18,30 @@ class Decrypting(Protocol):
         """Tell whether Secrets that the object applies may be sent encrypted."""
 
 
-def require(obj: HelmRelease, admission: Decrypting) -> None:
-    """Let a HelmRelease be acted on whose Secrets are plain, or decrypted as they enter.
+def require_here(obj: HelmRelease) -> None:
+    """Let a HelmRelease be that names no keys, or goes to this cluster.
 
     Raises:
-        StalledError: it goes to another cluster.
-        WaitingError: this one decrypts nothing now.
+        StalledError: it goes to another one.
     """
-    if obj.spec.decryption is None or admission.decrypts(obj):
-        return
-    if obj.spec.kube_config is not None:
+    if obj.spec.decryption is not None and obj.spec.kube_config is not None:
         raise StalledError(
             "spec.decryption: encrypted Secrets of a chart are decrypted by the webhook of this"
             " cluster, and spec.kubeConfig leads to another: remove one of the two",
             reason="DecryptionUnavailable",
         )
-    raise WaitingError(
-        "spec.decryption: encrypted Secrets of a chart are decrypted as they enter the cluster,"
-        " and no webhook does so here: start it with --webhook-client-networks or"
-        " --webhook-client-ca-file, or remove spec.decryption",
-        reason="DecryptionUnavailable",
-    )
+
+
+def require(obj: HelmRelease, admission: Decrypting) -> None:
+    """Let objects of a release be written, or compared, whose Secrets are plain or decrypted here.
+
+    Raises:
+        WaitingError: nobody decrypts now.
+    """
+    if obj.spec.decryption is not None and not admission.decrypts(obj):
+        raise WaitingError(
+            "spec.decryption: encrypted Secrets of a chart are decrypted as they enter the cluster,"
+            " and no webhook does so here: start it with --webhook-client-networks or"
+            " --webhook-client-ca-file, or remove spec.decryption",
+            reason="DecryptionUnavailable",
+        )
