@@ -20,7 +20,7 @@ WORKERS ?= 3
 
 NODE_PACKAGES := containerd runc containernetworking-plugins iptables iproute2 util-linux
 
-.PHONY: help nodepackages dev engine controlplane demo up test quick test-slow mutants testtools unit loopback contract conformance e2e check generate lock bench clean
+.PHONY: help nodepackages dev engine controlplane demo up test quick test-slow mutants testtools unit loopback contract conformance e2e check generate lock bench image clean
 
 help: ## List the commands
 	@grep -hE '^[a-z0-9]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-14s %s\n", $$1, $$2}'
@@ -111,10 +111,14 @@ controlplane: dev ## Build the embedded control plane (cached by version)
 testtools: dev ## Build the servers and tools that tests run (cached by their pins)
 	@$(BIN)/python -m tests.tools.programs
 
-lock: dev ## Resolve requirements/*.in into hash-locked *.txt
+lock: dev ## Pin Python, Go and Debian packages by hash in requirements/*.txt
 	@for name in bootstrap runtime dev go; do \
 	  $(BIN)/uv pip compile --quiet --generate-hashes --no-emit-index-url --universal --python-version 3.11 \
 	    --custom-compile-command 'make lock' requirements/$$name.in -o requirements/$$name.txt; done
+	@$(BIN)/python -m release lock
+
+image: dev engine ## Build the image, without a container daemon
+	@$(BIN)/python -m release build
 
 nodepackages: ## Install what a real node takes from Debian or Ubuntu (needs root)
 	@dpkg -s $(NODE_PACKAGES) >/dev/null 2>&1 || { apt-get update -qq && \

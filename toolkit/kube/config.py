@@ -225,8 +225,14 @@ _NAMED_BY: Final = {
 
 def _from_plugin(path: Path, context: str, namespace: str) -> ClusterConfig:
     """Let the official client run exec plugins and refresh OIDC tokens."""
-    # Lazy: 640 ms and 65 MB, needed on a developer's machine only.
-    from kubernetes import client, config  # noqa: PLC0415
+    # Lazy: 640 ms and 65 MB, needed on a developer's machine only. The image does not have it.
+    try:
+        from kubernetes import client, config  # noqa: PLC0415
+    except ModuleNotFoundError as exc:
+        raise errors.KubeConfigError(
+            f"the user of kubeconfig {path} signs in with a program, which needs the Python package"
+            " 'kubernetes', and the image is without it: give the user a token or a certificate"
+        ) from exc
 
     def load() -> Any:
         settings = client.Configuration()

@@ -31,6 +31,25 @@ def test_same_programs_give_the_same_bytes() -> None:
     assert first == second
 
 
+def test_compressed_layer_is_known_by_what_is_in_it() -> None:
+    layer = image.Layer(archive=b"files", gzip=b"fewer")
+
+    packed = image.pack([layer], {"architecture": "amd64"}, annotations={})
+
+    with tarfile.open(fileobj=io.BytesIO(packed.archive)) as opened:
+        manifest = json.loads(_read(opened, _blob(packed.digest)))
+        (described,) = manifest["layers"]
+        stored = _read(opened, _blob(described["digest"]))
+        config = json.loads(_read(opened, _blob(manifest["config"]["digest"])))
+    assert described["mediaType"] == "application/vnd.oci.image.layer.v1.tar+gzip"
+    assert stored == b"fewer"
+    assert config["rootfs"]["diff_ids"] == [f"sha256:{sha256(b'files').hexdigest()}"]
+
+
+def _blob(digest: str) -> str:
+    return f"blobs/{digest.replace(':', '/')}"
+
+
 def _read(opened: tarfile.TarFile, name: str) -> bytes:
     found = opened.extractfile(name)
     assert found is not None

@@ -1,6 +1,7 @@
 """Kubeconfigs: ours may name files, a tenant's may not do anything but say where and who."""
 
 import base64
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -198,3 +199,15 @@ def test_an_exec_user_is_asked_for_its_token(tmp_path: Path) -> None:
     assert result.server == "https://example.com:6443"
     assert result.token
     assert result.token() == "from-plugin"
+
+
+def test_exec_user_is_refused_where_the_official_client_is_missing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # As in the image.
+    monkeypatch.setitem(sys.modules, "kubernetes", None)
+    path = tmp_path / "config"
+    path.write_text(kubeconfig(user={"exec": {"command": "plugin"}}))
+
+    with pytest.raises(KubeConfigError, match="needs the Python package 'kubernetes'"):
+        config.from_environment(str(path))

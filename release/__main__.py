@@ -1,0 +1,60 @@
+"""``python -m release build`` and ``python -m release lock``."""
+
+import argparse
+import sys
+from pathlib import Path
+from typing import Final
+
+from release import building, interpreter, locking, progress, trees, wheels
+from toolkit.errors import PenstockError
+
+_OUTPUT: Final = Path("build/penstock-image.tar")
+
+
+def main() -> None:
+    """Do what the command line says."""
+    parser = argparse.ArgumentParser(prog="python -m release", description=__doc__)
+    commands = parser.add_subparsers(required=True)
+    build = commands.add_parser("build", help="write the image as an OCI layout in a tar archive")
+    build.add_argument("--output", type=Path, default=_OUTPUT)
+    build.add_argument("--architecture", choices=locking.ARCHITECTURES)
+    build.set_defaults(run=_build)
+    lock = commands.add_parser("lock", help="pin the newest Debian packages, and choose wheels")
+    lock.set_defaults(run=_lock)
+    arguments = parser.parse_args()
+    try:
+        arguments.run(arguments)
+    except PenstockError as error:
+        sys.exit(f"error: {error}")
+    except KeyboardInterrupt:
+        sys.exit("error: interrupted")
+
+
+def _build(arguments: argparse.Namespace) -> None:
+    built = building.build(arguments.architecture or interpreter.of_this_machine())
+    arguments.output.parent.mkdir(parents=True, exist_ok=True)
+    # Under its name only when it is whole.
+    staged = arguments.output.with_suffix(".partial")
+    staged.write_bytes(built.packed.archive)
+    staged.replace(arguments.output)
+    for part in built.parts:
+        progress.say(
+            f"{part.name:13} {_megabytes(trees.size(part.tree))}, compressed"
+            f" {_megabytes(len(part.layer.stored))}"
+        )
+    progress.say(f"{_megabytes(len(built.packed.archive))} in {arguments.output}")
+    print(f"{built.name}@{built.packed.digest}")
+
+
+def _lock(_: argparse.Namespace) -> None:
+    for architecture in locking.ARCHITECTURES:
+        locking.lock(architecture)
+    wheels.LOCK.write_text(wheels.chosen(wheels.ALL.read_text()))
+
+
+def _megabytes(size: int) -> str:
+    return f"{size / 1e6:6.1f} MB"
+
+
+if __name__ == "__main__":
+    main()

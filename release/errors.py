@@ -1,0 +1,9 @@
+"""What can go wrong while the image is built."""
+
+from toolkit.errors import PenstockError
+
+
+class ReleaseError(PenstockError):
+    """The image cannot be built; the message says what to do."""
+
+    default_reason = "ReleaseFailed"

@@ -1,0 +1,54 @@
+"""The whole image, twice."""
+
+import pytest
+
+from release import building, interpreter
+
+pytestmark = pytest.mark.slow
+
+
+@pytest.fixture(scope="module")
+def built() -> building.Image:
+    return building.build(interpreter.of_this_machine())
+
+
+def test_same_sources_give_the_same_image(built: building.Image) -> None:
+    again = building.build(built.architecture)
+
+    assert again.packed.digest == built.packed.digest
+    assert again.packed.archive == built.packed.archive
+
+
+def test_nothing_in_the_image_is_a_shell_or_runs_as_another_user(built: building.Image) -> None:
+    tree = {path: node for part in built.parts for path, node in part.tree.items()}
+
+    assert [path for path in tree if path.startswith("usr/bin/")] == [
+        "usr/bin/python3.11",
+        "usr/bin/python",
+        "usr/bin/python3",
+    ]
+    assert not any(path.startswith(("usr/sbin/", "bin/", "sbin/")) for path in tree)
+    assert not any(node.mode & 0o6000 for node in tree.values())
+    assert b"nobody:x:65534:" in tree["etc/passwd"].content
+
+
+def test_every_module_has_its_bytecode(built: building.Image) -> None:
+    tree = {path: node for part in built.parts for path, node in part.tree.items()}
+    modules = {path for path in tree if path.endswith(".py")}
+
+    bytecode = {path for path in tree if path.endswith(".cpython-311.pyc")}
+
+    assert len(bytecode) == len(modules)
+    # PEP 552: the hash of the source is in it, and is not checked.
+    assert {tree[path].content[4:8] for path in bytecode} == {b"\x01\x00\x00\x00"}
+
+
+def test_image_is_as_small_as_promised(built: building.Image) -> None:
+    assert len(built.packed.archive) < 100_000_000
+
+
+def test_public_authorities_are_where_openssl_and_go_look(built: building.Image) -> None:
+    tree = built.parts[0].tree
+
+    assert tree["usr/lib/ssl/cert.pem"].target == "/etc/ssl/certs/ca-certificates.crt"
+    assert tree["etc/ssl/certs/ca-certificates.crt"].content.count(b"BEGIN CERTIFICATE") > 100
