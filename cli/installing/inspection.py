@@ -7,10 +7,9 @@ from typing import Final
 
 from certs import injection
 from cli import errors
-from cli.installing import manifests, writing
+from cli.installing import manifests, readiness, writing
 from cli.installing.cluster import DEPLOYMENT, listed
 from crds import KINDS
-from toolkit.apply import health
 from toolkit.apply.health import Status
 from toolkit.kube.client import Client
 from toolkit.objects import Json, dig, key_of, ref_of
@@ -128,7 +127,7 @@ async def _deployments(api: Client, namespace: str) -> list[Finding]:
 
 
 async def _deployment(api: Client, obj: Json) -> Finding:
-    judged = health.assess(obj)
+    judged = readiness.assess(obj)
     ok = judged.status is Status.CURRENT
     image = dig(obj, "spec", "template", "spec", "containers", default=[{}])[0].get("image", "")
     why = "" if ok else (await writing.why(api, ref_of(obj))).replace("\n  ", "; ")

@@ -10,10 +10,10 @@ from collections.abc import Iterable, Sequence
 from typing import Final
 
 from cli import errors, progress, session, watching
-from cli.installing import manifests
+from cli.installing import manifests, readiness
 from cli.installing.cluster import DEPLOYMENT, POD, listed
 from cli.stack import install
-from toolkit.apply import health, order
+from toolkit.apply import order
 from toolkit.apply.health import Status
 from toolkit.kube.client import Client
 from toolkit.kube.errors import NotFoundError
@@ -123,7 +123,7 @@ async def _ready(opened: session.Session, ref: ObjectRef) -> None:
 def _current(found: Json | None) -> bool:
     if found is None:
         return False
-    judged = health.assess(found)
+    judged = readiness.assess(found)
     if judged.status is Status.FAILED:
         raise errors.FailedError(f"Deployment {key_of(found)} failed: {judged.message}")
     return judged.status is Status.CURRENT
