@@ -49,7 +49,10 @@ class Faults:
 
 
 class GitServer:
-    """Serves the repositories below ``root``; ``basic`` and ``bearer`` are what it demands."""
+    """Serves the repositories below ``root``; ``basic`` and ``bearer`` are what it demands.
+
+    ``host`` is how clients call it, ``address`` where it listens.
+    """
 
     def __init__(
         self,
@@ -59,6 +62,7 @@ class GitServer:
         basic: tuple[str, str] | None = None,
         bearer: str = "",
         host: str = "localhost",
+        address: str = "127.0.0.1",
     ) -> None:
         self.root = root
         self.faults = Faults()
@@ -66,6 +70,7 @@ class GitServer:
         self.base = ""
         self._tls = tls
         self._host = host
+        self._address = address
         self._wanted = f"Bearer {bearer}" if bearer else ""
         if basic:
             self._wanted = "Basic " + base64.b64encode(":".join(basic).encode()).decode()
@@ -76,7 +81,9 @@ class GitServer:
         return Repository(self.root / f"{name}.git", url=f"{self.base}/{name}.git", head=head)
 
     async def __aenter__(self) -> Self:
-        port = await self._open.enter_async_context(serving(self.answer, tls=self._tls))
+        port = await self._open.enter_async_context(
+            serving(self.answer, tls=self._tls, host=self._address)
+        )
         self.base = f"{'https' if self._tls else 'http'}://{self._host}:{port}"
         return self
 
