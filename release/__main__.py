@@ -33,10 +33,8 @@ def main() -> None:
 def _build(arguments: argparse.Namespace) -> None:
     built = building.build(arguments.architecture or interpreter.of_this_machine())
     arguments.output.parent.mkdir(parents=True, exist_ok=True)
-    # Under its name only when it is whole.
-    staged = arguments.output.with_suffix(".partial")
-    staged.write_bytes(built.packed.archive)
-    staged.replace(arguments.output)
+    _write(arguments.output, built.packed.archive)
+    _write(arguments.output.with_suffix(".spdx.json"), built.sbom)
     for part in built.parts:
         progress.say(
             f"{part.name:13} {_megabytes(trees.size(part.tree))}, compressed"
@@ -44,6 +42,13 @@ def _build(arguments: argparse.Namespace) -> None:
         )
     progress.say(f"{_megabytes(len(built.packed.archive))} in {arguments.output}")
     print(f"{built.name}@{built.packed.digest}")
+
+
+def _write(path: Path, content: bytes) -> None:
+    # Under its name only when it is whole.
+    staged = path.with_suffix(".partial")
+    staged.write_bytes(content)
+    staged.replace(path)
 
 
 def _lock(_: argparse.Namespace) -> None:

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from controlplane.node import image
-from release import debian, interpreter, product, progress, trees, wheels
+from release import debian, interpreter, materials, product, progress, sbom, trees, wheels
 
 USER: Final = 65534
 """Debian's nobody; the Deployments run the processes as the same."""
@@ -44,6 +44,8 @@ class Image:
     architecture: str
     parts: tuple[Part, ...]
     packed: image.Packed
+    sbom: bytes
+    """The list of materials, an SPDX document."""
 
 
 def build(architecture: str) -> Image:
@@ -68,7 +70,13 @@ def build(architecture: str) -> Image:
     packed = image.pack(
         [part.layer for part in parts], config(architecture), annotations=_annotations()
     )
-    return Image(name=reference(), architecture=architecture, parts=parts, packed=packed)
+    return Image(
+        name=reference(),
+        architecture=architecture,
+        parts=parts,
+        packed=packed,
+        sbom=sbom.document(_subject(architecture, packed.digest), materials.of(architecture)),
+    )
 
 
 def prove(*contents: trees.Tree) -> None:
@@ -127,6 +135,18 @@ def _extensions(system: trees.Tree) -> Iterator[str]:
         folder, _, name = path.rpartition("/")
         if folder.endswith("/lib-dynload"):
             yield name.partition(".")[0]
+
+
+def _subject(architecture: str, digest: str) -> sbom.Subject:
+    project = _project()
+    return sbom.Subject(
+        name=NAME.rpartition("/")[2],
+        version=f"v{project['version']}",
+        architecture=architecture,
+        digest=digest,
+        licence=project["license"],
+        created=_EPOCH,
+    )
 
 
 def _annotations() -> Mapping[str, str]:

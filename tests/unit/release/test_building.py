@@ -1,8 +1,11 @@
 """The whole image, twice."""
 
+import json
+from collections import Counter
+
 import pytest
 
-from release import building, interpreter
+from release import building, debian, interpreter, wheels
 
 pytestmark = pytest.mark.slow
 
@@ -17,6 +20,7 @@ def test_same_sources_give_the_same_image(built: building.Image) -> None:
 
     assert again.packed.digest == built.packed.digest
     assert again.packed.archive == built.packed.archive
+    assert again.sbom == built.sbom
 
 
 def test_nothing_in_the_image_is_a_shell_or_runs_as_another_user(built: building.Image) -> None:
@@ -52,3 +56,15 @@ def test_public_authorities_are_where_openssl_and_go_look(built: building.Image)
 
     assert tree["usr/lib/ssl/cert.pem"].target == "/etc/ssl/certs/ca-certificates.crt"
     assert tree["etc/ssl/certs/ca-certificates.crt"].content.count(b"BEGIN CERTIFICATE") > 100
+
+
+def test_list_of_materials_names_all_that_is_locked(built: building.Image) -> None:
+    packages = json.loads(built.sbom)["packages"]
+    purls = [package["externalRefs"][0]["referenceLocator"] for package in packages]
+    counts = Counter(purl.partition("/")[0] for purl in purls)
+
+    assert counts["pkg:deb"] == len(debian.locked(built.architecture))
+    assert counts["pkg:pypi"] == wheels.LOCK.read_text().count("==")
+    assert counts["pkg:golang"] > 100
+    assert {purl for purl in purls if "pkg:oci/" in purl} == {purls[0]}
+    assert built.packed.digest.removeprefix("sha256:") in purls[0]
