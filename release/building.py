@@ -9,6 +9,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
+from controlplane import cache
 from controlplane.node import image
 from release import debian, interpreter, materials, product, progress, sbom, trees, wheels
 
@@ -57,12 +58,14 @@ def build(architecture: str) -> Image:
     """
     progress.say(f"building for {architecture}")
     native = interpreter.of_this_machine()
-    tools = debian.tree(native)
-    contents = {
-        "system": tools if architecture == native else debian.tree(architecture),
-        "dependencies": wheels.tree(architecture),
-        "penstock": product.tree(architecture),
-    }
+    # Who builds at the same time finds in the cache what we download.
+    with cache.locked(cache.directory("image") / "lock", waiting=_wait):
+        tools = debian.tree(native)
+        contents = {
+            "system": tools if architecture == native else debian.tree(architecture),
+            "dependencies": wheels.tree(architecture),
+            "penstock": product.tree(architecture),
+        }
     with interpreter.unpacked(tools) as python:
         parts = tuple(_part(python, name, tree) for name, tree in contents.items())
     if architecture == native:
@@ -119,6 +122,10 @@ def config(architecture: str) -> Mapping[str, Any]:
             },
         },
     }
+
+
+def _wait() -> None:
+    progress.say("another process downloads packages: waiting for it")
 
 
 def _part(python: interpreter.Interpreter, name: str, tree: trees.Tree) -> Part:

@@ -50,6 +50,7 @@ _INSTANCE: Final = tuple(manifests.INSTANCE.split("="))
 _NAMED: Final = 10
 """Objects that a refusal names."""
 _PARALLEL: Final = 8
+_OURS: Final = frozenset(kind.finalizer for kind in KINDS)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -98,13 +99,9 @@ async def survey(opened: session.Session, wish: Wish) -> Survey:
         for found in await listed(api, kind, label_selector=manifests.INSTANCE)
     ]
     crds = await listed(api, injection.DEFINITION, label_selector=manifests.INSTANCE)
-    resources = [
-        (kind.finalizer, found)
-        for kind in KINDS
-        for found in await listed(api, GroupVersionKind(*kind.gvk))
-    ]
-    held = [found for finalizer, found in resources if finalizer in _finalizers(found)]
-    custom = [found for _, found in resources if not _of_installation(found)]
+    resources = await _resources(api)
+    held = [found for found in resources if _is_held(found)]
+    custom = [found for found in resources if not _of_installation(found)]
     return Survey(
         installed=_refs(installed),
         asking=_refs(asking),
@@ -169,8 +166,10 @@ async def remove(opened: session.Session, found: Survey, wish: Wish) -> None:
     progress.action("ending what the API server asks of the gate and the aggregated API")
     await _each(_delete(api, ref) for ref in found.asking)
     await definitions.disarm(api, KINDS)
-    progress.action(f"removing finalizers from {len(found.held)} custom resources")
-    await _each(_released(api, obj) for obj in found.held)
+    # Read again: until now controllers have written status, and perhaps finalizers.
+    held = [resource for resource in await _resources(api) if _is_held(resource)]
+    progress.action(f"removing finalizers from {len(held)} custom resources")
+    await _each(_released(api, obj) for obj in held)
     rest = [ref for ref in found.installed if ref.gvk != DEPLOYMENT]
     progress.action(f"deleting {len(rest)} objects of the installation")
     for run in order.deletion_ranks(rest):
@@ -192,14 +191,29 @@ async def _delete(api: Client, ref: ObjectRef, *, propagation: str = "Background
 
 
 async def _released(api: Client, obj: Json) -> None:
-    """Remove our finalizer, and no other."""
+    """Remove our finalizers, and no other; whatever else changes meanwhile does not matter."""
     ref = ref_of(obj)
-    ours = {kind.finalizer for kind in KINDS}
-    kept = [each for each in _finalizers(obj) if each not in ours]
-    version = dig(obj, "metadata", "resourceVersion")
-    body = {"metadata": {"finalizers": kept or None, "resourceVersion": version}}
+    places = [place for place, name in enumerate(_finalizers(obj)) if name in _OURS]
+    # RFC 6902: from the end, so that the places before it stay what they were.
+    operations = [
+        operation
+        for place in reversed(places)
+        for path in [f"/metadata/finalizers/{place}"]
+        for operation in (
+            {"op": "test", "path": path, "value": _finalizers(obj)[place]},
+            {"op": "remove", "path": path},
+        )
+    ]
     with contextlib.suppress(NotFoundError):
-        await api.patch(ref.gvk, ref.name, ref.namespace, body, strategy="merge")
+        await api.patch(ref.gvk, ref.name, ref.namespace, operations, strategy="json")
+
+
+async def _resources(api: Client) -> list[Json]:
+    return [found for kind in KINDS for found in await listed(api, GroupVersionKind(*kind.gvk))]
+
+
+def _is_held(obj: Json) -> bool:
+    return not _OURS.isdisjoint(_finalizers(obj))
 
 
 async def _gone(opened: session.Session, refs: Iterable[ObjectRef]) -> None:

@@ -116,21 +116,38 @@ async def test_commit_becomes_a_running_pod(real_node: Cluster, tmp_path: Path) 
         for kind in ("gitrepository", "kustomization"):
             await asyncio.to_thread(_wait, real_node, f"{kind}/app", "Ready")
 
-    (pod,) = real_node.of("pods", f"--namespace={TEAM}")["items"]
+    (pod,) = real_node.of("pods", f"--namespace={TEAM}", "--selector=app=web")["items"]
     assert pod["status"]["phase"] == "Running"
     applied = real_node.of("kustomization", "app", f"--namespace={TEAM}")
     assert applied["status"]["lastAppliedRevision"] == f"main@sha1:{commit}"
 
 
-def test_aggregated_api_answers(real_node: Cluster) -> None:
-    (inventory,) = real_node.of("inventories", "--all-namespaces")["items"]
+async def test_chart_becomes_a_release(real_node: Cluster, tmp_path: Path) -> None:
+    files = {
+        "chart/Chart.yaml": "apiVersion: v2\nname: charted\nversion: 1.0.0\n",
+        "chart/templates/web.yaml": yaml.safe_dump(_web("charted")),
+    }
+    async with GitServer(tmp_path, host=real_node.address, address=real_node.address) as server:
+        repository = server.repository("charts")
+        repository.commit(files)
+        source = _source(repository.url, name="charts")
+        await asyncio.to_thread(real_node.apply, source, _release())
 
-    assert inventory["metadata"]["namespace"] == TEAM
-    assert "web" in real_node.kubectl(
-        *("get", "--raw"),
-        f"/apis/gitops.penstock.dev/v1alpha1/namespaces/{TEAM}/inventories/"
-        f"{inventory['metadata']['name']}/tree",
-    )
+        await asyncio.to_thread(_wait, real_node, "helmrelease/charted", "Ready")
+
+    (pod,) = real_node.of("pods", f"--namespace={TEAM}", "--selector=app=charted")["items"]
+    assert pod["status"]["phase"] == "Running"
+
+
+def test_aggregated_api_answers(real_node: Cluster) -> None:
+    inventories = real_node.of("inventories", "--all-namespaces")["items"]
+
+    assert {inventory["metadata"]["namespace"] for inventory in inventories} == {TEAM}
+    assert len(inventories) == 2
+    trees = f"/apis/gitops.penstock.dev/v1alpha1/namespaces/{TEAM}/inventories"
+    for inventory in inventories:
+        tree = real_node.kubectl("get", "--raw", f"{trees}/{inventory['metadata']['name']}/tree")
+        assert '"Pod"' in tree
 
 
 async def test_another_source_controller_takes_over(real_node: Cluster) -> None:
@@ -146,14 +163,15 @@ async def test_another_source_controller_takes_over(real_node: Cluster) -> None:
 
 
 async def test_uninstalling_leaves_workloads(real_node: Cluster) -> None:
-    (before,) = real_node.of("pods", f"--namespace={TEAM}")["items"]
+    before = real_node.of("pods", f"--namespace={TEAM}")["items"]
 
     done = await real_node.penstock("uninstall", "--silent")
 
     assert done.code == 0, done.err
-    (after,) = real_node.of("pods", f"--namespace={TEAM}")["items"]
-    assert after["metadata"]["uid"] == before["metadata"]["uid"]
-    assert "deletionTimestamp" not in after["metadata"]
+    after = real_node.of("pods", f"--namespace={TEAM}")["items"]
+    assert len(after) == 2
+    assert _uids(after) == _uids(before)
+    assert not any("deletionTimestamp" in pod["metadata"] for pod in after)
     names = {obj["metadata"]["name"] for obj in real_node.of("namespaces")["items"]}
     assert PLACE not in names
 
@@ -170,11 +188,15 @@ def _is_ready(pod: Json) -> bool:
     return rows["Ready"] == "True" and "deletionTimestamp" not in pod["metadata"]
 
 
-def _source(url: str) -> Json:
+def _uids(pods: list[Json]) -> set[str]:
+    return {pod["metadata"]["uid"] for pod in pods}
+
+
+def _source(url: str, *, name: str = "app") -> Json:
     return {
         "apiVersion": "source.toolkit.fluxcd.io/v1",
         "kind": "GitRepository",
-        "metadata": {"name": "app", "namespace": TEAM},
+        "metadata": {"name": name, "namespace": TEAM},
         "spec": {"interval": "10m", "url": url, "ref": {"branch": "main"}},
     }
 
@@ -196,13 +218,26 @@ def _kustomization(**spec: object) -> Json:
     }
 
 
-def _web() -> Json:
-    labels = {"app": "web"}
+def _release() -> Json:
+    reference = {"kind": "GitRepository", "name": "charts"}
+    return {
+        "apiVersion": "helm.toolkit.fluxcd.io/v2",
+        "kind": "HelmRelease",
+        "metadata": {"name": "charted", "namespace": TEAM},
+        "spec": {
+            "interval": "10m",
+            "chart": {"spec": {"chart": "./chart", "sourceRef": reference}},
+        },
+    }
+
+
+def _web(name: str = "web") -> Json:
+    labels = {"app": name}
     container = {"name": "web", "image": realnode.IMAGE, "args": ["serve"]}
     return {
         "apiVersion": "apps/v1",
         "kind": "Deployment",
-        "metadata": {"name": "web"},
+        "metadata": {"name": name},
         "spec": {
             "selector": {"matchLabels": labels},
             "template": {

@@ -6,6 +6,8 @@ The tests follow one installation through its life, in the order of this file.
 import asyncio
 import json
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -20,6 +22,7 @@ from tests.fakes.gitserver import GitServer
 from tests.fakes.hosting import Hosting
 from tests.fakes.serving import certified
 from tests.tools.administrator import Administrator, RefusedError
+from tests.tools.waiting import until
 from toolkit.objects import Json, dig
 
 pytestmark = pytest.mark.xdist_group("install")
@@ -218,6 +221,24 @@ def make_kustomization(asked: Administrator, name: str) -> None:
     )
 
 
+@contextmanager
+def written_meanwhile(asked: Administrator, path: str) -> Iterator[None]:
+    """Write an object once Deployments are being deleted, as their controllers still do."""
+    deployment = f"/apis/apps/v1/namespaces/{PLACE}/deployments/webhook"
+    hold, release = ({"metadata": {"finalizers": held}} for held in ([OTHERS], None))
+
+    def write() -> None:
+        asyncio.run(until(lambda: "deletionTimestamp" in asked.send("GET", deployment)["metadata"]))
+        asked.send("PATCH", path, {"metadata": {"annotations": {"at": "last"}}}, content=MERGE)
+        asked.send("PATCH", deployment, release, content=MERGE)
+
+    asked.send("PATCH", deployment, hold, content=MERGE)
+    with ThreadPoolExecutor(1) as pool:
+        written = pool.submit(write)
+        yield
+        written.result()
+
+
 def test_pods_that_do_not_come_up_are_explained(penstock: Penstock, asked: Administrator) -> None:
     node = asked.send("GET", "/api/v1/nodes")["items"][0]["metadata"]["name"]
     path = f"/api/v1/nodes/{node}"
@@ -262,7 +283,8 @@ def test_uninstalling_leaves_workloads_and_custom_resources(
     assert f"Deployment/{PLACE}/webhook" in would.out.splitlines()
     assert deployments(asked).keys() == DEPLOYMENTS
 
-    done = penstock("uninstall", "--silent", "--keep-namespace")
+    with written_meanwhile(asked, f"{KUSTOMIZATIONS}/apps"):
+        done = penstock("uninstall", "--silent", "--keep-namespace")
 
     assert done.code == 0, done.err
     assert not deployments(asked)
