@@ -22,7 +22,9 @@ THEIRS = {
     "cosign": "key fulcio rekor ctfe tsa out",
     "notation": "timestamp-url",
     "python -m bench": "pace",
+    "podman": "build-arg",
     "python -m crds": "without-gate",
+    "python -m release": "architecture",
 }
 
 
