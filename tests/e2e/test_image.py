@@ -15,7 +15,7 @@ import yaml
 from controlplane import plane
 from controlplane.binaries import Variant
 from controlplane.plane import ControlPlane
-from release import building, interpreter
+from release import building
 from tests.fakes.gitserver import GitServer
 from tests.tools import command, realnode
 from tests.tools.waiting import SECONDS, until
@@ -67,10 +67,12 @@ class Cluster:
 
 
 @pytest.fixture(scope="module")
-def real_node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
-    """Start a node, and load the image that is built of this checkout."""
+def real_node(
+    tmp_path_factory: pytest.TempPathFactory, built_image: building.Image
+) -> Iterator[Cluster]:
+    """Start a node that has the image of this checkout."""
     archive = tmp_path_factory.mktemp("image") / "penstock.tar"
-    archive.write_bytes(building.build(interpreter.of_this_machine()).packed.archive)
+    archive.write_bytes(built_image.packed.archive)
     with plane.start("pytest-image", alternatives=8, variant=Variant.NODE) as running:
         running.load(archive)
         realnode.load_probe(running, archive.parent)

@@ -32,6 +32,8 @@ GROUPS: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
             "tests/e2e/test_missing_grants.py",
             "tests/e2e/test_lonely_window.py",
         ),
+        # They share what takes half a minute to build.
+        "image": ("tests/unit/release/test_building.py", "tests/e2e/test_image.py"),
         # Worlds of one file.
         "ungated": ("tests/e2e/test_ungated.py",),
         "seeds": ("tests/e2e/test_seeds.py",),

@@ -12,6 +12,7 @@ import pytest
 import pytest_asyncio
 from aiohttp import web
 
+from release import building, interpreter
 from tests.fakes import objectservers
 from tests.fakes.objectservers import AzureServer, GcsServer, S3Server, Server
 from tests.fakes.opening import Opening, opening
@@ -49,6 +50,12 @@ def fake_gcs_server_program() -> Path:
 def helm_program() -> Path:
     """Return the real Helm."""
     return programs.path("helm")
+
+
+@pytest.fixture(scope="session")
+def built_image() -> building.Image:
+    """Build the image of this checkout, which takes half a minute."""
+    return building.build(interpreter.of_this_machine())
 
 
 @pytest.fixture
