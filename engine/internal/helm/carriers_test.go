@@ -2,6 +2,8 @@ package helm
 
 import (
 	"encoding/base64"
+	"os"
+	"slices"
 	"strings"
 	"testing"
 
@@ -69,6 +71,38 @@ func TestEncryptedSecretTravelsAsItWasWritten(t *testing.T) {
 	}
 	if carrier.Field("type") == nil || carrier.GetName() != "db" {
 		t.Error(carrier.MustString())
+	}
+}
+
+// scalars are what authenticates a document: its keys and values in their order.
+func scalars(node *yaml.Node) []string {
+	if node.Kind == yaml.ScalarNode {
+		return []string{node.Tag + " " + node.Value}
+	}
+	var found []string
+	for _, each := range node.Content {
+		found = append(found, scalars(each)...)
+	}
+	return found
+}
+
+func TestDocumentsOfSopsTravelUnchanged(t *testing.T) {
+	for _, name := range []string{"secret.yaml", "sealed.yaml"} {
+		written, err := os.ReadFile("../../../tests/conformance/sops/encrypted/" + name)
+		if err != nil {
+			t.Fatal(err)
+		}
+
+		carrier := exchanged(t, string(written))
+
+		document, err := base64.StdEncoding.DecodeString(carrier.GetDataMap()["document"])
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, want := yaml.MustParse(string(document)), yaml.MustParse(string(written))
+		if !slices.Equal(scalars(got.YNode()), scalars(want.YNode())) {
+			t.Errorf("%s:\n%s", name, document)
+		}
 	}
 }
 
