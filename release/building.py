@@ -54,6 +54,7 @@ def build(architecture: str) -> Image:
 
     Raises:
         ReleaseError: something that it is made of is missing, or cannot be loaded.
+        UnavailableError: something is neither in the cache nor offered by a registry.
         StalledError: the engine cannot be built.
     """
     progress.say(f"building for {architecture}")

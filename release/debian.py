@@ -19,7 +19,7 @@ from typing import Final, TextIO
 
 from controlplane import cache
 from release import progress, trees
-from release.errors import ReleaseError
+from release.errors import ReleaseError, UnavailableError
 from release.trees import Node
 
 REQUIREMENTS: Final = Path(__file__).parents[1] / "requirements"
@@ -176,7 +176,8 @@ class Apt:
         """Run one of apt's programs and return what it prints.
 
         Raises:
-            ReleaseError: it is not here, or it failed.
+            ReleaseError: it is not here.
+            UnavailableError: it failed, for example because it reaches no registry.
         """
         answer = self._started(program, *arguments, stdout=subprocess.PIPE)
         return answer.stdout
@@ -185,13 +186,13 @@ class Apt:
         """Download packages into a directory, and show how it goes.
 
         Raises:
-            ReleaseError: the machine's apt does not offer one of them, or reaches no registry.
+            UnavailableError: the machine's apt does not offer one of them, or reaches no registry.
         """
         names = (f"{package.name}={package.version}" for package in packages)
         try:
             self._started("apt-get", "download", *names, cwd=directory, stdout=sys.stderr)
-        except ReleaseError as exc:
-            raise ReleaseError(
+        except UnavailableError as exc:
+            raise UnavailableError(
                 f"{exc}. If the registry has newer versions only, run `make lock`"
             ) from exc
 
@@ -212,7 +213,7 @@ class Apt:
             check=False,
         )
         if answer.returncode != 0:
-            raise ReleaseError(f"{program} {arguments[0]} failed: {answer.stderr.strip()}")
+            raise UnavailableError(f"{program} {arguments[0]} failed: {answer.stderr.strip()}")
         return answer
 
 

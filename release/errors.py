@@ -7,3 +7,7 @@ class ReleaseError(PenstockError):
     """The image cannot be built; the message says what to do."""
 
     default_reason = "ReleaseFailed"
+
+
+class UnavailableError(ReleaseError):
+    """A registry cannot be reached, or does not offer what is locked."""

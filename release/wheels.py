@@ -19,7 +19,7 @@ from typing import Final
 from controlplane import cache
 from release import progress
 from release.debian import REQUIREMENTS
-from release.errors import ReleaseError
+from release.errors import ReleaseError, UnavailableError
 from release.trees import Node
 
 ALL: Final = REQUIREMENTS / "runtime.txt"
@@ -179,7 +179,7 @@ def _download(architecture: str, directory: Path) -> None:
     )
     answer = subprocess.run(command, stdout=sys.stderr, check=False)
     if answer.returncode != 0:
-        raise ReleaseError(
+        raise UnavailableError(
             "pip cannot download the wheels of requirements/image.txt (see above):"
             " is a package registry reachable?"
         )

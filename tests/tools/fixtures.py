@@ -13,6 +13,7 @@ import pytest_asyncio
 from aiohttp import web
 
 from release import building, interpreter
+from release.errors import UnavailableError
 from tests.fakes import objectservers
 from tests.fakes.objectservers import AzureServer, GcsServer, S3Server, Server
 from tests.fakes.opening import Opening, opening
@@ -54,8 +55,15 @@ def helm_program() -> Path:
 
 @pytest.fixture(scope="session")
 def built_image() -> building.Image:
-    """Build the image of this checkout, which takes half a minute."""
-    return building.build(interpreter.of_this_machine())
+    """Build the image of this checkout, which takes half a minute.
+
+    Debian's registries offer the newest versions alone. A machine that has not downloaded what is
+    locked before another version came cannot build it.
+    """
+    try:
+        return building.build(interpreter.of_this_machine())
+    except UnavailableError as error:
+        pytest.skip(f"no image can be built: {error}")
 
 
 @pytest.fixture
