@@ -7,7 +7,7 @@ import pytest
 
 from release import building, debian, wheels
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(1200)]  # it may have to download first
 
 
 def test_same_sources_give_the_same_image(built_image: building.Image) -> None:
