@@ -100,7 +100,8 @@ class Observation:
         self._watches: Watches[Observed] = Watches(self._open)
         self._listed: Counter[GroupVersionKind] = Counter()
         self._stale = False
-        self._reasons: dict[GroupKind, str] = {}
+        self._last: dict[GroupKind, tuple[Watch[Observed], str]] = {}
+        """The watch of each kind at the last look, and why it did not observe."""
         self._budget = Budget()
         self._later: dict[Identity, ObjectRef] = {}
         self._busy = False
@@ -168,14 +169,18 @@ class Observation:
         return bool(self._later) or self._busy
 
     def look(self) -> None:
-        """Find out which kinds are observed; ``run`` does so every second."""
-        reasons = {
-            watch.scope.gvk.group_kind: self._reason(watch)
+        """Find out which kinds are observed; ``run`` does so every second.
+
+        A watch that replaced another one between two looks counts as a change: rows were counted
+        while it had not read anything yet.
+        """
+        found = {
+            watch.scope.gvk.group_kind: (watch, self._reason(watch))
             for watch in self._watches.used_by(_EVERYBODY)
         }
-        before, self._reasons = self._reasons, reasons
-        for kind in before.keys() | reasons.keys():
-            if before.get(kind, UNREAD) != reasons.get(kind, UNREAD):
+        before, self._last = self._last, found
+        for kind in before.keys() | found.keys():
+            if before.get(kind) != found.get(kind):
                 self._told.kind_changed(kind)
 
     async def _look(self) -> None:
@@ -184,6 +189,10 @@ class Observation:
             await asyncio.sleep(_LOOK_SECONDS)
 
     def _reason(self, watch: Watch[Observed]) -> str:
+        """Return why the kind is not observed; one that is tried anew is refused until it is read.
+
+        Every new kind has all refused ones tried anew, and no inventory may waver with that.
+        """
         error, gvk = watch.informer.last_error, watch.scope.gvk
         if isinstance(error, errors.NoMatchError):
             return f"{gvk.api_version} {gvk.kind} is not served"
@@ -191,7 +200,8 @@ class Observation:
             return f"{gvk.kind} may not be watched by penstock-apiserver"
         if watch.refused:
             return f"{gvk.kind} cannot be watched"
-        return "" if watch.informer.synced else UNREAD
+        _, before = self._last.get(gvk.group_kind, (watch, UNREAD))
+        return "" if watch.informer.synced else before or UNREAD
 
     def _open(self, scope: Scope) -> Informer[Observed]:
         informer = Informer(

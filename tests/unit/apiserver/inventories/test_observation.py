@@ -1,11 +1,17 @@
-"""What is kept of an object, and how much time expressions get."""
+"""What is kept of an object, what is told of its kind, and how much time expressions get."""
 
 from typing import Any
 
-from apiserver.inventories.observation import Budget, judged, project
+import pytest
+
+from apiserver.inventories import observation
+from apiserver.inventories.observation import Budget, Observation, judged, project
+from apiserver.inventories.rows import UNREAD
 from tests.unit.apiserver.inventories.scene import APPLIER, KEY, REF
 from toolkit.apply.health import Status, compile_rules
-from toolkit.objects import GroupVersionKind, Json
+from toolkit.apply.order import GroupKind
+from toolkit.kube.errors import ForbiddenError
+from toolkit.objects import GroupVersionKind, Json, ObjectRef
 
 GROUP = "kustomize.toolkit.fluxcd.io"
 CONFIG_MAP = REF.gvk
@@ -83,3 +89,81 @@ def test_expressions_get_so_much_time_each_second() -> None:
     budget.spend(0.25)
 
     assert (before, budget.left(10.9), budget.left(11.0)) == (True, False, True)
+
+
+class Cache:
+    """An informer that has heard of what a test says."""
+
+    def __init__(self) -> None:
+        self.synced = False
+        self.last_error: Exception | None = None
+
+    def subscribe(self, handler: object) -> None:
+        """Take nothing in."""
+
+
+class Scene:
+    """An observation whose informers are caches of a test; ``caches`` has each kind's newest."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.caches: dict[GroupVersionKind, Cache] = {}
+        self.changed: list[GroupKind] = []
+        monkeypatch.setattr(observation, "Informer", self._open)
+        told: Any = self
+        api: Any = None
+        self.observation = Observation(api, APPLIER, told, rules_of=lambda _: ())
+
+    def _open(self, _: object, gvk: GroupVersionKind, **__: object) -> Cache:
+        self.caches[gvk] = Cache()
+        return self.caches[gvk]
+
+    def kind_changed(self, kind: GroupKind) -> None:
+        self.changed.append(kind)
+
+    def start(self, ref: ObjectRef) -> Cache:
+        """Have an inventory list an object."""
+        self.observation.list([ref])
+        self.observation.settle()
+        return self.caches[ref.gvk]
+
+    def end(self, ref: ObjectRef) -> None:
+        """Have it list the object no more."""
+        self.observation.unlist([ref])
+        self.observation.settle()
+
+
+@pytest.fixture
+def scene(monkeypatch: pytest.MonkeyPatch) -> Scene:
+    return Scene(monkeypatch)
+
+
+def test_a_kind_has_changed_that_was_watched_anew_between_two_looks(scene: Scene) -> None:
+    scene.start(REF).synced = True
+    scene.observation.look()
+    scene.changed.clear()
+
+    scene.end(REF)
+    again = scene.start(REF)
+    meanwhile = scene.observation.reason(REF)
+    again.synced = True
+    scene.observation.look()
+    scene.observation.look()
+
+    assert (meanwhile, scene.observation.reason(REF)) == (UNREAD, "")
+    assert scene.changed == [REF.gvk.group_kind]
+
+
+def test_a_refused_kind_stays_refused_while_it_is_tried_again(scene: Scene) -> None:
+    first = scene.start(REF)
+    first.last_error = ForbiddenError("no")
+    scene.observation.look()
+    refused = scene.observation.reason(REF)
+
+    scene.start(ObjectRef(GroupVersionKind("", "v1", "Secret"), "shop", "other"))
+    again = scene.caches[REF.gvk]
+
+    assert again is not first
+    assert "may not be watched" in refused
+    assert scene.observation.reason(REF) == refused
+    again.synced = True
+    assert scene.observation.reason(REF) == ""
