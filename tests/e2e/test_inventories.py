@@ -52,8 +52,8 @@ async def test_an_inventory_tells_how_everything_fares(space: Space, window: Win
     }
     revision = await start(space, files, wait=True)
 
-    await window("wait", "--for=jsonpath={.status.ready}=True", "inv/app", "--timeout=60s")
-    await window("wait", "--for=condition=Ready", "inv/app", "--timeout=60s")
+    await window("wait", "--for=jsonpath={.status.ready}=True", "inv/app", "--timeout=50s")
+    await window("wait", "--for=condition=Ready", "inv/app", "--timeout=50s")
     table = await window("get", "inv", "-o", "wide")
     objects = by_name((await window.raw("objects"))["objects"])
 
@@ -148,7 +148,7 @@ async def test_reconcile_needs_one_right_and_does_one_thing(space: Space, window
     assert "cannot get" in await window.refused("annotate", FULL, "app", "x=y", as_="asker")
 
     await space.suspend()
-    await window("wait", "--for=jsonpath={.spec.suspended}=true", "inv/app", "--timeout=60s")
+    await window("wait", "--for=jsonpath={.spec.suspended}=true", "inv/app", "--timeout=50s")
     assert "is suspended" in await window.refused(*words, stdin="{}")
 
 

@@ -16,7 +16,10 @@ _ROOT = "/apis/gitops.penstock.dev/v1alpha1"
 
 
 class Window:
-    """kubectl in the space, off the event loop."""
+    """kubectl in the space, off the event loop.
+
+    Have it wait for less than a minute, so that it tells what it waited for before it is ended.
+    """
 
     def __init__(self, space: Space) -> None:
         self.space = space

@@ -19,7 +19,7 @@ def install(plane: ControlPlane) -> None:
         *("-k", str(folder)),
     )
     names = [f"crd/{kind.crd_name}" for kind in crds.KINDS]
-    plane.kubectl("wait", "--for=condition=Established", "--timeout=60s", *names)
+    plane.kubectl("wait", "--for=condition=Established", "--timeout=50s", *names)
     deadline = time.monotonic() + SECONDS
     for path, wanted in _served().items():
         while not wanted <= _listed(plane, path):
