@@ -68,6 +68,7 @@ async def _reached(opened: session.Session, kind: Kind[Any], key: ObjectKey, rev
         progress.success(f"{kind.kind} {key} is at revision {revision}")
         return revision
     found = await reconcile.request(opened, kind, key, patient=True)
+    found = await reconcile.catch_up(opened, kind, key, found, patient=True)
     reached = status.revision(found)
     if reached != revision:
         progress.waiting(f"{kind.kind} {key} went on to {reached}: the branch has later commits")

@@ -5,16 +5,33 @@ The request is Flux's annotation; the answer is ``status.lastHandledReconcileAt`
 """
 
 from collections.abc import Iterable
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, Final
 
 import click
 
 from cli import errors, kindtree, origins, progress, session, status, watching
-from crds import HELM_RELEASE
+from crds import HELM_RELEASE, KUSTOMIZATION
 from crds.kind import Kind
 from toolkit.kube import errors as kube_errors
 from toolkit.objects import GroupVersionKind, Json, ObjectKey, ObjectRef
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Goal:
+    """What is waited for, beside Ready for the generation.
+
+    The answer to ``requested``; another revision than ``beyond``. ``patient`` waits on after a
+    failure, because the controller tries again, unless it says that it does not.
+    """
+
+    requested: str = ""
+    beyond: str = ""
+    patient: bool = False
+
+
+_READY: Final = Goal()
 
 
 @click.group("reconcile", cls=kindtree.AliasGroup, no_args_is_help=True)
@@ -32,7 +49,9 @@ def _command(kind: Kind[Any], word: str) -> click.Command:
             key = ObjectKey(opened.namespace, name)
             if with_source:
                 await _with_source(opened, kind, key)
-            await request(opened, kind, key, also=also)
+            found = await request(opened, kind, key, also=also)
+            if with_source:
+                await catch_up(opened, kind, key, found)
 
         session.run(connection, work)
 
@@ -68,7 +87,7 @@ async def request(
     """Ask for one reconciliation and return the object once that has succeeded.
 
     ``also`` are further annotations to set to the moment of the request. An object that nobody
-    reconciles is returned as it is. ``patient`` is as for ``wait``.
+    reconciles is returned as it is. ``patient`` is as in ``Goal``.
 
     Raises:
         UsageError: the object is suspended or does not exist.
@@ -87,7 +106,37 @@ async def request(
         GroupVersionKind(*kind.gvk), key.name, key.namespace, body, strategy="merge"
     )
     progress.success(f"{kind.kind} annotated")
-    return await wait(opened, kind, key, requested=moment, patient=patient)
+    return await wait(opened, kind, key, Goal(requested=moment, patient=patient))
+
+
+async def catch_up(
+    opened: session.Session,
+    kind: Kind[Any],
+    key: ObjectKey,
+    found: Json,
+    *,
+    patient: bool = False,
+) -> Json:
+    """Return a Kustomization once it is at the revision that its source has.
+
+    A controller hears of sources by a watch of its own, so it may answer a request with the
+    revision before. Of other kinds, and of several sources, no revision tells.
+
+    Raises:
+        FailedError, DeadlineError: as for ``wait``.
+    """
+    sources = origins.references(found) if kind is KUSTOMIZATION else ()
+    if len(sources) != 1:
+        return found
+    ((word, place),) = sources
+    gvk = GroupVersionKind(*kindtree.require(word).gvk)
+    while True:
+        stored = status.revision(await opened.api.get(gvk, place.name, place.namespace))
+        reached = status.revision(found)
+        if reached == stored:
+            return found
+        progress.waiting(f"{kind.kind} {key} is at {reached}, its source at {stored}")
+        found = await wait(opened, kind, key, Goal(beyond=reached, patient=patient))
 
 
 async def live(opened: session.Session, kind: Kind[Any], key: ObjectKey, *, verb: str) -> Json:
@@ -108,17 +157,9 @@ async def live(opened: session.Session, kind: Kind[Any], key: ObjectKey, *, verb
 
 
 async def wait(
-    opened: session.Session,
-    kind: Kind[Any],
-    key: ObjectKey,
-    *,
-    requested: str = "",
-    patient: bool = False,
+    opened: session.Session, kind: Kind[Any], key: ObjectKey, goal: Goal = _READY
 ) -> Json:
-    """Return the object once it is Ready for its generation, and for the request if given.
-
-    ``patient`` waits on after a failure, because the controller tries again, unless it says that
-    it does not.
+    """Return the object once it is Ready for its generation, and as the goal says.
 
     Raises:
         FailedError: it failed; the message is the object's own.
@@ -131,11 +172,11 @@ async def wait(
         if obj is None:
             raise errors.FailedError(f"{kind.kind} {key} was deleted")
         ready = status.readiness(obj)
-        failed = status.failed(obj, requested=requested)
-        if failed and not (patient and _tries_again(obj)):
+        failed = status.failed(obj, requested=goal.requested)
+        if failed and not (goal.patient and _tries_again(obj)):
             raise errors.FailedError(f"{kind.kind} {key} reconciliation failed: {ready.message}")
-        if status.settled(obj, requested=requested):
-            return True
+        if status.settled(obj, requested=goal.requested):
+            return not goal.beyond or status.revision(obj) != goal.beyond
         if (failed or ready.status == "Unknown") and ready.message != told:
             told = ready.message
             progress.waiting(told)

@@ -133,6 +133,28 @@ def test_source_is_reconciled_first_if_wanted(source: Any) -> None:
     ]
 
 
+def test_answer_that_overtook_the_source_is_not_the_end(source: Any) -> None:
+    source.kustomization(
+        "apps",
+        conditions=source.ready("True", "Applied"),
+        observedGeneration=1,
+        lastAppliedRevision="main@sha1:before",
+    )
+    with start(source, "reconcile", "ks", "apps", "--with-source") as command:
+        assert command.stderr is not None
+        answer(source, "gitrepository", "apps", {})
+        answer(source, "kustomization", "apps", {})
+        lines = iter(command.stderr.readline, "")
+        said = next(line for line in lines if "is at main@sha1:before, its source" in line)
+        applied = {"status": {"lastAppliedRevision": source.revision}}
+        source.patch_status("kustomization", "apps", applied)
+        _, rest = command.communicate(timeout=SECONDS)
+
+    assert command.returncode == 0
+    assert said.endswith(f"its source at {source.revision}\n")
+    assert rest.splitlines()[-1] == f"✔ applied revision {source.revision}"
+
+
 def test_watch_goes_on_with_every_change_until_interrupted(source: Any) -> None:
     with start(source, "get", "sources", "git", "--watch") as command:
         assert command.stdout is not None
