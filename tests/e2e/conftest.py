@@ -267,7 +267,7 @@ class Space:
 
         Before that it may still answer to changes of others, which reach it by other watches.
         """
-        component = "kustomize" if gvk is KUSTOMIZATION else "source"
+        component = gvk.group.partition(".")[0]
         saying = "suspended for this object"
         before = self.noted(component, saying=saying)
         change = {"spec": {"suspend": True}}
