@@ -80,8 +80,17 @@ class ChartRepository:
         digest = hashlib.sha256(data).hexdigest()
         found = entry(name, version, digest=digest) | fields
         self._entries.setdefault(name, []).append(found)
-        self.index = json.dumps({"apiVersion": "v1", "entries": self._entries}).encode()
+        self._write()
         return data
+
+    def withdraw(self, name: str) -> None:
+        """Take all versions of a chart away."""
+        for each in self._entries.pop(name):
+            del self.files[f"/charts/{name}-{each['version']}.tgz"]
+        self._write()
+
+    def _write(self) -> None:
+        self.index = json.dumps({"apiVersion": "v1", "entries": self._entries}).encode()
 
     async def _answer(self, request: web.Request) -> web.StreamResponse:
         self.seen.append(request)
