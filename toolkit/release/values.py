@@ -174,10 +174,7 @@ def _error(reference: ValuesReference, namespace: str, why: str) -> ValuesError:
 
 
 def _require_bounds(values: Values) -> None:
-    try:
-        size = len(msgspec.json.encode(values))
-    except (RecursionError, ValueError) as exc:
-        raise ValuesError("the values cannot be written as JSON: nest them less") from exc
+    size = len(msgspec.json.encode(values))
     if size > MOST_BYTES:
         raise ValuesError(
             f"the values are {size} bytes as JSON, more than {MOST_BYTES}: move files that they "

@@ -185,3 +185,11 @@ def test_what_is_no_record_is_refused_without_its_content(changes: Json) -> None
 
     assert caught.value.reason == "StateError"
     assert str(caught.value) == "the record of the release in Helm's storage cannot be read"
+
+
+def test_values_that_are_nested_too_deep_are_refused() -> None:
+    deep = b'{"a":' + b"[" * 100_000 + b"]" * 100_000 + b"}"
+    found = msgspec.structs.replace(read(), config=msgspec.Raw(deep))
+
+    with pytest.raises(record.RecordError, match="the values of the release"):
+        _ = found.values

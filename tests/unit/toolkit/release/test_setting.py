@@ -71,3 +71,12 @@ def test_a_path_can_be_checked_without_values(path: str) -> None:
 def test_a_path_that_leads_nowhere_is_refused(path: str) -> None:
     with pytest.raises(setting.SettingError):
         setting.require_path(path)
+
+
+def test_an_empty_value_leaves_a_list_as_it_was() -> None:
+    values: dict[str, Any] = {}
+
+    setting.put_quoted(values, "a[0].b", "")
+    setting.put_quoted(values, "c.d", "")
+
+    assert values == {"a": [], "c": {"d": ""}}
