@@ -34,6 +34,10 @@ const (
 	replyDone   = 6 // there are no more replies
 )
 
+// maxOpen is how many requests are unanswered at a time; others wait for their turn. The parent ends
+// a worker that has more than 64, and Helm asks for all objects of a kind at once.
+const maxOpen = 32
+
 // maxReply bounds one frame of the parent, which cuts bodies into smaller ones.
 const maxReply = 256 << 20
 
@@ -69,6 +73,8 @@ type Session struct {
 	next  uint32
 	open  map[uint32]*exchange
 	done  chan struct{}
+
+	slots chan struct{} // holds one for each that is open
 }
 
 // Begin opens the questions of an operation. The context ends when the parent wants it to.
@@ -83,7 +89,10 @@ func Begin(ctx context.Context) (*Session, context.Context, error) {
 func begin(ctx context.Context, in io.Reader, out io.Writer) (*Session, context.Context) {
 	ctx, cancel := context.WithCancel(ctx)
 	// Nothing is read ahead: what follows replyDone is the next request.
-	s := &Session{in: in, out: out, cancel: cancel, open: map[uint32]*exchange{}, done: make(chan struct{})}
+	s := &Session{
+		in: in, out: out, cancel: cancel, open: map[uint32]*exchange{}, done: make(chan struct{}),
+		slots: make(chan struct{}, maxOpen),
+	}
 	go s.listen()
 	return s, ctx
 }
@@ -105,8 +114,14 @@ func (s *Session) fail(err error) {
 	}
 	for id, e := range s.open {
 		e.finish(err)
-		delete(s.open, id)
+		s.forget(id)
 	}
+}
+
+// forget gives the slot of an open exchange back; s.mu is held.
+func (s *Session) forget(id uint32) {
+	delete(s.open, id)
+	<-s.slots
 }
 
 func (s *Session) say(kind byte, id uint32, head, body []byte) error {
@@ -188,10 +203,10 @@ func (s *Session) deliver(kind byte, id uint32, data []byte) {
 		e.add(data)
 	case replyEnd:
 		e.finish(io.EOF)
-		delete(s.open, id)
+		s.forget(id)
 	case replyBroken:
 		e.finish(errors.New(string(data)))
-		delete(s.open, id)
+		s.forget(id)
 	}
 }
 
@@ -221,7 +236,7 @@ func (t *transport) RoundTrip(request *http.Request) (*http.Response, error) {
 	if err != nil {
 		return nil, err
 	}
-	e, err := t.session.ask()
+	e, err := t.session.ask(t.ctx, request.Context())
 	if err != nil {
 		return nil, err
 	}
@@ -250,10 +265,18 @@ func readAll(body io.ReadCloser) ([]byte, error) {
 	return io.ReadAll(body)
 }
 
-func (s *Session) ask() (*exchange, error) {
+func (s *Session) ask(operation, request context.Context) (*exchange, error) {
+	select {
+	case s.slots <- struct{}{}:
+	case <-operation.Done():
+		return nil, operation.Err()
+	case <-request.Done():
+		return nil, request.Err()
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.ended != nil {
+		<-s.slots
 		return nil, s.ended
 	}
 	s.next++
@@ -345,8 +368,10 @@ func (e *exchange) Close() error {
 	_, open := e.session.open[e.id]
 	delete(e.session.open, e.id)
 	e.session.mu.Unlock()
-	if open {
-		return e.session.say(askDrop, e.id, nil, nil)
+	if !open {
+		return nil
 	}
-	return nil
+	err := e.session.say(askDrop, e.id, nil, nil)
+	<-e.session.slots // only now, or the parent hears of the next one first
+	return err
 }

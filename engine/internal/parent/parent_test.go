@@ -9,6 +9,7 @@ import (
 	"io"
 	"net/http"
 	"strings"
+	"sync"
 	"testing"
 )
 
@@ -83,6 +84,55 @@ func TestRequestIsAnswered(t *testing.T) {
 	if _, err := client.Get("http://cluster/"); err == nil {
 		t.Error("asked after the end")
 	}
+}
+
+func TestRequestsBeyondTheBoundWaitForTheirTurn(t *testing.T) {
+	s, ctx, replies, questions := open(t)
+	most := make(chan int)
+	go func() {
+		var waiting []uint32
+		for range 2 * maxOpen {
+			if len(waiting) == maxOpen {
+				// All that may be open are. The next question can only come after an answer.
+				reply(replies, replyHead, waiting[0], `{"status":200}`)
+				reply(replies, replyEnd, waiting[0], "")
+				waiting = waiting[1:]
+			}
+			waiting = append(waiting, listen(t, questions).id)
+			s.mu.Lock()
+			if len(s.open) > maxOpen {
+				t.Errorf("%d at once", len(s.open))
+			}
+			s.mu.Unlock()
+		}
+		for _, id := range waiting {
+			reply(replies, replyHead, id, `{"status":200}`)
+			reply(replies, replyEnd, id, "")
+		}
+		for listen(t, questions).kind != askDone {
+		}
+		reply(replies, replyDone, 0, "")
+		close(most)
+	}()
+	client := http.Client{Transport: s.As(ctx, "release")}
+	var asking sync.WaitGroup
+	for range 2 * maxOpen {
+		asking.Add(1)
+		go func() {
+			defer asking.Done()
+			response, err := client.Get("http://cluster/")
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			// To its end, or the rest would be dropped by a question of its own.
+			_, _ = io.ReadAll(response.Body)
+			_ = response.Body.Close()
+		}()
+	}
+	asking.Wait()
+	s.End()
+	<-most
 }
 
 func TestCancelEndsTheContextAndRequestsInFlight(t *testing.T) {
