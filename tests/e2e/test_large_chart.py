@@ -1,11 +1,11 @@
-"""A chart of 300 objects and 5 MB is installed and upgraded within the bounds of its processes."""
+"""A chart of 300 objects and 5 MB comes and goes within the bounds of the processes."""
 
 from contextlib import suppress
 
 import pytest
 
 from tests.e2e.conftest import CONFIG_MAP, SECRET, Space
-from tests.e2e.helmreleases import at, release
+from tests.e2e.helmreleases import HELM_RELEASE, at, release
 from tests.e2e.helmsources import HELM_REPOSITORY, repository
 from tests.fakes import largechart
 from tests.fakes.chartrepository import ChartRepository
@@ -19,7 +19,7 @@ pytestmark = [pytest.mark.asyncio(loop_scope="session"), pytest.mark.rough, pyte
 DEFINITION = GroupVersionKind("apiextensions.k8s.io", "v1", "CustomResourceDefinition")
 
 
-async def test_large_chart_is_installed_and_upgraded(space: Space) -> None:
+async def test_large_chart_is_installed_upgraded_and_uninstalled(space: Space) -> None:
     api, group = space.world.api, f"{space.namespace}.example.org"
     source = {"kind": "HelmRepository", "name": "charts"}
     chart = {"spec": {"chart": largechart.NAME, "sourceRef": source}}
@@ -42,6 +42,9 @@ async def test_large_chart_is_installed_and_upgraded(space: Space) -> None:
             if "version" in each["data"]
         ]
         records = await api.list(SECRET, space.namespace, label_selector="owner=helm")
+        await api.delete(HELM_RELEASE, "app", space.namespace)
+        await space.world.gone(HELM_RELEASE, space.namespace, "app")
+        left = await api.list(CONFIG_MAP, space.namespace)
     finally:
         for name in largechart.names(group):
             with suppress(NotFoundError):  # it has failed before
@@ -53,4 +56,5 @@ async def test_large_chart_is_installed_and_upgraded(space: Space) -> None:
     assert listed == [largechart.OBJECTS + largechart.DEFINITIONS, largechart.OBJECTS]
     assert set(versions) == {"1.0.1"}
     assert len(records) == 2
+    assert [each["metadata"]["name"] for each in left] == ["kube-root-ca.crt"]
     assert 0 < held.largest < MEMORY_LIMIT
