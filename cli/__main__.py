@@ -17,15 +17,20 @@ _FAILED: Final[Mapping[str, int]] = {"diff": 2, "check": 2}
 
 
 class _Verbs(click.Group):
-    """Commands that are imported when they are asked for."""
+    """Commands that are imported when they are called, not when help lists them."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002  # click calls it
-        return list(commands.MODULES)
+        return list(commands.VERBS)
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002
+        """Write the table's own lines: click would import each command for its help."""
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, verb.summary) for name, verb in commands.VERBS.items()])
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002
-        if cmd_name not in commands.MODULES:
+        if cmd_name not in commands.VERBS:
             return None
-        module = importlib.import_module(f"{commands.__name__}.{commands.MODULES[cmd_name]}")
+        module = importlib.import_module(f"{commands.__name__}.{commands.VERBS[cmd_name].module}")
         found: click.Command = getattr(module, cmd_name)
         return found
 

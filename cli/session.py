@@ -8,12 +8,14 @@ import asyncio
 import os
 from collections.abc import Awaitable, Callable, Coroutine
 from dataclasses import dataclass, replace
-from typing import Any, Final, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import click
 
 from cli import age, errors
-from toolkit.kube import client, config
+
+if TYPE_CHECKING:
+    from toolkit.kube import client
 
 T = TypeVar("T")
 Function = TypeVar("Function", bound=Callable[..., Any])
@@ -36,7 +38,7 @@ class Connection:
 class Session:
     """An open client, the namespace to work in, and the seconds that waiting may take."""
 
-    api: client.Client
+    api: "client.Client"
     namespace: str
     timeout: float
 
@@ -68,6 +70,8 @@ def options(function: Function) -> Function:
 
 def run(connection: Connection, work: Callable[[Session], Awaitable[T]]) -> T:
     """Open a client, run ``work`` in an event loop, close the client."""
+    # The HTTP client takes a third of the time that a command may take; help needs none.
+    from toolkit.kube import client, config  # noqa: PLC0415
 
     async def inside() -> T:
         cluster = config.from_environment(connection.kubeconfig, context=connection.context)

@@ -9,12 +9,14 @@ import json
 from collections.abc import AsyncGenerator, Callable
 from contextlib import aclosing
 from dataclasses import dataclass
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from cli import errors, session
-from toolkit.kube import client
 from toolkit.kube import errors as kube_errors
 from toolkit.objects import GroupVersionKind, Json, ObjectRef, dig
+
+if TYPE_CHECKING:
+    from toolkit.kube import client
 
 _AGAIN_AFTER: Final = 0.5
 _SERVER_SIDE_SECONDS: Final = "300"
@@ -29,7 +31,7 @@ class Change:
 
 
 async def changes(
-    api: client.Client,
+    api: "client.Client",
     gvk: GroupVersionKind,
     namespace: str = "",
     *,
@@ -86,7 +88,7 @@ def _version(obj: Json) -> str:
 
 
 async def _events(
-    api: client.Client, path: str, query: dict[str, str]
+    api: "client.Client", path: str, query: dict[str, str]
 ) -> AsyncGenerator[Change, None]:
     """Follow one watch request to its end."""
     query = {k: v for k, v in query.items() if v}
@@ -154,7 +156,7 @@ async def gone(opened: session.Session, ref: ObjectRef) -> None:
         ) from exc
 
 
-async def _deleted(api: client.Client, path: str, query: dict[str, str], found: Json) -> None:
+async def _deleted(api: "client.Client", path: str, query: dict[str, str], found: Json) -> None:
     """Return when the object, or the watch, has ended."""
     async with aclosing(_events(api, path, query | {"resourceVersion": _version(found)})) as events:
         async for change in events:

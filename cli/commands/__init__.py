@@ -1,38 +1,61 @@
 """The verbs of ``penstock``; this table is the order in which help lists them.
 
-A module is imported when one of its verbs is asked for: a command loads what it needs alone.
+A module is imported when one of its verbs is asked for: a command loads what it needs alone, and
+help for all of them loads none.
 """
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Final
 
-MODULES: Final[Mapping[str, str]] = {
+
+@dataclass(frozen=True, slots=True)
+class Verb:
+    """The module below ``cli.commands`` with a function of the verb's name, and its first line."""
+
+    module: str
+    summary: str
+
+
+VERBS: Final[Mapping[str, Verb]] = {
     # what is there
-    "get": "get",
-    "tree": "tree",
-    "trace": "trace",
-    "events": "events",
-    "logs": "logs",
+    "get": Verb("get", "Show objects and what they say about themselves."),
+    "tree": Verb("tree", "Show what an object has applied, as a tree."),
+    "trace": Verb("trace", "Show where an object in the cluster comes from."),
+    "events": Verb("events", "Show events of Penstock's objects."),
+    "logs": Verb(
+        "logs",
+        "Show the controllers' logs: of the local `penstock up` if it runs, else of the cluster.",
+    ),
     # what would be there
-    "build": "build",
-    "diff": "build",
-    "check": "check",
+    "build": Verb("build", "Build local files as the controller would."),
+    "diff": Verb("build", "Show what applying local files, or a stored revision, would change."),
+    "check": Verb("check", "Tell whether an installation is well, or what would be refused here."),
     # encrypted Secrets, without a Kustomization
-    "seal": "seal",
-    "apply": "apply",
-    "secrets": "secrets",
+    "seal": Verb("seal", "Encrypt a Secret for the holders of age keys."),
+    "apply": Verb(
+        "apply", "Apply manifests server-side; SOPS-encrypted Secrets are decrypted at admission."
+    ),
+    "secrets": Verb(
+        "secrets", "List Secrets that are decrypted at admission, and their recipients."
+    ),
     # what to do now
-    "reconcile": "reconcile",
-    "suspend": "suspend",
-    "resume": "suspend",
+    "reconcile": Verb("reconcile", "Fetch or apply now, and wait until that is done."),
+    "suspend": Verb("suspend", "Stop reconciling; what is applied stays."),
+    "resume": Verb("suspend", "Go on reconciling, and wait until the object is ready."),
     # in a cluster
-    "bootstrap": "bootstrap",
-    "install": "install",
-    "uninstall": "install",
-    "version": "version",
+    "bootstrap": Verb("bootstrap", "Install Penstock from a Git repository that it then follows."),
+    "install": Verb(
+        "install", "Install Penstock in a cluster, or change or upgrade what is installed."
+    ),
+    "uninstall": Verb("install", "Remove Penstock from a cluster, and leave what it has applied."),
+    "version": Verb(
+        "version", "Print the version of this command, and of each component in a cluster."
+    ),
     # all of it on this machine
-    "up": "up",
-    "down": "up",
-    "status": "up",
+    "up": Verb(
+        "up", "Run Penstock here, each component as a process under a service account of its own."
+    ),
+    "down": Verb("up", "Stop what `penstock up` has started, the embedded control plane too."),
+    "status": Verb("up", "Show what `penstock up` runs; exit code 1 if nothing."),
 }
-"""The module below ``cli.commands`` that has a function of the verb's name."""

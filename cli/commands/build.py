@@ -9,7 +9,7 @@ import click
 from msgspec import structs
 
 from cli import errors, kindtree, output, progress, session
-from cli.commands import window
+from cli.commands import plan
 from cli.local import build as local_build
 from cli.local import diff as local_diff
 from cli.local import encrypted
@@ -170,7 +170,7 @@ build.add_command(build_kustomization)
 build.add_aliases(build_kustomization, kindtree.names(KUSTOMIZATION))
 diff.add_command(diff_kustomization)
 diff.add_aliases(diff_kustomization, kindtree.names(KUSTOMIZATION))
-diff.add_command(window.diff_helmrelease)
-diff.add_aliases(window.diff_helmrelease, kindtree.names(HELM_RELEASE))
-diff.add_command(window.diff_inventory)
-diff.add_aliases(window.diff_inventory, ("inventories", "inv"))
+diff.add_command(plan.diff_helmrelease)
+diff.add_aliases(plan.diff_helmrelease, kindtree.names(HELM_RELEASE))
+diff.add_command(plan.diff_inventory)
+diff.add_aliases(plan.diff_inventory, ("inventories", "inv"))

@@ -1,17 +1,13 @@
-"""What the aggregated API serves, for ``get`` and ``diff``: kubectl can do all of it, too.
+"""What the aggregated API lists, for ``get``: kubectl can do all of it, too.
 
-Tables and plans are made by the server; here they are printed.
+Tables are made by the server; here they are printed.
 """
 
-from typing import Any, Final
+from typing import Any
 
 import click
-import msgspec
 
-from apiserver.inventories import appliers
-from cli import errors, output, plans, progress, session, window
-from crds import HELM_RELEASE
-from toolkit.objects import Json
+from cli import output, progress, session, window
 
 _FORMATS = (*output.FORMATS, "wide")
 
@@ -42,54 +38,3 @@ def listing(plural: str, what: str) -> click.Command:
         click.echo(text, nl=False)
 
     return click.command(plural, help=what)(command)
-
-
-def _planning(command: str, *, prefix: str, what: str) -> click.Command:
-    """Make ``diff COMMAND NAME``; ``prefix`` and NAME are the name of the inventory."""
-
-    @click.argument("name")
-    @click.option("--revision", default="", help="Plan this stored revision, not the current.")
-    @click.option("-o", "--output", "fmt", type=click.Choice(("json", "yaml")), help="Format.")
-    @session.options
-    def planned(*, name: str, revision: str, fmt: str | None, **arguments: Any) -> None:
-        connection = session.connection(arguments)
-
-        async def work(opened: session.Session) -> Json:
-            subresource = "plan" if revision else "diff"
-            where = window.path("inventories", opened.namespace, f"{prefix}{name}", subresource)
-            query = {"revision": revision} if revision else {}
-            found: Json = msgspec.json.decode(await window.read(opened, where, query=query))
-            return found
-
-        _tell(session.run(connection, work), fmt)
-
-    return click.command(command, help=what)(planned)
-
-
-def _tell(plan: Json, fmt: str | None) -> None:
-    if fmt:
-        click.echo(output.render([plan], fmt, single=True), nl=False)
-    else:
-        for line in plans.lines(plan):
-            click.echo(line)
-    if plan.get("changes"):
-        progress.failure("there are differences")
-        raise errors.DifferentError("there are differences")
-
-
-diff_inventory: Final = _planning(
-    "inventory",
-    prefix="",
-    what="""Show what a reconcile would change; exit code 1 if anything would.
-
-    The cluster's own controller builds and asks, with its keys and the account that applies. Values
-    of Secrets are never shown.""",
-)
-diff_helmrelease: Final = _planning(
-    HELM_RELEASE.singular,
-    prefix=appliers.inventory_name(HELM_RELEASE.kind, ""),
-    what="""Show what an install or an upgrade would change; exit code 1 if anything would.
-
-    The cluster's own controller renders the chart and asks, with the values and the account of the
-    HelmRelease. Values of Secrets are never shown. No hook runs; those that would are named.""",
-)

@@ -1,0 +1,66 @@
+"""A command loads what it needs: help loads no command, and ``get`` none of the heavy libraries."""
+
+import subprocess
+import sys
+
+import click
+import pytest
+
+from cli import commands
+from cli.__main__ import penstock
+
+_HEAVY = (
+    "aiohttp",
+    "apiserver.inventories",
+    "controllers",
+    "controlplane",
+    "cryptography",
+    "dulwich",
+    "kubernetes",
+    "prometheus_client",
+    "rich",
+    "sigstore",
+    "toolkit.apply",
+    "toolkit.native",
+    "webhooks",
+)
+_PROGRAM = """
+import sys
+from cli.__main__ import main
+assert main(sys.argv[2:]) == 0
+loaded = [name for name in sys.argv[1].split() if name in sys.modules]
+print(loaded, file=sys.stderr)
+"""
+
+
+@pytest.mark.parametrize("words", [("--help",), ("get", "ks", "--help")])
+def test_heavy_modules_are_left_alone(words: tuple[str, ...]) -> None:
+    found = subprocess.run(
+        [sys.executable, "-c", _PROGRAM, " ".join(_HEAVY), *words],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+
+    assert found.stderr.strip() == "[]"
+
+
+def test_help_of_all_commands_loads_none() -> None:
+    program = _PROGRAM.replace(
+        "sys.argv[1].split() if name in sys.modules",
+        "sys.modules if name.startswith('cli.commands.')",
+    )
+
+    found = subprocess.run(
+        [sys.executable, "-c", program, "", "--help"], capture_output=True, text=True, check=True
+    )
+
+    assert found.stderr.strip() == "[]"
+
+
+@pytest.mark.parametrize("name", commands.VERBS)
+def test_the_table_says_what_the_command_says(name: str) -> None:
+    command = penstock.get_command(click.Context(penstock), name)
+
+    assert command is not None
+    assert (command.help or "").split("\n\n")[0].replace("\n", " ") == commands.VERBS[name].summary
