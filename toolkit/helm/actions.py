@@ -128,6 +128,7 @@ async def run(pool: WorkerPool, release: Release, order: Order) -> Outcome:
     Raises:
         EngineError: it failed; ``code`` is one of ``engine/internal/helm/failure.go``, ``outcome``
             is what it did until then, ``detail`` has ``file`` and ``line`` of a template.
+        RecordError: a record that it read from Helm's storage is none.
         WorkerTimeoutError: it did not end by itself.
         WorkerDiedError: it took its worker down; ``WorkerMemoryError`` if by its use of memory.
     """

@@ -3,7 +3,7 @@
 import asyncio
 import json
 import struct
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 
 import pytest
@@ -66,12 +66,14 @@ class Worker:
         self.waits.set()
         await self.reads.wait()
 
-    def ask(self, target: str, identity: str = "release", method: str = "GET") -> None:
+    def ask(
+        self, target: str, identity: str = "release", method: str = "GET", *, number: int = 1
+    ) -> None:
         """Send a request, with a header that is not for a worker to choose."""
         headers = {"Accept": ["application/json"], "Impersonate-User": ["admin"]}
         named = {"identity": identity, "method": method, "target": target, "headers": headers}
         head = json.dumps(named).encode()
-        self.exchanges.asked(struct.pack("<BII", Ask.SEND, 1, len(head)) + head)
+        self.exchanges.asked(struct.pack("<BII", Ask.SEND, number, len(head)) + head)
 
     async def hears(self, kind: Reply) -> bytes:
         """Wait for a reply."""
@@ -112,6 +114,20 @@ async def test_worker_that_asks_for_more_is_refused(
         worker.ask(target, identity, method)
 
     assert server.headers == []
+
+
+@pytest.mark.parametrize("numbers", [(1, 1), range(65)], ids=["twice-one-number", "too-many"])
+async def test_worker_that_asks_too_much_at_once_is_refused(numbers: Sequence[int]) -> None:
+    worker = Worker(Server(b"{}"))
+    *first, last = numbers
+    for number in first:
+        worker.ask("/version", number=number)
+
+    with pytest.raises(MalformedError, match="too many requests at once"):
+        worker.ask("/version", number=last)
+
+    assert worker.exchanges.count == len(first)
+    await worker.exchanges.end()
 
 
 async def test_answer_without_end_is_cut_off() -> None:
