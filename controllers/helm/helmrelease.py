@@ -117,7 +117,7 @@ class HelmReleaseReconciler:
         What no watch shows is looked at when the interval is over.
         """
         kept, due = self.memory.of(rec.key), set(rec.triggers)
-        unseen = not self._followed(cluster) or cluster.live.unwatched(rec.key) or kept.drifted
+        unseen = not self._followed(cluster) or cluster.live.unwatched(rec.key) or kept.unproven
         if unseen and "interval" in due:
             due.add("storage")
         return memory.stands(kept, fingerprint, due)

@@ -1,112 +1,203 @@
-"""Releases of others are taken over: what runs goes on, and follows the HelmRelease then."""
+"""Releases that stock Helm made, or Flux's helm-controller, are taken over: nothing restarts.
 
+Flux's are as helm-controller leaves them since Helm 3: objects written by client-side apply under
+its name and with its two labels, a record in Helm's storage, and a HelmRelease whose history has
+the digests of that record (how they are computed: ``tests/conformance/release``).
+"""
+
+import base64
+import gzip
 from pathlib import Path
+from typing import Any
 
+import msgspec
 import pytest
 
-from tests.e2e.conftest import DEPLOYMENT, Space, condition
-from tests.e2e.helmreleases import HELM_RELEASE, at, records, release, served, settings, shop
+from tests.e2e.conftest import CONFIG_MAP, DEPLOYMENT, SECRET, Space, condition
+from tests.e2e.helmreleases import (
+    DEPLOY,
+    HELM_RELEASE,
+    SETTINGS,
+    at,
+    records,
+    release,
+    served,
+    settings,
+    shop,
+)
 from tests.fakes import charts
 from tests.tools.helmcli import Helm, beside
-from toolkit.objects import Json, dig
+from toolkit.objects import GroupVersionKind, Json, dig
+from toolkit.release import record
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 
 FLUX = "helm-controller"
 """The name of the controller and of its field manager."""
-WRITTEN = (
-    "conditions",
-    "helmChart",
-    "history",
-    "lastAttemptedConfigDigest",
-    "lastAttemptedGeneration",
-    "lastAttemptedReleaseAction",
-    "lastAttemptedRevision",
-    "observedGeneration",
-    "storageNamespace",
-)
-"""What Flux's controller writes of a release that it has installed."""
+MARKS = """\
+metadata:
+  labels:
+    helm.toolkit.fluxcd.io/name: {{ .Release.Name }}
+    helm.toolkit.fluxcd.io/namespace: {{ .Release.Namespace }}
+"""
+MADE = ((DEPLOYMENT, "app"), (CONFIG_MAP, "app"))
+DRIFT = {"mode": "enabled"}
 
 
-async def workload(space: Space) -> tuple[str, int]:
-    """Return the identity of the Deployment and how often its spec was changed."""
-    found = (await space.get(DEPLOYMENT, "app"))["metadata"]
-    return found["uid"], found["generation"]
+async def installed(space: Space, helm: Helm, directory: Path, **files: str) -> None:
+    """Install the chart as ``helm`` did before server-side apply, and wait for its rollout."""
+    chart = charts.write(directory / "shop", shop("1.0.0", **files))
+    where = ("--kubeconfig", Path(space.world.plane.kubeconfig), "-n", space.namespace)
+    await beside(helm, "install", "app", chart, "--server-side=false", *where)
+    await space.world.until(DEPLOYMENT, space.namespace, "app", rolled_out)
 
 
-def available(obj: Json) -> bool:
-    return bool(dig(obj, "status", "availableReplicas", default=0) == 1)
+def rolled_out(obj: Json) -> bool:
+    """Tell whether the deployment controller has nothing more to write."""
+    done = condition(obj, "Progressing").get("reason") == "NewReplicaSetAvailable"
+    return done and obj["status"].get("availableReplicas") == 1
 
 
-async def handed_over(space: Space, status: Json) -> None:
-    """Make the suspended HelmRelease anew with what Flux has written."""
-    obj = release(space, suspend=True)
+async def identity(space: Space) -> tuple[str, int]:
+    """Return what tells that the Deployment is the same, and is asked for the same."""
+    metadata = (await space.get(DEPLOYMENT, "app"))["metadata"]
+    return metadata["uid"], metadata["generation"]
+
+
+async def writers(space: Space, gvk: GroupVersionKind) -> set[tuple[str, str]]:
+    """Return who wrote an object's spec or data, and how."""
+    fields = (await space.get(gvk, "app"))["metadata"]["managedFields"]
+    return {(each["manager"], each["operation"]) for each in fields if "subresource" not in each}
+
+
+async def in_the_name_of_flux(space: Space) -> None:
+    """Have the objects be written by Flux's controller."""
+    for gvk, name in MADE:
+        path = "/metadata/managedFields/0/manager"
+        await space.world.api.patch(
+            gvk,
+            name,
+            space.namespace,
+            [{"op": "replace", "path": path, "value": FLUX}],
+            strategy="json",
+        )
+
+
+async def stored(space: Space) -> record.Record:
+    """Return the one record in Helm's storage."""
+    (name,) = await records(space)
+    packed = base64.b64decode((await space.get(SECRET, name))["data"]["release"])
+    return record.decode(gzip.decompress(base64.b64decode(packed)))
+
+
+async def handed_over(space: Space, **spec: Any) -> None:
+    """Leave the HelmRelease of the release as Flux does, suspended, with finalizer and history."""
+    obj = release(space, suspend=True, **spec)
     obj["metadata"]["finalizers"] = ["finalizers.fluxcd.io"]
     await space.world.apply(obj)
-    left = {name: status[name] for name in WRITTEN if name in status}
+    found = await stored(space)
+    done = f"Helm install succeeded for release {space.namespace}/app.v1 with chart shop@1.0.0"
+    conditions = [
+        {
+            "type": kind,
+            "status": "True",
+            "reason": "InstallSucceeded",
+            "message": done,
+            "lastTransitionTime": "2026-01-01T00:00:00Z",
+            "observedGeneration": 1,
+        }
+        for kind in ("Ready", "Released")
+    ]
+    snapshot = record.snapshot(found)
+    status = {
+        "conditions": conditions,
+        "helmChart": f"{space.namespace}/{space.namespace}-app",
+        "history": [msgspec.to_builtins(snapshot)],
+        "lastAttemptedConfigDigest": snapshot.config_digest,
+        "lastAttemptedGeneration": 1,
+        "lastAttemptedReleaseAction": "install",
+        "lastAttemptedRevision": "1.0.0",
+        "observedGeneration": 1,
+        "storageNamespace": space.namespace,
+    }
     await space.world.api.patch(
         HELM_RELEASE,
         "app",
         space.namespace,
-        {"status": {**left, "observedGeneration": 1, "lastAttemptedGeneration": 1}},
+        {"status": status},
         strategy="merge",
         subresource="status",
         manager=FLUX,
     )
 
 
-async def test_release_of_flux_is_not_released_again(space: Space) -> None:
-    async with served(space, "1.0.0"):
-        await space.world.apply(release(space))
-        made = await at(space, "1.0.0")
-        await space.suspend(HELM_RELEASE)
-        await space.world.api.delete(HELM_RELEASE, "app", space.namespace)
-        await space.world.gone(HELM_RELEASE, space.namespace, "app")
-        before = await workload(space)
-
-        await handed_over(space, made["status"])
-        await space.world.apply(release(space, suspend=False))
-        obj = await at(space, "1.0.0")
-
-        assert condition(obj, "Ready")["reason"] == "InstallSucceeded"
-        assert obj["status"]["history"] == made["status"]["history"]
-        assert await records(space) == ["sh.helm.release.v1.app.v1"]
-        assert await workload(space) == before
-
-        await space.world.apply(release(space, values={"colour": "blue"}))
-        obj = await at(space, "1.0.0")
-        assert condition(obj, "Ready")["reason"] == "UpgradeSucceeded"
-        assert (await settings(space))["colour"] == "blue"
-        assert await workload(space) == before
+async def changed(space: Space) -> None:
+    """Give the release another value, and wait until it has it."""
+    values = {"colour": "green"}
+    await space.world.apply(release(space, driftDetection=DRIFT, values=values))
+    await at(space, "1.0.0")
+    assert (await settings(space))["colour"] == "green"
 
 
-@pytest.mark.parametrize("server_side", ["false", "true"])
-async def test_release_of_helm_is_taken_over_in_place(
-    space: Space, helm: Helm, tmp_path: Path, server_side: str
+async def heals(space: Space) -> None:
+    """Change what was released by hand, and wait until it is put right."""
+    await space.world.api.patch(
+        CONFIG_MAP,
+        "app",
+        space.namespace,
+        {"data": {"colour": "pink"}},
+        strategy="merge",
+        manager="somebody",
+    )
+    await space.told(f"ConfigMap/{space.namespace}/app configured", HELM_RELEASE)
+    assert (await settings(space))["colour"] == "green"
+
+
+async def test_release_of_stock_helm_is_taken_over_in_place(
+    space: Space, helm: Helm, tmp_path: Path
 ) -> None:
-    chart = charts.write(tmp_path / "chart", shop("1.0.0"))
-    where = ("--kubeconfig", Path(space.world.plane.kubeconfig), "-n", space.namespace)
-    await beside(helm, "install", "app", chart, f"--server-side={server_side}", *where)
-    await space.world.until(DEPLOYMENT, space.namespace, "app", available)
-    before = await workload(space)
+    await installed(space, helm, tmp_path)
+    before = await identity(space)
+    wrote = await writers(space, CONFIG_MAP)
 
-    async with served(space, "1.0.0", "1.1.0"):
-        await space.world.apply(release(space, chart=pinned("1.0.0")))
+    async with served(space, "1.0.0"):
+        await space.world.apply(release(space, driftDetection=DRIFT))
         obj = await at(space, "1.0.0")
 
+        assert wrote == {("helm", "Update")}
         assert condition(obj, "Ready")["reason"] == "UpgradeSucceeded"
-        assert [each["version"] for each in obj["status"]["history"]] == [2]
-        assert await workload(space) == before
+        assert await identity(space) == before
+        await changed(space)
+        await heals(space)
 
-        values = {"colour": "blue"}
-        await space.world.apply(release(space, chart=pinned("1.1.0"), values=values))
-        await at(space, "1.1.0")
-        uid, _ = await workload(space)
-
-    assert (await settings(space)) == {"colour": "blue", "version": "1.1.0"}
-    assert uid == before[0]
+    assert await identity(space) == before
+    assert await records(space) == [f"sh.helm.release.v1.app.v{n}" for n in (1, 2, 3)]
 
 
-def pinned(version: str) -> Json:
-    source = {"kind": "HelmRepository", "name": "charts"}
-    return {"spec": {"chart": "shop", "version": version, "sourceRef": source}}
+async def test_release_of_flux_goes_on_without_an_upgrade(
+    space: Space, helm: Helm, tmp_path: Path
+) -> None:
+    marked = {
+        "templates__configmap.yaml": SETTINGS.replace("metadata:\n", MARKS, 1),
+        "templates__deployment.yaml": DEPLOY.replace("metadata:\n", MARKS, 1),
+    }
+    await installed(space, helm, tmp_path, **marked)
+    await in_the_name_of_flux(space)
+    before = await identity(space)
+    history = await stored(space)
+
+    async with served(space, "1.0.0"):
+        await handed_over(space, driftDetection=DRIFT)
+        await space.world.apply(release(space, driftDetection=DRIFT, suspend=False))
+        obj = await at(space, "1.0.0")
+        await space.request(HELM_RELEASE)
+
+        assert await identity(space) == before
+        assert await stored(space) == history
+        assert dig(obj, "status", "history")[0]["digest"] == record.digest_of(history)
+        assert condition(obj, "Ready")["reason"] == "InstallSucceeded"
+        await changed(space)
+        await heals(space)
+
+    assert await identity(space) == before
+    assert await records(space) == [f"sh.helm.release.v1.app.v{n}" for n in (1, 2)]

@@ -13,6 +13,7 @@ from typing import Any
 
 import msgspec
 
+from controllers.helm.deciding.orders import MANAGER
 from toolkit.helm.actions import Chart, Order, Outcome, Release
 from toolkit.kube.errors import NotFoundError
 from toolkit.native.calls import EngineError
@@ -77,7 +78,9 @@ class Api:
             obj["metadata"]["deletionTimestamp"] = TIME
             return obj if held else {"kind": "Status", "status": "Success"}
         self.version += 1
-        kept = {**obj, "metadata": {**obj["metadata"], "resourceVersion": str(self.version)}}
+        entry = {"manager": MANAGER, "operation": "Apply", "fieldsV1": {}, "time": TIME}
+        written = {"resourceVersion": str(self.version), "managedFields": [entry]}
+        kept = {**obj, "metadata": {**obj["metadata"], **written}}
         self.objects[ref.identity] = kept
         return kept
 

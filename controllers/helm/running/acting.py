@@ -356,7 +356,7 @@ def _wrote(work: Work, outcome: Outcome, traces: Traces) -> None:
     wanted = {ref.identity for ref in refs}
     live.expect(key, {i: known for i, known in traces.written.items() if i in wanted})
     work.cluster.rivals.pop(key, None)
-    work.compared = drifting.complete(work, outcome.objects, traces.written.keys())
+    work.compared = drifting.complete(work, outcome.objects, traces.written)
 
 
 def _remember(work: Work, newest: Record | None, objects: Sequence[Json]) -> None:

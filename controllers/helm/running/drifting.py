@@ -6,8 +6,9 @@ correction is an apply of what differs, with the field manager that released it,
 fields as the release (helm-controller ``internal/action/diff.go``).
 """
 
-from collections.abc import Collection, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Final
 
 import msgspec
 
@@ -18,7 +19,7 @@ from controllers.helm.running.draft import Draft
 from controllers.helm.running.work import Work, metadata_of, words
 from crds.helm import HelmRelease
 from toolkit.apply import diff, ownership, ssa
-from toolkit.apply.changes import ApplyError, ChangeSet
+from toolkit.apply.changes import ApplyError, ChangeSet, Known
 from toolkit.apply.comparison import Difference
 from toolkit.apply.diff import Finding
 from toolkit.apply.ignore import IgnoreRule
@@ -29,13 +30,20 @@ from toolkit.apply.selector import Selector
 from toolkit.errors import TransientError
 from toolkit.objects import Json, ObjectRef, gvk_of, ref_of
 
+_SEEN_SECONDS: Final = 2.0
+"""How long a look waits for the watches of its kinds."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Drift:
-    """What differs, and the objects as they are to be."""
+    """What differs, and the objects as they are to be.
 
-    findings: tuple[Finding, ...]
-    objects: tuple[Json, ...]
+    Objects without findings have the values of the release, but not by an apply, so that no watch
+    can tell when they change.
+    """
+
+    findings: tuple[Finding, ...] = ()
+    objects: tuple[Json, ...] = ()
 
 
 async def _tell_nobody(_: Sequence[ObjectRef]) -> None:
@@ -47,10 +55,17 @@ def detects(obj: HelmRelease) -> bool:
     return policies.drift_mode(obj) != "disabled"
 
 
-async def check(work: Work, objects: Sequence[Json], *, concurrency: int) -> Drift:
-    """Return what differs; if nothing does, the watches know what to expect from now on.
+def corrects(obj: HelmRelease) -> bool:
+    """Tell whether differences are corrected."""
+    return policies.drift_mode(obj) == "enabled"
 
-    Where they knew that before, what they prove to be untouched is not asked for again.
+
+async def check(work: Work, objects: Sequence[Json], *, concurrency: int) -> Drift:
+    """Return what differs; without objects the watches know what to expect from now on.
+
+    Where they knew that before, what they prove to be untouched is not asked for again. Objects
+    that have the right values are applied nevertheless if no watch can tell that: a release of
+    client-side apply becomes the controller's own, and its values stay. ``warn`` writes nothing.
 
     Raises:
         ApplyError: the objects of the release cannot be named, or the server refuses them.
@@ -59,6 +74,11 @@ async def check(work: Work, objects: Sequence[Json], *, concurrency: int) -> Dri
     proven = work.cluster.live.untouched(work.draft.rec.key) if work.compared else frozenset()
     wanted = [each for each in subject(work, objects) if ref_of(each).identity not in proven]
     options = _options(work.obj, concurrency)
+    if not work.compared:
+        live, key = work.cluster.live, work.draft.rec.key
+        live.ensure(key, {gvk_of(each) for each in wanted})
+        # after a restart: what the watches show spares writes that would change nothing
+        await live.wait_synced(key, timeout=_SEEN_SECONDS)
     differing: list[ObjectRef] = []
 
     async def stop(writing: Sequence[ObjectRef]) -> None:
@@ -71,8 +91,10 @@ async def check(work: Work, objects: Sequence[Json], *, concurrency: int) -> Dri
         identities = {ref.identity for ref in differing}
         left = tuple(each for each in wanted if ref_of(each).identity in identities)
         findings = await diff.diff(work.target.client, left, options=options)
-        return Drift(findings=findings, objects=left)
-    return Drift(findings=(), objects=())
+        if findings or not corrects(work.obj):
+            return Drift(findings=findings, objects=tuple(wanted))
+        await _apply(work, wanted, options)
+    return Drift()
 
 
 async def correct(work: Work, drift: Drift, *, concurrency: int) -> bool:
@@ -96,10 +118,11 @@ async def correct(work: Work, drift: Drift, *, concurrency: int) -> bool:
             metadata=metadata_of(latest),
         )
         return False
-    if changes.changed:
+    found = {each.ref for each in drift.findings}
+    if lines := [str(each) for each in changes.entries if each.ref in found]:
         work.draft.tell(
             Happening.DRIFT_CORRECTED,
-            {**words(latest), "changes": "\n".join(changes.lines)},
+            {**words(latest), "changes": "\n".join(lines)},
             metadata=metadata_of(latest),
         )
     return True
@@ -153,8 +176,6 @@ async def _apply(
 ) -> ChangeSet:
     """Apply objects of the release, and have the watches expect what that leaves."""
     key, cluster = work.draft.rec.key, work.cluster
-    if not work.compared:
-        cluster.live.ensure(key, {gvk_of(each) for each in objects})
     cluster.live.hold(key)
     try:
         changes = await ssa.apply(
@@ -213,6 +234,10 @@ def _count(differences: Sequence[Difference], op: str) -> int:
     return sum(one.op == op for one in differences)
 
 
-def complete(work: Work, objects: Sequence[Json], written: Collection[Identity]) -> bool:
-    """Tell whether all that is compared was written, so that the watches know what to expect."""
-    return all(ref_of(each).identity in written for each in subject(work, objects))
+def complete(work: Work, objects: Sequence[Json], written: Mapping[Identity, Known]) -> bool:
+    """Tell whether all that is compared was applied, so that the watches know what to expect.
+
+    What was written client-side has no entry of an apply by which they could tell a change.
+    """
+    applied = {identity for identity, known in written.items() if known.entry_digest}
+    return all(ref_of(each).identity in applied for each in subject(work, objects))

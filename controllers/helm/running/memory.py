@@ -47,13 +47,14 @@ class Kept:
     ``fingerprint`` is of the inputs of the last pass that ended as desired. ``seen`` is the newest
     record, valid as long as ``read``. ``compared`` is the generation of the spec by which the
     cluster was last compared with it, 0 if it was not: then the watches know what to expect.
+    ``unproven`` tells that the last look found what they cannot, so every interval looks again.
     """
 
     fingerprint: str = ""
     read: bool = False
     seen: Seen | None = None
     compared: int = 0
-    drifted: bool = False
+    unproven: bool = False
     pending: Pending | None = None
 
 

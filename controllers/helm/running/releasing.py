@@ -140,7 +140,7 @@ class Releaser:
         """Tell whether the cluster is to be compared with the release now."""
         if not drifting.detects(work.obj):
             return False
-        if not work.compared or work.kept.drifted or "drift" in work.draft.rec.triggers:
+        if not work.compared or work.kept.unproven or "drift" in work.draft.rec.triggers:
             return True
         key, live = work.draft.rec.key, work.cluster.live
         return bool(live.unwatched(key)) or (
@@ -154,8 +154,8 @@ class Releaser:
             work, work.objects or (), concurrency=self.settings.concurrent_ssa
         )
         drifting.tell(work, drift)
-        work.kept.drifted = bool(drift.findings)
-        work.compared = work.compared or not drift.findings
+        work.kept.unproven = bool(drift.objects)
+        work.compared = work.compared or not drift.objects
         return drift
 
     async def _correct(self, work: Work, drift: Drift | None) -> Drift:
@@ -164,10 +164,11 @@ class Releaser:
             went_well = await drifting.correct(
                 work, drift, concurrency=self.settings.concurrent_ssa
             )
-            work.kept.drifted = not went_well
+            work.kept.unproven = not went_well
             if went_well:
+                work.compared = True
                 drifting.clear(work.draft, looked=True)
-        return Drift(findings=(), objects=())
+        return Drift()
 
     async def _decided(self, work: Work, state: Observed) -> Action | None:
         """Return what to do next, and keep what that leaves of the history."""

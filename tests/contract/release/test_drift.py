@@ -3,6 +3,7 @@
 import asyncio
 import itertools
 from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
@@ -112,11 +113,11 @@ async def world(
             await asyncio.gather(follow, return_exceptions=True)
 
 
-async def change(world: RealWorld, data: Json) -> None:
+async def change(world: RealWorld, data: Json, name: str = "settings") -> None:
     """Change the released object, as somebody else would."""
     await world.api.patch(
         CONFIG_MAP,
-        "settings",
+        name,
         world.key.namespace,
         {"data": data},
         strategy="merge",
@@ -238,3 +239,97 @@ async def test_foreign_fields_are_no_drift(world: RealWorld) -> None:
     await world.settled(world.take())
 
     assert await data(world) == {"color": "green", "size": "1", "extra": "x"}
+
+
+async def written_client_side(world: RealWorld) -> None:
+    """Have Helm write as it did before server-side apply, as it goes on to for such releases."""
+    metadata = {"name": "settings", "namespace": world.key.namespace}
+    await world.api.create(
+        {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": {"color": "none"}}
+    )
+    world.helm.route = patched
+
+
+def patched(method: str, obj: Json) -> tuple[str, dict[str, str]]:
+    """Return where Helm sends a patch to a ConfigMap."""
+    path, _ = route(method, obj)
+    return path.replace("&force=true", ""), {"Content-Type": "application/merge-patch+json"}
+
+
+async def operations(world: RealWorld) -> set[str]:
+    """Return how the controller owns what it released."""
+    found = await world.api.get(CONFIG_MAP, "settings", world.key.namespace)
+    entries = found["metadata"]["managedFields"]
+    return {each["operation"] for each in entries if each["manager"] == "helm-controller"}
+
+
+async def test_drift_of_what_was_written_client_side_is_corrected(world: RealWorld) -> None:
+    await written_client_side(world)
+    await world.settled("spec")
+    world.events.clear()
+
+    await change(world, {"color": "red"})
+    await until(lambda: world.woken)
+    await world.settled(world.take())
+
+    assert (await data(world))["color"] == "green"
+    assert [event.reason for event in world.events] == ["DriftDetected", "DriftCorrected"]
+
+
+async def test_what_was_written_client_side_is_looked_at_each_interval_where_nothing_is_written(
+    world: RealWorld,
+) -> None:
+    world.spec(driftDetection={"mode": "warn"})
+    await written_client_side(world)
+    await world.settled("spec")
+    world.events.clear()
+
+    await change(world, {"color": "red"})
+    await world.settled("interval")
+
+    assert await operations(world) == {"Update"}
+    assert [event.reason for event in world.events] == ["DriftDetected"]
+
+
+async def test_process_that_starts_follows_what_an_earlier_one_released(world: RealWorld) -> None:
+    await world.settled("spec")
+    async with restarted(world):
+        await world.settled("start")
+        world.events.clear()
+
+        await change(world, {"color": "red"})
+        await until(lambda: world.woken)
+        await world.settled(world.take())
+
+    assert [event.reason for event in world.events] == ["DriftDetected", "DriftCorrected"]
+
+
+async def test_correction_leaves_nothing_unwatched(world: RealWorld) -> None:
+    world.helm.kinds = (("v1", "ConfigMap", "settings"), ("v1", "ConfigMap", "others"))
+    await world.settled("spec")
+    await change(world, {"color": "red"})
+    async with restarted(world):
+        await world.settled("start")
+        world.events.clear()
+
+        await change(world, {"color": "blue"}, name="others")
+        await until(lambda: world.woken)
+        await world.settled(world.take())
+
+    assert [event.reason for event in world.events] == ["DriftDetected", "DriftCorrected"]
+    assert "ConfigMap/" in world.events[1].message
+    assert "others configured" in world.events[1].message
+
+
+@asynccontextmanager
+async def restarted(world: RealWorld) -> AsyncIterator[None]:
+    """Have another process go on with the release; its watches begin anew."""
+    world.clusters.forget(world.key)
+    world.start()
+    world.shows_records()
+    follow = asyncio.create_task(world.clusters.run())
+    try:
+        yield
+    finally:
+        follow.cancel()
+        await asyncio.gather(follow, return_exceptions=True)
