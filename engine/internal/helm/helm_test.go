@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"helm.sh/helm/v4/pkg/action"
 	"helm.sh/helm/v4/pkg/release"
 	"helm.sh/helm/v4/pkg/release/common"
 	releasev1 "helm.sh/helm/v4/pkg/release/v1"
@@ -57,6 +58,30 @@ func TestJournalHasWhatWasWritten(t *testing.T) {
 
 	if len(got) != 1 || got[0].Info.Status != common.StatusFailed || got[0].Info.Description != "a ***" {
 		t.Errorf("got %+v", got)
+	}
+}
+
+// severed is a storage that cannot be reached once a record is in it.
+type severed struct{ *driver.Memory }
+
+func (severed) Update(string, release.Releaser) error { return errors.New("cannot be reached") }
+
+func TestRecordThatCannotBeSettledStaysPending(t *testing.T) {
+	memory := severed{driver.NewMemory()}
+	memory.SetNamespace("team")
+	same := func(text string, _ *releasev1.Release) string { return text }
+	j := &journal{Driver: memory, redact: same, written: map[int]*releasev1.Release{}}
+	config := action.NewConfiguration()
+	config.Releases = storage.Init(j)
+	r := &run{Request: &Request{Name: "app"}, config: config, journal: j}
+	if err := config.Releases.Create(made(2, common.StatusPendingUpgrade)); err != nil {
+		t.Fatal(err)
+	}
+
+	r.settle(errors.New("a patch failed"))
+
+	if got := j.releases(); len(got) != 1 || got[0].Info.Status != common.StatusPendingUpgrade {
+		t.Errorf("got %+v", got[0].Info)
 	}
 }
 

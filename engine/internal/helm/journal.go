@@ -143,13 +143,16 @@ func (j *journal) releases() []*releasev1.Release {
 	return found
 }
 
-// settle marks the newest record that the action made as failed if Helm left it pending.
+// settle marks the newest record that the action made as failed if Helm left it pending. One that
+// cannot be written stays pending in the journal as well, as it is in storage: it is to be unlocked.
 func (r *run) settle(cause error) {
 	for _, each := range r.journal.releases() {
 		if !each.Info.Status.IsPending() {
 			continue
 		}
-		each.SetStatus(common.StatusFailed, fmt.Sprintf("Release %q failed: %s", r.Name, cause))
-		_ = r.config.Releases.Update(each) // what failed is told already
+		failed, info := *each, *each.Info
+		failed.Info = &info
+		failed.SetStatus(common.StatusFailed, fmt.Sprintf("Release %q failed: %s", r.Name, cause))
+		_ = r.config.Releases.Update(&failed) // what failed is told already
 	}
 }

@@ -141,7 +141,8 @@ async def test_stale_action_is_unlocked(world: World) -> None:
     await world.run("install", world.chart())
     # The worker's last word is lost, as in a crash.
     broken = world.with_(keeping=Refusing(world.api, "PUT", "app.v2"))
-    await broken.fails("upgrade", world.chart(), values={"colour": "blue"})
+    error = await broken.fails("upgrade", world.chart(), values={"colour": "blue"})
+    assert statuses(error.outcome) == [(2, "pending-upgrade"), (1, "superseded")]
     assert await world.history() == [(2, "pending-upgrade"), (1, "superseded")]
 
     assert (await world.fails("upgrade", world.chart())).code == "Locked"

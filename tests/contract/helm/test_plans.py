@@ -20,16 +20,12 @@ from controllers.helm.running.engine import Run
 from controllers.planning.plans import Change, Plan
 from tests.contract.helm.world import World, hook
 from tests.fakes import charts, helmworld
-from tests.tools import rights
 from toolkit.errors import PenstockError, TransientError, WaitingError
 from toolkit.helm import actions
 from toolkit.kube.secrets import Secrets
-from toolkit.objects import Json
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 
-APPLIER = "system:serviceaccount:penstock-system:helm-applier"
-WRITES: Json = {"apiGroups": [""], "resources": ["configmaps"], "verbs": ["patch"]}
 DEFINITION = json.dumps(
     {
         "apiVersion": "apiextensions.k8s.io/v1",
@@ -105,19 +101,7 @@ def change(plan: Plan, name: str) -> Change:
 @pytest_asyncio.fixture(loop_scope="session")
 async def planning(world: World, tmp_path: Path) -> Planning:
     """Give a HelmRelease whose account is admin of its namespace."""
-    binding = {
-        "metadata": {"name": "applier"},
-        "roleRef": {
-            "apiGroup": "rbac.authorization.k8s.io",
-            "kind": "ClusterRole",
-            "name": "admin",
-        },
-        "subjects": [
-            {"kind": "ServiceAccount", "name": "helm-applier", "namespace": "penstock-system"}
-        ],
-    }
-    world.make("apis/rbac.authorization.k8s.io/v1 rolebindings", binding)
-    await rights.noticed(world.api, APPLIER, WRITES, namespace=world.namespace)
+    await world.let_apply()
     return Planning(world, tmp_path / "planning")
 
 
@@ -260,7 +244,7 @@ async def test_release_that_goes_elsewhere_has_no_plan(planning: Planning) -> No
     planning.chart(templates__a_yaml=config_map("a", v="1"))
     await planning.install()
     planning.passes.helm.releases.clear()
-    status: Json = {
+    status: dict[str, Any] = {
         "storageNamespace": planning.world.namespace,
         "history": [
             {

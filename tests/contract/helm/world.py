@@ -10,6 +10,7 @@ from typing import Any, Final
 import pytest
 
 from tests.fakes import charts
+from tests.tools import rights
 from tests.tools.administrator import Administrator, RefusedError
 from tests.tools.waiting import until
 from toolkit.helm import actions
@@ -22,6 +23,8 @@ from toolkit.objects import Json
 from toolkit.release.record import Record
 
 MANAGER: Final = "helm-controller"
+APPLIER: Final = "system:serviceaccount:penstock-system:helm-applier"
+WRITES: Final[Json] = {"apiGroups": [""], "resources": ["configmaps"], "verbs": ["patch"]}
 
 CONFIG_MAP: Final = """\
 apiVersion: v1
@@ -144,6 +147,19 @@ class World:
         prefix, _, plural = path.partition(" ")
         where = f"/{prefix}/namespaces/{self.namespace}/{plural}" if plural else f"/{prefix}"
         return self.administrator.send("POST", where, body)
+
+    async def let_apply(self) -> None:
+        """Make the account that passes act as by default admin of the namespace."""
+        group = "rbac.authorization.k8s.io"
+        binding = {
+            "metadata": {"name": "applier"},
+            "roleRef": {"apiGroup": group, "kind": "ClusterRole", "name": "admin"},
+            "subjects": [
+                {"kind": "ServiceAccount", "name": "helm-applier", "namespace": "penstock-system"}
+            ],
+        }
+        self.make(f"apis/{group}/v1 rolebindings", binding)
+        await rights.noticed(self.api, APPLIER, WRITES, namespace=self.namespace)
 
 
 def brief(found: Record) -> tuple[int, str]:
