@@ -1,6 +1,6 @@
 """The plugin that tells what an author may have overlooked.
 
-1. What a spec names and does not exist, or a Secret that lacks what is needed of it.
+1. What a spec names and does not exist, or a Secret or ConfigMap that lacks what is needed of it.
 2. Another Kustomization that builds the very same, or a part of it: both would own those objects.
 
 It tells nobody what they could not find out: of an object that the requester may not ``get`` it
@@ -24,7 +24,7 @@ from toolkit.errors import PenstockError
 from toolkit.kube import impersonation, rbac
 from toolkit.kube.errors import NotFoundError
 from toolkit.kube.informer import Change
-from toolkit.kube.secrets import SECRET
+from toolkit.kube.secrets import CONFIG_MAP, SECRET
 from toolkit.objects import GroupVersionKind, Json, ObjectKey, key_of
 from webhooks.hints import mentions, shapes
 from webhooks.hints.mentions import Mention
@@ -99,16 +99,16 @@ class Hints:
         if cache is not None:
             return missing
         try:
-            if mention.gvk != SECRET:
+            if mention.gvk not in {SECRET, CONFIG_MAP}:
                 await self._services.client.get(mention.gvk, mention.key.name, request.namespace)
                 return ""
             data = await self._services.secrets.data(
-                SECRET, mention.key.namespace, mention.key.name, reason=""
+                mention.gvk, mention.key.namespace, mention.key.name, reason=""
             )
         except PenstockError as error:
             absent = isinstance(error, NotFoundError) or isinstance(error.__cause__, NotFoundError)
             return missing if absent else ""
-        return await asyncio.to_thread(_shape, checks, mention, obj, data.values)
+        return await asyncio.to_thread(_lack, checks, mention, obj, data.values)
 
     async def _may_get(
         self, request: Request, plural: str, gvk: GroupVersionKind, key: ObjectKey
@@ -166,7 +166,10 @@ def _exists(_: bytes) -> bool:
     return True
 
 
-def _shape(checks: Checks[Any], mention: Mention, obj: Json, data: Mapping[str, bytes]) -> str:
+def _lack(checks: Checks[Any], mention: Mention, obj: Json, data: Mapping[str, bytes]) -> str:
+    if mention.data_key and mention.data_key not in data:
+        remedy = f"add it, or name another in {mention.key_field}"
+        return f"{mention} has no key '{mention.data_key}': {remedy}"
     try:
         model = msgspec.convert(obj, checks.kind.model)
     except msgspec.ValidationError:

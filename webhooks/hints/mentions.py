@@ -32,13 +32,19 @@ OURS: Final[Mapping[str, tuple[GroupVersionKind, str]]] = MappingProxyType(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Mention:
-    """One object that a field names; ``path`` is the field's in general, ``field`` exactly."""
+    """One object that a field names; ``path`` is the field's in general, ``field`` exactly.
+
+    ``data_key`` is the key that the object needs to have, ``key_field`` what names that key; both
+    are empty where no single key is asked for.
+    """
 
     path: str
     field: str
     gvk: GroupVersionKind
     plural: str
     key: ObjectKey
+    data_key: str = ""
+    key_field: str = ""
 
     def __str__(self) -> str:
         return f"{self.gvk.kind} '{self.key}'"
@@ -57,5 +63,13 @@ def mentions(checks: Checks[Any], obj: Json) -> Iterator[Mention]:
             name = str(reference.get("name") or "")
             if known is None or not name or reference.get("optional"):
                 continue
-            key = ObjectKey(str(reference.get("namespace") or own), name)
-            yield Mention(path=named.path, field=field, gvk=known[0], plural=known[1], key=key)
+            key_field, usual = named.data_key or ("", "")
+            yield Mention(
+                path=named.path,
+                field=field,
+                gvk=known[0],
+                plural=known[1],
+                key=ObjectKey(str(reference.get("namespace") or own), name),
+                data_key=str(reference.get(key_field) or usual),
+                key_field=key_field,
+            )

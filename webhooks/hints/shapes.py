@@ -1,4 +1,4 @@
-"""Whether a Secret holds what the field that names it needs, read as the reconciler reads it.
+"""Whether a Secret or ConfigMap holds what a field needs of it, read as the reconciler reads it.
 
 Pure. The messages name keys, never values: whoever sees them may read the Secret anyway.
 """

@@ -259,7 +259,7 @@ CHECKS: Final = Checks(
         Named(path="spec.chart.spec.verify.secretRef", kind="Secret"),
         Named(path="spec.chartRef"),
         Named(path="spec.dependsOn[]", kind="HelmRelease"),
-        Named(path="spec.valuesFrom[]"),
+        Named(path="spec.valuesFrom[]", data_key=("valuesKey", "values.yaml")),
         Named(path="spec.serviceAccountName", kind="ServiceAccount"),
         *decrypting.NAMES,
         Named(path="spec.kubeConfig.secretRef", kind="Secret"),

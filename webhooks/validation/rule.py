@@ -73,10 +73,13 @@ class Named:
 
     ``path`` leads to a string, or to an object with a ``name`` and perhaps a ``kind`` and a
     ``namespace``. ``kind`` is that of the named object where the field tells none; it may be empty.
+    ``data_key`` is what else the object at the path names: a key of the data of a Secret or
+    ConfigMap, with the key that is meant where it names none.
     """
 
     path: str
     kind: str = ""
+    data_key: tuple[str, str] | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

@@ -46,6 +46,7 @@ async def hints(
     obj: Json,
     *objects: Json,
     secrets: dict[str, dict[str, str]] | None = None,
+    config_maps: dict[str, dict[str, str]] | None = None,
     authorize: FakeAuthorizer | None = None,
     old: Json | None = None,
     **more: Any,
@@ -55,6 +56,8 @@ async def hints(
     for name, data in (secrets or {}).items():
         encoded = {k: base64.b64encode(v.encode()).decode() for k, v in data.items()}
         server.put("secrets", name, "apps", data=encoded)
+    for name, data in (config_maps or {}).items():
+        server.put("configmaps", name, "apps", data=data)
     async with server.running() as client:
         services = admission.services(
             cluster=FakeCluster(objects), authorize=authorize or everything(), client=client
@@ -244,6 +247,32 @@ async def test_a_secret_that_lacks_what_is_needed_is_told(
     assert "Secret 'apps/s' will not do" in line
     assert words[:20] in line
     assert len(line) <= 120
+
+
+KEY_CASES: list[tuple[Json, str]] = [
+    ({}, "has no key 'values.yaml': add it, or name another in valuesKey"),
+    ({"valuesKey": "a.yaml"}, "has no key 'a.yaml': add it, or name another in valuesKey"),
+    ({"valuesKey": "b.yaml"}, ""),
+    ({"valuesKey": "c.bin"}, ""),
+    ({"optional": True}, ""),
+]
+
+
+@pytest.mark.parametrize("kind", ["Secret", "ConfigMap"])
+@pytest.mark.parametrize(("fields", "words"), KEY_CASES)
+async def test_an_object_without_the_key_of_the_values_is_told(
+    kind: str, fields: Json, words: str
+) -> None:
+    there = {"kind": kind, "name": "s", "valuesKey": "b.yaml"}
+    obj = made("HelmRelease", valuesFrom=[there, {"kind": kind, "name": "s", **fields}])
+    data = {"b.yaml": "x: 1", "c.bin": "x"}
+
+    told = await hints(
+        obj, made("HelmRepository", "charts"), secrets={"s": data}, config_maps={"s": data}
+    )
+
+    line = f"spec.valuesFrom[1]: {kind} 'apps/s' {words}"
+    assert told == ((line,) if words else ())
 
 
 @pytest.mark.parametrize(
