@@ -20,7 +20,7 @@ WORKERS ?= 3
 
 NODE_PACKAGES := containerd runc containernetworking-plugins iptables iproute2 util-linux
 
-.PHONY: help nodepackages dev engine controlplane demo up test quick test-slow mutants testtools unit loopback contract conformance e2e check generate lock bench image clean
+.PHONY: help nodepackages dev engine controlplane demo up test quick test-slow mutants testtools unit loopback contract conformance e2e check generate lock bench image wheel clean
 
 help: ## List the commands
 	@grep -hE '^[a-z0-9]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-14s %s\n", $$1, $$2}'
@@ -119,6 +119,9 @@ lock: dev ## Pin Python, Go and Debian packages by hash in requirements/*.txt
 
 image: dev engine ## Build the image, without a container daemon
 	@$(BIN)/python -m release build
+
+wheel: dev engine ## Build the wheel of the command line for this machine's platform
+	@$(BIN)/python -m release wheel
 
 nodepackages: ## Install what a real node takes from Debian or Ubuntu (needs root)
 	@dpkg -s $(NODE_PACKAGES) >/dev/null 2>&1 || { apt-get update -qq && \

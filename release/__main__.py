@@ -1,14 +1,16 @@
-"""``python -m release build`` and ``python -m release lock``."""
+"""``python -m release build``, ``wheel`` and ``lock``."""
 
 import argparse
 import sys
+from hashlib import sha256
 from pathlib import Path
 from typing import Final
 
-from release import building, interpreter, locking, progress, trees, wheels
+from release import building, interpreter, locking, platformwheel, progress, trees, wheels
 from toolkit.errors import PenstockError
 
 _OUTPUT: Final = Path("build/penstock-image.tar")
+_WHEELS: Final = Path("build")
 
 
 def main() -> None:
@@ -19,6 +21,9 @@ def main() -> None:
     build.add_argument("--output", type=Path, default=_OUTPUT)
     build.add_argument("--architecture", choices=locking.ARCHITECTURES)
     build.set_defaults(run=_build)
+    wheel = commands.add_parser("wheel", help="write the wheel of the command line")
+    wheel.add_argument("--to", type=Path, default=_WHEELS, metavar="DIRECTORY")
+    wheel.set_defaults(run=_wheel)
     lock = commands.add_parser("lock", help="pin the newest Debian packages, and choose wheels")
     lock.set_defaults(run=_lock)
     arguments = parser.parse_args()
@@ -42,6 +47,15 @@ def _build(arguments: argparse.Namespace) -> None:
         )
     progress.say(f"{_megabytes(len(built.packed.archive))} in {arguments.output}")
     print(f"{built.name}@{built.packed.digest}")
+
+
+def _wheel(arguments: argparse.Namespace) -> None:
+    built = platformwheel.build()
+    path = arguments.to / built.name
+    path.parent.mkdir(parents=True, exist_ok=True)
+    _write(path, built.content)
+    progress.say(f"{_megabytes(len(built.content))}, sha256 {sha256(built.content).hexdigest()}")
+    print(path)
 
 
 def _write(path: Path, content: bytes) -> None:

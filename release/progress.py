@@ -5,4 +5,4 @@ import sys
 
 def say(text: str) -> None:
     """Write one step."""
-    print(f"image: {text}", file=sys.stderr, flush=True)
+    print(f"release: {text}", file=sys.stderr, flush=True)

@@ -131,6 +131,16 @@ def chosen(lock: str) -> str:
     return _HEADER + kept.replace(" --hash", _BREAK + "--hash")
 
 
+def pins(lock: str) -> tuple[str, ...]:
+    """Return the requirements of a lock without their hashes, as ``Requires-Dist`` has them.
+
+    Raises:
+        ReleaseError: a line of it cannot be read.
+    """
+    blocks = {_name(block): block for block in _blocks(lock)}
+    return tuple(block.partition(" --hash")[0] for block in blocks.values())
+
+
 def unpacked(wheel: bytes) -> dict[str, Node]:
     """Return the files of a wheel by where they are in the folder of installed packages."""
     found: dict[str, Node] = {}

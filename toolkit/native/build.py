@@ -31,7 +31,7 @@ _REPORT_EVERY: Final = 50
 
 
 def build() -> Path:
-    """Return the library for our sources; build it if there is none.
+    """Return the library for our sources, or a wheel's; build it if there is none.
 
     Raises:
         StalledError: there is no Go toolchain, or it failed.
@@ -39,6 +39,8 @@ def build() -> Path:
     """
     if chosen := os.environ.get("PENSTOCK_ENGINE"):
         return Path(chosen)
+    if library.SHIPPED.is_file():
+        return library.SHIPPED
     if not library.SOURCES.is_dir():
         raise StalledError(f"no engine sources in {library.SOURCES}: set PENSTOCK_ENGINE")
     with _locked(library.cache_directory() / "lock"):

@@ -17,10 +17,12 @@ SOURCES: Final = Path(__file__).parents[2] / "engine"
 NAME: Final = "libengine.so"
 NAME_WITH_HELM: Final = "libenginehelm.so"
 """Beside the other."""
+SHIPPED: Final = Path(__file__).with_name(NAME)
+"""Where a wheel has it; a checkout has none there."""
 
 
 def find() -> Path:
-    """Return the library to load: ``$PENSTOCK_ENGINE``, or what was built from our sources.
+    """Return the library to load: ``$PENSTOCK_ENGINE``, the wheel's, or the one that was built.
 
     Raises:
         StalledError: it has not been built.
@@ -28,6 +30,8 @@ def find() -> Path:
     """
     if chosen := os.environ.get("PENSTOCK_ENGINE"):
         return Path(chosen)
+    if SHIPPED.is_file():
+        return SHIPPED
     built = find_built()
     if built is None:
         raise StalledError(
