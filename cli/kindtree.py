@@ -24,6 +24,8 @@ APPLIERS: Final = "fluxcd-appliers"
 """Category of the kinds that keep an inventory."""
 
 _SUFFIX: Final = "repository"
+_FLUX_WORDS: Final = {"helmchart": "chart", "externalartifact": "external"}
+"""Words of ``flux`` that are neither a name of the kind nor made of one."""
 
 
 class AliasGroup(click.Group):
@@ -84,7 +86,7 @@ def attach_appliers(group: AliasGroup, make: Callable[[AnyKind, str], click.Comm
 def names(kind: AnyKind) -> tuple[str, ...]:
     """Return every word that means the kind."""
     words = (kind.singular, kind.plural, *kind.short_names, _short(kind))
-    return tuple(dict.fromkeys(words))
+    return tuple(dict.fromkeys((*words, _FLUX_WORDS.get(kind.singular, kind.singular))))
 
 
 def find(word: str) -> AnyKind | None:

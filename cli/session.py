@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 import click
 
 from cli import age, errors
+from toolkit.kube import errors as kube_errors
 
 if TYPE_CHECKING:
     from toolkit.kube import client
@@ -26,12 +27,17 @@ NAMESPACE_VARIABLES: Final = ("PENSTOCK_NAMESPACE", "FLUX_SYSTEM_NAMESPACE")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Connection:
-    """What the user said about cluster, namespace and patience; ``timeout`` in seconds."""
+    """What the user said about cluster, namespace and patience; ``timeout`` in seconds.
+
+    ``user`` and ``groups`` are whom to act as.
+    """
 
     kubeconfig: str
     context: str
     namespace: str
     timeout: float
+    user: str = ""
+    groups: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,7 +50,7 @@ class Session:
 
 
 def options(function: Function) -> Function:
-    """Add ``--kubeconfig``, ``--context``, ``--namespace`` and ``--timeout`` to a command."""
+    """Add the options of every command that asks a cluster: where it is, and as whom to ask."""
     for option in reversed(
         (
             click.option("-n", "--namespace", default="", help="Namespace of the objects."),
@@ -62,6 +68,14 @@ def options(function: Function) -> Function:
                 show_default=True,
                 help="How long waiting may take.",
             ),
+            click.option("--as", "user", default="", metavar="USER", help="Act as this user."),
+            click.option(
+                "--as-group",
+                "groups",
+                multiple=True,
+                metavar="GROUP",
+                help="Act as a member of this group; needs --as.",
+            ),
         )
     ):
         function = option(function)
@@ -77,7 +91,10 @@ def run(connection: Connection, work: Callable[[Session], Awaitable[T]]) -> T:
         cluster = config.from_environment(connection.kubeconfig, context=connection.context)
         async with client.Client.open(cluster) as api:
             chosen = namespace(connection.namespace, cluster.namespace)
-            return await work(Session(api=api, namespace=chosen, timeout=connection.timeout))
+            acting = api
+            if connection.user:
+                acting = api.impersonating(connection.user, groups=connection.groups)
+            return await work(Session(api=acting, namespace=chosen, timeout=connection.timeout))
 
     with errors.ungrouped():
         return asyncio.run(inside())
@@ -96,6 +113,17 @@ def namespace(wanted: str, of_context: str) -> str:
     return next(filter(None, (wanted, *from_variables, from_context)), FALLBACK_NAMESPACE)
 
 
+def offline_namespace(connection: Connection) -> str:
+    """Return the namespace to work in, where no cluster is asked and no kubeconfig is needed."""
+    from toolkit.kube import config  # noqa: PLC0415 - as in `run`
+
+    try:
+        cluster = config.from_environment(connection.kubeconfig, context=connection.context)
+    except kube_errors.KubeConfigError:
+        return namespace(connection.namespace, "")
+    return namespace(connection.namespace, cluster.namespace)
+
+
 def placed(connection: Connection, namespace: str) -> Connection:
     """Return the same connection, to work in a namespace whatever else is said of one."""
     return replace(connection, namespace=namespace)
@@ -103,5 +131,8 @@ def placed(connection: Connection, namespace: str) -> Connection:
 
 def connection(arguments: dict[str, Any]) -> Connection:
     """Take the shared options out of a command's arguments."""
-    names = ("kubeconfig", "context", "namespace", "timeout")
-    return Connection(**{name: arguments.pop(name) for name in names})
+    names = ("kubeconfig", "context", "namespace", "timeout", "user", "groups")
+    found = Connection(**{name: arguments.pop(name) for name in names})
+    if found.groups and not found.user:
+        raise errors.UsageError("--as-group needs --as: the API server takes no groups alone")
+    return found

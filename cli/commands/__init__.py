@@ -39,6 +39,12 @@ VERBS: Final[Mapping[str, Verb]] = {
     "secrets": Verb(
         "secrets", "List Secrets that are decrypted at admission, and their recipients."
     ),
+    # objects, from flags and to manifests
+    "create": Verb("create", "Create or update an object, or print it with --export."),
+    "export": Verb("export", "Print objects as manifests for a repository."),
+    "delete": Verb(
+        "delete", "Delete an object; what a Kustomization or HelmRelease applied goes with it."
+    ),
     # what to do now
     "reconcile": Verb("reconcile", "Fetch or apply now, and wait until that is done."),
     "suspend": Verb("suspend", "Stop reconciling; what is applied stays."),

@@ -62,7 +62,7 @@ def _command(kind: Kind[Any], word: str) -> click.Command:
         function = click.option("--with-source", is_flag=True, help="Reconcile the source first.")(
             function
         )
-    return click.command(word, help=f"Reconcile {_article(kind)} {kind.kind} now.")(function)
+    return click.command(word, help=f"Reconcile {article(kind)} {kind.kind} now.")(function)
 
 
 _ASKING: Final = {
@@ -72,7 +72,8 @@ _ASKING: Final = {
 """What else a HelmRelease can be asked for: option, annotation, help."""
 
 
-def _article(kind: Kind[Any]) -> str:
+def article(kind: Kind[Any]) -> str:
+    """Return the indefinite article that goes before the kind."""
     return "an" if kind.kind[0] in "AEIOU" else "a"
 
 

@@ -101,14 +101,20 @@ class Client:
         return self._wire.server
 
     def impersonating(
-        self, user: str, *, extra: Mapping[str, str | Sequence[str]] = _EMPTY
+        self,
+        user: str,
+        *,
+        groups: Sequence[str] = (),
+        extra: Mapping[str, str | Sequence[str]] = _EMPTY,
     ) -> "Client":
-        """Return a view that acts as ``user``, with ``userInfo.extra`` as given.
+        """Return a view that acts as ``user``, with groups and ``userInfo.extra`` as given.
 
         Extra keys are percent-encoded in the header's name and arrive in lower case
         (KEP-1513; apiserver ``authentication/request/headerrequest``).
         """
         headers: dict[str, str | Sequence[str]] = {"Impersonate-User": user}
+        if groups:
+            headers["Impersonate-Group"] = groups
         for key, value in extra.items():
             headers[f"Impersonate-Extra-{quote(key, safe='')}"] = value
         view = Client(self._wire, headers, namespace=self.namespace)

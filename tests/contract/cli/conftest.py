@@ -18,6 +18,7 @@ REVISION = f"main@sha1:{SHA}"
 _RESOURCES = {
     "configmap": ("/api/v1", "configmaps"),
     "event": ("/api/v1", "events"),
+    "secret": ("/api/v1", "secrets"),
     "deployment": ("/apis/apps/v1", "deployments"),
     **{kind.singular: (f"/apis/{kind.api_version}", kind.plural) for kind in crds.KINDS},
 }

@@ -1,0 +1,51 @@
+"""``penstock delete``: remove an object, after a question."""
+
+import sys
+from typing import Any
+
+import click
+
+from cli import errors, examples, kindtree, progress, session
+from cli.commands import export, reconcile
+from crds.kind import Kind
+from toolkit.objects import GroupVersionKind
+
+
+@click.group("delete", cls=kindtree.AliasGroup, no_args_is_help=True)
+def delete() -> None:
+    """Delete an object; what a Kustomization or HelmRelease applied goes with it."""
+
+
+def _command(kind: Kind[Any], word: str) -> click.Command:
+    @click.argument("name")
+    @click.option("-s", "--silent", is_flag=True, help="Do not ask.")
+    @session.options
+    def command(*, name: str, silent: bool, **arguments: Any) -> None:
+        async def work(opened: session.Session) -> None:
+            (live,) = await export.chosen(opened, kind, name)
+            if not silent:
+                _confirm(kind, name)
+            progress.action(f"deleting {kind.singular} {name} in {opened.namespace} namespace")
+            await opened.api.delete(
+                GroupVersionKind(*kind.gvk), name, opened.namespace, uid=live["metadata"]["uid"]
+            )
+            progress.success(f"{kind.singular} deleted")
+
+        session.run(session.connection(arguments), work)
+
+    return click.command(
+        word,
+        help=f"Delete {reconcile.article(kind)} {kind.kind}.",
+        epilog=examples.example(f"penstock delete {kindtree.spelled(kind)} apps --silent"),
+    )(command)
+
+
+def _confirm(kind: Kind[Any], name: str) -> None:
+    if not sys.stdin.isatty():
+        raise errors.UsageError(
+            f"{kind.kind} {name} was not deleted: there is no terminal to ask at; say --silent"
+        )
+    click.confirm(f"Are you sure you want to delete this {kind.singular}", abort=True, err=True)
+
+
+kindtree.attach(delete, _command)

@@ -1,0 +1,125 @@
+"""``penstock export``: objects as they would stand in a repository, without what servers add."""
+
+from typing import Any, Final
+
+import click
+
+from cli import errors, examples, kindtree, output, session, status
+from crds.kind import Kind
+from toolkit.kube import errors as kube_errors
+from toolkit.kube.secrets import SECRET
+from toolkit.objects import GroupVersionKind, Json, dig
+
+_METADATA: Final = ("name", "namespace", "labels", "annotations")
+_CONTENTS: Final = ("apiVersion", "kind", "type", "spec", "data")
+_LAST_APPLIED: Final = "kubectl.kubernetes.io/last-applied-configuration"
+
+
+@click.group("export", cls=kindtree.AliasGroup, no_args_is_help=True)
+def export() -> None:
+    """Print objects as manifests for a repository."""
+
+
+def _command(kind: Kind[Any], word: str) -> click.Command:
+    @click.argument("name", default="")
+    @click.option("--all", "everything", is_flag=True, help="All objects of the namespace.")
+    @click.option(
+        "-o",
+        "--output",
+        "fmt",
+        type=click.Choice(("yaml", "json", "name")),
+        default="yaml",
+        help="Format.",
+    )
+    @session.options
+    def command(*, name: str, everything: bool, fmt: str, **arguments: Any) -> None:
+        with_credentials = arguments.pop("with_credential", False)
+        if bool(name) == everything:
+            raise errors.UsageError(f"name one {kind.kind} object, or say --all")
+
+        async def work(opened: session.Session) -> list[Json]:
+            found = await chosen(opened, kind, name)
+            secrets = [await _secrets(opened, obj) for obj in found] if with_credentials else []
+            return [*found, *(secret for several in secrets for secret in several)]
+
+        found = [exported(obj) for obj in session.run(session.connection(arguments), work)]
+        if fmt == "yaml":
+            click.echo("".join(f"---\n{output.to_yaml(obj)}" for obj in found), nl=False)
+        else:
+            click.echo(output.render(found, fmt, single=bool(name)), nl=False)
+
+    if status.is_source(kind):
+        command = click.option(
+            "--with-credential",
+            "--with-credentials",
+            "with_credential",
+            is_flag=True,
+            help="Print the Secrets that it names, too.",
+        )(command)
+    spelled = kindtree.spelled(kind)
+    return click.command(
+        word,
+        help=f"Print {kind.kind} objects as manifests.",
+        epilog=examples.example(
+            f"penstock export {spelled} apps > apps.yaml", f"penstock export {spelled} --all"
+        ),
+    )(command)
+
+
+async def chosen(opened: session.Session, kind: Kind[Any], name: str) -> list[Json]:
+    """Return the named object, or all objects of the namespace.
+
+    Raises:
+        UsageError: there is none.
+    """
+    gvk = GroupVersionKind(*kind.gvk)
+    if not name:
+        found = await opened.api.list(gvk, opened.namespace)
+        if not found:
+            raise errors.UsageError(
+                f'no {kind.kind} objects found in "{opened.namespace}" namespace; '
+                "choose another one with --namespace"
+            )
+        return found
+    try:
+        return [await opened.api.get(gvk, name, opened.namespace)]
+    except kube_errors.NotFoundError as exc:
+        raise errors.UsageError(
+            f'{kind.kind} object {name!r} not found in "{opened.namespace}" namespace; '
+            "choose another one with --namespace"
+        ) from exc
+
+
+async def _secrets(opened: session.Session, obj: Json) -> list[Json]:
+    named = (dig(obj, "spec", field, "name", default="") for field in _REFERENCES)
+    return [
+        {
+            "apiVersion": "v1",
+            "kind": "Secret",
+            **await opened.api.get(SECRET, name, opened.namespace),
+        }
+        for name in dict.fromkeys(filter(None, named))
+    ]
+
+
+_REFERENCES: Final = ("secretRef", "certSecretRef", "proxySecretRef")
+
+
+def exported(obj: Json) -> Json:
+    """Return what a person would write: no status, and of the metadata names, labels, annotations.
+
+    What kubectl applied last is left out: it repeats the object.
+    """
+    metadata = {key: obj["metadata"][key] for key in _METADATA if obj["metadata"].get(key)}
+    notes = {k: v for k, v in metadata.pop("annotations", {}).items() if k != _LAST_APPLIED}
+    if notes:
+        metadata["annotations"] = notes
+    kept = {key: obj[key] for key in _CONTENTS if key in obj}
+    return {
+        "apiVersion": kept.pop("apiVersion"),
+        "kind": kept.pop("kind"),
+        "metadata": metadata,
+    } | kept
+
+
+kindtree.attach(export, _command)

@@ -1,0 +1,180 @@
+"""A flag of ``create``: what is typed, and where in the object it goes.
+
+Names and defaults are those of the ``flux`` command. A flag without a place is read by the function
+of its row (``objects.Row``).
+"""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final, TypeVar
+
+import click
+
+from cli import age
+from crds import meta
+from toolkit.objects import Json
+
+Function = TypeVar("Function", bound=Callable[..., Any])
+Values = Mapping[str, Any]
+"""What was typed, by the flags' names with underscores."""
+
+
+def _same(value: Any) -> Any:
+    return value
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Flag:
+    """One option; ``at`` is the dotted place of the value, ``shape`` makes it of what was typed."""
+
+    name: str
+    help: str
+    at: str = ""
+    type: Any = str
+    default: Any = None
+    short: str = ""
+    several: bool = False
+    required: bool = False
+    shape: Callable[[Any], Any] = _same
+
+    @property
+    def key(self) -> str:
+        """Return the name under which the value is found."""
+        return self.name.replace("-", "_")
+
+    def option(self) -> Callable[[Function], Function]:
+        """Return click's decorator."""
+        words = [f"--{self.name}", *([f"-{self.short}"] if self.short else []), self.key]
+        if self.type is bool:
+            return click.option(*words, is_flag=True, default=bool(self.default), help=self.help)
+        return click.option(
+            *words,
+            type=self.type,
+            default=self.default,
+            multiple=self.several,
+            required=self.required,
+            show_default=self.default is not None,
+            help=self.help,
+            metavar=None if isinstance(self.type, click.ParamType) else "TEXT",
+        )
+
+
+class Command(click.Command):
+    """A command whose boolean flags may be written with a value, as Go's are: ``--prune=true``."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Replace ``--flag=true`` by the flag and drop ``--flag=false`` (click)."""
+        known = {
+            word
+            for param in self.params
+            if isinstance(param, click.Option) and param.is_flag
+            for word in param.opts
+        }
+        return super().parse_args(ctx, list(_without_booleans(args, known)))
+
+
+def _without_booleans(args: Sequence[str], known: set[str]) -> Iterable[str]:
+    for word in args:
+        name, equals, value = word.partition("=")
+        if name not in known or not equals or value not in _BOOLEANS:
+            yield word
+        elif _BOOLEANS[value]:
+            yield name
+
+
+_BOOLEANS: Final = {"true": True, "1": True, "false": False, "0": False}
+
+
+def options(flags: Iterable[Flag]) -> Callable[[Function], Function]:
+    """Add the flags to a command, in their order."""
+
+    def add(function: Function) -> Function:
+        for flag in reversed(tuple(flags)):
+            function = flag.option()(function)
+        return function
+
+    return add
+
+
+def fields(flags: Iterable[Flag], values: Values) -> Json:
+    """Return what was typed, at the flags' places."""
+    made: Json = {}
+    for flag in flags:
+        value = values.get(flag.key)
+        if flag.at and value not in (None, "", (), False):
+            put(made, flag.at, flag.shape(value))
+    return made
+
+
+def put(obj: Json, at: str, value: Any) -> None:
+    """Write a value at a dotted place."""
+    *above, last = at.split(".")
+    for step in above:
+        obj = obj.setdefault(step, {})
+    obj[last] = value
+
+
+def duration(seconds: float) -> str:
+    """Write seconds as Go does: ``1m0s``."""
+    return meta.format_duration(seconds)
+
+
+def words(values: Iterable[str]) -> list[str]:
+    """Take lists with commas apart, as ``flux`` does."""
+    return [word.strip() for value in values for word in value.split(",") if word.strip()]
+
+
+def lines(values: Iterable[str]) -> str:
+    """Write one word a line."""
+    return "\n".join(words(values))
+
+
+def named(name: str) -> Json:
+    """Return a reference to an object of the same namespace."""
+    return {"name": name}
+
+
+INTERVAL: Final = Flag(
+    name="interval",
+    at="interval",
+    type=age.DURATION,
+    default="1m",
+    shape=duration,
+    help="How often to look again.",
+)
+FETCH_TIMEOUT: Final = Flag(
+    name="fetch-timeout",
+    at="timeout",
+    type=age.DURATION,
+    shape=duration,
+    help="How long one fetch may take.",
+)
+IGNORE_PATHS: Final = Flag(
+    name="ignore-paths", at="ignore", several=True, shape=lines, help="Paths to leave out."
+)
+USERNAME: Final = Flag(name="username", short="u", help="Name for basic authentication.")
+PASSWORD: Final = Flag(name="password", short="p", help="Password for basic authentication.")
+CA_FILE: Final = Flag(name="ca-file", type=click.Path(), help="File with the authorities to trust.")
+CERT_FILE: Final = Flag(name="cert-file", type=click.Path(), help="File with a client certificate.")
+KEY_FILE: Final = Flag(name="key-file", type=click.Path(), help="File with the key of it.")
+SSH: Final = (
+    Flag(
+        name="ssh-key-algorithm",
+        type=click.Choice(("rsa", "ecdsa", "ed25519")),
+        default="ecdsa",
+        help="Algorithm of the key that is made.",
+    ),
+    Flag(name="ssh-rsa-bits", type=int, default=2048, help="Size of an RSA key."),
+    Flag(
+        name="ssh-ecdsa-curve",
+        type=click.Choice(("p256", "p384", "p521")),
+        default="p384",
+        help="Curve of an ECDSA key.",
+    ),
+    Flag(name="private-key-file", type=click.Path(), help="File with an SSH key to use."),
+    Flag(
+        name="known-hosts-file",
+        type=click.Path(),
+        help="File with the SSH keys of the host; they are never taken from its answer.",
+    ),
+)

@@ -1,0 +1,112 @@
+"""A row of ``create``: a kind, its flags and what they cannot say alone; and manifests of them."""
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from cli import errors
+from cli.creating import flags
+from cli.creating.flags import Flag, Values
+from crds.kind import Kind
+from toolkit.objects import Json
+
+Finish = Callable[[Values, Json], None]
+"""Completes a spec, or refuses what was typed with a UsageError."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Credentials:
+    """The Secret that a source is made with: its data and the fields that refer to it."""
+
+    data: Mapping[str, str]
+    fields: tuple[str, ...] = ("secretRef",)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Row:
+    """How one kind is created; ``secret`` is the pattern of its Secret's name.
+
+    ``credentials`` makes the Secret of what was typed, and nothing where nothing was.
+    """
+
+    kind: Kind[Any]
+    example: str
+    flags: tuple[Flag, ...]
+    finish: Finish
+    secret: str = "{name}"  # noqa: S105 - the pattern of a name
+    credentials: Callable[[Values], Credentials | None] | None = None
+
+
+def manifest(row: Row, name: str, namespace: str, values: Values) -> Json:
+    """Return the object of what was typed.
+
+    Raises:
+        UsageError: something is missing, or does not go together.
+    """
+    spec = flags.fields(row.flags, values)
+    row.finish(values, spec)
+    return {
+        "apiVersion": row.kind.api_version,
+        "kind": row.kind.kind,
+        "metadata": metadata(name, namespace, values.get("label") or ()),
+        "spec": spec,
+    }
+
+
+def metadata(name: str, namespace: str, pairs: Iterable[str]) -> Json:
+    """Return the metadata, with labels of ``key=value``.
+
+    Raises:
+        UsageError: one is not such a pair.
+    """
+    labels = {}
+    for pair in flags.words(pairs):
+        key, equals, value = pair.partition("=")
+        if not (key and equals):
+            raise errors.UsageError(f"--label: {pair!r} must be KEY=VALUE, such as team=web")
+        labels[key] = value
+    made: Json = {"name": name}
+    if namespace:
+        made["namespace"] = namespace
+    if labels:
+        made["labels"] = labels
+    return made
+
+
+def secret(
+    name: str,
+    namespace: str,
+    data: Mapping[str, str],
+    *,
+    labels: Iterable[str] = (),
+    type_: str = "",
+) -> Json:
+    """Return a Secret with text values."""
+    made: Json = {
+        "apiVersion": "v1",
+        "kind": "Secret",
+        "metadata": metadata(name, namespace, labels),
+        "stringData": dict(data),
+    }
+    return {**made, "type": type_} if type_ else made
+
+
+def reference(
+    text: str, kinds: Iterable[str], *, flag: str, default: str = "", local: bool = False
+) -> Json:
+    """Return the reference of ``[KIND/]NAME[.NAMESPACE]``, as ``flux`` writes one.
+
+    Raises:
+        UsageError: the kind is none of ``kinds``, or there is no name.
+    """
+    word, slash, rest = text.rpartition("/")
+    known = {kind.lower(): kind for kind in kinds}
+    kind = known.get((word if slash else default).lower())
+    name, _, namespace = (rest, "", "") if local else rest.partition(".")
+    if kind is None or not name:
+        raise errors.UsageError(
+            f"--{flag}: {text!r} must be KIND/NAME{'' if local else '[.NAMESPACE]'}, "
+            f"with a KIND of {', '.join(known.values())}"
+        )
+    found: Json = {"kind": kind, "name": name}
+    return {**found, "namespace": namespace} if namespace else found

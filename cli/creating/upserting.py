@@ -1,0 +1,44 @@
+"""Create an object, or replace the labels and the contents of the one that is there.
+
+As ``flux create``: an update is a PUT of what was read, so that a change in between is a conflict.
+"""
+
+from typing import Final
+
+from cli import errors, session
+from toolkit.kube import errors as kube_errors
+from toolkit.objects import Json, gvk_of, key_of
+
+_CONTENTS: Final = ("spec", "stringData", "type", "subjects")
+
+
+async def upsert(opened: session.Session, obj: Json) -> bool:
+    """Write the object; tell whether it is new.
+
+    Raises:
+        UsageError: its namespace does not exist.
+    """
+    key, gvk = key_of(obj), gvk_of(obj)
+    try:
+        live = await opened.api.get(gvk, key.name, key.namespace)
+    except kube_errors.NotFoundError:
+        await _create(opened, obj)
+        return True
+    contents: Json = {name: obj[name] for name in _CONTENTS if name in obj}
+    if "stringData" in contents:
+        # What is not there any more shall go: a PUT keeps `data` otherwise.
+        contents["data"] = {}
+    metadata = {**live["metadata"], "labels": obj["metadata"].get("labels") or {}}
+    path = (await opened.api.mapper.resource(gvk)).path(key.name, key.namespace)
+    await opened.api.request("PUT", path, body={**live, **contents, "metadata": metadata})
+    return False
+
+
+async def _create(opened: session.Session, obj: Json) -> None:
+    try:
+        await opened.api.create(obj)
+    except kube_errors.NotFoundError as exc:
+        raise errors.UsageError(
+            f'cannot create {obj["kind"]} {key_of(obj)}: namespace "{key_of(obj).namespace}" does '
+            "not exist; create it, or choose another one with --namespace"
+        ) from exc
