@@ -7,11 +7,11 @@ from typing import Any, Final
 
 import click
 
-from cli import examples, kindtree, output, progress, session, status
-from cli.commands import reconcile
+from cli import examples, kindtree, progress, session, status
+from cli.commands import create_others, printing, reconcile
 from cli.creating import appliers, flags, objects, sources, upserting
 from cli.creating.objects import Credentials, Row
-from toolkit.objects import Json, key_of
+from toolkit.objects import key_of
 
 ROWS: Final = (
     sources.GIT,
@@ -30,18 +30,12 @@ def create() -> None:
     """Create or update an object, or print it with --export."""
 
 
-SHARED: Final = (
-    flags.Flag(name="label", several=True, help="KEY=VALUE to label the object with."),
-    flags.Flag(name="export", type=bool, help="Print YAML and ask no cluster."),
-)
-
-
 _SECRET: Final = ("password", "private_key_file", "ca_file", "key_file", "access_key", "secret_key")
 """What a source is never printed with."""
 
 
 def _command(row: Row, word: str) -> click.Command:
-    @flags.options((*row.flags, *SHARED))
+    @flags.options((*row.flags, *flags.SHARED))
     @click.argument("name")
     @session.options
     def command(*, name: str, **arguments: Any) -> None:
@@ -53,7 +47,7 @@ def _command(row: Row, word: str) -> click.Command:
                     "credentials are not exported: make a Secret with `penstock create secret`, "
                     "and name it with --secret-ref"
                 )
-            show([objects.manifest(row, name, namespace, arguments)])
+            printing.show([objects.manifest(row, name, namespace, arguments)])
             return
         given = row.credentials(arguments) if row.credentials else None
 
@@ -101,14 +95,11 @@ async def _write_credentials(
     progress.success("authentication configured")
 
 
-def show(made: list[Json]) -> None:
-    """Print manifests, one YAML document each."""
-    click.echo("".join(f"---\n{output.to_yaml(obj)}" for obj in made), nl=False)
-
-
 _BY_KIND: Final = {row.kind.kind: row for row in ROWS}
 kindtree.attach(
     create,
     lambda kind, word: _command(_BY_KIND[kind.kind], word),
     kinds=tuple(row.kind for row in ROWS),
 )
+create.add_command(create_others.secret)
+create.add_command(create_others.tenant)

@@ -5,6 +5,7 @@ from typing import Any, Final
 import click
 
 from cli import errors, examples, kindtree, output, session, status
+from cli.commands import printing
 from crds.kind import Kind
 from toolkit.kube import errors as kube_errors
 from toolkit.kube.secrets import SECRET
@@ -44,7 +45,7 @@ def _command(kind: Kind[Any], word: str) -> click.Command:
 
         found = [exported(obj) for obj in session.run(session.connection(arguments), work)]
         if fmt == "yaml":
-            click.echo("".join(f"---\n{output.to_yaml(obj)}" for obj in found), nl=False)
+            printing.show(found)
         else:
             click.echo(output.render(found, fmt, single=bool(name)), nl=False)
 

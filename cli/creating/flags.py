@@ -178,3 +178,8 @@ SSH: Final = (
         help="File with the SSH keys of the host; they are never taken from its answer.",
     ),
 )
+SHARED: Final = (
+    Flag(name="label", several=True, help="KEY=VALUE to label the object with."),
+    Flag(name="export", type=bool, help="Print YAML and ask no cluster."),
+)
+"""The flags that every `create` has."""

@@ -9,7 +9,7 @@ from cli import errors, session
 from toolkit.kube import errors as kube_errors
 from toolkit.objects import Json, gvk_of, key_of
 
-_CONTENTS: Final = ("spec", "stringData", "type", "subjects")
+_CONTENTS: Final = ("spec", "stringData", "type", "roleRef", "subjects")
 
 
 async def upsert(opened: session.Session, obj: Json) -> bool:
@@ -24,14 +24,27 @@ async def upsert(opened: session.Session, obj: Json) -> bool:
     except kube_errors.NotFoundError:
         await _create(opened, obj)
         return True
+    if live.get("roleRef") != obj.get("roleRef"):
+        # The role of a binding cannot be changed (`kubectl auth reconcile` does the same).
+        await opened.api.delete(gvk, key.name, key.namespace, uid=live["metadata"]["uid"])
+        await _create(opened, obj)
+        return False
     contents: Json = {name: obj[name] for name in _CONTENTS if name in obj}
     if "stringData" in contents:
         # What is not there any more shall go: a PUT keeps `data` otherwise.
         contents["data"] = {}
-    metadata = {**live["metadata"], "labels": obj["metadata"].get("labels") or {}}
+    metadata = {**live["metadata"], "labels": _labels(live, obj)}
     path = (await opened.api.mapper.resource(gvk)).path(key.name, key.namespace)
     await opened.api.request("PUT", path, body={**live, **contents, "metadata": metadata})
     return False
+
+
+def _labels(live: Json, obj: Json) -> Json:
+    """Return the labels as given; a namespace keeps those of others, as its own name's."""
+    given: Json = obj["metadata"].get("labels") or {}
+    return (
+        {**(live["metadata"].get("labels") or {}), **given} if obj["kind"] == "Namespace" else given
+    )
 
 
 async def _create(opened: session.Session, obj: Json) -> None:

@@ -105,3 +105,35 @@ def test_as_acts_as_another_user(cluster: Any, penstock: Any, groups: tuple[str,
 
     assert result.code == (0 if groups else 1)
     assert ('User "alice" cannot list' in result.err) is not bool(groups)
+
+
+def test_a_secret_is_replaced_as_a_whole(cluster: Any, penstock: Any) -> None:
+    words = ("create", "secret", "proxy", "proxy", "--address=http://proxy", "-n")
+
+    first = penstock(*words, cluster.namespace, "--username=me", "--password=hush")
+    second = penstock(*words, cluster.namespace)
+
+    assert (first.code, second.code) == (0, 0)
+    assert cluster.read("Secret", "proxy")["data"] == {
+        "address": base64.b64encode(b"http://proxy").decode()
+    }
+
+
+def test_a_tenant_can_get_another_role(cluster: Any, penstock: Any) -> None:
+    words = ("create", "tenant", "dev", f"--with-namespace={cluster.namespace}")
+
+    first = penstock(*words)
+    second = penstock(*words, "--cluster-role=view")
+
+    assert (first.code, second.code) == (0, 0)
+    binding = cluster.administrator.send(
+        "GET",
+        f"/apis/rbac.authorization.k8s.io/v1/namespaces/{cluster.namespace}"
+        "/rolebindings/dev-reconciler",
+    )
+    assert binding["roleRef"]["name"] == "view"
+    labels = cluster.administrator.send("GET", f"/api/v1/namespaces/{cluster.namespace}")
+    assert labels["metadata"]["labels"] == {
+        "kubernetes.io/metadata.name": cluster.namespace,
+        "toolkit.fluxcd.io/tenant": "dev",
+    }
