@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Final
 
 import click
+from click import shell_completion
 
 from cli import commands, errors, progress
 from toolkit.errors import PenstockError
@@ -27,6 +28,18 @@ class _Verbs(click.Group):
         with formatter.section("Commands"):
             formatter.write_dl([(name, verb.summary) for name, verb in commands.VERBS.items()])
 
+    def shell_complete(
+        self,
+        ctx: click.Context,  # noqa: ARG002
+        incomplete: str,
+    ) -> list[shell_completion.CompletionItem]:
+        """Complete from the table, too."""
+        return [
+            shell_completion.CompletionItem(name, help=verb.summary)
+            for name, verb in commands.VERBS.items()
+            if name.startswith(incomplete)
+        ]
+
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002
         if cmd_name not in commands.VERBS:
             return None
@@ -40,6 +53,7 @@ class _Verbs(click.Group):
     cls=_Verbs,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
 )
+@click.version_option(package_name="penstock", message="%(prog)s version v%(version)s")
 def penstock() -> None:
     """GitOps for Kubernetes with the gate at the API server.
 

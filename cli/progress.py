@@ -1,7 +1,11 @@
 """The lines in which a command tells what it does, on stderr, with Flux's symbols.
 
-Results go to stdout and nowhere else, so a pipe sees only them.
+Results go to stdout and nowhere else, so a pipe sees only them. Symbols have a colour on a
+terminal, unless ``NO_COLOR`` is set (no-color.org).
 """
+
+import os
+from typing import Final
 
 import click
 
@@ -27,4 +31,13 @@ def failure(text: str) -> None:
 
 
 def _say(symbol: str, text: str) -> None:
-    click.echo(f"{symbol} {text}", err=True)
+    # click leaves colours out where stderr is no terminal.
+    plain = bool(os.environ.get("NO_COLOR"))
+    click.echo(
+        f"{click.style(symbol, fg=_COLOURS[symbol])} {text}",
+        err=True,
+        color=False if plain else None,
+    )
+
+
+_COLOURS: Final = {"►": "cyan", "✔": "green", "◎": "yellow", "✗": "red"}

@@ -23,6 +23,10 @@ VERBS: Final[Mapping[str, Verb]] = {
     "tree": Verb("tree", "Show what an object has applied, as a tree."),
     "trace": Verb("trace", "Show where an object in the cluster comes from."),
     "events": Verb("events", "Show events of Penstock's objects."),
+    "stats": Verb(
+        "stats", "Count the objects of each kind: running, failing, suspended, and what they store."
+    ),
+    "debug": Verb("debug", "Show what an object is reconciled with; may print Secrets."),
     "logs": Verb(
         "logs",
         "Show the controllers' logs: of the local `penstock up` if it runs, else of the cluster.",
@@ -57,6 +61,9 @@ VERBS: Final[Mapping[str, Verb]] = {
     "uninstall": Verb("install", "Remove Penstock from a cluster, and leave what it has applied."),
     "version": Verb(
         "version", "Print the version of this command, and of each component in a cluster."
+    ),
+    "completion": Verb(
+        "completion", "Print a script with which a shell completes commands and options."
     ),
     # all of it on this machine
     "up": Verb(

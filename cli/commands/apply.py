@@ -7,7 +7,7 @@ from typing import Any, Final
 import click
 import yaml
 
-from cli import errors, progress, session
+from cli import errors, examples, progress, session
 from toolkit.apply import masking
 from toolkit.decrypt import envelope, sops
 from toolkit.decrypt.errors import DecryptionError
@@ -20,7 +20,7 @@ MANAGER: Final = "kubectl"
 SUFFIXES: Final = (".yaml", ".yml", ".json")
 
 
-@click.command("apply")
+@click.command("apply", epilog=examples.example("penstock apply -f secret.sops.yaml --dry-run"))
 @click.option(
     "-f",
     "--filename",

@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 import click
 from msgspec import structs
 
-from cli import errors, kindtree, output, progress, session
+from cli import errors, examples, kindtree, output, progress, session
 from cli.commands import plan
 from cli.local import build as local_build
 from cli.local import diff as local_diff
@@ -71,7 +71,13 @@ def _local_options(function: Function) -> Function:
     return function
 
 
-@click.command(KUSTOMIZATION.singular)
+@click.command(
+    KUSTOMIZATION.singular,
+    epilog=examples.example(
+        "penstock build kustomization apps --path ./clusters/apps --dry-run \\",
+        "  --kustomization-file ./clusters/apps.yaml",
+    ),
+)
 @click.option("--dry-run", is_flag=True, help="Ask no cluster; needs --kustomization-file.")
 @session.options
 @_local_options
@@ -91,7 +97,10 @@ def build_kustomization(*, dry_run: bool, **arguments: Any) -> None:
     click.echo("---\n".join(shown), nl=False)
 
 
-@click.command(KUSTOMIZATION.singular)
+@click.command(
+    KUSTOMIZATION.singular,
+    epilog=examples.example("penstock diff kustomization apps --path ./clusters/apps"),
+)
 @session.options
 @_local_options
 def diff_kustomization(**arguments: Any) -> None:

@@ -8,7 +8,7 @@ from typing import Any, Final, TypeVar
 
 import click
 
-from cli import errors, output, progress, session, table
+from cli import errors, examples, output, progress, session, table
 from cli.check import builds, cluster, files, judge
 from cli.check.report import Report, printable
 from cli.check.subjects import Subject
@@ -114,7 +114,7 @@ def _check_options(function: Function) -> Function:
     return function
 
 
-@click.command("repository")
+@click.command("repository", epilog=examples.example("penstock check repository . -n apps"))
 @click.option(
     "-n",
     "--namespace",
@@ -134,7 +134,7 @@ def repository(*, directory: Path, namespace: str, fmt: str | None, **request: A
     _finish(found, Request(fmt=fmt or "", **request), shipped=True)
 
 
-@click.command("cluster")
+@click.command("cluster", epilog=examples.example("penstock check cluster -o json"))
 @session.options
 @_check_options
 def check_cluster(*, fmt: str | None, **arguments: Any) -> None:

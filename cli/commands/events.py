@@ -6,7 +6,7 @@ from typing import Any, Final
 
 import click
 
-from cli import age, kindtree, origins, selectors, session, table
+from cli import age, examples, kindtree, origins, output, selectors, session, table
 from crds.kind import Kind
 from toolkit.kube import errors as kube_errors
 from toolkit.objects import GroupVersionKind, Json, ObjectKey, dig
@@ -15,14 +15,21 @@ EVENT: Final = GroupVersionKind("", "v1", "Event")
 COLUMNS: Final = ("LAST SEEN", "TYPE", "REASON", "OBJECT", "MESSAGE")
 
 
-@click.command("events")
+@click.command("events", epilog=examples.example("penstock events --for ks/apps --types Warning"))
 @click.option("--for", "about", metavar="KIND/NAME", help="Only this object and its source.")
 @click.option("--types", default="", metavar="TYPES", help="Such as Warning or Normal,Warning.")
 @click.option("-A", "--all-namespaces", is_flag=True, help="Events of every namespace.")
 @click.option("--no-header", is_flag=True, help="Leave the header out.")
+@click.option("-o", "--output", "fmt", type=click.Choice(output.FORMATS), help="Format.")
 @session.options
 def events(
-    about: str | None, types: str, *, all_namespaces: bool, no_header: bool, **arguments: Any
+    about: str | None,
+    types: str,
+    *,
+    all_namespaces: bool,
+    no_header: bool,
+    fmt: str | None,
+    **arguments: Any,
 ) -> None:
     """Show events of Penstock's objects."""
 
@@ -34,6 +41,9 @@ def events(
     found = session.run(session.connection(arguments), work)
     wanted = {word.strip().lower() for word in types.split(",") if word.strip()}
     shown = [row for row in ours(found) if not wanted or str(row.get("type")).lower() in wanted]
+    if fmt:
+        click.echo(output.render(shown, fmt, single=False), nl=False)
+        return
     text = render(shown, datetime.now(UTC), namespaces=all_namespaces, header=not no_header)
     click.echo(text or "no events\n", nl=False, err=not text)
 

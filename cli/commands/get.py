@@ -4,17 +4,34 @@ import asyncio
 from collections.abc import Sequence
 from contextlib import aclosing
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from typing import Any, Final
 
 import click
 
 from apiserver.cells import shorten
-from cli import errors, kindtree, output, progress, selectors, session, status, table, watching
+from cli import (
+    age,
+    errors,
+    examples,
+    kindtree,
+    namespaces,
+    origins,
+    output,
+    progress,
+    selectors,
+    session,
+    status,
+    table,
+    watching,
+)
 from cli.commands import window
 from toolkit.kube import errors as kube_errors
-from toolkit.objects import GroupVersionKind, Json, key_of
+from toolkit.objects import GroupVersionKind, Json, dig, key_of
 
 COLUMNS: Final = ("NAME", "REVISION", "SUSPENDED", "READY", "MESSAGE")
+WIDE: Final = ("AGE", "SOURCE")
+_FORMATS: Final = (*output.FORMATS, "wide")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -27,6 +44,7 @@ class Query:
     label_selector: str
     status_selector: selectors.StatusSelector | None
     format: str
+    wide: bool
     header: bool
 
     @property
@@ -40,12 +58,14 @@ def get() -> None:
     """Show objects and what they say about themselves."""
 
 
-def _command(kinds: Sequence[kindtree.AnyKind], word: str, summary: str) -> click.Command:
+def _command(
+    kinds: Sequence[kindtree.AnyKind], word: str, summary: str, *example: str
+) -> click.Command:
     """Make ``get WORD [NAME]``."""
 
     @click.option("-w", "--watch", is_flag=True, help="After listing, go on with every change.")
     @click.option("--no-header", is_flag=True, help="Leave the header out.")
-    @click.option("-o", "--output", "fmt", type=click.Choice(output.FORMATS), help="Format.")
+    @click.option("-o", "--output", "fmt", type=click.Choice(_FORMATS), help="Format.")
     @click.option("--status-selector", metavar="TYPE=STATUS", help="Such as ready=false.")
     @click.option("-l", "--label-selector", default="", metavar="SELECTOR", help="Such as app=web.")
     @click.option("-A", "--all-namespaces", is_flag=True, help="Objects of every namespace.")
@@ -61,7 +81,7 @@ def _command(kinds: Sequence[kindtree.AnyKind], word: str, summary: str) -> clic
 
     if len(kinds) == 1:
         command = click.argument("name", default="")(command)
-    return click.command(word, help=summary)(command)
+    return click.command(word, help=summary, epilog=examples.example(*example))(command)
 
 
 def _query(
@@ -79,7 +99,8 @@ def _query(
         status_selector=selectors.StatusSelector.parse(status_selector)
         if status_selector
         else None,
-        format=fmt or "",
+        format=fmt if fmt in output.FORMATS else "",
+        wide=fmt == "wide",
         header=not no_header,
         **selection,
     )
@@ -89,9 +110,11 @@ async def once(opened: session.Session, query: Query) -> str:
     """List and return what to print.
 
     Raises:
-        UsageError: the named object does not exist.
+        UsageError: the named object does not exist, or the namespace.
     """
     lists = await asyncio.gather(*(_list(opened, query, kind) for kind in query.kinds))
+    if not any(lists) and not query.all_namespaces:
+        await namespaces.require(opened)
     if query.name and not any(lists):
         kind = query.kinds[0]
         raise errors.UsageError(
@@ -142,7 +165,8 @@ def _table(rows: Sequence[tuple[kindtree.AnyKind, Json]], query: Query) -> str:
 
 
 def _header(query: Query) -> tuple[str, ...]:
-    return ("NAMESPACE", *COLUMNS) if query.all_namespaces else COLUMNS
+    columns = (*COLUMNS, *WIDE) if query.wide else COLUMNS
+    return ("NAMESPACE", *columns) if query.all_namespaces else columns
 
 
 def row(kind: kindtree.AnyKind, obj: Json, query: Query) -> tuple[str, ...]:
@@ -154,8 +178,17 @@ def row(kind: kindtree.AnyKind, obj: Json, query: Query) -> tuple[str, ...]:
         str(status.suspended(obj)),
         ready.status,
         shorten(ready.message),
+        *(_wide(obj) if query.wide else ()),
     )
     return (key.namespace, *cells) if query.all_namespaces else cells
+
+
+def _wide(obj: Json) -> tuple[str, str]:
+    """Return the age, and where the object comes from: an address, or other objects."""
+    born = str(dig(obj, "metadata", "creationTimestamp", default=""))
+    address = dig(obj, "spec", "url", default="") or dig(obj, "spec", "endpoint", default="")
+    sources = (f"{word}/{place}" for word, place in origins.references(obj))
+    return age.since(born, datetime.now(UTC)), str(address) or ", ".join(sources)
 
 
 async def follow(opened: session.Session, query: Query) -> None:
@@ -192,7 +225,14 @@ async def _follow_kind(
 
 
 def _of_kind(kind: kindtree.AnyKind, word: str) -> click.Command:
-    return _command((kind,), word, f"Show {kind.kind} objects.")
+    home = "sources " if status.is_source(kind) else ""
+    return _command(
+        (kind,),
+        word,
+        f"Show {kind.kind} objects.",
+        f"penstock get {home}{word} -n apps",
+        f"penstock get {home}{word} -A --status-selector ready=false -o wide",
+    )
 
 
 _sources = kindtree.attach(get, _of_kind, plural=True)
@@ -201,9 +241,12 @@ _sources.add_command(
         [kind for kind in kindtree.KINDS if status.is_source(kind)],
         "all",
         "Show the sources of every kind.",
+        "penstock get sources all -A",
     )
 )
-get.add_command(_command(kindtree.KINDS, "all", "Show the objects of every kind."))
+get.add_command(
+    _command(kindtree.KINDS, "all", "Show the objects of every kind.", "penstock get all -A")
+)
 _INVENTORIES = window.listing("inventories", "Show what was applied, and how it fares.")
 _ARTIFACTS = window.listing("artifacts", "Show what is stored of every source.")
 get.add_command(_INVENTORIES)

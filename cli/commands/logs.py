@@ -8,11 +8,11 @@ from typing import Any
 
 import click
 
-from cli import age, loglines, logsources, session
+from cli import age, examples, loglines, logsources, session
 from cli.stack import state
 
 
-@click.command("logs")
+@click.command("logs", epilog=examples.example("penstock logs --level error --since 10m -f"))
 @click.option("--kind", default="", help="Only lines about this kind.")
 @click.option("--name", default="", help="Only lines about objects of this name.")
 @click.option("--level", type=click.Choice(loglines.LEVELS), help="Only this level.")

@@ -6,7 +6,7 @@ import click
 import msgspec
 
 from apiserver.inventories import appliers
-from cli import errors, output, plans, progress, session, window
+from cli import errors, examples, output, plans, progress, session, window
 from crds import HELM_RELEASE
 from toolkit.objects import Json
 
@@ -30,7 +30,9 @@ def _planning(command: str, *, prefix: str, what: str) -> click.Command:
 
         _tell(session.run(connection, work), fmt)
 
-    return click.command(command, help=what)(planned)
+    name = f"{'kustomization-' if not prefix else ''}apps"
+    epilog = examples.example(f"penstock diff {command} {name}")
+    return click.command(command, help=what, epilog=epilog)(planned)
 
 
 def _tell(plan: Json, fmt: str | None) -> None:

@@ -11,7 +11,7 @@ from typing import Any, Final
 
 import click
 
-from cli import errors, kindtree, origins, progress, session, status, watching
+from cli import errors, examples, kindtree, origins, progress, session, status, watching
 from crds import HELM_RELEASE, KUSTOMIZATION
 from crds.kind import Kind
 from toolkit.kube import errors as kube_errors
@@ -62,7 +62,12 @@ def _command(kind: Kind[Any], word: str) -> click.Command:
         function = click.option("--with-source", is_flag=True, help="Reconcile the source first.")(
             function
         )
-    return click.command(word, help=f"Reconcile {article(kind)} {kind.kind} now.")(function)
+    source = " --with-source" if not status.is_source(kind) else ""
+    return click.command(
+        word,
+        help=f"Reconcile {article(kind)} {kind.kind} now.",
+        epilog=examples.example(f"penstock reconcile {kindtree.spelled(kind)} apps{source}"),
+    )(function)
 
 
 _ASKING: Final = {

@@ -6,14 +6,16 @@ from pathlib import Path
 
 import click
 
-from cli import errors, progress
+from cli import errors, examples, progress
 from toolkit.decrypt import envelope
 from toolkit.decrypt import seal as sealing
 from toolkit.decrypt.errors import DecryptionError
 from toolkit.objects import dig
 
 
-@click.command("seal")
+@click.command(
+    "seal", epilog=examples.example("penstock seal -f secret.yaml --age age1… -o secret.sops.yaml")
+)
 @click.option(
     "-f",
     "--filename",

@@ -9,7 +9,7 @@ from typing import Any, Final
 
 import click
 
-from cli import session, table
+from cli import examples, session, table
 from toolkit.decrypt import envelope
 from toolkit.kube.client import Client
 from toolkit.kube.secrets import SECRET
@@ -19,7 +19,7 @@ _ACCEPT: Final = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=
 _PAGE: Final = 500
 
 
-@click.command("secrets")
+@click.command("secrets", epilog=examples.example("penstock secrets -A --retired age1…"))
 @click.option("-A", "--all-namespaces", is_flag=True, help="Secrets of all namespaces.")
 @click.option(
     "--retired",

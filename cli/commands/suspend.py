@@ -4,7 +4,7 @@ from typing import Any
 
 import click
 
-from cli import errors, kindtree, progress, session, status
+from cli import errors, examples, kindtree, progress, session, status
 from cli.commands import reconcile
 from crds.kind import Kind
 from toolkit.kube import errors as kube_errors
@@ -38,7 +38,14 @@ def _suspend_command(kind: Kind[Any], word: str) -> click.Command:
 
         session.run(connection, work)
 
-    return click.command(word, help=f"Suspend {kind.kind} objects.")(command)
+    spelled = kindtree.spelled(kind)
+    return click.command(
+        word,
+        help=f"Suspend {kind.kind} objects.",
+        epilog=examples.example(
+            f"penstock suspend {spelled} apps", f"penstock suspend {spelled} --all"
+        ),
+    )(command)
 
 
 def _resume_command(kind: Kind[Any], word: str) -> click.Command:
@@ -64,7 +71,14 @@ def _resume_command(kind: Kind[Any], word: str) -> click.Command:
 
         session.run(connection, work)
 
-    return click.command(word, help=f"Resume {kind.kind} objects.")(command)
+    spelled = kindtree.spelled(kind)
+    return click.command(
+        word,
+        help=f"Resume {kind.kind} objects.",
+        epilog=examples.example(
+            f"penstock resume {spelled} apps", f"penstock resume {spelled} --all"
+        ),
+    )(command)
 
 
 async def _chosen(

@@ -10,7 +10,7 @@ from typing import Any, Final
 
 import click
 
-from cli import errors, kindtree, origins, selectors, session, status
+from cli import errors, examples, kindtree, origins, selectors, session, status
 from crds import KINDS
 from toolkit.kube import client, mapper
 from toolkit.kube import errors as kube_errors
@@ -28,7 +28,11 @@ class Trace:
     sources: tuple[Json, ...]
 
 
-@click.command("trace", no_args_is_help=True)
+@click.command(
+    "trace",
+    no_args_is_help=True,
+    epilog=examples.example("penstock trace deployment/web -n apps"),
+)
 @click.argument("words", nargs=-1, metavar="KIND/NAME | KIND NAME")
 @click.option("--api-version", default="", help="Such as apps/v1, where the kind is ambiguous.")
 @session.options

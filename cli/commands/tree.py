@@ -9,7 +9,7 @@ from rich.console import Console
 from rich.tree import Tree
 
 from apiserver.inventories import appliers
-from cli import errors, kindtree, output, session, window
+from cli import errors, examples, kindtree, output, session, window
 from crds import KINDS
 from crds.kind import Kind
 from toolkit import inventory
@@ -42,7 +42,11 @@ def _command(kind: Kind[Any], word: str) -> click.Command:
         else:
             show(found)
 
-    return click.command(word, help=f"Show what a {kind.kind} has applied.")(command)
+    return click.command(
+        word,
+        help=f"Show what a {kind.kind} has applied.",
+        epilog=examples.example(f"penstock tree {word} apps"),
+    )(command)
 
 
 async def gather(opened: session.Session, ref: ObjectRef, *, above: frozenset[ObjectRef]) -> Json:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from cli import errors, progress, table
+from cli import errors, examples, progress, table
 from cli.stack import COMPONENTS, cluster, stack, state
 from cli.stack import up as running
 from cli.stack.liveness import Probe
@@ -21,7 +21,7 @@ _STATE = click.option(
 )
 
 
-@click.command("up")
+@click.command("up", epilog=examples.example("penstock up --flag kustomize=--concurrent=20"))
 @click.option(
     "--kubeconfig",
     type=click.Path(path_type=Path, dir_okay=False),
@@ -108,7 +108,7 @@ def up(  # noqa: PLR0913 -- one parameter per option
             asyncio.run(running.run(settings, ready=_tell))
 
 
-@click.command("down")
+@click.command("down", epilog=examples.example("penstock down"))
 @_STATE
 def down(directory: Path | None) -> None:
     """Stop what `penstock up` has started, the embedded control plane too."""
@@ -119,7 +119,7 @@ def down(directory: Path | None) -> None:
         progress.success(f"nothing runs in {home}")
 
 
-@click.command("status")
+@click.command("status", epilog=examples.example("penstock status"))
 @_STATE
 def status(directory: Path | None) -> None:
     """Show what `penstock up` runs; exit code 1 if nothing."""

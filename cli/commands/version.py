@@ -5,12 +5,12 @@ from typing import Any
 
 import click
 
-from cli import output, session
+from cli import examples, output, session
 from cli.installing import inspection
 from toolkit.kube import rbac
 
 
-@click.command("version")
+@click.command("version", epilog=examples.example("penstock version -o yaml"))
 @click.option("--client", is_flag=True, help="Of this command alone; no cluster is asked.")
 @click.option("-o", "--output", "fmt", type=click.Choice(("json", "yaml")), help="Format.")
 @session.options

@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from cli import output, progress, session, window
+from cli import examples, namespaces, output, progress, session, window
 
 _FORMATS = (*output.FORMATS, "wide")
 
@@ -30,11 +30,15 @@ def listing(plural: str, what: str) -> click.Command:
             if fmt in output.FORMATS:
                 found = await window.objects(opened, asked)
                 return output.render(found, str(fmt), single=bool(asked.name))
-            return await window.table_of(opened, asked)
+            text = await window.table_of(opened, asked)
+            if not text and not asked.all_namespaces:
+                await namespaces.require(opened)
+            return text
 
         text = session.run(connection, work)
         if not text:
             progress.failure(f"no {plural} found")
         click.echo(text, nl=False)
 
-    return click.command(plural, help=what)(command)
+    epilog = examples.example(f"penstock get {plural} -n apps", f"penstock get {plural} -A -o wide")
+    return click.command(plural, help=what, epilog=epilog)(command)

@@ -1,5 +1,6 @@
 """Exit codes, and that a failure is one message on stderr."""
 
+import importlib.metadata
 from pathlib import Path
 
 import click
@@ -19,6 +20,42 @@ def walk(command: click.Command) -> list[click.Command]:
 @pytest.mark.parametrize("command", walk(penstock), ids=lambda c: c.name)
 def test_every_command_has_help(command: click.Command) -> None:
     assert (command.help or "").strip().endswith("."), command.name
+
+
+_ELSEWHERE = {"bootstrap", "install", "uninstall"}
+"""Their help has its examples in the guides to installing."""
+
+
+def leaves() -> list[click.Command]:
+    context = click.Context(penstock)
+    verbs = (penstock.get_command(context, name) for name in penstock.list_commands(context))
+    found = [each for verb in verbs if verb and verb.name not in _ELSEWHERE for each in walk(verb)]
+    return [each for each in found if not isinstance(each, click.Group)]
+
+
+@pytest.mark.parametrize("command", leaves(), ids=lambda c: c.name)
+def test_every_command_has_an_example(command: click.Command) -> None:
+    assert "Example:\n  " in (command.epilog or "")
+
+
+def test_version_is_that_of_the_package(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["--version"]) == 0
+
+    version = importlib.metadata.version("penstock")
+    assert capsys.readouterr().out == f"penstock version v{version}\n"
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish", "powershell"])
+def test_completion_prints_a_script(capsys: pytest.CaptureFixture[str], shell: str) -> None:
+    assert main(["completion", shell]) == 0
+
+    assert "_PENSTOCK_COMPLETE" in capsys.readouterr().out
+
+
+def test_verbs_are_completed_from_the_table() -> None:
+    found = penstock.shell_complete(click.Context(penstock), "re")
+
+    assert [item.value for item in found] == ["reconcile", "resume"]
 
 
 def test_help_exits_with_zero(capsys: pytest.CaptureFixture[str]) -> None:

@@ -1,0 +1,97 @@
+"""``penstock debug``: what a controller works with, put together as the controller does.
+
+Values of Secrets are printed: that is what the command is for.
+"""
+
+from collections.abc import Awaitable, Callable
+from typing import Any, Final
+
+import click
+import msgspec
+
+from cli import errors, examples, kindtree, output, session
+from cli.commands import export
+from controllers.helm import inputs as helm_inputs
+from controllers.kustomize import inputs as kustomize_inputs
+from crds import HELM_RELEASE, KUSTOMIZATION, misfits
+from crds.kind import Kind
+from toolkit.kube.secrets import Secrets
+from toolkit.objects import Json, key_of
+
+
+@click.group("debug", cls=kindtree.AliasGroup, no_args_is_help=True)
+def debug() -> None:
+    """Show what an object is reconciled with; may print Secrets."""
+
+
+async def _variables(opened: session.Session, obj: Any) -> str:
+    found = await kustomize_inputs.gather(_bare(obj), Secrets(opened.api))
+    lines = sorted((name, value.replace("\n", "")) for name, value in found.variables.items())
+    return "".join(f"{name}={value}\n" for name, value in lines)
+
+
+def _bare(obj: Any) -> Any:
+    """Return the object without keys, which nobody needs for its variables."""
+    spec = msgspec.structs.replace(obj.spec, decryption=None, kube_config=None)
+    return msgspec.structs.replace(obj, spec=spec)
+
+
+async def _values(opened: session.Session, obj: Any) -> str:
+    gathered = await helm_inputs.gather(obj, Secrets(opened.api))
+    composed = await helm_inputs.compose(obj, gathered)
+    return output.to_yaml(dict(composed.values))
+
+
+Show = Callable[[session.Session, Any], Awaitable[str]]
+
+
+def _command(kind: Kind[Any], flag: str, what: str, show: Show) -> click.Command:
+    """Make ``debug KIND NAME``; ``flag`` shows what ``what`` says."""
+
+    @click.argument("name")
+    @click.option("--show-status", "status", is_flag=True, help="Print the status.")
+    @click.option("--show-history", "history", is_flag=True, help="Print the history.")
+    @click.option(f"--{flag}", "composed", is_flag=True, help=f"Print {what}.")
+    @session.options
+    def command(
+        *, name: str, status: bool, history: bool, composed: bool, **arguments: Any
+    ) -> None:
+        if status + history + composed != 1:
+            raise errors.UsageError(f"say one of --show-status, --show-history and --{flag}")
+
+        async def work(opened: session.Session) -> str:
+            (live,) = await export.chosen(opened, kind, name)
+            said: Json = live.get("status") or {}
+            if composed:
+                return await show(opened, _decoded(kind, live))
+            return output.to_yaml(said if status else said.get("history") or [])
+
+        click.echo(session.run(session.connection(arguments), work), nl=False)
+
+    make = click.command(
+        kind.singular,
+        help=f"Show the status of a {kind.kind}, its history, or {what}.",
+        epilog=examples.example(
+            f"penstock debug {kind.short_names[0]} apps --show-status",
+            f"penstock debug {kind.short_names[0]} apps --{flag}",
+        ),
+    )
+    return make(command)
+
+
+def _decoded(kind: Kind[Any], obj: Json) -> Any:
+    try:
+        return msgspec.convert(obj, kind.model)
+    except msgspec.ValidationError as exc:
+        told = misfits.told(exc, obj, kind.model)
+        raise errors.UsageError(f"{kind.kind} {key_of(obj)} is malformed: {told}") from exc
+
+
+_COMMANDS: Final = (
+    (KUSTOMIZATION, "show-vars", "the variables of its substitutions", _variables),
+    (HELM_RELEASE, "show-values", "the values of its release", _values),
+)
+for _kind, _flag, _what, _show in _COMMANDS:
+    _made = _command(_kind, _flag, _what, _show)
+    debug.add_command(_made)
+    debug.add_aliases(_made, kindtree.names(_kind))
