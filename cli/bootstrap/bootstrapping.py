@@ -74,7 +74,6 @@ async def run(opened: session.Session, wish: Wish, objects: tuple[Json, ...], re
         await writing.ready(opened, objects)
     if access.secret:
         await syncing.keep_credentials(api, namespace, wish.secret, access.secret)
-    await syncing.follow(api, sync)
     await syncing.require(opened, sync, committed.revision)
     if kept:
         await writing.ready(opened, objects)

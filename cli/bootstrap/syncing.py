@@ -4,7 +4,8 @@ What is as it shall be is left alone, so that a second run changes nothing.
 """
 
 import base64
-from collections.abc import Mapping
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
 from typing import Any, Final
 
 from cli import progress, session, status
@@ -15,7 +16,7 @@ from crds import GIT_REPOSITORY, KUSTOMIZATION
 from crds.kind import Kind
 from toolkit.kube.client import Client
 from toolkit.kube.errors import NoMatchError, NotFoundError
-from toolkit.objects import GroupVersionKind, Json, ObjectKey, dig, ref_of
+from toolkit.objects import GroupVersionKind, Json, ObjectKey, dig, key_of, ref_of
 
 SECRET: Final = GroupVersionKind("", "v1", "Secret")
 
@@ -40,39 +41,89 @@ async def keep_credentials(
     progress.success(f"Secret {namespace}/{name} holds the credentials")
 
 
-async def follow(api: Client, sync: Sync) -> None:
-    """Apply the GitRepository and the Kustomization, where they are missing or differ."""
-    for wanted in sync.objects():
-        ref = ref_of(wanted)
-        found = await _found(api, ref.gvk, ref.key)
-        if found is None or _differs(found["spec"], wanted["spec"]):
-            await api.apply(wanted, manager=install.MANAGER)
-            progress.success(f"{ref.gvk.kind} {ref.key} applied")
-
-
 async def require(opened: session.Session, sync: Sync, revision: str) -> None:
-    """Wait until the revision, or a later one of the branch, is stored and applied.
+    """Have the revision, or a later one of the branch, stored and applied, and wait for it.
 
     Raises:
         FailedError: a controller says that it will not try again.
         DeadlineError: it is not within the session's timeout.
     """
-    key = ObjectKey(sync.namespace, sync.namespace)
-    for kind in (GIT_REPOSITORY, KUSTOMIZATION):
-        revision = await _reached(opened, kind, key, revision)
+    source, applied = sync.objects()
+    key = key_of(source)
+    while True:
+        async with _paused(opened.api, source):
+            stored = await _stored(opened, source, revision)
+        await write(opened.api, applied)
+        reached = await _reached(opened, KUSTOMIZATION, key, stored)
+        if not await _differs(opened.api, source):
+            break
+    if reached != revision:
+        progress.waiting(f"{key} went on to {reached}: the branch has later commits")
+
+
+async def write(api: Client, *objects: Json) -> None:
+    """Apply objects where they are missing or differ."""
+    for wanted in objects:
+        if await _differs(api, wanted):
+            await api.apply(wanted, manager=install.MANAGER)
+            progress.success(f"{wanted['kind']} {key_of(wanted)} applied")
+
+
+@asynccontextmanager
+async def _paused(api: Client, source: Json) -> AsyncIterator[None]:
+    """Suspend the Kustomization while it is given another source.
+
+    What it has applied declares the source before, and its controller would put that back.
+    """
+    key, kind = key_of(source), GroupVersionKind(*KUSTOMIZATION.gvk)
+    known = await _found(api, ref_of(source).gvk, key)
+    follower = await _found(api, kind, key)
+    moves = known is not None and await _differs(api, source)
+    if not moves or follower is None or status.suspended(follower):
+        yield
+        return
+
+    async def suspend(value: object) -> None:
+        body = {"spec": {"suspend": value}}
+        await api.patch(kind, key.name, key.namespace, body, strategy="merge")
+
+    progress.action(f"suspending Kustomization {key} until the new source is stored")
+    await suspend(True)  # noqa: FBT003
+    try:
+        yield
+    finally:
+        await suspend(None)
+
+
+async def _stored(opened: session.Session, source: Json, revision: str) -> str:
+    """Return the revision that is stored of the source as it is wanted.
+
+    A pass that had begun before the Kustomization was suspended may put the source back once.
+    """
+    while True:
+        await write(opened.api, source)
+        reached = await _reached(opened, GIT_REPOSITORY, key_of(source), revision)
+        if not await _differs(opened.api, source):
+            return reached
 
 
 async def _reached(opened: session.Session, kind: Kind[Any], key: ObjectKey, revision: str) -> str:
+    """Return the revision that an object is Ready at; ask for a reconciliation if it is another."""
     found = await opened.api.get(GroupVersionKind(*kind.gvk), key.name, key.namespace)
     if status.settled(found) and status.revision(found) == revision:
         progress.success(f"{kind.kind} {key} is at revision {revision}")
         return revision
     found = await reconcile.request(opened, kind, key, patient=True)
     found = await reconcile.catch_up(opened, kind, key, found, patient=True)
-    reached = status.revision(found)
-    if reached != revision:
-        progress.waiting(f"{kind.kind} {key} went on to {reached}: the branch has later commits")
-    return reached
+    return status.revision(found)
+
+
+async def _differs(api: Client, wanted: Json) -> bool:
+    """Tell whether an object is missing, or lacks what is wanted of its spec."""
+    ref = ref_of(wanted)
+    found = await _found(api, ref.gvk, ref.key)
+    spec = found["spec"] if found else {}
+    return any(spec.get(field) != value for field, value in wanted["spec"].items())
 
 
 async def _found(api: Client, kind: GroupVersionKind, key: ObjectKey) -> Json | None:
@@ -80,7 +131,3 @@ async def _found(api: Client, kind: GroupVersionKind, key: ObjectKey) -> Json | 
         return await api.get(kind, key.name, key.namespace)
     except (NoMatchError, NotFoundError):
         return None
-
-
-def _differs(found: Json, wanted: Json) -> bool:
-    return any(found.get(field) != value for field, value in wanted.items())

@@ -83,6 +83,9 @@ class Cluster:
     def patch_status(self, kind: str, name: str, body: dict[str, Any]) -> None:
         self._patch(kind, f"{name}/status", body, "application/merge-patch+json")
 
+    def patch(self, kind: str, name: str, body: dict[str, Any]) -> None:
+        self._patch(kind, name, body, "application/merge-patch+json")
+
     def read(self, kind: str, name: str) -> dict[str, Any]:
         return self.administrator.send("GET", self._path(kind, name))
 

@@ -1,6 +1,7 @@
 """A cluster that follows a repository, where the tests act as the controllers."""
 
 import asyncio
+import threading
 from collections.abc import AsyncIterator
 from dataclasses import replace
 from typing import Any
@@ -13,7 +14,7 @@ from cli.bootstrap import syncing
 from cli.bootstrap.files import Sync
 from cli.errors import FailedError
 from tests.contract.cli.conftest import REVISION, Cluster
-from tests.contract.cli.test_changes import answer
+from tests.contract.cli.test_changes import REQUESTED, answer
 from toolkit.kube import client, config
 
 LATER = "main@sha1:" + "f" * 40
@@ -75,7 +76,7 @@ async def test_credentials_are_written_where_they_differ(
 async def test_what_the_cluster_follows_is_changed_where_it_differs(
     cluster: Cluster, opened: session.Session, sync: Sync
 ) -> None:
-    await syncing.follow(opened.api, sync)
+    await syncing.write(opened.api, *sync.objects())
     first = cluster.read("gitrepository", cluster.namespace)
     patched = {"spec": {"ignore": "/docs"}}
     cluster.administrator.send(
@@ -86,9 +87,9 @@ async def test_what_the_cluster_follows_is_changed_where_it_differs(
         content="application/merge-patch+json",
     )
 
-    await syncing.follow(opened.api, sync)
+    await syncing.write(opened.api, *sync.objects())
     second = cluster.read("gitrepository", cluster.namespace)
-    await syncing.follow(opened.api, replace(sync, branch="next"))
+    await syncing.write(opened.api, *replace(sync, branch="next").objects())
     third = cluster.read("gitrepository", cluster.namespace)
 
     assert second["spec"] == {**first["spec"], "ignore": "/docs"}
@@ -100,7 +101,7 @@ async def test_what_the_cluster_follows_is_changed_where_it_differs(
 async def test_a_failure_that_is_tried_again_is_waited_through(
     cluster: Cluster, opened: session.Session, sync: Sync
 ) -> None:
-    await syncing.follow(opened.api, sync)
+    await syncing.write(opened.api, *sync.objects())
     failed = state(cluster, REVISION, "False", reason="GitOperationFailed", source=True)
     stored = state(cluster, REVISION, source=True)
 
@@ -113,7 +114,7 @@ async def test_a_failure_that_is_tried_again_is_waited_through(
 async def test_a_failure_that_is_not_tried_again_ends_the_command(
     cluster: Cluster, opened: session.Session, sync: Sync
 ) -> None:
-    await syncing.follow(opened.api, sync)
+    await syncing.write(opened.api, *sync.objects())
     stalled = cluster.ready("True", "the URL is none", reason="URLInvalid")[0]
     stalled["type"] = "Stalled"
     failed = state(
@@ -132,7 +133,7 @@ async def test_a_branch_that_has_moved_on_is_followed(
     sync: Sync,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    await syncing.follow(opened.api, sync)
+    await syncing.write(opened.api, *sync.objects())
 
     async with asyncio.TaskGroup() as group:
         group.create_task(syncing.require(opened, sync, REVISION))
@@ -145,7 +146,7 @@ async def test_a_branch_that_has_moved_on_is_followed(
 async def test_what_is_at_the_revision_is_not_asked_again(
     cluster: Cluster, opened: session.Session, sync: Sync
 ) -> None:
-    await syncing.follow(opened.api, sync)
+    await syncing.write(opened.api, *sync.objects())
     name = cluster.namespace
     cluster.patch_status("gitrepository", name, {"status": state(cluster, REVISION, source=True)})
     cluster.patch_status("kustomization", name, {"status": state(cluster, REVISION)})
@@ -154,3 +155,49 @@ async def test_what_is_at_the_revision_is_not_asked_again(
     await syncing.require(opened, sync, REVISION)
 
     assert [cluster.read(kind, name) for kind in ("gitrepository", "kustomization")] == before
+
+
+def reconciled(cluster: Cluster, kind: str, **status: Any) -> None:
+    """Have the object Ready for its generation and its last request."""
+    found = cluster.read(kind, cluster.namespace)["metadata"]
+    generation = found["generation"]
+    handled = found.get("annotations", {}).get(REQUESTED, "")
+    ready = cluster.ready("True", "it is so", generation=generation)
+    fields = {"observedGeneration": generation, "lastHandledReconcileAt": handled}
+    body = {"status": {**fields, "conditions": ready, **status}}
+    cluster.patch_status(kind, cluster.namespace, body)
+
+
+async def test_a_kustomization_rests_while_its_source_changes(
+    cluster: Cluster, opened: session.Session, sync: Sync
+) -> None:
+    """A pass of it that has begun puts the source back, once."""
+    name, done = cluster.namespace, threading.Event()
+    later = replace(sync, url="https://git.example.org/moved")
+    suspended: list[bool] = []
+
+    def control() -> None:
+        while not done.wait(0.02):
+            url = cluster.read("gitrepository", name)["spec"]["url"]
+            spec = cluster.read("kustomization", name)["spec"]
+            if url == later.url and not suspended:
+                suspended.append(spec.get("suspend", False))
+                cluster.patch("gitrepository", name, {"spec": {"url": sync.url}})
+                continue
+            revision = REVISION if url == later.url else LATER
+            artifact = {**cluster.artifact, "revision": revision}
+            reconciled(cluster, "gitrepository", artifact=artifact)
+            if not spec.get("suspend"):
+                reconciled(cluster, "kustomization", lastAppliedRevision=revision)
+
+    await syncing.write(opened.api, *sync.objects())
+    controlling = asyncio.ensure_future(asyncio.to_thread(control))
+    await syncing.require(opened, later, REVISION)
+    done.set()
+    await controlling
+
+    assert suspended == [True]
+    assert cluster.read("gitrepository", name)["spec"]["url"] == later.url
+    follower = cluster.read("kustomization", name)
+    assert "suspend" not in follower["spec"]
+    assert follower["status"]["lastAppliedRevision"] == REVISION
