@@ -12,9 +12,10 @@ import (
 // operations is everything that this library can do. With the build tag helm it has more, see
 // operations_helm.go.
 var operations = call.Operations{
-	"age.open":        age.Open,        // data keys are opened with post-quantum identities
-	"kustomize.build": kustomize.Build, // a tree of manifests becomes a list of objects
-	"notation.verify": notation.Verify, // signatures are judged by a trust policy
-	"openpgp.open":    openpgp.Open,    // data keys are opened with OpenPGP keys
-	"substitute":      substitute.Run,  // variables in objects become their values
+	"age.open":        age.Open,           // data keys are opened with post-quantum identities
+	"kustomize.build": kustomize.Build,    // a tree of manifests becomes a list of objects
+	"notation.verify": notation.Verify,    // signatures are judged by a trust policy
+	"openpgp.open":    openpgp.Open,       // data keys are opened with OpenPGP keys
+	"substitute":      substitute.Run,     // variables in objects become their values
+	"substitute.text": substitute.RunText, // variables in a text become their values
 }

@@ -35,6 +35,7 @@ VERBS: Final[Mapping[str, Verb]] = {
     "build": Verb("build", "Build local files as the controller would."),
     "diff": Verb("build", "Show what applying local files, or a stored revision, would change."),
     "check": Verb("check", "Tell whether an installation is well, or what would be refused here."),
+    "envsubst": Verb("envsubst", "Replace variables in standard input as post builds do."),
     # encrypted Secrets, without a Kustomization
     "seal": Verb("seal", "Encrypt a Secret for the holders of age keys."),
     "apply": Verb(

@@ -16,6 +16,7 @@ OPERATIONS = (
     "notation.verify",  # signatures are judged by a trust policy
     "openpgp.open",  # data keys are opened with OpenPGP keys
     "substitute",  # variables in objects become their values
+    "substitute.text",  # variables in a text become their values
 )
 
 DEADLINE = struct.Struct("<Q")

@@ -67,6 +67,32 @@ async def substitute(  # noqa: PLR0913  # what varies between two calls
     return tuple(replaced.get(number, obj) for number, obj in enumerate(objects))
 
 
+async def substitute_text(
+    pool: WorkerPool,
+    text: str,
+    variables: Mapping[str, str],
+    *,
+    strict: bool,
+    timeout: float,  # noqa: ASYNC109  # it starts with the work
+) -> str:
+    """Return ``text``, which need not be YAML, with the values of ``variables``, line by line.
+
+    Raises:
+        SubstitutionError: a line cannot be read, or with ``strict`` a variable has neither value
+            nor default; the message has the number of the line.
+    """
+    request = {"text": text, "variables": variables, "strict": strict}
+    try:
+        answer = await calls.call(pool, "substitute.text", request, timeout=timeout)
+    except calls.EngineError as exc:
+        line = (exc.detail or {}).get("line", 0) if exc.code == "SubstitutionFailed" else 0
+        where = f"line {line}: " if line else ""
+        raise SubstitutionError(f"{where}variable substitution failed: {exc}") from exc
+    except (WorkerTimeoutError, WorkerMemoryError) as exc:
+        raise SubstitutionError(f"variable substitution failed: {exc}") from exc
+    return str(answer["text"])
+
+
 def require_name(name: str) -> str:
     """Return the name of a variable.
 

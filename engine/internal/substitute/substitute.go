@@ -6,6 +6,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"strings"
 
 	"github.com/fluxcd/pkg/envsubst"
 	"sigs.k8s.io/yaml"
@@ -47,6 +48,42 @@ func Run(ctx context.Context, in []byte) ([]byte, error) {
 		response.Objects[i] = replaced
 	}
 	return json.Marshal(response)
+}
+
+// TextRequest asks for the substitution of a text, whatever it is.
+type TextRequest struct {
+	Text      string            `json:"text"`
+	Variables map[string]string `json:"variables"`
+	Strict    bool              `json:"strict"`
+}
+
+// TextResponse has the text.
+type TextResponse struct {
+	Text string `json:"text"`
+}
+
+// RunText is an operation: a TextRequest becomes a TextResponse, line by line, as with the command
+// flux envsubst. The detail of a failure is, as "line", the number of the line from 1.
+func RunText(ctx context.Context, in []byte) ([]byte, error) {
+	var request TextRequest
+	if err := json.Unmarshal(in, &request); err != nil {
+		return nil, fmt.Errorf("reading the request: %w", err)
+	}
+	variables := Request{Variables: request.Variables, Strict: request.Strict}
+	lines := strings.Split(request.Text, "\n")
+	for i, line := range lines {
+		if err := ctx.Err(); err != nil {
+			return nil, err
+		}
+		replaced, err := envsubst.Eval(line, variables.lookup)
+		if err != nil {
+			failure := &call.Failure{Code: "SubstitutionFailed", Message: err.Error()}
+			failure.Detail, _ = json.Marshal(map[string]int{"line": i + 1})
+			return nil, failure
+		}
+		lines[i] = replaced
+	}
+	return json.Marshal(TextResponse{Text: strings.Join(lines, "\n")})
 }
 
 func (r *Request) lookup(name string) (string, bool) {

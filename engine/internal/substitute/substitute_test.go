@@ -111,3 +111,29 @@ func TestTypesThatAreNotVariablesStay(t *testing.T) {
 		t.Errorf("%s, %v", response.Objects, err)
 	}
 }
+
+func TestTextIsReplacedLineByLine(t *testing.T) {
+	text := "a: \"${a}\"\nb: 'it''s ${quoted}' # ${absent}\n\nn: ${n:=3}"
+	in, _ := json.Marshal(TextRequest{Text: text, Variables: map[string]string{"a": "x", "quoted": `'"`}})
+
+	out, err := RunText(t.Context(), in)
+
+	var response TextResponse
+	if err == nil {
+		err = json.Unmarshal(out, &response)
+	}
+	if want := "a: \"x\"\nb: 'it''s '\"' # \n\nn: 3"; err != nil || response.Text != want {
+		t.Errorf("%q, %v", response.Text, err)
+	}
+}
+
+func TestStrictTextNamesTheLine(t *testing.T) {
+	in, _ := json.Marshal(TextRequest{Text: "ok\n${a}\n", Strict: true})
+
+	_, err := RunText(t.Context(), in)
+
+	var failure *call.Failure
+	if !errors.As(err, &failure) || failure.Code != "SubstitutionFailed" || string(failure.Detail) != `{"line":2}` {
+		t.Errorf("%+v", err)
+	}
+}
