@@ -9,7 +9,7 @@ from typing import Final
 import click
 from click import shell_completion
 
-from cli import commands, errors, progress
+from cli import commands, errors, loading, progress
 from toolkit.errors import PenstockError
 
 _FAILED: Final[Mapping[str, int]] = {"diff": 2, "check": 2}
@@ -43,7 +43,10 @@ class _Verbs(click.Group):
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002
         if cmd_name not in commands.VERBS:
             return None
-        module = importlib.import_module(f"{commands.__name__}.{commands.VERBS[cmd_name].module}")
+        with loading.uncollected():
+            module = importlib.import_module(
+                f"{commands.__name__}.{commands.VERBS[cmd_name].module}"
+            )
         found: click.Command = getattr(module, cmd_name)
         return found
 

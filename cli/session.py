@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import click
 
-from cli import age, errors
+from cli import age, errors, loading
 from toolkit.kube import errors as kube_errors
 
 if TYPE_CHECKING:
@@ -85,7 +85,8 @@ def options(function: Function) -> Function:
 def run(connection: Connection, work: Callable[[Session], Awaitable[T]]) -> T:
     """Open a client, run ``work`` in an event loop, close the client."""
     # The HTTP client takes a third of the time that a command may take; help needs none.
-    from toolkit.kube import client, config  # noqa: PLC0415
+    with loading.uncollected():
+        from toolkit.kube import client, config  # noqa: PLC0415
 
     async def inside() -> T:
         cluster = config.from_environment(connection.kubeconfig, context=connection.context)

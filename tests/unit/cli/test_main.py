@@ -64,7 +64,14 @@ def test_help_exits_with_zero(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 @pytest.mark.parametrize(
-    "arguments", [["nonsense"], ["get", "pods"], ["reconcile", "ks"], ["get", "ks", "--timeout=x"]]
+    "arguments",
+    [
+        ["nonsense"],
+        ["get", "pods"],
+        ["reconcile", "ks"],
+        ["get", "ks", "--timeout=x"],
+        ["get", "ks", "--as-group=x"],
+    ],
 )
 def test_wrong_arguments_exit_with_one_and_say_why(
     capsys: pytest.CaptureFixture[str], arguments: list[str]

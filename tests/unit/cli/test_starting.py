@@ -1,12 +1,13 @@
 """A command loads what it needs: help loads no command, and ``get`` none of the heavy libraries."""
 
+import gc
 import subprocess
 import sys
 
 import click
 import pytest
 
-from cli import commands
+from cli import commands, loading
 from cli.__main__ import penstock
 
 _HEAVY = (
@@ -43,6 +44,15 @@ def test_heavy_modules_are_left_alone(words: tuple[str, ...]) -> None:
     )
 
     assert found.stderr.strip() == "[]"
+
+
+def test_the_collector_rests_while_modules_load() -> None:
+    assert gc.isenabled()
+
+    with loading.uncollected():
+        assert not gc.isenabled()
+
+    assert gc.isenabled()
 
 
 def test_help_of_all_commands_loads_none() -> None:
