@@ -11,7 +11,7 @@ from typing import Any, Final
 import click
 
 from cli import errors, status
-from crds import EXTERNAL_ARTIFACT
+from crds import ARTIFACT_GENERATOR, EXTERNAL_ARTIFACT
 from crds import KINDS as ALL
 from crds.kind import Kind
 
@@ -72,6 +72,15 @@ def attach(
         home.add_command(command)
         home.add_aliases(command, names(kind))
     return sources
+
+
+def attach_artifacts(group: AliasGroup, sources: AliasGroup) -> None:
+    """Let ``artifact generator``, as ``flux`` has it, mean ``source artifactgenerator`` too."""
+    command = sources.commands[ARTIFACT_GENERATOR.singular]
+    artifacts = AliasGroup("artifact", help="Kinds that make artifacts.", no_args_is_help=True)
+    artifacts.add_command(command, "generator")
+    group.add_command(artifacts)
+    group.add_aliases(artifacts, ("artifacts",))
 
 
 def attach_appliers(group: AliasGroup, make: Callable[[AnyKind, str], click.Command]) -> None:

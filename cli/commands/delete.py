@@ -48,4 +48,4 @@ def _confirm(kind: Kind[Any], name: str) -> None:
     click.confirm(f"Are you sure you want to delete this {kind.singular}", abort=True, err=True)
 
 
-kindtree.attach(delete, _command)
+kindtree.attach_artifacts(delete, kindtree.attach(delete, _command))

@@ -123,4 +123,4 @@ def exported(obj: Json) -> Json:
     } | kept
 
 
-kindtree.attach(export, _command)
+kindtree.attach_artifacts(export, kindtree.attach(export, _command))

@@ -213,4 +213,6 @@ async def _with_source(opened: session.Session, kind: Kind[Any], key: ObjectKey)
         await request(opened, source, place)
 
 
-kindtree.attach(reconcile, _command, kinds=kindtree.RECONCILED)
+kindtree.attach_artifacts(
+    reconcile, kindtree.attach(reconcile, _command, kinds=kindtree.RECONCILED)
+)

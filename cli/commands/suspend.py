@@ -105,5 +105,9 @@ async def _set(opened: session.Session, kind: Kind[Any], key: ObjectKey, *, susp
         ) from exc
 
 
-kindtree.attach(suspend, _suspend_command, kinds=kindtree.RECONCILED)
-kindtree.attach(resume, _resume_command, kinds=kindtree.RECONCILED)
+kindtree.attach_artifacts(
+    suspend, kindtree.attach(suspend, _suspend_command, kinds=kindtree.RECONCILED)
+)
+kindtree.attach_artifacts(
+    resume, kindtree.attach(resume, _resume_command, kinds=kindtree.RECONCILED)
+)

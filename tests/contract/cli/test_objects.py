@@ -137,3 +137,9 @@ def test_a_tenant_can_get_another_role(cluster: Any, penstock: Any) -> None:
         "kubernetes.io/metadata.name": cluster.namespace,
         "toolkit.fluxcd.io/tenant": "dev",
     }
+
+
+def test_flux_spells_generators_in_two_words(namespace: str, penstock: Any) -> None:
+    result = penstock("export", "artifact", "generator", "--all", "-n", namespace)
+
+    assert "no ArtifactGenerator objects found" in result.err
