@@ -37,6 +37,8 @@ _GRACE_SECONDS = 5.0
 _OUT_OF_MEMORY = (
     *("out of memory", "cannot allocate memory", "stack exceeds", "MemoryError"),
     "pthread_create failed",  # Go needs a thread, whose stack is memory
+    # Go's collector uses a queue that it got no memory for (1.26, newSpanSPMC), and faults.
+    "runtime.(*spanQueue).tryDrain",
 )
 
 logger = logging.getLogger(__name__)

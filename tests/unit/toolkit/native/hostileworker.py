@@ -3,6 +3,7 @@
 import contextlib
 import fcntl
 import os
+import signal
 import stat
 import sys
 import threading
@@ -53,6 +54,13 @@ def _exit(payload: bytes) -> bytes:
     sys.stderr.write("the disk is on fire\n")
     sys.stderr.flush()
     os._exit(int(payload))
+
+
+def _die(payload: bytes) -> bytes:
+    sys.stderr.write(payload.decode())
+    sys.stderr.flush()
+    os.kill(os.getpid(), signal.SIGQUIT)  # as Go ends a process
+    return b""
 
 
 def _kill(payload: bytes) -> bytes:
@@ -125,6 +133,7 @@ def operations() -> Mapping[str, Callable[[bytes], bytes]]:
         "mark": _mark,
         "sleep": _sleep,
         "exit": _exit,
+        "die": _die,
         "kill": _kill,
         "eat": _eat,
         "stall": _stall,

@@ -287,6 +287,22 @@ async def test_too_much_memory_is_said_so(pool: pools.WorkerPool) -> None:
     assert await pool.call("echo", b"next", timeout=60) == b"next"
 
 
+@pytest.mark.parametrize(
+    "said",
+    [
+        "fatal error: runtime: out of memory",
+        "runtime/cgo: pthread_create failed: Resource temporarily unavailable",
+        # Go 1.26, mgcmark_greenteagc.go newSpanSPMC: nil is used as a queue of the collector
+        "SIGSEGV: segmentation violation\n\nruntime.(*spanQueue).tryDrain(0x7f, 0x7f, 0x8)",
+    ],
+)
+async def test_every_end_of_go_for_want_of_memory_is_said_so(
+    said: str, pool: pools.WorkerPool
+) -> None:
+    with pytest.raises(pools.WorkerMemoryError, match="die needed more memory"):
+        await pool.call("die", said.encode(), timeout=60)
+
+
 async def test_a_crash_tells_the_workers_last_words(pool: pools.WorkerPool) -> None:
     with pytest.raises(pools.WorkerDiedError, match=r"exit status 3: the disk is on fire"):
         await pool.call("exit", b"3", timeout=60)
