@@ -1,8 +1,9 @@
-"""Build the one image of Penstock without a container daemon: ``make image``.
+"""Build what users get: the image without a container daemon, the wheel, whole releases.
 
 In: Debian packages of ``requirements/debian-*.txt``, wheels of ``requirements/image.txt``, the
 engine's libraries, our own packages. Out: an OCI image in one archive and its list of materials.
 The same inputs give the same bytes. Developers run it; no part of the product imports it.
 
-Open ``building.py`` first: what is in the image, layer by layer.
+Open ``building.py`` first: what is in the image, layer by layer. ``platformwheel.py`` is the wheel
+of the command line, ``cutting.py`` a release of all of it.
 """

@@ -1,12 +1,13 @@
-"""``python -m release build``, ``wheel`` and ``lock``."""
+"""``python -m release build``, ``wheel``, ``cut`` and ``lock``."""
 
 import argparse
 import sys
+from datetime import UTC, datetime
 from hashlib import sha256
 from pathlib import Path
 from typing import Final
 
-from release import building, interpreter, locking, platformwheel, progress, trees, wheels
+from release import building, cutting, interpreter, locking, platformwheel, progress, trees, wheels
 from toolkit.errors import PenstockError
 
 _OUTPUT: Final = Path("build/penstock-image.tar")
@@ -24,6 +25,7 @@ def main() -> None:
     wheel = commands.add_parser("wheel", help="write the wheel of the command line")
     wheel.add_argument("--to", type=Path, default=_WHEELS, metavar="DIRECTORY")
     wheel.set_defaults(run=_wheel)
+    _add_cut(commands.add_parser("cut", help="make a release of this tree: version, files, pushes"))
     lock = commands.add_parser("lock", help="pin the newest Debian packages, and choose wheels")
     lock.set_defaults(run=_lock)
     arguments = parser.parse_args()
@@ -33,6 +35,28 @@ def main() -> None:
         sys.exit(f"error: {error}")
     except KeyboardInterrupt:
         sys.exit("error: interrupted")
+
+
+def _add_cut(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("version", help="MAJOR.MINOR.PATCH")
+    parser.add_argument("--to", type=Path, required=True, metavar="DIRECTORY")
+    parser.add_argument("--registry", default="", help="HOST/PATH for image and chart")
+    parser.add_argument("--plain-http", action="store_true", help="the registry has no TLS")
+    parser.add_argument("--key", type=Path, help="private key in PEM to sign with")
+    parser.set_defaults(run=_cut)
+
+
+def _cut(arguments: argparse.Namespace) -> None:
+    wish = cutting.Wish(
+        version=arguments.version,
+        date=datetime.now(tz=UTC).date().isoformat(),
+        directory=arguments.to,
+        registry=arguments.registry,
+        plain_http=arguments.plain_http,
+        key=arguments.key,
+    )
+    for name in cutting.cut(wish):
+        print(arguments.to / name)
 
 
 def _build(arguments: argparse.Namespace) -> None:

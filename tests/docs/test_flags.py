@@ -19,12 +19,13 @@ THEIRS = {
     "service-account-issuer permit-port-sharing",
     "helm": "reuse-values set set-literal",
     "flux": "force reset",
-    "cosign": "key fulcio rekor ctfe tsa out",
+    "cosign": "key fulcio rekor ctfe tsa out insecure-ignore-tlog signature",
     "notation": "timestamp-url",
     "python -m bench": "pace",
     "podman": "build-arg",
+    "git": "sign",
     "python -m crds": "without-gate",
-    "python -m release": "architecture",
+    "python -m release": "architecture to registry",
 }
 
 
