@@ -147,12 +147,22 @@ def _prepare(wish: Wish) -> None:
         path: versioning.written(path, (product.ROOT / path).read_text(), wish.version)
         for path in versioning.PLACES
     }
-    for path, content in {versioning.CHANGELOG: changed, **texts}.items():
+    try:
+        _commit({versioning.CHANGELOG: changed, **texts}, f"Release v{wish.version}")
+    except BaseException:
+        # The tree was clean, so all that is changed is ours.
+        _git("add", "--all")
+        _git("restore", "--source=HEAD", "--staged", "--worktree", ".")
+        raise
+
+
+def _commit(texts: Mapping[str, str], subject: str) -> None:
+    for path, content in texts.items():
         (product.ROOT / path).write_text(content)
     for words in _GENERATORS:
         _run(sys.executable, "-m", *words)
     _git("add", "--all")
-    _git("commit", "--quiet", f"--message=Release v{wish.version}")
+    _git("commit", "--quiet", f"--message={subject}")
 
 
 def _files(wish: Wish, image: building.Image) -> dict[str, bytes]:

@@ -146,10 +146,13 @@ class Repository:
         url = self._url(place)
         # A registry may name a place of another host for an upload: no credentials go there.
         ours = self._authorization if url.startswith(f"{self._base}/") else {}
+        return self._request(method, url, headers={**(headers or {}), **ours}, **more)
+
+    def _request(self, method: str, url: str, **more: Any) -> urllib3.BaseHTTPResponse:
         try:
-            return self._pool.request(method, url, headers={**(headers or {}), **ours}, **more)
+            return self._pool.request(method, url, **more)
         except urllib3.exceptions.HTTPError as exc:
-            raise UnavailableError(f"{self._base} cannot be reached: {exc}") from exc
+            raise UnavailableError(f"{url} cannot be reached: {exc}") from exc
 
     def _signed_in(self, offered: str) -> bool:
         """Get a token from the service that the registry names, if it names one."""
@@ -160,7 +163,7 @@ class Repository:
         url = f"{challenge.realm}?{urlencode(query)}"
         if not url.startswith("https://") and self._base.startswith("https://"):
             raise ReleaseError(f"{self._base} names a token service without TLS: {challenge.realm}")
-        answer = self._pool.request("GET", url, headers=_basic())
+        answer = self._request("GET", url, headers=_basic())
         _require(answer, 200, f"sign in at {challenge.realm}")
         told = untrusted.load_json(answer.data, dict[str, Any], size=_MAX_TOKEN)
         self._authorization = {

@@ -66,6 +66,13 @@ def clone(tmp_path: Path) -> Clone:
         capture_output=True,
         check=True,
     )
+    # What is changed here and not committed yet is tested too; new files are, once they are added.
+    changes = subprocess.run(
+        ["git", "diff", "HEAD", "--binary"], cwd=product.ROOT, capture_output=True, check=True
+    ).stdout
+    if changes:
+        subprocess.run(["git", "apply", "--index"], cwd=made.root, input=changes, check=True)
+        made.git("commit", "--quiet", "--message=Changes of the checkout")
     return made
 
 
@@ -128,6 +135,18 @@ def test_a_tree_with_changes_is_refused(clone: Clone) -> None:
 
     assert answer.returncode == 1
     assert "README.md is not committed: commit or stash what is changed" in answer.stderr
+
+
+def test_a_tree_that_cannot_be_committed_is_as_it_was(clone: Clone) -> None:
+    hook = clone.root / ".git" / "hooks" / "pre-commit"
+    hook.write_text("#!/bin/sh\necho no release on Fridays >&2\nexit 1\n")
+    hook.chmod(0o755)
+
+    answer = clone.cut()
+
+    assert answer.returncode == 1
+    assert "no release on Fridays" in answer.stderr
+    assert clone.git("status", "--porcelain") == ""
 
 
 def test_a_version_of_another_commit_is_refused(clone: Clone) -> None:

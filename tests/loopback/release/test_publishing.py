@@ -13,7 +13,7 @@ from controlplane.node import image
 from crds.source_oci import OCIRepository
 from release import charts, cutting
 from release.cutting import Pushable
-from release.errors import ReleaseError
+from release.errors import ReleaseError, UnavailableError
 from release.publishing import PASSWORD, USERNAME, Repository
 from release.signing import Signer
 from tests.fakes import distribution, imagescene
@@ -133,6 +133,13 @@ async def test_a_version_with_another_content_is_left_alone(server: FakeRegistry
 
     assert server.tags["acme/penstock"] == before
     assert CHART not in server.tags
+
+
+async def test_a_registry_that_is_not_there_is_named() -> None:
+    with pytest.raises(
+        UnavailableError, match=r"http://127\.0\.0\.1:1/v2/acme/penstock/.* reached"
+    ):
+        await publish(image_for(at("127.0.0.1:1", "acme/penstock")))
 
 
 @pytest.mark.parametrize("by_token", [False, True])
