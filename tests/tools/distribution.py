@@ -26,6 +26,7 @@ GROUPS: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
             "tests/e2e/test_replicas.py",
             "tests/e2e/test_failures.py",
             "tests/e2e/test_helm_failures.py",
+            "tests/e2e/test_large_chart.py",
             "tests/e2e/test_artifactgenerator_failures.py",
             "tests/e2e/test_decryption_services.py",
             "tests/e2e/test_storage_quota.py",
