@@ -59,6 +59,8 @@ def _exit(payload: bytes) -> bytes:
 def _die(payload: bytes) -> bytes:
     sys.stderr.write(payload.decode())
     sys.stderr.flush()
+    # The shell that runs a command in the background lets it ignore SIGQUIT, and it is inherited.
+    signal.signal(signal.SIGQUIT, signal.SIG_DFL)
     os.kill(os.getpid(), signal.SIGQUIT)  # as Go ends a process
     return b""
 
