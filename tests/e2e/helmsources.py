@@ -1,8 +1,11 @@
-"""Manifests of HelmRepositories and HelmCharts."""
+"""Manifests of HelmRepositories and HelmCharts, and charts in a registry."""
 
 from typing import Any
 
 from tests.e2e.conftest import Space
+from tests.fakes.charts import chart as chart_files
+from tests.fakes.charts import package
+from tests.fakes.registry import HELM_CONFIG, HELM_CONTENT, FakeRegistry
 from toolkit.objects import GroupVersionKind, Json
 
 HELM_REPOSITORY = GroupVersionKind("source.toolkit.fluxcd.io", "v1", "HelmRepository")
@@ -36,3 +39,12 @@ def helm_chart(
         "metadata": {"name": name, "namespace": space.namespace},
         "spec": {"interval": "1h", "chart": chart, "sourceRef": reference, **spec},
     }
+
+
+def push(registry: FakeRegistry, version: str) -> str:
+    """Push a chart, and return its digest."""
+    data = package(chart_files(version=version))
+    descriptor = registry.push(
+        "charts/podinfo", version, [data], HELM_CONTENT, config_type=HELM_CONFIG
+    )
+    return str(descriptor["digest"])

@@ -12,6 +12,7 @@ import yaml
 from controllers.planning.server import AUDIENCE
 from tests.e2e.conftest import GIT_REPOSITORY, Space, revision_of
 from tests.tools import rights
+from tests.tools.command import Ended, penstock
 from toolkit.objects import Json
 
 RBAC = "rbac.authorization.k8s.io"
@@ -105,3 +106,8 @@ def secret(name: str, **data: str) -> str:
     return yaml.safe_dump(
         {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": name}, "stringData": data}
     )
+
+
+async def diff(space: Space, *words: str) -> Ended:
+    """Run ``penstock diff`` in the space, as the cluster's administrator."""
+    return await penstock(space.world.plane.kubeconfig, "diff", *words, "-n", space.namespace)

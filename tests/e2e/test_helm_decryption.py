@@ -8,9 +8,9 @@ import pytest
 
 from tests.e2e.conftest import SECRET, Space, condition, owned
 from tests.e2e.decryption import SOPS, armed, assert_unseen, give_keys, secret, values_of
+from tests.e2e.helmreleases import HELM_RELEASE, at, records, release, shop
 from tests.e2e.helmsources import repository
-from tests.e2e.test_helm import HELM_RELEASE, at, records, release, shop
-from tests.e2e.test_helm_plans import diff
+from tests.e2e.plans import diff
 from tests.e2e.window import Window
 from tests.fakes.chartrepository import ChartRepository
 from tests.unit.toolkit.decrypt.reference import Reference

@@ -5,11 +5,10 @@ import json
 import pytest
 
 from tests.e2e.conftest import CONFIG_MAP, Space
+from tests.e2e.helmreleases import HELM_RELEASE, at, records, release, served, shop
 from tests.e2e.helmsources import HELM_CHART, HELM_REPOSITORY
-from tests.e2e.plans import ask, reader
-from tests.e2e.test_helm import HELM_RELEASE, at, records, release, served, shop
+from tests.e2e.plans import ask, diff, reader
 from tests.e2e.window import Window
-from tests.tools.command import Ended, penstock
 from toolkit.objects import Json, dig
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
@@ -84,8 +83,3 @@ async def test_right_to_plan_a_kustomization_plans_no_release(space: Space) -> N
 
 def fetched(obj: Json) -> bool:
     return bool(dig(obj, "status", "artifact", "revision") == "1.1.0")
-
-
-async def diff(space: Space, *words: str) -> Ended:
-    """Run ``penstock diff`` in the space, as the cluster's administrator."""
-    return await penstock(space.world.plane.kubeconfig, "diff", *words, "-n", space.namespace)

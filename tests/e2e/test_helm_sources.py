@@ -4,11 +4,11 @@ import pytest
 import yaml
 
 from tests.e2e.conftest import DEADLINE, GIT_REPOSITORY, Space, condition, is_ready
-from tests.e2e.helmsources import HELM_CHART, HELM_REPOSITORY, helm_chart, repository
+from tests.e2e.helmsources import HELM_CHART, HELM_REPOSITORY, helm_chart, push, repository
 from tests.e2e.sources import content, secret
 from tests.fakes.chartrepository import ChartRepository
-from tests.fakes.charts import chart, package
-from tests.fakes.registry import HELM_CONFIG, HELM_CONTENT, FakeRegistry
+from tests.fakes.charts import chart
+from tests.fakes.registry import FakeRegistry
 from toolkit.objects import Json
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
@@ -28,15 +28,6 @@ async def at(space: Space, version: str, name: str = "app") -> Json:
         return is_ready(obj) and obj["status"]["artifact"]["revision"] == version
 
     return await space.world.until(HELM_CHART, space.namespace, name, holds, within=DEADLINE)
-
-
-def push(registry: FakeRegistry, version: str) -> str:
-    """Push a chart, and return its digest."""
-    data = package(chart(version=version))
-    descriptor = registry.push(
-        "charts/podinfo", version, [data], HELM_CONTENT, config_type=HELM_CONFIG
-    )
-    return str(descriptor["digest"])
 
 
 async def test_chart_of_an_index_reaches_consumers(space: Space) -> None:

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 import pytest_asyncio
 
-from tests.e2e import test_helm_sources as helm
+from tests.e2e import helmsources as helm
 from tests.e2e.conftest import (
     CONFIG_MAP,
     GIT_REPOSITORY,

@@ -1,18 +1,12 @@
 """Commands that write: suspend, resume, reconcile."""
 
-import os
 import signal
-import subprocess
-import sys
-import time
 from typing import Any
 
 import pytest
 
-from cli.stack import install
+from tests.contract.cli.controller import answer, start
 from tests.tools.waiting import SECONDS
-
-REQUESTED = "reconcile.fluxcd.io/requestedAt"
 
 
 @pytest.fixture
@@ -24,38 +18,6 @@ def source(cluster: Any) -> Any:
         observedGeneration=1,
     )
     return cluster
-
-
-def start(cluster: Any, *arguments: str, timeout: str = "90s") -> "subprocess.Popen[str]":
-    """Run the command beside the test, which plays the controller meanwhile."""
-    return subprocess.Popen(
-        [sys.executable, "-m", "cli", *arguments, "-n", cluster.namespace, f"--timeout={timeout}"],
-        env={
-            **os.environ,
-            "KUBECONFIG": str(cluster.plane.kubeconfig),
-            "PYTHONPATH": str(install.ROOT),
-        },
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
-
-
-def requested(cluster: Any, kind: str, name: str) -> str:
-    """Wait for the request, as a controller does, and return its value."""
-    deadline = time.monotonic() + SECONDS
-    while time.monotonic() < deadline:
-        value = cluster.read(kind, name)["metadata"].get("annotations", {}).get(REQUESTED)
-        if value:
-            return str(value)
-        time.sleep(0.05)
-    raise AssertionError(f"{kind} {name} was not annotated")
-
-
-def answer(cluster: Any, kind: str, name: str, status: dict[str, Any]) -> None:
-    moment = requested(cluster, kind, name)
-    body = {"status": {"lastHandledReconcileAt": moment, **status}}
-    cluster.patch_status(kind, name, body)
 
 
 def test_suspend_and_resume_set_the_field(source: Any, penstock: Any) -> None:

@@ -4,8 +4,7 @@ from typing import Any
 
 import pytest
 
-from tests.contract.cli.test_changes import answer, requested, start
-from tests.contract.cli.test_relations import event
+from tests.contract.cli.controller import answer, event, requested, start
 from tests.tools.waiting import SECONDS
 
 GROUP = "helm.toolkit.fluxcd.io"

@@ -1,11 +1,11 @@
 """From objects to their source and back: tree, trace, events."""
 
 import time
-from datetime import UTC, datetime
 from typing import Any
 
 import pytest
 
+from tests.contract.cli.controller import event
 from tests.tools.waiting import SECONDS
 
 GROUP = "kustomize.toolkit.fluxcd.io"
@@ -124,20 +124,3 @@ def test_events_can_be_of_one_type_only(applied: Any, penstock: Any) -> None:
 
     assert "Bad" in result.out
     assert "Fine" not in result.out
-
-
-def event(cluster: Any, kind: str, name: str, reason: str, **more: Any) -> dict[str, Any]:
-    now = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
-    involved = {"kind": kind, "name": name, "namespace": cluster.namespace}
-    return {
-        "apiVersion": "v1",
-        "kind": "Event",
-        "metadata": {"name": f"{name}-{reason.lower()}"},
-        "involvedObject": involved,
-        "reason": reason,
-        "message": "a message",
-        "type": "Normal",
-        "firstTimestamp": now,
-        "lastTimestamp": now,
-        **more,
-    }

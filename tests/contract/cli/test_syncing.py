@@ -14,7 +14,7 @@ from cli.bootstrap import syncing
 from cli.bootstrap.files import Sync
 from cli.errors import FailedError
 from tests.contract.cli.conftest import REVISION, Cluster
-from tests.contract.cli.test_changes import REQUESTED, answer
+from tests.contract.cli.controller import REQUESTED, answer
 from toolkit.kube import client, config
 
 LATER = "main@sha1:" + "f" * 40

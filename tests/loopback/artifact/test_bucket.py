@@ -21,12 +21,12 @@ from crds.meta import Artifact
 from tests.fakes.bucketreplicas import IGNORE, OWNER, replicas, served, stored
 from tests.fakes.objectservers import ACCESS_KEY, SECRET_KEY, S3Server
 from tests.fakes.serving import Serve, closed_port
+from tests.loopback.artifact import writer
 from toolkit.artifact import access, archive, backend
 from toolkit.artifact import server as artifact_server
 from toolkit.artifact.access import Access
 from toolkit.artifact.backend import Settings
 from toolkit.artifact.bucket import BucketStorage
-from toolkit.artifact.cache import Cache
 from toolkit.artifact.fetch import Fetcher
 from toolkit.artifact.uploads import Uploads
 from toolkit.errors import TransientError
@@ -156,43 +156,6 @@ async def test_two_writers_converge(
     assert await served(two, final.path)
 
 
-WRITER = """
-import asyncio, sys
-from pathlib import Path
-from tests.loopback.artifact import test_bucket
-
-asyncio.run(test_bucket.write_for_ever(sys.argv[1], Path(sys.argv[2])))
-"""
-
-
-async def write_for_ever(endpoint_and_bucket: str, base: Path) -> None:
-    """Replace one artifact by another, again and again, until killed."""
-    endpoint, bucket = endpoint_and_bucket.split("/")
-    place = Place(
-        provider="generic",
-        endpoint=endpoint,
-        bucket=bucket,
-        plain_http=True,
-        credentials=S3Keys(access_key=ACCESS_KEY, secret_key=SECRET_KEY),
-    )
-    cache = Cache(base / "cache", idle_copies=1, idle_bytes=1)
-    await cache.open()
-    async with ObjectStore(place) as objects:
-        storage = BucketStorage(
-            quick=objects,
-            bulk=objects,
-            prefix="fleet/",
-            scratch=base / "scratch",
-            cache=cache,
-            advertised="x",
-        )
-        file = base / "file"
-        while True:
-            file.write_bytes(secrets.token_bytes(3 << 20))
-            await storage.store_file(OWNER, revision="1", filename="x.tgz", file=file)
-            print("stored", flush=True)  # noqa: T201  # for the one who kills us
-
-
 async def at_last(work: Callable[[], Awaitable[T]]) -> T:
     """Do what may have to be done again: the server may still be at what the dead one sent."""
     for _ in range(5):
@@ -213,8 +176,8 @@ async def test_a_writer_killed_at_any_moment_leaves_nothing_broken(
         base.mkdir()
         process = await asyncio.create_subprocess_exec(
             sys.executable,
-            "-c",
-            WRITER,
+            "-m",
+            writer.__name__,
             f"{place.endpoint}/{place.bucket}",
             str(base),
             stdout=asyncio.subprocess.PIPE,

@@ -15,7 +15,7 @@ import pytest
 from tests.fakes import admission, specs
 from tests.fakes.admission import FakeAuthorizer
 from tests.fakes.apiserver import FakeApiServer
-from tests.unit.webhooks import test_provenance as provenances
+from tests.unit.webhooks import protected
 from toolkit.errors import PenstockError
 from toolkit.objects import Json
 from toolkit.policy.provenance import LABEL
@@ -40,7 +40,7 @@ class World:
     async def answer(self, row: Row, asked: Callable[[], Request], *, proven: bool) -> str:
         """Return every word of the answer."""
         server, may = FakeApiServer(), FakeAuthorizer()
-        server.kinds |= provenances.KINDS
+        server.kinds |= protected.KINDS
         for obj in (*self.objects, *self.stored):
             meta = obj["metadata"]
             plural = f"{obj['kind'].lower()}s".replace("ys", "ies")
@@ -70,7 +70,7 @@ def said(answer: Answer | PenstockError) -> str:
 
 
 def ours(group: str, kind: str, name: str, spec: Json, namespace: str = "shop") -> Json:
-    return provenances.thing(f"{group}.toolkit.fluxcd.io", kind, name, namespace, spec=spec)
+    return protected.thing(f"{group}.toolkit.fluxcd.io", kind, name, namespace, spec=spec)
 
 
 def app(name: str = "app", *waits: str, **spec: Any) -> Json:
@@ -80,7 +80,7 @@ def app(name: str = "app", *waits: str, **spec: Any) -> Json:
 
 
 def namespace(**labels: str) -> Json:
-    return provenances.thing("", "Namespace", "shop", "", metadata={"labels": labels})
+    return protected.thing("", "Namespace", "shop", "", metadata={"labels": labels})
 
 
 def grant(kind: str) -> Json:
@@ -88,23 +88,23 @@ def grant(kind: str) -> Json:
         "from": [{"group": "x", "kind": kind, "namespace": "elsewhere"}],
         "to": [{"group": "source.toolkit.fluxcd.io", "kind": "GitRepository"}],
     }
-    return provenances.thing("policy.penstock.dev", "ReferenceGrant", "g", "infra", spec=spec)
+    return protected.thing("policy.penstock.dev", "ReferenceGrant", "g", "infra", spec=spec)
 
 
 LENDING: Final = app(
     serviceAccountName="deployer",
     decryption={"provider": "sops", "secretRef": {"name": "keys"}},
 )
-OWNED: Final = provenances.deployment(metadata={"labels": provenances.OWNER})
-PROTECTED: Final = (provenances.space(), provenances.policy(origins=provenances.FROM_GIT))
-SOURCES: Final = provenances.thing(
+OWNED: Final = protected.deployment(metadata={"labels": protected.OWNER})
+PROTECTED: Final = (protected.space(), protected.policy(origins=protected.FROM_GIT))
+SOURCES: Final = protected.thing(
     "policy.penstock.dev",
     "SourcePolicy",
     "tenants",
     "",
     spec={"sources": [{"kind": "GitRepository", "urls": ["https://git.example/**"]}]},
 )
-SECRET: Final = provenances.thing(
+SECRET: Final = protected.thing(
     "", "Secret", "s", data={"a": "RU5DW0FFUzI1Nl9HQ00sZGF0YTp4LGl2OngsdGFnOngsdHlwZTpzdHJd"}
 )
 
@@ -155,30 +155,30 @@ CASES: Final[dict[str, Case]] = {
         },
         worlds=[
             World(objects=(SOURCES, namespace())),
-            World(objects=(SOURCES, namespace(a="b"), provenances.source())),
+            World(objects=(SOURCES, namespace(a="b"), protected.source())),
         ],
         differs=False,
     ),
     # what a Kustomization acts as, is built from and holds
     "provenance": Case(
-        asked={"obj": OWNED, "old": OWNED | {"spec": {}}, "user": provenances.USER}
-        | {"extra": provenances.extras()},
+        asked={"obj": OWNED, "old": OWNED | {"spec": {}}, "user": protected.USER}
+        | {"extra": protected.extras()},
         worlds=[
             built(),
-            built(objects=[provenances.kustomization()]),
-            built(objects=[provenances.kustomization(serviceAccountName="other")]),
-            built(objects=[provenances.kustomization(kubeConfig={"secretRef": {"name": "x"}})]),
+            built(objects=[protected.kustomization()]),
+            built(objects=[protected.kustomization(serviceAccountName="other")]),
+            built(objects=[protected.kustomization(kubeConfig={"secretRef": {"name": "x"}})]),
             built(
                 objects=[
-                    provenances.kustomization(),
-                    provenances.source(fetched="https://evil.example/x"),
+                    protected.kustomization(),
+                    protected.source(fetched="https://evil.example/x"),
                 ]
             ),
         ],
     ),
     "provenancenamespaces": Case(
-        asked={"obj": provenances.space({}), "old": provenances.space()},
-        worlds=[World(objects=PROTECTED), World(objects=(*PROTECTED, provenances.source()))],
+        asked={"obj": protected.space({}), "old": protected.space()},
+        worlds=[World(objects=PROTECTED), World(objects=(*PROTECTED, protected.source()))],
         differs=False,
     ),
     "ciphertextguard": Case(
@@ -225,7 +225,7 @@ def test_api_servers_are_told_more(name: str) -> None:
 
 def test_the_home_of_an_object_is_told_by_its_own_labels_alone() -> None:
     worlds = [
-        built(objects=[provenances.kustomization(), provenances.source()]),
+        built(objects=[protected.kustomization(), protected.source()]),
         built(stored=(OWNED,)),
     ]
 
