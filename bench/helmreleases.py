@@ -18,8 +18,9 @@ from typing import Final
 
 import yaml
 
-from bench import healing, load, work
+from bench import floor, healing, load, work
 from bench.collection import Collection
+from bench.floor import Floor
 from bench.measure import Meter, Phase
 from bench.work import Plan
 from cli import status
@@ -50,6 +51,7 @@ class Bench:
     releases: Collection
     config_maps: Collection
     deployments: Collection
+    floor: Floor
 
     @property
     def names(self) -> list[str]:
@@ -64,7 +66,8 @@ async def prepared(
     meter: Meter,
     root: Path,  # noqa: ARG001 - as every part is prepared
 ) -> AsyncIterator[Bench]:
-    """Serve the chart, make the namespace and the source, and wait until that is fetched."""
+    """Measure the floor; serve the chart, make the source, and wait until that is fetched."""
+    least = await floor.measured(api, meter, load.names(plan.count), _objects, namespace=FLOOR)
     await work.set_up(api, NAMESPACE)
     async with AsyncExitStack() as stack:
         repository = await stack.enter_async_context(ChartRepository())
@@ -86,6 +89,7 @@ async def prepared(
                 releases=releases,
                 config_maps=config_maps,
                 deployments=deployments,
+                floor=least,
             )
         finally:
             await work.clean_up(api, (HELM_REPOSITORY, CHARTS, NAMESPACE), namespace=NAMESPACE)
@@ -99,6 +103,7 @@ async def create(bench: Bench) -> Phase:
             bench.names, lambda name: bench.api.create(release(name, bench.plan.labels))
         )
         work.timed(phase, began, await _all(bench, work.ready, "HelmReleases not Ready"))
+    phase.floor = bench.floor.applied
     return phase
 
 
@@ -162,26 +167,8 @@ async def delete(bench: Bench) -> Phase:
             )
             reached |= {name: max(reached[name], moment) for name, moment in late.items()}
         work.timed(phase, began, reached)
+    phase.floor = bench.floor.deleted
     return phase
-
-
-async def floor(bench: Bench) -> list[Phase]:
-    """Apply and delete the same objects and records straight; no controller takes part."""
-    await work.set_up(bench.api, FLOOR)
-    try:
-        async with Collection.watch(bench.api, load.DEPLOYMENT, FLOOR) as deployments:
-            async with bench.meter.phase("floor: apply", bench.plan.count) as applied:
-                began = time.perf_counter()
-                await work.parallel(bench.names, lambda name: _apply(bench, name))
-                reached = await deployments.all(
-                    bench.names, _available, seconds=bench.plan.patience, what="not available"
-                )
-                work.timed(applied, began, reached)
-            async with bench.meter.phase("floor: delete", bench.plan.count) as deleted:
-                await work.parallel(bench.names, lambda name: _delete(bench, name))
-    finally:
-        await work.clean_up(bench.api, namespace=FLOOR)
-    return [applied, deleted]
 
 
 PHASES: Final = (
@@ -191,7 +178,6 @@ PHASES: Final = (
     upgrade,  # a new version for all of them
     heal,  # somebody edits by hand
     delete,  # uninstall
-    floor,  # what the API server takes by itself
 )
 
 
@@ -259,18 +245,3 @@ def _objects(name: str) -> list[Json]:
 
 
 _CHART_BYTES: Final = 2048
-
-
-async def _apply(bench: Bench, name: str) -> None:
-    for each in _objects(name):
-        await bench.api.apply(each, manager="bench")
-
-
-async def _delete(bench: Bench, name: str) -> None:
-    for each in _objects(name):
-        gvk = GroupVersionKind.parse(each["apiVersion"], each["kind"])
-        await bench.api.delete(gvk, each["metadata"]["name"], FLOOR)
-
-
-def _available(obj: Json | None) -> bool:
-    return bool(dig(obj or {}, "status", "availableReplicas"))

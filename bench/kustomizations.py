@@ -8,8 +8,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from bench import healing, load, work
+import yaml
+
+from bench import floor, healing, load, work
 from bench.collection import Collection
+from bench.floor import Floor
 from bench.measure import Meter, Phase
 from bench.work import Plan
 from cli import status
@@ -32,6 +35,7 @@ class Bench:
     kustomizations: Collection
     config_maps: Collection
     deployments: Collection
+    floor: Floor
 
     @property
     def names(self) -> list[str]:
@@ -43,7 +47,10 @@ class Bench:
 async def prepared(
     api: client.Client, plan: Plan, meter: Meter, root: Path
 ) -> AsyncIterator[Bench]:
-    """Make the namespace, the monorepo and the source, and wait until that is fetched."""
+    """Measure the floor; make the monorepo and the source, and wait until that is fetched."""
+    least = await floor.measured(
+        api, meter, load.names(plan.count), _straight, namespace=f"{load.NAMESPACE}-floor"
+    )
     await work.set_up(api, load.NAMESPACE)
     async with AsyncExitStack() as stack:
         repository = await _monorepo(root, plan)
@@ -68,6 +75,7 @@ async def prepared(
             kustomizations=kustomizations,
             config_maps=config_maps,
             deployments=deployments,
+            floor=least,
         )
         try:
             yield made
@@ -86,6 +94,15 @@ async def _monorepo(root: Path, plan: Plan) -> Repository:
     return repository
 
 
+def _straight(name: str) -> list[Json]:
+    """Return the objects of one directory, in the namespace of the floor."""
+    files = load.files(name, message="first", kustomize=False)
+    objects: list[Json] = [yaml.safe_load(text) for text in files.values()]
+    for each in objects:
+        each["metadata"]["namespace"] = f"{load.NAMESPACE}-floor"
+    return objects
+
+
 async def create(bench: Bench) -> Phase:
     """Create all; done when all are Ready, which with ``wait`` means that all objects are."""
     async with bench.meter.phase("create -> Ready", bench.plan.count) as phase:
@@ -96,6 +113,7 @@ async def create(bench: Bench) -> Phase:
         )
         reached = await _all(bench, work.ready, "Kustomizations not Ready")
         work.timed(phase, began, reached)
+    phase.floor = bench.floor.applied
     return phase
 
 
@@ -171,6 +189,7 @@ async def delete(bench: Bench) -> Phase:
             )
             reached |= {name: max(reached[name], moment) for name, moment in late.items()}
         work.timed(phase, began, reached)
+    phase.floor = bench.floor.deleted
     return phase
 
 

@@ -23,7 +23,8 @@ class Phase:
     """What a phase took. ``requests`` are of all clients but the bench; -1 is not measured.
 
     ``latencies`` are seconds per object, where the phase has such, and ``beside`` those of the same
-    without what is measured; ``note`` is for the reader.
+    without what is measured; ``note`` is for the reader. ``floor`` is the phase that does the same
+    with no controller's part.
     """
 
     name: str
@@ -38,6 +39,7 @@ class Phase:
     latencies: tuple[float, ...] = ()
     beside: tuple[float, ...] = ()
     note: str = ""
+    floor: "Phase | None" = None
 
     @property
     def all_requests(self) -> int:

@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from typing import Any, Final
 
 from bench.measure import Phase
@@ -31,7 +31,8 @@ def document(phases: Sequence[Phase], *, count: int) -> dict[str, Any]:
 
 
 def _fields(phase: Phase) -> dict[str, Any]:
-    fields = asdict(phase)
+    fields = asdict(replace(phase, floor=None))
+    fields["floor"] = None if phase.floor is None else _fields(phase.floor)
     quantiles = {
         f"{name}{suffix}": quantile(latencies, share) if latencies else None
         for suffix, latencies in (("", fields.pop("latencies")), ("_beside", fields.pop("beside")))
@@ -68,6 +69,27 @@ def _seconds(value: float) -> str:
     return f"{value * 1000:.0f} ms" if value < 1 else f"{value:.1f} s"
 
 
+def _floor(phase: Phase) -> str:
+    """Return wall time and CPU of the API server that the floor took."""
+    floor = phase.floor
+    if floor is None:
+        return "-"
+    return f"{_seconds(floor.wall)} / {_seconds(floor.control_plane_cpu)}"
+
+
+def _to_floor(phase: Phase) -> str:
+    """Return how many times the floor the phase took, in wall time and CPU of the API server."""
+    if phase.floor is None:
+        return "-"
+    return " / ".join(
+        f"{taken / least:.1f}" if taken >= 0 and least > 0 else "-"
+        for taken, least in (
+            (phase.wall, phase.floor.wall),
+            (phase.control_plane_cpu, phase.floor.control_plane_cpu),
+        )
+    )
+
+
 WHOLE: Final[Sequence[Column]] = (
     ("PHASE", lambda phase: phase.name),
     ("WALL", lambda phase: _seconds(phase.wall)),
@@ -75,6 +97,9 @@ WHOLE: Final[Sequence[Column]] = (
     ("P99", lambda phase: _seconds(quantile(phase.latencies, 0.99))),
     ("CPU", lambda phase: _seconds(phase.controller_cpu)),
     ("CPU(API)", lambda phase: _seconds(phase.control_plane_cpu)),
+    # Wall time and CPU of the API server, of the same work with no controller's part.
+    ("FLOOR", _floor),
+    ("TIMES FLOOR", _to_floor),
     ("PEAK MEMORY", _memory),
     # Per object, of the controllers where that is known.
     ("REQ EACH", lambda phase: f"{phase.requests_each:.1f}"),

@@ -16,7 +16,26 @@ def test_quantile_is_the_value_of_nearest_rank(share: float, value: float) -> No
 def test_what_was_not_measured_is_a_dash() -> None:
     row = report.render([Phase(name="create", count=2, wall=1.5)], title="N").splitlines()[-1]
 
-    assert row.split() == ["create", "1.5", "s", "-", "-", "-", "-", "-", "0.0", "0"]
+    assert row.split() == ["create", "1.5", "s", *"-------", "0.0", "0"]
+
+
+def test_floor_stands_beside_its_phase_with_the_ratio_of_both() -> None:
+    floor = Phase(name="floor", count=2, wall=2.0, control_plane_cpu=4.0, latencies=(1.0,))
+    phase = Phase(name="create", count=2, wall=5.0, control_plane_cpu=6.0, floor=floor)
+
+    row = report.render([phase], title="N").splitlines()[-1]
+    (fields,) = report.document([phase], count=2)["phases"]
+
+    assert "2.0 s / 4.0 s  2.5 / 1.5" in row
+    assert (fields["floor"]["wall"], fields["floor"]["p50"]) == (2.0, 1.0)
+
+
+def test_floor_that_took_nothing_has_no_ratio() -> None:
+    phase = Phase(name="create", count=2, wall=5.0, floor=Phase(name="floor", count=2))
+
+    row = report.render([phase], title="N").splitlines()[-1]
+
+    assert "- / -" in row
 
 
 def test_requests_of_the_bench_itself_are_taken_off() -> None:
