@@ -7,30 +7,38 @@ hang on what went first.
 
 from collections.abc import Sequence
 from contextlib import AsyncExitStack
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, Final, TypeAlias
 
-from controllers.applying.clusters import Clusters
+from controllers.applying.clusters import Cluster, Clusters
 from controllers.applying.identity import Identities
 from toolkit.apply import prune
 from toolkit.errors import PenstockError, StalledError, TransientError, WaitingError
 from toolkit.kube.client import Client
 from toolkit.kube.errors import KubeConfigError, NotFoundError
 from toolkit.kube.reconciliation import Reconciliation
-from toolkit.objects import GroupVersionKind, ObjectRef
+from toolkit.objects import ObjectRef
 
 Pass: TypeAlias = Reconciliation[Any]
 
 FAILED: Final = "PruneFailed"
 _LOOK_AGAIN_SECONDS: Final = 2.0
 _SHOWN: Final = 10
-_SERVICE_ACCOUNT: Final = GroupVersionKind("", "v1", "ServiceAccount")
 
 
-async def client(
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Way:
+    """Where an object has applied, and the client to delete with."""
+
+    cluster: Cluster
+    client: Client
+
+
+async def way(
     rec: Pass, clusters: Clusters, identities: Identities, until_gone: AsyncExitStack
-) -> Client | None:
-    """Return the client to delete with; None if its account or cluster is gone for good.
+) -> Way | None:
+    """Return the way to what was applied; None if its account or cluster is gone for good.
 
     A kubeConfig that can never be used is waited for as long as the spec allows for a pass:
     somebody may correct it.
@@ -40,9 +48,8 @@ async def client(
     """
     try:
         cluster = await until_gone.enter_async_context(clusters.of(rec.obj))
-        account = identities.account(rec.obj)
         if cluster is clusters.local:
-            await cluster.client.get(_SERVICE_ACCOUNT, account.name, account.namespace)
+            await identities.require_account(rec.obj)
     except (KubeConfigError, StalledError) as error:
         if not _overdue(rec):
             raise TransientError(
@@ -56,7 +63,7 @@ async def client(
             raise
         _leave(rec, error)
         return None
-    return identities.impersonated(cluster.client, rec.obj, None)
+    return Way(cluster=cluster, client=identities.impersonated(cluster.client, rec.obj, None))
 
 
 async def require_gone(rec: Pass, api: Client, refs: Sequence[ObjectRef]) -> None:

@@ -5,17 +5,28 @@ The provenance extras say which verified revision the write comes from; only our
 them, so admission can rely on them.
 """
 
+import time
 from contextlib import AbstractAsyncContextManager, nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from typing import Final
 
 from controllers.applying.applier import Applier
 from toolkit.kube import impersonation
 from toolkit.kube.client import Client
 from toolkit.kube.manager import Manager
+from toolkit.kube.memory import Memory
 from toolkit.kube.options import Options
 from toolkit.kube.remote import RemoteClients
-from toolkit.objects import ObjectKey, ObjectRef
+from toolkit.objects import GroupVersionKind, ObjectKey, ObjectRef
 from toolkit.policy import claims
+
+_SERVICE_ACCOUNT: Final = GroupVersionKind("", "v1", "ServiceAccount")
+_BELIEVED_SECONDS: Final = 1.0
+_ACCOUNTS: Final = 256
+
+
+def _nothing_known() -> Memory[None]:
+    return Memory(size=_ACCOUNTS, now=time.monotonic)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,13 +44,14 @@ class Identities:
     """Makes the client that an object acts with.
 
     ``own`` is the controller's own client. ``installed`` is the account of the install namespace
-    that acts for objects that name none.
+    that acts for objects that name none. ``present`` are the accounts that were there a moment ago.
     """
 
     own: Client
     remotes: RemoteClients
     installed: ObjectKey
     default_service_account: str = ""
+    present: Memory[None] = field(default_factory=_nothing_known, repr=False)
 
     @classmethod
     def of(
@@ -61,6 +73,18 @@ class Identities:
             default=self.default_service_account,
             installed=self.installed,
         )
+
+    async def require_account(self, obj: Applier) -> None:
+        """Require that the account exists; many that end together ask once a second.
+
+        Raises:
+            NotFoundError: it does not.
+        """
+        account = self.account(obj)
+        key = str(account).encode()
+        if self.present.recall(key) is None:
+            await self.own.get(_SERVICE_ACCOUNT, account.name, account.namespace)
+            self.present.keep(key, None, seconds=_BELIEVED_SECONDS)
 
     def cluster(self, obj: Applier) -> AbstractAsyncContextManager[Client]:
         """Give the un-impersonated client of the cluster that ``spec.kubeConfig`` names."""

@@ -22,7 +22,6 @@ from controllers.helm.templates import Templates
 from crds.helm_status import HelmReleaseStatus
 from toolkit import inventory
 from toolkit.errors import StalledError
-from toolkit.kube.client import Client
 from toolkit.objects import ObjectRef
 
 
@@ -59,27 +58,26 @@ class HelmReleaseFinalizer:
         if not (status.storage_namespace or going):
             return
         async with AsyncExitStack() as until_gone:
-            client = await deleting.client(draft.rec, self.clusters, self.identities, until_gone)
-            if client is None:
+            way = await deleting.way(draft.rec, self.clusters, self.identities, until_gone)
+            if way is None:
                 return
-            cluster = await until_gone.enter_async_context(self.clusters.of(draft.rec.obj))
             if status.storage_namespace:
-                target = self._target(draft, cluster, client)
-                going = await self.uninstaller.uninstall(draft, target, cluster)
+                target = self._target(draft, way)
+                going = await self.uninstaller.uninstall(draft, target, way.cluster)
                 entries = {"entries": inventory.encode(going)}
                 draft.note({"history": None, "storageNamespace": None, "inventory": entries})
-            await deleting.require_gone(draft.rec, client, going)
+            await deleting.require_gone(draft.rec, way.client, going)
 
-    def _target(self, draft: Draft, cluster: Cluster, client: Client) -> Target:
+    def _target(self, draft: Draft, way: deleting.Way) -> Target:
         # The history says which release it is (``uninstalling``).
         return Target(
             owner=draft.rec.key,
-            cluster=self.serving(cluster),
-            client=client,
+            cluster=self.serving(way.cluster),
+            client=way.client,
             name="",
             namespace="",
             storage_namespace=draft.obj.status.storage_namespace,
-            followed=cluster is self.clusters.local,
+            followed=way.cluster is self.clusters.local,
         )
 
 

@@ -42,14 +42,19 @@ class KustomizationFinalizer:
 
     async def _delete(self, rec: Pass, refs: tuple[ObjectRef, ...]) -> None:
         async with AsyncExitStack() as until_gone:
-            client = await deleting.client(rec, self.clusters, self.identities, until_gone)
-            if client is None:
+            way = await deleting.way(rec, self.clusters, self.identities, until_gone)
+            if way is None:
                 return
             options = self.settings.apply_options(rec.obj)
             # what we are about to delete must not come back as drift
-            self.clusters.forget(rec.key)
+            way.cluster.waits.cancel(rec.key)
+            way.cluster.live.abandon(rec.key)
             pruned = await prune.prune(
-                client, refs, owner=options.owner, concurrency=options.concurrency
+                way.client,
+                refs,
+                owner=options.owner,
+                find=way.cluster.live.find,
+                concurrency=options.concurrency,
             )
             if pruned.lines:
                 rec.event("info", "ReconciliationSucceeded", "\n".join(pruned.lines))
@@ -57,4 +62,4 @@ class KustomizationFinalizer:
                 raise TransientError(pruned.message, reason=deleting.FAILED)
             if rec.obj.spec.deletion_policy == "WaitForTermination":
                 going = (*pruned.deleted, *pruned.terminating)
-                await deleting.require_gone(rec, client, going)
+                await deleting.require_gone(rec, way.client, going)

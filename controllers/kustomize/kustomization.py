@@ -224,7 +224,11 @@ class KustomizationReconciler:
         if stale and rec.obj.spec.prune:
             options = self.settings.apply_options(rec.obj)
             pruned = await prune.prune(
-                client, stale, owner=options.owner, concurrency=options.concurrency
+                client,
+                stale,
+                owner=options.owner,
+                find=cluster.live.find,
+                concurrency=options.concurrency,
             )
         reporting.report_changes(rec, cluster, pruned.lines)
         reporting.report_held(rec, pruned)

@@ -156,6 +156,13 @@ class LiveSet:
         if left := tuple(refs):
             self._leaving[owner] = left
 
+    def abandon(self, owner: ObjectKey) -> None:
+        """Expect nothing of the owner's objects any more; their kinds stay watched.
+
+        For objects that are about to be deleted: what becomes of them is no drift.
+        """
+        self._drift.forget(owner)
+
     def forget(self, owner: ObjectKey) -> None:
         """Drop everything about an owner that is gone; watches that nobody needs end."""
         self._drift.forget(owner)

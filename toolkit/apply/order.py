@@ -47,6 +47,8 @@ _RANKED: Final = (
 )
 _RANKS: Final[Mapping[str, int]] = MappingProxyType({k: i for i, k in enumerate(_RANKED)})
 _OTHERS: Final = len(_RANKED)
+_RUNNING: Final = _RANKS["ConfigMap"]
+"""From here to the others stand workloads and what they use."""
 _LAST: Final = frozenset({"MutatingWebhookConfiguration", "ValidatingWebhookConfiguration"})
 
 
@@ -91,10 +93,19 @@ def by_rank(objects: Sequence[Json]) -> Iterator[tuple[Json, ...]]:
 
 
 def deletion_ranks(refs: Iterable[ObjectRef]) -> Iterator[tuple[ObjectRef, ...]]:
-    """Yield runs of objects that may be deleted together, in reverse order of writing."""
+    """Yield runs of objects that may be deleted together, in reverse order of writing.
+
+    What runs goes together with what it reads and is reached by: nothing waits for its end. Kinds
+    that others may be forbidden or unknown without keep their order.
+    """
     ordered = sorted(refs, key=_place, reverse=True)
-    for _, run in groupby(ordered, key=lambda ref: rank(ref.gvk.kind)):
+    for _, run in groupby(ordered, key=lambda ref: _deletion_rank(ref.gvk.kind)):
         yield tuple(run)
+
+
+def _deletion_rank(kind: str) -> int:
+    place = rank(kind)
+    return _RUNNING if _RUNNING <= place < _OTHERS else place
 
 
 def defined_kind(obj: Json) -> GroupKind | None:

@@ -26,7 +26,8 @@ class Live:
     """A live object, as far as it concerns us.
 
     ``entry`` is the digest of our managedFields entry and ``stamp`` its time, ``rule`` the key of
-    the CEL rule that judged the health (empty for the built-in ones).
+    the CEL rule that judged the health (empty for the built-in ones). ``kept`` tells that its marks
+    forbid to delete it, ``leaving`` that it is being deleted.
     """
 
     uid: str
@@ -37,6 +38,8 @@ class Live:
     health: Health
     rule: str
     stamp: str = ""
+    kept: bool = False
+    leaving: bool = False
 
     def changed_by(self, old: "Live | None") -> tuple[str, ...]:
         """Return the managers who have written since ``old``.
@@ -88,7 +91,12 @@ class Projector:
             health=health.assess(named, rules),
             rule=rule_key(rules, self.gvk),
             stamp=sys.intern(fields.stamp(obj, self.manager)),
+            kept=labelled is not None and not ownership.prunable(named, self._owner(labelled)),
+            leaving=bool(dig(obj, "metadata", "deletionTimestamp")),
         )
+
+    def _owner(self, key: ObjectKey) -> ownership.Owner:
+        return ownership.Owner(namespace=key.namespace, name=key.name, group=self.group)
 
 
 def rule_key(rules: tuple[Rule, ...], gvk: GroupVersionKind) -> str:

@@ -1,18 +1,23 @@
 """Deleting what has left the build, and what an owner leaves behind.
 
 Objects go in the reverse order of writing, by background propagation, each only if its live labels
-still name the owner and it does not forbid its deletion, and only that very object (uid). What
-stays, because it is protected, its deletion failed or finalizers hold it, stays in the inventory;
-what somebody else owns by now does not.
+still name the owner and it does not forbid its deletion, and only that very object (uid). An object
+that a watch shows is deleted at the version in which it was judged: if it has changed since, the
+server refuses, and it is read and judged again. So the watches spare the read, and nothing is
+deleted by a state that is past. What stays, because it is protected, its deletion failed or
+finalizers hold it, stays in the inventory; what somebody else owns by now does not.
 """
 
+import contextlib
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Literal
 
 from toolkit.apply import bounded, masking, order, ownership, scope
 from toolkit.apply.changes import Change, Failure
+from toolkit.apply.check import Find, unseen
 from toolkit.apply.ownership import Owner
+from toolkit.apply.projection import Live
 from toolkit.kube import client, errors
 from toolkit.objects import Json, ObjectRef, dig
 
@@ -56,9 +61,16 @@ class Pruned:
 
 
 async def prune(
-    api: client.Client, refs: Iterable[ObjectRef], *, owner: Owner, concurrency: int = 8
+    api: client.Client,
+    refs: Iterable[ObjectRef],
+    *,
+    owner: Owner,
+    find: Find = unseen,
+    concurrency: int = 8,
 ) -> Pruned:
     """Delete these objects of ``owner``; a failure leaves the others to be deleted all the same.
+
+    ``find`` returns what the watches show of an object; what they do not show is read.
 
     Raises:
         ApiError: the server cannot be asked at all.
@@ -67,7 +79,7 @@ async def prune(
     held: dict[ObjectRef, tuple[str, ...]] = {}
 
     async def one(ref: ObjectRef) -> Fate:
-        fate, left = await _delete(api, ref, owner)
+        fate, left = await _delete(api, ref, owner, find(ref))
         if dig(left, "metadata", "deletionTimestamp"):
             held[ref] = _finalizers(left)
         return fate
@@ -120,23 +132,37 @@ def deletes(policy: str, *, prunes: bool) -> bool:
     return policy in ("Delete", "WaitForTermination") or (policy in ("", "MirrorPrune") and prunes)
 
 
-async def _delete(api: client.Client, ref: ObjectRef, owner: Owner) -> tuple[Fate, Json]:
+async def _delete(
+    api: client.Client, ref: ObjectRef, owner: Owner, seen: Live | None
+) -> tuple[Fate, Json]:
     """Return what became of an object, and what is left of it if it was to go."""
     try:
         shown = await scope.served(api, ref)
         if shown is None:
             return "gone", {}  # a kind that is served no more took its objects along
-        live = await api.get(shown.gvk, ref.name, ref.namespace)
-        if not owner.owns(live):
-            return "released", {}
-        if not ownership.prunable(live, owner):
-            return "protected", {}
-        if dig(live, "metadata", "deletionTimestamp"):
-            return "terminating", live
-        uid = str(dig(live, "metadata", "uid", default=""))
-        return "deleted", await api.delete(shown.gvk, ref.name, ref.namespace, uid=uid)
+        if seen is not None and seen.owner == owner.key and not (seen.kept or seen.leaving):
+            with contextlib.suppress(errors.ConflictError):  # it has changed since: read it
+                uid, version = seen.uid, seen.resource_version
+                left = await api.delete(
+                    shown.gvk, ref.name, ref.namespace, uid=uid, version=version
+                )
+                return "deleted", left
+        return await _judge(api, shown, owner)
     except errors.NotFoundError:
         return "gone", {}
+
+
+async def _judge(api: client.Client, ref: ObjectRef, owner: Owner) -> tuple[Fate, Json]:
+    """Read an object, and delete it if it is the owner's and does not forbid that."""
+    live = await api.get(ref.gvk, ref.name, ref.namespace)
+    if not owner.owns(live):
+        return "released", {}
+    if not ownership.prunable(live, owner):
+        return "protected", {}
+    if dig(live, "metadata", "deletionTimestamp"):
+        return "terminating", live
+    uid = str(dig(live, "metadata", "uid", default=""))
+    return "deleted", await api.delete(ref.gvk, ref.name, ref.namespace, uid=uid)
 
 
 def _finalizers(obj: Json) -> tuple[str, ...]:

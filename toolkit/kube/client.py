@@ -223,16 +223,17 @@ class Client:
         *,
         propagation: str = "Background",
         uid: str = "",
+        version: str = "",
         dry_run: bool = False,
     ) -> Json:
-        """Delete one object; with ``uid``, only that very object.
+        """Delete one object; with ``uid``, only that very object, with ``version`` only as it was.
 
         Returns the object if it still exists, with a ``deletionTimestamp``; else what the server
         says, which has none.
 
         Raises:
             NotFoundError: it does not exist.
-            ConflictError: the name belongs to another object by now.
+            ConflictError: the name belongs to another object by now, or the object has changed.
         """
         resource = await self.mapper.resource(gvk)
         options: Json = {
@@ -240,8 +241,9 @@ class Client:
             "kind": "DeleteOptions",
             "propagationPolicy": propagation,
         }
-        if uid:
-            options["preconditions"] = {"uid": uid}
+        if uid or version:
+            wanted = {"uid": uid, "resourceVersion": version}
+            options["preconditions"] = {key: value for key, value in wanted.items() if value}
         if dry_run:
             # In the body: with one, the server does not read delete options from the query.
             options["dryRun"] = ["All"]

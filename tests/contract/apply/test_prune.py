@@ -7,7 +7,9 @@ import pytest
 
 from tests.contract.apply.conftest import permitted
 from toolkit.apply import prune
-from toolkit.apply.ownership import Owner
+from toolkit.apply.options import MANAGER
+from toolkit.apply.ownership import KUSTOMIZE_GROUP, Owner
+from toolkit.apply.projection import Live, Projector
 from toolkit.kube.client import Client
 from toolkit.objects import GroupVersionKind, Json, ObjectRef, ref_of
 
@@ -140,3 +142,100 @@ async def test_what_finalizers_hold_stays_listed_until_it_is_gone(
     assert (first.survivors, second.terminating, third.gone) == ((ref,), (ref,), (ref,))
     assert len(first.lines) == 2
     assert second.lines == third.survivors == ()
+
+
+async def _shown(api: Client, ref: ObjectRef) -> Live:
+    """Return the object as a watch shows it now."""
+    projector = Projector(
+        gvk=ref.gvk, manager=MANAGER, group=KUSTOMIZE_GROUP, rules_of=lambda _: ()
+    )
+    return projector.project(await api.get(ref.gvk, ref.name, ref.namespace))
+
+
+async def test_what_the_watches_show_is_deleted_without_a_read(
+    apply: Any, make: Any, api: Client, wire: Any, owner: Owner
+) -> None:
+    changes = await apply(make.config_map(), make.account())
+    shown = {ref: await _shown(api, ref) for ref in changes.refs}
+    wire.sent.clear()
+
+    pruned = await prune.prune(api, changes.refs, owner=owner, find=shown.get)
+
+    assert wire.sent == ["DELETE", "DELETE"]
+    assert set(pruned.deleted) == set(changes.refs)
+    assert await prune.remaining(api, changes.refs) == ()
+
+
+@pytest.mark.parametrize(
+    ("metadata", "fate"),
+    [
+        ({"annotations": {f"{KUSTOMIZE_GROUP}/prune": "disabled"}}, "protected"),
+        ({"labels": {f"{KUSTOMIZE_GROUP}/reconcile": "Disabled"}}, "protected"),
+        ({"labels": {f"{KUSTOMIZE_GROUP}/name": "other"}}, "released"),
+        ({"annotations": {"example.com/note": "changed"}}, "deleted"),
+    ],
+)
+async def test_what_changed_since_the_watches_showed_it_is_judged_as_it_is(
+    apply: Any, make: Any, api: Client, owner: Owner, *, metadata: Json, fate: str
+) -> None:
+    changes = await apply(make.config_map())
+    (ref,) = changes.refs
+    shown = await _shown(api, ref)
+    await api.patch(ref.gvk, ref.name, ref.namespace, {"metadata": metadata}, strategy="merge")
+
+    pruned = await prune.prune(api, [ref], owner=owner, find=lambda _: shown)
+
+    assert getattr(pruned, fate) == (ref,)
+    assert (await prune.remaining(api, [ref]) == ()) is (fate == "deleted")
+
+
+async def test_a_namesake_of_what_the_watches_showed_is_not_deleted_for_it(
+    apply: Any, make: Any, api: Client, owner: Owner
+) -> None:
+    changes = await apply(make.config_map())
+    (ref,) = changes.refs
+    shown = await _shown(api, ref)
+    await api.delete(ref.gvk, ref.name, ref.namespace)
+    await api.create(make("v1", "ConfigMap", ref.name))
+
+    pruned = await prune.prune(api, [ref], owner=owner, find=lambda _: shown)
+
+    assert pruned.released == (ref,)
+    assert await prune.remaining(api, [ref]) == (ref,)
+
+
+@pytest.mark.parametrize(
+    "metadata",
+    [
+        {"annotations": {f"{KUSTOMIZE_GROUP}/prune": "Disabled"}},
+        {"labels": {f"{KUSTOMIZE_GROUP}/name": "other"}},
+    ],
+)
+async def test_what_the_watches_show_protected_or_released_is_not_deleted(
+    apply: Any, make: Any, api: Client, owner: Owner, metadata: Json
+) -> None:
+    changes = await apply(make.config_map())
+    (ref,) = changes.refs
+    await api.patch(ref.gvk, ref.name, ref.namespace, {"metadata": metadata}, strategy="merge")
+    shown = await _shown(api, ref)
+
+    pruned = await prune.prune(api, [ref], owner=owner, find=lambda _: shown)
+
+    assert pruned.deleted == ()
+    assert await prune.remaining(api, [ref]) == (ref,)
+
+
+async def test_what_the_watches_show_leaving_tells_what_holds_it(
+    apply: Any, make: Any, api: Client, owner: Owner
+) -> None:
+    held = make.config_map()
+    held["metadata"]["finalizers"] = ["example.com/hold"]
+    (ref,) = (await apply(held)).refs
+    await prune.prune(api, [ref], owner=owner)
+    shown = await _shown(api, ref)
+
+    pruned = await prune.prune(api, [ref], owner=owner, find=lambda _: shown)
+    freed: Json = {"metadata": {"finalizers": None}}
+    await api.patch(ref.gvk, ref.name, ref.namespace, freed, strategy="merge")
+
+    assert pruned.held == ((ref, ("example.com/hold",)),)

@@ -26,7 +26,7 @@ def test_floor_stands_beside_its_phase_with_the_ratio_of_both() -> None:
     row = report.render([phase], title="N").splitlines()[-1]
     (fields,) = report.document([phase], count=2)["phases"]
 
-    assert "2.0 s / 4.0 s  2.5 / 1.5" in row
+    assert "2.0 s / 4.0 s   2.5 / 1.5 " in row
     assert (fields["floor"]["wall"], fields["floor"]["p50"]) == (2.0, 1.0)
 
 

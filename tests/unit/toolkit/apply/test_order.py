@@ -71,6 +71,19 @@ def test_deletion_goes_the_other_way() -> None:
     ]
 
 
+def test_workloads_and_what_they_use_are_deleted_together_before_what_permits_them() -> None:
+    kinds = ["Role", "ServiceAccount", "ConfigMap", "Secret", "Service", "Deployment", "Widget"]
+
+    runs = list(order.deletion_ranks(ref_of(_obj(kind)) for kind in kinds))
+
+    assert [sorted(ref.gvk.kind for ref in run) for run in runs] == [
+        ["Widget"],
+        ["ConfigMap", "Deployment", "Secret", "Service"],
+        ["Role"],
+        ["ServiceAccount"],
+    ]
+
+
 def test_a_custom_object_needs_its_definition_and_its_namespace() -> None:
     widget = _obj("Widget", group="example.com")
     widget["metadata"]["namespace"] = "shop"
