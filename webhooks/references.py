@@ -23,6 +23,7 @@ from toolkit.objects import GroupVersionKind, Json, ObjectRef
 from toolkit.policy import references, remedies
 from toolkit.policy.grants import Grants
 from toolkit.policy.references import BlockedError, Reference, References
+from webhooks import changes
 from webhooks.plugin import Answer, Cause, DeniedError, Row, Rule
 from webhooks.request import Request
 from webhooks.services import Services
@@ -150,6 +151,7 @@ ROW: Final = Row(
         Rule(groups=(ARTIFACT_GENERATOR.group,), resources=(ARTIFACT_GENERATOR.plural,)),
     ),
     make=make,
+    conditions=(changes.SPEC,),
     permissions=(
         Permission(
             groups=(REFERENCE_GRANT.group,),

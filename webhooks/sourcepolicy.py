@@ -23,6 +23,7 @@ from toolkit.kube.rbac import Rule as Permission
 from toolkit.objects import GroupVersionKind, Json, dig
 from toolkit.policy import selectors, sources
 from toolkit.policy.sources import Violation
+from webhooks import changes
 from webhooks.authorizer import Authorizer
 from webhooks.namespaces import Namespaces
 from webhooks.plugin import INSTALLED, Answer, Cause, Condition, DeniedError, Row, Rule
@@ -158,6 +159,7 @@ ROW: Final = Row(
     ),
     make=make,
     conditions=(
+        changes.SPEC_OR_SUBRESOURCE,
         # Our own status writes, the most frequent of all, are let through without a question.
         Condition(
             name="not-by-the-source-controller",

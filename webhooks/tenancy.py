@@ -33,6 +33,7 @@ from toolkit.kube.secrets import CONFIG_MAP, Secrets
 from toolkit.objects import Json, dig
 from toolkit.policy import tenancy
 from toolkit.policy.tenancy import PROTECTED, Installation, Power
+from webhooks import changes
 from webhooks.authorizer import Authorizer
 from webhooks.namespaces import Namespaces
 from webhooks.plugin import Answer, Cause, Condition, DeniedError, Row, Rule
@@ -220,6 +221,7 @@ TENANCY: Final = Row(
         ),
     ),
     make=make,
+    conditions=(changes.SPEC,),
     permissions=(rbac.Rule(groups=("",), resources=("configmaps",), verbs=("get",)),),
 )
 LABELS: Final = Row(

@@ -26,13 +26,14 @@ from toolkit.kube.errors import NotFoundError
 from toolkit.kube.informer import Change
 from toolkit.kube.secrets import CONFIG_MAP, SECRET
 from toolkit.objects import GroupVersionKind, Json, ObjectKey, key_of
+from webhooks import changes
 from webhooks.hints import mentions, shapes
 from webhooks.hints.mentions import Mention
 from webhooks.plugin import Answer, Condition, Row
 from webhooks.request import Request
 from webhooks.services import Cache, Services
 from webhooks.validation import circles
-from webhooks.validation.admission import BY_KIND, CHANGED, RULES, applied, concerned
+from webhooks.validation.admission import BY_KIND, RULES, applied, concerned
 from webhooks.validation.circles import Seen
 from webhooks.validation.rule import Checks
 from webhooks.validation.verdict import LONGEST_WARNING
@@ -194,7 +195,7 @@ ROW: Final = Row(
     name="hints",
     rules=tuple(rule for rule in RULES if rule.scope == "Namespaced"),
     make=Hints.make,
-    conditions=(CHANGED, NOT_APPLIED),
+    conditions=(changes.SPEC, NOT_APPLIED),
     timeout=3,
     fail_open=True,
     discloses=True,

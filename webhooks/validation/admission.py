@@ -13,7 +13,8 @@ import msgspec
 
 from toolkit.kube import impersonation, rbac
 from toolkit.objects import GroupVersionKind, Json
-from webhooks.plugin import Answer, Condition, Row, Rule
+from webhooks import changes
+from webhooks.plugin import Answer, Row, Rule
 from webhooks.request import Request
 from webhooks.services import Cache, Services
 from webhooks.validation import CHECKS, circles, expressions, verdict
@@ -95,13 +96,6 @@ def applied(request: Request) -> bool:
     return f"{impersonation.PREFIX}applier" in request.user.extra
 
 
-CHANGED: Final = Condition(
-    name="spec-changed",
-    expression=(
-        "request.operation != 'UPDATE' || !has(oldObject.spec) || !has(object.spec)"
-        " || object.spec != oldObject.spec"
-    ),
-)
 RULES: Final = tuple(
     Rule(
         groups=(checks.kind.group,),
@@ -116,7 +110,7 @@ ROW: Final = Row(
     name="validation",
     rules=RULES,
     make=Validation.make,
-    conditions=(CHANGED,),
+    conditions=(changes.SPEC,),
     permissions=tuple(
         rbac.Rule(
             groups=(checks.kind.group,),

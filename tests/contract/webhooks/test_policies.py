@@ -393,3 +393,26 @@ async def test_object_with_thousands_of_references_is_denied(tenant: Tenant) -> 
 
     with pytest.raises(ForbiddenError, match="5000 objects of other namespaces"):
         await tenant.admin.create(tenant.kustomization(dependsOn=needs))
+
+
+async def test_an_account_is_not_borrowed_beside_a_finalizer(tenant: Tenant) -> None:
+    mallory = await tenant.may("mallory", OWN)
+    await tenant.admin.create(tenant.kustomization(serviceAccountName="app"))
+    both: Json = {
+        "metadata": {
+            "finalizers": ["example.com/held"],
+            "annotations": {"reconcile.fluxcd.io/requestedAt": "now"},
+        },
+        "spec": {"serviceAccountName": "cluster-admin"},
+    }
+
+    for body in (both, {"spec": both["spec"]}):
+        with pytest.raises(ForbiddenError, match=r"spec\.serviceAccountName"):
+            await mallory.patch(KUSTOMIZATION, "app", tenant.namespace, body, strategy="merge")
+    await mallory.patch(
+        KUSTOMIZATION, "app", tenant.namespace, {"metadata": both["metadata"]}, strategy="merge"
+    )
+
+    left = await tenant.admin.get(KUSTOMIZATION, "app", tenant.namespace)
+    assert left["spec"]["serviceAccountName"] == "app"
+    assert left["metadata"]["finalizers"] == ["example.com/held"]
