@@ -32,9 +32,9 @@ def unseen(_: ObjectRef) -> Live | None:
 class Checked:
     """The decision on one object.
 
-    ``answer`` is what the dry-run returned, ``created`` that the object is not there yet,
-    ``migrate`` that other managers' fields are to be taken first. For an unchanged object that
-    was not asked about, ``known`` stands in for the answer.
+    ``answer`` is what the dry-run returned, mostly metadata alone, ``created`` that the object is
+    not there yet, ``migrate`` that other managers' fields are to be taken first. For an unchanged
+    object that was not asked about, ``known`` stands in for the answer.
     """
 
     ref: ObjectRef
@@ -54,12 +54,13 @@ class Checked:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Examiner:
-    """Checks the objects of one set for one identity."""
+    """Checks the objects of one set for one identity; with ``whole`` the answers are whole."""
 
     api: client.Client
     options: ApplyOptions
     clock: ServerClock | None = None
     find: Find = unseen
+    whole: bool = False
 
     async def check(self, obj: Json, *, known: Known | None = None) -> Checked:
         """Decide what is to be done with an object, which carries its owner's labels.
@@ -94,7 +95,12 @@ class Examiner:
     async def _dry_run(self, draft: Checked, *, same: bool) -> Checked:
         manager = self.options.manager
         try:
-            applied = await self.api.apply(draft.payload, manager=manager, dry_run=True)
+            applied = await self.api.apply(
+                draft.payload,
+                manager=manager,
+                dry_run=True,
+                metadata_only=not (self.whole or read_whole(draft.payload)),
+            )
         except errors.ApiError as exc:
             return await self._refused(draft, exc)
         answer = applied.object
@@ -160,6 +166,14 @@ class Examiner:
             return await self.api.get(ref.gvk, ref.name, ref.namespace)
         except errors.NotFoundError:
             return None
+
+
+def read_whole(payload: Json) -> bool:
+    """Tell whether more than metadata is read of the answer to an apply.
+
+    Of Secrets it is what admission has decrypted, of Jobs whether they delete themselves.
+    """
+    return ownership.is_secret(payload) or gvk_of(payload).group_kind == ("batch", "Job")
 
 
 def payload_digest(obj: Json, ignored: tuple[tuple[str, ...], ...] = ()) -> str:

@@ -70,7 +70,7 @@ async def diff(  # noqa: PLR0913 - what is compared, and how it is told
         raise ApplyError(failures)
     examination = _Examination(
         api=api,
-        examiner=Examiner(api=api, options=options),
+        examiner=Examiner(api=api, options=options, whole=True),
         coming=_Coming.of(scoped),
         stand_ins=stand_ins,
         secret=secret,

@@ -141,7 +141,7 @@ class _Run:
         await self._judge_late([obj for obj in stage.objects if _identity(obj) not in self.checked])
         written: list[Written] = []
         for together in order.by_rank(stage.objects):
-            written += await self._write(together)
+            written += await self._write(together, whole=stage.awaited)
         if stage.awaited:
             await self._wait(written)
 
@@ -180,9 +180,10 @@ class _Run:
             refused = await self._judge([obj for obj, _ in refused])
         self._raise(refused, step="dry-run")
 
-    async def _write(self, objects: Sequence[Json]) -> list[Written]:
+    async def _write(self, objects: Sequence[Json], *, whole: bool) -> list[Written]:
         async def one(obj: Json) -> Written:
-            return await write(self.api, self.checked[_identity(obj)], self.options, self.pace)
+            checked = self.checked[_identity(obj)]
+            return await write(self.api, checked, self.options, self.pace, whole=whole)
 
         results = await bounded.each(objects, one, limit=self.options.concurrency)
         written = [result for result in results if isinstance(result, Written)]

@@ -5,7 +5,7 @@ from typing import Final
 
 from toolkit.apply import fields, health, migrate, recreate
 from toolkit.apply.changes import Action, Change
-from toolkit.apply.check import Checked
+from toolkit.apply.check import Checked, read_whole
 from toolkit.apply.options import ApplyOptions
 from toolkit.apply.pace import Pace
 from toolkit.kube import client, errors
@@ -23,9 +23,14 @@ class Written:
 
 
 async def write(
-    api: client.Client, checked: Checked, options: ApplyOptions, pace: Pace | None = None
+    api: client.Client,
+    checked: Checked,
+    options: ApplyOptions,
+    pace: Pace | None = None,
+    *,
+    whole: bool = True,
 ) -> Written:
-    """Do what the check found necessary and return the outcome.
+    """Do what the check found necessary and return the outcome, ``whole`` or with metadata alone.
 
     Raises:
         ApiError: the server refuses it after all.
@@ -40,7 +45,8 @@ async def write(
         await _migrate(api, checked, checked.answer, options)
     if pace is not None and not checked.created:
         await pace.wait(checked.ref.identity, checked.digest)
-    applied = await api.apply(checked.payload, manager=options.manager)
+    metadata_only = not (whole or read_whole(checked.payload))
+    applied = await api.apply(checked.payload, manager=options.manager, metadata_only=metadata_only)
     if pace is not None:
         pace.note(checked.ref.identity, checked.digest)
     same = _version(applied.object) == _version(checked.answer or {})

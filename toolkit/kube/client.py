@@ -27,6 +27,10 @@ from toolkit.remote.dialling import Reach
 
 logger = logging.getLogger(__name__)
 
+_METADATA_ONLY: Final = (
+    "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1,application/json"
+)
+"""A server that knows no such answers sends the whole object."""
 _MAX_BODY: Final = 256 << 20
 """Bytes; a page of a list is the longest answer there is."""
 _EMPTY: Final[Mapping[str, Any]] = MappingProxyType({})
@@ -164,7 +168,7 @@ class Client:
         path = (await self.mapper.resource(gvk_of(obj))).path(namespace=key_of(obj).namespace)
         return await self.request("POST", path, body=obj)
 
-    async def apply(
+    async def apply(  # noqa: PLR0913 - what to apply, and how
         self,
         obj: Json,
         *,
@@ -172,8 +176,11 @@ class Client:
         force: bool = True,
         dry_run: bool = False,
         subresource: str = "",
+        metadata_only: bool = False,
     ) -> Applied:
         """Apply the object server-side as field manager ``manager``.
+
+        With ``metadata_only`` nothing but kind and metadata can be relied on in the answer.
 
         Raises:
             ConflictError: another manager owns a field and ``force`` is off.
@@ -182,16 +189,18 @@ class Client:
         key = key_of(obj)
         resource = await self.mapper.resource(gvk_of(obj))
         query = {"fieldManager": manager, "force": str(force).lower()}
+        accept = {"Accept": _METADATA_ONLY} if metadata_only else {}
         reply = await self._wire.send(
             transport.Request(
                 method="PATCH",
                 path=resource.path(key.name, key.namespace, subresource=subresource),
                 query=query | _dry(dry_run),
                 data=msgspec.json.encode(obj),
-                headers={**self._headers, "Content-Type": transport.APPLY},
+                headers={**self._headers, "Content-Type": transport.APPLY, **accept},
             )
         )
-        return Applied(object=_decoded(reply.body), created=reply.status == 201)
+        named = {"apiVersion": obj["apiVersion"], "kind": obj["kind"]} if metadata_only else {}
+        return Applied(object=_decoded(reply.body) | named, created=reply.status == 201)
 
     async def patch(  # noqa: PLR0913 - what to patch, and how
         self,

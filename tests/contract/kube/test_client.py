@@ -44,6 +44,32 @@ async def test_a_dry_run_changes_nothing(client: Client, namespace: str) -> None
     assert caught.value.api_reason == "NotFound"
 
 
+@pytest.mark.parametrize("dry_run", [True, False])
+async def test_apply_may_answer_with_metadata_alone(
+    client: Client,
+    namespace: str,
+    dry_run: bool,  # noqa: FBT001 - a table
+) -> None:
+    body = config_map(namespace, x="1")
+    whole = await client.apply(body, manager="one")
+
+    short = await client.apply(body, manager="one", dry_run=dry_run, metadata_only=True)
+    refused = body | {"data": {"x": 1}}
+    with pytest.raises(errors.ApiError) as caught:
+        await client.apply(refused, manager="one", dry_run=dry_run, metadata_only=True)
+
+    assert short.object == {k: whole.object[k] for k in ("apiVersion", "kind", "metadata")}
+    assert "expected string" in str(caught.value)
+
+
+async def test_apply_tells_of_creation_with_metadata_alone(client: Client, namespace: str) -> None:
+    applied = await client.apply(config_map(namespace, x="1"), manager="one", metadata_only=True)
+
+    assert applied.created
+    assert applied.object["metadata"]["managedFields"][0]["manager"] == "one"
+    assert "data" not in applied.object
+
+
 async def test_another_manager_s_field_is_a_conflict_unless_forced(
     client: Client, namespace: str
 ) -> None:

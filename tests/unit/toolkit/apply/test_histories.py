@@ -102,8 +102,11 @@ class Server:
         self._edit = edit
         self._at = at
 
-    async def apply(self, payload: Json, *, manager: str, dry_run: bool = False) -> Applied:
+    async def apply(
+        self, payload: Json, *, manager: str, dry_run: bool = False, metadata_only: bool
+    ) -> Applied:
         assert manager == MANAGER
+        del metadata_only
         self.turn()
         after = self.stored.apply(tuple(payload["data"].items()))
         if not dry_run:
