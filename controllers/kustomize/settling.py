@@ -143,14 +143,17 @@ def _judge(rec: Pass, sources: Sources, verdict: Verdict, applied: Applied) -> N
 
 
 def _concluded(rec: Pass, sources: Sources, applied: Applied) -> Outcome:
-    if not applied.settled or "requested" in rec.triggers or not _is_ready(rec):
-        # Flux tells it after every pass; one that changed nothing is no news.
+    wanted = "requested" in rec.triggers or not _is_ready(rec)
+    if wanted or not applied.settled:
+        # Flux tells it after every pass. One that wrote nothing is no news, unless for those who
+        # set the status of a new commit: they are told by notifications alone.
         seconds = time.monotonic() - applied.started
         rec.event(
             "info",
             SUCCEEDED,
             _finished(rec.obj, seconds=seconds),
             {"commit_status": "update"},
+            cluster=wanted or applied.changed,
         )
     if not applied.settled:
         applied.settled = True

@@ -49,9 +49,13 @@ class Recorder:
     """What was told of a pass."""
 
     events: list[tuple[str, str, str]] = field(default_factory=list)
+    shown: list[str] = field(default_factory=list)
+    """The messages that become events of the cluster, too."""
 
     def emit(self, event: Event) -> None:
         self.events.append((event.severity, event.reason, event.message))
+        if event.cluster:
+            self.shown.append(event.message)
 
 
 @dataclass
@@ -162,6 +166,35 @@ ENDINGS = {
         healthy="True", revision=REVISION, events=(("ReconciliationSucceeded", FINISHED),)
     ),
 }
+
+
+@pytest.mark.parametrize("changed", [True, False])
+async def test_the_cluster_is_not_told_of_a_revision_that_changed_nothing(
+    changed: bool,  # noqa: FBT001 - a table
+) -> None:
+    recorder = Recorder()
+    rec = a_pass(recorder, healthy="True", revision="main@sha1:old", wait=True)
+    ready = conditions.make("Ready", "True", "ReconciliationSucceeded", "Applied revision: old")
+    rec.before = ready
+
+    await settling.settle(
+        rec, SOURCES, cluster("healthy"), wrote(changed=changed, awaited=[WEB]), fail_fast=True
+    )
+
+    assert "ReconciliationSucceeded" in {reason for _, reason, _ in recorder.events}
+    assert bool(recorder.shown) is changed
+
+
+async def test_a_later_pass_that_applied_nothing_tells_nobody() -> None:
+    recorder = Recorder()
+    rec = a_pass(recorder, healthy="True", revision=REVISION, wait=True)
+    rec.before = conditions.make("Ready", "True", "ReconciliationSucceeded", "Applied revision")
+    applied = wrote(changed=True, awaited=[WEB])
+    applied.settled, applied.was_healthy = True, True
+
+    await settling.settle(rec, SOURCES, cluster("healthy"), applied, fail_fast=True)
+
+    assert recorder.events == []
 
 
 @pytest.mark.parametrize("case", ENDINGS.values(), ids=ENDINGS)
