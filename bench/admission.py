@@ -174,13 +174,17 @@ async def _taken_apart(api: client.Client) -> list[Entry]:
     async def armed() -> bool:
         found.clear()
         for gvk in (MUTATING, VALIDATING):
-            for each in await api.list(gvk, label_selector="app.kubernetes.io/part-of=flux"):
+            for each in await api.list(
+                gvk, label_selector="app.kubernetes.io/instance=penstock-system"
+            ):
                 found.extend(Entry(gvk=gvk, webhook=hook) for hook in each["webhooks"])
         return {"imagepinning", "imageverification"} <= {entry.name for entry in found}
 
     await _until(armed, "the gate is not armed for images")
     for gvk in (MUTATING, VALIDATING):
-        for each in await api.list(gvk, label_selector="app.kubernetes.io/part-of=flux"):
+        for each in await api.list(
+            gvk, label_selector="app.kubernetes.io/instance=penstock-system"
+        ):
             await api.delete(gvk, each["metadata"]["name"])
     return found
 

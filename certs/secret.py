@@ -57,7 +57,10 @@ def encode(state: State, key: ObjectKey, before: Json | None) -> Json:
     metadata: Json = {
         "name": key.name,
         "namespace": key.namespace,
-        "labels": {"app.kubernetes.io/part-of": "flux", "app.kubernetes.io/component": key.name},
+        "labels": {
+            "app.kubernetes.io/part-of": "penstock",
+            "app.kubernetes.io/component": key.name,
+        },
     }
     notes = dict(dig(before or {}, "metadata", "annotations", default={}))
     for name, value in (

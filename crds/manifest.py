@@ -21,7 +21,6 @@ Manifest: TypeAlias = dict[str, Any]
 
 _INSTANCE: Final = "penstock-system"
 _OURS: Final = "penstock"
-_FLUX_GROUPS: Final = (".toolkit.fluxcd.io", ".extensions.fluxcd.io")
 
 
 def definition(kind: Kind[Struct], *, release: str, gate: bool = True) -> Manifest:
@@ -40,7 +39,10 @@ def definition(kind: Kind[Struct], *, release: str, gate: bool = True) -> Manife
                 "app.kubernetes.io/component": kind.component,
                 "app.kubernetes.io/instance": _INSTANCE,
                 "app.kubernetes.io/managed-by": _OURS,
-                **_part(kind, release),
+                # The flux command makes the name of the distribution of the two (flux2,
+                # cluster_info.go), and deletes what is part of "flux" with all objects.
+                "app.kubernetes.io/part-of": _OURS,
+                "app.kubernetes.io/version": release,
             },
         },
         "spec": {
@@ -57,20 +59,6 @@ def definition(kind: Kind[Struct], *, release: str, gate: bool = True) -> Manife
             },
             "versions": list(_versions(kind, gate=gate)),
         },
-    }
-
-
-def _part(kind: Kind[Struct], release: str) -> dict[str, str]:
-    """Return the labels by which the ``flux`` command knows an installation.
-
-    It joins part and version into the name of the distribution (flux2, cluster_info.go), asks
-    before it replaces what somebody else manages, and deletes every definition that is part of
-    ``flux``: policies, which it does not know, are not.
-    """
-    flux = kind.group.endswith(_FLUX_GROUPS)
-    return {
-        "app.kubernetes.io/part-of": "flux" if flux else _OURS,
-        "app.kubernetes.io/version": f"{_OURS}-{release}" if flux else release,
     }
 
 

@@ -16,7 +16,7 @@ CHANGELOG: Final = "CHANGELOG.md"
 PLACES: Final[Mapping[str, str]] = MappingProxyType(
     {
         PROJECT: r'(?<=\nversion = ")[^"]+(?="\n)',
-        "deploy/base/labels/kustomization.yaml": r"(?<=(?:newTag|ersion): v)\d[^\s]*(?=\n)",
+        "deploy/base/labels/all/kustomization.yaml": r"(?<=(?:newTag|ersion): v)\d[^\s]*(?=\n)",
         "deploy/Containerfile": r'(?<=image\.version="v)[^"]+(?=")',
     }
 )

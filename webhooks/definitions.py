@@ -39,7 +39,7 @@ PATH: Final = "/convert"
 DISARMED: Final = "webhooks.penstock.dev/disarmed"
 """Annotation of a CRD: it is not armed again by the replica that leads when it appears."""
 MANAGER: Final = "penstock-webhook"
-_SELECTOR: Final = "app.kubernetes.io/part-of=flux"
+_SELECTOR: Final = "app.kubernetes.io/instance=penstock-system"
 
 
 class Definitions:

@@ -141,8 +141,9 @@ async def _deployment(api: Client, obj: Json) -> Finding:
 
 async def _definitions(api: Client) -> Finding:
     found = await listed(api, injection.DEFINITION, label_selector=manifests.INSTANCE)
-    served = {key_of(obj).name for obj in found if _has(obj, "Established")}
-    missing = sorted({kind.crd_name for kind in KINDS} - served)
+    wanted = {kind.crd_name for kind in KINDS}
+    served = wanted & {key_of(obj).name for obj in found if _has(obj, "Established")}
+    missing = sorted(wanted - served)
     told = sorted({version_of(obj) for obj in found})
     return Finding(
         check="definitions",

@@ -133,7 +133,7 @@ def _namespace(name: str) -> Json:
     return {
         "apiVersion": "v1",
         "kind": "Namespace",
-        "metadata": {"name": name, "labels": {"app.kubernetes.io/part-of": "flux"}},
+        "metadata": {"name": name, "labels": {"app.kubernetes.io/part-of": "penstock"}},
     }
 
 

@@ -48,6 +48,12 @@ def fake_gcs_server_program() -> Path:
 
 
 @pytest.fixture(scope="session")
+def flux_program() -> Path:
+    """Return Flux's command."""
+    return programs.path("flux")
+
+
+@pytest.fixture(scope="session")
 def helm_program() -> Path:
     """Return the real Helm."""
     return programs.path("helm")

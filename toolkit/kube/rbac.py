@@ -81,7 +81,7 @@ def _bound(kind: Kind, role: str, account: str) -> Json:
 
 def manifest(api_version: str, kind: str, name: str, *, namespaced: bool) -> Json:
     """Return the beginning of an object of ours, with the labels that all of them carry."""
-    labels = {"app.kubernetes.io/part-of": "flux", "app.kubernetes.io/instance": NAMESPACE}
+    labels = {"app.kubernetes.io/part-of": "penstock", "app.kubernetes.io/instance": NAMESPACE}
     metadata: Json = {"name": name, "labels": labels}
     if namespaced:
         metadata["namespace"] = NAMESPACE

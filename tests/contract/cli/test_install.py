@@ -5,6 +5,7 @@ The tests follow one installation through its life, in the order of this file.
 
 import asyncio
 import json
+import subprocess
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
@@ -37,6 +38,8 @@ DEPLOYMENTS = {
     "penstock-apiserver",
 }
 ROLES = "/apis/rbac.authorization.k8s.io/v1/clusterroles"
+BINDINGS = "/apis/rbac.authorization.k8s.io/v1/clusterrolebindings"
+DEFINITIONS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 KEYS = "penstock-webhook-decryption"
 """What the component `decryption` adds, which starts no pod anew."""
 KUSTOMIZATIONS = "/apis/kustomize.toolkit.fluxcd.io/v1/namespaces/default/kustomizations"
@@ -188,6 +191,38 @@ def test_another_namespace_is_refused(penstock: Penstock) -> None:
     assert f"Penstock is installed in namespace {PLACE}: name it with --namespace" in refused.err
 
 
+def test_uninstalling_flux_leaves_penstock_and_all_custom_resources(
+    cluster: ControlPlane, penstock: Penstock, asked: Administrator, flux_program: Path
+) -> None:
+    before = names(asked, DEFINITIONS), names(asked, ROLES), names(asked, BINDINGS)
+    make_kustomization(asked, "fleet")
+    role = {"labels": {"app.kubernetes.io/part-of": "flux"}}
+    version = "rbac.authorization.k8s.io/v1"
+    create(asked, ROLES, "crd-controller", version=version, kind="ClusterRole", metadata=role)
+
+    done = subprocess.run(
+        [flux_program, "uninstall", "--silent", "--keep-namespace", "--namespace=flux-system"],
+        env={**cluster.environment(), "HOME": "/nonexistent"},
+        capture_output=True,
+        check=False,
+        text=True,
+        timeout=60,
+    )
+
+    assert done.returncode == 0, done.stderr
+    assert "ClusterRole/crd-controller deleted" in done.stdout + done.stderr
+    asyncio.run(until(lambda: "distributions.penstock.dev" not in names(asked, DEFINITIONS)))
+    left = names(asked, DEFINITIONS), names(asked, ROLES), names(asked, BINDINGS)
+    assert left == (before[0] - {"distributions.penstock.dev"}, before[1], before[2])
+    assert {kind.crd_name for kind in KINDS} <= left[0]
+    assert deployments(asked).keys() == DEPLOYMENTS
+    assert "default" in names(asked, _grants("flux-system"))
+    assert "fleet" in names(asked, KUSTOMIZATIONS)
+    asked.send("DELETE", f"{KUSTOMIZATIONS}/fleet")
+    assert penstock("install").code == 0
+    assert names(asked, DEFINITIONS) == before[0]
+
+
 def test_what_git_applies_is_not_overwritten(penstock: Penstock, asked: Administrator) -> None:
     path = f"/apis/apps/v1/namespaces/{PLACE}/deployments/webhook"
     group = "kustomize.toolkit.fluxcd.io"
@@ -295,16 +330,15 @@ def test_uninstalling_leaves_workloads_and_custom_resources(
 
 
 def test_the_kinds_go_where_that_is_asked_for(penstock: Penstock, asked: Administrator) -> None:
-    definitions = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
     ours = {kind.crd_name for kind in KINDS}
-    assert ours <= names(asked, definitions)
+    assert ours <= names(asked, DEFINITIONS)
     path = f"{KUSTOMIZATIONS}/apps"
     asked.send("PATCH", path, {"metadata": {"finalizers": [OURS]}}, content=MERGE)
 
     gone = penstock("uninstall", "--silent", "--custom-resources")
 
     assert gone.code == 0, gone.err
-    assert not ours & names(asked, definitions)
+    assert not ours & names(asked, DEFINITIONS)
     with pytest.raises(RefusedError):
         asked.send("GET", f"/api/v1/namespaces/{PLACE}")
 

@@ -18,13 +18,14 @@ from aiohttp import web
 
 from controlplane.plane import ControlPlane
 from tests.fakes import serving
-from tests.tools import programs
 from toolkit.telemetry import JsonFormatter, ObjectLogger
 
 pytestmark = [pytest.mark.asyncio, pytest.mark.usefixtures("definitions")]
 
 BASE = Path(__file__).parents[3] / "deploy" / "base"
 INSTALLED = {"Deployment", "Service", "ServiceAccount", "NetworkPolicy"}
+FOUND = "distributions.penstock.dev"
+"""The definition that the command finds in the place of the kinds."""
 PROJECT = tomllib.loads((BASE.parents[1] / "pyproject.toml").read_text())["project"]
 VERSION = f"v{PROJECT['version']}"
 COMPONENTS = (
@@ -37,12 +38,6 @@ COMPONENTS = (
 
 Kubectl = Callable[..., str]
 Json = dict[str, Any]
-
-
-@pytest.fixture(scope="session")
-def flux_program() -> Path:
-    """Return Flux's command."""
-    return programs.path("flux")
 
 
 class Installation:
@@ -67,8 +62,11 @@ class Installation:
 
 @pytest.fixture(scope="module")
 def manifests(control_plane: ControlPlane) -> list[Json]:
-    """Return what of the manifests has a place in a namespace."""
-    documents = yaml.safe_load_all(control_plane.kubectl("kustomize", str(BASE)))
+    """Return what of the manifests has a place in a namespace; apply what the command finds."""
+    documents = list(yaml.safe_load_all(control_plane.kubectl("kustomize", str(BASE))))
+    (found,) = (each for each in documents if each["metadata"]["name"] == FOUND)
+    control_plane.kubectl("apply", "--server-side", "-f", "-", stdin=json.dumps(found))
+    control_plane.kubectl("wait", "--for=condition=Established", "--timeout=50s", f"crd/{FOUND}")
     return [each for each in documents if each["kind"] in INSTALLED]
 
 
@@ -89,31 +87,32 @@ async def installed(
 async def test_the_distribution_and_its_version_are_ours(installed: Installation) -> None:
     told = yaml.safe_load(await installed.flux("version"))
 
-    assert told["distribution"] == f"flux-penstock-{VERSION}"
+    assert told["distribution"] == f"penstock-{VERSION}"
     assert told["penstock"] == VERSION
 
 
 async def test_the_installation_passes_the_check(installed: Installation) -> None:
     said = await installed.flux("check", "--poll-interval=10ms")
 
-    assert f"distribution: flux-penstock-{VERSION}" in said
+    assert f"distribution: penstock-{VERSION}" in said
     assert "bootstrapped: false" in said
     for component in COMPONENTS:
         assert f"{component}: deployment ready" in said
-    assert "gitrepositories.source.toolkit.fluxcd.io/v1\n" in said
+    assert f"{FOUND}/v1\n" in said
     assert "policy.penstock.dev" not in said
     assert "all checks passed" in said
 
 
-async def test_policies_are_not_offered_for_deletion(installed: Installation) -> None:
+async def test_no_kind_and_no_right_is_offered_for_deletion(installed: Installation) -> None:
     said = await installed.flux("uninstall", "--dry-run")
 
-    offered = [line for line in said.splitlines() if line.endswith("deleted (dry run)")]
-    for component in COMPONENTS:
-        assert any(f"Deployment/{installed.namespace}/{component} " in line for line in offered)
-    kinds = [line for line in offered if "CustomResourceDefinition/" in line]
-    assert any("kustomizations.kustomize.toolkit.fluxcd.io" in line for line in kinds)
-    assert all("fluxcd.io deleted" in line for line in kinds)
+    offered = {line.split()[1] for line in said.splitlines() if line.endswith(" deleted (dry run)")}
+    objects = {each for each in offered if "finalizers" not in each}
+    assert objects == {
+        *(f"Deployment/{installed.namespace}/{component}" for component in COMPONENTS),
+        f"CustomResourceDefinition/{FOUND}",
+        f"Namespace/{installed.namespace}",
+    }
 
 
 @pytest_asyncio.fixture

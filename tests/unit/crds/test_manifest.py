@@ -78,14 +78,13 @@ def test_an_older_version_says_what_to_use_instead(definition: dict[str, Any]) -
         assert "is deprecated, use" in old["deprecationWarning"]
 
 
-def test_the_flux_command_knows_its_kinds_as_ours_and_finds_no_policies(
+def test_the_flux_command_knows_its_kinds_as_ours_and_deletes_none(
     definition: dict[str, Any],
 ) -> None:
-    ours = definition["spec"]["group"] == "policy.penstock.dev"
     labels = definition["metadata"]["labels"]
 
-    assert labels["app.kubernetes.io/part-of"] == ("penstock" if ours else "flux")
-    assert labels["app.kubernetes.io/version"] == ("v9.9.9" if ours else "penstock-v9.9.9")
+    assert labels["app.kubernetes.io/part-of"] == "penstock"
+    assert labels["app.kubernetes.io/version"] == "v9.9.9"
     assert labels["app.kubernetes.io/managed-by"] == "penstock"
 
 
