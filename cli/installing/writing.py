@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 from typing import Final
 
 from cli import errors, progress, session, watching
-from cli.installing import manifests, readiness
+from cli.installing import flux, manifests, readiness
 from cli.installing.cluster import DEPLOYMENT, POD, listed
 from cli.stack import install
 from toolkit.apply import order
@@ -19,8 +19,6 @@ from toolkit.kube.client import Client
 from toolkit.kube.errors import NotFoundError
 from toolkit.objects import Json, ObjectKey, ObjectRef, dig, key_of, ref_of
 
-PART: Final = "app.kubernetes.io/part-of=flux"
-_OURS: Final = "app.kubernetes.io/instance"
 _GIT: Final = ("kustomize.toolkit.fluxcd.io/name", "kustomize.toolkit.fluxcd.io/namespace")
 _SHOWN: Final = 3
 
@@ -36,7 +34,7 @@ async def require_free(
         UsageError: Flux's controllers are there, Penstock is in another namespace, or Git applies
             the installation.
     """
-    return judge(await listed(api, DEPLOYMENT, label_selector=PART), choice, keeper)
+    return judge(await listed(api, DEPLOYMENT, label_selector=flux.SELECTOR), choice, keeper)
 
 
 def judge(
@@ -45,20 +43,22 @@ def judge(
     """Do as ``require_free``, given the Deployments of Flux and of Penstock."""
     kept = False
     for found in deployments:
-        labels, key = dig(found, "metadata", "labels", default={}), key_of(found)
-        if _OURS not in labels and dig(found, "spec", "replicas", default=1):
+        key, ours = key_of(found), flux.is_ours(found)
+        if not ours and _competes(found):
             raise errors.UsageError(
-                f"Deployment {key} of Flux reconciles the same objects: scale it to 0 replicas or "
-                "delete it first, or say --force"
+                f"Deployment {key} of Flux reconciles the same objects: take over with `penstock "
+                "migrate --from-flux`, or scale it to 0 replicas or delete it, or say --force"
             )
-        by = _applier(labels)
+        if not ours and key.namespace != choice.namespace:
+            continue
+        by = _applier(found)
         if by is not None and by != keeper:
             raise errors.UsageError(
                 f"Deployment {key} is applied by Kustomization {by}, which would undo this: change "
                 "the manifests in its repository, or say --force"
             )
-        kept = kept or (by is not None and _OURS in labels)
-        if labels.get(_OURS) and key.namespace != choice.namespace:
+        kept = kept or (by is not None and ours)
+        if ours and key.namespace != choice.namespace:
             raise errors.UsageError(
                 f"Penstock is installed in namespace {key.namespace}: name it with --namespace, or "
                 "uninstall it there first, or say --force"
@@ -66,8 +66,14 @@ def judge(
     return kept
 
 
-def _applier(labels: Json) -> ObjectKey | None:
-    """Return the Kustomization that applies an object with these labels."""
+def _competes(deployment: Json) -> bool:
+    running = bool(dig(deployment, "spec", "replicas", default=1))
+    return running and flux.is_replaced(flux.component(deployment))
+
+
+def _applier(obj: Json) -> ObjectKey | None:
+    """Return the Kustomization that applies an object, as its labels say."""
+    labels = dig(obj, "metadata", "labels", default={})
     name, namespace = (str(labels.get(label) or "") for label in _GIT)
     return ObjectKey(namespace, name) if name and namespace else None
 

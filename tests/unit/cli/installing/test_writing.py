@@ -10,6 +10,8 @@ from toolkit.objects import Json, ObjectKey
 HERE = ObjectKey("flux-system", "flux-system")
 CHOICE = Choice(namespace="flux-system")
 OURS = {"app.kubernetes.io/instance": "penstock-system"}
+FLUX = {"app.kubernetes.io/instance": "flux-system"}
+"""The label that Flux's own manifests have."""
 
 
 def deployment(labels: dict[str, str], *, by: ObjectKey | None = None, replicas: int = 1) -> Json:
@@ -32,7 +34,7 @@ def deployment(labels: dict[str, str], *, by: ObjectKey | None = None, replicas:
         ([deployment(OURS)], False),
         ([deployment(OURS, by=HERE)], True),
         # Scaled down, Flux does not apply what its repository holds.
-        ([deployment({}, by=HERE, replicas=0)], False),
+        ([deployment(FLUX, by=HERE, replicas=0)], False),
     ],
 )
 def test_a_keeper_is_told_where_it_applies_penstock(found: list[Json], *, kept: bool) -> None:
@@ -42,8 +44,9 @@ def test_a_keeper_is_told_where_it_applies_penstock(found: list[Json], *, kept: 
 @pytest.mark.parametrize(
     ("found", "choice", "message"),
     [
-        (deployment({}), CHOICE, "of Flux reconciles the same objects"),
-        (deployment({}, by=HERE), CHOICE, "of Flux reconciles the same objects"),
+        (deployment(FLUX), CHOICE, "of Flux reconciles the same objects"),
+        (deployment({}), Choice(), "of Flux reconciles the same objects"),
+        (deployment(FLUX, by=HERE), CHOICE, "of Flux reconciles the same objects"),
         (
             deployment(OURS, by=ObjectKey("flux-system", "platform")),
             CHOICE,
@@ -60,3 +63,9 @@ def test_what_others_reconcile_is_refused(found: Json, choice: Choice, message: 
 def test_without_a_keeper_nothing_that_git_applies_is_overwritten() -> None:
     with pytest.raises(UsageError, match="which would undo this"):
         writing.judge([deployment(OURS, by=HERE)], CHOICE)
+
+
+def test_beside_flux_that_was_stopped_an_installation_is_changed() -> None:
+    stopped = deployment(FLUX, by=HERE, replicas=0)
+
+    assert not writing.judge([stopped], Choice(namespace="penstock-system"))
