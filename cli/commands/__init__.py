@@ -36,6 +36,11 @@ VERBS: Final[Mapping[str, Verb]] = {
     "diff": Verb("build", "Show what applying local files, or a stored revision, would change."),
     "check": Verb("check", "Tell whether an installation is well, or what would be refused here."),
     "envsubst": Verb("envsubst", "Replace variables in standard input as post builds do."),
+    # artifacts in registries: GitOps without Git
+    "push": Verb("push", "Push local files to a registry as an artifact, and sign it."),
+    "pull": Verb("artifacts", "Pull an artifact from a registry, and write its files here."),
+    "tag": Verb("artifacts", "Move tags to an artifact: promote it, or roll back to it."),
+    "list": Verb("artifacts", "List the artifacts of a repository in a registry."),
     # encrypted Secrets, without a Kustomization
     "seal": Verb("seal", "Encrypt a Secret for the holders of age keys."),
     "apply": Verb(

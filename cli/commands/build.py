@@ -9,7 +9,7 @@ import click
 from msgspec import structs
 
 from cli import errors, examples, kindtree, output, progress, session
-from cli.commands import plan
+from cli.commands import artifacts, plan
 from cli.local import build as local_build
 from cli.local import diff as local_diff
 from cli.local import encrypted
@@ -181,5 +181,7 @@ diff.add_command(diff_kustomization)
 diff.add_aliases(diff_kustomization, kindtree.names(KUSTOMIZATION))
 diff.add_command(plan.diff_helmrelease)
 diff.add_aliases(plan.diff_helmrelease, kindtree.names(HELM_RELEASE))
+diff.add_command(artifacts.diff_artifact)
+diff.add_aliases(artifacts.diff_artifact, ("artifacts",))
 diff.add_command(plan.diff_inventory)
 diff.add_aliases(plan.diff_inventory, ("inventories", "inv"))

@@ -23,7 +23,7 @@ THEIRS = {
     "notation": "timestamp-url",
     "python -m bench": "pace",
     "podman": "build-arg",
-    "git": "sign",
+    "git": "sign short",
     "python -m crds": "without-gate",
     "python -m release": "architecture to registry",
 }

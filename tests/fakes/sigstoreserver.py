@@ -8,6 +8,7 @@ from contextlib import AsyncExitStack
 from typing import Any, Self
 
 from aiohttp import web
+from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 
@@ -64,15 +65,7 @@ class SigstoreServer:
         token = request.headers["Authorization"].removeprefix("Bearer ")
         claims = json.loads(_unpadded(token.split(".")[1]))
         subject = claims.get("email") or claims["sub"]
-        key = serialization.load_pem_public_key(
-            asked["publicKeyRequest"]["publicKey"]["content"].encode()
-        )
-        assert isinstance(key, ec.EllipticCurvePublicKey)
-        key.verify(
-            base64.b64decode(asked["publicKeyRequest"]["proofOfPossession"]),
-            subject.encode(),
-            ec.ECDSA(hashes.SHA256()),
-        )
+        key = _requested(asked, subject)
         certificate = self.sigstore.certificate(key, subject=subject, issuer=claims["iss"])
         chain = [certificate, *self.sigstore.authority.chain]
         pem = [item.public_bytes(serialization.Encoding.PEM).decode() for item in chain]
@@ -138,6 +131,22 @@ def identity_token(subject: str = SUBJECT, issuer: str = ISSUER, **claims: Any) 
     parts = [{"alg": "RS256", "typ": "JWT"}, payload | claims]
     encoded = [base64.urlsafe_b64encode(canonical(part)).decode().rstrip("=") for part in parts]
     return ".".join([*encoded, base64.urlsafe_b64encode(b"\0" * 64).decode().rstrip("=")])
+
+
+def _requested(asked: Json, subject: str) -> ec.EllipticCurvePublicKey:
+    """Return the key to certify, of which both forms of a request prove the possession."""
+    if "certificateSigningRequest" in asked:  # sigstore-python
+        request = x509.load_pem_x509_csr(base64.b64decode(asked["certificateSigningRequest"]))
+        assert request.is_signature_valid
+        key = request.public_key()
+        assert isinstance(key, ec.EllipticCurvePublicKey)
+        return key
+    wanted = asked["publicKeyRequest"]  # cosign
+    loaded = serialization.load_pem_public_key(wanted["publicKey"]["content"].encode())
+    assert isinstance(loaded, ec.EllipticCurvePublicKey)
+    proof = base64.b64decode(wanted["proofOfPossession"])
+    loaded.verify(proof, subject.encode(), ec.ECDSA(hashes.SHA256()))
+    return loaded
 
 
 def _hashedrekord(proposed: Json) -> Json:

@@ -23,6 +23,11 @@ async def penstock(kubeconfig: Path, *arguments: str) -> Ended:
     return await asyncio.to_thread(_run, (*arguments, "--kubeconfig", str(kubeconfig)))
 
 
+async def alone(*arguments: str) -> Ended:
+    """Run a command that asks no cluster, as ``penstock`` does."""
+    return await asyncio.to_thread(_run, arguments)
+
+
 def _run(arguments: tuple[str, ...]) -> Ended:
     out, err = io.StringIO(), io.StringIO()
     with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):

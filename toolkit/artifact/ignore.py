@@ -43,13 +43,13 @@ class Ignore:
     rules: tuple[Pattern, ...] = ()
 
     @classmethod
-    def from_rules(cls, text: str | None) -> "Ignore":
-        """Compile ``spec.ignore``.
+    def from_rules(cls, text: str | None, *, where: str = "spec.ignore") -> "Ignore":
+        """Compile rules; ``where`` is what an error calls their place.
 
         Raises:
             StalledError: a rule cannot be understood (reason SourceIgnoreError).
         """
-        return cls(tuple(_compile((text or "").splitlines(), "spec.ignore", StalledError)))
+        return cls(tuple(_compile((text or "").splitlines(), where, StalledError)))
 
     def walk(self, tree: Path) -> Iterator[Entry]:
         """Yield what stays, sorted within each directory, a directory before its content.

@@ -19,8 +19,9 @@ from collections import OrderedDict
 from collections.abc import AsyncIterator, Iterator, Mapping
 from contextlib import asynccontextmanager, contextmanager, suppress
 from dataclasses import dataclass
+from pathlib import Path
 from types import MappingProxyType
-from typing import Any, Final, Self
+from typing import IO, Any, Final, Self
 
 import aiohttp
 import msgspec
@@ -72,14 +73,15 @@ class Http:
         *,
         endpoint: Endpoint,
         headers: Mapping[str, str] = MappingProxyType({}),
-        body: bytes | None = None,
+        body: bytes | Path | None = None,
         timeout: float,  # noqa: ASYNC109  # one deadline over all hops and waits
         named_by: str = "",
     ) -> AsyncIterator[aiohttp.ClientResponse]:
         """Send a request and give the answer; ``timeout`` (seconds) includes reading its body.
 
         Statuses below 400 are answers, 304 too. ``named_by`` is the URL whose server named this
-        one: it may lead as far as a redirect, but the endpoint's credentials are sent.
+        one: it may lead as far as a redirect, but the endpoint's credentials are sent. A ``body``
+        that is a file is sent while it is read.
 
         Raises:
             HttpError: no answer in time, an answer of 400 or more, or one that breaks the rules.
@@ -141,12 +143,12 @@ class Http:
         pool = self._pool(_Trust.of(hop.endpoint, route, reach))
         try:
             await self._make_room()
-            with _translated(hop.url), _sendable(hop.url):
+            with _translated(hop.url), _sendable(hop.url), _opened(sending.body) as body:
                 response = await pool.session.request(
                     sending.method,
                     hop.url,
                     headers=headers,
-                    data=sending.body,
+                    data=body,
                     allow_redirects=False,
                     proxy=route.proxy,
                     proxy_headers=route.proxy_headers,
@@ -247,7 +249,7 @@ class _Sending:
 
     method: str
     headers: Mapping[str, str]
-    body: bytes | None
+    body: bytes | Path | None
     deadline: Deadline
 
 
@@ -363,6 +365,16 @@ def _translated(url: URL) -> Iterator[None]:
         if isinstance(far := getattr(exc, "os_error", None), OutOfReachError):
             raise HttpError(f"'{shown(url)}' is not asked: {far}") from exc
         raise HttpError(f"cannot ask '{shown(url)}': {causes.cause(exc)}") from exc
+
+
+@contextmanager
+def _opened(body: bytes | Path | None) -> Iterator[bytes | IO[bytes] | None]:
+    """Open a body that is a file, anew for every attempt."""
+    if isinstance(body, Path):
+        with body.open("rb") as file:
+            yield file
+    else:
+        yield body
 
 
 @contextmanager

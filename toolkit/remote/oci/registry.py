@@ -6,13 +6,11 @@
 3. A blob goes to the disk as it comes, is cut off where its descriptor says it ends, and is there
    under its name only when size and digest are right.
 4. Lists end: after so many pages, entries and bytes, and pages lie on the registry itself.
-5. A challenge counts only if the registry itself made it, not where it redirected us to.
 """
 
 import asyncio
 import hashlib
 from collections.abc import AsyncIterator
-from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 from typing import IO, Final, TypeVar
 from urllib.parse import quote, urljoin
@@ -23,7 +21,7 @@ from yarl import URL
 
 from toolkit import untrusted
 from toolkit.remote.http import http
-from toolkit.remote.http.http import AuthError, Endpoint, Http, HttpError
+from toolkit.remote.http.http import Endpoint, Http, HttpError
 from toolkit.remote.oci import oci
 from toolkit.remote.oci.errors import (
     MalformedError,
@@ -32,6 +30,7 @@ from toolkit.remote.oci.errors import (
     RegistryNotFoundError,
     RepositoryURLError,
 )
+from toolkit.remote.oci.exchange import Exchange
 from toolkit.remote.oci.oci import Descriptor, Manifest, Repository
 from toolkit.remote.oci.tokens import Tokens
 
@@ -63,10 +62,7 @@ class Registry:
         tokens: Tokens | None = None,
         timeout: float = 60.0,
     ) -> None:
-        self._http = client
-        self._endpoint = endpoint
-        self._tokens = tokens or Tokens()
-        self._timeout = timeout
+        self._exchange = Exchange(client, endpoint, tokens=tokens or Tokens(), timeout=timeout)
 
     async def resolve(self, repository: Repository, reference: str) -> Descriptor:
         """Return what a tag or a digest means now; one HEAD, or a GET if that tells no digest.
@@ -76,7 +72,7 @@ class Registry:
         Raises:
             RegistryError: see ``toolkit.remote.oci.errors``.
         """
-        async with self._working(f"'{reference}' of '{repository}'"):
+        async with self._exchange.working(f"'{reference}' of '{repository}'"):
             found = await self._head(repository, _reference(reference))
             if found is None:
                 return (await self._manifest(repository, reference)).descriptor
@@ -92,7 +88,7 @@ class Registry:
             RegistryError: it has another digest.
             MalformedError: it is larger than ``oci.MAX_MANIFEST``, or cannot be understood.
         """
-        async with self._working(f"the manifest {_digest(digest)} of '{repository}'"):
+        async with self._exchange.working(f"the manifest {_digest(digest)} of '{repository}'"):
             return await self._manifest(repository, digest)
 
     async def tags(self, repository: Repository) -> tuple[str, ...]:
@@ -102,7 +98,7 @@ class Registry:
             RegistryError: there are more than ``MAX_TAGS``, or they cannot be listed.
         """
         found: list[str] = []
-        async with self._working(f"the tags of '{repository}'"):
+        async with self._exchange.working(f"the tags of '{repository}'"):
             async for page, _ in self._pages(repository, f"tags/list?n={_PAGE}"):
                 tags = _decode(page, _Tags).tags or ()
                 if len(found) + len(tags) > MAX_TAGS:
@@ -121,7 +117,7 @@ class Registry:
             RegistryError: they cannot be listed.
             MalformedError: there are more than ``oci.MAX_PARTS``, or the list is damaged.
         """
-        async with self._working(f"the referrers of {_digest(digest)} in '{repository}'"):
+        async with self._exchange.working(f"the referrers of {_digest(digest)} in '{repository}'"):
             found = await self._referrers(repository, digest, artifact_type)
             if found is None:
                 found = list(await self._tagged_referrers(repository, digest))
@@ -138,8 +134,10 @@ class Registry:
         """
         # Read on to the limit: only the digest tells who is wrong about the size.
         check, parts = _Check(descriptor, limit, end=limit), []
-        async with self._working(f"the blob {descriptor.digest} of '{repository}'"):
-            async with self._ask("GET", repository, f"blobs/{descriptor.digest}") as answer:
+        async with self._exchange.working(f"the blob {descriptor.digest} of '{repository}'"):
+            async with self._exchange.ask(
+                "GET", repository, f"blobs/{descriptor.digest}"
+            ) as answer:
                 async for chunk in answer.content.iter_any():
                     check.expect(len(chunk))
                     check.digest(chunk)
@@ -160,8 +158,12 @@ class Registry:
         check = _Check(descriptor, limit, end=descriptor.size)
         try:
             with await asyncio.to_thread(into.open, "xb") as file:
-                async with self._working(f"the blob {descriptor.digest} of '{repository}'"):
-                    async with self._ask("GET", repository, f"blobs/{descriptor.digest}") as answer:
+                async with self._exchange.working(
+                    f"the blob {descriptor.digest} of '{repository}'"
+                ):
+                    async with self._exchange.ask(
+                        "GET", repository, f"blobs/{descriptor.digest}"
+                    ) as answer:
                         await _receive(answer.content, check, file)
                     check.finish()
         except FileExistsError:
@@ -174,7 +176,7 @@ class Registry:
         """Return what the registry says of a manifest, or nothing if that is no answer."""
         try:
             path = f"manifests/{reference}"
-            async with self._ask("HEAD", repository, path, accept=_ACCEPT) as answer:
+            async with self._exchange.ask("HEAD", repository, path, accept=_ACCEPT) as answer:
                 digest = answer.headers.get("Docker-Content-Digest", "").strip()
                 size = answer.content_length or 0
                 kind = answer.headers.get("Content-Type", "").partition(";")[0].strip()
@@ -188,7 +190,7 @@ class Registry:
 
     async def _manifest(self, repository: Repository, reference: str) -> Manifest:
         path = f"manifests/{reference}"
-        async with self._ask("GET", repository, path, accept=_ACCEPT) as answer:
+        async with self._exchange.ask("GET", repository, path, accept=_ACCEPT) as answer:
             raw = await _body(answer, limit=oci.MAX_MANIFEST)
             kind = answer.headers.get("Content-Type", "")
             told = answer.headers.get("Docker-Content-Digest", "").strip()
@@ -234,10 +236,10 @@ class Registry:
 
     async def _pages(self, repository: Repository, path: str) -> AsyncIterator[tuple[bytes, str]]:
         """Yield the pages of a list and their media types (rule 4)."""
-        start = url = self._url(repository, path)
+        start = url = self._exchange.url(repository, path)
         left = _MAX_LIST
         for _ in range(_MAX_PAGES):
-            async with self._ask("GET", repository, url, accept=oci.OCI_INDEX) as answer:
+            async with self._exchange.ask("GET", repository, url, accept=oci.OCI_INDEX) as answer:
                 page = await _body(answer, limit=min(left, _MAX_PAGE))
                 left -= len(page)
                 kind = answer.headers.get("Content-Type", "").partition(";")[0].strip()
@@ -250,66 +252,6 @@ class Registry:
             url = following
         raise MalformedError(f"the list has more than {_MAX_PAGES} pages")
 
-    @asynccontextmanager
-    async def _ask(
-        self, method: str, repository: Repository, path: str, *, accept: str = "*/*"
-    ) -> AsyncIterator[aiohttp.ClientResponse]:
-        """Send a request, signing in where that is demanded."""
-        base, url = self._base(repository), self._url(repository, path)
-        for _ in range(_SIGN_INS):
-            used = await self._tokens.endpoint(
-                self._http, base, repository, self._endpoint, seconds=self._timeout
-            )
-            async with AsyncExitStack() as stack:
-                request = self._http.request(
-                    method, url, endpoint=used, headers={"Accept": accept}, timeout=self._timeout
-                )
-                try:
-                    answer = await stack.enter_async_context(request)
-                except AuthError as exc:
-                    if not await self._challenged(repository, used, exc):
-                        raise
-                    continue
-                self._tokens.accepted(base, repository, self._endpoint)
-                yield answer
-                return
-        raise AuthError(f"'{base}' refuses every token that it is shown")
-
-    async def _challenged(self, repository: Repository, used: Endpoint, error: AuthError) -> bool:
-        """Tell whether to ask again with what a challenge asks for (rule 5)."""
-        base = self._base(repository)
-        if error.status != 401 or error.origin != str(URL(base).origin()):
-            return False
-        return await self._tokens.challenged(
-            base, repository, self._endpoint, used=used, challenges=error.challenges
-        )
-
-    def _base(self, repository: Repository) -> str:
-        return f"{'http' if self._endpoint.plain_http else 'https'}://{repository.host}"
-
-    def _url(self, repository: Repository, path: str) -> str:
-        """Return the URL of something in a repository; one that is complete stays as it is."""
-        if path.startswith(("https://", "http://")):
-            return path
-        return f"{self._base(repository)}/v2/{repository.name}/{path}"
-
-    @asynccontextmanager
-    async def _working(self, what: str) -> AsyncIterator[None]:
-        """Bound a call in time, and tell what it was about when it fails."""
-        try:
-            async with asyncio.timeout(self._timeout):
-                yield
-        except TimeoutError as exc:
-            raise RegistryError(f"cannot get {what}: no answer in time") from exc
-        except AuthError as exc:
-            raise RegistryAuthError(f"cannot get {what}: {exc}", status=exc.status) from exc
-        except HttpError as exc:
-            if exc.status == 404:
-                raise RegistryNotFoundError(f"{what} not found", status=404) from exc
-            raise RegistryError(f"cannot get {what}: {exc}", status=exc.status) from exc
-        except RegistryError as exc:
-            raise type(exc)(f"cannot get {what}: {exc}", status=exc.status) from exc
-
 
 MAX_TAGS: Final = 200_000
 """Tags of a repository."""
@@ -321,7 +263,6 @@ _MAX_PAGES: Final = 500
 _MAX_PAGE: Final = 8 << 20
 _MAX_LIST: Final = 32 << 20
 """Bytes of all pages of a list: as many tags as may be, each as long as may be."""
-_SIGN_INS: Final = 3
 _CHUNK: Final = 1 << 20
 
 _T = TypeVar("_T")

@@ -6,7 +6,8 @@ The service gets our credentials, so a registry may not name any:
 1. It is https, unless the registry itself is plain HTTP; then it is on the same host, because
    anybody on the way could have written the challenge.
 2. It is not at a private address if the registry is not (``http`` checks where it resolves).
-3. It is asked for pulling from the repository at hand, whatever scope the registry suggests.
+3. It is asked for the repository at hand and what we do there, pulling unless ``actions`` say more,
+   whatever scope the registry suggests.
 """
 
 import asyncio
@@ -14,7 +15,7 @@ import re
 from collections import OrderedDict
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from typing import Final
+from typing import Final, Literal
 from urllib.parse import urlencode, urlsplit
 
 import msgspec
@@ -40,8 +41,14 @@ class Tokens:
     ``clock`` is in seconds, monotonic.
     """
 
-    def __init__(self, clock: Callable[[], float] | None = None) -> None:
+    def __init__(
+        self,
+        clock: Callable[[], float] | None = None,
+        *,
+        actions: Literal["pull", "pull,push"] = "pull",
+    ) -> None:
         self._clock = clock
+        self._actions = actions
         self._entries: OrderedDict[_Key, _Entry] = OrderedDict()
 
     async def endpoint(
@@ -93,7 +100,7 @@ class Tokens:
         async with entry.lock:
             if entry.token and used.bearer_token not in (None, entry.token):
                 return True  # Somebody else has a new token already.
-            challenge = _choose(challenges, base, repository, endpoint)
+            challenge = _choose(challenges, base, repository, endpoint, self._actions)
             if challenge is None or (not challenge.realm and used.authorization):
                 return False
             if used.bearer_token is not None and entry.fresh:
@@ -170,14 +177,18 @@ def parse(value: str) -> Challenge | None:
 
 
 def _choose(
-    challenges: tuple[str, ...], base: str, repository: Repository, endpoint: Endpoint
+    challenges: tuple[str, ...],
+    base: str,
+    repository: Repository,
+    endpoint: Endpoint,
+    actions: str,
 ) -> Challenge | None:
     """Return what to answer; a token rather than the password itself."""
     known = [challenge for value in challenges[:8] if (challenge := parse(value))]
     bearer = next((challenge for challenge in known if challenge.realm), None)
     if bearer is not None:
         _require_realm(bearer.realm, base)
-        return replace(bearer, scope=_scope(bearer.scope, repository))
+        return replace(bearer, scope=_scope(bearer.scope, repository, actions))
     return known[0] if known and endpoint.username is not None else None
 
 
@@ -199,8 +210,8 @@ def _require_realm(realm: str, base: str) -> None:
         raise AuthError(f"'{base}' names a token service without TLS, at '{service.hostname}'")
 
 
-def _scope(suggested: str, repository: Repository) -> str:
-    """Return what to ask for (rule 3): pulling, under the name that the registry has for it."""
+def _scope(suggested: str, repository: Repository, actions: str) -> str:
+    """Return what to ask for (rule 3), under the name that the registry has for it."""
     kind, _, rest = suggested.partition(":")
     name = rest.rpartition(":")[0]
     if (
@@ -208,8 +219,8 @@ def _scope(suggested: str, repository: Repository) -> str:
         and f"/{name}".endswith(f"/{repository.name}")
         and _NAME.fullmatch(name)
     ):
-        return f"repository:{name}:pull"
-    return f"repository:{repository.name}:pull"
+        return f"repository:{name}:{actions}"
+    return f"repository:{repository.name}:{actions}"
 
 
 _NAME: Final = re.compile(r"[A-Za-z0-9._/:-]{1,512}")

@@ -1,0 +1,64 @@
+"""Push local files as an artifact, and sign it if that is asked for.
+
+The tag is moved last: until the signature is there, nobody who follows the tag sees the artifact.
+"""
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from cli.artifacts import document, signing
+from cli.artifacts.address import Address
+from cli.artifacts.document import Content
+from toolkit.objects import Json
+from toolkit.remote.oci.publisher import Publisher
+
+Sign: TypeAlias = Callable[[str], Awaitable[bytes]]
+"""Returns a bundle that signs a digest."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pushed:
+    """What was pushed: where, under which tag, with which digest."""
+
+    address: Address
+    digest: str
+
+    @property
+    def by_digest(self) -> str:
+        """Return the name that nobody can move."""
+        return f"{self.address.repository}@{self.digest}"
+
+    def told(self) -> Json:
+        """Return what ``-o json`` prints (flux ``push artifact``)."""
+        return {
+            "url": f"oci://{self.by_digest}",
+            "repository": str(self.address.repository),
+            "tag": self.address.reference,
+            "digest": self.digest,
+        }
+
+
+async def push(
+    publisher: Publisher,
+    address: Address,
+    content: Content,
+    annotations: dict[str, str],
+    *,
+    sign: Sign | None,
+) -> Pushed:
+    """Push a packed layer.
+
+    Raises:
+        RegistryError: see ``toolkit.remote.oci.errors``.
+        CommandError: it cannot be signed; then the tag is where it was.
+    """
+    repository = address.repository
+    made = document.make(content, annotations)
+    await publisher.blob(repository, content.file, content.digest)
+    await publisher.blob(repository, made.config, made.config_digest)
+    if sign is not None:
+        found = await publisher.manifest(repository, made.manifest)
+        await signing.attach(publisher, repository, found, await sign(found.digest))
+    found = await publisher.manifest(repository, made.manifest, address.reference)
+    return Pushed(address=address, digest=found.digest)

@@ -1,0 +1,183 @@
+"""``penstock pull``, ``tag``, ``list`` and ``diff artifact``: what was pushed to a registry."""
+
+import sys
+from contextlib import AbstractAsyncContextManager
+from pathlib import Path
+from typing import Any, Final
+
+import click
+
+from cli import errors, examples, kindtree, output, progress, session, table
+from cli.artifacts import access, address, comparing, flags, listing, packing, pulling
+from cli.artifacts.access import Access
+from cli.artifacts.address import Address
+from cli.artifacts.listing import Listed
+from toolkit.remote.oci import oci
+from toolkit.remote.oci.publisher import Publisher
+
+
+@click.group("pull", cls=kindtree.AliasGroup, no_args_is_help=True)
+def pull() -> None:
+    """Pull an artifact from a registry, and write its files here."""
+
+
+@click.group("tag", cls=kindtree.AliasGroup, no_args_is_help=True)
+def tag() -> None:
+    """Move tags to an artifact: promote it, or roll back to it."""
+
+
+@click.group("list", cls=kindtree.AliasGroup, no_args_is_help=True)
+def list() -> None:  # noqa: A001  # the verb's name
+    """List the artifacts of a repository in a registry."""
+
+
+@click.command(
+    "artifact",
+    epilog=examples.example("penstock pull artifact oci://ghcr.io/org/app:v1.0.0 -o ./deploy"),
+)
+@click.argument("url")
+@click.option(
+    "-o",
+    "--output",
+    "into",
+    required=True,
+    type=click.Path(path_type=Path, exists=True, file_okay=False),
+    help="Directory for the files; those that are there are replaced.",
+)
+@flags.access
+def pull_artifact(*, url: str, into: Path, **said: Any) -> None:
+    """Pull oci://HOST/NAME:TAG or oci://HOST/NAME@DIGEST.
+
+    Nothing is written before all of it was checked against its digest. No file is written outside
+    the directory, and no symbolic link is made.
+    """
+    where = address.parse(url)
+
+    async def work() -> None:
+        async with _opened(said, where) as publisher:
+            progress.action(f"pulling artifact from {where}")
+            async with pulling.pulled(publisher.registry, where) as found:
+                pulling.write(found.layer, into)
+        for word, value in (("source", found.source), ("revision", found.revision)):
+            if value:
+                progress.success(f"{word} {value}")
+        progress.success(f"digest {where.repository}@{found.digest}")
+        progress.success(f"artifact content extracted to {into}")
+
+    session.run_offline(work())
+
+
+@click.command(
+    "artifact",
+    epilog=examples.example(
+        "penstock tag artifact oci://ghcr.io/org/app:v1.0.0 --tag latest --tag stable"
+    ),
+)
+@click.argument("url")
+@click.option("--tag", "tags", multiple=True, required=True, help="Tag to move there.")
+@flags.access
+def tag_artifact(*, url: str, tags: tuple[str, ...], **said: Any) -> None:
+    """Let tags mean the artifact that oci://HOST/NAME:TAG or @DIGEST means now.
+
+    Its signatures hold for the digest, and so for every tag.
+    """
+    where = address.parse(url)
+    words = [word for each in tags for word in each.split(",")]
+    for word in words:
+        if not oci.is_tag(word):
+            raise errors.UsageError(f"--tag: {word!r} cannot be a tag")
+
+    async def work() -> None:
+        async with _opened(said, where) as publisher:
+            progress.action("tagging artifact")
+            for word in words:
+                await publisher.tag(where.repository, where.reference, word)
+                progress.success(f"artifact tagged as {where.repository}:{word}")
+
+    session.run_offline(work())
+
+
+@click.command(
+    "artifacts",
+    epilog=examples.example("penstock list artifacts oci://ghcr.io/org/app --filter-semver '>=1'"),
+)
+@click.argument("url")
+@click.option("--filter-semver", "within", default="", metavar="RANGE", help="Tags in this range.")
+@click.option("--filter-regex", "pattern", default="", metavar="RE2", help="Tags that match.")
+@click.option("--no-header", is_flag=True, help="Leave the header out.")
+@click.option("-o", "--output", "fmt", type=click.Choice((*output.FORMATS, "wide")), help="Format.")
+@flags.access
+def list_artifacts(
+    *, url: str, within: str, pattern: str, no_header: bool, fmt: str | None, **said: Any
+) -> None:
+    """List the tags of oci://HOST/NAME, and what they mean; tags of signatures are left out."""
+    where = address.parse(url)
+    if where.tag or where.digest:
+        raise errors.UsageError("name the repository alone: oci://<host>/<name>")
+
+    async def work() -> "_Found":
+        async with _opened(said, where) as publisher:
+            tags = await publisher.registry.tags(where.repository)
+            chosen = listing.chosen(tags, within=within, pattern=pattern)
+            return await listing.artifacts(publisher.registry, where.repository, chosen)
+
+    found = session.run_offline(work())
+    if fmt == "name":
+        click.echo("".join(f"oci://{one.url}\n" for one in found), nl=False)
+    elif fmt in output.FORMATS:
+        click.echo(output.encode([one.told() for one in found], str(fmt)), nl=False)
+    else:
+        wide = fmt == "wide"
+        header = (*_HEADER, "CREATED") if wide else _HEADER
+        rows = [one.row(wide=wide) for one in found]
+        click.echo(table.render(header, rows, show_header=not no_header), nl=False)
+        if not rows:
+            progress.failure(f"no artifacts found in {where.repository}")
+
+
+@click.command(
+    "artifact",
+    epilog=examples.example("penstock diff artifact oci://ghcr.io/org/app:v1.0.0 --path ./deploy"),
+)
+@click.argument("url")
+@click.option("-f", "--path", required=True, help="Directory or file to compare; - is stdin.")
+@flags.ignored
+@flags.access
+def diff_artifact(*, url: str, path: str, ignored: tuple[str, ...], **said: Any) -> None:
+    """Compare local files with an artifact; exit code 1 if pushing them would change it.
+
+    Files are compared by their content, whichever tool has packed them.
+    """
+    where = address.parse(url)
+    stdin = sys.stdin.buffer
+    files = packing.packed(path, stdin, ignored=ignored or packing.IGNORED, resolve=False)
+
+    async def work() -> tuple[str, ...]:
+        async with (
+            _opened(said, where) as publisher,
+            pulling.pulled(publisher.registry, where) as found,
+        ):
+            return comparing.differences(content.file, found.layer)
+
+    with files as content:
+        lines = session.run_offline(work())
+    if lines:
+        click.echo("\n".join(lines))
+        progress.failure("there are differences")
+        raise errors.DifferentError("there are differences")
+    progress.success("no changes detected")
+
+
+_HEADER: Final = ("ARTIFACT", "DIGEST", "SOURCE", "REVISION")
+_Found = tuple[Listed, ...]
+
+pull.add_command(pull_artifact)
+pull.add_aliases(pull_artifact, ("artifacts",))
+tag.add_command(tag_artifact)
+tag.add_aliases(tag_artifact, ("artifacts",))
+list.add_command(list_artifacts)
+list.add_aliases(list_artifacts, ("artifact",))
+
+
+def _opened(said: dict[str, Any], where: Address) -> AbstractAsyncContextManager[Publisher]:
+    return access.opened(Access.of(said), where.repository)
