@@ -1,8 +1,8 @@
 """The floor: the objects of a phase applied and deleted straight, with no controller's part.
 
 It is what the API server takes by itself, so a phase's ratio to it tells what remains to be gained.
-As many connections write as create the load, and it ends as the phases do: when the Deployments are
-available, and when everything is gone.
+As many connections write as create the load, and it ends as the phases do: when the objects are as
+they should be, and when everything is gone.
 """
 
 import time
@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from bench import load, work
-from bench.collection import Collection
+from bench.collection import Collection, Predicate
 from bench.measure import Meter, Phase
 from toolkit.kube import client
 from toolkit.objects import GroupVersionKind, Json, dig
@@ -28,18 +28,35 @@ class Floor:
     deleted: Phase
 
 
-async def measured(
-    api: client.Client, meter: Meter, names: Sequence[str], objects: Objects, *, namespace: str
+def _available(obj: Json | None) -> bool:
+    return bool(dig(obj or {}, "status", "availableReplicas"))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Done:
+    """The kind that is watched, and what its objects satisfy in the end."""
+
+    gvk: GroupVersionKind
+    satisfied: Predicate
+
+
+AVAILABLE: Final = Done(gvk=load.DEPLOYMENT, satisfied=_available)
+
+
+async def measured(  # noqa: PLR0913 - what is measured, and with what
+    api: client.Client,
+    meter: Meter,
+    names: Sequence[str],
+    objects: Objects,
+    *,
+    namespace: str,
+    done: Done = AVAILABLE,
 ) -> Floor:
     """Apply the objects of all names in a namespace of their own, then delete them."""
     await work.set_up(api, namespace)
     try:
-        async with (
-            Collection.watch(api, load.DEPLOYMENT, namespace) as deployments,
-            Collection.watch(api, load.CONFIG_MAP, namespace) as config_maps,
-        ):
-            applied = await _applied(api, meter, names, objects, deployments)
-            watched = (deployments, config_maps)
+        async with Collection.watch(api, done.gvk, namespace) as watched:
+            applied = await _applied(api, meter, names, objects, (watched, done.satisfied))
             deleted = await _deleted(api, meter, names, objects, watched)
     finally:
         await work.clean_up(api, namespace=namespace)
@@ -51,7 +68,7 @@ async def _applied(
     meter: Meter,
     names: Sequence[str],
     objects: Objects,
-    deployments: Collection,
+    done: tuple[Collection, Predicate],
 ) -> Phase:
     async def write(name: str) -> None:
         for each in objects(name):
@@ -61,9 +78,8 @@ async def _applied(
         began = time.perf_counter()
         await work.parallel(names, write)
         phase.note = f"applied after {time.perf_counter() - began:.1f}s"
-        reached = await deployments.all(
-            names, _available, seconds=_WITHIN, what="Deployments not available"
-        )
+        watched, satisfied = done
+        reached = await watched.all(names, satisfied, seconds=_WITHIN, what="not applied")
         work.timed(phase, began, reached)
     return phase
 
@@ -73,7 +89,7 @@ async def _deleted(
     meter: Meter,
     names: Sequence[str],
     objects: Objects,
-    watched: Sequence[Collection],
+    watched: Collection,
 ) -> Phase:
     async def delete(name: str) -> None:
         for each in objects(name):
@@ -84,16 +100,11 @@ async def _deleted(
     async with meter.phase("floor: delete", len(names)) as phase:
         began = time.perf_counter()
         await work.parallel(names, delete)
-        reached: dict[str, float] = {}
-        for each in watched:
-            gone = await each.all(names, work.gone, seconds=_WITHIN, what="objects not gone")
-            reached |= {name: max(reached.get(name, 0), moment) for name, moment in gone.items()}
+        answered = time.perf_counter()
+        reached = await watched.all(names, work.gone, seconds=_WITHIN, what="objects not gone")
         work.timed(phase, began, reached)
+        phase.wall = max(phase.wall, answered - began)
     return phase
-
-
-def _available(obj: Json | None) -> bool:
-    return bool(dig(obj or {}, "status", "availableReplicas"))
 
 
 _WITHIN: Final = 900.0

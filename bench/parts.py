@@ -12,6 +12,7 @@ from bench import (
     helmreleases,
     inventories,
     kustomizations,
+    large,
     report,
     soak,
     sources,
@@ -61,6 +62,12 @@ PARTS: Final = MappingProxyType(
             title="{count} Kustomizations of 4 objects, wait: true",
             prepared=kustomizations.prepared,
             steps=kustomizations.PHASES,
+        ),
+        # One repository, one Kustomization of N ConfigMaps.
+        "large": Part(
+            title="One Kustomization of {count} ConfigMaps",
+            prepared=large.prepared,
+            steps=large.PHASES,
         ),
         # One repository of charts, N HelmReleases of one chart.
         "helm": Part(
