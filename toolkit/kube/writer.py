@@ -139,8 +139,16 @@ class Writer(Generic[T]):
     def _remember(self, obj: T) -> None:
         key = ObjectKey(obj.metadata.namespace, obj.metadata.name)
         cached = self._informer.get(key)
-        if cached is not None and _version(cached) < _version(obj):
+        if cached is None:
+            return
+        # The write that lets an object go answers with the version that the object had before.
+        released = _version(cached) == _version(obj) and self._released(cached, obj)
+        if released or _version(cached) < _version(obj):
             self._ahead[key] = obj
+
+    def _released(self, before: T, obj: T) -> bool:
+        name = self._finalizer
+        return name in before.metadata.finalizers and name not in obj.metadata.finalizers
 
     @property
     def _gvk(self) -> GroupVersionKind:

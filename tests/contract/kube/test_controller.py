@@ -5,6 +5,7 @@ import json
 from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import Any
 
+import msgspec
 import pytest
 import pytest_asyncio
 
@@ -16,7 +17,9 @@ from toolkit.errors import StalledError, TransientError
 from toolkit.events import Recorder
 from toolkit.kube.client import Client
 from toolkit.kube.controller import Controller, ControllerOptions, Outcome, Reconciliation
+from toolkit.kube.informer import Change, Informer
 from toolkit.kube.reconciliation import FINALIZER
+from toolkit.kube.writer import Writer
 from toolkit.objects import GroupVersionKind, Json, ObjectKey
 
 pytestmark = pytest.mark.usefixtures("definitions")
@@ -198,6 +201,38 @@ async def test_failures_show_and_clear(reconciler: Reconciler, repository: Repos
     assert [entry["type"] for entry in stalled["status"]["conditions"]] == ["Stalled", "Ready"]
     assert [entry["type"] for entry in fine["status"]["conditions"]] == ["Ready"]
     assert fine["status"]["observedGeneration"] == 2
+
+
+async def test_what_lost_its_finalizer_is_known_before_the_watch_tells(
+    client: Client, repository: Repository
+) -> None:
+    await repository.create()
+    held: Json = {"metadata": {"finalizers": [FINALIZER]}}
+    await client.patch(GVK, "repo", repository.namespace, held, strategy="merge")
+    await client.delete(GVK, "repo", repository.namespace)
+    informer = Informer(
+        client,
+        GVK,
+        decode=msgspec.json.Decoder(GitRepository).decode,
+        namespace=repository.namespace,
+    )
+    watching = asyncio.create_task(informer.run())
+    await informer.wait_synced()
+    watching.cancel()
+    await asyncio.wait([watching])
+    writer = Writer(client, informer, GitRepository, field_manager="test", finalizer=FINALIZER)
+    key = ObjectKey(repository.namespace, "repo")
+    before = writer.current(key)
+    assert before is not None
+    assert before.metadata.finalizers == [FINALIZER]
+
+    await writer.finalizer(before, present=False)
+
+    after = writer.current(key)
+    assert after is not None
+    assert after.metadata.finalizers == []
+    writer.saw(Change("DELETED", key, before, None))
+    assert writer.current(key) is before  # the cache has the last word
 
 
 async def test_a_deleted_object_is_finalized_and_goes(
