@@ -10,7 +10,7 @@ from typing import Final
 
 import yaml
 
-from bench import floor, healing, load, work
+from bench import floor, healing, load, processes, work
 from bench.collection import Collection
 from bench.floor import Floor
 from bench.measure import Meter, Phase
@@ -22,6 +22,7 @@ from toolkit.kube import client
 from toolkit.objects import Json, dig
 
 SOURCE_WITHIN: Final = 120.0
+_IDLE_SECONDS: Final = 30.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -117,6 +118,17 @@ async def create(bench: Bench) -> Phase:
     return phase
 
 
+async def idle(bench: Bench) -> Phase:
+    """Let half a minute pass in which nothing happens; the note has the memory of each process."""
+    await asyncio.sleep(healing.QUIET_BEFORE)
+    async with bench.meter.phase("idle", bench.plan.count) as phase:
+        await asyncio.sleep(_IDLE_SECONDS)
+    sizes = processes.memory_by_component(bench.meter.watched.controllers)
+    each = ", ".join(f"{name} {size >> 20} MiB" for name, size in sizes.items())
+    phase.note = f"{phase.controller_cpu / phase.wall:.1%} of a core; {each}"
+    return phase
+
+
 async def requested(bench: Bench) -> Phase:
     """Request a reconciliation of all, with nothing changed."""
     token = work.token()
@@ -195,6 +207,7 @@ async def delete(bench: Bench) -> Phase:
 
 PHASES: Final = (
     create,  # the first apply, and the waiting for health
+    idle,  # nothing is asked for, and no interval comes round
     requested,  # everything checked again, nothing to do
     interval,  # nothing checked, nothing to do: should cost nothing
     change,  # a new revision that concerns one of them

@@ -14,6 +14,7 @@ from typing import Final
 
 _TICK: Final = os.sysconf("SC_CLK_TCK")
 _EVERY: Final = 0.5
+_COMPONENTS: Final = "--components="
 
 
 def tree(roots: Iterable[int]) -> set[int]:
@@ -41,6 +42,11 @@ def memory_bytes(roots: Iterable[int]) -> int:
     return sum(_proportional(pid) for pid in tree(roots))
 
 
+def memory_by_component(roots: Iterable[int]) -> dict[str, int]:
+    """Return the proportional set size of each tree, by what of Penstock its root runs."""
+    return {_component(root): memory_bytes([root]) for root in roots}
+
+
 def sizes(pid: int) -> tuple[int, int]:
     """Return the resident and the proportional set size of one process, in KiB."""
     rolled = _rolled(pid)
@@ -56,6 +62,14 @@ def name(pid: int) -> str:
         words = takewhile(lambda word: not word.startswith("-"), line[line.index("-m") + 1 :])
         return " ".join(words).strip()
     return str(pid)
+
+
+def _component(pid: int) -> str:
+    with suppress(OSError):
+        for word in Path(f"/proc/{pid}/cmdline").read_text().split("\0"):
+            if word.startswith(_COMPONENTS):
+                return word.removeprefix(_COMPONENTS)
+    return f"{name(pid)} {pid}"
 
 
 class Peak:

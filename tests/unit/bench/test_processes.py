@@ -34,3 +34,14 @@ def test_process_that_has_ended_costs_nothing() -> None:
 
     assert processes.cpu_seconds([child.pid]) == 0
     assert processes.memory_bytes([child.pid]) == 0
+
+
+def test_memory_is_told_by_what_of_penstock_a_process_runs() -> None:
+    arguments = [sys.executable, "-c", "input()", "--components=source", "--log-level=info"]
+    with subprocess.Popen(arguments, stdin=subprocess.PIPE, text=True) as child:
+        found = processes.memory_by_component([child.pid, os.getpid()])
+        child.communicate("\n")
+
+    assert "source" in found
+    assert len(found) == 2
+    assert all(size > 1 << 20 for name, size in found.items() if name != "source")
