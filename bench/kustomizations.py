@@ -22,6 +22,8 @@ from toolkit.kube import client
 from toolkit.objects import Json, dig
 
 SOURCE_WITHIN: Final = 120.0
+_AT_REST: Final = 65.0
+"""Seconds after which workers without work have ended."""
 _IDLE_SECONDS: Final = 30.0
 
 
@@ -120,7 +122,7 @@ async def create(bench: Bench) -> Phase:
 
 async def idle(bench: Bench) -> Phase:
     """Let half a minute pass in which nothing happens; the note has the memory of each process."""
-    await asyncio.sleep(healing.QUIET_BEFORE)
+    await asyncio.sleep(_AT_REST)
     async with bench.meter.phase("idle", bench.plan.count) as phase:
         await asyncio.sleep(_IDLE_SECONDS)
     sizes = processes.memory_by_component(bench.meter.watched.controllers)
