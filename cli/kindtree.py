@@ -23,8 +23,15 @@ RECONCILED: Final = tuple(kind for kind in KINDS if kind is not EXTERNAL_ARTIFAC
 APPLIERS: Final = "fluxcd-appliers"
 """Category of the kinds that keep an inventory."""
 
+NOTIFICATIONS: Final = "fluxcd-notifications"
+"""Category of the kinds that announce events, and take what others announce."""
+
 _SUFFIX: Final = "repository"
-_FLUX_WORDS: Final = {"helmchart": "chart", "externalartifact": "external"}
+_FLUX_WORDS: Final = {
+    "helmchart": "chart",
+    "externalartifact": "external",
+    "provider": "alert-provider",
+}
 """Words of ``flux`` that are neither a name of the kind nor made of one."""
 
 
@@ -95,7 +102,8 @@ def attach_appliers(group: AliasGroup, make: Callable[[AnyKind, str], click.Comm
 def names(kind: AnyKind) -> tuple[str, ...]:
     """Return every word that means the kind."""
     words = (kind.singular, kind.plural, *kind.short_names, _short(kind))
-    return tuple(dict.fromkeys((*words, _FLUX_WORDS.get(kind.singular, kind.singular))))
+    flux = _FLUX_WORDS.get(kind.singular, kind.singular)
+    return tuple(dict.fromkeys((*words, flux, *((f"{flux}s",) if "-" in flux else ()))))
 
 
 def find(word: str) -> AnyKind | None:
@@ -129,6 +137,9 @@ def spelled(kind: AnyKind) -> str:
 def _word(kind: AnyKind, *, plural: bool) -> str:
     if status.is_source(kind):
         return _short(kind)
+    word = _FLUX_WORDS.get(kind.singular)
+    if word:
+        return f"{word}s" if plural else word
     return kind.plural if plural else kind.singular
 
 

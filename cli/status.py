@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-from crds import ARTIFACT_GENERATOR, EXTERNAL_ARTIFACT, HELM_REPOSITORY
+from crds import ALERT, ARTIFACT_GENERATOR, EXTERNAL_ARTIFACT, HELM_REPOSITORY, PROVIDER
 from crds.extensions import SWITCH
 from crds.kind import Kind
 from toolkit.objects import Json, dig
@@ -15,6 +15,12 @@ from toolkit.objects import Json, dig
 REQUESTED_AT: Final = "reconcile.fluxcd.io/requestedAt"
 FORCE_AT: Final = "reconcile.fluxcd.io/forceAt"
 RESET_AT: Final = "reconcile.fluxcd.io/resetAt"
+_STATIC: Final = {
+    EXTERNAL_ARTIFACT.kind: "",
+    ALERT.kind: "Alert is read when an event comes",
+    PROVIDER.kind: "Provider has not sent an event yet",
+}
+"""Kinds that nobody reconciles, and what they say before anything happened."""
 SOURCES: Final = "fluxcd-sources"
 """Category of the kinds that produce artifacts."""
 
@@ -44,7 +50,10 @@ def condition(obj: Json, kind: str) -> Mapping[str, Any]:
 
 def readiness(obj: Json) -> Readiness:
     """Return the Ready condition, or Flux's words for an object that was not seen yet."""
-    row = condition(obj, "Ready")
+    kind = str(obj.get("kind"))
+    row = condition(obj, "Delivering" if kind == PROVIDER.kind else "Ready")
+    if not row and _STATIC.get(kind):
+        return Readiness(status="True", reason="", message=_STATIC[kind])
     if not row and obj.get("kind") == HELM_REPOSITORY.kind and static(obj):
         return Readiness(status="True", reason="", message="Helm repository is Ready")
     if not row:
@@ -86,7 +95,7 @@ def static(obj: Json) -> bool:
     """Tell whether nobody reconciles the object, but reads it when it is used (flux2 isStatic)."""
     if obj.get("kind") == HELM_REPOSITORY.kind:
         return bool(dig(obj, "spec", "type") == "oci")
-    return obj.get("kind") == EXTERNAL_ARTIFACT.kind
+    return obj.get("kind") in _STATIC
 
 
 def is_source(kind: Kind[Any]) -> bool:

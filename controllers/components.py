@@ -33,6 +33,7 @@ NAMES: Final = (
     "source",  # fetches sources, stores and serves their artifacts
     "kustomize",  # builds, applies and keeps what the artifacts describe
     "helm",  # releases their charts with values, and keeps them so
+    "notification",  # sends events to services, and takes hooks
 )
 """Each is the package below ``controllers`` whose module ``component`` says all this."""
 

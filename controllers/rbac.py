@@ -25,6 +25,8 @@ DIRECTORY: Final = Path("deploy")
 BASE: Final = "base/rbac"
 ON_DEMAND: Final = "components/workload-identity/rbac.yaml"
 NARROW: Final = "components/by-namespace/rbac.yaml"
+_SHARDED: Final = ("source", "kustomize", "helm")
+"""Components that divide their objects by a label."""
 SHARD: Final = "components/sharding/shard1/rbac.yaml"
 """Rights to the Leases of a shard; the name of the shard is the suffix of its kustomization."""
 TENANT: Final = "tenant/rbac.yaml"
@@ -57,13 +59,15 @@ def _component(component: components.Component) -> Iterator[Json]:
     yield from rbac.granted("ClusterRole", account, component.cluster_permissions)
     yield from rbac.granted("ClusterRole", account, component.tenant_permissions, suffix=_TENANTS)
     yield from rbac.granted("Role", account, component.namespace_permissions)
-    yield rbac.role("ClusterRole", _signing_in(component), component.workload_identity)
+    if component.workload_identity:
+        yield rbac.role("ClusterRole", _signing_in(component), component.workload_identity)
 
 
 def _workload_identity() -> Iterator[Json]:
     """Yield what lets objects act as service accounts elsewhere; the base binds it to nobody."""
     for component in map(components.load, components.NAMES):
-        yield rbac.binding("ClusterRole", _signing_in(component), component.account)
+        if component.workload_identity:
+            yield rbac.binding("ClusterRole", _signing_in(component), component.account)
 
 
 def _signing_in(component: components.Component) -> str:
@@ -80,7 +84,7 @@ def _own_appliers() -> Iterator[Json]:
 
 
 def _shard(name: str) -> Iterator[Json]:
-    for component in map(components.load, components.NAMES):
+    for component in map(components.load, _SHARDED):
         account = component.account
         lease = rbac.lease(f"{account}-{name}")
         yield from rbac.granted("Role", account, lease)

@@ -12,6 +12,13 @@ from crds import (
     kustomize,
     kustomize_v1beta1,
     kustomize_v1beta2,
+    notification,
+    notification_receiver,
+    notification_receiver_v1beta1,
+    notification_receiver_v1beta2,
+    notification_v1beta1,
+    notification_v1beta2,
+    notification_v1beta3,
     policy_image,
     policy_provenance,
     policy_referencegrant,
@@ -34,8 +41,10 @@ from crds.kind import Column, Kind, OldVersion
 _READY: Final = Column("Ready", '.status.conditions[?(@.type=="Ready")].status')
 _STATUS: Final = Column("Status", '.status.conditions[?(@.type=="Ready")].message')
 _AGE: Final = Column("Age", ".metadata.creationTimestamp", "date")
+_DELIVERING: Final = '.status.conditions[?(@.type=="Delivering")].status'
 _URL: Final = Column("URL", ".spec.url")
 _SOURCES: Final = ("all", "fluxcd", "fluxcd-sources")
+_NOTIFICATIONS: Final = ("all", "fluxcd", "fluxcd-notifications")
 
 GIT_REPOSITORY: Final = Kind(
     model=source.GitRepository,
@@ -189,6 +198,56 @@ HELM_RELEASE: Final = Kind(
         OldVersion("v2beta1", helm_v2beta1.HelmRelease),
     ),
 )
+PROVIDER: Final = Kind(
+    model=notification.Provider,
+    group=notification.GROUP,
+    version="v1",
+    kind="Provider",
+    plural="providers",
+    singular="provider",
+    short_names=(),
+    categories=_NOTIFICATIONS,
+    columns=(_AGE, Column("Delivering", _DELIVERING, "string", 1)),
+    component="notification-controller",
+    older=(
+        OldVersion("v1beta3", notification_v1beta3.Provider),
+        OldVersion("v1beta2", notification_v1beta2.Provider),
+        OldVersion("v1beta1", notification_v1beta1.Provider),
+    ),
+)
+ALERT: Final = Kind(
+    model=notification.Alert,
+    group=notification.GROUP,
+    version="v1",
+    kind="Alert",
+    plural="alerts",
+    singular="alert",
+    short_names=(),
+    categories=_NOTIFICATIONS,
+    columns=(_AGE,),
+    component="notification-controller",
+    older=(
+        OldVersion("v1beta3", notification_v1beta3.Alert),
+        OldVersion("v1beta2", notification_v1beta2.Alert),
+        OldVersion("v1beta1", notification_v1beta1.Alert),
+    ),
+)
+RECEIVER: Final = Kind(
+    model=notification_receiver.Receiver,
+    group=notification.GROUP,
+    version="v1",
+    kind="Receiver",
+    plural="receivers",
+    singular="receiver",
+    short_names=(),
+    categories=_NOTIFICATIONS,
+    columns=(_AGE, _READY, _STATUS),
+    component="notification-controller",
+    older=(
+        OldVersion("v1beta2", notification_receiver_v1beta2.Receiver),
+        OldVersion("v1beta1", notification_receiver_v1beta1.Receiver),
+    ),
+)
 REFERENCE_GRANT: Final = Kind(
     model=policy_referencegrant.ReferenceGrant,
     group=policy_referencegrant.GROUP,
@@ -251,6 +310,9 @@ KINDS: Final[tuple[Kind[Struct], ...]] = (
     ARTIFACT_GENERATOR,  # makes those of the sources above
     KUSTOMIZATION,  # what to build from them and apply
     HELM_RELEASE,  # which chart to release from them
+    PROVIDER,  # where events are sent
+    ALERT,  # and which ones
+    RECEIVER,  # where others announce changes
     REFERENCE_GRANT,  # who may refer to objects of a namespace
     SOURCE_POLICY,  # which sources may exist, and who must sign them
     PROVENANCE_POLICY,  # which namespaces admit only what came from a repository

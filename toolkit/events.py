@@ -1,6 +1,7 @@
 """The event recorder: core/v1 Events for ``kubectl describe``, and POSTs to a notification service.
 
-Nothing waits for it: events go through bounded queues, and what does not fit is counted and lost.
+Nothing waits for it: events go through bounded queues, and of what does not fit the oldest are
+counted and lost. While the notification service starts again, events wait for it.
 A repeated event raises the count of the one that is there (client-go ``EventCorrelator``), so a
 failing object does not fill etcd. ``trace`` events stay in the cluster.
 
@@ -35,7 +36,10 @@ _CAPACITY: Final = 1000
 _REMEMBERED: Final = 4096
 _FLUSH_SECONDS: Final = 5.0
 _POST_SECONDS: Final = 5.0
-_POST_DELAYS: Final = (0.5, 1.0, 2.0)
+_POST_DELAY: Final = 0.5
+_POST_LONGEST_DELAY: Final = 15.0
+_POST_SECONDS_IN_ALL: Final = 1800.0
+"""How long an event is tried: longer than a notification controller needs to start again."""
 _ABSENT_SECONDS: Final = 60.0
 _METADATA_PREFIX: Final = "event.toolkit.fluxcd.io/"
 
@@ -78,15 +82,15 @@ class Recorder:
             return
         event, when = queued
         body = _notification(event, when, controller=self._controller, instance=self._instance)
-        problem: Exception | None = None
-        for delay in (*_POST_DELAYS, None):
-            problem = await self._attempt(self._session, body)
-            if problem is None:
-                self._absence = None
+        delay, until = _POST_DELAY, now + _POST_SECONDS_IN_ALL
+        while problem := await self._attempt(self._session, body):
+            nobody = isinstance(problem, aiohttp.ClientConnectorDNSError)
+            if nobody or asyncio.get_running_loop().time() + delay > until:
+                self._lost(problem)
                 return
-            if delay is not None:
-                await asyncio.sleep(delay)
-        self._lost(problem)
+            await asyncio.sleep(delay)
+            delay = min(2 * delay, _POST_LONGEST_DELAY)
+        self._absence = None
 
     async def _attempt(self, session: aiohttp.ClientSession, body: Json) -> Exception | None:
         """Post once; return why that failed."""
@@ -125,10 +129,11 @@ class _Sink:
         self._sending: Queued | None = None
 
     def put(self, queued: Queued) -> None:
-        try:
-            self._queue.put_nowait(queued)
-        except asyncio.QueueFull:
+        if self._queue.full():
+            # The newest tell the state that objects are in.
+            self._queue.get_nowait()
             telemetry.EVENTS_DROPPED.labels(self._name).inc()
+        self._queue.put_nowait(queued)
 
     async def run(self) -> None:
         try:

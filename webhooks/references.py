@@ -14,7 +14,14 @@ from typing import Final, TypeAlias
 
 import msgspec
 
-from crds import ARTIFACT_GENERATOR, HELM_RELEASE, KUSTOMIZATION, REFERENCE_GRANT
+from crds import (
+    ALERT,
+    ARTIFACT_GENERATOR,
+    HELM_RELEASE,
+    KUSTOMIZATION,
+    RECEIVER,
+    REFERENCE_GRANT,
+)
 from crds.policy_referencegrant import ReferenceGrant
 from toolkit.errors import AccessDeniedError
 from toolkit.kube.client import Client
@@ -149,6 +156,7 @@ ROW: Final = Row(
         Rule(groups=(KUSTOMIZATION.group,), resources=(KUSTOMIZATION.plural,)),
         Rule(groups=(HELM_RELEASE.group,), resources=(HELM_RELEASE.plural,)),
         Rule(groups=(ARTIFACT_GENERATOR.group,), resources=(ARTIFACT_GENERATOR.plural,)),
+        Rule(groups=(ALERT.group,), resources=(ALERT.plural, RECEIVER.plural)),
     ),
     make=make,
     conditions=(changes.SPEC,),

@@ -23,6 +23,8 @@ from crds import (
     HELM_REPOSITORY,
     KUSTOMIZATION,
     OCI_REPOSITORY,
+    PROVIDER,
+    RECEIVER,
 )
 from crds.policy_parts import GROUP
 from toolkit.errors import AccessDeniedError, TransientError
@@ -210,6 +212,7 @@ TENANCY: Final = Row(
     rules=(
         Rule(groups=(KUSTOMIZATION.group,), resources=(KUSTOMIZATION.plural,)),
         Rule(groups=(HELM_RELEASE.group,), resources=(HELM_RELEASE.plural,)),
+        Rule(groups=(PROVIDER.group,), resources=(PROVIDER.plural, RECEIVER.plural)),
         Rule(
             groups=(GIT_REPOSITORY.group,),
             resources=(

@@ -9,7 +9,7 @@ import click
 
 from cli import examples, kindtree, progress, session, status
 from cli.commands import create_others, printing, reconcile
-from cli.creating import appliers, flags, objects, sources, upserting
+from cli.creating import appliers, flags, notifying, objects, sources, upserting
 from cli.creating.objects import Credentials, Row
 from toolkit.objects import key_of
 
@@ -21,6 +21,9 @@ ROWS: Final = (
     sources.CHART,
     appliers.KUSTOMIZATION_ROW,
     appliers.HELM_RELEASE_ROW,
+    notifying.ALERT_ROW,
+    notifying.PROVIDER_ROW,
+    notifying.RECEIVER_ROW,
 )
 """One row per kind that a person creates: the others are made by controllers, or from files."""
 

@@ -58,11 +58,11 @@ def _command(kind: Kind[Any], word: str) -> click.Command:
     function = click.argument("name")(session.options(command))
     for option, (_, summary) in _ASKING.items() if kind is HELM_RELEASE else ():
         function = click.option(f"--{option}", is_flag=True, help=summary)(function)
-    if not status.is_source(kind) or origins.derived(kind.kind):
+    if kindtree.APPLIERS in kind.categories or origins.derived(kind.kind):
         function = click.option("--with-source", is_flag=True, help="Reconcile the source first.")(
             function
         )
-    source = " --with-source" if not status.is_source(kind) else ""
+    source = " --with-source" if kindtree.APPLIERS in kind.categories else ""
     return click.command(
         word,
         help=f"Reconcile {article(kind)} {kind.kind} now.",
@@ -194,8 +194,11 @@ async def wait(
         verdict,
         what=f"{kind.kind} {key} reconciliation has not finished",
     )
-    verb = "fetched" if status.is_source(kind) else "applied"
-    progress.success(f"{verb} revision {status.revision(obj or {})}")
+    if kindtree.NOTIFICATIONS in kind.categories:
+        progress.success(status.readiness(obj or {}).message)
+    else:
+        verb = "fetched" if status.is_source(kind) else "applied"
+        progress.success(f"{verb} revision {status.revision(obj or {})}")
     return obj or {}
 
 

@@ -18,6 +18,13 @@ from typing import Final
 from cli.stack.components import Component
 
 COMPONENTS: Final = (
+    # Provider, Alert, Receiver: first, so that the others know where events are taken
+    Component(
+        name="notification",
+        module="controllers",
+        service_account="notification-controller",
+        takes_events=True,
+    ),
     # GitRepository: fetches, stores and serves artifacts
     Component(
         name="source",

@@ -20,6 +20,8 @@ class Ports:
     storage: int
     webhook: int
     plan: int
+    events: int
+    hooks: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -28,6 +30,8 @@ class Neighbours:
 
     storage: tuple[str, ...] = ()
     """Each replica's: an artifact has the address of the one that led when it was stored."""
+    events: str = ""
+    """What takes events."""
     plans: Mapping[str, str] = field(default_factory=dict)
     """Those that make plans, by the name of the component."""
 
@@ -53,6 +57,7 @@ class Component:
     service_account: str
     stores_artifacts: bool = False
     makes_plans: bool = False
+    takes_events: bool = False
     asked_by_api_server: bool = False
     serves_api: bool = False
 
@@ -81,6 +86,14 @@ class Component:
                 f"--storage-addr=127.0.0.1:{ports.storage}",
                 f"--storage-adv-addr=127.0.0.1:{ports.storage}",
             ]
+        if self.takes_events:
+            argv += [
+                f"--storage-path={storage}",
+                f"--event-endpoint-addr=127.0.0.1:{ports.events}",
+                f"--receiver-addr=127.0.0.1:{ports.hooks}",
+            ]
+        elif neighbours.events and self.module == "controllers":
+            argv.append(f"--events-addr=http://{neighbours.events}/")
         if self.makes_plans:
             argv.append(f"--plan-addr=127.0.0.1:{ports.plan}")
         if self.serves_api:

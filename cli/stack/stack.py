@@ -29,7 +29,7 @@ import signal
 import socket
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Final
 
@@ -150,6 +150,16 @@ class Stack:
         if not servers:
             raise errors.UsageError("no component of this stack serves artifacts")
         return f"127.0.0.1:{servers[0].ports.storage}"
+
+    @property
+    def hooks_address(self) -> str:
+        """``host:port`` under which hooks are taken."""
+        return f"127.0.0.1:{self._running['notification', 0].ports.hooks}"
+
+    @property
+    def events_address(self) -> str:
+        """``host:port`` under which events are taken."""
+        return self._neighbours().events
 
     @property
     def plan_addresses(self) -> Mapping[str, str]:
@@ -302,7 +312,9 @@ class Stack:
         replicas = list(self._running.values())
         stores = [r.ports.storage for r in replicas if r.component.stores_artifacts]
         planners = [r for r in reversed(replicas) if r.component.makes_plans]
+        takers = [r.ports.events for r in replicas if r.component.takes_events]
         return Neighbours(
+            events=f"127.0.0.1:{takers[0]}" if takers else "",
             storage=tuple(f"127.0.0.1:{port}" for port in stores),
             plans={each.component.name: f"127.0.0.1:{each.ports.plan}" for each in planners},
         )
@@ -428,11 +440,12 @@ def _component(name: str) -> Component:
 
 def _ports(held: contextlib.ExitStack) -> Ports:
     """Reserve the ports of one replica; its servers share them with us (SO_REUSEADDR)."""
-    metrics, health, storage, webhook, plan = (
-        held.enter_context(reserving.reserve(socket.SO_REUSEADDR)).getsockname()[1]
-        for _ in range(5)
-    )
-    return Ports(metrics=metrics, health=health, storage=storage, webhook=webhook, plan=plan)
+    names = [each.name for each in fields(Ports)]
+    taken = {
+        name: held.enter_context(reserving.reserve(socket.SO_REUSEADDR)).getsockname()[1]
+        for name in names
+    }
+    return Ports(**taken)
 
 
 def forget(state: Path) -> None:

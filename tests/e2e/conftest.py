@@ -347,7 +347,8 @@ async def build_world(
     """Run everything, or some components, on a control plane where no other world is."""
     assert plane.server not in _TAKEN, f"a world runs on {plane.name} and acts on everything there"
     quick = ("--min-retry-delay=200ms", "--max-retry-delay=2s", "--requeue-dependency=1s")
-    extra = dict(flags or {})
+    # Services and issuers of tests are on loopback.
+    extra = {"notification": ("--provider-internal-namespaces=*",), **(flags or {})}
     options = stacks.Options(
         namespace=namespace,
         flags={name: (*quick, *extra.get(name, ())) for name in components},

@@ -34,6 +34,7 @@ DEPLOYMENTS = {
     "source-controller",
     "kustomize-controller",
     "helm-controller",
+    "notification-controller",
     "webhook",
     "penstock-apiserver",
 }

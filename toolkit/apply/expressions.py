@@ -82,17 +82,39 @@ class Expression:
         Raises:
             StalledError: the result is not a bool, or it would cost too much on these values.
         """
+        result = self._result(variables, missing=False)
+        if not isinstance(result, bool):
+            raise _invalid(f"expression {self.text!r} does not yield a bool")
+        return result
+
+    def value(self, variables: Mapping[str, Any]) -> Any:
+        """Evaluate it to whatever it yields; None for a missing field, as ``holds``.
+
+        Raises:
+            StalledError: it would cost too much on these values.
+        """
+        return self._result(variables, missing=None)
+
+    def text_of(self, variables: Mapping[str, Any]) -> str:
+        """Evaluate it to a text.
+
+        Raises:
+            StalledError: the result is none or empty, or it would cost too much on these values.
+        """
+        result = self._result(variables, missing=None)
+        if not isinstance(result, str) or not result:
+            raise _invalid(f"expression {self.text!r} does not yield a text")
+        return result
+
+    def _result(self, variables: Mapping[str, Any], *, missing: object) -> Any:
         used = {key: value for key, value in variables.items() if key in self._variables}
         if self._cost(used) > _MAX_STEPS:
             raise _invalid(f"expression {self.text!r} is too expensive on lists of this length")
         try:
-            result = self._program.execute(used)
+            return self._program.execute(used)
         # the library raises these for absent keys, indexes and variables and for mixed types
         except (LookupError, RuntimeError, TypeError, ValueError, ArithmeticError):
-            return False
-        if not isinstance(result, bool):
-            raise _invalid(f"expression {self.text!r} does not yield a bool")
-        return result
+            return missing
 
     def _cost(self, variables: Mapping[str, Any]) -> int:
         """Return an upper bound of the steps that an evaluation takes."""

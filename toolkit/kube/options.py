@@ -168,6 +168,18 @@ class Options:
         "further hosts, with ports, that artifacts of third parties are fetched from to be shown,"
         " comma-separated",
     )
+    # Notification.
+    event_endpoint_addr: str = flag(str, ":9090", "address at which events are taken")
+    receiver_addr: str = flag(str, ":9292", "address at which hooks of Receivers are taken")
+    rate_limit_interval: float = flag(
+        flags.duration, "5m", "how long an event is left out that is the same as an earlier one"
+    )
+    provider_internal_namespaces: tuple[str, ...] = flag(
+        flags.names,
+        "flux-system",
+        "namespaces, comma-separated, besides the own one, whose Providers and Receivers may lead"
+        " to private addresses; * for all",
+    )
     # Admission.
     webhook_addr: str = flag(str, ":9443", "address of the admission webhooks")
     webhook_url: str = flag(

@@ -65,6 +65,17 @@ _POLICY: Final = "policy.penstock.dev"
 _KUSTOMIZATION: Final = (_KUSTOMIZE, "Kustomization")
 _HELM_RELEASE: Final = (_HELM, "HelmRelease")
 _GENERATOR: Final = ("source.extensions.fluxcd.io", "ArtifactGenerator")
+_NOTIFICATION: Final = "notification.toolkit.fluxcd.io"
+_EMITTING: Final = (
+    _KUSTOMIZATION,
+    _HELM_RELEASE,
+    _GENERATOR,
+    *(
+        ("image.toolkit.fluxcd.io", kind)
+        for kind in ("ImageRepository", "ImagePolicy", "ImageUpdateAutomation")
+    ),
+)
+"""Kinds of other groups than that of sources which events are about."""
 
 REFERENCES: Final = (
     # What a Kustomization is built from,
@@ -93,6 +104,19 @@ REFERENCES: Final = (
     ),
     # What artifacts are made from.
     Field(holder=_GENERATOR, path="spec.sources[]", group=_SOURCE),
+    # Whose events are sent, and what others may have reconciled.
+    Field(
+        holder=(_NOTIFICATION, "Alert"),
+        path="spec.eventSources[]",
+        group=_SOURCE,
+        also=_EMITTING,
+    ),
+    Field(
+        holder=(_NOTIFICATION, "Receiver"),
+        path="spec.resources[]",
+        group=_SOURCE,
+        also=_EMITTING,
+    ),
 )
 
 HOLDERS: Final = frozenset(field.holder for field in REFERENCES)

@@ -30,6 +30,7 @@ GroupKind = tuple[str, str]
 _KUSTOMIZATION: Final = ("kustomize.toolkit.fluxcd.io", "Kustomization")
 _HELM_RELEASE: Final = ("helm.toolkit.fluxcd.io", "HelmRelease")
 _SOURCE: Final = "source.toolkit.fluxcd.io"
+_NOTIFICATION: Final = "notification.toolkit.fluxcd.io"
 
 ACCOUNTS: Final[tuple[tuple[GroupKind, str], ...]] = (
     # applies,
@@ -42,6 +43,8 @@ ACCOUNTS: Final[tuple[tuple[GroupKind, str], ...]] = (
     ((_SOURCE, "GitRepository"), "spec.serviceAccountName"),
     ((_SOURCE, "OCIRepository"), "spec.serviceAccountName"),
     ((_SOURCE, "Bucket"), "spec.serviceAccountName"),
+    # signs in at services that events are sent to.
+    ((_NOTIFICATION, "Provider"), "spec.serviceAccountName"),
 )
 """Every field that names a service account. All are accounts of the object's own namespace."""
 
@@ -61,9 +64,12 @@ _SHOWN: Final = MappingProxyType(
         "OCIRepository": ("spec.secretRef",),
         "Bucket": ("spec.secretRef", "spec.sts.secretRef"),
         "HelmRepository": ("spec.secretRef",),
+        "Provider": ("spec.secretRef",),
+        # The path of the hook is made of the token, and can be guessed at.
+        "Receiver": ("spec.secretRef",),
     }
 )
-"""Secrets that are shown to a server which the source names itself: naming them is reading them.
+"""Secrets that are shown to a server which the object names itself: naming them is reading them.
 
 Those with certificates and proxies are not among them: a private key is never shown, and a proxy's
 password goes to the address that stands beside it.
@@ -271,7 +277,7 @@ def _signing_in(obj: Json, namespace: str, installation: Installation) -> Iterat
 def _showing(obj: Json, namespace: str) -> Iterator[Power]:
     """Yield the Secrets that a source has shown to the server that it names."""
     group, kind = gvk_of(obj).group_kind
-    for field in _SHOWN.get(kind, ()) if group == _SOURCE else ():
+    for field in _SHOWN.get(kind, ()) if group in {_SOURCE, _NOTIFICATION} else ():
         ref = dig(obj, *field.split("."))
         if ref:
             yield _secret(field, namespace, ref, _READ)

@@ -13,8 +13,10 @@ from webhooks.validation import (
     helmrelease,
     helmrepository,
     kustomization,
+    notifying,
     ocirepository,
     policies,
+    receiver,
 )
 from webhooks.validation.rule import Checks
 
@@ -28,6 +30,9 @@ CHECKS: Final[tuple[Checks[Any], ...]] = (
     artifactgenerator.CHECKS,
     kustomization.CHECKS,
     helmrelease.CHECKS,
+    notifying.PROVIDER_CHECKS,
+    notifying.ALERT_CHECKS,
+    receiver.CHECKS,
     policies.GRANT,
     policies.SOURCE,
     policies.PROVENANCE,

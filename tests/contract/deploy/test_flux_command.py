@@ -31,6 +31,7 @@ VERSION = f"v{PROJECT['version']}"
 COMPONENTS = (
     "helm-controller",
     "kustomize-controller",
+    "notification-controller",
     "penstock-apiserver",
     "source-controller",
     "webhook",

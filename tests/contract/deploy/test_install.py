@@ -31,7 +31,9 @@ INCLUDED = "network-policies"
 """The component that is a part of the base."""
 FOREIGN = ("cert-manager.io/", "monitoring.coreos.com/")
 """Kinds of others, which the API server of the test does not serve."""
-CONTROLLERS = ("source-controller", "kustomize-controller", "helm-controller")
+SHARDED = ("source-controller", "kustomize-controller", "helm-controller")
+"""Those that divide their objects, and sign in at clouds for them."""
+CONTROLLERS = (*SHARDED, "notification-controller")
 LEVEL = "pod-security.kubernetes.io/enforce"
 
 Build = Callable[[str], list[Json]]
@@ -209,9 +211,8 @@ def test_a_node_can_be_drained(room: Room) -> None:
         assert budget["spec"]["maxUnavailable"] == 1
         # Only the leader of this one is ready, and would never be evicted.
         assert chosen[0]["metadata"]["name"] != "source-controller"
-    assert {"kustomize-controller", "helm-controller", "webhook", "penstock-apiserver"} == set(
-        of_kind(documents, "PodDisruptionBudget")
-    )
+    budgets = {*CONTROLLERS, "webhook", "penstock-apiserver"} - {"source-controller"}
+    assert set(of_kind(documents, "PodDisruptionBudget")) == budgets
 
 
 def test_a_shard_has_its_objects_its_service_and_its_lease(room: Room) -> None:
@@ -219,7 +220,7 @@ def test_a_shard_has_its_objects_its_service_and_its_lease(room: Room) -> None:
     roles, bindings = of_kind(documents, "Role"), of_kind(documents, "RoleBinding")
     deployments = of_kind(documents, "Deployment")
 
-    for name in CONTROLLERS:
+    for name in SHARDED:
         shard = deployments[f"{name}-shard1"]
         parsed = options.parse(arguments(shard), components=components.NAMES)
         main = options.parse(arguments(deployments[name]), components=components.NAMES)
@@ -247,7 +248,7 @@ def test_a_shard_has_its_objects_its_service_and_its_lease(room: Room) -> None:
 
 def test_a_shard_is_locked_down_as_all_others(room: Room) -> None:
     documents = room.way("together")
-    shards = {f"{name}-shard1" for name in CONTROLLERS}
+    shards = {f"{name}-shard1" for name in SHARDED}
 
     assert shards < told(documents, "--no-cross-namespace-refs=true")
     assert {of_kind(documents, "Deployment")[name]["spec"]["replicas"] for name in shards} == {2}
@@ -360,9 +361,9 @@ def test_identities_at_clouds_are_added_by_a_component(room: Room) -> None:
     documents = room.way("workload-identity")
 
     gate = "--feature-gates=ObjectLevelWorkloadIdentity=true"
-    assert told(documents, gate) == {*CONTROLLERS, "webhook"}
+    assert told(documents, gate) == {*SHARDED, "webhook"}
     bindings = of_kind(documents, "ClusterRoleBinding")
-    for account in (*CONTROLLERS, "webhook"):
+    for account in (*SHARDED, "webhook"):
         assert bindings[f"penstock-{account}-workload-identity"]["subjects"] == [
             {"kind": "ServiceAccount", "name": account, "namespace": room.namespace}
         ]

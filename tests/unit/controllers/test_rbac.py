@@ -6,7 +6,9 @@ import yaml
 from controllers import rbac
 from toolkit.objects import Json
 
-ACCOUNTS = ("source-controller", "kustomize-controller", "helm-controller")
+LENT = ("source-controller", "kustomize-controller", "helm-controller")
+"""Those that act as accounts of others."""
+ACCOUNTS = (*LENT, "notification-controller")
 
 
 def objects(account: str) -> list[Json]:
@@ -50,8 +52,9 @@ def test_only_service_accounts_and_provenance_may_be_impersonated(account: str) 
     assert all(r.startswith("userextras/provenance.penstock.dev/") for r in resources if "/" in r)
 
 
-def test_source_controller_may_not_impersonate_or_list_secrets() -> None:
-    for rule in rules("source-controller"):
+@pytest.mark.parametrize("account", ["source-controller", "notification-controller"])
+def test_who_applies_nothing_may_not_impersonate_or_list_secrets(account: str) -> None:
+    for rule in rules(account):
         assert "impersonate" not in rule["verbs"]
         if "secrets" in rule["resources"]:
             assert rule["verbs"] == ["get"]
@@ -65,7 +68,7 @@ def test_kustomization_lists_every_file() -> None:
 
 
 def test_tokens_of_accounts_are_made_only_where_that_is_asked_for() -> None:
-    for account in ACCOUNTS:
+    for account in LENT:
         found = objects(account)
         bound = {obj["roleRef"]["name"] for obj in found if obj["kind"].endswith("Binding")}
         makers = [
@@ -88,7 +91,7 @@ def test_a_lease_of_others_is_not_written(account: str) -> None:
     assert leases[1]["resourceNames"] == [account]
 
 
-@pytest.mark.parametrize("account", ACCOUNTS)
+@pytest.mark.parametrize("account", LENT)
 def test_namespaces_of_tenants_are_entered_by_one_role(account: str) -> None:
     by_namespace = yaml.safe_load_all(rbac.render()[rbac.TENANT])
     verb = "get" if account == "source-controller" else "impersonate"

@@ -102,7 +102,7 @@ def test_a_stored_object_comes_back_from_an_old_version(pairs: Pairs, data: st.D
 def test_an_old_object_comes_back_from_another_old_version(
     kind: Kind[Any], data: st.DataObject
 ) -> None:
-    newer, oldest = kind.older
+    newer, *_, oldest = kind.older
     obj = data.draw(written(kind, oldest))
 
     between = convert(obj, f"{kind.group}/{newer.version}")

@@ -18,6 +18,9 @@ OLDER = {
     "ArtifactGenerator": [],
     "Kustomization": ["v1beta2", "v1beta1"],
     "HelmRelease": ["v2beta2", "v2beta1"],
+    "Provider": ["v1beta3", "v1beta2", "v1beta1"],
+    "Alert": ["v1beta3", "v1beta2", "v1beta1"],
+    "Receiver": ["v1beta2", "v1beta1"],
 }
 NEWEST = {"ArtifactGenerator": "v1beta1", "HelmRelease": "v2", "policy.penstock.dev": "v1alpha1"}
 """By kind or group where it is not v1."""

@@ -14,7 +14,12 @@ from crds.rules import Rule
 MODELS = [kind.model for kind in crds.KINDS] + [
     old.model for kind in crds.KINDS for old in kind.older
 ]
-UNSEEN = [crds.EXTERNAL_ARTIFACT.model, crds.ARTIFACT_GENERATOR.model]
+UNSEEN = [
+    model
+    for kind in (crds.EXTERNAL_ARTIFACT, crds.ARTIFACT_GENERATOR, crds.PROVIDER, crds.ALERT)
+    for model in (kind.model, *(old.model for old in kind.older))
+    if "status" in model.__struct_fields__
+]
 """Kinds whose status is empty until somebody writes it, as upstream."""
 
 

@@ -27,7 +27,8 @@ def pod(component: str) -> dict[str, Any]:
     return spec
 
 
-NAMES = ("source-controller", "kustomize-controller", "helm-controller")
+EMITTING = ("source-controller", "kustomize-controller", "helm-controller")
+NAMES = (*EMITTING, "notification-controller")
 COMPONENTS = pytest.mark.parametrize("component", NAMES)
 
 
@@ -118,9 +119,9 @@ def test_artifacts_are_served_at_the_address_that_is_advertised() -> None:
     )
 
 
-@pytest.mark.parametrize("name", NAMES)
-def test_events_go_to_the_notification_controller_of_flux(name: str) -> None:
-    address = "http://notification-controller.flux-system.svc.cluster.local./"
+@pytest.mark.parametrize("name", EMITTING)
+def test_events_go_to_the_notification_controller(name: str) -> None:
+    address = "http://notification-controller.$(RUNTIME_NAMESPACE).svc.cluster.local./"
 
     assert f"--events-addr={address}" in pod(name)["containers"][0]["args"]
 

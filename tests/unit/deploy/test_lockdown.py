@@ -11,6 +11,7 @@ DEPLOYMENTS = {
     "controllers/source": "source-controller",
     "controllers/kustomize": "kustomize-controller",
     "controllers/helm": "helm-controller",
+    "controllers/notification": "notification-controller",
     "webhooks": "webhook",
     "apiserver": "penstock-apiserver",
 }

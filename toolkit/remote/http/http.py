@@ -89,16 +89,16 @@ class Http:
         """
         sending = _Sending(method, headers, body, Deadline(timeout))
         hop = Hop(url=rules.parsed(url), endpoint=endpoint)
-        reach = Reach.ANYWHERE if endpoint.node else _within(hop.url.host, Reach.NOT_METADATA)
+        reach = Reach.ANYWHERE if endpoint.node else _within(hop.url.host, _limit(endpoint))
         if named_by:
-            reach = self._reach(rules.parsed(named_by), hop.url)
+            reach = max(self._reach(rules.parsed(named_by), hop.url), _limit(endpoint))
         for _ in range(_MAX_REDIRECTS + 1):
             async with self._exchange(sending, hop, reach) as response:
                 if response.status not in _REDIRECTS or method not in _READING:
                     yield response
                     return
                 following = rules.follow(hop, response.headers.get("Location", ""))
-            reach = max(reach, self._reach(hop.url, following.url))
+            reach = max(reach, self._reach(hop.url, following.url), _limit(hop.endpoint))
             hop = following
         raise HttpError(f"'{shown(url)}' redirects too often")
 
@@ -223,7 +223,7 @@ class _Trust:
     def of(cls, endpoint: Endpoint, route: Route, reach: Reach) -> "_Trust":
         """Return the trust of a request; through a proxy, reach is about the proxy's address."""
         if endpoint.proxy is not None:
-            reach = _within(endpoint.proxy.endpoint[1][0], Reach.NOT_METADATA)
+            reach = _within(endpoint.proxy.endpoint[1][0], _limit(endpoint))
         elif route.proxy or route.socks:
             reach = Reach.ANYWHERE  # The operator's.
         return cls(
@@ -333,6 +333,11 @@ def _asked_for_patience(url: URL, left: float) -> HttpError:
     )
 
 
+def _limit(endpoint: Endpoint) -> Reach:
+    """Return how far whoever named the server may lead us."""
+    return Reach.NOT_METADATA if endpoint.private else Reach.PUBLIC
+
+
 def _within(host: str | None, reach: Reach) -> Reach:
     """Return the reach, in which the host is if it is an address; names are resolved later."""
     if not httpreach.literal_within(host or "", reach):
@@ -342,7 +347,7 @@ def _within(host: str | None, reach: Reach) -> Reach:
 
 def _out_of_reach(host: str | None, reach: Reach) -> HttpError:
     if reach is Reach.PUBLIC:
-        return HttpError(f"a redirect to the private address '{host}' is not followed")
+        return HttpError(f"'{host}' is a private address, where this does not lead")
     return HttpError(f"'{host}' is the address of a metadata service, which is not asked")
 
 

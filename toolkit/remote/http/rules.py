@@ -18,7 +18,8 @@ class Endpoint:
     """How to prove who we are, and to know whom we talk to. Keys and certificates are PEM.
 
     ``identity_token`` is what a registry's token service exchanges for tokens. ``plain_http`` is
-    whether a server without TLS may be asked at all. ``node`` is for the metadata service of the
+    whether a server without TLS may be asked at all, ``private`` whether one at a private address
+    may, and a proxy there. ``node`` is for the metadata service of the
     node alone, which is nobody else's to name: it is asked directly.
     """
 
@@ -33,6 +34,7 @@ class Endpoint:
     pass_credentials: bool = False
     plain_http: bool = False
     node: bool = False
+    private: bool = True
 
     @property
     def authorization(self) -> str | None:
@@ -49,7 +51,9 @@ class Endpoint:
 
     def anonymous(self) -> "Endpoint":
         """Return what remains towards another server: whom to trust, and the proxy."""
-        return Endpoint(ca=self.ca, proxy=self.proxy, plain_http=self.plain_http)
+        return Endpoint(
+            ca=self.ca, proxy=self.proxy, plain_http=self.plain_http, private=self.private
+        )
 
     def without_login(self) -> "Endpoint":
         """Return the same without name, password and tokens."""

@@ -7,7 +7,9 @@ import pytest
 from cli.stack import COMPONENTS
 from cli.stack.components import Component, Neighbours, Ports
 
-PORTS = Ports(metrics=1001, health=1002, storage=1003, webhook=1004, plan=1005)
+PORTS = Ports(
+    metrics=1001, health=1002, storage=1003, webhook=1004, plan=1005, events=1006, hooks=1007
+)
 SOURCE = next(c for c in COMPONENTS if c.name == "source")
 KUSTOMIZE = next(c for c in COMPONENTS if c.name == "kustomize")
 

@@ -1,0 +1,171 @@
+"""The notification component: takes events and hooks, and sends what Alerts ask for.
+
+Both endpoints and the spool are in every replica; conditions are written by the leader. Events are
+sent by the replica that took them. The port of hooks is its own, so that it alone is exposed.
+"""
+
+import functools
+from pathlib import Path
+from typing import Any, Final, TypeVar
+
+from controllers import grants
+from controllers.notification.events import endpoint
+from controllers.notification.events.duplicates import Duplicates
+from controllers.notification.events.intake import Alerts, Intake
+from controllers.notification.events.spool import Spool
+from controllers.notification.receiving.hooks import Hooks, Paths
+from controllers.notification.receiving.oidc import Tokens
+from controllers.notification.receiving.receiver import ReceiverReconciler
+from controllers.notification.receiving.requests import Requests
+from controllers.notification.receiving.resources import Resources
+from controllers.notification.sending.provider import ProviderReconciler
+from controllers.notification.sending.sender import Sender
+from controllers.notification.sending.targets import Reachable, Targets
+from controllers.outside import connect
+from crds import ALERT, KINDS, PROVIDER, RECEIVER
+from crds.kind import Kind
+from crds.notification import Alert, Provider
+from crds.notification_receiver import Receiver
+from toolkit.events import Recorder
+from toolkit.kube import rbac
+from toolkit.kube.controller import Controller
+from toolkit.kube.manager import Manager, serve
+from toolkit.kube.options import Options
+from toolkit.kube.rbac import Rule
+from toolkit.kube.reconciliation import Outcome, Reconciliation
+from toolkit.kube.secrets import Secrets
+from toolkit.net.connections import Limits
+from toolkit.policy import references
+
+ACCOUNT: Final = "notification-controller"
+_OWN: Final = tuple(kind.plural for kind in (PROVIDER, ALERT, RECEIVER))
+_FOLLOWED: Final = tuple(
+    kind for kind in KINDS if "fluxcd" in kind.categories and kind.group != PROVIDER.group
+)
+"""Kinds that events are about, and that hooks reconcile."""
+
+
+def _followed() -> tuple[Rule, ...]:
+    groups = sorted({kind.group for kind in _FOLLOWED})
+    return tuple(
+        Rule(
+            groups=(group,),
+            resources=tuple(kind.plural for kind in _FOLLOWED if kind.group == group),
+            # Labels are read for selectors; a hook lists and annotates.
+            verbs=("get", "list", "patch"),
+        )
+        for group in groups
+    )
+
+
+CLUSTER_PERMISSIONS: Final = (
+    # Its own kinds; patch removes finalizers and puts them.
+    Rule(groups=(PROVIDER.group,), resources=_OWN, verbs=("get", "list", "watch", "patch")),
+    Rule(
+        groups=(PROVIDER.group,),
+        resources=tuple(f"{plural}/status" for plural in _OWN),
+        verbs=("get", "patch"),
+    ),
+    *_followed(),
+    *grants.PERMISSIONS,
+    Rule(groups=("",), resources=("events",), verbs=("create", "patch")),
+)
+TENANT_PERMISSIONS: Final = (
+    # Tokens of services and of senders are read when named, never listed.
+    Rule(groups=("",), resources=("secrets",), verbs=("get",)),
+)
+"""What it needs in each namespace that it works for; see ``deploy/components/by-namespace``."""
+WORKLOAD_IDENTITY_PERMISSIONS: Final[tuple[Rule, ...]] = ()
+"""None: services are signed in at with Secrets."""
+NAMESPACE_PERMISSIONS: Final = rbac.lease(ACCOUNT)
+_CONCURRENT: Final = 2
+_CONNECTIONS: Final = 256
+_SPOOL: Final = "notifications"
+
+T = TypeVar("T", Provider, Alert, Receiver)
+
+
+async def start(manager: Manager, options: Options) -> None:
+    """Wire both endpoints, the spool, the sender and the reconcilers into the manager."""
+    outside = await connect(manager, options)
+    policy = references.under(grants.follow(manager, options), options)
+    spool = Spool(Path(options.storage_path or "/data") / _SPOOL)
+    await spool.open()
+    manager.until_end.push_async_callback(spool.close)
+    secrets = Secrets(manager.client)
+    private = {manager.namespace, *options.provider_internal_namespaces}
+    reachable = Reachable(plain_http=options.insecure_allow_http, private=frozenset(private))
+    recorder = Recorder(manager.client, controller=ACCOUNT)
+    wire = functools.partial(_controller, manager, options, recorder)
+
+    targets = Targets(secrets, reachable)
+    sender = Sender(spool, place=targets.place, http=outside.http)
+    reconciler = ProviderReconciler(targets.place, sender.health)
+    providers = wire(PROVIDER, reconcile=reconciler.reconcile, finalize=reconciler.finalize)
+    sender.follow(providers.informer, changed=lambda key: providers.enqueue(key, "delivery"))
+    alerts = wire(ALERT, reconcile=_never, finalize=_nothing, static=True)
+    intake = Intake(
+        client=manager.client,
+        alerts=Alerts(alerts.informer),
+        policy=policy,
+        spool=spool,
+        duplicates=Duplicates(options.rate_limit_interval),
+    )
+    receiving = ReceiverReconciler(secrets)
+    receivers = wire(RECEIVER, reconcile=receiving.reconcile, finalize=receiving.finalize)
+    hooks = Hooks(
+        find=Paths(receivers.informer).find,
+        secrets=secrets,
+        tokens=Tokens(outside.http, reachable.endpoint),
+        resources=Resources(manager.client, policy),
+        requests=Requests(manager.client),
+    )
+    manager.add_service(recorder.run)
+    for each in (providers, alerts, receivers):
+        manager.add_controller(each, lease=ACCOUNT)
+    manager.add_service(sender.run)
+    limits = Limits.fitting(_CONNECTIONS)
+    events = endpoint.application(intake, sender.wake)
+    manager.add_service(
+        functools.partial(_serve, alerts, events, options.event_endpoint_addr, limits)
+    )
+    manager.add_service(
+        functools.partial(_serve, receivers, hooks.application(), options.receiver_addr, limits)
+    )
+
+
+def _controller(  # noqa: PLR0913 - the parts of a controller
+    manager: Manager,
+    options: Options,
+    recorder: Recorder,
+    kind: Kind[T],
+    *,
+    reconcile: Any,
+    finalize: Any,
+    static: bool = False,
+) -> Controller[T]:
+    return Controller(
+        kind=kind,
+        client=manager.client,
+        reconcile=reconcile,
+        finalize=finalize,
+        options=options.controller(concurrent=_CONCURRENT, namespace=manager.namespace),
+        recorder=recorder,
+        field_manager=f"gotk-{ACCOUNT}",
+        static=lambda _: static,
+    )
+
+
+async def _never(_rec: Reconciliation[Alert]) -> Outcome:
+    """Reconcile nothing: an Alert is read when an event comes."""
+    raise AssertionError("Alerts are static")
+
+
+async def _nothing(_rec: Reconciliation[Alert]) -> None:
+    """Undo nothing."""
+
+
+async def _serve(controller: Controller[Any], app: Any, address: str, limits: Limits) -> None:
+    # Without Alerts an event would be taken for one that nobody wants.
+    await controller.informer.wait_synced()
+    await serve(app, address, limits)

@@ -1,0 +1,106 @@
+"""An event as Flux's controllers post it (fluxcd/pkg ``apis/event/v1beta1``), read in bounds."""
+
+import hashlib
+from collections.abc import Mapping
+from typing import Final, Literal
+
+import msgspec
+
+from toolkit import untrusted
+from toolkit.objects import GroupVersionKind, ObjectRef
+
+MOST_BYTES: Final = 3 << 20
+"""Bytes of a request (notification-controller ``internal/server/event_server.go``)."""
+LONGEST_MESSAGE: Final = 39_000
+"""Characters of a message that are kept (``event_types.go``)."""
+_LONGEST_VALUE: Final = 2048
+_MOST_METADATA: Final = 64
+
+REVISION: Final = "revision"
+ORIGIN_REVISION: Final = "originRevision"
+TOKEN: Final = "token"  # noqa: S105 - the name of a key
+COMMIT_STATUS: Final = "commit_status"
+PREFIX: Final = "event.toolkit.fluxcd.io/"
+"""Keys of metadata that users add by annotations."""
+
+
+class EventError(ValueError):
+    """What was posted is no event."""
+
+
+class InvolvedObject(msgspec.Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
+    """The object that an event is about."""
+
+    kind: str
+    namespace: str
+    name: str
+    uid: str = ""
+    api_version: str = ""
+    resource_version: str = ""
+
+    @property
+    def group(self) -> str:
+        """Return the group of the kind."""
+        return self.api_version.rpartition("/")[0]
+
+    @property
+    def ref(self) -> ObjectRef:
+        """Return which object it is."""
+        version = self.api_version.rpartition("/")[2]
+        return ObjectRef(
+            GroupVersionKind(self.group, version, self.kind), self.namespace, self.name
+        )
+
+    def __str__(self) -> str:
+        """Return it in words."""
+        return f"{self.kind}/{self.namespace}/{self.name}"
+
+
+class Event(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
+    """Something that happened to an object."""
+
+    involved_object: InvolvedObject
+    severity: Literal["trace", "info", "error"]
+    timestamp: str
+    message: str
+    reason: str
+    metadata: dict[str, str] | None = None
+    reporting_controller: str
+    reporting_instance: str = ""
+
+    def said(self, name: str) -> str:
+        """Return metadata that the controller of the object's group added."""
+        return (self.metadata or {}).get(f"{self.involved_object.group}/{name}", "")
+
+    @property
+    def identity(self) -> str:
+        """Return what makes two events the same one.
+
+        As in Flux (``event_server.go`` ``eventKeyFunc``): object, message, revisions and token.
+        """
+        parts = (str(self.involved_object), self.message)
+        said = (self.said(name) for name in (ORIGIN_REVISION, REVISION, TOKEN))
+        return hashlib.sha256("\0".join((*parts, *said)).encode()).hexdigest()
+
+
+def parse(body: bytes) -> Event:
+    """Read an event, cut to what is kept.
+
+    Raises:
+        EventError: it is none.
+    """
+    try:
+        found = untrusted.load_json(body, Event, size=MOST_BYTES)
+    except untrusted.UntrustedError as exc:
+        raise EventError(f"not an event: {exc}") from exc
+    involved = found.involved_object
+    if not (involved.kind and involved.namespace and involved.name):
+        raise EventError("involvedObject: kind, namespace and name must be set")
+    return msgspec.structs.replace(
+        found, message=found.message[:LONGEST_MESSAGE], metadata=_bounded(found.metadata or {})
+    )
+
+
+def _bounded(metadata: Mapping[str, str]) -> dict[str, str]:
+    kept = list(metadata.items())[:_MOST_METADATA]
+    return {key[:_LONGEST_VALUE]: value[:_LONGEST_VALUE] for key, value in kept}

@@ -1,0 +1,247 @@
+"""Deliveries that are still to be made, on disk, so that no restart loses one.
+
+SQLite with a write-ahead log: what was committed survives the end of the process at any moment.
+A delivery is removed when the service has taken it, so one may be made twice, never none. Writes
+that come while one is under way are committed together.
+
+Bounded: of each Provider ``MOST`` deliveries are kept. Where that is too little, those go first
+whose object has a newer one, so that the newest state of each object is told.
+"""
+
+import asyncio
+import contextlib
+import fcntl
+import sqlite3
+import uuid
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO, Final, TypeVar
+
+from toolkit import telemetry
+from toolkit.errors import TransientError
+from toolkit.objects import ObjectKey
+
+_MOST_REPLICAS: Final = 16
+MOST: Final = 1000
+"""Deliveries that wait for one Provider."""
+_SCHEMA: Final = """
+PRAGMA journal_mode = WAL;
+PRAGMA synchronous = NORMAL;
+CREATE TABLE IF NOT EXISTS deliveries (
+    id INTEGER PRIMARY KEY AUTOINCREMENT,
+    key TEXT NOT NULL,
+    namespace TEXT NOT NULL,
+    provider TEXT NOT NULL,
+    object TEXT NOT NULL,
+    since REAL NOT NULL,
+    notice BLOB NOT NULL
+);
+CREATE INDEX IF NOT EXISTS by_provider ON deliveries (namespace, provider, id);
+CREATE INDEX IF NOT EXISTS by_object ON deliveries (namespace, provider, object, id);
+"""
+_OVERTAKEN: Final = """
+SELECT min(id) FROM deliveries AS old WHERE namespace = ? AND provider = ? AND EXISTS (
+    SELECT 1 FROM deliveries AS new WHERE new.namespace = old.namespace
+    AND new.provider = old.provider AND new.object = old.object AND new.id > old.id)
+"""
+_OLDEST: Final = "SELECT min(id) FROM deliveries WHERE namespace = ? AND provider = ?"
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Delivery:
+    """A notice for a Provider; ``notice`` is JSON, ``since`` when it came (Unix time)."""
+
+    provider: ObjectKey
+    object: str
+    since: float
+    notice: bytes
+    key: str = ""
+    id: int = 0
+
+
+class Spool:
+    """The deliveries; ``open`` before use."""
+
+    def __init__(self, directory: Path) -> None:
+        self._directory = directory
+        self._held: IO[str] | None = None
+        self._thread = ThreadPoolExecutor(1, thread_name_prefix="spool")
+        self._database: sqlite3.Connection | None = None
+        self._waiting: Counter[ObjectKey] = Counter()
+        self._adding: list[tuple[Sequence[Delivery], asyncio.Future[None]]] = []
+
+    async def open(self) -> None:
+        """Open the file, or make it.
+
+        Raises:
+            TransientError: it cannot be used.
+        """
+        await self._run(self._open)
+
+    async def close(self) -> None:
+        """Close the file."""
+        await self._run(self._close)
+        self._thread.shutdown()
+
+    def providers(self) -> list[ObjectKey]:
+        """Return the Providers that deliveries wait for."""
+        return [key for key, count in self._waiting.items() if count > 0]
+
+    def waiting(self, provider: ObjectKey) -> int:
+        """Return how many deliveries wait for a Provider."""
+        return self._waiting[provider]
+
+    async def add(self, deliveries: Sequence[Delivery]) -> None:
+        """Keep deliveries; return when they are on disk.
+
+        Raises:
+            TransientError: the disk is full, or cannot be written.
+        """
+        done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._adding.append((deliveries, done))
+        if len(self._adding) == 1:
+            # after those that others add in this turn of the loop
+            await asyncio.sleep(0)
+            await self._commit()
+        await done
+
+    async def next(self, provider: ObjectKey, limit: int) -> list[Delivery]:
+        """Return the oldest deliveries of a Provider."""
+        return await self._run(lambda: self._next(provider, limit))
+
+    async def remove(self, provider: ObjectKey, ids: Sequence[int]) -> None:
+        """Forget deliveries that were made, or never will be."""
+        await self._run(lambda: self._remove(provider, ids))
+
+    async def clear(self, provider: ObjectKey) -> int:
+        """Forget all deliveries of a Provider; return how many that were."""
+        return await self._run(lambda: self._clear(provider))
+
+    async def _commit(self) -> None:
+        adding, self._adding = self._adding, []
+        try:
+            await self._run(lambda: self._insert(each for found, _ in adding for each in found))
+        except TransientError as exc:
+            for _, done in adding:
+                if not done.done():
+                    done.set_exception(exc)
+        else:
+            for _, done in adding:
+                if not done.done():
+                    done.set_result(None)
+
+    async def _run(self, work: Callable[[], T]) -> T:
+        try:
+            return await asyncio.get_running_loop().run_in_executor(self._thread, work)
+        except (sqlite3.Error, OSError) as exc:
+            raise TransientError(
+                f"the spool cannot be used: {exc}: free space on its disk"
+            ) from exc
+
+    @property
+    def _opened(self) -> sqlite3.Connection:
+        if self._database is None:
+            raise RuntimeError("the spool is not open")
+        return self._database
+
+    def _open(self) -> None:
+        self._directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+        name = self._lock()
+        database = sqlite3.connect(
+            self._directory / f"{name}.db", isolation_level=None, check_same_thread=False
+        )
+        database.executescript(_SCHEMA)
+        self._database = database
+        found = database.execute(
+            "SELECT namespace, provider, count(*) FROM deliveries GROUP BY namespace, provider"
+        )
+        self._waiting = Counter({ObjectKey(row[0], row[1]): row[2] for row in found})
+
+    def _lock(self) -> str:
+        """Take the first file that no other process has: replicas may share a directory."""
+        for number in range(_MOST_REPLICAS):
+            lock = (self._directory / f"{number}.lock").open("w")
+            try:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                lock.close()
+                continue
+            self._held = lock
+            return str(number)
+        raise OSError("every file of the spool is in use")
+
+    def _close(self) -> None:
+        if self._database is not None:
+            self._database.close()
+        if self._held is not None:
+            self._held.close()
+
+    def _insert(self, deliveries: Iterable[Delivery]) -> None:
+        database = self._opened
+        counted = Counter(self._waiting)
+        with _transaction(database):
+            for each in deliveries:
+                self._make_room(each.provider, counted)
+                database.execute(
+                    "INSERT INTO deliveries (key, namespace, provider, object, since, notice)"
+                    " VALUES (?, ?, ?, ?, ?, ?)",
+                    (uuid.uuid4().hex, *_pair(each.provider), each.object, each.since, each.notice),
+                )
+                counted[each.provider] += 1
+        self._waiting = counted
+
+    def _make_room(self, provider: ObjectKey, counted: Counter[ObjectKey]) -> None:
+        while counted[provider] >= MOST:
+            (found,) = self._opened.execute(_OVERTAKEN, _pair(provider)).fetchone()
+            if found is None:
+                (found,) = self._opened.execute(_OLDEST, _pair(provider)).fetchone()
+            self._opened.execute("DELETE FROM deliveries WHERE id = ?", (found,))
+            counted[provider] -= 1
+            telemetry.EVENTS_DROPPED.labels("provider").inc()
+
+    def _next(self, provider: ObjectKey, limit: int) -> list[Delivery]:
+        rows = self._opened.execute(
+            "SELECT id, key, object, since, notice FROM deliveries"
+            " WHERE namespace = ? AND provider = ? ORDER BY id LIMIT ?",
+            (*_pair(provider), limit),
+        )
+        return [
+            Delivery(
+                provider=provider, id=row[0], key=row[1], object=row[2], since=row[3], notice=row[4]
+            )
+            for row in rows
+        ]
+
+    def _remove(self, provider: ObjectKey, ids: Sequence[int]) -> None:
+        with _transaction(self._opened):
+            for each in ids:
+                gone = self._opened.execute("DELETE FROM deliveries WHERE id = ?", (each,))
+                self._waiting[provider] -= gone.rowcount
+
+    def _clear(self, provider: ObjectKey) -> int:
+        gone = self._opened.execute(
+            "DELETE FROM deliveries WHERE namespace = ? AND provider = ?", _pair(provider)
+        )
+        self._waiting.pop(provider, None)
+        return gone.rowcount
+
+
+@contextlib.contextmanager
+def _transaction(database: sqlite3.Connection) -> Iterator[None]:
+    """Commit at the end of the block, or undo all of it."""
+    database.execute("BEGIN IMMEDIATE")
+    try:
+        yield
+    except BaseException:
+        database.execute("ROLLBACK")
+        raise
+    database.execute("COMMIT")
+
+
+def _pair(provider: ObjectKey) -> tuple[str, str]:
+    return provider.namespace, provider.name

@@ -1,0 +1,1 @@
+"""Requests of others enter here, and objects are reconciled; open ``hooks`` first."""

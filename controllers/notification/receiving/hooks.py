@@ -1,0 +1,185 @@
+"""The endpoint of hooks: ``POST /hook/<digest>``, the only port that others need to reach.
+
+Answers as Flux: 404 for a path of no Receiver, 503 for one that is suspended or not ready, 400 for
+what its check refuses, 500 where not every object could be asked, 200 otherwise. Beyond Flux: 413
+for a body that is too large, 408 for one that takes too long, 409 for a delivery that was acted
+upon before.
+"""
+
+import asyncio
+import hmac
+import logging
+from collections.abc import Callable, Mapping
+from typing import Final
+
+import prometheus_client as prom
+from aiohttp import web
+
+from controllers.notification.receiving import senders
+from controllers.notification.receiving.oidc import Tokens
+from controllers.notification.receiving.replays import Replays
+from controllers.notification.receiving.request import MOST_BYTES, Checked, Hook, RefusedError
+from controllers.notification.receiving.requests import Requests
+from controllers.notification.receiving.resources import Resources
+from crds.notification_receiver import Receiver
+from toolkit.errors import PenstockError
+from toolkit.kube.errors import ApiError, NotFoundError
+from toolkit.kube.informer import Change, Informer
+from toolkit.kube.secrets import Secrets
+from toolkit.objects import Json, ObjectKey, ObjectRef
+
+logger = logging.getLogger(__name__)
+
+HOOKS: Final = prom.Counter(
+    "penstock_hooks", "Requests to Receivers, by type and status of the answer.", ("type", "code")
+)
+_READ_SECONDS: Final = 15.0
+_AT_ONCE: Final = 32
+"""Bodies in memory: 5 MiB each."""
+_AT_ONCE_WRITES: Final = 16
+
+
+class Paths:
+    """Which Receiver has a path."""
+
+    def __init__(self, informer: Informer[Receiver]) -> None:
+        self._found: dict[str, ObjectKey] = {}
+        self._informer = informer
+        informer.subscribe(self._changed)
+
+    def find(self, path: str) -> Receiver | None:
+        """Return the Receiver of a path."""
+        key = self._found.get(path)
+        return self._informer.get(key) if key else None
+
+    def _changed(self, change: Change[Receiver]) -> None:
+        before = change.old.status.webhook_path if change.old else ""
+        if self._found.get(before) == change.key:
+            del self._found[before]
+        if change.new and change.new.status.webhook_path:
+            self._found[change.new.status.webhook_path] = change.key
+
+
+class Hooks:
+    """Checks requests, and asks for reconciles."""
+
+    def __init__(
+        self,
+        *,
+        find: Callable[[str], Receiver | None],
+        secrets: Secrets,
+        tokens: Tokens,
+        resources: Resources,
+        requests: Requests,
+    ) -> None:
+        self._find = find
+        self._secrets = secrets
+        self._tokens = tokens
+        self._resources = resources
+        self._requests = requests
+        self._replays = Replays()
+        self._turns = asyncio.Semaphore(_AT_ONCE)
+
+    def application(self) -> web.Application:
+        """Return the server."""
+        app = web.Application(client_max_size=MOST_BYTES)
+        app.router.add_post("/hook/{digest}", self._post)
+        return app
+
+    async def _post(self, request: web.Request) -> web.Response:
+        receiver = self._find(request.path)
+        if receiver is None:
+            HOOKS.labels("", "404").inc()
+            return web.Response(status=404)
+        status, text = await self._answer(request, receiver)
+        HOOKS.labels(receiver.spec.type, str(status)).inc()
+        return web.Response(status=status, text=text)
+
+    async def _answer(self, request: web.Request, receiver: Receiver) -> tuple[int, str]:
+        name = f"{receiver.metadata.namespace}/{receiver.metadata.name}"
+        try:
+            _require_ready(receiver)
+            async with self._turns:
+                hook = await self._read(request, receiver)
+                checked = await senders.SENDERS[receiver.spec.type](hook, self._tokens)
+                problems = await self._act(hook, checked)
+        except RefusedError as exc:
+            logger.info("hook refused", extra={"receiver": name, "why": str(exc)})
+            return exc.status, f"{exc}\n"
+        if problems:
+            logger.error("hook not carried out", extra={"receiver": name, "problems": problems})
+            return 500, f"{len(problems)} of the objects could not be reconciled\n"
+        return 200, ""
+
+    async def _read(self, request: web.Request, receiver: Receiver) -> Hook:
+        meta, ref = receiver.metadata, receiver.spec.secret_ref
+        try:
+            async with asyncio.timeout(_READ_SECONDS):
+                body = await request.read()
+            secret: Mapping[str, bytes] = {}
+            if ref:
+                secret = await self._secrets.read(meta.namespace, ref.name, reason="TokenNotFound")
+        except TimeoutError as exc:
+            raise RefusedError("the body takes too long", status=408) from exc
+        except web.HTTPRequestEntityTooLarge as exc:
+            raise RefusedError(f"a body has at most {MOST_BYTES} bytes", status=413) from exc
+        except (PenstockError, ApiError) as exc:
+            raise RefusedError("the token of the Receiver cannot be read", status=503) from exc
+        hook = Hook(receiver=receiver, headers=request.headers, body=body, secret=secret)
+        # The path is of a token that may have been replaced since it was written.
+        own = senders.path(hook.token, meta.name, meta.namespace)
+        if not hmac.compare_digest(own, request.path):
+            raise RefusedError("the path is of an older token", status=404)
+        return hook
+
+    async def _act(self, hook: Hook, checked: Checked) -> list[str]:
+        """Ask for the reconciles; return what went wrong."""
+        meta = hook.receiver.metadata
+        key = ObjectKey(meta.namespace, meta.name)
+        if self._replays.seen(key, checked.once):
+            raise RefusedError("this delivery was acted upon before", status=409)
+        self._replays.note(key, checked.once)
+        done = False
+        try:
+            refs, problems = await self._resources.of(hook.receiver, _request(hook))
+            limit = asyncio.Semaphore(_AT_ONCE_WRITES)
+
+            async def ask(ref: ObjectRef) -> str:
+                async with limit:
+                    return await self._ask(ref)
+
+            found = await asyncio.gather(*(ask(ref) for ref in refs))
+            problems += [problem for problem in found if problem]
+            done = not problems
+        finally:
+            if not done:
+                self._replays.forget(key, checked.once)
+        return problems
+
+    async def _ask(self, ref: ObjectRef) -> str:
+        try:
+            await self._requests.request(ref)
+        except NotFoundError:
+            return f"{ref} does not exist"
+        except ApiError as exc:
+            return f"{ref}: {exc}"
+        return ""
+
+
+def _require_ready(receiver: Receiver) -> None:
+    if receiver.spec.suspend:
+        raise RefusedError("the Receiver is suspended", status=503)
+    rows = {row.type: row.status for row in receiver.status.conditions}
+    if rows.get("Ready") != "True" or receiver.metadata.deletion_timestamp:
+        raise RefusedError("the Receiver is not ready", status=503)
+
+
+def _request(hook: Hook) -> Json | None:
+    """Return what expressions see of a request: its JSON, or nothing if it is none."""
+    spec = hook.receiver.spec
+    if not (spec.resource_filter or any(each.filter for each in spec.resources)):
+        return None
+    try:
+        return hook.json()
+    except RefusedError:
+        return None

@@ -1,0 +1,223 @@
+"""Tokens of issuers: signature, issuer, audience, time, and what a Receiver demands of the claims.
+
+Keys are looked up below the issuer's address (OpenID Connect Discovery 1.0) and kept for some
+minutes. An unknown key is looked for anew once a minute at most, so that nobody makes us ask.
+"""
+
+import asyncio
+import hmac
+import time
+from collections import OrderedDict
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+import jwt
+import msgspec
+
+from controllers.notification.receiving.request import Hook, RefusedError
+from crds.notification_receiver import OIDCProvider
+from toolkit import untrusted
+from toolkit.apply import expressions
+from toolkit.errors import PenstockError, StalledError
+from toolkit.objects import Json
+from toolkit.remote.http import http as transport
+from toolkit.remote.http.http import Http
+from toolkit.remote.http.rules import Endpoint
+
+AUDIENCE: Final = "notification-controller"
+"""Audience of tokens where a Receiver names none."""
+GOOGLE_KEYS: Final = "https://www.googleapis.com/oauth2/v3/certs"
+_GOOGLE: Final = ("https://accounts.google.com", "accounts.google.com")
+_ALGORITHMS: Final = ("RS256", "RS384", "RS512", "ES256", "ES384", "ES512", "PS256", "EdDSA")
+_LEEWAY: Final = 60
+_KEPT: Final = 600.0
+_AGAIN: Final = 60.0
+_MOST_ISSUERS: Final = 256
+_LONGEST_TOKEN: Final = 16 << 10
+_LONGEST_KEYS: Final = 256 << 10
+_SECONDS: Final = 10.0
+
+
+class _Discovery(msgspec.Struct):
+    issuer: str
+    jwks_uri: str
+
+
+@dataclass(slots=True)
+class _Keys:
+    """The keys of an issuer, and when they were read."""
+
+    keys: Mapping[str, Any]
+    read: float
+
+
+class Tokens:
+    """Checks tokens; ``endpoint`` gives where Receivers of a namespace may lead us."""
+
+    def __init__(
+        self,
+        http: Http,
+        endpoint: Callable[[str], Endpoint],
+        *,
+        google_keys: str = GOOGLE_KEYS,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._http = http
+        self._endpoint = endpoint
+        self._google_keys = google_keys
+        self._clock = clock
+        self._known: OrderedDict[tuple[str, Endpoint], _Keys] = OrderedDict()
+        self._lock = asyncio.Lock()
+
+    async def require_one_of(self, hook: Hook) -> Mapping[str, Any]:
+        """Require a token of one of the Receiver's issuers; return its claims.
+
+        Raises:
+            RefusedError: it is none, or does not say what it must.
+        """
+        token = _bearer(hook)
+        issuer = str(_unverified(token).get("iss") or "")
+        for provider in hook.receiver.spec.oidc_providers:
+            if provider.issuer_url == issuer:
+                keys = self._discovered(issuer)
+                audience = provider.audience or AUDIENCE
+                claims = await self._verified(hook, token, keys, audience, (issuer,))
+                _require_claims(provider, claims)
+                return claims
+        raise RefusedError("the token is of an issuer that the Receiver does not name")
+
+    async def require_google(self, hook: Hook) -> None:
+        """Require a token of Google for the account and audience that the Secret names.
+
+        Raises:
+            RefusedError: it is another one.
+        """
+        email = hook.secret.get("email", b"").strip().decode(errors="replace")
+        audience = hook.secret.get("audience", b"").strip().decode(errors="replace")
+        if not (email and audience):
+            raise RefusedError("the Receiver's Secret lacks 'email' or 'audience'", status=503)
+        token = _bearer(hook)
+        keys = self._fetched(self._google_keys)
+        claims = await self._verified(hook, token, keys, audience, _GOOGLE)
+        said = str(claims.get("email") or "")
+        right = hmac.compare_digest(said.encode(), email.encode())
+        if not right or claims.get("email_verified") is not True:
+            raise RefusedError("the token is of another account")
+
+    async def _verified(
+        self,
+        hook: Hook,
+        token: str,
+        read: "_Reading",
+        audience: str,
+        issuers: tuple[str, ...],
+    ) -> Mapping[str, Any]:
+        key = await self._key(hook, token, read)
+        try:
+            claims: dict[str, Any] = await asyncio.to_thread(
+                jwt.decode,
+                token,
+                key,
+                algorithms=list(_ALGORITHMS),
+                audience=audience,
+                issuer=list(issuers),
+                leeway=_LEEWAY,
+                options={"require": ["exp", "iat", "aud", "iss"]},
+            )
+        except (jwt.PyJWTError, ValueError, TypeError) as exc:
+            raise RefusedError(f"the token is not accepted: {type(exc).__name__}") from exc
+        return claims
+
+    async def _key(self, hook: Hook, token: str, read: "_Reading") -> Any:
+        try:
+            wanted = str(jwt.get_unverified_header(token).get("kid") or "")
+        except jwt.PyJWTError as exc:
+            raise RefusedError("the token cannot be read") from exc
+        endpoint = self._endpoint(hook.receiver.metadata.namespace)
+        async with self._lock:
+            now = self._clock()
+            known = self._known.get((read.address, endpoint))
+            age = now - known.read if known else _KEPT
+            if known is None or age >= _KEPT or (wanted not in known.keys and age >= _AGAIN):
+                known = _Keys(await self._read(read, endpoint), now)
+                self._known[read.address, endpoint] = known
+                while len(self._known) > _MOST_ISSUERS:
+                    self._known.popitem(last=False)
+        found = known.keys.get(wanted)
+        if found is None and not wanted and len(known.keys) == 1:
+            found = next(iter(known.keys.values()))
+        if found is None:
+            raise RefusedError("the token is signed with a key that its issuer does not have")
+        return found
+
+    async def _read(self, read: "_Reading", endpoint: Endpoint) -> Mapping[str, Any]:
+        try:
+            address = read.address
+            if read.discovers:
+                found = await self._get(f"{address.rstrip('/')}{_DISCOVERY}", endpoint, _Discovery)
+                if found.issuer != address:
+                    raise RefusedError("the issuer calls itself otherwise", status=503)
+                address = found.jwks_uri
+            keys = await self._get(address, endpoint, dict[str, Json])
+            parsed = await asyncio.to_thread(jwt.PyJWKSet.from_dict, keys)
+        except PenstockError as exc:
+            raise RefusedError("the keys of the issuer cannot be read now", status=503) from exc
+        except (jwt.PyJWTError, untrusted.UntrustedError, ValueError, TypeError) as exc:
+            raise RefusedError("the issuer has no keys that can be used", status=503) from exc
+        return {str(each.key_id or ""): each for each in parsed.keys}
+
+    async def _get(self, url: str, endpoint: Endpoint, kind: type[Any]) -> Any:
+        async with self._http.request("GET", url, endpoint=endpoint, timeout=_SECONDS) as response:
+            body = await transport.read(response, limit=_LONGEST_KEYS)
+        return untrusted.load_json(body, kind, size=_LONGEST_KEYS)
+
+    def _discovered(self, issuer: str) -> "_Reading":
+        return _Reading(address=issuer, discovers=True)
+
+    def _fetched(self, address: str) -> "_Reading":
+        return _Reading(address=address, discovers=False)
+
+
+_DISCOVERY: Final = "/.well-known/openid-configuration"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Reading:
+    """Where keys are: below an issuer, or at an address."""
+
+    address: str
+    discovers: bool
+
+
+def _bearer(hook: Hook) -> str:
+    scheme, _, token = hook.header("Authorization").partition(" ")
+    if scheme.lower() != "bearer" or not token or len(token) > _LONGEST_TOKEN:
+        raise RefusedError("the header Authorization holds no token")
+    return token.strip()
+
+
+def _unverified(token: str) -> Mapping[str, Any]:
+    try:
+        claims: dict[str, Any] = jwt.decode(token, options={"verify_signature": False})
+    except (jwt.PyJWTError, ValueError, RecursionError) as exc:
+        raise RefusedError("the token cannot be read") from exc
+    return claims
+
+
+def _require_claims(provider: OIDCProvider, claims: Mapping[str, Any]) -> None:
+    """Require what the validations demand, in their order.
+
+    Raises:
+        RefusedError: one does not hold; its message is the Receiver's.
+    """
+    values: dict[str, Any] = {}
+    known = {"claims": dict(claims), "vars": values}
+    try:
+        for variable in provider.variables:
+            values[variable.name] = expressions.Expression(variable.expression).value(known)
+        for validation in provider.validations:
+            if not expressions.Expression(validation.expression).holds(known):
+                raise RefusedError(validation.message)
+    except StalledError as exc:
+        raise RefusedError("an expression of the Receiver cannot be used", status=503) from exc

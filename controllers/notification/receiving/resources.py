@@ -1,0 +1,84 @@
+"""Which objects a hook concerns: names, ``*`` with labels, and CEL over object and request."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+from controllers.notification.receiving.request import RefusedError
+from crds import KINDS, RECEIVER
+from crds.notification_receiver import Receiver, ReceiverResource
+from toolkit.apply import expressions
+from toolkit.errors import StalledError
+from toolkit.kube.client import Client
+from toolkit.kube.errors import ApiError, NotFoundError
+from toolkit.objects import GroupVersionKind, Json, ObjectRef, ref_of
+from toolkit.policy.references import References
+
+_KINDS: Final = {kind.kind: GroupVersionKind(*kind.gvk) for kind in KINDS}
+_RECEIVER: Final = GroupVersionKind(*RECEIVER.gvk)
+_EVERY: Final = "*"
+MOST: Final = 5000
+"""Objects of one hook."""
+
+
+class Resources:
+    """Finds the objects."""
+
+    def __init__(self, client: Client, policy: References) -> None:
+        self._client = client
+        self._policy = policy
+
+    async def of(
+        self, receiver: Receiver, request: Json | None
+    ) -> tuple[list[ObjectRef], list[str]]:
+        """Return what to reconcile, and what went wrong with the rest.
+
+        Raises:
+            RefusedError: an expression cannot be used.
+        """
+        found: dict[ObjectRef, None] = {}
+        problems = []
+        for number, each in enumerate(receiver.spec.resources):
+            try:
+                refs = await self._selected(receiver, each, request)
+            except (ApiError, StalledError) as exc:
+                problems.append(f"spec.resources[{number}]: {exc}")
+                continue
+            found |= dict.fromkeys(refs)
+        return list(found)[:MOST], problems
+
+    async def _selected(
+        self, receiver: Receiver, each: ReceiverResource, request: Json | None
+    ) -> Sequence[ObjectRef]:
+        meta = receiver.metadata
+        gvk, namespace = _KINDS[each.kind], each.namespace or meta.namespace
+        holder = ObjectRef(_RECEIVER, meta.namespace, meta.name)
+        self._policy.require(holder, ObjectRef(gvk, namespace, each.name))
+        texts = [text for text in (receiver.spec.resource_filter, each.filter) if text]
+        if each.name != _EVERY and not texts:
+            return [ObjectRef(gvk, namespace, each.name)]
+        objects = await self._objects(gvk, namespace, each)
+        filters = [_compiled(text) for text in texts]
+        chosen = [obj for obj in objects if _holds(filters, {"res": obj, "req": request})]
+        return [ref_of(obj) for obj in chosen]
+
+    async def _objects(
+        self, gvk: GroupVersionKind, namespace: str, each: ReceiverResource
+    ) -> Sequence[Json]:
+        if each.name == _EVERY:
+            labels = ",".join(f"{key}={value}" for key, value in sorted(each.match_labels.items()))
+            return await self._client.list(gvk, namespace, label_selector=labels)
+        try:
+            return [await self._client.get(gvk, each.name, namespace)]
+        except NotFoundError:
+            return []
+
+
+def _compiled(text: str) -> expressions.Expression:
+    try:
+        return expressions.Expression(text)
+    except StalledError as exc:
+        raise RefusedError("an expression of the Receiver cannot be used", status=503) from exc
+
+
+def _holds(filters: Sequence[expressions.Expression], values: Mapping[str, Any]) -> bool:
+    return all(each.holds(values) for each in filters)

@@ -1,0 +1,1 @@
+"""Deliveries leave the spool here, one Provider beside the other; open ``sender`` first."""

@@ -1,0 +1,267 @@
+"""Give deliveries to their services: one Provider beside the other, each in its own order.
+
+A service that fails is asked again with a growing pause, or when it says (``Retry-After``). Only
+its own deliveries wait meanwhile. An event that a service refuses for good is dropped, and the
+Provider says so in its condition.
+"""
+
+import asyncio
+import logging
+import time
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Final
+
+import msgspec
+import prometheus_client as prom
+
+from controllers.notification.events.matching import Notice
+from controllers.notification.events.spool import Delivery, Spool
+from controllers.notification.sending.targets import Place
+from controllers.notification.services import SERVICES
+from controllers.notification.services.service import Answer, UnsuitableError
+from crds.notification import Provider
+from toolkit import telemetry
+from toolkit.errors import PenstockError, StalledError
+from toolkit.kube.informer import Change, Informer
+from toolkit.objects import ObjectKey
+from toolkit.remote.http import http as transport
+from toolkit.remote.http.errors import AuthError, HttpError
+from toolkit.remote.http.http import Http
+
+logger = logging.getLogger(__name__)
+
+SENT: Final = prom.Counter(
+    "penstock_notifications",
+    "Deliveries, by type of Provider and what became of them.",
+    ("type", "result"),
+)
+AT_ONCE: Final = 32
+"""Requests to services, of all Providers together."""
+_BATCH: Final = 16
+_LONGEST_WAIT: Final = 300.0
+_MOST_HOURS: Final = 24.0
+_MOST_ANSWER: Final = 4 << 20
+_RETRIED: Final = frozenset({0, 401, 403, 404, 407, 408, 425, 429})
+"""Statuses below 500 that may change: a token is corrected, a room is made."""
+
+
+@dataclass(frozen=True, slots=True)
+class Health:
+    """How the last attempt went; ``problem`` is empty if the service took it."""
+
+    problem: str
+    reason: str = "Delivered"
+    waiting: int = 0
+
+
+class Sender:
+    """Sends until cancelled; ``wake`` it when a delivery was added or a Provider has changed."""
+
+    def __init__(
+        self,
+        spool: Spool,
+        *,
+        place: Callable[[Provider], Awaitable[Place]],
+        http: Http,
+        pause: float = 1.0,
+    ) -> None:
+        """Prepare; ``pause`` is the first one after a failure."""
+        self._spool = spool
+        self._place = place
+        self._http = http
+        self._pause = pause
+        self._providers: Informer[Provider] | None = None
+        self._changed: Callable[[ObjectKey], None] = _nobody
+        self._health: dict[ObjectKey, Health] = {}
+        self._woken: dict[ObjectKey, asyncio.Event] = {}
+        self._working: dict[ObjectKey, asyncio.Task[None]] = {}
+        self._turns = asyncio.Semaphore(AT_ONCE)
+        self._group: asyncio.TaskGroup | None = None
+
+    def health(self, key: ObjectKey) -> Health | None:
+        """Return how sending goes; None before the first attempt."""
+        return self._health.get(key)
+
+    def wake(self, key: ObjectKey) -> None:
+        """Look for what there is to send."""
+        if key in self._woken:
+            self._woken[key].set()
+        if self._group is None or key in self._working or not self._spool.waiting(key):
+            return
+        self._woken[key] = asyncio.Event()
+        self._working[key] = self._group.create_task(self._work(key))
+
+    def follow(
+        self, providers: Informer[Provider], *, changed: Callable[[ObjectKey], None]
+    ) -> None:
+        """Look Providers up there; ``changed`` is told when the health of one is another one."""
+        self._providers, self._changed = providers, changed
+        providers.subscribe(self._saw)
+
+    def _saw(self, change: Change[Provider]) -> None:
+        if change.new is None:
+            self._health.pop(change.key, None)
+        self.wake(change.key)
+
+    def _find(self, key: ObjectKey) -> Provider | None:
+        return self._providers.get(key) if self._providers else None
+
+    async def run(self) -> None:
+        """Send until cancelled."""
+        if self._providers is not None:
+            # One that is not in the cache yet would look as if it were gone.
+            await self._providers.wait_synced()
+        async with asyncio.TaskGroup() as group:
+            self._group = group
+            try:
+                for key in self._spool.providers():
+                    self.wake(key)
+                await asyncio.Event().wait()
+            finally:
+                self._group = None
+
+    async def _work(self, key: ObjectKey) -> None:
+        """Send what waits for one Provider; end when there is nothing more."""
+        failures = 0
+        try:
+            while self._spool.waiting(key):
+                self._woken[key].clear()
+                wait = await self._round(key, failures)
+                failures = failures + 1 if wait else 0
+                if wait:
+                    await self._rest(key, wait)
+        finally:
+            self._working.pop(key, None)
+            self._woken.pop(key, None)
+        if self._spool.waiting(key):  # added since
+            self.wake(key)
+
+    async def _rest(self, key: ObjectKey, seconds: float) -> None:
+        """Wait, but no longer than until the Provider changes."""
+        try:
+            async with asyncio.timeout(seconds):
+                while True:
+                    generation = self._generation(key)
+                    await self._woken[key].wait()
+                    self._woken[key].clear()
+                    if self._generation(key) != generation:
+                        return
+        except TimeoutError:
+            return
+
+    def _generation(self, key: ObjectKey) -> tuple[str, int]:
+        provider = self._find(key)
+        return (provider.metadata.uid, provider.metadata.generation) if provider else ("", 0)
+
+    async def _round(self, key: ObjectKey, failures: int) -> float:
+        """Send some deliveries; return how long to wait before the next round."""
+        provider = self._find(key)
+        if provider is None or provider.metadata.deletion_timestamp or provider.spec.suspend:
+            dropped = await self._spool.clear(key)
+            logger.info("events dropped", extra={"provider": str(key), "count": dropped})
+            return 0.0
+        try:
+            place = await self._place(provider)
+        except PenstockError as exc:
+            self._tell(key, Health(str(exc), exc.reason, self._spool.waiting(key)))
+            return self._delay(failures, None)
+        for delivery in await self._spool.next(key, _BATCH):
+            wait = await self._deliver(key, place, delivery, failures)
+            if wait:
+                return wait
+        return 0.0
+
+    async def _deliver(
+        self, key: ObjectKey, place: Place, delivery: Delivery, failures: int
+    ) -> float:
+        """Make one delivery; return how long to wait, 0 if it is settled."""
+        kind = place.target.type
+        try:
+            async with self._turns, asyncio.timeout(place.timeout * _MOST_REQUESTS):
+                notice = msgspec.json.decode(delivery.notice, type=Notice)
+                notice = msgspec.structs.replace(notice, key=delivery.key)
+                await SERVICES[kind](notice, place.target, self._asking(place))
+        except (PenstockError, TimeoutError) as exc:
+            problem = place.masked(str(exc) or "the service did not answer in time")
+            for_good = _for_good(exc) or time.time() - delivery.since > _MOST_HOURS * 3600
+            reason = "EventRefused" if for_good else "DeliveryFailed"
+            SENT.labels(kind, "refused" if for_good else "failed").inc()
+            self._tell(key, Health(problem, reason, self._spool.waiting(key)))
+            if not for_good:
+                return self._delay(failures, getattr(exc, "retry_after", None))
+            telemetry.EVENTS_DROPPED.labels("provider").inc()
+        else:
+            SENT.labels(kind, "sent").inc()
+            self._tell(key, Health(""))
+        await self._spool.remove(key, [delivery.id])
+        return 0.0
+
+    def _delay(self, failures: int, asked: float | None) -> float:
+        growing: float = min(self._pause * 2 ** min(failures, 16), _LONGEST_WAIT)
+        return max(growing, min(asked or 0.0, _LONGEST_WAIT))
+
+    def _tell(self, key: ObjectKey, health: Health) -> None:
+        before = self._health.get(key)
+        self._health[key] = health
+        if before is None or (before.problem, before.reason) != (health.problem, health.reason):
+            if health.problem:
+                logger.warning(
+                    "event not delivered", extra={"provider": str(key), "error": health.problem}
+                )
+            self._changed(key)
+
+    def _asking(self, place: Place) -> "_Asking":
+        return _Asking(self._http, place)
+
+
+def _nobody(_key: ObjectKey) -> None:
+    """Tell nobody."""
+
+
+_MOST_REQUESTS: Final = 3
+"""A delivery takes at most as long as so many requests."""
+_NONE: Final[Mapping[str, str]] = MappingProxyType({})
+
+
+class _Asking:
+    """Requests to one service."""
+
+    def __init__(self, http: Http, place: Place) -> None:
+        self._http = http
+        self._place = place
+
+    async def __call__(
+        self,
+        method: str,
+        url: str,
+        *,
+        body: bytes | None = None,
+        headers: Mapping[str, str] = _NONE,
+    ) -> Answer:
+        async with self._http.request(
+            method,
+            url,
+            endpoint=self._place.endpoint,
+            headers=headers,
+            body=body,
+            timeout=self._place.timeout,
+        ) as response:
+            if response.status >= 300:
+                raise HttpError(
+                    f"the service redirects a {method} with HTTP {response.status}: write the "
+                    "address that it redirects to",
+                    status=response.status,
+                )
+            found = await transport.read(response, limit=_MOST_ANSWER)
+            return Answer(status=response.status, body=found, headers=dict(response.headers))
+
+
+def _for_good(exc: Exception) -> bool:
+    """Tell whether trying again cannot help."""
+    if isinstance(exc, UnsuitableError | StalledError):
+        return True
+    refused = isinstance(exc, HttpError) and not isinstance(exc, AuthError)
+    status = getattr(exc, "status", 0)
+    return refused and 400 <= status < 500 and status not in _RETRIED

@@ -1,0 +1,165 @@
+"""From a Provider to what its service is told with: address, credentials, trust.
+
+Secrets are read each time: a token that was rotated counts from the next delivery on.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Final
+
+from controllers.notification.services.service import Target
+from crds.notification import Provider
+from toolkit import untrusted
+from toolkit.errors import StalledError
+from toolkit.kube.secrets import Secrets
+from toolkit.notification import demands
+from toolkit.remote import proxy, tls
+from toolkit.remote.http.errors import AuthError
+from toolkit.remote.http.rules import Endpoint
+from toolkit.remote.proxy import Proxy
+
+REASON: Final = "InvalidProvider"
+_UNREAD: Final = "SecretNotRead"
+_HEADERS: Final = untrusted.SMALL
+_MOST_HEADERS: Final = 32
+EVERY: Final = "*"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reachable:
+    """What the flags say: whether plain HTTP is allowed, and who may reach private addresses."""
+
+    plain_http: bool
+    private: frozenset[str]
+
+    def endpoint(self, namespace: str) -> Endpoint:
+        """Return where Providers of a namespace may lead."""
+        private = EVERY in self.private or namespace in self.private
+        return Endpoint(plain_http=self.plain_http, private=private)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Place:
+    """A target, whom to trust there, and what never to show."""
+
+    target: Target
+    endpoint: Endpoint
+    timeout: float
+    secrets: tuple[str, ...] = field(repr=False)
+
+    def masked(self, text: str) -> str:
+        """Return a text without the address's path and without credentials."""
+        for secret in self.secrets:
+            text = text.replace(secret, "*****")
+        return text
+
+
+class Targets:
+    """Reads what Providers name."""
+
+    def __init__(self, secrets: Secrets, reachable: Reachable) -> None:
+        self._secrets = secrets
+        self._reachable = reachable
+
+    async def place(self, provider: Provider) -> Place:
+        """Return where a Provider leads.
+
+        Raises:
+            StalledError: something is missing or wrong in the Provider.
+            TransientError: a Secret is missing, wrong, or cannot be read now.
+        """
+        for problem in demands.problems(provider.spec):
+            raise StalledError(f"{problem.field}: {problem.why}", reason=REASON)
+        spec, meta = provider.spec, provider.metadata
+        data = await self._read(provider, spec.secret_ref.name if spec.secret_ref else "")
+        address = proxy.text(data, "address") or spec.address
+        target = Target(
+            type=spec.type,
+            namespace=meta.namespace,
+            name=meta.name,
+            uid=meta.uid,
+            address=address,
+            channel=spec.channel,
+            username=proxy.text(data, "username") or spec.username,
+            token=_text(data, "token"),
+            password=proxy.text(data, "password") or "",
+            headers=_headers(data),
+            status_expression=spec.commit_status_expr,
+        )
+        _require(target)
+        endpoint = await self._endpoint(provider, data)
+        return Place(
+            target=target,
+            endpoint=endpoint,
+            timeout=spec.timeout_seconds,
+            secrets=_secrets(target),
+        )
+
+    async def _endpoint(self, provider: Provider, data: Mapping[str, bytes]) -> Endpoint:
+        spec = provider.spec
+        endpoint = self._reachable.endpoint(provider.metadata.namespace)
+        if spec.cert_secret_ref:
+            name = spec.cert_secret_ref.name
+            endpoint = tls.certified(endpoint, await self._read(provider, name), name)
+        if spec.proxy_secret_ref:
+            found = await self._read(provider, spec.proxy_secret_ref.name)
+            endpoint = replace(endpoint, proxy=Proxy.from_secret(found))
+        elif address := proxy.text(data, "proxy") or spec.proxy:
+            endpoint = replace(endpoint, proxy=Proxy.from_secret({"address": address.encode()}))
+        return endpoint
+
+    async def _read(self, provider: Provider, name: str) -> Mapping[str, bytes]:
+        if not name:
+            return {}
+        return await self._secrets.read(provider.metadata.namespace, name, reason=_UNREAD)
+
+
+def _require(target: Target) -> None:
+    """Require of the Secret what the type needs and only it can bring."""
+    demand = demands.DEMANDS[target.type]
+    if demand.address and not target.address:
+        raise AuthError(f"'{target.type}' needs an address: write {demand.hint} into the Secret")
+    read = bool(target.address) and not demand.plain
+    if read and (why := demands.unusable(target.address, target.type)):
+        raise AuthError(f"the address is not usable: {why}")
+    if demand.secret and not (target.token or target.password):
+        raise AuthError(f"'{target.type}' needs a token: write it as 'token' into the Secret")
+
+
+def _text(data: Mapping[str, bytes], key: str) -> str:
+    """Return a value that may have several lines, as key files have."""
+    try:
+        return data.get(key, b"").decode().strip()
+    except UnicodeDecodeError as exc:
+        raise AuthError(f"'{key}' in the secret is not UTF-8 text") from exc
+
+
+def _headers(data: Mapping[str, bytes]) -> dict[str, str]:
+    """Return the headers of a Secret: YAML, a name and a text a line."""
+    found = data.get("headers")
+    if not found:
+        return {}
+    try:
+        section = untrusted.load_yaml(found, _HEADERS)
+    except untrusted.UntrustedError as exc:
+        raise AuthError(f"'headers' in the secret cannot be read: {exc}") from exc
+    headers = {} if not isinstance(section, Mapping) else {str(k): v for k, v in section.items()}
+    if len(headers) > _MOST_HEADERS or not headers:
+        raise AuthError(f"'headers' in the secret must be 1 to {_MOST_HEADERS} lines 'name: text'")
+    for name, value in headers.items():
+        fits = isinstance(value, str) and value.isascii() and value.isprintable()
+        if not fits or not name.replace("-", "").replace("_", "").isalnum():
+            raise AuthError("'headers' in the secret has a line that cannot be a header")
+    return {name: str(value) for name, value in headers.items()}
+
+
+def _secrets(target: Target) -> tuple[str, ...]:
+    """Return what no message may hold, the longest first."""
+    path = target.address.partition("://")[2].partition("/")[2]
+    found = {target.address, path, target.token, target.password, *target.headers.values()}
+    found |= {found_part for found_part in path.split("/") if len(found_part) > _SHORT}
+    return tuple(sorted((each for each in found if len(each) > _SHORT), key=len, reverse=True))
+
+
+_SHORT: Final = 6
+"""Characters: what is shorter is a word that messages may have."""

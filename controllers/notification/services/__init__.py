@@ -1,0 +1,79 @@
+"""How each service is told: a row per type of Provider, a module per format.
+
+What enters is a ``Notice`` and a ``Target``; what leaves are HTTP requests through ``Ask``. A
+service raises ``HttpError`` where it was not told, and ``UnsuitableError`` where an event cannot be
+told to it at all. ``toolkit.notification.demands`` has what each type must be given.
+"""
+
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Final
+
+from controllers.notification.services.chat import (
+    cards,
+    discord,
+    googlechat,
+    lark,
+    matrix,
+    rocket,
+    slack,
+    telegram,
+    webex,
+    zulip,
+)
+from controllers.notification.services.git import (
+    azuredevops,
+    bitbucket,
+    bitbucketserver,
+    comments,
+    dispatch,
+    gitea,
+    github,
+    gitlab,
+)
+from controllers.notification.services.paging import (
+    alertmanager,
+    datadog,
+    grafana,
+    opsgenie,
+    pagerduty,
+    sentry,
+)
+from controllers.notification.services.service import Send
+from controllers.notification.services.streams import eventhub, generic, otel, pubsub
+
+SERVICES: Final[Mapping[str, Send]] = MappingProxyType(
+    {
+        "generic": generic.send,  # the event as it is
+        "generic-hmac": generic.send_signed,  # and signed
+        "slack": slack.send,  # rooms where people talk
+        "discord": discord.send,
+        "rocket": rocket.send,
+        "msteams": cards.send,
+        "googlechat": googlechat.send,
+        "webex": webex.send,
+        "telegram": telegram.send,
+        "lark": lark.send,
+        "matrix": matrix.send,
+        "zulip": zulip.send,
+        "opsgenie": opsgenie.send,  # what wakes people, and what they look at then
+        "pagerduty": pagerduty.send,
+        "sentry": sentry.send,
+        "datadog": datadog.send,
+        "grafana": grafana.send,
+        "alertmanager": alertmanager.send,
+        "otel": otel.send,  # streams of events
+        "azureeventhub": eventhub.send,
+        "googlepubsub": pubsub.send,
+        "github": github.send,  # the commit that was applied
+        "gitlab": gitlab.send,
+        "gitea": gitea.send,
+        "bitbucket": bitbucket.send,
+        "bitbucketserver": bitbucketserver.send,
+        "azuredevops": azuredevops.send,
+        "githubdispatch": dispatch.send,  # workflows of the repository
+        "githubpullrequestcomment": comments.github,  # the change that is proposed
+        "gitlabmergerequestcomment": comments.gitlab,
+        "giteapullrequestcomment": comments.gitea,
+    }
+)

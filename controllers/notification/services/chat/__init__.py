@@ -1,0 +1,1 @@
+"""Rooms where people talk."""

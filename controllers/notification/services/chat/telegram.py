@@ -1,0 +1,37 @@
+"""Telegram: a message of a bot.
+
+Schema: core.telegram.org/bots/api#sendmessage. The token is a part of the address.
+"""
+
+import html
+from typing import Final
+
+from controllers.notification.events.matching import Notice
+from controllers.notification.services.service import Ask, Target, post
+
+_ADDRESS: Final = "https://api.telegram.org"
+_LONGEST: Final = 3500
+"""Characters of a message are 4096, after entities are parsed."""
+
+
+async def send(notice: Notice, target: Target, ask: Ask) -> None:
+    """Send a message in HTML."""
+    if notice.updates_commit:
+        return
+    mark = "💣" if notice.failed else "💡"
+    lines = [f"{mark} <b>{html.escape(notice.title)}</b>", html.escape(_cut(notice.event.message))]
+    left = _LONGEST
+    for key, value in sorted(notice.metadata.items()):
+        line = f"<b>{html.escape(key)}</b>: {html.escape(_cut(value, 200))}"
+        left -= len(line)
+        if left > 0 and len(lines) < _MOST_LINES:
+            lines.append(line)
+    body = {"chat_id": target.channel, "text": "\n".join(lines), "parse_mode": "HTML"}
+    await post(ask, f"{target.base(_ADDRESS)}/bot{target.token}/sendMessage", body)
+
+
+_MOST_LINES: Final = 8
+
+
+def _cut(text: str, longest: int = 2000) -> str:
+    return text if len(text) <= longest else f"{text[:longest]}…"

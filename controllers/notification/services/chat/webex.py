@@ -1,0 +1,25 @@
+"""Webex: a message in a room.
+
+Schema: developer.webex.com/messaging/docs/api/v1/messages/create-a-message.
+"""
+
+from typing import Final
+
+from controllers.notification.events.matching import Notice
+from controllers.notification.services.service import Ask, Target, bearer, post
+
+_ADDRESS: Final = "https://webexapis.com/v1/messages"
+_LONGEST: Final = 7000
+"""Bytes of a message are 7439."""
+
+
+async def send(notice: Notice, target: Target, ask: Ask) -> None:
+    """Send a message in Markdown."""
+    if notice.updates_commit:
+        return
+    mark = "💣" if notice.failed else "💡"
+    lines = [f"{mark} **{notice.title}**  ", f"{notice.event.message}  "]
+    lines += [f">**{key}**: {value}  " for key, value in sorted(notice.metadata.items())]
+    text = "\n".join(lines).encode()[:_LONGEST].decode(errors="ignore")
+    body = {"roomId": target.channel, "markdown": text}
+    await post(ask, target.base(_ADDRESS), body, bearer(target.token))

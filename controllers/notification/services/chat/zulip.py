@@ -1,0 +1,41 @@
+"""Zulip: a message in a topic of a channel.
+
+Schema: zulip.com/api/send-message. ``spec.channel`` is ``<channel>/<topic>``, as in Flux.
+"""
+
+from typing import Final
+from urllib.parse import urlencode
+
+from controllers.notification.events.matching import Notice
+from controllers.notification.services.service import Ask, Target, UnsuitableError
+from toolkit.remote.proxy import basic
+
+_LONGEST: Final = 9_000
+"""Characters of a message are 10,000."""
+
+
+async def send(notice: Notice, target: Target, ask: Ask) -> None:
+    """Send a message in Markdown."""
+    if notice.updates_commit:
+        return
+    channel, slash, topic = target.channel.partition("/")
+    if not (channel and slash and topic):
+        raise UnsuitableError("spec.channel is not <channel>/<topic>: write it like that")
+    mark = ":bomb:" if notice.failed else ":light_bulb:"
+    lines = [f"{mark} **{notice.title}**", notice.event.message]
+    lines += [f"* {key}: {value}" for key, value in sorted(notice.metadata.items())]
+    form = {
+        "type": "channel",
+        "to": channel,
+        "topic": topic,
+        "content": "\n".join(lines)[:_LONGEST],
+    }
+    await ask(
+        "POST",
+        f"{target.base()}/api/v1/messages",
+        body=urlencode(form).encode(),
+        headers={
+            "Content-Type": "application/x-www-form-urlencoded",
+            "Authorization": basic(target.username, target.password or target.token),
+        },
+    )

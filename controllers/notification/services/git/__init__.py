@@ -1,0 +1,1 @@
+"""Hosts of Git repositories: the state of commits, comments, workflows."""

@@ -1,0 +1,135 @@
+"""Comments on a change that is proposed: one comment a Provider and object, edited each time.
+
+Schemas: docs.github.com/rest/issues/comments, docs.gitlab.com/api/notes, Gitea's ``/api/swagger``
+(``issueGetComments``). The number of the change is the metadata ``change_request``, as in Flux. The
+comment is known by a mark that Markdown does not show.
+"""
+
+import hashlib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final
+
+import msgspec
+
+from controllers.notification.events.matching import Notice
+from controllers.notification.services.git import commit
+from controllers.notification.services.git import gitea as gitea_statuses
+from controllers.notification.services.git import github as github_statuses
+from controllers.notification.services.git import gitlab as gitlab_statuses
+from controllers.notification.services.service import Ask, Target, post
+from toolkit import untrusted
+
+CHANGE: Final = "change_request"
+_LONGEST: Final = 4 << 20
+_MOST_PAGES: Final = 20
+_PAGE: Final = 100
+
+
+class _Comment(msgspec.Struct):
+    id: int
+    body: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Host:
+    """Where comments of one change are, and where one of them is edited."""
+
+    comments: str
+    edited: str
+    """The address of one comment, before its id."""
+    method: str
+    headers: Mapping[str, str]
+    page: str
+
+
+async def github(notice: Notice, target: Target, ask: Ask) -> None:
+    """Comment on a pull request of GitHub."""
+    if number := _number(notice):
+        place = commit.repository(target)
+        base = f"{github_statuses.api(place)}/repos/{place.path}/issues"
+        host = _Host(
+            comments=f"{base}/{number}/comments",
+            edited=f"{base}/comments/",
+            method="PATCH",
+            headers=github_statuses.login(target),
+            page="per_page",
+        )
+        await _comment(notice, target, ask, host)
+
+
+async def gitlab(notice: Notice, target: Target, ask: Ask) -> None:
+    """Comment on a merge request of GitLab."""
+    if number := _number(notice):
+        base = gitlab_statuses.api(commit.repository(target))
+        notes = f"{base}/merge_requests/{number}/notes"
+        host = _Host(
+            comments=notes,
+            edited=f"{notes}/",
+            method="PUT",
+            headers=gitlab_statuses.login(target),
+            page="per_page",
+        )
+        await _comment(notice, target, ask, host)
+
+
+async def gitea(notice: Notice, target: Target, ask: Ask) -> None:
+    """Comment on a pull request of Gitea."""
+    if number := _number(notice):
+        base = f"{gitea_statuses.api(commit.repository(target))}/issues"
+        host = _Host(
+            comments=f"{base}/{number}/comments",
+            edited=f"{base}/comments/",
+            method="PATCH",
+            headers=gitea_statuses.login(target),
+            page="limit",
+        )
+        await _comment(notice, target, ask, host)
+
+
+def _number(notice: Notice) -> str:
+    number = notice.metadata.get(CHANGE, "")
+    return number if number.isascii() and number.isdigit() and len(number) < 10 else ""
+
+
+async def _comment(notice: Notice, target: Target, ask: Ask, host: _Host) -> None:
+    mark = _mark(notice, target)
+    body = {"body": f"{_text(notice)}\n\n{mark}"}
+    known = await _find(ask, host, mark)
+    if known is None:
+        await post(ask, host.comments, body, host.headers)
+    elif known.body != body["body"]:
+        await post(ask, f"{host.edited}{known.id}", body, host.headers, method=host.method)
+
+
+async def _find(ask: Ask, host: _Host, mark: str) -> _Comment | None:
+    for page in range(1, _MOST_PAGES + 1):
+        url = f"{host.comments}?page={page}&{host.page}={_PAGE}"
+        answer = await ask("GET", url, headers=host.headers)
+        found = untrusted.load_json(answer.body, list[_Comment], size=_LONGEST)
+        for each in found:
+            if mark in each.body:
+                return each
+        if len(found) < _PAGE:
+            break
+    return None
+
+
+def _mark(notice: Notice, target: Target) -> str:
+    """Return what tells the comment from others, and says nothing."""
+    about = notice.event.involved_object
+    key = hashlib.sha256(f"{target.uid}/{about}".encode()).hexdigest()[:32]
+    return f"<!-- penstock:{key} -->"
+
+
+def _text(notice: Notice) -> str:
+    about = notice.event.involved_object
+    mark = ":warning:" if notice.failed else ":information_source:"
+    message = notice.event.message.replace("```", "'''")
+    lines = [
+        f"## {mark} {about.kind}/{about.namespace}/{about.name} — {notice.event.reason}",
+        "",
+        f"```\n{message}\n```",
+    ]
+    facts = [f"* {key}: `{v.replace('`', '')}`" for key, v in sorted(notice.metadata.items())]
+    return "\n".join([*lines, "", *facts] if facts else lines)

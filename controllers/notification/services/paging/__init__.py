@@ -1,0 +1,1 @@
+"""Services that wake people, and dashboards."""

@@ -1,0 +1,58 @@
+"""Alertmanager: an alert that the success that follows ends.
+
+Schema: prometheus/alertmanager ``api/v2/openapi.yaml`` (``postableAlerts``). The labels are those
+of Flux (notification-controller ``internal/notifier/alertmanager.go``).
+"""
+
+import re
+from datetime import UTC, datetime, timedelta
+from typing import Final
+
+from controllers.notification.events.matching import Notice
+from controllers.notification.services.service import Ask, Target, bearer, post
+from toolkit.remote.proxy import basic
+
+_NO_LABEL: Final = re.compile(r"[^a-zA-Z0-9_]")
+_LASTS: Final = timedelta(hours=1)
+"""How long an alert is open that nothing ends."""
+
+
+async def send(notice: Notice, target: Target, ask: Ask) -> None:
+    """Post an alert."""
+    if notice.updates_commit:
+        return
+    event = notice.event
+    about = event.involved_object
+    told = dict(notice.metadata)
+    annotations = {"message": event.message}
+    if summary := told.pop("summary", ""):
+        annotations["summary"] = summary
+    labels = {_NO_LABEL.sub("_", key): value for key, value in told.items()}
+    labels |= {
+        "alertname": f"Flux{about.kind}{event.reason}",
+        "severity": event.severity,
+        "reason": event.reason,
+        "kind": about.kind,
+        "name": about.name,
+        "namespace": about.namespace,
+        "reportingcontroller": event.reporting_controller,
+    }
+    began = _time(event.timestamp)
+    alert = {
+        "labels": labels,
+        "annotations": annotations,
+        "startsAt": began.isoformat(),
+        "endsAt": (began + _LASTS if notice.failed else began).isoformat(),
+    }
+    login = bearer(target.token)
+    if not login and target.username:
+        login = {"Authorization": basic(target.username, target.password)}
+    await post(ask, target.address, [alert], login)
+
+
+def _time(timestamp: str) -> datetime:
+    try:
+        found = datetime.fromisoformat(timestamp)
+    except ValueError:
+        return datetime.now(UTC)
+    return found if found.tzinfo else found.replace(tzinfo=UTC)

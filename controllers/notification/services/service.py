@@ -1,0 +1,94 @@
+"""What a service is given: where and as whom to tell, and the one way to ask over HTTP."""
+
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import Final, Protocol
+from urllib.parse import urlsplit
+
+import msgspec
+
+from controllers.notification.events.matching import Notice
+from toolkit.errors import StalledError
+
+_NONE: Final[Mapping[str, str]] = MappingProxyType({})
+
+
+class UnsuitableError(StalledError):
+    """The event can never be told to this service; trying again does not help."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Target:
+    """A Provider with what its Secret holds."""
+
+    type: str
+    namespace: str
+    name: str
+    uid: str = ""
+    address: str = field(default="", repr=False)
+    channel: str = ""
+    username: str = ""
+    token: str = field(default="", repr=False)
+    password: str = field(default="", repr=False)
+    headers: Mapping[str, str] = field(default_factory=dict, repr=False)
+    status_expression: str = ""
+
+    def base(self, default: str = "") -> str:
+        """Return the address without a slash at the end, or the default."""
+        return (self.address or default).rstrip("/")
+
+    @property
+    def host(self) -> str:
+        """Return the host of the address; the rest may be secret."""
+        return urlsplit(self.address).hostname or ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Answer:
+    """What a service answered; its status is below 400."""
+
+    status: int
+    body: bytes
+    headers: Mapping[str, str] = field(default_factory=dict)
+
+
+class Ask(Protocol):
+    """Send one request to a stranger."""
+
+    async def __call__(
+        self,
+        method: str,
+        url: str,
+        *,
+        body: bytes | None = None,
+        headers: Mapping[str, str] = _NONE,
+    ) -> Answer:
+        """Return the answer.
+
+        Raises:
+            HttpError: there is none in time, or one of 400 or more.
+        """
+
+
+Send = Callable[[Notice, Target, Ask], Awaitable[None]]
+
+
+async def post(
+    ask: Ask,
+    url: str,
+    body: object,
+    headers: Mapping[str, str] = _NONE,
+    *,
+    method: str = "POST",
+) -> Answer:
+    """Send JSON and return the answer."""
+    sent = msgspec.json.encode(body)
+    return await ask(
+        method, url, body=sent, headers={"Content-Type": "application/json", **headers}
+    )
+
+
+def bearer(token: str) -> dict[str, str]:
+    """Return the header with a token, none where there is none."""
+    return {"Authorization": f"Bearer {token}"} if token else {}

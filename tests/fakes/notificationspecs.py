@@ -1,0 +1,106 @@
+"""Specs of the kinds of notification: right ones, and for each rule one that is wrong."""
+
+from typing import Any, Final
+
+Json = dict[str, Any]
+
+_TOKEN: Final = {"secretRef": {"name": "token"}}
+_APPS: Final = {"kind": "Kustomization", "name": "*"}
+_OIDC: Final = {
+    "issuerURL": "https://token.actions.githubusercontent.com",
+    "validations": [{"expression": "claims.repository == 'org/app'", "message": "not ours"}],
+}
+
+RIGHT: Final[dict[str, Json]] = {
+    "Provider": {"type": "slack", "address": "https://hooks.slack.com/services/a"},
+    "Alert": {"providerRef": {"name": "slack"}, "eventSources": [_APPS]},
+    "Receiver": {"type": "github", "resources": [{"kind": "GitRepository", "name": "a"}], **_TOKEN},
+}
+
+ALSO_RIGHT: Final[tuple[tuple[str, Json], ...]] = (
+    ("Provider", {"type": "github", "address": "https://github.com/org/app", **_TOKEN}),
+    ("Provider", {"type": "sentry", "address": "https://key@sentry.example.com/1"}),
+    ("Provider", {"type": "telegram", "address": "", "channel": "-100", **_TOKEN}),
+    ("Provider", {"type": "discord", "address": "", **_TOKEN}),
+    ("Alert", {"eventSources": [{**_APPS, "matchLabels": {"app.kubernetes.io/name": "a"}}]}),
+    ("Alert", {"inclusionList": [".*succeeded.*"], "exclusionList": ["^Dependencies"]}),
+    ("Receiver", {"type": "generic-oidc", "secretRef": None, "oidcProviders": [_OIDC]}),
+    ("Receiver", {"events": ["ping", "push"], "resourceFilter": "res.metadata.name == req.name"}),
+)
+
+REFUSED: Final = (
+    ("Provider", {"type": "nats"}, "provider-service", "spec.type", "not implemented"),
+    ("Provider", {"address": ""}, "provider-service", "spec.address", "needs it: write"),
+    ("Provider", {"address": "hooks.slack.com"}, "provider-service", "spec.address", "no URL"),
+    (
+        "Provider",
+        {"address": "https://a:b@hooks.slack.com/x"},
+        "provider-service",
+        "spec.address",
+        "belong into the Secret",
+    ),
+    ("Provider", {"type": "telegram", **_TOKEN}, "provider-service", "spec.channel", "needs it"),
+    ("Provider", {"type": "generic-hmac"}, "provider-service", "spec.secretRef", "with a token"),
+    (
+        "Provider",
+        {"serviceAccountName": "a"},
+        "provider-service",
+        "spec.serviceAccountName",
+        "not implemented",
+    ),
+    (
+        "Provider",
+        {"type": "github", "commitStatusExpr": "event..x", **_TOKEN},
+        "commit-status-id",
+        "spec.commitStatusExpr",
+        "",
+    ),
+    (
+        "Alert",
+        {"eventSources": [{**_APPS, "name": "A b"}]},
+        "event-sources",
+        "spec.eventSources[0].name",
+        "",
+    ),
+    (
+        "Alert",
+        {"exclusionList": ["(?=a)"]},
+        "regular-expression",
+        "spec.exclusionList[0]",
+        "not a regular expression",
+    ),
+    (
+        "Receiver",
+        {"resources": [{"kind": "GitRepository", "name": "*", "matchLabels": {"a": "b c"}}]},
+        "receiver-resources",
+        "spec.resources[0].matchLabels[a]",
+        "no value of a label",
+    ),
+    (
+        "Receiver",
+        {"resourceFilter": "res.metadata.name =="},
+        "receiver-expression",
+        "spec.resourceFilter",
+        "",
+    ),
+    (
+        "Receiver",
+        {"oidcProviders": [{**_OIDC, "issuerURL": "http://issuer.example.com"}]},
+        "receiver-issuer",
+        "spec.oidcProviders[0].issuerURL",
+        "no URL over HTTPS",
+    ),
+)
+
+WARNED: Final = (
+    ("Provider", {"interval": "5m"}, "field-deprecated", "spec.interval", "no effect"),
+    ("Alert", {"summary": "down"}, "alert-idle", "spec.summary", "deprecated"),
+    (
+        "Alert",
+        {"eventSources": [{**_APPS, "name": "a", "matchLabels": {"a": "b"}}]},
+        "alert-idle",
+        "spec.eventSources[0].matchLabels",
+        "no effect beside a name",
+    ),
+    ("Receiver", {"resources": []}, "receiver-idle", "spec.resources", "nothing to reconcile"),
+)

@@ -1,0 +1,1 @@
+"""What the gate and the process that sends events both know of services; see ``demands``."""
