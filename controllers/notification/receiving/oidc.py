@@ -20,7 +20,6 @@ from crds.notification_receiver import OIDCProvider
 from toolkit import untrusted
 from toolkit.apply import expressions
 from toolkit.errors import PenstockError, StalledError
-from toolkit.objects import Json
 from toolkit.remote.http import http as transport
 from toolkit.remote.http.http import Http
 from toolkit.remote.http.rules import Endpoint
@@ -159,7 +158,7 @@ class Tokens:
                 if found.issuer != address:
                     raise RefusedError("the issuer calls itself otherwise", status=503)
                 address = found.jwks_uri
-            keys = await self._get(address, endpoint, dict[str, Json])
+            keys = await self._get(address, endpoint, dict[str, Any])
             parsed = await asyncio.to_thread(jwt.PyJWKSet.from_dict, keys)
         except PenstockError as exc:
             raise RefusedError("the keys of the issuer cannot be read now", status=503) from exc

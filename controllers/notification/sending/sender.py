@@ -11,7 +11,7 @@ import time
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import Final
+from typing import Final, Protocol
 
 import msgspec
 import prometheus_client as prom
@@ -24,7 +24,7 @@ from controllers.notification.services.service import Answer, UnsuitableError
 from crds.notification import Provider
 from toolkit import telemetry
 from toolkit.errors import PenstockError, StalledError
-from toolkit.kube.informer import Change, Informer
+from toolkit.kube.informer import Change
 from toolkit.objects import ObjectKey
 from toolkit.remote.http import http as transport
 from toolkit.remote.http.errors import AuthError, HttpError
@@ -45,6 +45,19 @@ _MOST_HOURS: Final = 24.0
 _MOST_ANSWER: Final = 4 << 20
 _RETRIED: Final = frozenset({0, 401, 403, 404, 407, 408, 425, 429})
 """Statuses below 500 that may change: a token is corrected, a room is made."""
+
+
+class Providers(Protocol):
+    """The cache of Providers: an informer."""
+
+    def get(self, key: ObjectKey) -> Provider | None:
+        """Return a Provider."""
+
+    def subscribe(self, handler: Callable[[Change[Provider]], None]) -> None:
+        """Tell ``handler`` of each change."""
+
+    async def wait_synced(self) -> None:
+        """Return when the cache is complete."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +85,7 @@ class Sender:
         self._place = place
         self._http = http
         self._pause = pause
-        self._providers: Informer[Provider] | None = None
+        self._providers: Providers | None = None
         self._changed: Callable[[ObjectKey], None] = _nobody
         self._health: dict[ObjectKey, Health] = {}
         self._woken: dict[ObjectKey, asyncio.Event] = {}
@@ -93,9 +106,7 @@ class Sender:
         self._woken[key] = asyncio.Event()
         self._working[key] = self._group.create_task(self._work(key))
 
-    def follow(
-        self, providers: Informer[Provider], *, changed: Callable[[ObjectKey], None]
-    ) -> None:
+    def follow(self, providers: Providers, *, changed: Callable[[ObjectKey], None]) -> None:
         """Look Providers up there; ``changed`` is told when the health of one is another one."""
         self._providers, self._changed = providers, changed
         providers.subscribe(self._saw)
@@ -212,8 +223,8 @@ class Sender:
                 )
             self._changed(key)
 
-    def _asking(self, place: Place) -> "_Asking":
-        return _Asking(self._http, place)
+    def _asking(self, place: Place) -> "Asking":
+        return Asking(self._http, place)
 
 
 def _nobody(_key: ObjectKey) -> None:
@@ -225,7 +236,7 @@ _MOST_REQUESTS: Final = 3
 _NONE: Final[Mapping[str, str]] = MappingProxyType({})
 
 
-class _Asking:
+class Asking:
     """Requests to one service."""
 
     def __init__(self, http: Http, place: Place) -> None:
@@ -240,6 +251,7 @@ class _Asking:
         body: bytes | None = None,
         headers: Mapping[str, str] = _NONE,
     ) -> Answer:
+        """Send a request within the rules for strangers; nothing is redirected."""
         async with self._http.request(
             method,
             url,

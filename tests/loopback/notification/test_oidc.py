@@ -1,0 +1,191 @@
+"""Tokens of issuers on loopback, with TLS: who is believed, and what is asked of them."""
+
+import asyncio
+import json
+import ssl
+from collections.abc import Mapping
+from typing import Any
+
+import jwt
+import msgspec
+import pytest
+from aiohttp import web
+from cryptography.hazmat.primitives.asymmetric import rsa
+
+from controllers.notification.receiving.oidc import AUDIENCE, Tokens
+from controllers.notification.receiving.request import Hook, RefusedError
+from controllers.notification.receiving.senders import SENDERS
+from crds.notification_receiver import Receiver
+from tests.fakes.issuer import Issuer
+from tests.fakes.serving import serving
+from toolkit.remote.http.http import Http
+from toolkit.remote.http.rules import Endpoint
+
+EMAIL = "hooks@project.iam.gserviceaccount.com"
+PUSH = json.dumps({"message": {"data": "e30=", "messageId": "1"}}).encode()
+
+
+class Place:
+    """An issuer with a server."""
+
+    def __init__(self) -> None:
+        self.issuer = Issuer()
+        self.reads = 0
+        self.calls_itself = ""
+
+    async def answer(self, request: web.Request) -> web.Response:
+        self.reads += 1
+        if request.path.endswith("openid-configuration"):
+            named = self.calls_itself or self.issuer.url
+            return web.json_response({"issuer": named, "jwks_uri": f"{self.issuer.url}/keys"})
+        return web.json_response(self.issuer.jwks())
+
+    def token(self, **claims: Any) -> str:
+        """Return a token of Google's shape."""
+        known = jwt.decode(
+            self.issuer.sign("a", "b", AUDIENCE), options={"verify_signature": False}
+        )
+        return jwt.encode(
+            {**known, **claims}, self.issuer.key, algorithm="RS256", headers={"kid": "one"}
+        )
+
+
+def hook(kind: str, token: str, spec: Mapping[str, Any], **secret: bytes) -> Hook:
+    receiver = msgspec.convert(
+        {
+            "metadata": {"name": "r", "namespace": "apps"},
+            "spec": {"type": kind, "resources": [], **spec},
+        },
+        Receiver,
+    )
+    headers = {"Authorization": f"Bearer {token}"}
+    return Hook(receiver=receiver, headers=headers, body=PUSH, secret=secret)
+
+
+async def running(
+    place: Place, tls: ssl.SSLContext, ca: bytes, *tokens: Any, kind: str, **secret: bytes
+) -> None:
+    """Check hooks with tokens, each made by a function once the issuer has its address."""
+    async with serving(place.answer, tls=tls) as port, Http() as http:
+        place.issuer.url = f"https://localhost:{port}"
+        checks = Tokens(
+            http, lambda _: Endpoint(ca=ca), google_keys=f"https://localhost:{port}/keys"
+        )
+        for make in tokens:
+            rules = [{"expression": "vars.who == 'a'", "message": "only a may call"}]
+            who = [{"name": "who", "expression": "claims['kubernetes.io'].namespace"}]
+            issuer = {"issuerURL": place.issuer.url, "validations": rules, "variables": who}
+            spec = {"oidcProviders": [issuer]} if kind == "generic-oidc" else {}
+            await SENDERS[kind](hook(kind, make(), spec, **secret), checks)
+
+
+def test_a_token_of_the_issuer_is_believed_and_keys_are_read_once(
+    server_tls: ssl.SSLContext, ca: bytes
+) -> None:
+    place = Place()
+
+    asyncio.run(running(place, server_tls, ca, place.token, place.token, kind="generic-oidc"))
+
+    assert place.reads == 2
+
+
+OTHERS = rsa.generate_private_key(public_exponent=65537, key_size=2048)
+
+
+def forged(place: Place) -> str:
+    return jwt.encode(
+        jwt.decode(place.token(), options={"verify_signature": False}),
+        OTHERS,
+        algorithm="RS256",
+        headers={"kid": "one"},
+    )
+
+
+def unsigned(place: Place) -> str:
+    claims = jwt.decode(place.token(), options={"verify_signature": False})
+    return jwt.encode(claims, "", algorithm="none")
+
+
+@pytest.mark.parametrize(
+    ("make", "why"),
+    [
+        (forged, "not accepted"),
+        (unsigned, "key that its issuer does not have|not accepted"),
+        (lambda place: place.token(aud="another"), "InvalidAudienceError"),
+        (lambda place: place.token(exp=1), "ExpiredSignatureError"),
+        (lambda place: place.token(nbf=4e9), "ImmatureSignatureError"),
+        (lambda place: place.token(iss="https://evil.example"), "does not name"),
+        (lambda place: place.token(**{"kubernetes.io": {"namespace": "b"}}), "only a may call"),
+        (lambda place: place.token(**{"kubernetes.io": {}}), "only a may call"),
+    ],
+)
+def test_another_token_is_refused(
+    server_tls: ssl.SSLContext, ca: bytes, make: Any, why: str
+) -> None:
+    place = Place()
+
+    with pytest.raises(RefusedError, match=why):
+        asyncio.run(running(place, server_tls, ca, lambda: make(place), kind="generic-oidc"))
+
+
+def test_an_issuer_that_calls_itself_otherwise_is_not_believed(
+    server_tls: ssl.SSLContext, ca: bytes
+) -> None:
+    place = Place()
+    place.calls_itself = "https://other.example"
+
+    with pytest.raises(RefusedError, match="calls itself otherwise"):
+        asyncio.run(running(place, server_tls, ca, place.token, kind="generic-oidc"))
+
+
+GOOGLE = {"iss": "https://accounts.google.com", "aud": "hooks", "email_verified": True}
+
+
+def test_a_push_of_the_named_account_is_believed(server_tls: ssl.SSLContext, ca: bytes) -> None:
+    place = Place()
+
+    asyncio.run(
+        running(
+            place,
+            server_tls,
+            ca,
+            lambda: place.token(**GOOGLE, email=EMAIL),
+            kind="gcr",
+            email=EMAIL.encode(),
+            audience=b"hooks",
+        )
+    )
+
+
+@pytest.mark.parametrize(
+    ("claims", "secret", "why"),
+    [
+        ({"email": "evil@example.com"}, {}, "another account"),
+        ({"email": EMAIL, "email_verified": False}, {}, "another account"),
+        ({"email": EMAIL, "aud": "other"}, {}, "InvalidAudienceError"),
+        ({"email": EMAIL, "iss": "https://evil.example"}, {}, "InvalidIssuerError"),
+        ({"email": EMAIL}, {"email": b""}, "lacks 'email' or 'audience'"),
+        ({"email": EMAIL}, {"audience": b""}, "lacks 'email' or 'audience'"),
+    ],
+)
+def test_a_push_of_another_account_is_refused(
+    server_tls: ssl.SSLContext,
+    ca: bytes,
+    claims: dict[str, Any],
+    secret: dict[str, bytes],
+    why: str,
+) -> None:
+    place = Place()
+    held = {"email": EMAIL.encode(), "audience": b"hooks", **secret}
+
+    with pytest.raises(RefusedError, match=why):
+        asyncio.run(
+            running(
+                place,
+                server_tls,
+                ca,
+                lambda: place.token(**{**GOOGLE, **claims}),
+                kind="gcr",
+                **held,
+            )
+        )

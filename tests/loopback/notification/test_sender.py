@@ -1,0 +1,275 @@
+"""The table of failures of services: what is delivered in the end, and who waits meanwhile."""
+
+import asyncio
+import ssl
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import msgspec
+import pytest
+from aiohttp import web
+
+from controllers.notification.events.event import Event, InvolvedObject
+from controllers.notification.events.matching import Notice
+from controllers.notification.events.spool import Delivery, Spool
+from controllers.notification.sending.sender import Health, Sender
+from controllers.notification.sending.targets import Place, Reachable
+from controllers.notification.services.service import Target
+from crds.meta import ObjectMeta
+from crds.notification import Provider, ProviderSpec
+from tests.fakes.serving import closed_port, serving
+from tests.tools.waiting import until
+from toolkit.kube.informer import Change
+from toolkit.objects import ObjectKey
+from toolkit.remote.http.http import Http
+
+BROKEN, SOUND = ObjectKey("apps", "broken"), ObjectKey("apps", "sound")
+ANYWHERE = Reachable(plain_http=True, private=frozenset({"*"}))
+PUBLIC = Reachable(plain_http=True, private=frozenset())
+
+
+def delivery(provider: ObjectKey, number: int) -> Delivery:
+    event = Event(
+        involved_object=InvolvedObject(kind="Kustomization", namespace="apps", name="shop"),
+        severity="info",
+        timestamp="2026-11-25T16:00:00Z",
+        message=str(number),
+        reason="ReconciliationSucceeded",
+        reporting_controller="kustomize-controller",
+    )
+    notice = Notice(event=event, metadata={}, alert="apps/all", key="")
+    return Delivery(
+        provider=provider, object=str(number), since=2e9, notice=msgspec.json.encode(notice)
+    )
+
+
+class Service:
+    """Answers as it is told, and keeps what it took."""
+
+    def __init__(self, *answers: tuple[int, dict[str, str]]) -> None:
+        self.answers = list(answers)
+        self.taken: list[int] = []
+        self.keys: list[str] = []
+        self.asked = 0
+
+    async def answer(self, request: web.Request) -> web.Response:
+        body = msgspec.json.decode(await request.read())
+        self.asked += 1
+        self.keys.append(request.headers["Idempotency-Key"])
+        status, headers = self.answers.pop(0) if self.answers else (200, {})
+        if status == 200:
+            self.taken.append(int(body["message"]))
+        return web.Response(status=status, headers=headers)
+
+
+class Known:
+    """Providers that exist."""
+
+    def __init__(self, **addresses: str) -> None:
+        self._addresses = addresses
+
+    def get(self, key: ObjectKey) -> Provider | None:
+        address = self._addresses.get(key.name)
+        if address is None:
+            return None
+        meta = ObjectMeta(namespace=key.namespace, name=key.name, uid=key.name)
+        return Provider(metadata=meta, spec=ProviderSpec(type="generic", address=address))
+
+    def subscribe(self, handler: Callable[[Change[Provider]], None]) -> None:
+        self.handler = handler
+
+    async def wait_synced(self) -> None:
+        """Be complete."""
+
+
+@asynccontextmanager
+async def sending(
+    directory: Path, known: Known, *, reachable: Reachable = ANYWHERE
+) -> AsyncIterator[tuple[Sender, Spool]]:
+    """Run a sender over a spool."""
+
+    async def place(provider: Provider) -> Place:
+        target = Target(
+            type="generic",
+            namespace=provider.metadata.namespace,
+            name=provider.metadata.name,
+            address=provider.spec.address,
+        )
+        return Place(
+            target=target,
+            endpoint=reachable.endpoint(provider.metadata.namespace),
+            timeout=5,
+            secrets=("secret-path",),
+        )
+
+    spool = Spool(directory)
+    await spool.open()
+    async with Http() as http:
+        sender = Sender(spool, place=place, http=http, pause=0.05)
+        sender.follow(known, changed=lambda _: None)
+        running = asyncio.create_task(sender.run())
+        yield sender, spool
+        running.cancel()
+        await asyncio.wait([running])
+    await spool.close()
+
+
+async def add(sender: Sender, spool: Spool, *deliveries: Delivery) -> None:
+    await spool.add(deliveries)
+    for each in deliveries:
+        sender.wake(each.provider)
+
+
+def health(sender: Sender, key: ObjectKey = BROKEN) -> Health:
+    found = sender.health(key)
+    assert found is not None
+    return found
+
+
+def test_what_a_service_missed_is_sent_when_it_is_back_with_the_same_key(tmp_path: Path) -> None:
+    service = Service((503, {}), (500, {}), (502, {}))
+
+    async def main() -> None:
+        async with serving(service.answer) as port:
+            known = Known(broken=f"http://127.0.0.1:{port}/")
+            async with sending(tmp_path, known) as (sender, spool):
+                await add(sender, spool, *(delivery(BROKEN, n) for n in range(3)))
+                await until(lambda: len(service.taken) == 3)
+                await until(lambda: not spool.waiting(BROKEN))
+                assert health(sender).problem == ""
+
+    asyncio.run(main())
+
+    assert service.taken == [0, 1, 2]
+    assert len(set(service.keys[:4])) == 1
+    assert len(set(service.keys)) == 3
+
+
+def test_one_service_that_is_down_holds_up_no_other(tmp_path: Path) -> None:
+    service = Service()
+
+    async def main() -> None:
+        with closed_port() as nobody:
+            async with serving(service.answer) as port:
+                known = Known(broken=f"http://{nobody}/", sound=f"http://127.0.0.1:{port}/")
+                async with sending(tmp_path, known) as (sender, spool):
+                    down = [delivery(BROKEN, n) for n in range(50)]
+                    await add(sender, spool, *down, delivery(SOUND, 99))
+                    await until(lambda: service.taken)
+                    await until(lambda: sender.health(BROKEN))
+                    assert health(sender).reason == "DeliveryFailed"
+                    assert spool.waiting(BROKEN) == 50
+
+    asyncio.run(main())
+
+    assert service.taken == [99]
+
+
+def test_a_service_that_asks_for_patience_gets_it(tmp_path: Path) -> None:
+    service = Service((429, {"Retry-After": "60"}))
+
+    async def main() -> None:
+        async with serving(service.answer) as port:
+            known = Known(broken=f"http://127.0.0.1:{port}/")
+            async with sending(tmp_path, known) as (sender, spool):
+                await add(sender, spool, delivery(BROKEN, 1))
+                await until(lambda: sender.health(BROKEN))
+                assert "HTTP 429" in health(sender).problem
+                # events that come meanwhile do not wake it
+                await add(sender, spool, delivery(BROKEN, 2))
+                other = Known(broken=f"http://127.0.0.1:{port}/")
+                assert other.get(BROKEN) == known.get(BROKEN)
+                assert spool.waiting(BROKEN) == 2
+
+    asyncio.run(main())
+
+    assert service.asked == 1
+
+
+def test_an_event_that_is_refused_for_good_does_not_hold_up_the_next(tmp_path: Path) -> None:
+    service = Service((400, {}))
+    seen: list[Health] = []
+
+    async def main() -> None:
+        async with serving(service.answer) as port:
+            known = Known(broken=f"http://127.0.0.1:{port}/")
+            async with sending(tmp_path, known) as (sender, spool):
+                sender.follow(known, changed=lambda key: seen.append(health(sender, key)))
+                await add(sender, spool, delivery(BROKEN, 1), delivery(BROKEN, 2))
+                await until(lambda: service.taken)
+
+    asyncio.run(main())
+
+    assert service.taken == [2]
+    assert [each.reason for each in seen] == ["EventRefused", "Delivered"]
+
+
+def test_what_waits_is_sent_after_a_restart(tmp_path: Path) -> None:
+    service = Service()
+
+    async def main() -> None:
+        with closed_port() as nobody:
+            async with sending(tmp_path, Known(broken=f"http://{nobody}/")) as (sender, spool):
+                await add(sender, spool, delivery(BROKEN, 1))
+                await until(lambda: sender.health(BROKEN))
+        async with serving(service.answer) as port:
+            known = Known(broken=f"http://127.0.0.1:{port}/")
+            async with sending(tmp_path, known):
+                await until(lambda: service.taken)
+
+    asyncio.run(main())
+
+    assert service.taken == [1]
+
+
+@pytest.mark.parametrize(
+    ("address", "problem"),
+    [
+        ("http://127.0.0.1:1/secret-path", "private address"),
+        ("http://169.254.169.254/secret-path", "private address"),
+        ("http://localhost:1/secret-path", "private address"),
+    ],
+)
+def test_a_tenants_provider_does_not_lead_to_private_addresses(
+    tmp_path: Path, address: str, problem: str
+) -> None:
+    async def main() -> Health:
+        known = Known(broken=address)
+        async with sending(tmp_path, known, reachable=PUBLIC) as (sender, spool):
+            await add(sender, spool, delivery(BROKEN, 1))
+            await until(lambda: sender.health(BROKEN))
+            return health(sender)
+
+    found = asyncio.run(main())
+
+    assert problem in found.problem
+    assert "secret-path" not in found.problem
+
+
+def test_a_service_that_cannot_prove_who_it_is_gets_nothing(
+    tmp_path: Path, server_tls: ssl.SSLContext
+) -> None:
+    service = Service()
+
+    async def main() -> Health:
+        async with serving(service.answer, tls=server_tls) as port:
+            known = Known(broken=f"https://127.0.0.1:{port}/")
+            async with sending(tmp_path, known) as (sender, spool):
+                await add(sender, spool, delivery(BROKEN, 1))
+                await until(lambda: sender.health(BROKEN))
+                return health(sender)
+
+    found = asyncio.run(main())
+
+    assert "could not prove who it is" in found.problem
+    assert service.asked == 0
+
+
+def test_deliveries_of_a_provider_that_is_gone_are_dropped(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with sending(tmp_path, Known()) as (sender, spool):
+            await add(sender, spool, delivery(BROKEN, 1))
+            await until(lambda: not spool.waiting(BROKEN))
+
+    asyncio.run(main())

@@ -1,0 +1,112 @@
+"""Deliveries survive the process, and their number is bounded."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+
+import pytest
+
+from controllers.notification.events import spool
+from controllers.notification.events.spool import Delivery, Spool
+from toolkit.errors import TransientError
+from toolkit.objects import ObjectKey
+
+SLACK, TEAMS = ObjectKey("apps", "slack"), ObjectKey("apps", "teams")
+
+
+def delivery(number: int, *, about: str = "", provider: ObjectKey = SLACK) -> Delivery:
+    return Delivery(
+        provider=provider, object=about or str(number), since=0.0, notice=str(number).encode()
+    )
+
+
+def run(directory: Path, *steps: Callable[[Spool], Awaitable[object]]) -> list[object]:
+    """Run each step in a process of its own, as far as the spool can tell."""
+
+    async def main() -> list[object]:
+        results = []
+        for step in steps:
+            opened = Spool(directory)
+            await opened.open()
+            results.append(await step(opened))
+            await opened.close()
+        return results
+
+    return asyncio.run(main())
+
+
+async def notices(opened: Spool, provider: ObjectKey = SLACK) -> list[int]:
+    return [int(each.notice) for each in await opened.next(provider, 10_000)]
+
+
+def test_what_was_added_is_there_after_a_restart_in_its_order(tmp_path: Path) -> None:
+    _, found, key, again = run(
+        tmp_path,
+        lambda s: s.add([delivery(1), delivery(2), delivery(3, provider=TEAMS)]),
+        notices,
+        lambda s: s.next(SLACK, 1),
+        lambda s: s.next(SLACK, 1),
+    )
+
+    assert found == [1, 2]
+    assert key == again
+
+
+def test_what_was_delivered_is_gone(tmp_path: Path) -> None:
+    async def deliver(opened: Spool) -> None:
+        (first,) = await opened.next(SLACK, 1)
+        await opened.remove(SLACK, [first.id])
+
+    _, _, found, waiting = run(
+        tmp_path,
+        lambda s: s.add([delivery(1), delivery(2)]),
+        deliver,
+        notices,
+        lambda s: asyncio.sleep(0, s.waiting(SLACK)),
+    )
+
+    assert (found, waiting) == ([2], 1)
+
+
+def test_the_newest_of_each_object_stays_when_there_are_too_many(tmp_path: Path) -> None:
+    flood = [delivery(number, about=f"object-{number % 10}") for number in range(10_000)]
+    _, found, other = run(
+        tmp_path,
+        lambda s: s.add([delivery(-1, about="quiet"), delivery(0, provider=TEAMS), *flood]),
+        notices,
+        lambda s: notices(s, TEAMS),
+    )
+
+    assert isinstance(found, list)
+    assert len(found) == spool.MOST
+    assert {*range(9_990, 10_000), -1} <= set(found)
+    assert other == [0]
+
+
+def test_two_processes_never_share_a_file(tmp_path: Path) -> None:
+    async def main() -> list[int]:
+        first, second = Spool(tmp_path), Spool(tmp_path)
+        await first.open()
+        await second.open()
+        await first.add([delivery(1)])
+        found = await notices(second)
+        await second.close()
+        await first.close()
+        return found
+
+    assert asyncio.run(main()) == []
+
+
+def test_a_disk_that_cannot_be_written_is_told(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+
+    with pytest.raises(TransientError, match="free space"):
+        run(tmp_path / "file", notices)
+
+
+def test_adding_at_once_is_one_commit(tmp_path: Path) -> None:
+    async def main(opened: Spool) -> int:
+        await asyncio.gather(*(opened.add([delivery(number)]) for number in range(100)))
+        return opened.waiting(SLACK)
+
+    assert run(tmp_path, main) == [100]
