@@ -59,6 +59,7 @@ VERBS: Final[Mapping[str, Verb]] = {
     "reconcile": Verb("reconcile", "Fetch or apply now, and wait until that is done."),
     "suspend": Verb("suspend", "Stop reconciling; what is applied stays."),
     "resume": Verb("suspend", "Go on reconciling, and wait until the object is ready."),
+    "trigger": Verb("trigger", "Call a Receiver as its sender would."),
     # in a cluster
     "bootstrap": Verb("bootstrap", "Install Penstock from a Git repository that it then follows."),
     "install": Verb(

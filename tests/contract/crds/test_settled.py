@@ -100,7 +100,13 @@ async def nothing(_: Reconciliation[Any]) -> None:
 async def controllers(client: Client) -> AsyncIterator[None]:
     """Run a controller for each kind that has one, knowing as it does what is static."""
     static = {row.kind.kind: row.static for row in SOURCES}
-    others = (crds.ARTIFACT_GENERATOR, crds.KUSTOMIZATION, crds.HELM_RELEASE)
+    others = (
+        crds.ARTIFACT_GENERATOR,
+        crds.KUSTOMIZATION,
+        crds.HELM_RELEASE,
+        crds.PROVIDER,
+        crds.RECEIVER,
+    )
     reconciled = [*(row.kind for row in SOURCES), *others]
     made = [
         Controller(

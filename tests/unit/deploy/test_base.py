@@ -20,9 +20,12 @@ def documents(name: str) -> list[dict[str, Any]]:
 
 
 def pod(component: str) -> dict[str, Any]:
-    (deployment,) = [
-        each for each in documents(f"controllers/{component}.yaml") if each["kind"] == "Deployment"
+    found = [
+        each
+        for file in BASE.glob(f"*/{component}.yaml")
+        for each in documents(str(file.relative_to(BASE)))
     ]
+    (deployment,) = [each for each in found if each["kind"] == "Deployment"]
     spec: dict[str, Any] = deployment["spec"]["template"]["spec"]
     return spec
 

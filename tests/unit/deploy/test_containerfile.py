@@ -45,7 +45,7 @@ def test_the_engine_is_where_the_toolkit_looks() -> None:
         "controllers/source-controller",
         "controllers/kustomize-controller",
         "controllers/helm-controller",
-        "controllers/notification-controller",
+        "notification/notification-controller",
         "webhooks/webhook",
         "apiserver/apiserver",
     ],
