@@ -15,6 +15,7 @@ from controllers.helm.deciding.orders import MANAGER
 from controllers.helm.running.draft import Draft
 from controllers.helm.sources import ChartReader
 from crds import HELM_CHART
+from crds.helm import HelmRelease
 from crds.source_helm import HelmChart
 from toolkit.errors import PenstockError, TransientError
 from toolkit.kube.client import Client
@@ -65,9 +66,7 @@ class Templates:
             draft.rec.event("trace", f"HelmChart{action.capitalize()}", message)
 
     async def _delete(self, draft: Draft, place: ObjectKey) -> None:
-        seen = self.lookup(place)
-        # Deleted is the very object that is looked at, so what the watch shows will do.
-        live = msgspec.to_builtins(seen) if seen else await self._live(place)
+        live = await self._ours(place, draft.obj)
         try:
             charttemplate.require_owned(live, draft.obj)
             if live is not None:
@@ -82,6 +81,15 @@ class Templates:
             # It is another owner's by now, and none of ours.
             draft.rec.log.info(str(error))
         draft.note({"helmChart": None})
+
+    async def _ours(self, place: ObjectKey, obj: HelmRelease) -> Json | None:
+        """Return the HelmChart, as the watch shows it if its labels name the owner.
+
+        That will do, because the very object that is looked at is deleted.
+        """
+        seen = self.lookup(place)
+        shown = msgspec.to_builtins(seen) if seen else {}
+        return shown if charttemplate.labelled(shown, obj) else await self._live(place)
 
     async def _live(self, place: ObjectKey) -> Json | None:
         try:

@@ -9,6 +9,7 @@ from typing import Final
 
 import msgspec
 
+from controllers.helm.deciding.orders import MANAGER
 from crds import HELM_CHART
 from crds.helm import GROUP, HelmRelease
 from crds.helm_parts import ChartTemplate
@@ -25,7 +26,7 @@ def key(obj: HelmRelease) -> ObjectKey | None:
     if template is None:
         return None
     namespace = template.spec.source_ref.namespace or obj.metadata.namespace
-    return ObjectKey(namespace, f"{obj.metadata.namespace}-{obj.metadata.name}")
+    return ObjectKey(namespace, _name(obj))
 
 
 def stale(obj: HelmRelease) -> ObjectKey | None:
@@ -60,21 +61,50 @@ def desired(obj: HelmRelease) -> Json | None:
 
 
 def require_owned(live: Json | None, obj: HelmRelease) -> None:
-    """Check that the HelmChart in the place of ours is not that of another HelmRelease.
+    """Check that the HelmChart in the place of ours is not somebody else's.
 
-    ``a/b-c`` and ``a-b/c`` name the same one. Without this check one tenant could choose the chart
-    that another one releases. A HelmChart without owner is taken over, as older Flux left them.
+    ``a/b-c`` and ``a-b/c`` name the same HelmChart, and in another namespace an administrator may
+    have written one for everybody. Without this check a tenant could choose the chart that others
+    release. Older versions of Flux set no owner labels. Such a HelmChart is known by its name and
+    by its field manager, which a tenant of another namespace cannot write.
 
     Raises:
         AccessDeniedError: it is.
     """
-    labels = dig(live or {}, "metadata", "labels", default={})
-    owner = (labels.get(OWNER_NAMESPACE), labels.get(OWNER_NAME))
-    if owner in {(None, None), (obj.metadata.namespace, obj.metadata.name)}:
+    if live is None or labelled(live, obj):
+        return
+    if any(_owner(live)):
+        raise AccessDeniedError(
+            f"HelmChart '{_key(live)}' belongs to another HelmRelease: give this one another name"
+        )
+    near = dig(live, "metadata", "namespace") == obj.metadata.namespace
+    fields = dig(live, "metadata", "managedFields", default=[])
+    if dig(live, "metadata", "name") == _name(obj) and (
+        near or any(each.get("manager") == MANAGER for each in fields)
+    ):
         return
     raise AccessDeniedError(
-        f"HelmChart '{key(obj)}' belongs to another HelmRelease: give this one another name"
+        f"HelmChart '{_key(live)}' was not made for this HelmRelease: give this one another name,"
+        " or name the HelmChart in spec.chartRef instead"
     )
+
+
+def labelled(live: Json, obj: HelmRelease) -> bool:
+    """Tell whether the labels of a HelmChart name a HelmRelease as its owner."""
+    return _owner(live) == (obj.metadata.namespace, obj.metadata.name)
+
+
+def _owner(live: Json) -> tuple[str | None, str | None]:
+    labels = dig(live, "metadata", "labels", default={})
+    return labels.get(OWNER_NAMESPACE), labels.get(OWNER_NAME)
+
+
+def _name(obj: HelmRelease) -> str:
+    return f"{obj.metadata.namespace}-{obj.metadata.name}"
+
+
+def _key(live: Json) -> ObjectKey:
+    return ObjectKey(dig(live, "metadata", "namespace"), dig(live, "metadata", "name"))
 
 
 def applied_message(action: str, place: ObjectKey, template: ChartTemplate) -> str:

@@ -11,7 +11,7 @@ from controllers.helm.sources import KIND, ChartReader
 from controllers.helm.templates import Templates
 from crds.helm import HelmRelease
 from crds.source_helm import HelmChart
-from tests.fakes.granting import AnySource, allowing
+from tests.fakes.granting import AnySource, allowing, grant
 from tests.fakes.releases import release
 from toolkit import telemetry
 from toolkit.errors import AccessDeniedError
@@ -19,6 +19,7 @@ from toolkit.kube.client import Applied
 from toolkit.kube.errors import NotFoundError
 from toolkit.kube.reconciliation import Event, Reconciliation
 from toolkit.objects import GroupVersionKind, Json, ObjectKey
+from toolkit.policy.references import References
 
 TEMPLATE: Json = {
     "chartRef": None,
@@ -30,13 +31,13 @@ PLACE = ObjectKey("team", "team-app")
 class World:
     """HelmCharts, and the requests that were sent about them."""
 
-    def __init__(self) -> None:
+    def __init__(self, policy: References | None = None) -> None:
         self.charts: dict[ObjectKey, Json] = {}
         self.sent: list[str] = []
         self.shown = True
         self.events: list[str] = []
         client: Any = self
-        reader = ChartReader({}, policy=allowing(), sources=AnySource())
+        reader = ChartReader({}, policy=policy or allowing(), sources=AnySource())
         self.templates = Templates(client=client, reader=reader, lookup=self._lookup)
 
     async def run(self, obj: HelmRelease) -> Draft:
@@ -131,8 +132,80 @@ async def test_helmchart_of_another_release_is_not_touched() -> None:
     gone = release(spec=TEMPLATE, status={"helmChart": str(PLACE)}, deleted=True)
     await world.run(gone)
 
-    assert world.sent == ["get"]
+    assert world.sent == ["get", "get"]
     assert PLACE in world.charts
+
+
+SHARED = ObjectKey("shared", "team-app")
+FAR: Json = {
+    **TEMPLATE,
+    "chart": {
+        "spec": {
+            "chart": "shop",
+            "sourceRef": {
+                "kind": "HelmRepository",
+                "name": "charts",
+                "namespace": SHARED.namespace,
+            },
+        }
+    },
+}
+
+
+def written_by(manager: str, place: ObjectKey = SHARED) -> Json:
+    """Return a HelmChart without owner."""
+    return {
+        "metadata": {
+            "name": place.name,
+            "namespace": place.namespace,
+            "uid": "u",
+            "managedFields": [{"manager": manager, "operation": "Update"}],
+        },
+        "spec": {
+            "chart": "nginx",
+            "interval": "1h",
+            "sourceRef": {"kind": "HelmRepository", "name": "charts"},
+        },
+    }
+
+
+@pytest.fixture
+def granted() -> World:
+    """Give the world in which the HelmRelease may use the source of another namespace."""
+    of = {"group": "helm.toolkit.fluxcd.io", "kind": "HelmRelease", "namespace": "team"}
+    to = {"group": "source.toolkit.fluxcd.io", "kind": "HelmRepository"}
+    return World(allowing(grant(SHARED.namespace, of=of, to=to)))
+
+
+async def test_helmchart_that_somebody_shares_is_not_taken(granted: World) -> None:
+    granted.charts[SHARED] = written_by("kubectl")
+
+    with pytest.raises(AccessDeniedError, match="'shared/team-app' was not made for this"):
+        await granted.run(release(spec=FAR))
+
+    assert granted.charts[SHARED]["spec"]["chart"] == "nginx"
+
+
+async def test_helmchart_of_older_flux_is_taken_over(granted: World) -> None:
+    granted.charts[SHARED] = written_by("helm-controller")
+
+    await granted.run(release(spec=FAR))
+
+    assert granted.charts[SHARED]["spec"]["chart"] == "shop"
+
+
+@pytest.mark.parametrize("name", ["nginx", "team-app"])
+async def test_status_that_somebody_wrote_deletes_no_helmchart(granted: World, name: str) -> None:
+    place = ObjectKey("shared", name)
+    # our own manager is on every HelmChart of a HelmRelease, so it proves nothing of another name
+    granted.charts[place] = written_by(
+        "kubectl" if name == "team-app" else "helm-controller", place
+    )
+
+    draft = await granted.run(release(status={"helmChart": str(place)}))
+
+    assert place in granted.charts
+    assert draft.obj.status.helm_chart == ""
 
 
 async def test_helmchart_goes_when_the_chart_is_named_otherwise() -> None:

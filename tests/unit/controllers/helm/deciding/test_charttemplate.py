@@ -120,7 +120,7 @@ def test_a_chart_of_another_release_is_not_taken() -> None:
 
     charttemplate.require_owned(None, mine)
     charttemplate.require_owned(made, mine)
-    charttemplate.require_owned({"metadata": {"name": "team-app"}}, mine)
+    charttemplate.require_owned({"metadata": {"name": "team-app", "namespace": "team"}}, mine)
     made["metadata"]["labels"] = {
         "helm.toolkit.fluxcd.io/name": "team-app",
         "helm.toolkit.fluxcd.io/namespace": "a",
