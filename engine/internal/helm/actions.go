@@ -56,7 +56,7 @@ func install(r *run) error {
 			return fmt.Errorf("cannot tell whether namespace '%s' exists, which is to be created if not: %w", r.Namespace, err)
 		}
 	}
-	return r.rendered(func() error {
+	return r.rendered(chart, func() error {
 		_, err := i.Run(chart, r.Values)
 		return err
 	})
@@ -76,12 +76,16 @@ func (r *run) lacksNamespace() (bool, error) {
 	return false, err
 }
 
-// rendered runs what renders the chart and then applies it.
-func (r *run) rendered(do func() error) error {
+// rendered runs what validates the values, renders the chart and then applies it.
+func (r *run) rendered(chart *chartv2.Chart, do func() error) error {
 	stop := r.rendering()
 	defer stop()
 	r.kube.built = stop
-	return do()
+	if r.Options.DisableSchemaValidation {
+		return do()
+	}
+	schemas := closeSchemas(chart)
+	return explained(do(), schemas)
 }
 
 // render makes the release that an install, or an upgrade, would make, and changes nothing. Kinds that
@@ -95,7 +99,7 @@ func render(r *run) error {
 		return err
 	}
 	r.kube.planning = true
-	return r.rendered(func() error {
+	return r.rendered(chart, func() error {
 		released, err := r.dryRun(chart)
 		if made, ok := released.(*releasev1.Release); ok && err == nil {
 			r.journal.note(made)
@@ -127,7 +131,7 @@ func upgrade(r *run) error {
 	if err != nil {
 		return err
 	}
-	return r.rendered(func() error {
+	return r.rendered(chart, func() error {
 		_, err := u.Run(r.Name, chart, r.Values)
 		return err
 	})

@@ -33,7 +33,7 @@ var kinds = []struct {
 	{"ReleaseNotFound", func(err error) bool {
 		return errors.Is(err, driver.ErrReleaseNotFound) || errors.Is(err, driver.ErrNoDeployedReleases)
 	}},
-	{"SchemaViolation", says("values don't meet the specifications of the schema")},
+	{"SchemaViolation", says("values don't meet the specifications of the schema", "values.schema.json of chart ")},
 	{"TemplateFailed", func(err error) bool { return position.MatchString(err.Error()) }},
 	{"CRDMissing", missesKind},
 	{"Immutable", says("field is immutable", "may not change once set")},
