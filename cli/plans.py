@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from typing import Final
 
+from cli import differences
 from toolkit.objects import Json
 
 _SIGNS: Final = {"added": "+", "removed": "-", "changed": "~"}
@@ -16,8 +17,9 @@ def lines(plan: Json) -> Iterator[str]:
         if change.get("message"):
             yield f"  {change['message']}"
         for field in change.get("differences") or ():
-            shown = [value for value in (field.get("before"), field.get("after")) if value]
-            yield f"  {_SIGNS[field['action']]} {field['path']}: {' → '.join(shown)}"
+            sign, path = _SIGNS[field["action"]], str(field["path"])
+            values = str(field.get("before") or ""), str(field.get("after") or "")
+            yield from (f"  {line}" for line in differences.lines(sign, path, *values))
     for hook in plan.get("hooks") or ():
         events = ", ".join(hook["events"])
         yield f"► {hook['kind']}/{hook['name']} is a hook ({events}): it would run, and has not"

@@ -40,6 +40,17 @@ class StatusSelector:
         )
 
 
+def several(words: tuple[str, ...]) -> tuple[tuple[str, str], ...]:
+    """Take ``KIND NAME``, or one or more ``KIND/NAME``, apart.
+
+    Raises:
+        UsageError: it is neither.
+    """
+    if len(words) > 1 and all("/" in word for word in words):
+        return tuple(kind_and_name((word,)) for word in words)
+    return (kind_and_name(words),)
+
+
 def kind_and_name(words: tuple[str, ...]) -> tuple[str, str]:
     """Take ``KIND/NAME`` or ``KIND NAME`` apart.
 
@@ -47,7 +58,7 @@ def kind_and_name(words: tuple[str, ...]) -> tuple[str, str]:
         UsageError: it is neither.
     """
     parts = words[0].split("/") if len(words) == 1 else list(words)
-    if len(parts) != 2 or not all(parts):
+    if len(parts) != 2 or not all(parts) or any("/" in part for part in parts):
         raise errors.UsageError(
             f"{' '.join(words)!r} names no object; write KIND/NAME or KIND NAME, "
             "such as deployment/web"

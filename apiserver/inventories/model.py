@@ -204,7 +204,7 @@ class PlannedChange(meta.ApiStruct, frozen=True, kw_only=True):
     """Namespace of the object."""
     name: str
     """Name of the object."""
-    action: Literal["created", "configured", "recreated", "deleted", "refused"]
+    action: Literal["created", "drifted", "recreated", "deleted", "refused"]
     """What would happen to it; refused is what the API server would not take."""
     message: str = ""
     """Why it would be refused."""

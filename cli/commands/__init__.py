@@ -21,7 +21,7 @@ VERBS: Final[Mapping[str, Verb]] = {
     # what is there
     "get": Verb("get", "Show objects and what they say about themselves."),
     "tree": Verb("tree", "Show what an object has applied, as a tree."),
-    "trace": Verb("trace", "Show where an object in the cluster comes from."),
+    "trace": Verb("trace", "Show where objects in the cluster come from."),
     "events": Verb("events", "Show events of Penstock's objects."),
     "stats": Verb(
         "stats", "Count the objects of each kind: running, failing, suspended, and what they store."

@@ -9,7 +9,7 @@ from typing import Any, Final, TypeVar
 
 import click
 
-from cli import age, errors, session
+from cli import age, errors, examples, session
 from cli.bootstrap import access, bootstrapping, files
 from cli.bootstrap.access import Access, Given
 from cli.bootstrap.bootstrapping import Reach, Wish
@@ -87,7 +87,12 @@ def bootstrap() -> None:
     """
 
 
-@bootstrap.command("git")
+@bootstrap.command(
+    "git",
+    epilog=examples.example(
+        "penstock bootstrap git --url ssh://git@git.example.com/org/fleet --path clusters/prod"
+    ),
+)
 @click.option("--url", required=True, help="Address of the repository: https:// or ssh://.")
 @click.option("--username", default="", help="Of the user who pushes and fetches over HTTPS.")
 @click.option(
@@ -206,6 +211,10 @@ def _command(name: str, dialect: Dialect) -> click.Command:
         it, and register a deploy key. The command pushes with the token; the cluster gets the
         deploy key, which may only fetch, or with --token-auth the token.
         """,
+        epilog=examples.example(
+            f"{variable}=... penstock bootstrap {name} --owner org --repository fleet \\",
+            "  --path clusters/prod",
+        ),
     )(function)
 
 

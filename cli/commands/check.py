@@ -38,7 +38,11 @@ class Request:
     fix: str
 
 
-@click.group("check", invoke_without_command=True)
+@click.group(
+    "check",
+    invoke_without_command=True,
+    epilog=examples.example("penstock check", "penstock check --pre -o json"),
+)
 @click.option("--pre", is_flag=True, help="Only whether the cluster would take an installation.")
 @click.option("-o", "--output", "fmt", type=click.Choice(("json", "yaml")), help="Format.")
 @session.options

@@ -12,6 +12,7 @@ from toolkit.kube import errors as kube_errors
 from toolkit.objects import GroupVersionKind, Json, ObjectKey, dig
 
 EVENT: Final = GroupVersionKind("", "v1", "Event")
+_FORMATS: Final = (*output.FORMATS, "wide")
 COLUMNS: Final = ("LAST SEEN", "TYPE", "REASON", "OBJECT", "MESSAGE")
 
 
@@ -20,7 +21,7 @@ COLUMNS: Final = ("LAST SEEN", "TYPE", "REASON", "OBJECT", "MESSAGE")
 @click.option("--types", default="", metavar="TYPES", help="Such as Warning or Normal,Warning.")
 @click.option("-A", "--all-namespaces", is_flag=True, help="Events of every namespace.")
 @click.option("--no-header", is_flag=True, help="Leave the header out.")
-@click.option("-o", "--output", "fmt", type=click.Choice(output.FORMATS), help="Format.")
+@click.option("-o", "--output", "fmt", type=click.Choice(_FORMATS), help="Format.")
 @session.options
 def events(
     about: str | None,
@@ -41,10 +42,11 @@ def events(
     found = session.run(session.connection(arguments), work)
     wanted = {word.strip().lower() for word in types.split(",") if word.strip()}
     shown = [row for row in ours(found) if not wanted or str(row.get("type")).lower() in wanted]
-    if fmt:
-        click.echo(output.render(shown, fmt, single=False), nl=False)
+    if fmt in output.FORMATS:
+        click.echo(output.render(shown, str(fmt), single=False), nl=False)
         return
-    text = render(shown, datetime.now(UTC), namespaces=all_namespaces, header=not no_header)
+    namespaces = all_namespaces or fmt == "wide"
+    text = render(shown, datetime.now(UTC), namespaces=namespaces, header=not no_header)
     click.echo(text or "no events\n", nl=False, err=not text)
 
 
@@ -93,7 +95,7 @@ def render(found: Iterable[Json], now: datetime, *, namespaces: bool, header: bo
     columns = ("NAMESPACE", *COLUMNS) if namespaces else COLUMNS
     rows = [_row(event, now) for event in found]
     cells = rows if namespaces else [row[1:] for row in rows]
-    return table.render(columns, cells, show_header=header)
+    return table.render(columns, cells, show_header=header, breaks=True)
 
 
 def _row(event: Json, now: datetime) -> tuple[str, ...]:

@@ -4,13 +4,16 @@ from typing import Any
 
 import click
 
-from cli import errors, output, progress, session
+from cli import errors, examples, output, progress, session
 from cli.installing import choosing, inspection, manifests, removing, writing
 from toolkit.apply import order
 from toolkit.kube import rbac
 
 
-@click.command("install")
+@click.command(
+    "install",
+    epilog=examples.example("penstock install", "penstock install --export > penstock.yaml"),
+)
 @choosing.options
 @click.option("--export", is_flag=True, help="Print the manifests, and ask no cluster.")
 @click.option(
@@ -44,7 +47,7 @@ def install(*, export: bool, force: bool, **said: Any) -> None:
     session.run(session.placed(connection, choice.namespace), work)
 
 
-@click.command("uninstall")
+@click.command("uninstall", epilog=examples.example("penstock uninstall --dry-run"))
 @click.option("--keep-namespace", is_flag=True, help="Leave the namespace and what else is in it.")
 @click.option(
     "--custom-resources",

@@ -9,7 +9,7 @@ from typing import Any, Final
 
 import click
 
-from cli import examples, session, table
+from cli import examples, output, session, table
 from toolkit.decrypt import envelope
 from toolkit.kube.client import Client
 from toolkit.kube.secrets import SECRET
@@ -28,9 +28,15 @@ _PAGE: Final = 500
     help="Only Secrets still encrypted for this recipient (age1…, a fingerprint, a key's address).",
 )
 @click.option("--no-header", is_flag=True, help="Print rows only.")
+@click.option("-o", "--output", "fmt", type=click.Choice(output.FORMATS), help="Format.")
 @session.options
 def secrets(
-    *, all_namespaces: bool, retired: tuple[str, ...], no_header: bool, **arguments: Any
+    *,
+    all_namespaces: bool,
+    retired: tuple[str, ...],
+    no_header: bool,
+    fmt: str | None,
+    **arguments: Any,
 ) -> None:
     """List Secrets that are decrypted at admission, and their recipients.
 
@@ -42,6 +48,11 @@ def secrets(
         return await _decrypted(opened.api, "" if all_namespaces else opened.namespace)
 
     found = session.run(session.connection(arguments), work)
+    if fmt:
+        listed = [each for each in found if [*_rows(each, retired)]]
+        kept = [{**each, "apiVersion": "v1", "kind": "Secret"} for each in listed]
+        click.echo(output.render(kept, fmt, single=False), nl=False)
+        return
     rows = [row for secret in found for row in _rows(secret, retired)]
     header = ("NAMESPACE", "NAME", "DOCUMENT", "RECIPIENTS")
     click.echo(table.render(header, rows, show_header=not no_header), nl=False)

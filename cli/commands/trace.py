@@ -10,7 +10,7 @@ from typing import Any, Final
 
 import click
 
-from cli import errors, examples, kindtree, origins, selectors, session, status
+from cli import errors, examples, kindtree, origins, output, selectors, session, status
 from crds import KINDS
 from toolkit.kube import client, mapper
 from toolkit.kube import errors as kube_errors
@@ -27,25 +27,51 @@ class Trace:
     applier: Json | None
     sources: tuple[Json, ...]
 
+    def told(self) -> Json:
+        """Return what ``-o json`` prints."""
+        applier = output.without_managed_fields(self.applier) if self.applier else None
+        return {
+            "object": {
+                "apiVersion": self.object.gvk.api_version,
+                "kind": self.object.gvk.kind,
+                "namespace": self.object.namespace,
+                "name": self.object.name,
+            },
+            "applier": applier,
+            "sources": [output.without_managed_fields(source) for source in self.sources],
+        }
+
 
 @click.command(
     "trace",
     no_args_is_help=True,
-    epilog=examples.example("penstock trace deployment/web -n apps"),
+    epilog=examples.example(
+        "penstock trace deployment/web -n apps",
+        "penstock trace deployment/web service/web configmap/web -n apps",
+    ),
 )
-@click.argument("words", nargs=-1, metavar="KIND/NAME | KIND NAME")
+@click.argument("words", nargs=-1, metavar="KIND/NAME... | KIND NAME")
 @click.option("--api-version", default="", help="Such as apps/v1, where the kind is ambiguous.")
+@click.option("-o", "--output", "fmt", type=click.Choice(("json", "yaml")), help="Format.")
 @session.options
-def trace(words: tuple[str, ...], api_version: str, **arguments: Any) -> None:
-    """Show where an object in the cluster comes from."""
-    kind, name = selectors.kind_and_name(words)
+def trace(words: tuple[str, ...], api_version: str, *, fmt: str | None, **arguments: Any) -> None:
+    """Show where objects in the cluster come from."""
+    named = selectors.several(words)
 
-    async def work(opened: session.Session) -> Trace:
-        resource = await resolve(opened.api, kind, api_version)
-        namespace = opened.namespace if resource.namespaced else ""
-        return await gather(opened.api, ObjectRef(resource.gvk, namespace, name))
+    async def work(opened: session.Session) -> list[Trace]:
+        found = []
+        for kind, name in named:
+            resource = await resolve(opened.api, kind, api_version)
+            namespace = opened.namespace if resource.namespaced else ""
+            found.append(await gather(opened.api, ObjectRef(resource.gvk, namespace, name)))
+        return found
 
-    click.echo(render(session.run(session.connection(arguments), work)), nl=False)
+    traces = session.run(session.connection(arguments), work)
+    if fmt:
+        told = [one.told() for one in traces]
+        click.echo(output.encode(told[0] if len(told) == 1 else told, fmt), nl=False)
+    else:
+        click.echo("\n".join(map(render, traces)), nl=False)
 
 
 async def resolve(api: client.Client, word: str, api_version: str) -> mapper.Resource:

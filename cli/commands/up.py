@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from cli import errors, examples, progress, table
+from cli import errors, examples, output, progress, table
 from cli.stack import COMPONENTS, cluster, stack, state
 from cli.stack import up as running
 from cli.stack.liveness import Probe
@@ -120,8 +120,9 @@ def down(directory: Path | None) -> None:
 
 
 @click.command("status", epilog=examples.example("penstock status"))
+@click.option("-o", "--output", "fmt", type=click.Choice(("json", "yaml")), help="Format.")
 @_STATE
-def status(directory: Path | None) -> None:
+def status(directory: Path | None, *, fmt: str | None) -> None:
     """Show what `penstock up` runs; exit code 1 if nothing."""
     home = directory or state.default_directory()
     record = state.running(home)
@@ -132,6 +133,12 @@ def status(directory: Path | None) -> None:
         for name, pid in record.processes.items()
     ]
     rows.insert(0, ("supervisor", str(record.pid), str(home / "up.log")))
+    if fmt:
+        processes = [dict(zip(("name", "pid", "log"), row, strict=True)) for row in rows]
+        told = {"phase": record.phase, "namespace": record.namespace}
+        told |= {"kubeconfig": record.kubeconfig, "processes": processes}
+        click.echo(output.encode(told, fmt), nl=False)
+        return
     click.echo(table.render(("PROCESS", "PID", "LOG"), rows, show_header=True))
     click.echo(f"{record.phase}, namespace {record.namespace}")
     click.echo(f"export KUBECONFIG={shlex.quote(record.kubeconfig)}")

@@ -7,6 +7,7 @@ stand-ins (``cli.local.encrypted``), because no key is read here.
 from collections.abc import Sequence
 from typing import Final
 
+from cli import differences
 from cli.local import encrypted
 from controllers.kustomize.settings import Settings
 from crds.kustomize import Kustomization
@@ -19,8 +20,6 @@ from toolkit.objects import Json, dig
 
 _PARALLEL: Final = 8
 _STAND_INS: Final = StandIns(send=encrypted.stand_in, admit=encrypted.admitted)
-_WORDS: Final = {"configured": "drifted"}
-"""What ``flux diff`` calls it."""
 
 
 async def diff(
@@ -50,5 +49,9 @@ async def diff(
 
 def text(finding: Finding) -> str:
     """Return a finding as it is printed."""
-    head = f"► {finding.ref} {_WORDS.get(finding.fate, finding.fate)}"
-    return "\n".join([head, *(f"  {line}" for line in finding.differences)])
+    fields = (
+        line
+        for one in finding.differences
+        for line in differences.lines(one.op, one.path, one.old, one.new)
+    )
+    return "\n".join([f"► {finding.ref} {finding.fate}", *(f"  {line}" for line in fields)])

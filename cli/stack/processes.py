@@ -33,6 +33,9 @@ STEADY: Final = 10.0
 _TRIALS: Final = 3
 """Starts after which a process that was never ready is given up."""
 
+_USAGE: Final = 2
+"""Exit code of a process whose arguments are wrong (argparse): another start ends alike."""
+
 _LAUNCHER: Final = Path(__file__).with_name("launch.py")
 
 GRACE: Final = 15.0
@@ -61,6 +64,8 @@ class SupervisedProcess:
         self._report = report
         self._process: asyncio.subprocess.Process | None = None
         self._stopping = asyncio.Event()
+        self._refused = False
+        self._was_ready = False
 
     @property
     def pid(self) -> int | None:
@@ -69,14 +74,18 @@ class SupervisedProcess:
         return process.pid if process is not None and process.returncode is None else None
 
     async def run(self) -> None:
-        """Start the process, and again whenever it ends, until ``stop`` or cancellation."""
+        """Start the process, and again whenever it ends, until ``stop`` or cancellation.
+
+        One that takes its flags for wrong is not started again.
+        """
         delay = FIRST_DELAY
         clock = asyncio.get_running_loop().time
         try:
             while not self._stopping.is_set():
                 born = clock()
                 code = await self._live_once()
-                if self._stopping.is_set():
+                self._refused = code == _USAGE and not self._was_ready
+                if self._stopping.is_set() or self._refused:
                     return
                 delay = FIRST_DELAY if clock() - born >= STEADY else min(delay, LONGEST_DELAY)
                 self._report(f"{self.spec.name} {_fate(code)}, starting it again in {delay:.2g}s")
@@ -156,15 +165,19 @@ class SupervisedProcess:
         """Return once ``/readyz`` answers 200. The caller sets the deadline.
 
         Raises:
-            FailedError: the process ends again and again; the message ends with its log.
+            FailedError: the process takes its flags for wrong, or ends again and again; the
+                message ends with its log.
         """
         before = self.starts
         while self.starts - before < _TRIALS:
+            if self._refused:
+                raise errors.FailedError(f"{self.spec.name}: {last_lines(self.spec.log, 1)}")
             with contextlib.suppress(aiohttp.ClientError, TimeoutError):
                 async with session.get(
                     f"{self.spec.health}/readyz", timeout=aiohttp.ClientTimeout(total=2)
                 ) as response:
                     if response.status == 200:
+                        self._was_ready = True
                         return
             await asyncio.sleep(0.05)
         raise errors.FailedError(

@@ -45,7 +45,7 @@ def test_demo_tells_the_whole_story_and_leaves_nothing_behind(
     assert "sent: data[penstock.sops.yaml]" in words
     assert "Deployment/web: Changed by kubectl" in words
     assert "inventory.gitops.penstock.dev/shop 5 4/4 1 main@sha1:" in words
-    assert "► Deployment/shop/web configured ~ spec.replicas: 1 → 3" in words
+    assert "► Deployment/shop/web drifted ~ spec.replicas: 1 → 3" in words
     assert left(tmp_path) == []
     assert list(tmp_path.glob("penstock-demo-*")) == []
 

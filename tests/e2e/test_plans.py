@@ -49,7 +49,7 @@ async def test_a_plan_tells_what_would_change_and_changes_nothing(space: Space) 
     assert (same.status, same.body["unchanged"], same.body["changes"]) == (200, 2, [])
     assert answer.status == 200, answer.body
     assert {name: one["action"] for name, one in answer.changes.items()} == {
-        "ConfigMap/a": "configured",
+        "ConfigMap/a": "drifted",
         "ConfigMap/b": "deleted",
         "ConfigMap/c": "created",
     }

@@ -16,6 +16,7 @@ from toolkit.objects import Json
 
 MASK: Final = "***"
 _LONG: Final = 200
+_LONG_LINES: Final = 4000
 _SERVER_SET: Final = frozenset(
     {
         "creationTimestamp",
@@ -126,7 +127,9 @@ def _text(value: Any) -> str:
 
 
 def _cut(text: str) -> str:
-    return text if len(text) <= _LONG else f"{text[:_LONG]}… ({len(text)} characters)"
+    """Shorten a value; text of several lines stays readable line by line for longer."""
+    longest = _LONG_LINES if "\\n" in text else _LONG
+    return text if len(text) <= longest else f"{text[:longest]}… ({len(text)} characters)"
 
 
 def _masked(difference: Difference) -> Difference:

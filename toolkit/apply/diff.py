@@ -20,7 +20,7 @@ from toolkit.apply.options import ApplyOptions
 from toolkit.kube import client, errors
 from toolkit.objects import Json, ObjectRef, dig, gvk_of, key_of, ref_of
 
-Fate = Literal["created", "configured", "recreated", "deleted", "refused"]
+Fate = Literal["created", "drifted", "recreated", "deleted", "refused"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -142,7 +142,7 @@ class _Examination:
         differences = await asyncio.to_thread(comparison.compare, live, wanted, secret=self.secret)
         if recreated:
             return Finding(ref=ref, fate="recreated", differences=differences)
-        return Finding(ref=ref, fate="configured", differences=differences) if differences else None
+        return Finding(ref=ref, fate="drifted", differences=differences) if differences else None
 
     async def _at_once(self, ref: ObjectRef, obj: Json) -> tuple[Json | None, Checked]:
         """Return the live object and the answer to a dry-run, of the same moment if possible.

@@ -33,7 +33,7 @@ async def test_new_changed_and_same_objects_are_told_apart(
         make.deployment(image="nginx:2"), make.config_map(), make.account()
     )
 
-    assert (deployment.fate, new.fate) == ("configured", "created")
+    assert (deployment.fate, new.fate) == ("drifted", "created")
     assert _lines(deployment) == [
         '~ spec.template.spec.containers[name=web].image: "nginx:1" → "nginx:2"'
     ]

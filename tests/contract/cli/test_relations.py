@@ -1,5 +1,6 @@
 """From objects to their source and back: tree, trace, events."""
 
+import json
 import time
 from typing import Any
 
@@ -95,6 +96,22 @@ def test_trace_knows_short_names_and_tells_what_is_nobodys(applied: Any, penstoc
     result = penstock("trace", "cm", "own", "-n", applied.namespace)
 
     assert "Not managed" in result.out
+
+
+def test_trace_takes_several_objects_and_prints_json(applied: Any, penstock: Any) -> None:
+    ns = applied.namespace
+    applied.write(owned(applied, "ConfigMap", "v1", "banner"))
+    applied.write({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "own"}})
+
+    both = penstock("trace", "cm/banner", "cm/own", "-n", ns)
+    told = json.loads(penstock("trace", "cm/banner", "-n", ns, "-o", "json").out)
+
+    blocks = both.out.split("\n\n")
+    assert ["Managed by Kustomization" in block for block in blocks] == [True, False]
+    assert "Not managed by Penstock" in blocks[1]
+    assert told["object"]["name"] == "banner"
+    assert told["applier"]["metadata"]["name"] == "apps"
+    assert [source["kind"] for source in told["sources"]] == ["GitRepository"]
 
 
 def test_trace_of_an_unknown_kind_is_an_error(applied: Any, penstock: Any) -> None:

@@ -145,7 +145,7 @@ async def test_upgrade_tells_what_comes_changes_and_goes(planning: Planning) -> 
     plan = await planning.plan()
 
     assert told(plan) == {
-        "ConfigMap/a": "configured",
+        "ConfigMap/a": "drifted",
         "ConfigMap/b": "deleted",
         "ConfigMap/e": "created",
     }
@@ -183,7 +183,7 @@ async def test_no_plan_shows_a_secret(planning: Planning) -> None:
 
     plan = await planning.plan()
 
-    assert set(told(plan).values()) == {"configured"}
+    assert set(told(plan).values()) == {"drifted"}
     shown = repr(plan)
     for word in (looked_up, given, "of-the-chart"):
         assert word not in shown

@@ -45,3 +45,15 @@ def test_object_is_named_in_one_word_or_two(words: tuple[str, ...]) -> None:
 def test_anything_else_names_no_object(words: tuple[str, ...]) -> None:
     with pytest.raises(errors.UsageError, match="KIND/NAME"):
         selectors.kind_and_name(words)
+
+
+def test_several_objects_are_named_with_their_kinds() -> None:
+    assert selectors.several(("a/b", "c/d")) == (("a", "b"), ("c", "d"))
+    assert selectors.several(("a", "b")) == (("a", "b"),)
+    assert selectors.several(("a/b",)) == (("a", "b"),)
+
+
+@pytest.mark.parametrize("words", [("a", "b", "c"), ("a/b", "c"), ("a/b", "c/"), ()])
+def test_names_without_kinds_are_refused(words: tuple[str, ...]) -> None:
+    with pytest.raises(errors.UsageError):
+        selectors.several(words)

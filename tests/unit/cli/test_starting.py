@@ -3,6 +3,7 @@
 import gc
 import subprocess
 import sys
+from collections.abc import Iterator
 
 import click
 import pytest
@@ -27,6 +28,7 @@ _HEAVY = (
 )
 _PROGRAM = """
 import sys
+from collections.abc import Iterator
 from cli.__main__ import main
 assert main(sys.argv[2:]) == 0
 loaded = [name for name in sys.argv[1].split() if name in sys.modules]
@@ -74,3 +76,24 @@ def test_the_table_says_what_the_command_says(name: str) -> None:
 
     assert command is not None
     assert (command.help or "").split("\n\n")[0].replace("\n", " ") == commands.VERBS[name].summary
+
+
+def leaves(words: tuple[str, ...], command: click.Command) -> Iterator[tuple[str, click.Command]]:
+    """Yield each command that does something, by its words."""
+    if isinstance(command, click.Group):
+        context = click.Context(command)
+        for name in command.list_commands(context):
+            if child := command.get_command(context, name):
+                yield from leaves((*words, name), child)
+    if not isinstance(command, click.Group) or command.invoke_without_command:
+        yield " ".join(words), command
+
+
+def test_help_of_every_command_has_an_example_of_its_verb() -> None:
+    lacking = [
+        words
+        for words, command in leaves(("penstock",), penstock)
+        if " ".join(words.split()[:2]) not in (command.epilog or "")
+    ]
+
+    assert lacking == []

@@ -54,3 +54,55 @@ def test_rows_that_are_known_to_come_fit_from_the_first_line_on() -> None:
         line.index(word)
         for line, word in zip(text.splitlines(), ("READY", "True", "False"), strict=True)
     } == {14}
+
+
+LONG = "Kustomization apply failed: the server refused it"
+
+
+def test_widest_column_is_folded_where_the_terminal_is_narrow() -> None:
+    text = table.render(
+        ("NAME", "MESSAGE", "AGE"),
+        [("web", LONG, "5m"), ("db", "ok", "1h")],
+        show_header=True,
+        width=45,
+    )
+
+    assert text.splitlines() == [
+        f"NAME   {'MESSAGE':<32}   AGE",
+        f"web    {'Kustomization apply failed: the':<32}   5m",
+        "       server refused it",
+        f"db     {'ok':<32}   1h",
+    ]
+    assert max(map(len, text.splitlines())) <= 45
+
+
+def test_nothing_is_folded_into_less_than_can_be_read() -> None:
+    text = table.render(("NAME", "MESSAGE"), [("w" * 30, LONG)], show_header=False, width=50)
+
+    assert text == f"{'w' * 30}   {LONG}\n"
+
+
+def test_nothing_is_folded_for_programs() -> None:
+    assert table.render(("A", "B"), [("a", LONG * 9)], show_header=False).count("\n") == 1
+
+
+def test_line_breaks_stay_where_they_are_wanted() -> None:
+    text = table.render(
+        ("OBJECT", "MESSAGE"), [("ks/apps", "applied:\n  a\n  b\n")], show_header=True, breaks=True
+    )
+
+    assert text.splitlines() == [
+        "OBJECT    MESSAGE",
+        "ks/apps   applied:",
+        "            a",
+        "            b",
+    ]
+
+
+def test_stream_folds_as_a_table_does() -> None:
+    lines = table.Stream(("NAME", "MESSAGE"), show_header=False, width=40)
+
+    assert lines.render(("web", LONG)).splitlines() == [
+        "web    Kustomization apply failed: the",
+        "       server refused it",
+    ]

@@ -20,7 +20,7 @@ PLAN = {
     "revision": "main@sha1:1",
     "unchanged": 3,
     "changes": [
-        {"apiVersion": "v1", "kind": "ConfigMap", "name": "a", "action": "configured"}
+        {"apiVersion": "v1", "kind": "ConfigMap", "name": "a", "action": "drifted"}
         | {"differences": [{"action": "changed", "path": "data.v", "before": "1", "after": "2"}]}
     ],
 }

@@ -10,8 +10,10 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
 
+import aiohttp
 import pytest
 
+from cli import errors
 from cli.stack import install
 from cli.stack.liveness import Probe
 from cli.stack.processes import ProcessSpec, SupervisedProcess, last_lines
@@ -197,3 +199,25 @@ def test_end_of_a_log_is_short(tmp_path: Path) -> None:
 
     assert last_lines(log, 2) == "9998\n9999"
     assert last_lines(tmp_path / "missing.log") == ""
+
+
+async def test_process_that_takes_its_flags_for_wrong_is_told_and_not_started_again(
+    tmp_path: Path, unused_tcp_port: int
+) -> None:
+    reports: list[str] = []
+    program = "import sys; print('usage: it'); print('it: error: bad flag'); sys.exit(2)"
+    spec = ProcessSpec(
+        name="child",
+        argv=(sys.executable, "-c", program),
+        env=dict(os.environ),
+        log=tmp_path / "child.log",
+        health=f"http://127.0.0.1:{unused_tcp_port}",
+    )
+    process = SupervisedProcess(spec, report=reports.append)
+
+    async with asyncio.timeout(90), aiohttp.ClientSession() as session:
+        await process.run()
+        with pytest.raises(errors.FailedError, match=r"^child: it: error: bad flag$"):
+            await process.wait_ready(session)
+
+    assert (process.starts, reports) == (1, [])
