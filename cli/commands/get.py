@@ -111,6 +111,7 @@ async def once(opened: session.Session, query: Query) -> str:
 
     Raises:
         UsageError: the named object does not exist, or the namespace.
+        FailedError: there is no object of the one kind.
     """
     lists = await asyncio.gather(*(_list(opened, query, kind) for kind in query.kinds))
     if not any(lists) and not query.all_namespaces:
@@ -126,7 +127,7 @@ async def once(opened: session.Session, query: Query) -> str:
             [obj for rows in lists for obj in rows], query.format, single=bool(query.name)
         )
     if not any(lists):
-        _say_empty(opened, query)
+        _require_some(opened, query)
     tables = [
         _table([(kind, obj) for obj in rows], query)
         for kind, rows in zip(query.kinds, lists, strict=True)
@@ -153,10 +154,14 @@ def _wanted(obj: Json, query: Query) -> bool:
     return query.status_selector is None or query.status_selector.matches(obj)
 
 
-def _say_empty(opened: session.Session, query: Query) -> None:
+def _require_some(opened: session.Session, query: Query) -> None:
+    """Tell that there is nothing; of one kind that is a failure, as for ``flux get``."""
     what = "" if query.prefixed else f"{query.kinds[0].kind} "
     where = "any namespace" if query.all_namespaces else f'"{opened.namespace}" namespace'
-    progress.failure(f"no {what}objects found in {where}")
+    text = f"no {what}objects found in {where}"
+    if not query.prefixed and query.status_selector is None:
+        raise errors.FailedError(text)
+    progress.failure(text)
 
 
 def _table(rows: Sequence[tuple[kindtree.AnyKind, Json]], query: Query) -> str:

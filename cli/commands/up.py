@@ -135,8 +135,12 @@ def status(directory: Path | None, *, fmt: str | None) -> None:
     rows.insert(0, ("supervisor", str(record.pid), str(home / "up.log")))
     if fmt:
         processes = [dict(zip(("name", "pid", "log"), row, strict=True)) for row in rows]
-        told = {"phase": record.phase, "namespace": record.namespace}
-        told |= {"kubeconfig": record.kubeconfig, "processes": processes}
+        told = {
+            "phase": record.phase,
+            "namespace": record.namespace,
+            "kubeconfig": record.kubeconfig,
+            "processes": processes,
+        }
         click.echo(output.encode(told, fmt), nl=False)
         return
     click.echo(table.render(("PROCESS", "PID", "LOG"), rows, show_header=True))

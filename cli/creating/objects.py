@@ -92,13 +92,14 @@ def secret(
 
 
 def reference(
-    text: str, kinds: Iterable[str], *, flag: str, default: str = "", local: bool = False
+    text: str | None, kinds: Iterable[str], *, flag: str, default: str = "", local: bool = False
 ) -> Json:
     """Return the reference of ``[KIND/]NAME[.NAMESPACE]``, as ``flux`` writes one.
 
     Raises:
         UsageError: the kind is none of ``kinds``, or there is no name.
     """
+    text = text or ""
     word, slash, rest = text.rpartition("/")
     known = {kind.lower(): kind for kind in kinds}
     kind = known.get((word if slash else default).lower())

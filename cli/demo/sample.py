@@ -49,7 +49,12 @@ def web(*, replicas: object, image: str) -> str:
 
 def banner(text: str) -> str:
     """Return the ConfigMap."""
-    return _yaml(_meta("v1", "ConfigMap", "banner") | {"data": {"text": text}})
+    return config_map("banner", text=text)
+
+
+def config_map(name: str, **data: str) -> str:
+    """Return a ConfigMap of the shop."""
+    return _yaml(_meta("v1", "ConfigMap", name) | {"data": data})
 
 
 def objects(url: str) -> list[Json]:

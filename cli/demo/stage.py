@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Final
 
 from cli import errors, session, status, watching
-from cli.demo import gitserver, narration, sample
+from cli.demo import gitserver, narration, registry, sample
 from cli.demo.kubectl import Kubectl
 from cli.demo.repository import Repository
 from cli.demo.signing import Author
@@ -32,6 +32,7 @@ class Stage:
     repository: Repository
     author: Author
     url: str
+    registry: str
     session: session.Session
 
     async def until(
@@ -101,6 +102,7 @@ async def build(directory: Path, *, name: str) -> AsyncIterator[Stage]:
             repository = await Repository.create(root, "shop")
             server = await exits.enter_async_context(gitserver.serve(root / "served"))
             clock.note = server.url("shop.git")
+        host = await exits.enter_async_context(registry.serve())
         admin = config.from_environment(str(plane.kubeconfig), context=plane.context)
         api = await exits.enter_async_context(client.Client.open(admin))
         yield Stage(
@@ -110,5 +112,6 @@ async def build(directory: Path, *, name: str) -> AsyncIterator[Stage]:
             repository=repository,
             author=Author(name="ada@example.com"),
             url=server.url("shop.git"),
+            registry=host,
             session=session.Session(api=api, namespace=sample.NAMESPACE, timeout=PATIENCE),
         )

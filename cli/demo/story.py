@@ -5,7 +5,7 @@ from typing import Final
 
 from apiserver.cells import shorten
 from cli import errors, status
-from cli.demo import gate, narration, sample, window
+from cli.demo import gate, gitless, narration, sample, window
 from cli.demo.stage import Stage
 from toolkit.objects import Json, ObjectRef, dig
 
@@ -125,6 +125,7 @@ CHAPTERS: Final = (
     gate.demand_signatures,
     gate.grant_references,
     gate.decrypt,
+    gitless.follow_tag,
     tables,
     window.notice_drift,
     window.tables,

@@ -76,9 +76,21 @@ def test_missing_object_is_an_error_that_names_it(objects: Any, penstock: Any) -
     assert result.out == ""
 
 
-def test_empty_list_is_said_on_stderr_and_is_no_error(namespace: str, penstock: Any) -> None:
-    result = penstock("get", "ks", "-n", namespace)
+@pytest.mark.parametrize(
+    ("words", "code"),
+    [
+        (("ks",), 1),
+        (("ks", "-o", "json"), 0),
+        (("ks", "--status-selector", "ready=false"), 0),
+        (("all",), 0),
+    ],
+)
+def test_no_objects_of_a_kind_are_a_failure_as_for_flux(
+    words: tuple[str, ...], code: int, namespace: str, penstock: Any
+) -> None:
+    result = penstock("get", *words, "-n", namespace)
 
-    assert result.code == 0
-    assert result.out == ""
-    assert "no Kustomization objects found" in result.err
+    assert result.code == code
+    if "-o" not in words:
+        assert result.out == ""
+        assert "objects found" in result.err
