@@ -65,6 +65,9 @@ VERBS: Final[Mapping[str, Verb]] = {
     "install": Verb(
         "install", "Install Penstock in a cluster, or change or upgrade what is installed."
     ),
+    "migrate": Verb(
+        "migrate", "Take a cluster over from Flux step by step, or give it back to Flux."
+    ),
     "uninstall": Verb("install", "Remove Penstock from a cluster, and leave what it has applied."),
     "version": Verb(
         "version", "Print the version of this command, and of each component in a cluster."

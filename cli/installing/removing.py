@@ -50,6 +50,7 @@ _INSTANCE: Final = tuple(manifests.INSTANCE.split("="))
 _NAMED: Final = 10
 """Objects that a refusal names."""
 _PARALLEL: Final = 8
+_KINDS: Final = frozenset(kind.crd_name for kind in KINDS)
 _OURS: Final = frozenset(kind.finalizer for kind in KINDS)
 
 
@@ -171,6 +172,8 @@ async def remove(opened: session.Session, found: Survey, wish: Wish) -> None:
     progress.action(f"removing finalizers from {len(held)} custom resources")
     await _each(_released(api, obj) for obj in held)
     rest = [ref for ref in found.installed if ref.gvk != DEPLOYMENT]
+    # A definition of no kind holds no objects: it is there for the flux command alone.
+    rest += [ref for ref in found.definitions if ref.name not in _KINDS]
     progress.action(f"deleting {len(rest)} objects of the installation")
     for run in order.deletion_ranks(rest):
         await _each(_delete(api, ref) for ref in run)

@@ -1,0 +1,89 @@
+"""The end of a migration: what is left of Flux is deleted, and there is no way back.
+
+``flux uninstall`` would delete the namespace, and with it sources and Kustomizations. Here only
+Flux's own objects go. Namespace and definitions stay. First it is made sure that no repository
+holds these objects any more: it would bring them back, and with them a second set of controllers.
+"""
+
+from collections.abc import Sequence
+from contextlib import suppress
+from typing import Final
+
+from certs import injection
+from cli import errors, progress, session
+from cli.installing import flux
+from cli.installing.cluster import DEPLOYMENT, NAMESPACE, listed
+from cli.migrating import connecting, excluding, verifying
+from cli.migrating.memory import Part
+from cli.migrating.steps import STEPS, Takeover
+from crds import KUSTOMIZATION
+from toolkit import inventory
+from toolkit.kube.errors import NotFoundError
+from toolkit.objects import GroupVersionKind, ObjectKey, ObjectRef, dig
+
+_KEPT: Final = frozenset({NAMESPACE, injection.DEFINITION})
+_SERVICE: Final = GroupVersionKind("", "v1", "Service")
+_SHOWN: Final = 3
+
+
+async def deletable(work: Takeover) -> tuple[Part, ...]:
+    """Return what of Flux is to be deleted.
+
+    While a controller goes on running, that is only what the stopped ones need for themselves.
+    """
+    memory, place = work.book.memory, work.survey.namespace
+    found = await listed(work.opened.api, DEPLOYMENT, place, label_selector=flux.SELECTOR)
+    staying = [each for each in found if not flux.is_replaced(flux.component(each))]
+    parts = [each for each in memory.parts if each.ref.gvk not in _KEPT]
+    if not staying:
+        return tuple(parts)
+    return tuple(
+        each
+        for each in parts
+        if each.ref.gvk in {DEPLOYMENT, _SERVICE} and each.name in memory.replicas
+    )
+
+
+async def finish(work: Takeover) -> None:
+    """Delete what is left of Flux, and forget the migration.
+
+    Raises:
+        UsageError: the migration has not ended, or a repository still holds objects of Flux.
+    """
+    memory, api = work.book.memory, work.opened.api
+    if STEPS[-1].name not in memory.done:
+        raise errors.UsageError("the migration has not ended: run it without --finish first")
+    appliers = excluding.appliers(memory.parts)
+    progress.action(f"releasing {len(memory.parts)} objects of Flux from {len(appliers)} appliers")
+    await excluding.release(api, memory.parts)
+    await _require_absent(work.opened, appliers, memory.parts)
+    gone = await deletable(work)
+    progress.action(f"deleting {len(gone)} objects of Flux")
+    for part in gone:
+        with suppress(NotFoundError):
+            await api.delete(part.ref.gvk, part.name, part.namespace)
+    deleted = {part.ref for part in gone}
+    await excluding.free(api, [part for part in memory.parts if part.ref not in deleted])
+    await connecting.forbid(api, work.opened.namespace)
+    await work.book.erase()
+    progress.success("the migration is finished")
+
+
+async def _require_absent(
+    opened: session.Session, appliers: Sequence[ObjectKey], parts: Sequence[Part]
+) -> None:
+    """Have the Kustomizations reconciled, after which they list only what their builds hold."""
+    wanted = {each.ref.identity for each in parts}
+    for key in appliers:
+        ref = ObjectRef(GroupVersionKind(*KUSTOMIZATION.gvk), key.namespace, key.name)
+        with suppress(NotFoundError):
+            await verifying.ask(opened, ref)
+            found = await opened.api.get(ref.gvk, ref.name, ref.namespace)
+            entries = dig(found, "status", "inventory", "entries", default=())
+            held = [each for each in inventory.decode(entries) if each.identity in wanted]
+            if held:
+                shown = ", ".join(map(str, held[:_SHOWN]))
+                raise errors.UsageError(
+                    f"{ref} still applies {len(held)} objects of Flux ({shown}): remove them from "
+                    "its repository (gotk-components.yaml), and run this again"
+                )
