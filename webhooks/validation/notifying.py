@@ -25,7 +25,7 @@ def _status_id(obj: Provider) -> Iterator[Fault]:
 
 def _deprecated(obj: Provider) -> Iterator[Fault]:
     yield from when(obj.spec.interval, "spec.interval", "it has no effect", obj.spec.interval)
-    why = "it has no effect: name a Secret in spec.proxySecretRef"
+    why = "it is deprecated: name a Secret in spec.proxySecretRef"
     yield from when(obj.spec.proxy, "spec.proxy", why)
 
 
@@ -80,8 +80,8 @@ PROVIDER_CHECKS: Final[Checks[Provider]] = Checks(
         Rule(
             name="field-deprecated",
             fields=("spec.interval", "spec.proxy"),
-            demands="it has an effect",
-            remedy="remove it",
+            demands="it is not deprecated",
+            remedy="remove it, or use what replaces it",
             find=_deprecated,
             refuses=False,
         ),
