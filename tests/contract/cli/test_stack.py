@@ -192,7 +192,8 @@ async def test_error_of_the_block_comes_out_and_no_process_is_left(
     with pytest.raises(ZeroDivisionError):
         await fail_inside()
 
-    assert set(pids) == {f"{name}-{n}" for name in ("source", "kustomize", "helm") for n in (0, 1)}
+    names = ("notification", "source", "kustomize", "helm")
+    assert set(pids) == {f"{name}-{n}" for name in names for n in (0, 1)}
     assert [pid for pid in pids.values() if alive(pid)] == []
 
 
