@@ -60,9 +60,10 @@ class _Verbs(click.Group):
 def penstock() -> None:
     """GitOps for Kubernetes with the gate at the API server.
 
-    Speaks Flux's API: all commands work on Flux's objects, whoever reconciles them. The namespace
-    is the first of --namespace, PENSTOCK_NAMESPACE, FLUX_SYSTEM_NAMESPACE, the one of the
-    kubeconfig context (unless it is "default"), flux-system.
+    Penstock speaks Flux's API: the commands work on Flux's objects, whether Flux or Penstock
+    reconciles them. The namespace is the first of these that is set: --namespace,
+    PENSTOCK_NAMESPACE, FLUX_SYSTEM_NAMESPACE, the namespace of the kubeconfig context (unless it is
+    "default"). Otherwise it is flux-system.
     """
 
 

@@ -16,11 +16,15 @@ _HEADER: Final = """# The `penstock` command
 
 <!-- Generated from the commands' help by `make generate`; do not edit. -->
 
-Results go to stdout, progress and errors to stderr. Exit code 0 means done, 1 failed, 130
-interrupted.
+The command writes results to stdout, and progress and errors to stderr. On a terminal it folds
+tables to the width of the terminal and colours its symbols; `NO_COLOR` switches colours off.
 
-For `penstock diff` 0 means no differences, 1 differences, and 2 failed.
-For `penstock check` 0 means that nothing would be refused, 1 that something would be, and 2 failed.
+| exit code | of most commands | of `penstock diff` | of `penstock check` |
+|---|---|---|---|
+| 0 | success | there are no differences | nothing would be refused |
+| 1 | failure; `get` found none | there are differences | something would be refused |
+| 2 | | failure | failure |
+| 130 | interrupted | interrupted | interrupted |
 """
 
 

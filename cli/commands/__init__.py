@@ -19,14 +19,14 @@ class Verb:
 
 VERBS: Final[Mapping[str, Verb]] = {
     # what is there
-    "get": Verb("get", "Show objects and what they say about themselves."),
+    "get": Verb("get", "List objects with their revision, readiness and message."),
     "tree": Verb("tree", "Show what an object has applied, as a tree."),
     "trace": Verb("trace", "Show where objects in the cluster come from."),
     "events": Verb("events", "Show events of Penstock's objects."),
     "stats": Verb(
         "stats", "Count the objects of each kind: running, failing, suspended, and what they store."
     ),
-    "debug": Verb("debug", "Show what an object is reconciled with; may print Secrets."),
+    "debug": Verb("debug", "Show the status, history and inputs of an object; may print Secrets."),
     "logs": Verb(
         "logs",
         "Show the controllers' logs: of the local `penstock up` if it runs, else of the cluster.",
@@ -34,7 +34,7 @@ VERBS: Final[Mapping[str, Verb]] = {
     # what would be there
     "build": Verb("build", "Build local files as the controller would."),
     "diff": Verb("build", "Show what applying local files, or a stored revision, would change."),
-    "check": Verb("check", "Tell whether an installation is well, or what would be refused here."),
+    "check": Verb("check", "Check an installation, or find manifests that would be refused."),
     "envsubst": Verb("envsubst", "Replace variables in standard input as post builds do."),
     # artifacts in registries: GitOps without Git
     "push": Verb("push", "Push local files to a registry as an artifact, and sign it."),
@@ -56,29 +56,31 @@ VERBS: Final[Mapping[str, Verb]] = {
         "delete", "Delete an object; what a Kustomization or HelmRelease applied goes with it."
     ),
     # what to do now
-    "reconcile": Verb("reconcile", "Fetch or apply now, and wait until that is done."),
-    "suspend": Verb("suspend", "Stop reconciling; what is applied stays."),
-    "resume": Verb("suspend", "Go on reconciling, and wait until the object is ready."),
+    "reconcile": Verb("reconcile", "Fetch or apply now, and wait until it is done."),
+    "suspend": Verb("suspend", "Stop reconciling; applied objects stay."),
+    "resume": Verb("suspend", "Resume reconciling, and wait until the object is ready."),
     "trigger": Verb("trigger", "Call a Receiver as its sender would."),
     # in a cluster
     "bootstrap": Verb("bootstrap", "Install Penstock from a Git repository that it then follows."),
     "install": Verb(
-        "install", "Install Penstock in a cluster, or change or upgrade what is installed."
+        "install", "Install Penstock in a cluster, or change or upgrade an installation."
     ),
+    "uninstall": Verb("install", "Remove Penstock from a cluster; applied objects stay."),
     "migrate": Verb(
         "migrate", "Take a cluster over from Flux step by step, or give it back to Flux."
     ),
-    "uninstall": Verb("install", "Remove Penstock from a cluster, and leave what it has applied."),
     "version": Verb(
         "version", "Print the version of this command, and of each component in a cluster."
     ),
     "completion": Verb(
-        "completion", "Print a script with which a shell completes commands and options."
+        "completion", "Print a script for shell completion of commands and options."
     ),
     # all of it on this machine
     "up": Verb(
         "up", "Run Penstock here, each component as a process under a service account of its own."
     ),
-    "down": Verb("up", "Stop what `penstock up` has started, the embedded control plane too."),
+    "down": Verb(
+        "up", "Stop everything that `penstock up` started, including the embedded control plane."
+    ),
     "status": Verb("up", "Show what `penstock up` runs; exit code 1 if nothing."),
 }

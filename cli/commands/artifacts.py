@@ -77,7 +77,7 @@ def pull_artifact(*, url: str, into: Path, **said: Any) -> None:
 @click.option("--tag", "tags", multiple=True, required=True, help="Tag to move there.")
 @flags.access
 def tag_artifact(*, url: str, tags: tuple[str, ...], **said: Any) -> None:
-    """Let tags mean the artifact that oci://HOST/NAME:TAG or @DIGEST means now.
+    """Point tags at the artifact oci://HOST/NAME:TAG or oci://HOST/NAME@DIGEST.
 
     Its signatures hold for the digest, and so for every tag.
     """
@@ -110,7 +110,7 @@ def tag_artifact(*, url: str, tags: tuple[str, ...], **said: Any) -> None:
 def list_artifacts(
     *, url: str, within: str, pattern: str, no_header: bool, fmt: str | None, **said: Any
 ) -> None:
-    """List the tags of oci://HOST/NAME, and what they mean; tags of signatures are left out."""
+    """List the tags of oci://HOST/NAME with digest and source, without those of signatures."""
     where = address.parse(url)
     if where.tag or where.digest:
         raise errors.UsageError("name the repository alone: oci://<host>/<name>")

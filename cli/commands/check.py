@@ -43,12 +43,12 @@ class Request:
     invoke_without_command=True,
     epilog=examples.example("penstock check", "penstock check --pre -o json"),
 )
-@click.option("--pre", is_flag=True, help="Only whether the cluster would take an installation.")
+@click.option("--pre", is_flag=True, help="Check only whether the cluster meets the requirements.")
 @click.option("-o", "--output", "fmt", type=click.Choice(("json", "yaml")), help="Format.")
 @session.options
 @click.pass_context
 def check(context: click.Context, /, *, pre: bool, fmt: str | None, **said: Any) -> None:
-    """Tell whether an installation is well, or what would be refused here.
+    """Check an installation, or find manifests that would be refused.
 
     Alone it looks at the cluster and the installation: exit code 0 means that all is well, 1 that
     something is not, 2 that the check failed.

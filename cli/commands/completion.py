@@ -18,7 +18,7 @@ _SHELLS = ("bash", "zsh", "fish", "powershell")
 @click.argument("shell", type=click.Choice(_SHELLS))
 @click.pass_context
 def completion(context: click.Context, /, *, shell: str) -> None:
-    """Print a script with which a shell completes commands and options."""
+    """Print a script for shell completion of commands and options."""
     found = shell_completion.get_completion_class(shell)
     if found is None:
         raise click.UsageError(f"no completion for {shell}", context)

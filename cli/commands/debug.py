@@ -21,7 +21,7 @@ from toolkit.objects import Json, key_of
 
 @click.group("debug", cls=kindtree.AliasGroup, no_args_is_help=True)
 def debug() -> None:
-    """Show what an object is reconciled with; may print Secrets."""
+    """Show the status, history and inputs of an object; may print Secrets."""
 
 
 async def _variables(opened: session.Session, obj: Any) -> str:

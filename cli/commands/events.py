@@ -18,7 +18,12 @@ COLUMNS: Final = ("LAST SEEN", "TYPE", "REASON", "OBJECT", "MESSAGE")
 
 @click.command("events", epilog=examples.example("penstock events --for ks/apps --types Warning"))
 @click.option("--for", "about", metavar="KIND/NAME", help="Only this object and its source.")
-@click.option("--types", default="", metavar="TYPES", help="Such as Warning or Normal,Warning.")
+@click.option(
+    "--types",
+    default="",
+    metavar="TYPES",
+    help="Only these types, such as Warning or Normal,Warning.",
+)
 @click.option("-A", "--all-namespaces", is_flag=True, help="Events of every namespace.")
 @click.option("--no-header", is_flag=True, help="Leave the header out.")
 @click.option("-o", "--output", "fmt", type=click.Choice(_FORMATS), help="Format.")

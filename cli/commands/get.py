@@ -55,7 +55,7 @@ class Query:
 
 @click.group("get", cls=kindtree.AliasGroup, no_args_is_help=True)
 def get() -> None:
-    """Show objects and what they say about themselves."""
+    """List objects with their revision, readiness and message."""
 
 
 def _command(
@@ -252,8 +252,8 @@ _sources.add_command(
 get.add_command(
     _command(kindtree.KINDS, "all", "Show the objects of every kind.", "penstock get all -A")
 )
-_INVENTORIES = window.listing("inventories", "Show what was applied, and how it fares.")
-_ARTIFACTS = window.listing("artifacts", "Show what is stored of every source.")
+_INVENTORIES = window.listing("inventories", "List what was applied, with its health and drift.")
+_ARTIFACTS = window.listing("artifacts", "List the artifacts that are stored for each source.")
 get.add_command(_INVENTORIES)
 get.add_aliases(_INVENTORIES, ("inventory", "inv"))
 get.add_command(_ARTIFACTS)

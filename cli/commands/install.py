@@ -23,7 +23,7 @@ from toolkit.kube import rbac
 )
 @session.options
 def install(*, export: bool, force: bool, **said: Any) -> None:
-    """Install Penstock in a cluster, or change or upgrade what is installed.
+    """Install Penstock in a cluster, or change or upgrade an installation.
 
     What is chosen replaces what an earlier `penstock install` chose. The command ends when all
     pods are ready.
@@ -55,7 +55,7 @@ def install(*, export: bool, force: bool, **said: Any) -> None:
     help="Delete the kinds too, and with them all objects of these kinds, in all namespaces.",
 )
 @click.option("--dry-run", is_flag=True, help="Only tell what would be deleted.")
-@click.option("--force", is_flag=True, help="Do it also where something is orphaned or lost.")
+@click.option("--force", is_flag=True, help="Proceed even if objects are orphaned or lost.")
 @click.option("-s", "--silent", is_flag=True, help="Do not ask for confirmation.")
 @session.options
 def uninstall(
@@ -67,7 +67,7 @@ def uninstall(
     silent: bool,
     **said: Any,
 ) -> None:
-    """Remove Penstock from a cluster, and leave what it has applied.
+    """Remove Penstock from a cluster; applied objects stay.
 
     Custom resources stay as well, without the finalizers of Penstock. It refuses where something
     would be orphaned or lost, and says what.

@@ -36,7 +36,7 @@ _READY: Final = Goal()
 
 @click.group("reconcile", cls=kindtree.AliasGroup, no_args_is_help=True)
 def reconcile() -> None:
-    """Fetch or apply now, and wait until that is done."""
+    """Fetch or apply now, and wait until it is done."""
 
 
 def _command(kind: Kind[Any], word: str) -> click.Command:
@@ -72,7 +72,7 @@ def _command(kind: Kind[Any], word: str) -> click.Command:
 
 _ASKING: Final = {
     "force": (status.FORCE_AT, "Install or upgrade once, whatever the state."),
-    "reset": (status.RESET_AT, "Let failures so far not count."),
+    "reset": (status.RESET_AT, "Retry as if there had been no failures."),
 }
 """What else a HelmRelease can be asked for: option, annotation, help."""
 

@@ -13,12 +13,12 @@ from toolkit.objects import GroupVersionKind, Json, ObjectKey
 
 @click.group("suspend", cls=kindtree.AliasGroup, no_args_is_help=True)
 def suspend() -> None:
-    """Stop reconciling; what is applied stays."""
+    """Stop reconciling; applied objects stay."""
 
 
 @click.group("resume", cls=kindtree.AliasGroup, no_args_is_help=True)
 def resume() -> None:
-    """Go on reconciling, and wait until the object is ready."""
+    """Resume reconciling, and wait until the object is ready."""
 
 
 def _suspend_command(kind: Kind[Any], word: str) -> click.Command:

@@ -111,7 +111,7 @@ def up(  # noqa: PLR0913 -- one parameter per option
 @click.command("down", epilog=examples.example("penstock down"))
 @_STATE
 def down(directory: Path | None) -> None:
-    """Stop what `penstock up` has started, the embedded control plane too."""
+    """Stop everything that `penstock up` started, including the embedded control plane."""
     home = directory or state.default_directory()
     if running.down(home):
         progress.success("stopped")

@@ -157,7 +157,12 @@ KUSTOMIZATION_ROW: Final = Row(
         Flag(name="source", required=True, help="[KIND/]NAME[.NAMESPACE] of what holds the files."),
         Flag(name="path", at="path", default="./", help="Directory in it, beginning with ./."),
         Flag(name="prune", at="prune", type=bool, help="Delete what is no longer there."),
-        Flag(name="wait", at="wait", type=bool, help="Ready once all that it applies is."),
+        Flag(
+            name="wait",
+            at="wait",
+            type=bool,
+            help="Become ready only when all applied objects are ready.",
+        ),
         *_SHARED,
         Flag(
             name="health-check",
