@@ -66,7 +66,7 @@ class Wish:
 @choosing.options
 @session.options
 def migrate(*, from_flux: bool, rollback: bool, finish: bool, **said: Any) -> None:
-    """Take a cluster over from Flux step by step, or give it back.
+    """Take a cluster over from Flux step by step, or give it back to Flux.
 
     First it tells what it finds, and what to do about it. What blocks has to be removed before the
     first step. Each step may be done again: run the command again after an interruption. No

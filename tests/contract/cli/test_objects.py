@@ -101,7 +101,7 @@ def test_delete_asks_where_nobody_can_answer(cluster: Any, penstock: Any) -> Non
 
 @pytest.mark.parametrize("groups", [(), ("--as-group=system:masters",)])
 def test_as_acts_as_another_user(cluster: Any, penstock: Any, groups: tuple[str, ...]) -> None:
-    result = penstock("get", "ks", "-n", cluster.namespace, "--as=alice", *groups)
+    result = penstock("get", "all", "-n", cluster.namespace, "--as=alice", *groups)
 
     assert result.code == (0 if groups else 1)
     assert ('User "alice" cannot list' in result.err) is not bool(groups)
