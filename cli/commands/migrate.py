@@ -1,7 +1,7 @@
 """``penstock migrate --from-flux``: a cluster of Flux is taken over, or given back."""
 
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, Final, Literal
 
 import click
@@ -9,7 +9,7 @@ import click
 from cli import errors, examples, progress, session
 from cli.installing import choosing, flux
 from cli.installing.manifests import Choice
-from cli.migrating import connecting, findings, finishing, moving, preflight, survey
+from cli.migrating import findings, finishing, moving, preflight, survey
 from cli.migrating.findings import Finding
 from cli.migrating.memory import Book
 from cli.migrating.request import Request
@@ -97,7 +97,6 @@ async def _forward(opened: session.Session, book: Book, choice: Choice, wish: Wi
     _require_same(book, choice)
     progress.action("looking at the cluster")
     seen = await survey.read(opened.api, wish.flux)
-    choice = replace(choice, events=choice.events or connecting.events(seen))
     found = preflight.find(Request(survey=seen, choice=choice, grants=wish.grants))
     _tell(found, book, wish)
     blocking = findings.blocking(found)

@@ -33,13 +33,6 @@ _OPTIONS: Final = (
         help="Keys of taints that the pods tolerate, with commas.",
     ),
     click.option("--log-level", type=click.Choice(_LEVELS), default=None, help="Of all processes."),
-    click.option(
-        "--events-addr",
-        "events",
-        default="",
-        metavar="URL",
-        help="Where controllers post their events: the notification-controller of Flux, say.",
-    ),
 )
 
 
@@ -59,7 +52,6 @@ def choice(arguments: dict[str, Any], *, namespace: str) -> manifests.Choice:
         pull_secret=arguments.pop("pull_secret"),
         tolerations=_words(arguments.pop("tolerations")),
         log_level=arguments.pop("log_level") or "",
-        events=arguments.pop("events"),
     )
 
 

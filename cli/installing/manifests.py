@@ -52,7 +52,7 @@ class Choice:
     """What the user wants; an empty ``image`` or ``log_level`` is the one of the manifests.
 
     ``tolerations`` are keys of taints that the pods tolerate, ``pull_secret`` names a Secret of the
-    namespace with the credentials for the image, ``events`` is where controllers post events.
+    namespace with the credentials for the image.
     """
 
     namespace: str = rbac.NAMESPACE
@@ -61,7 +61,6 @@ class Choice:
     pull_secret: str = ""
     tolerations: tuple[str, ...] = ()
     log_level: str = ""
-    events: str = ""
 
 
 def overlay(choice: Choice) -> Json:
@@ -166,6 +165,5 @@ def _operations(choice: Choice) -> list[dict[str, Any]]:
         ),
         (f"{pod}/imagePullSecrets", [{"name": choice.pull_secret}], choice.pull_secret),
         (f"{pod}/containers/0/args/-", f"--log-level={choice.log_level}", choice.log_level),
-        (f"{pod}/containers/0/args/-", f"--events-addr={choice.events}", choice.events),
     )
     return [{"op": "add", "path": path, "value": value} for path, value, said in wanted if said]

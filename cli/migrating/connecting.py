@@ -1,14 +1,12 @@
-"""What is left of Flux and Penstock reach each other while both are there.
+"""What is left of Flux may fetch artifacts from Penstock while both are there.
 
 The policies of an installation let only pods of its own namespace fetch artifacts. These carry no
-credentials on the wire, so the rule is for the pods of Flux's Deployments alone. Where Flux's
-notification-controller goes on running, Penstock posts its events to it, as Flux's did.
+credentials on the wire, so the rule is for the pods of Flux's Deployments alone.
 """
 
 from contextlib import suppress
 from typing import Final
 
-from cli.installing import flux
 from cli.migrating.memory import MANAGER
 from cli.migrating.survey import NETWORK_POLICY, Survey
 from toolkit.kube.client import Client
@@ -16,8 +14,6 @@ from toolkit.kube.errors import NotFoundError
 from toolkit.objects import Json, dig
 
 NAME: Final = "allow-artifacts-to-flux"
-_LISTENER: Final = "notification-controller"
-_EVENTS: Final = "--events-addr="
 _PLACE: Final = "kubernetes.io/metadata.name"
 
 
@@ -47,21 +43,6 @@ def policy(survey: Survey, namespace: str) -> Json:
             ],
         },
     }
-
-
-def events(survey: Survey) -> str:
-    """Return where Flux's controllers post events, if somebody goes on listening there."""
-    names = {flux.component(each) for each in survey.deployments}
-    if _LISTENER not in names or flux.is_replaced(_LISTENER):
-        return ""
-    arguments = (
-        str(argument)
-        for each in survey.deployments
-        for container in dig(each, "spec", "template", "spec", "containers", default=())
-        for argument in container.get("args") or ()
-    )
-    told = (each.partition("=")[2] for each in arguments if each.startswith(_EVENTS))
-    return next(told, "")
 
 
 async def allow(api: Client, survey: Survey, namespace: str) -> None:

@@ -16,6 +16,7 @@ from cli.installing.cluster import DEPLOYMENT, NAMESPACE, listed
 from cli.migrating import connecting, excluding, verifying
 from cli.migrating.memory import Part
 from cli.migrating.steps import STEPS, Takeover
+from cli.migrating.survey import is_part
 from crds import KUSTOMIZATION
 from toolkit import inventory
 from toolkit.kube.errors import NotFoundError
@@ -61,7 +62,10 @@ async def finish(work: Takeover) -> None:
     progress.action(f"deleting {len(gone)} objects of Flux")
     for part in gone:
         with suppress(NotFoundError):
-            await api.delete(part.ref.gvk, part.name, part.namespace)
+            live = await api.get(part.ref.gvk, part.name, part.namespace)
+            if is_part(live):  # what has lost the label meanwhile is somebody's own
+                uid = str(dig(live, "metadata", "uid"))
+                await api.delete(part.ref.gvk, part.name, part.namespace, uid=uid)
     deleted = {part.ref for part in gone}
     await excluding.free(api, [part for part in memory.parts if part.ref not in deleted])
     await connecting.forbid(api, work.opened.namespace)

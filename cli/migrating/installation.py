@@ -63,18 +63,8 @@ def controllers(request: Request) -> Iterator[Finding]:
             object=str(ref_of(each)),
             message=f"{_version(each)}, {replicas} replicas, reconciles {kinds}; "
             + ("is stopped" if replaced else "goes on running, because Penstock lacks these kinds"),
-            remedy="" if replaced else f"keep it running{_told(name, request)}",
+            remedy="" if replaced else f"keep it, and what it needs; `{FINISH}` leaves it running",
         )
-
-
-def _told(controller: str, request: Request) -> str:
-    address = request.choice.events
-    if controller != "notification-controller" or not address:
-        return ""
-    return (
-        f"; Penstock posts its events to {address}, if later runs of `penstock install` say "
-        "--events-addr too"
-    )
 
 
 def _version(deployment: Json) -> str:

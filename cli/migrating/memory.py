@@ -10,6 +10,7 @@ from typing import Final
 import msgspec
 
 from cli import errors
+from cli.migrating.survey import PARTS
 from toolkit.kube.client import Client
 from toolkit.kube.errors import AlreadyExistsError, ConflictError, NotFoundError
 from toolkit.objects import GroupVersionKind, Json, ObjectRef, dig
@@ -76,13 +77,20 @@ class Book:
         except NotFoundError:
             return
         self._version = str(dig(found, "metadata", "resourceVersion"))
+        where = f"ConfigMap {self._namespace}/{NAME}, data.{_KEY}"
         try:
             self.memory = msgspec.json.decode(dig(found, "data", _KEY, default=""), type=Memory)
         except msgspec.DecodeError as exc:
             raise errors.FailedError(
-                f"ConfigMap {self._namespace}/{NAME}, data.{_KEY}: cannot be read: {exc}; restore "
-                "it, or delete it to begin anew"
+                f"{where}: cannot be read: {exc}; restore it, or delete it to begin anew"
             ) from exc
+        # Whoever may write ConfigMaps here must not have an administrator change other objects.
+        for part in self.memory.parts:
+            if part.ref.gvk not in PARTS or part.namespace not in {"", self._namespace}:
+                raise errors.FailedError(
+                    f"{where}: {part.ref} is no part of Flux; restore it, or delete it to "
+                    "begin anew"
+                )
 
     async def write(self, memory: Memory) -> None:
         """Replace what is remembered.

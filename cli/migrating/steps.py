@@ -19,7 +19,7 @@ from cli.migrating.survey import Survey
 from cli.stack import install
 from crds import REFERENCE_GRANT
 from toolkit.kube.errors import NoMatchError, NotFoundError
-from toolkit.objects import GroupVersionKind, Json, key_of
+from toolkit.objects import GroupVersionKind, Json, dig, key_of
 
 _GRANT: Final = GroupVersionKind(*REFERENCE_GRANT.gvk)
 
@@ -124,7 +124,14 @@ async def _grant(work: Takeover) -> None:
 async def _revoke(work: Takeover) -> None:
     for namespace, name in work.book.memory.grants:
         with suppress(NotFoundError, NoMatchError):
-            await work.opened.api.delete(_GRANT, name, namespace)
+            live = await work.opened.api.get(_GRANT, name, namespace)
+            if _is_of_this_command(live):
+                await work.opened.api.delete(_GRANT, name, namespace)
+
+
+def _is_of_this_command(obj: Json) -> bool:
+    entries = dig(obj, "metadata", "managedFields", default=())
+    return any(entry.get("manager") == MANAGER for entry in entries)
 
 
 async def _connect(work: Takeover) -> None:

@@ -1,5 +1,6 @@
 """Flux's controllers, stopped and started. Their Deployments stay as they are otherwise."""
 
+from contextlib import suppress
 from typing import Final
 
 from cli import errors, progress, session, watching
@@ -31,12 +32,16 @@ async def stop(opened: session.Session, namespace: str, names: list[str]) -> Non
     Raises:
         DeadlineError: a pod has not ended in time: what it releases is finished first.
     """
-    for name in names:
-        progress.action(f"stopping Deployment {namespace}/{name}")
-        await _scale(opened, ObjectRef(DEPLOYMENT, namespace, name), 0)
-    progress.waiting(f"waiting for the pods of {len(names)} Deployments to end")
+    stopping: list[ObjectRef] = []
     for name in names:
         ref = ObjectRef(DEPLOYMENT, namespace, name)
+        progress.action(f"stopping Deployment {ref.key}")
+        # One that is gone has nothing to stop.
+        with suppress(NotFoundError):
+            await _scale(opened, ref, 0)
+            stopping.append(ref)
+    progress.waiting(f"waiting for the pods of {len(stopping)} Deployments to end")
+    for ref in stopping:
         found = await watching.until(
             opened, ref, _has_stopped, what=f"Deployment {ref.key} has pods, and had not stopped"
         )
@@ -53,7 +58,14 @@ async def start(opened: session.Session, namespace: str, wanted: dict[str, int])
     """
     for name, count in wanted.items():
         progress.action(f"starting Deployment {namespace}/{name}")
-        await _scale(opened, ObjectRef(DEPLOYMENT, namespace, name), count)
+        ref = ObjectRef(DEPLOYMENT, namespace, name)
+        try:
+            await _scale(opened, ref, count)
+        except NotFoundError as exc:
+            raise errors.FailedError(
+                f"Deployment {ref.key} is gone: install Flux again, with its manifests or `flux "
+                "install`, and run this again"
+            ) from exc
     progress.waiting(f"waiting for {len(wanted)} Deployments")
     for name in wanted:
         ref = ObjectRef(DEPLOYMENT, namespace, name)
@@ -63,16 +75,9 @@ async def start(opened: session.Session, namespace: str, wanted: dict[str, int])
 
 async def _scale(opened: session.Session, ref: ObjectRef, count: int) -> None:
     body = {"spec": {"replicas": count}}
-    try:
-        await opened.api.patch(
-            *(ref.gvk, ref.name, ref.namespace, body), strategy="merge", manager=MANAGER
-        )
-    except NotFoundError as exc:
-        if count:
-            raise errors.FailedError(
-                f"Deployment {ref.key} is gone: install Flux again, with its manifests or `flux "
-                "install`, and run this again"
-            ) from exc
+    await opened.api.patch(
+        *(ref.gvk, ref.name, ref.namespace, body), strategy="merge", manager=MANAGER
+    )
 
 
 def _has_stopped(found: Json | None) -> bool:

@@ -10,6 +10,7 @@ from cli.check.subjects import Subject
 from cli.migrating.memory import MANAGER
 from cli.migrating.survey import Survey
 from crds import HELM_RELEASE, KUSTOMIZATION
+from toolkit.kube.errors import NotFoundError
 from toolkit.objects import Json, ObjectRef, dig
 
 _REQUESTED: Final = "reconcile.fluxcd.io/requestedAt"
@@ -37,7 +38,10 @@ async def verify(opened: session.Session, survey: Survey, unready: Collection[st
 
     async def one(subject: Subject) -> str:
         async with gate:
-            return await ask(opened, subject.ref)
+            try:
+                return await ask(opened, subject.ref)
+            except NotFoundError:
+                return ""  # deleted meanwhile, by whoever applies it
 
     with errors.ungrouped():
         async with asyncio.TaskGroup() as group:

@@ -61,11 +61,3 @@ def test_what_is_not_chosen_is_not_patched() -> None:
         "tolerations",
         "imagePullSecrets",
     ]
-
-
-def test_controllers_are_told_where_to_post_events() -> None:
-    (patched,) = manifests.overlay(Choice(events="http://listener.flux-system"))["patches"]
-
-    (operation,) = yaml.safe_load(patched["patch"])
-    assert operation["path"] == "/spec/template/spec/containers/0/args/-"
-    assert operation["value"] == "--events-addr=http://listener.flux-system"

@@ -2,7 +2,6 @@
 
 from dataclasses import replace
 
-from cli.installing import flux
 from cli.migrating import connecting
 from cli.migrating.survey import nothing
 from tests.fakes import fluxinstallation
@@ -33,16 +32,3 @@ def test_the_pods_of_flux_s_controllers_may_fetch_and_no_others() -> None:
 
 def test_they_reach_the_artifact_server_and_nothing_else() -> None:
     assert rule()["ports"] == [{"port": "http", "protocol": "TCP"}]
-
-
-def test_events_are_posted_where_flux_posts_them_as_long_as_somebody_listens() -> None:
-    parts = fluxinstallation.manifests()
-    deployments = tuple(each for each in parts if each["kind"] == "Deployment")
-    deaf = tuple(
-        each for each in deployments if each["metadata"]["name"] != "notification-controller"
-    )
-    told = connecting.events(replace(nothing("flux-system"), deployments=deployments))
-
-    listens = not flux.is_replaced("notification-controller")
-    assert told.startswith("http://notification-controller.flux-system") is listens
-    assert not connecting.events(replace(nothing("flux-system"), deployments=deaf))

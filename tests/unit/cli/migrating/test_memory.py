@@ -61,3 +61,24 @@ def test_what_cannot_be_read_is_said_with_the_remedy() -> None:
             await Book(api, FLUX).open()
 
     within(server, work)
+
+
+@pytest.mark.parametrize(
+    "part",
+    [
+        Part("v1", "Secret", FLUX, "keys"),
+        Part("apps/v1", "Deployment", "shop", "web"),
+        Part("rbac.authorization.k8s.io/v1", "Role", FLUX, "any"),
+    ],
+)
+def test_what_is_no_part_of_flux_is_not_believed(part: Part) -> None:
+    server = FakeApiServer()
+
+    async def work(api: Client) -> None:
+        written = Book(api, FLUX)
+        await written.open()
+        await written.write(Memory(parts=(PART, part)))
+        with pytest.raises(FailedError, match=f"{part.name} is no part of Flux"):
+            await Book(api, FLUX).open()
+
+    within(server, work)
