@@ -59,6 +59,14 @@ def test_images_run_as_the_user_that_the_deployment_asks_for(file: str) -> None:
     assert f"USER {building.USER}:{building.USER}\n" in TEXT
 
 
+def test_bases_are_pinned_by_digest() -> None:
+    bases = re.findall(r"^ARG \w+_IMAGE=(.+)$", TEXT, re.MULTILINE)
+
+    assert len(bases) == 2
+    for base in bases:
+        assert re.fullmatch(r"docker\.io/library/\w+:[\w.-]+@sha256:[0-9a-f]{64}", base)
+
+
 def test_dependencies_are_installed_by_hash() -> None:
     assert "--require-hashes -r /tmp/image.txt" in TEXT
 
