@@ -99,6 +99,7 @@ def _tell(found: removing.Survey, wish: removing.Wish, namespace: str) -> None:
     refs += found.definitions if wish.custom_resources else ()
     for ref in refs:
         click.echo(f"{ref.gvk.kind}/{ref.key}")
-    if not wish.keep_namespace:
-        click.echo(f"Namespace/{namespace}")
+    places = [] if wish.keep_namespace else [namespace]
+    for place in (*places, *(ref.name for ref in found.emptied)):
+        click.echo(f"Namespace/{place}")
     progress.success(f"{len(found.held)} custom resources would lose the finalizers of Penstock")

@@ -4,11 +4,37 @@ from typing import Final
 
 from toolkit.kube.client import Client
 from toolkit.kube.errors import NoMatchError, NotFoundError
-from toolkit.objects import GroupVersionKind, Json
+from toolkit.objects import GroupVersionKind, Json, dig
 
 DEPLOYMENT: Final = GroupVersionKind("apps", "v1", "Deployment")
 POD: Final = GroupVersionKind("", "v1", "Pod")
 NAMESPACE: Final = GroupVersionKind("", "v1", "Namespace")
+
+
+_OURS: Final = "gitops.penstock.dev"
+"""The group of the aggregated API: what it shows is derived from what is stored elsewhere."""
+
+
+async def namespaced_kinds(api: Client) -> list[GroupVersionKind]:
+    """Return the kinds that are in namespaces and can be listed, each in its preferred version.
+
+    Raises:
+        ApiError: a group cannot be asked what it has.
+    """
+    groups = (await api.request("GET", "/apis")).get("groups", ())
+    served = [str(dig(group, "preferredVersion", "groupVersion")) for group in groups]
+    found = []
+    for version in ["v1", *served]:
+        if version.partition("/")[0] == _OURS:
+            continue
+        root = "/apis" if "/" in version else "/api"
+        resources = (await api.request("GET", f"{root}/{version}")).get("resources", ())
+        found += [
+            GroupVersionKind.parse(version, row["kind"])
+            for row in resources
+            if row["namespaced"] and "list" in row["verbs"] and "/" not in row["name"]
+        ]
+    return found
 
 
 async def listed(

@@ -1,6 +1,7 @@
 """How an installation is, or whether a cluster would take one: a row for each thing looked at."""
 
 import re
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
@@ -61,6 +62,7 @@ async def after(api: Client, namespace: str) -> list[Finding]:
     """Tell how the installation in the namespace is."""
     return [
         *await _deployments(api, namespace),
+        *await _left_over(api, namespace),
         await _definitions(api),
         await _gate(api),
         await _aggregated(api),
@@ -137,6 +139,34 @@ async def _deployment(api: Client, obj: Json) -> Finding:
         message=f"{image} ready" if ok else f"{judged.message}{why}",
         remedy="" if ok else f"see `kubectl --namespace={key_of(obj).namespace} describe pods`",
     )
+
+
+async def _left_over(api: Client, namespace: str) -> list[Finding]:
+    """Tell what an earlier version has installed and this one has not.
+
+    ``kubectl apply`` deletes nothing, so that roles stay which nobody needs any more.
+    """
+    told = Counter((await versions(api, namespace)).values())
+    if not told:
+        return []
+    (now, _), *_ = told.most_common(1)
+    found = [
+        ref_of(obj)
+        for kind in await manifests.kinds()
+        for obj in await listed(api, kind, label_selector=f"{manifests.INSTANCE},{_VERSION}")
+        if version_of(obj) != now
+    ]
+    if not found:
+        return []
+    names = ", ".join(f"{ref.gvk.kind} {ref.key}" for ref in found)
+    return [
+        Finding(
+            check="other versions",
+            ok=False,
+            message=f"left over beside {now}: {names}",
+            remedy="see with `penstock version` whether an upgrade goes on; else delete them",
+        )
+    ]
 
 
 async def _definitions(api: Client) -> Finding:

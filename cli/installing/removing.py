@@ -19,8 +19,9 @@ from typing import Final
 
 from certs import injection
 from cli import errors, progress, session, watching
-from cli.installing import manifests
-from cli.installing.cluster import DEPLOYMENT, NAMESPACE, listed
+from cli.installing import manifests, writing
+from cli.installing.cluster import DEPLOYMENT, NAMESPACE, listed, namespaced_kinds
+from cli.stack import install
 from crds import KINDS
 from toolkit.apply import order
 from toolkit.kube.client import Client
@@ -30,28 +31,17 @@ from webhooks import definitions
 
 _AT_RUN_TIME: Final = (injection.VALIDATING, injection.MUTATING, injection.API_SERVICE)
 """Kinds that the processes themselves write; the API server asks us because of them."""
-_USERS: Final = tuple(
-    GroupVersionKind.parse(version, kind)
-    for version, kind in (
-        ("v1", "ConfigMap"),
-        ("v1", "PersistentVolumeClaim"),
-        ("v1", "Secret"),
-        ("v1", "Service"),
-        ("apps/v1", "DaemonSet"),
-        ("apps/v1", "Deployment"),
-        ("apps/v1", "StatefulSet"),
-        ("batch/v1", "CronJob"),
-        ("batch/v1", "Job"),
-    )
-)
-"""Kinds that are looked for in a namespace before it is deleted."""
-_EVERYWHERE: Final = frozenset({("ConfigMap", "kube-root-ca.crt")})
+_PASSING: Final = frozenset({"Endpoints", "EndpointSlice", "Event", "Lease", "PodMetrics"})
+"""Kinds of what comes and goes with the processes."""
+_EVERYWHERE: Final = frozenset({("ConfigMap", "kube-root-ca.crt"), ("ServiceAccount", "default")})
 _INSTANCE: Final = tuple(manifests.INSTANCE.split("="))
 _NAMED: Final = 10
 """Objects that a refusal names."""
 _PARALLEL: Final = 8
 _KINDS: Final = frozenset(kind.crd_name for kind in KINDS)
 _OURS: Final = frozenset(kind.finalizer for kind in KINDS)
+_GROUPS: Final = frozenset(kind.gvk[0] for kind in KINDS)
+_SHARED: Final = ObjectRef(NAMESPACE, "", install.SHARED)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,8 +56,9 @@ class Wish:
 class Survey:
     """What there is: of the installation, of users, and what must be answered first.
 
-    ``held`` have finalizers of ours, ``terminating`` are those of them that are being deleted, and
-    ``others`` would be deleted with the namespace.
+    ``held`` have finalizers of ours, ``terminating`` are those of them that are being deleted,
+    ``others`` would be deleted with the namespace. ``emptied`` are namespaces that were made to
+    share sources and would hold nothing any more.
     """
 
     installed: tuple[ObjectRef, ...]
@@ -76,6 +67,7 @@ class Survey:
     held: tuple[Json, ...]
     terminating: tuple[ObjectRef, ...]
     others: tuple[ObjectRef, ...]
+    emptied: tuple[ObjectRef, ...] = ()
 
     def is_empty(self, wish: Wish) -> bool:
         """Tell whether there is nothing to remove."""
@@ -110,16 +102,37 @@ async def survey(opened: session.Session, wish: Wish) -> Survey:
         held=tuple(held),
         terminating=_refs(found for found in held if _terminates(found)),
         others=() if wish.keep_namespace else await _others(api, namespace, wish, custom),
+        emptied=await _emptied(api, namespace, wish, custom),
     )
+
+
+async def _emptied(
+    api: Client, namespace: str, wish: Wish, custom: Iterable[Json]
+) -> tuple[ObjectRef, ...]:
+    """Return the namespace that an installation has made to share its sources, if nobody uses it.
+
+    Where custom resources stay, its grant stays.
+    """
+    if not wish.custom_resources or namespace == _SHARED.name:
+        return ()
+    try:
+        found = await api.get(NAMESPACE, _SHARED.name)
+    except NotFoundError:
+        return ()
+    if not writing.is_ours(found) or await _others(api, _SHARED.name, wish, custom):
+        return ()
+    return (_SHARED,)
 
 
 async def _others(
     api: Client, namespace: str, wish: Wish, custom: Iterable[Json]
 ) -> tuple[ObjectRef, ...]:
     """Return what of users is in the namespace."""
+    kinds = [kind for kind in await namespaced_kinds(api) if kind.kind not in _PASSING]
     found = [
         obj
-        for kind in _USERS
+        for kind in kinds
+        if kind.group not in _GROUPS
         for obj in await listed(api, kind, namespace)
         if not (_of_installation(obj) or _of_process(obj))
         and not dig(obj, "metadata", "ownerReferences", default=())
@@ -181,9 +194,9 @@ async def remove(opened: session.Session, found: Survey, wish: Wish) -> None:
         progress.action(f"deleting {len(found.definitions)} kinds and their objects")
         await _each(_delete(api, ref) for ref in found.definitions)
         await _gone(opened, found.definitions)
-    if not wish.keep_namespace:
-        progress.action(f"deleting namespace {opened.namespace}")
-        place = ObjectRef(NAMESPACE, "", opened.namespace)
+    places = [] if wish.keep_namespace else [ObjectRef(NAMESPACE, "", opened.namespace)]
+    for place in (*places, *found.emptied):
+        progress.action(f"deleting namespace {place.name}")
         await _delete(api, place)
         await _gone(opened, [place])
 

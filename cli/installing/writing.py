@@ -158,7 +158,7 @@ async def _prune(api: Client, objects: Iterable[Json]) -> None:
     wanted = {_identity(obj) for obj in objects}
     for kind in await manifests.kinds():
         for found in await listed(api, kind, label_selector=manifests.INSTANCE):
-            if _identity(found) in wanted or not _ours(found):
+            if _identity(found) in wanted or not is_ours(found):
                 continue
             ref = ref_of(found)
             progress.action(f"deleting {ref.gvk.kind} {ref.key}, which is no longer part of it")
@@ -174,8 +174,8 @@ def _identity(obj: Json) -> tuple[str, str, str]:
     return ref.gvk.kind, ref.namespace, ref.name
 
 
-def _ours(obj: Json) -> bool:
-    """Tell whether this command wrote it: what others installed is theirs to remove."""
+def is_ours(obj: Json) -> bool:
+    """Tell whether this command wrote an object: what others installed is theirs to remove."""
     entries = dig(obj, "metadata", "managedFields", default=())
     return any(
         row.get("manager") == install.MANAGER and row.get("operation") == "Apply" for row in entries

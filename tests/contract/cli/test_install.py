@@ -28,7 +28,7 @@ from toolkit.objects import Json, dig
 
 pytestmark = pytest.mark.xdist_group("install")
 
-PLACE = "penstock-system"
+PLACE, SHARED = "penstock-system", "flux-system"
 OURS, OTHERS = "finalizers.fluxcd.io", "example.com/other"
 DEPLOYMENTS = {
     "source-controller",
@@ -185,6 +185,26 @@ def test_installing_again_brings_what_is_chosen_now_and_no_more(
     assert deployments(asked)["webhook"]["metadata"]["generation"] == before
 
 
+def test_what_an_earlier_version_has_left_is_found(
+    penstock: Penstock, asked: Administrator
+) -> None:
+    labels = {
+        "app.kubernetes.io/instance": "penstock-system",
+        "app.kubernetes.io/version": "v0.0.1",
+    }
+    role = {"version": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole"}
+    create(asked, ROLES, "penstock-earlier", metadata={"labels": labels}, **role)
+    try:
+        found = penstock("check", "-o", "json")
+    finally:
+        asked.send("DELETE", f"{ROLES}/penstock-earlier")
+
+    assert rows(found)["other versions"] is False
+    assert "left over" in found.out
+    assert "ClusterRole penstock-earlier" in found.out
+    assert "other versions" not in rows(penstock("check", "-o", "json"))
+
+
 def test_another_namespace_is_refused(penstock: Penstock) -> None:
     refused = penstock("install", "--namespace", "elsewhere")
 
@@ -293,9 +313,12 @@ def test_uninstalling_refuses_what_would_be_orphaned_or_lost(
     penstock: Penstock, asked: Administrator
 ) -> None:
     secrets = f"/api/v1/namespaces/{PLACE}/secrets"
+    accounts = f"/api/v1/namespaces/{PLACE}/serviceaccounts"
     create(asked, secrets, "mine", version="v1", kind="Secret")
+    create(asked, accounts, "mine", version="v1", kind="ServiceAccount")
     lost = penstock("uninstall", "--silent")
     asked.send("DELETE", f"{secrets}/mine")
+    asked.send("DELETE", f"{accounts}/mine")
     make_kustomization(asked, "going")
     asked.send("DELETE", f"{KUSTOMIZATIONS}/going")
     orphaned = penstock("uninstall", "--silent")
@@ -304,7 +327,8 @@ def test_uninstalling_refuses_what_would_be_orphaned_or_lost(
     )
 
     assert lost.code == orphaned.code == 1
-    assert f"Secret {PLACE}/mine: would be deleted with namespace {PLACE}" in lost.err
+    refused = f"Secret {PLACE}/mine, ServiceAccount {PLACE}/mine: would be deleted with namespace"
+    assert f"{refused} {PLACE}" in lost.err
     assert "--keep-namespace" in lost.err
     assert "Kustomization default/going: being deleted" in orphaned.err
     assert deployments(asked).keys() == DEPLOYMENTS
@@ -340,6 +364,8 @@ def test_the_kinds_go_where_that_is_asked_for(penstock: Penstock, asked: Adminis
 
     assert gone.code == 0, gone.err
     assert not ours & names(asked, DEFINITIONS)
+    # The installation has made it, and nothing of users is in it.
+    assert SHARED not in names(asked, "/api/v1/namespaces")
     with pytest.raises(RefusedError):
         asked.send("GET", f"/api/v1/namespaces/{PLACE}")
 
