@@ -50,7 +50,14 @@ class Hosting:
     """One service of the kind ``github``, ``gitlab`` or ``gitea``; ``user`` has the token."""
 
     def __init__(
-        self, root: Path, kind: str, *, tls: ssl.SSLContext, token: str, user: str = "ada"
+        self,
+        root: Path,
+        kind: str,
+        *,
+        tls: ssl.SSLContext,
+        token: str,
+        user: str = "ada",
+        address: str = "127.0.0.1",
     ) -> None:
         self.kind = kind
         self.token = token
@@ -63,13 +70,17 @@ class Hosting:
         """Where lists continue after their first page, instead of here."""
         self.hostname = ""
         self._tls = tls
+        self._address = address
         self._ids = 0
         self._git = GitServer(root, basic=("git", token))
         self._open = AsyncExitStack()
 
     async def __aenter__(self) -> Self:
-        port = await self._open.enter_async_context(serving(self._answer, tls=self._tls))
-        self.hostname = f"localhost:{port}"
+        port = await self._open.enter_async_context(
+            serving(self._answer, tls=self._tls, host=self._address)
+        )
+        host = "localhost" if self._address == "127.0.0.1" else self._address
+        self.hostname = f"{host}:{port}"
         return self
 
     async def __aexit__(self, *_: object) -> None:

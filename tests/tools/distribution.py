@@ -33,8 +33,16 @@ GROUPS: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
             "tests/e2e/test_missing_grants.py",
             "tests/e2e/test_lonely_window.py",
         ),
-        # They share what takes half a minute to build.
-        "image": ("tests/unit/release/test_building.py", "tests/e2e/test_image.py"),
+        # They share what takes half a minute to build, and then one real node; the first two of
+        # the node share an installation.
+        "image": (
+            "tests/unit/release/test_building.py",
+            "tests/e2e/node/test_image.py",
+            "tests/e2e/node/test_leaving.py",
+            "tests/e2e/node/test_upgrade.py",
+            "tests/e2e/node/test_chart.py",
+            "tests/e2e/node/test_guide.py",
+        ),
         # Worlds of one file.
         "ungated": ("tests/e2e/test_ungated.py",),
         "seeds": ("tests/e2e/test_seeds.py",),

@@ -165,7 +165,7 @@ def test_sources_of_the_namespace_that_the_readme_uses_are_shared() -> None:
 
 def test_the_version_is_the_one_of_the_project() -> None:
     version = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["version"]
-    (labels,) = documents("labels/kustomization.yaml")
+    (labels,) = documents("labels/all/kustomization.yaml")
 
     assert labels["images"] == [{"name": "penstock", "newTag": f"v{version}"}]
     assert labels["labels"][0]["pairs"]["app.kubernetes.io/version"] == f"v{version}"
