@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final, Protocol
 
-from controllers.source import plainhttp
+from controllers.access import plainhttp
 from crds.meta import LocalObjectReference
 from crds.source_bucket import Bucket, BucketSpec
 from toolkit.errors import StalledError

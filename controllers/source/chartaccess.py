@@ -8,8 +8,8 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from typing import Final
 
-from controllers.source import plainhttp
-from controllers.source.registries import REASON, Access, Registries
+from controllers.access import plainhttp
+from controllers.access.registries import REASON, Access, Registries
 from crds.source_helm import HelmRepository
 from toolkit.chart import registry as charts_in_registry
 from toolkit.errors import StalledError

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from controllers.source import plainhttp
+from controllers.access import plainhttp
 from controllers.source.charts import PACKAGE, InRegistry, InRepository, Listing, Located, Services
 from crds.source_helm import HelmRepository, HelmRepositorySpec
 from toolkit.chart import registry as charts_in_registry

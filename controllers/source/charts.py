@@ -13,8 +13,8 @@ from typing import Final, Protocol
 
 import msgspec
 
+from controllers.access.registries import in_time
 from controllers.source.chartaccess import ChartAccess
-from controllers.source.registries import in_time
 from controllers.source.source import Scratch, SourceObject, offered
 from crds.meta import Artifact
 from crds.source_helm import HelmRepository

@@ -15,9 +15,9 @@ from pathlib import Path
 
 import msgspec
 
+from controllers.access.gitaccess import GitAccess, Grant
 from controllers.source import includes
 from controllers.source.beginnings import beginning
-from controllers.source.gitaccess import GitAccess, Grant
 from controllers.source.replacement import replacing
 from controllers.source.source import SUCCEEDED, Fetched, Scratch, Tree, Upstream
 from crds.kind import Kind

@@ -19,6 +19,7 @@ from typing import Final
 
 import msgspec
 
+from controllers.access.registries import in_time
 from controllers.source import signatures
 from controllers.source.beginnings import of_chart
 from controllers.source.chartdependencies import Dependencies
@@ -32,7 +33,6 @@ from controllers.source.charts import (
     Seen,
     Services,
 )
-from controllers.source.registries import in_time
 from controllers.source.replacement import replacing
 from controllers.source.signatures import Policy, Verify
 from controllers.source.source import Fetched, File, Scratch, Upstream

@@ -18,9 +18,9 @@ from typing import Any, Final
 
 import msgspec
 
+from controllers.access.registries import Access, Registries, in_time
 from controllers.source import signatures
 from controllers.source.beginnings import beginning
-from controllers.source.registries import Access, Registries, in_time
 from controllers.source.replacement import replacing
 from controllers.source.signatures import Policy, Verify
 from controllers.source.source import SUCCEEDED, Fetched, File, Scratch, Tree, Upstream

@@ -3,9 +3,9 @@
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
+from controllers.access.accounts import Accounts
+from controllers.access.registries import Registries
 from controllers.outside import Outside
-from controllers.source.accounts import Accounts
-from controllers.source.registries import Registries
 from controllers.source.source import SourceObject
 from controllers.source.sources import Services
 from crds import GIT_REPOSITORY, HELM_CHART, HELM_REPOSITORY

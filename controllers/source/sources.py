@@ -4,18 +4,18 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any, Final
 
+from controllers.access.accounts import Accounts
+from controllers.access.gitaccess import GitAccess
+from controllers.access.registries import Registries
 from controllers.source import charts, helmchart, helmrepository, includes
-from controllers.source.accounts import Accounts
 from controllers.source.bucket import BucketSource
 from controllers.source.bucketplace import Places
 from controllers.source.chartaccess import ChartAccess
 from controllers.source.chartdependencies import Dependencies
-from controllers.source.gitaccess import GitAccess
 from controllers.source.gitrepository import GitRepositorySource
 from controllers.source.helmchart import HelmChartSource
 from controllers.source.helmrepository import HelmRepositorySource
 from controllers.source.ocirepository import OCIRepositorySource
-from controllers.source.registries import Registries
 from controllers.source.source import Source, SourceObject
 from crds import BUCKET, GIT_REPOSITORY, HELM_CHART, HELM_REPOSITORY, OCI_REPOSITORY
 from crds.kind import Kind

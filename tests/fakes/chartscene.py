@@ -10,12 +10,12 @@ from typing import Any
 import msgspec
 import pytest
 
+from controllers.access.registries import Registries
 from controllers.source.chartaccess import ChartAccess
 from controllers.source.chartdependencies import Dependencies
 from controllers.source.charts import Services
 from controllers.source.helmchart import HelmChartSource
 from controllers.source.helmrepository import HelmRepositorySource
-from controllers.source.registries import Registries
 from crds import HELM_CHART, HELM_REPOSITORY
 from crds.meta import LocalObjectReference, ObjectMeta
 from crds.source import GitRepository, GitRepositorySpec

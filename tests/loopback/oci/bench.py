@@ -8,8 +8,8 @@ from typing import Any
 
 import msgspec
 
+from controllers.access.registries import Registries
 from controllers.source.ocirepository import OCIRepositorySource, OCIUpstream
-from controllers.source.registries import Registries
 from controllers.source.signatures import Policy, Verify
 from controllers.source.source import Fetched, Scratch
 from crds import OCI_REPOSITORY

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from controllers.source.gitaccess import GitAccess
+from controllers.access.gitaccess import GitAccess
 from controllers.source.gitrepository import GitRepositorySource
 from crds import GIT_REPOSITORY
 from crds.meta import LocalObjectReference

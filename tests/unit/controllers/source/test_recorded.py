@@ -10,10 +10,10 @@ from typing import Any
 
 import pytest
 
+from controllers.access.gitaccess import GitAccess
 from controllers.source import beginnings, includes
 from controllers.source.bucketplace import Places
 from controllers.source.charts import stored
-from controllers.source.gitaccess import GitAccess
 from controllers.source.gitrepository import GitRepositorySource
 from controllers.source.helmrepository import HelmRepositorySource
 from controllers.source.ocirepository import OCIRepositorySource

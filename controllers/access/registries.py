@@ -15,7 +15,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from typing import Final, Protocol, TypeAlias
 
-from controllers.source import plainhttp
+from controllers.access import plainhttp
 from toolkit.errors import StalledError
 from toolkit.kube.secrets import Secrets
 from toolkit.remote import proxy

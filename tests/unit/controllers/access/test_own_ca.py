@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
+from controllers.access.gitaccess import GitAccess
+from controllers.access.registries import Access, Registries
 from controllers.source.bucketplace import Places
-from controllers.source.gitaccess import GitAccess
-from controllers.source.registries import Access, Registries
 from crds.meta import LocalObjectReference, ObjectMeta
 from crds.source import GitRepository, GitRepositorySpec
 from crds.source_bucket import Bucket, BucketSpec

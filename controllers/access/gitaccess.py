@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Final, Protocol, TypeVar
 
-from controllers.source import plainhttp
+from controllers.access import plainhttp
 from crds.source import GitRepository, GitRepositorySpec
 from toolkit.errors import TransientError
 from toolkit.kube.secrets import Secrets

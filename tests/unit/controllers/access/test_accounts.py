@@ -2,7 +2,7 @@
 
 import pytest
 
-from controllers.source.accounts import MAX_PULL_SECRETS, Accounts
+from controllers.access.accounts import MAX_PULL_SECRETS, Accounts
 from tests.fakes.apiserver import FakeApiServer
 from toolkit.errors import TransientError
 from toolkit.kube.client import Client
