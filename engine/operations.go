@@ -3,6 +3,7 @@ package main
 import (
 	"penstock.dev/engine/internal/age"
 	"penstock.dev/engine/internal/call"
+	"penstock.dev/engine/internal/images"
 	"penstock.dev/engine/internal/kustomize"
 	"penstock.dev/engine/internal/notation"
 	"penstock.dev/engine/internal/openpgp"
@@ -13,6 +14,8 @@ import (
 // operations_helm.go.
 var operations = call.Operations{
 	"age.open":        age.Open,           // data keys are opened with post-quantum identities
+	"images.message":  images.Message,     // changes become the message of a commit
+	"images.set":      images.Set,         // files get the images that policies chose
 	"kustomize.build": kustomize.Build,    // a tree of manifests becomes a list of objects
 	"notation.verify": notation.Verify,    // signatures are judged by a trust policy
 	"openpgp.open":    openpgp.Open,       // data keys are opened with OpenPGP keys

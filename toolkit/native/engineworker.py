@@ -12,6 +12,8 @@ from toolkit.native.engine import Engine
 
 OPERATIONS = (
     "age.open",  # data keys are opened with post-quantum identities
+    "images.message",  # changes become the message of a commit
+    "images.set",  # files get the images that policies chose
     "kustomize.build",  # a tree of manifests becomes a list of objects
     "notation.verify",  # signatures are judged by a trust policy
     "openpgp.open",  # data keys are opened with OpenPGP keys
