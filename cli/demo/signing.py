@@ -1,4 +1,4 @@
-"""A key to sign commits with, as ``ssh-keygen -Y sign`` does (OpenSSH PROTOCOL.sshsig).
+"""A key to sign commits with, as ``ssh-keygen -Y sign`` does.
 
 Neither ssh-keygen nor gpg has to be on the machine that shows the demo. Only Ed25519, and nothing
 is ever written to disk.
@@ -10,13 +10,10 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
-from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 
-_MAGIC: Final = b"SSHSIG"
-_NAMESPACE: Final = b"git"
-_DIGEST: Final = b"sha512"
+from toolkit.remote.git import signing
+
 _ALGORITHM: Final = b"ssh-ed25519"
-_WIDTH: Final = 70
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,22 +36,8 @@ class Author:
 
     def sign(self, payload: bytes) -> str:
         """Return the armoured signature of a commit's bytes."""
-        digest = hashlib.sha512(payload).digest()
-        covered = _MAGIC + _strings(_NAMESPACE, b"", _DIGEST, digest)
-        signature = _strings(_ALGORITHM, self._key.sign(covered))
-        fields = _strings(self._blob, _NAMESPACE, b"", _DIGEST, signature)
-        text = base64.b64encode(_MAGIC + (1).to_bytes(4) + fields).decode()
-        lines = [text[start : start + _WIDTH] for start in range(0, len(text), _WIDTH)]
-        return "\n".join(
-            ("-----BEGIN SSH SIGNATURE-----", *lines, "-----END SSH SIGNATURE-----", "")
-        )
+        return signing.ssh(self._key, payload).decode()
 
     @property
     def _blob(self) -> bytes:
-        raw = self._key.public_key().public_bytes(Encoding.Raw, PublicFormat.Raw)
-        return _strings(_ALGORITHM, raw)
-
-
-def _strings(*parts: bytes) -> bytes:
-    """Write strings in SSH's wire format (RFC 4251, section 5)."""
-    return b"".join(len(part).to_bytes(4) + part for part in parts)
+        return signing.blob(self._key)

@@ -21,6 +21,7 @@ class InProcess:
             "resolve": worker.resolve,
             "checkout": worker.checkout,
             "commit": worker.commit,
+            "land": worker.land,
         }[op]
         async with asyncio.timeout(timeout):
             return await asyncio.to_thread(work, payload)

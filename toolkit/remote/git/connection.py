@@ -98,10 +98,12 @@ def receive(  # noqa: PLR0913  # what a request for a pack consists of
     *,
     prefixes: Sequence[str],
     alone: bool,
+    keep: Path | None = None,
 ) -> Pack | None:
     """Receive the chosen objects into a file at ``path``; ``None`` if the server sent nothing.
 
-    ``alone`` takes commits without the history before them. The file is gone when this returns.
+    ``alone`` takes commits without the history before them. When this returns the file is gone, or
+    lies at ``keep``.
     """
 
     def choose(refs: Mapping[Ref, ObjectID], depth: int | None = None) -> list[ObjectID]:  # noqa: ARG001  # dulwich's signature
@@ -123,9 +125,12 @@ def receive(  # noqa: PLR0913  # what a request for a pack consists of
                 ref_prefix=[prefix.encode() for prefix in prefixes],
             )
     try:
-        return Pack(path, limits=budget.limits) if path.stat().st_size else None
+        found = Pack(path, limits=budget.limits) if path.stat().st_size else None
+        if found is not None and keep is not None:
+            path.rename(keep)
+        return found
     finally:
-        path.unlink()
+        path.unlink(missing_ok=True)
 
 
 class _NoHistory:

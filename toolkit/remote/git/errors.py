@@ -6,6 +6,7 @@
     └── GitError                  GitOperationFailed: network, server, repository contents
         ├── GitAuthError          AuthenticationFailed: credentials, or who the server is
         ├── RefNotFoundError      GitOperationFailed: the repository lacks what the spec names
+        ├── GitMovedError         GitOperationFailed: a branch moved before a push reached it
         └── EmptyRepositoryError  EmptyGitRepository: it has no reference at all
     StalledError
     └── GitSpecError              URLInvalid and the like: only a new spec helps
@@ -32,6 +33,10 @@ class GitAuthError(GitError):
 
 class RefNotFoundError(GitError):
     """The branch, tag, name or commit is not in the repository."""
+
+
+class GitMovedError(GitError):
+    """A branch is no longer at the commit that a push was made for."""
 
 
 class EmptyRepositoryError(GitError):

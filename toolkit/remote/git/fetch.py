@@ -94,6 +94,7 @@ class _Job:
     known: Known = field(default_factory=Known)
     left_out: list[str] = field(default_factory=list)
     packs: int = 0
+    below: bool = False
 
     def run(
         self,
@@ -116,6 +117,7 @@ class _Job:
             submodules = []
             if self.request.recurse_submodules:
                 submodules = gitsubmodules.find(pack, plan, url)
+        self.below = True
         for item, address in submodules:
             self._submodule(item, address, repository, into, depth + 1)
         return commit, tag
@@ -182,8 +184,10 @@ class _Job:
             return sorted({oid for name, oid in refs.items() if _means(resolved, name)})
 
         prefixes = [resolved.ref or "HEAD"] if alone else [resolved.ref or "refs/"]
+        # Submodules come after the repository itself, whose pack may be wanted again.
+        keep = Path(self.request.keep) if self.request.keep and not self.below else None
         pack = connection.receive(
-            client, url, choice, path, self.budget, prefixes=prefixes, alone=alone
+            client, url, choice, path, self.budget, prefixes=prefixes, alone=alone, keep=keep
         )
         if pack is None:
             raise GitError(f"'{url}' did not send commit {resolved.commit}")

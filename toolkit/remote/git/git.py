@@ -12,6 +12,7 @@ import asyncio
 import shutil
 import tempfile
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
 from typing import Final, Protocol, TypeVar
@@ -28,7 +29,15 @@ from toolkit.remote.git.limits import Limits, MiB
 from toolkit.remote.git.objects import Signed
 from toolkit.remote.git.refs import GitReference, Resolved
 from toolkit.remote.git.url import GitUrl
-from toolkit.remote.git.wire import Author, Checkout, Committed, NewFile, TagObject
+from toolkit.remote.git.wire import (
+    Author,
+    Checkout,
+    Committed,
+    Landed,
+    LandRequest,
+    NewFile,
+    TagObject,
+)
 
 __all__ = ["Author", "Checkout", "Committed", "GitAuth", "GitClient", "GitReference", "Limits"]
 __all__ += ["NewFile", "Proxy", "Resolved", "Signed", "TagObject"]
@@ -53,6 +62,7 @@ _DOING: Final[Mapping[str, str]] = {
     "resolve": "fetching from",
     "checkout": "fetching from",
     "commit": "pushing to",
+    "land": "pushing to",
 }
 
 _T = TypeVar("_T")
@@ -101,11 +111,13 @@ class GitClient:
         *,
         recurse_submodules: bool = False,
         sparse: Sequence[str] = (),
+        keep: Path | None = None,
         timeout: float,  # noqa: ASYNC109  # a worker is killed, not a task cancelled
     ) -> Checkout:
         """Write a commit's files into the empty directory ``into``; there is no ``.git``.
 
-        When it fails the directory may hold a part of them: it is the caller's to remove.
+        When it fails the directory may hold a part of them: it is the caller's to remove. The pack
+        that they came in stays as the file ``keep``, on the same disk, for ``land``.
 
         Raises:
             GitError: see ``toolkit.remote.git.errors``.
@@ -122,6 +134,7 @@ class GitClient:
                 scratch=str(scratch),
                 recurse_submodules=recurse_submodules,
                 sparse=tuple(sparse),
+                keep=str(keep or ""),
                 limits=self._limits,
                 timeout=timeout,
             )
@@ -170,6 +183,18 @@ class GitClient:
             return await self._ask("commit", url, request, Committed, timeout)
         finally:
             await asyncio.to_thread(shutil.rmtree, packs, ignore_errors=True)
+
+    async def land(self, request: LandRequest) -> Landed:
+        """Commit files on a commit that was checked out with ``keep``, and push that.
+
+        Raises:
+            GitMovedError: a target is no longer where it was expected: check out anew.
+            GitError: see ``toolkit.remote.git.errors``.
+            GitSpecError: a path or the author can never be written.
+
+        """
+        request = replace(request, limits=self._limits)
+        return await self._ask("land", request.url, request, Landed, request.timeout)
 
     async def _ask(
         self,

@@ -30,7 +30,7 @@ from toolkit.remote.git.wire import Author, CommitRequest, Committed
 ATTEMPTS: Final = 5
 """How often files are written anew because somebody else was faster."""
 
-_SHOWN: Final = 500
+SHOWN: Final = 500
 _FORBIDDEN: Final = frozenset("<>\n\0")
 """What a name or an address must not hold, because it would end there (gitformat-commit)."""
 
@@ -44,7 +44,7 @@ def commit(request: CommitRequest) -> Committed:
     """
     url = GitUrl.parse(request.url)
     ref = _ref(request.branch)
-    author = _identity(request.author)
+    author = identity(request.author)
     repository = Repository.at(url, request.auth, Known())
     for _ in range(ATTEMPTS):
         try:
@@ -152,20 +152,20 @@ def _send(client: GitClient, url: GitUrl, ref: str, change: _Change) -> str | No
         return pack_objects_to_data(list(change.new))
 
     def remember(data: bytes) -> None:
-        said.extend(data[: _SHOWN - len(said)])
+        said.extend(data[: SHOWN - len(said)])
 
     with connection.translated(client, url, service=PUSH):
         try:
             result = client.send_pack(url.path.encode(), update, generate, progress=remember)
         except SendPackError as exc:
-            return _told(exc.args[0], said)
+            return told(exc.args[0], said)
     status = (result.ref_status or {}).get(name, "it does not say why")
-    return None if status is None else _told(status.encode(), said)
+    return None if status is None else told(status.encode(), said)
 
 
-def _told(reason: bytes, said: bytes | bytearray) -> str:
+def told(reason: bytes, said: bytes | bytearray) -> str:
     """Return a reason with what hooks printed, in one line."""
-    text = b"; ".join(filter(None, (reason[:_SHOWN], said.strip())))
+    text = b"; ".join(filter(None, (reason[:SHOWN], said.strip())))
     return " ".join(text.decode("utf-8", "replace").split())
 
 
@@ -176,7 +176,12 @@ def _ref(branch: str) -> str:
     return ref
 
 
-def _identity(author: Author) -> bytes:
+def identity(author: Author) -> bytes:
+    """Return how a commit names its author.
+
+    Raises:
+        GitSpecError: no commit can name one so.
+    """
     for text in (author.name, author.email):
         if not text.strip() or _FORBIDDEN & set(text):
             raise GitSpecError(f"{text!r} is no name or address of a commit's author")

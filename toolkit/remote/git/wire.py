@@ -1,6 +1,7 @@
 """What a Git worker is asked, and what it answers; sent as MessagePack."""
 
 from dataclasses import dataclass, field
+from typing import Literal
 
 from toolkit.remote.git.auth import GitAuth
 from toolkit.remote.git.limits import Limits
@@ -22,7 +23,8 @@ class ResolveRequest:
 class CheckoutRequest:
     """Write the files of ``resolved`` into the empty directory ``into``.
 
-    ``scratch`` is a directory on the same disk for packs; the caller removes it.
+    ``scratch`` is a directory on the same disk for packs; the caller removes it. The pack of the
+    commit itself stays as the file ``keep``, if that is given.
     """
 
     url: str
@@ -32,6 +34,7 @@ class CheckoutRequest:
     scratch: str
     recurse_submodules: bool = False
     sparse: tuple[str, ...] = ()
+    keep: str = ""
     limits: Limits = field(default_factory=Limits)
     timeout: float
 
@@ -102,6 +105,57 @@ class CommitRequest:
     scratch: str
     limits: Limits = field(default_factory=Limits)
     timeout: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SigningKey:
+    """A private key to sign a commit with; an OpenPGP one may be armoured."""
+
+    kind: Literal["gpg", "ssh"]
+    key: bytes = field(repr=False)
+    passphrase: str = field(default="", repr=False)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PushTarget:
+    """A reference by its full name, and the commit that it must be at; empty if there is none yet.
+
+    With ``force`` it is moved wherever it is.
+    """
+
+    ref: str
+    expected: str = ""
+    force: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LandRequest:
+    """Commit files on the commit ``base`` and push it; ``time`` is in seconds since the epoch.
+
+    ``pack`` is a file that ``CheckoutRequest.keep`` of the base left.
+    """
+
+    url: str
+    base: str
+    pack: str
+    files: tuple[NewFile, ...]
+    message: str
+    author: Author
+    time: int
+    auth: GitAuth
+    targets: tuple[PushTarget, ...]
+    options: tuple[str, ...] = ()
+    signing: SigningKey | None = None
+    limits: Limits = field(default_factory=Limits)
+    timeout: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Landed:
+    """The commit that the targets are at, and whether it is new."""
+
+    commit: str
+    changed: bool
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -8,13 +8,13 @@ from collections.abc import Callable, Mapping
 
 import msgspec
 
-from toolkit.remote.git import fetch, push
-from toolkit.remote.git.wire import CheckoutRequest, CommitRequest, ResolveRequest
+from toolkit.remote.git import fetch, landing, push
+from toolkit.remote.git.wire import CheckoutRequest, CommitRequest, LandRequest, ResolveRequest
 
 
 def operations() -> Mapping[str, Callable[[bytes], bytes]]:
     """Return what a worker can do, by name."""
-    return {"resolve": resolve, "checkout": checkout, "commit": commit}
+    return {"resolve": resolve, "checkout": checkout, "commit": commit, "land": land}
 
 
 def resolve(payload: bytes) -> bytes:
@@ -33,3 +33,9 @@ def commit(payload: bytes) -> bytes:
     """Answer a ``CommitRequest`` with a ``Committed``."""
     request = msgspec.msgpack.decode(payload, type=CommitRequest)
     return msgspec.msgpack.encode(push.commit(request))
+
+
+def land(payload: bytes) -> bytes:
+    """Answer a ``LandRequest`` with a ``Landed``."""
+    request = msgspec.msgpack.decode(payload, type=LandRequest)
+    return msgspec.msgpack.encode(landing.land(request))

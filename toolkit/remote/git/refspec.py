@@ -1,0 +1,33 @@
+"""A refspec of a push: what to push, where to, and whether by force (git-push(1))."""
+
+from dataclasses import dataclass
+from typing import Self
+
+from toolkit.remote.git import refs as gitrefs
+
+LONGEST = 1024
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Refspec:
+    """``source`` and ``target`` are full names of references."""
+
+    source: str
+    target: str
+    force: bool = False
+
+    @classmethod
+    def parse(cls, text: str) -> Self:
+        """Read ``[+]refs/…:refs/…``; a source alone is pushed to the same name.
+
+        Raises:
+            ValueError: it is something else, or would delete a reference.
+        """
+        if len(text) > LONGEST:
+            raise ValueError(f"a refspec of more than {LONGEST} characters is not accepted")
+        source, colon, target = text.removeprefix("+").partition(":")
+        target = target if colon else source
+        for name in (source, target):
+            if not name.startswith("refs/") or not gitrefs.possible(name.removeprefix("refs/")):
+                raise ValueError("its parts are no full names of references")
+        return cls(source=source, target=target, force=text.startswith("+"))
