@@ -1,11 +1,12 @@
 """Subcommands by kind, made from ``crds.KINDS``: a new kind is a new row there and nothing here.
 
-Sources hang below ``source`` (``sources`` for `get`) under the short words that Flux uses (``git``
-for GitRepository), all others directly below the verb. Every name by which the API server knows a
-kind, singular, plural or short, is an alias.
+Sources hang below ``source`` (``sources`` for `get`) and the kinds of images below ``image``,
+under the short words that Flux uses (``git`` for GitRepository), all others directly below the
+verb. Every name by which the API server knows a kind, singular, plural or short, is an alias.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
 from typing import Any, Final
 
 import click
@@ -26,7 +27,33 @@ APPLIERS: Final = "fluxcd-appliers"
 NOTIFICATIONS: Final = "fluxcd-notifications"
 """Category of the kinds that announce events, and take what others announce."""
 
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Home:
+    """A group of commands for the kinds of one category."""
+
+    word: str
+    summary: str
+
+    def spelled(self, *, plural: bool) -> str:
+        """Return the word of the group."""
+        return f"{self.word}s" if plural else self.word
+
+
+SOURCE: Final = Home(word="source", summary="Kinds that produce artifacts.")
+IMAGE: Final = Home(word="image", summary="Kinds that follow images.")
+_HOMES: Final = (
+    (status.SOURCES, SOURCE),
+    ("fluxcd-images", IMAGE),
+)
+"""The categories whose kinds hang below a word of their own."""
+
 _SUFFIX: Final = "repository"
+_IMAGE_WORDS: Final = {
+    "imagerepository": "repository",
+    "imagepolicy": "policy",
+    "imageupdateautomation": "update",
+}
 _FLUX_WORDS: Final = {
     "helmchart": "chart",
     "externalartifact": "external",
@@ -64,26 +91,35 @@ def attach(
     *,
     kinds: Iterable[AnyKind] = KINDS,
     plural: bool = False,
-) -> AliasGroup:
-    """Add one command per kind to ``group``; return the group that holds the sources."""
-    sources = AliasGroup(
-        "sources" if plural else "source",
-        help="Kinds that produce artifacts.",
-        no_args_is_help=True,
-    )
-    group.add_command(sources)
-    group.add_aliases(sources, ("source", "sources"))
+) -> Mapping[Home, AliasGroup]:
+    """Add one command per kind to ``group``; return the groups that hold some of the kinds."""
+    homes: dict[Home, AliasGroup] = {}
     for kind in kinds:
-        home = sources if status.is_source(kind) else group
         command = make(kind, _word(kind, plural=plural))
-        home.add_command(command)
-        home.add_aliases(command, names(kind))
-    return sources
+        home = home_of(kind)
+        if home is not None and home not in homes:
+            homes[home] = _group(group, home, plural=plural)
+        holder = homes[home] if home is not None else group
+        holder.add_command(command)
+        holder.add_aliases(command, names(kind))
+    return homes
 
 
-def attach_artifacts(group: AliasGroup, sources: AliasGroup) -> None:
+def home_of(kind: AnyKind) -> Home | None:
+    """Return the group that the commands of a kind are in; None is the verb itself."""
+    return next((home for category, home in _HOMES if category in kind.categories), None)
+
+
+def _group(group: AliasGroup, home: Home, *, plural: bool) -> AliasGroup:
+    made = AliasGroup(home.spelled(plural=plural), help=home.summary, no_args_is_help=True)
+    group.add_command(made)
+    group.add_aliases(made, (home.word, home.spelled(plural=True)))
+    return made
+
+
+def attach_artifacts(group: AliasGroup, homes: Mapping[Home, AliasGroup]) -> None:
     """Let ``artifact generator``, as ``flux`` has it, mean ``source artifactgenerator`` too."""
-    command = sources.commands[ARTIFACT_GENERATOR.singular]
+    command = homes[SOURCE].commands[ARTIFACT_GENERATOR.singular]
     artifacts = AliasGroup("artifact", help="Kinds that make artifacts.", no_args_is_help=True)
     artifacts.add_command(command, "generator")
     group.add_command(artifacts)
@@ -101,7 +137,8 @@ def attach_appliers(group: AliasGroup, make: Callable[[AnyKind, str], click.Comm
 
 def names(kind: AnyKind) -> tuple[str, ...]:
     """Return every word that means the kind."""
-    words = (kind.singular, kind.plural, *kind.short_names, _short(kind))
+    short = (_short(kind),) if status.is_source(kind) else ()
+    words = (kind.singular, kind.plural, *kind.short_names, *short)
     flux = _FLUX_WORDS.get(kind.singular, kind.singular)
     return tuple(dict.fromkeys((*words, flux, *((f"{flux}s",) if "-" in flux else ()))))
 
@@ -130,13 +167,15 @@ def require(word: str) -> AnyKind:
 
 def spelled(kind: AnyKind) -> str:
     """Return the words that name the kind behind a verb: ``source git``, ``kustomization``."""
-    word = _word(kind, plural=False)
-    return f"source {word}" if status.is_source(kind) else word
+    word, home = _word(kind, plural=False), home_of(kind)
+    return f"{home.word} {word}" if home else word
 
 
 def _word(kind: AnyKind, *, plural: bool) -> str:
     if status.is_source(kind):
         return _short(kind)
+    if kind.singular in _IMAGE_WORDS:
+        return _IMAGE_WORDS[kind.singular]
     word = _FLUX_WORDS.get(kind.singular)
     if word:
         return f"{word}s" if plural else word

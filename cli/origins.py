@@ -1,13 +1,15 @@
 """What an object is made from: references to its sources, nearest first. Pure.
 
-A HelmRelease with ``spec.chart`` is made from the HelmChart that its controller creates, and a
-HelmChart from a source of its own.
+An ImagePolicy is made from an ImageRepository. A HelmRelease with ``spec.chart`` is made from the
+HelmChart that its controller creates, and a HelmChart from a source of its own.
 """
 
 from collections.abc import Iterator
-from typing import Final
+from typing import Any, Final
 
-from crds import HELM_CHART, HELM_RELEASE
+from cli import status
+from crds import HELM_CHART, HELM_RELEASE, IMAGE_POLICY, IMAGE_REPOSITORY
+from crds.kind import Kind
 from toolkit.objects import Json, ObjectKey, dig, key_of
 
 _DERIVED: Final = frozenset({HELM_CHART.kind})
@@ -19,6 +21,9 @@ def references(obj: Json) -> tuple[tuple[str, ObjectKey], ...]:
     own = key_of(obj)
     if obj.get("kind") == HELM_RELEASE.kind:
         found = _chart(obj)
+    elif obj.get("kind") == IMAGE_POLICY.kind:
+        named = dig(obj, "spec", "imageRepositoryRef", default={})
+        found = iter(({"kind": IMAGE_REPOSITORY.kind, **named},))
     else:
         single = dig(obj, "spec", "sourceRef")
         found = iter((*((single,) if single else ()), *dig(obj, "spec", "sourceRefs", default=())))
@@ -29,6 +34,11 @@ def references(obj: Json) -> tuple[tuple[str, ObjectKey], ...]:
         )
         for each in found
     )
+
+
+def made_from_others(kind: Kind[Any]) -> bool:
+    """Tell whether objects of a kind refer to what they are made from."""
+    return kind is not IMAGE_REPOSITORY and (not status.is_source(kind) or derived(kind.kind))
 
 
 def derived(kind: str) -> bool:

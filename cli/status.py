@@ -28,6 +28,8 @@ _REVISIONS: Final = (
     ("status", "artifact", "revision"),  # sources
     ("status", "lastAppliedRevision"),  # Kustomization
     ("status", "latestRef", "tag"),  # ImagePolicy
+    ("status", "lastScanResult", "revision"),  # ImageRepository
+    ("status", "lastPushCommit"),  # ImageUpdateAutomation
 )
 
 

@@ -34,6 +34,7 @@ NAMES: Final = (
     "kustomize",  # builds, applies and keeps what the artifacts describe
     "helm",  # releases their charts with values, and keeps them so
     "notification",  # sends events to services, and takes hooks
+    "image",  # scans tags, chooses images, and writes them into Git
 )
 """Each is the package below ``controllers`` whose module ``component`` says all this."""
 

@@ -9,6 +9,10 @@ from crds import (
     helm,
     helm_v2beta1,
     helm_v2beta2,
+    image,
+    image_automation,
+    image_v1beta1,
+    image_v1beta2,
     kustomize,
     kustomize_v1beta1,
     kustomize_v1beta2,
@@ -45,6 +49,7 @@ _DELIVERING: Final = '.status.conditions[?(@.type=="Delivering")].status'
 _URL: Final = Column("URL", ".spec.url")
 _SOURCES: Final = ("all", "fluxcd", "fluxcd-sources")
 _NOTIFICATIONS: Final = ("all", "fluxcd", "fluxcd-notifications")
+_IMAGES: Final = ("all", "fluxcd", "fluxcd-images")
 
 GIT_REPOSITORY: Final = Kind(
     model=source.GitRepository,
@@ -248,6 +253,72 @@ RECEIVER: Final = Kind(
         OldVersion("v1beta1", notification_receiver_v1beta1.Receiver),
     ),
 )
+IMAGE_REPOSITORY: Final = Kind(
+    model=image.ImageRepository,
+    group=image.GROUP,
+    version="v1",
+    kind="ImageRepository",
+    plural="imagerepositories",
+    singular="imagerepository",
+    short_names=("imgrepo", "imagerepo"),
+    categories=_IMAGES,
+    columns=(
+        Column("Image", ".spec.image"),
+        Column("Tags", ".status.lastScanResult.tagCount"),
+        _READY,
+        _STATUS,
+        Column("Last scan", ".status.lastScanResult.scanTime", "string", 1),
+        _AGE,
+    ),
+    component="image-reflector-controller",
+    older=(
+        OldVersion("v1beta2", image_v1beta2.ImageRepository),
+        OldVersion("v1beta1", image_v1beta1.ImageRepository),
+    ),
+)
+IMAGE_POLICY: Final = Kind(
+    model=image.ImagePolicy,
+    group=image.GROUP,
+    version="v1",
+    kind="ImagePolicy",
+    plural="imagepolicies",
+    singular="imagepolicy",
+    short_names=("imgpol", "imagepol"),
+    categories=_IMAGES,
+    columns=(
+        Column("Image", ".status.latestRef.name"),
+        Column("Tag", ".status.latestRef.tag"),
+        _READY,
+        _STATUS,
+        _AGE,
+    ),
+    component="image-reflector-controller",
+    older=(
+        OldVersion("v1beta2", image_v1beta2.ImagePolicy),
+        OldVersion("v1beta1", image_v1beta1.ImagePolicy),
+    ),
+)
+IMAGE_UPDATE_AUTOMATION: Final = Kind(
+    model=image_automation.ImageUpdateAutomation,
+    group=image.GROUP,
+    version="v1",
+    kind="ImageUpdateAutomation",
+    plural="imageupdateautomations",
+    singular="imageupdateautomation",
+    short_names=("iua", "imgupd", "imgauto"),
+    categories=_IMAGES,
+    columns=(
+        _READY,
+        _STATUS,
+        Column("Last run", ".status.lastAutomationRunTime", "string", 1),
+        _AGE,
+    ),
+    component="image-automation-controller",
+    older=(
+        OldVersion("v1beta2", image_v1beta2.ImageUpdateAutomation),
+        OldVersion("v1beta1", image_v1beta1.ImageUpdateAutomation),
+    ),
+)
 REFERENCE_GRANT: Final = Kind(
     model=policy_referencegrant.ReferenceGrant,
     group=policy_referencegrant.GROUP,
@@ -313,6 +384,9 @@ KINDS: Final[tuple[Kind[Struct], ...]] = (
     PROVIDER,  # where events are sent
     ALERT,  # and which ones
     RECEIVER,  # where others announce changes
+    IMAGE_REPOSITORY,  # which tags an image has
+    IMAGE_POLICY,  # and which of them is meant
+    IMAGE_UPDATE_AUTOMATION,  # which repositories it is written into
     REFERENCE_GRANT,  # who may refer to objects of a namespace
     SOURCE_POLICY,  # which sources may exist, and who must sign them
     PROVENANCE_POLICY,  # which namespaces admit only what came from a repository

@@ -4,9 +4,9 @@
 it acts as, the kubeconfig and the keys that it uses: the verbs ``impersonate`` or ``use`` on the
 service account, ``get`` or ``use`` on a Secret. The account itself may always lend itself, so that
 one Kustomization can apply others. The same holds for the cloud accounts of sources, and for the
-credentials that these show to the server that they name. A ConfigMap that leads to another cluster
-must name an account, unless flags give one: nobody enters it as the controller. It is read as it is
-now; what it becomes later, the reconciler judges.
+credentials that these show to the server that they name, and for keys that commits are signed with.
+A ConfigMap that leads to another cluster must name an account, unless flags give one: nobody enters
+it as the controller. It is read as it is now; what it becomes later, the reconciler judges.
 
 ``LABELS``: labels of namespaces that begin with ``policy.penstock.dev/`` are changed only by who
 may ``update`` the resource ``namespaces`` of the group ``policy.penstock.dev``, through whichever
@@ -21,6 +21,8 @@ from crds import (
     GIT_REPOSITORY,
     HELM_RELEASE,
     HELM_REPOSITORY,
+    IMAGE_REPOSITORY,
+    IMAGE_UPDATE_AUTOMATION,
     KUSTOMIZATION,
     OCI_REPOSITORY,
     PROVIDER,
@@ -221,6 +223,10 @@ TENANCY: Final = Row(
                 BUCKET.plural,
                 HELM_REPOSITORY.plural,
             ),
+        ),
+        Rule(
+            groups=(IMAGE_REPOSITORY.group,),
+            resources=(IMAGE_REPOSITORY.plural, IMAGE_UPDATE_AUTOMATION.plural),
         ),
     ),
     make=make,

@@ -9,7 +9,7 @@ import click
 
 from cli import examples, kindtree, progress, session, status
 from cli.commands import create_others, printing, reconcile
-from cli.creating import appliers, flags, notifying, objects, sources, upserting
+from cli.creating import appliers, flags, images, notifying, objects, sources, upserting
 from cli.creating.objects import Credentials, Row
 from toolkit.objects import key_of
 
@@ -24,6 +24,9 @@ ROWS: Final = (
     notifying.ALERT_ROW,
     notifying.PROVIDER_ROW,
     notifying.RECEIVER_ROW,
+    images.REPOSITORY,
+    images.POLICY,
+    images.UPDATE,
 )
 """One row per kind that a person creates: the others are made by controllers, or from files."""
 

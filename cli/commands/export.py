@@ -6,6 +6,7 @@ import click
 
 from cli import errors, examples, kindtree, output, session, status
 from cli.commands import printing
+from crds import IMAGE_REPOSITORY
 from crds.kind import Kind
 from toolkit.kube import errors as kube_errors
 from toolkit.kube.secrets import SECRET
@@ -49,7 +50,7 @@ def _command(kind: Kind[Any], word: str) -> click.Command:
         else:
             click.echo(output.render(found, fmt, single=bool(name)), nl=False)
 
-    if status.is_source(kind):
+    if status.is_source(kind) or kind is IMAGE_REPOSITORY:
         command = click.option(
             "--with-credential",
             "--with-credentials",

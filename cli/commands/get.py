@@ -230,7 +230,8 @@ async def _follow_kind(
 
 
 def _of_kind(kind: kindtree.AnyKind, word: str) -> click.Command:
-    home = "sources " if status.is_source(kind) else ""
+    group = kindtree.home_of(kind)
+    home = f"{group.spelled(plural=True)} " if group else ""
     return _command(
         (kind,),
         word,
@@ -240,15 +241,19 @@ def _of_kind(kind: kindtree.AnyKind, word: str) -> click.Command:
     )
 
 
-_sources = kindtree.attach(get, _of_kind, plural=True)
-_sources.add_command(
-    _command(
-        [kind for kind in kindtree.KINDS if status.is_source(kind)],
-        "all",
-        "Show the sources of every kind.",
-        "penstock get sources all -A",
+_ALL: Final = {
+    kindtree.SOURCE: "Show the sources of every kind.",
+    kindtree.IMAGE: "Show the objects of every kind of images.",
+}
+for _home, _group in kindtree.attach(get, _of_kind, plural=True).items():
+    _group.add_command(
+        _command(
+            [kind for kind in kindtree.KINDS if kindtree.home_of(kind) == _home],
+            "all",
+            _ALL[_home],
+            f"penstock get {_home.spelled(plural=True)} all -A",
+        )
     )
-)
 get.add_command(
     _command(kindtree.KINDS, "all", "Show the objects of every kind.", "penstock get all -A")
 )

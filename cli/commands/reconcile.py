@@ -58,7 +58,7 @@ def _command(kind: Kind[Any], word: str) -> click.Command:
     function = click.argument("name")(session.options(command))
     for option, (_, summary) in _ASKING.items() if kind is HELM_RELEASE else ():
         function = click.option(f"--{option}", is_flag=True, help=summary)(function)
-    if kindtree.APPLIERS in kind.categories or origins.derived(kind.kind):
+    if kindtree.APPLIERS in kind.categories or origins.made_from_others(kind):
         function = click.option("--with-source", is_flag=True, help="Reconcile the source first.")(
             function
         )
@@ -194,12 +194,16 @@ async def wait(
         verdict,
         what=f"{kind.kind} {key} reconciliation has not finished",
     )
-    if kindtree.NOTIFICATIONS in kind.categories:
-        progress.success(status.readiness(obj or {}).message)
-    else:
-        verb = "fetched" if status.is_source(kind) else "applied"
-        progress.success(f"{verb} revision {status.revision(obj or {})}")
+    progress.success(_reached(kind, obj or {}))
     return obj or {}
+
+
+def _reached(kind: Kind[Any], obj: Json) -> str:
+    """Return what a reconciliation has led to, in words."""
+    if kindtree.home_of(kind) == kindtree.IMAGE:
+        return status.readiness(obj).message
+    verb = "fetched" if status.is_source(kind) else "applied"
+    return f"{verb} revision {status.revision(obj)}"
 
 
 def _tries_again(obj: Json) -> bool:

@@ -46,6 +46,13 @@ COMPONENTS: Final = (
         service_account="helm-controller",
         makes_plans=True,
     ),
+    # ImageRepository, ImagePolicy, ImageUpdateAutomation: scans tags, chooses, commits
+    Component(
+        name="image",
+        module="controllers",
+        service_account="image-controller",
+        keeps_files=True,
+    ),
     # what may enter: validation, policies, decryption, conversion
     Component(
         name="webhooks", module="webhooks", service_account="webhook", asked_by_api_server=True

@@ -48,14 +48,16 @@ _PLANS: Final[Mapping[str, str]] = {
 class Component:
     """One kind of process of the stack.
 
-    What is ``asked_by_api_server`` can only run where that reaches this machine's loopback: by
-    webhooks, or because it ``serves_api``, an API of its own behind the same server.
+    What ``keeps_files`` has a directory of its own and serves nothing of it. What is
+    ``asked_by_api_server`` can only run where that reaches this machine's loopback: by webhooks, or
+    because it ``serves_api``, an API of its own behind the same server.
     """
 
     name: str
     module: str
     service_account: str
     stores_artifacts: bool = False
+    keeps_files: bool = False
     makes_plans: bool = False
     takes_events: bool = False
     asked_by_api_server: bool = False
@@ -86,6 +88,8 @@ class Component:
                 f"--storage-addr=127.0.0.1:{ports.storage}",
                 f"--storage-adv-addr=127.0.0.1:{ports.storage}",
             ]
+        if self.keeps_files:
+            argv.append(f"--storage-path={storage / self.name}")
         if self.takes_events:
             argv += [
                 f"--storage-path={storage}",

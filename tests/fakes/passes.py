@@ -1,7 +1,7 @@
 """Passes of a real ``SourceReconciler`` over objects in memory, as a controller would run them."""
 
 import logging
-from collections.abc import Iterable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -86,6 +86,16 @@ class Cluster:
             policy=self.policy,
             parents=lambda _: self.parents,
         )
+        return await self.run(kind, reconciler.reconcile, obj, *triggers)
+
+    async def run(
+        self,
+        kind: Kind[Any],
+        reconcile: Callable[[Reconciliation[Any]], Awaitable[Outcome]],
+        obj: Any,
+        *triggers: str,
+    ) -> Outcome:
+        """Run one pass of any reconciler; else as ``reconcile``."""
         rec = Reconciliation(
             self.objects[obj.kind, obj.metadata.namespace, obj.metadata.name],
             GroupVersionKind(*kind.gvk),
@@ -96,10 +106,12 @@ class Cluster:
             write_status=self.write,
         )
         try:
-            return await reconciler.reconcile(rec)
+            outcome = await reconcile(rec)
         except PenstockError as error:
             rec.mark("Ready", "False", error.reason, str(error))
             raise
+        else:
+            return outcome
         finally:
             await rec.write()
 

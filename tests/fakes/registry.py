@@ -92,6 +92,8 @@ class FakeRegistry:
         self.tokens: set[str] = set()
         self.identity_tokens: set[str] = set()
         self.token_seconds = 300
+        self.entity_tags = False
+        """Whether lists of tags have an entity tag, and conditional requests are answered."""
         self.has_referrers = referrers
         self.host = ""
         self.base = ""
@@ -352,6 +354,10 @@ class FakeRegistry:
         if self.faults.next_page:
             headers["Link"] = f'<{self.faults.next_page}>; rel="next"'
         body = json.dumps({"name": name, "tags": page}).encode()
+        if self.entity_tags:
+            headers["ETag"] = f'"{_digest(body)}"'
+            if request.headers.get("If-None-Match") == headers["ETag"]:
+                return web.Response(status=304, headers=headers)
         return await self._send(request, body, "tags", "application/json", headers)
 
     async def _list_referrers(self, request: web.Request) -> web.StreamResponse:

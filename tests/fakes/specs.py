@@ -5,7 +5,7 @@ A case is a kind, what to put into the right spec, the rule, the field, and word
 
 from typing import Any, Final
 
-from tests.fakes import notificationspecs, releasespecs
+from tests.fakes import imagespecs, notificationspecs, releasespecs
 
 Json = dict[str, Any]
 
@@ -30,6 +30,7 @@ RIGHT: Final[dict[str, Json]] = {
         "sourceRef": {"kind": "GitRepository", "name": "apps"},
     },
     "HelmRelease": releasespecs.RIGHT,
+    **imagespecs.RIGHT,
     **notificationspecs.RIGHT,
     "ReferenceGrant": {
         "from": [
@@ -61,6 +62,7 @@ _COPY: Final = {"from": "@git/app/**", "to": "@artifact/"}
 
 ALSO_RIGHT: Final[tuple[tuple[str, Json], ...]] = (
     *releasespecs.ALSO_RIGHT,
+    *imagespecs.ALSO_RIGHT,
     *notificationspecs.ALSO_RIGHT,
     ("GitRepository", {"url": "ssh://git@example.com:2222/org/app", **_SECRET}),
     ("GitRepository", {"url": "https://[::1]:8443/x", "ref": {"semver": ">=1.2 <2 || 3.x"}}),
@@ -134,6 +136,7 @@ Case = tuple[str, Json, str, str, str]
 
 REFUSED: Final[tuple[Case, ...]] = (
     *releasespecs.REFUSED,
+    *imagespecs.REFUSED,
     *notificationspecs.REFUSED,
     ("GitRepository", {"url": "https:///app"}, "git-url", "spec.url", "name a host"),
     ("GitRepository", {"url": "https://a:99999/x"}, "git-url", "spec.url", "invalid repository"),
@@ -458,6 +461,7 @@ _PATCH_6902: Final = {"patch": [{"op": "remove", "path": "/a"}], "target": {"kin
 
 WARNED: Final[tuple[Case, ...]] = (
     *releasespecs.WARNED,
+    *imagespecs.WARNED,
     *notificationspecs.WARNED,
     (
         "GitRepository",

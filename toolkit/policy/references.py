@@ -32,7 +32,8 @@ class Field:
     reference names its kind itself; the group is fixed either way, whatever ``apiVersion`` says.
     ``also`` has what the reference may name instead by its ``kind``.
     Where ``reads`` names a field of the reference, only references with that field see more of the
-    target than whether it is ready, and only they need a grant.
+    target than whether it is ready, and only they need a grant. Where the target ``consents``, it
+    may allow the reference itself: then only the reconciler, which reads it, asks for a grant.
     """
 
     holder: GroupKind
@@ -41,6 +42,7 @@ class Field:
     kind: str = ""
     reads: str = ""
     also: tuple[GroupKind, ...] = ()
+    consents: bool = False
 
     def meant(self, value: Mapping[str, Any]) -> GroupKind:
         """Return the group and kind of what a reference means."""
@@ -65,15 +67,14 @@ _POLICY: Final = "policy.penstock.dev"
 _KUSTOMIZATION: Final = (_KUSTOMIZE, "Kustomization")
 _HELM_RELEASE: Final = (_HELM, "HelmRelease")
 _GENERATOR: Final = ("source.extensions.fluxcd.io", "ArtifactGenerator")
+_IMAGE: Final = "image.toolkit.fluxcd.io"
+_AUTOMATION: Final = (_IMAGE, "ImageUpdateAutomation")
 _NOTIFICATION: Final = "notification.toolkit.fluxcd.io"
 _EMITTING: Final = (
     _KUSTOMIZATION,
     _HELM_RELEASE,
     _GENERATOR,
-    *(
-        ("image.toolkit.fluxcd.io", kind)
-        for kind in ("ImageRepository", "ImagePolicy", "ImageUpdateAutomation")
-    ),
+    *((_IMAGE, kind) for kind in ("ImageRepository", "ImagePolicy", "ImageUpdateAutomation")),
 )
 """Kinds of other groups than that of sources which events are about."""
 
@@ -104,6 +105,16 @@ REFERENCES: Final = (
     ),
     # What artifacts are made from.
     Field(holder=_GENERATOR, path="spec.sources[]", group=_SOURCE),
+    # Which tags to choose from; the repository's accessFrom may allow that, too.
+    Field(
+        holder=(_IMAGE, "ImagePolicy"),
+        path="spec.imageRepositoryRef",
+        group=_IMAGE,
+        kind="ImageRepository",
+        consents=True,
+    ),
+    # Where images are written to, with the credentials of that source.
+    Field(holder=_AUTOMATION, path="spec.sourceRef", group=_SOURCE, kind="GitRepository"),
     # Whose events are sent, and what others may have reconciled.
     Field(
         holder=(_NOTIFICATION, "Alert"),
@@ -260,7 +271,7 @@ def references(obj: Mapping[str, Any], own: str) -> Iterator[Reference]:
             target = ObjectRef(
                 GroupVersionKind(group, "", kind), namespace, str(value.get("name") or "")
             )
-            reads = not field.reads or bool(value.get(field.reads))
+            reads = not field.consents and (not field.reads or bool(value.get(field.reads)))
             yield Reference(path=path, target=target, reads=reads)
 
 

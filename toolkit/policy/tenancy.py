@@ -31,6 +31,7 @@ _KUSTOMIZATION: Final = ("kustomize.toolkit.fluxcd.io", "Kustomization")
 _HELM_RELEASE: Final = ("helm.toolkit.fluxcd.io", "HelmRelease")
 _SOURCE: Final = "source.toolkit.fluxcd.io"
 _NOTIFICATION: Final = "notification.toolkit.fluxcd.io"
+_IMAGE: Final = "image.toolkit.fluxcd.io"
 
 ACCOUNTS: Final[tuple[tuple[GroupKind, str], ...]] = (
     # applies,
@@ -45,6 +46,7 @@ ACCOUNTS: Final[tuple[tuple[GroupKind, str], ...]] = (
     ((_SOURCE, "Bucket"), "spec.serviceAccountName"),
     # signs in at services that events are sent to.
     ((_NOTIFICATION, "Provider"), "spec.serviceAccountName"),
+    ((_IMAGE, "ImageRepository"), "spec.serviceAccountName"),
 )
 """Every field that names a service account. All are accounts of the object's own namespace."""
 
@@ -54,9 +56,11 @@ _SIGNING_IN: Final = MappingProxyType(
         "OCIRepository": ("serviceAccountName", "secretRef"),
         "Bucket": ("serviceAccountName", "secretRef"),
         "HelmRepository": ("secretRef",),
+        "ImageRepository": ("serviceAccountName", "secretRef"),
     }
 )
 """Sources that may sign in at a cloud, with the fields that keep them from the default account."""
+_OWN: Final = frozenset({_SOURCE, _IMAGE, _NOTIFICATION})
 _CLOUDS: Final = frozenset({"aws", "azure", "gcp"})
 _SHOWN: Final = MappingProxyType(
     {
@@ -67,6 +71,9 @@ _SHOWN: Final = MappingProxyType(
         "Provider": ("spec.secretRef",),
         # The path of the hook is made of the token, and can be guessed at.
         "Receiver": ("spec.secretRef",),
+        "ImageRepository": ("spec.secretRef",),
+        # What is signed with a key counts as its owner's.
+        "ImageUpdateAutomation": ("spec.git.commit.signingKey.secretRef",),
     }
 )
 """Secrets that are shown to a server which the object names itself: naming them is reading them.
@@ -268,7 +275,7 @@ def _signing_in(obj: Json, namespace: str, installation: Installation) -> Iterat
     """
     group, kind = gvk_of(obj).group_kind
     spec, default = dig(obj, "spec", default={}), installation.default_service_account
-    fields = _SIGNING_IN.get(kind, ()) if group == _SOURCE else ()
+    fields = _SIGNING_IN.get(kind, ()) if group in _OWN else ()
     asks = bool(fields) and spec.get("provider") in _CLOUDS
     if asks and default and not any(spec.get(field) for field in fields):
         yield _account(f"spec.{fields[0]}", namespace, default, implied=True)
@@ -277,7 +284,7 @@ def _signing_in(obj: Json, namespace: str, installation: Installation) -> Iterat
 def _showing(obj: Json, namespace: str) -> Iterator[Power]:
     """Yield the Secrets that a source has shown to the server that it names."""
     group, kind = gvk_of(obj).group_kind
-    for field in _SHOWN.get(kind, ()) if group in {_SOURCE, _NOTIFICATION} else ():
+    for field in _SHOWN.get(kind, ()) if group in _OWN else ():
         ref = dig(obj, *field.split("."))
         if ref:
             yield _secret(field, namespace, ref, _READ)

@@ -35,6 +35,7 @@ DEPLOYMENTS = {
     "kustomize-controller",
     "helm-controller",
     "notification-controller",
+    "image-controller",
     "webhook",
     "penstock-apiserver",
 }

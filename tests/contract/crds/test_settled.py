@@ -106,6 +106,9 @@ async def controllers(client: Client) -> AsyncIterator[None]:
         crds.HELM_RELEASE,
         crds.PROVIDER,
         crds.RECEIVER,
+        crds.IMAGE_REPOSITORY,
+        crds.IMAGE_POLICY,
+        crds.IMAGE_UPDATE_AUTOMATION,
     )
     reconciled = [*(row.kind for row in SOURCES), *others]
     made = [

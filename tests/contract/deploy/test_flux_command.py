@@ -30,6 +30,7 @@ PROJECT = tomllib.loads((BASE.parents[1] / "pyproject.toml").read_text())["proje
 VERSION = f"v{PROJECT['version']}"
 COMPONENTS = (
     "helm-controller",
+    "image-controller",
     "kustomize-controller",
     "notification-controller",
     "penstock-apiserver",

@@ -31,7 +31,7 @@ INCLUDED = "network-policies"
 """The component that is a part of the base."""
 FOREIGN = ("cert-manager.io/", "monitoring.coreos.com/")
 """Kinds of others, which the API server of the test does not serve."""
-SHARDED = ("source-controller", "kustomize-controller", "helm-controller")
+SHARDED = ("source-controller", "kustomize-controller", "helm-controller", "image-controller")
 """Those that divide their objects, and sign in at clouds for them."""
 CONTROLLERS = (*SHARDED, "notification-controller")
 LEVEL = "pod-security.kubernetes.io/enforce"

@@ -10,10 +10,10 @@ from cli.kindtree import KINDS, RECONCILED
 
 @pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.kind)
 def test_every_kind_of_the_table_has_its_get(kind: kindtree.AnyKind) -> None:
-    sources = get.get.get_command(click.Context(get.get), "sources")
-    assert isinstance(sources, kindtree.AliasGroup)
+    context = click.Context(get.get)
+    groups = [get.get.get_command(context, word) for word in ("sources", "images")]
 
-    homes = [get.get, sources]
+    homes = [get.get, *(each for each in groups if isinstance(each, kindtree.AliasGroup))]
 
     for word in kindtree.names(kind):
         assert any(home.get_command(click.Context(home), word) for home in homes), word
@@ -50,6 +50,20 @@ def test_kind_can_be_named_with_its_group() -> None:
 
     assert kindtree.require(f"kustomizations.{group}").kind == "Kustomization"
     assert kindtree.find("kustomizations.kustomize.config.k8s.io") is None
+
+
+@pytest.mark.parametrize(
+    ("kind", "words"),
+    [
+        ("ImageRepository", "image repository"),
+        ("ImagePolicy", "image policy"),
+        ("ImageUpdateAutomation", "image update"),
+        ("GitRepository", "source git"),
+        ("Kustomization", "kustomization"),
+    ],
+)
+def test_kinds_are_called_as_flux_calls_them(kind: str, words: str) -> None:
+    assert kindtree.spelled(kindtree.require(kind)) == words
 
 
 def test_unknown_kind_is_refused_with_the_known_ones() -> None:

@@ -6,7 +6,7 @@ import yaml
 from controllers import rbac
 from toolkit.objects import Json
 
-LENT = ("source-controller", "kustomize-controller", "helm-controller")
+LENT = ("source-controller", "kustomize-controller", "helm-controller", "image-controller")
 """Those that act as accounts of others."""
 ACCOUNTS = (*LENT, "notification-controller")
 
@@ -52,7 +52,9 @@ def test_only_service_accounts_and_provenance_may_be_impersonated(account: str) 
     assert all(r.startswith("userextras/provenance.penstock.dev/") for r in resources if "/" in r)
 
 
-@pytest.mark.parametrize("account", ["source-controller", "notification-controller"])
+@pytest.mark.parametrize(
+    "account", ["source-controller", "image-controller", "notification-controller"]
+)
 def test_who_applies_nothing_may_not_impersonate_or_list_secrets(account: str) -> None:
     for rule in rules(account):
         assert "impersonate" not in rule["verbs"]
@@ -94,7 +96,8 @@ def test_a_lease_of_others_is_not_written(account: str) -> None:
 @pytest.mark.parametrize("account", LENT)
 def test_namespaces_of_tenants_are_entered_by_one_role(account: str) -> None:
     by_namespace = yaml.safe_load_all(rbac.render()[rbac.TENANT])
-    verb = "get" if account == "source-controller" else "impersonate"
+    fetches = account in {"source-controller", "image-controller"}
+    verb = "get" if fetches else "impersonate"
     roles = [
         obj["metadata"]["name"]
         for obj in objects(account)

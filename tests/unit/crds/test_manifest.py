@@ -21,6 +21,9 @@ OLDER = {
     "Provider": ["v1beta3", "v1beta2", "v1beta1"],
     "Alert": ["v1beta3", "v1beta2", "v1beta1"],
     "Receiver": ["v1beta2", "v1beta1"],
+    "ImageRepository": ["v1beta2", "v1beta1"],
+    "ImagePolicy": ["v1beta2", "v1beta1"],
+    "ImageUpdateAutomation": ["v1beta2", "v1beta1"],
 }
 NEWEST = {"ArtifactGenerator": "v1beta1", "HelmRelease": "v2", "policy.penstock.dev": "v1alpha1"}
 """By kind or group where it is not v1."""

@@ -71,7 +71,8 @@ def wrongs(kind: inspect.Type, place: tuple[Step, ...]) -> Iterator[Case]:
             yield from wrongs(listed.item_type, (*place, 0))
         case inspect.DictType(value_type=inner):
             yield place, "no object", "an object"
-            yield from wrongs(inner, (*place, "some-key"))
+            if not isinstance(bare(inner), inspect.StructType):  # msgspec does not tell the key
+                yield from wrongs(inner, (*place, "some-key"))
         case inspect.StrType() as text:
             yield from ((place, value, rule) for value, rule in texts(text))
         case other:

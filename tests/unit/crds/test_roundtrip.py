@@ -65,7 +65,9 @@ def example(written: dict[str, Any], full: dict[str, Any]) -> Any:
     match written:
         case {"properties": properties}:
             return {
-                name: example(inner, full["properties"][name]) for name, inner in properties.items()
+                name: example(inner, full["properties"][name])
+                for name, inner in properties.items()
+                if inner.get("enum") != [inner.get("default")]  # it has no other value
             }
         case {"additionalProperties": inner}:
             return {"key": example(inner, full["additionalProperties"])}

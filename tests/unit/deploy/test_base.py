@@ -30,7 +30,7 @@ def pod(component: str) -> dict[str, Any]:
     return spec
 
 
-EMITTING = ("source-controller", "kustomize-controller", "helm-controller")
+EMITTING = ("source-controller", "kustomize-controller", "helm-controller", "image-controller")
 NAMES = (*EMITTING, "notification-controller")
 COMPONENTS = pytest.mark.parametrize("component", NAMES)
 

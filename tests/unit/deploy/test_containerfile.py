@@ -46,6 +46,7 @@ def test_the_engine_is_where_the_toolkit_looks() -> None:
         "controllers/kustomize-controller",
         "controllers/helm-controller",
         "notification/notification-controller",
+        "controllers/image-controller",
         "webhooks/webhook",
         "apiserver/apiserver",
     ],

@@ -12,6 +12,7 @@ DEPLOYMENTS = {
     "controllers/kustomize": "kustomize-controller",
     "controllers/helm": "helm-controller",
     "controllers/notification": "notification-controller",
+    "controllers/image": "image-controller",
     "webhooks": "webhook",
     "apiserver": "penstock-apiserver",
 }

@@ -37,9 +37,14 @@ class Exchange:
         accept: str = "*/*",
         body: bytes | Path | None = None,
         media_type: str = "",
+        known: str = "",
     ) -> AsyncIterator[aiohttp.ClientResponse]:
-        """Send a request, signing in where that is demanded; ``path`` may be a whole URL."""
+        """Send a request, signing in where that is demanded; ``path`` may be a whole URL.
+
+        ``known`` is the entity tag of what the caller has: the answer is 304 if that is current.
+        """
         headers = {"Accept": accept} | ({"Content-Type": media_type} if media_type else {})
+        headers |= {"If-None-Match": known} if known else {}
         base, url = self._base(repository), self.url(repository, path)
         for _ in range(_SIGN_INS):
             used = await self._tokens.endpoint(

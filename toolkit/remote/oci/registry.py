@@ -11,6 +11,7 @@
 import asyncio
 import hashlib
 from collections.abc import AsyncIterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Final, TypeVar
 from urllib.parse import quote, urljoin
@@ -97,14 +98,30 @@ class Registry:
         Raises:
             RegistryError: there are more than ``MAX_TAGS``, or they cannot be listed.
         """
+        listed = await self.list_tags(repository)
+        return listed.tags if listed else ()
+
+    async def list_tags(self, repository: Repository, *, known: str = "") -> "Listed | None":
+        """Return all tags, in the registry's order; ``None`` if they are those of ``known``.
+
+        ``known`` is from an earlier list. A list of several pages has none: the first page does not
+        tell of changes in the others.
+
+        Raises:
+            RegistryError: as ``tags`` does.
+        """
         found: list[str] = []
+        entity, pages = "", 0
         async with self._exchange.working(f"the tags of '{repository}'"):
-            async for page, _ in self._pages(repository, f"tags/list?n={_PAGE}"):
-                tags = _decode(page, _Tags).tags or ()
+            async for page in self._pages(repository, f"tags/list?n={_PAGE}", known=known):
+                if page.status == 304 and known and not pages:
+                    return None
+                tags = _decode(page.body, _Tags).tags or ()
                 if len(found) + len(tags) > MAX_TAGS:
                     raise MalformedError(f"'{repository}' has more than {MAX_TAGS} tags")
                 found += filter(oci.is_tag, tags)
-        return tuple(found)
+                entity, pages = page.entity, pages + 1
+        return Listed(tags=tuple(found), known=entity if pages == 1 else "")
 
     async def referrers(
         self, repository: Repository, digest: str, *, artifact_type: str = ""
@@ -212,10 +229,10 @@ class Registry:
         query = f"?artifactType={quote(artifact_type, safe='')}" if artifact_type else ""
         found: list[Descriptor] = []
         try:
-            async for page, kind in self._pages(repository, f"referrers/{digest}{query}"):
-                if kind not in oci.INDEXES:
+            async for page in self._pages(repository, f"referrers/{digest}{query}"):
+                if page.kind not in oci.INDEXES:
                     return None  # Something that answers everything with a page of its own.
-                found += oci.parse_manifest(page, media_type=kind).manifests
+                found += oci.parse_manifest(page.body, media_type=page.kind).manifests
                 if len(found) > oci.MAX_PARTS:
                     raise MalformedError(f"there are more than {oci.MAX_PARTS}")
         except HttpError as exc:
@@ -234,17 +251,26 @@ class Registry:
                 return ()
             raise
 
-    async def _pages(self, repository: Repository, path: str) -> AsyncIterator[tuple[bytes, str]]:
-        """Yield the pages of a list and their media types (rule 4)."""
+    async def _pages(
+        self, repository: Repository, path: str, *, known: str = ""
+    ) -> AsyncIterator["_Page"]:
+        """Yield the pages of a list (rule 4); with ``known`` the first may be a 304 without any."""
         start = url = self._exchange.url(repository, path)
         left = _MAX_LIST
         for _ in range(_MAX_PAGES):
-            async with self._exchange.ask("GET", repository, url, accept=oci.OCI_INDEX) as answer:
-                page = await _body(answer, limit=min(left, _MAX_PAGE))
-                left -= len(page)
-                kind = answer.headers.get("Content-Type", "").partition(";")[0].strip()
+            async with self._exchange.ask(
+                "GET", repository, url, accept=oci.OCI_INDEX, known=known if url == start else ""
+            ) as answer:
+                body = await _body(answer, limit=min(left, _MAX_PAGE))
+                left -= len(body)
+                page = _Page(
+                    body=body,
+                    status=answer.status,
+                    kind=answer.headers.get("Content-Type", "").partition(";")[0].strip(),
+                    entity=answer.headers.get("ETag", "")[:_LONGEST_ENTITY],
+                )
                 following = _next(url, answer)
-            yield page, kind
+            yield page
             if not following:
                 return
             if URL(following).origin() != URL(start).origin() or following == url:
@@ -261,11 +287,30 @@ _NO_REFERRERS: Final = frozenset({400, 404, 405, 406, 501})
 _PAGE: Final = 1000
 _MAX_PAGES: Final = 500
 _MAX_PAGE: Final = 8 << 20
+_LONGEST_ENTITY: Final = 1024
 _MAX_LIST: Final = 32 << 20
 """Bytes of all pages of a list: as many tags as may be, each as long as may be."""
 _CHUNK: Final = 1 << 20
 
 _T = TypeVar("_T")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Listed:
+    """The tags of a repository, and what to ask by whether they have changed; it may be empty."""
+
+    tags: tuple[str, ...]
+    known: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Page:
+    """A page of a list, with its media type and entity tag."""
+
+    body: bytes
+    status: int
+    kind: str
+    entity: str
 
 
 class _Tags(msgspec.Struct):

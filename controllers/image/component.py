@@ -1,0 +1,262 @@
+"""The image component: scans tags, chooses images, and writes them into Git."""
+
+import asyncio
+import functools
+import shutil
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+import msgspec
+
+from controllers import grants, outside, sourcepolicies
+from controllers.access.accounts import Accounts
+from controllers.access.gitaccess import GitAccess
+from controllers.access.registries import Registries
+from controllers.image import waking
+from controllers.image.checkouts import Checkouts
+from controllers.image.imagepolicy import ImagePolicyReconciler
+from controllers.image.imagerepository import ImageRepositoryReconciler
+from controllers.image.imageupdateautomation import ImageUpdateAutomationReconciler, Parts
+from controllers.image.taglists import TagLists
+from controllers.outside import Outside
+from controllers.sourcepolicies import SourcePolicies
+from controllers.waking import by_policy
+from crds import GIT_REPOSITORY, IMAGE_POLICY, IMAGE_REPOSITORY, IMAGE_UPDATE_AUTOMATION
+from crds.kind import Kind
+from crds.source import GitRepository
+from toolkit.artifact import backend
+from toolkit.events import Recorder
+from toolkit.kube import caches, rbac
+from toolkit.kube.controller import Controller
+from toolkit.kube.informer import Informer
+from toolkit.kube.manager import Manager
+from toolkit.kube.options import Options
+from toolkit.kube.rbac import Rule
+from toolkit.kube.secrets import Secrets
+from toolkit.native import calls, cores
+from toolkit.objects import GroupVersionKind
+from toolkit.policy import references
+from toolkit.policy.grants import Grants
+from toolkit.remote.git import git
+from toolkit.remote.git.git import GitClient
+from toolkit.remote.git.github import GitHubTokens
+from toolkit.remote.oci.tokens import Tokens
+
+ACCOUNT: Final = "image-controller"
+_KINDS: Final = (IMAGE_REPOSITORY, IMAGE_POLICY, IMAGE_UPDATE_AUTOMATION)
+_PLURALS: Final = tuple(kind.plural for kind in _KINDS)
+_MANAGERS: Final = {
+    IMAGE_REPOSITORY.kind: "gotk-image-reflector-controller",
+    IMAGE_POLICY.kind: "gotk-image-reflector-controller",
+    IMAGE_UPDATE_AUTOMATION.kind: "gotk-image-automation-controller",
+}
+"""Field managers, as in Flux, which has two controllers for these kinds."""
+
+CLUSTER_PERMISSIONS: Final = (
+    # The objects themselves; patch puts the finalizer and the status.
+    Rule(
+        groups=(IMAGE_REPOSITORY.group,),
+        resources=_PLURALS,
+        verbs=("get", "list", "watch", "patch"),
+    ),
+    Rule(
+        groups=(IMAGE_REPOSITORY.group,),
+        resources=tuple(f"{plural}/status" for plural in _PLURALS),
+        verbs=("get", "patch"),
+    ),
+    # Where images are written to.
+    Rule(
+        groups=(GIT_REPOSITORY.group,),
+        resources=(GIT_REPOSITORY.plural,),
+        verbs=("get", "list", "watch"),
+    ),
+    *sourcepolicies.PERMISSIONS,
+    *grants.PERMISSIONS,
+    Rule(groups=("",), resources=("events",), verbs=("create", "patch")),
+)
+TENANT_PERMISSIONS: Final = (
+    # Credentials and keys, and accounts with their pull secrets, are read when named, never listed.
+    Rule(groups=("",), resources=("secrets", "serviceaccounts"), verbs=("get",)),
+)
+"""What it needs in each namespace that it works for; see ``deploy/components/by-namespace``."""
+WORKLOAD_IDENTITY_PERMISSIONS: Final = (
+    # With --feature-gates=ObjectLevelWorkloadIdentity=true objects act as accounts at clouds.
+    Rule(groups=("",), resources=("serviceaccounts/token",), verbs=("create",)),
+)
+"""Granted by the component ``workload-identity`` alone: who has them can be any account."""
+NAMESPACE_PERMISSIONS: Final = rbac.lease(ACCOUNT)
+
+_CONCURRENT: Final = 4
+_SCRATCH: Final = ".scratch-image-"
+_MEMORY: Final = 768 << 20
+"""Bytes for a worker: a large document whose root is one entry takes fifty times its size."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Shared:
+    """What the reconcilers of all kinds are made of."""
+
+    manager: Manager
+    options: Options
+    outside: Outside
+    secrets: Secrets
+    accounts: Accounts
+    policies: SourcePolicies
+    grants: Grants
+    recorder: Recorder
+    scratch: Path
+
+    def controller(self, kind: Kind[Any], reconciler: Any) -> Controller[Any]:
+        """Return the controller of a kind."""
+        return Controller(
+            kind=kind,
+            client=self.manager.client,
+            reconcile=reconciler.reconcile,
+            finalize=reconciler.finalize,
+            options=self.options.controller(
+                concurrent=_CONCURRENT, namespace=self.manager.namespace
+            ),
+            recorder=self.recorder,
+            field_manager=_MANAGERS[kind.kind],
+        )
+
+
+async def start(manager: Manager, options: Options) -> None:
+    """Wire the controllers into the manager."""
+    root = Path(options.storage_path or "/data")
+    # a name of its own: the leader may be at work on the same volume
+    scratch = root / f"{_SCRATCH}{manager.identity.rpartition('_')[2]}"
+    await asyncio.to_thread(scratch.mkdir, mode=0o700, parents=True, exist_ok=True)
+    reached = await outside.connect(
+        manager, options, default_account=options.default_service_account
+    )
+    shared = _Shared(
+        manager=manager,
+        options=options,
+        outside=reached,
+        secrets=Secrets(manager.client),
+        accounts=Accounts(client=manager.client, tokens=reached.tokens),
+        policies=SourcePolicies.follow(manager),
+        grants=grants.follow(manager, options),
+        recorder=Recorder(manager.client, controller=ACCOUNT, address=options.events_addr),
+        scratch=scratch,
+    )
+    lists = await _lists(shared, root)
+    repositories = shared.controller(
+        IMAGE_REPOSITORY, ImageRepositoryReconciler(_registries(shared), lists)
+    )
+    chosen = _choosing(shared, repositories, lists)
+    automations = await _automating(shared, chosen)
+    manager.add_service(shared.recorder.run)
+    for controller in (repositories, chosen, automations):
+        manager.add_controller(controller, lease=ACCOUNT)
+    manager.add_elected(lambda: _clean(root, keep=scratch), lease=ACCOUNT)
+
+
+async def _lists(shared: _Shared, root: Path) -> TagLists:
+    """Open the store that the flags name, for tags."""
+    options = shared.options
+    opened = await backend.open_store(
+        options.storage_backend,
+        backend.Settings(
+            root=root,
+            advertised="",  # nobody but this process reads what it keeps
+            retention_ttl=0.0,
+            retention_records=1,
+            namespace_bytes=options.storage_namespace_quota,
+        ),
+        cloud=shared.outside.cloud,
+    )
+    shared.manager.until_end.push_async_callback(opened.close)
+    return TagLists(opened.store, scratch=shared.scratch / "tags")
+
+
+def _registries(shared: _Shared) -> Registries:
+    return Registries(
+        http=shared.outside.http,
+        tokens=Tokens(),
+        secrets=shared.secrets,
+        pull_secrets=shared.accounts.pull_secrets,
+        identity=shared.accounts.identity,
+        cloud=shared.outside.cloud,
+        plain_http=shared.options.insecure_allow_http,
+    )
+
+
+def _choosing(shared: _Shared, repositories: Controller[Any], lists: TagLists) -> Controller[Any]:
+    """Return the controller of ImagePolicies."""
+    reconciler = ImagePolicyReconciler(
+        repositories.informer.get,
+        lists,
+        _registries(shared),
+        policy=references.under(shared.grants, shared.options),
+        labels=shared.policies.labels,
+        known=functools.partial(
+            caches.complete, shared.grants, shared.policies, repositories.informer
+        ),
+    )
+    controller = shared.controller(IMAGE_POLICY, reconciler)
+    waking.policies(controller, repositories.informer, shared.grants, shared.policies)
+    return controller
+
+
+async def _automating(shared: _Shared, policies: Controller[Any]) -> Controller[Any]:
+    """Return the controller of ImageUpdateAutomations, with its workers."""
+    manager, options = shared.manager, shared.options
+    sources: Informer[GitRepository] = Informer(
+        manager.client,
+        GroupVersionKind(*GIT_REPOSITORY.gvk),
+        decode=msgspec.json.Decoder(GitRepository).decode,
+        namespace="" if options.watch_all_namespaces else manager.namespace,
+    )
+    manager.add_informer(sources)
+    checkouts = shared.scratch / "checkouts"
+    await asyncio.to_thread(checkouts.mkdir, mode=0o700)
+    fetching = git.start(size=(options.concurrent or _CONCURRENT) + 1, writes=(checkouts,))
+    engine = calls.start(size=cores.available(), memory_limit=_MEMORY, reads=(checkouts,))
+    for pool in (fetching, engine):
+        manager.until_end.push_async_callback(pool.close)
+    client = GitClient(fetching)
+    reconciler = ImageUpdateAutomationReconciler(
+        Parts(
+            git=client,
+            access=GitAccess(
+                secrets=shared.secrets,
+                github=GitHubTokens(),
+                cloud=shared.outside.cloud,
+                identity=shared.accounts.identity,
+                plain_http=options.insecure_allow_http,
+            ),
+            checkouts=Checkouts(client, checkouts),
+            engine=engine,
+            secrets=shared.secrets,
+            lookup=sources.get,
+            policies=_of_namespace(policies.informer),
+            references=references.under(shared.grants, options),
+            source_policy=shared.policies,
+            known=functools.partial(
+                caches.complete, shared.grants, shared.policies, sources, policies.informer
+            ),
+        )
+    )
+    controller = shared.controller(IMAGE_UPDATE_AUTOMATION, reconciler)
+    waking.automations(controller, sources, policies.informer, shared.grants)
+    # their sources may be in other namespaces
+    shared.policies.subscribe(by_policy([controller], everywhere=True))
+    return controller
+
+
+def _of_namespace(informer: Informer[Any]) -> Callable[[str], list[Any]]:
+    def found(namespace: str) -> list[Any]:
+        return [obj for key, obj in informer.items().items() if key.namespace == namespace]
+
+    return found
+
+
+async def _clean(root: Path, *, keep: Path) -> None:
+    """Remove what killed processes left half-done; only the leader has work of its own there."""
+    for leftover in await asyncio.to_thread(lambda: list(root.glob(f"{_SCRATCH}*"))):
+        if leftover != keep:
+            await asyncio.to_thread(shutil.rmtree, leftover, ignore_errors=True)

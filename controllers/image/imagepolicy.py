@@ -1,0 +1,157 @@
+"""The ImagePolicy reconciler: choose one tag of those that an ImageRepository has found.
+
+A repository of another namespace must allow it: by its own ``accessFrom``, or by a ReferenceGrant
+in its namespace. Without either the answer is the same whether or not there is such a repository.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Final
+
+from controllers import grants
+from controllers.access.registries import Registries, in_time
+from controllers.image import access
+from controllers.image.taglists import TagLists
+from crds import IMAGE_REPOSITORY, meta
+from crds.image import ImagePolicy, ImageRef, ImageRepository
+from toolkit.errors import WaitingError
+from toolkit.kube.controller import Outcome, Reconciliation
+from toolkit.objects import GroupVersionKind, ObjectKey, ObjectRef
+from toolkit.policy import tags
+from toolkit.policy.references import References, UngrantedError
+from toolkit.remote.oci.errors import RegistryError
+
+REPOSITORY: Final = GroupVersionKind(*IMAGE_REPOSITORY.gvk)
+NOT_READY: Final = "DependencyNotReady"
+
+Lookup = Callable[[ObjectKey], ImageRepository | None]
+Labels = Callable[[str], Mapping[str, str]]
+"""Returns the labels of a namespace."""
+
+
+def target(obj: ImagePolicy) -> ObjectRef:
+    """Return which ImageRepository a policy refers to."""
+    ref = obj.spec.image_repository_ref
+    return ObjectRef(REPOSITORY, ref.namespace or obj.metadata.namespace, ref.name)
+
+
+class ImagePolicyReconciler:
+    """One pass over one policy."""
+
+    def __init__(  # noqa: PLR0913 - what a pass needs
+        self,
+        lookup: Lookup,
+        lists: TagLists,
+        registries: Registries,
+        *,
+        policy: References,
+        labels: Labels,
+        known: Callable[[], Awaitable[None]],
+    ) -> None:
+        self._known = known
+        self._lookup = lookup
+        self._lists = lists
+        self._registries = registries
+        self._policy = policy
+        self._labels = labels
+
+    async def reconcile(self, rec: Reconciliation[ImagePolicy]) -> Outcome:
+        """Choose a tag, and tell it."""
+        obj = rec.obj
+        await self._known()
+        grants.tell(rec, self._policy)
+        repository = self._repository(rec)
+        found = await self._lists.read(repository)
+        if found is None or not found.tags:
+            raise WaitingError(
+                f"ImageRepository '{repository.metadata.namespace}/{repository.metadata.name}' has "
+                "no tags: look at its conditions; the policy follows by itself",
+                reason=NOT_READY,
+            )
+        # Off the loop: there may be many tags, and a pattern takes its time.
+        chosen = await asyncio.to_thread(
+            tags.choose, obj.spec.policy, obj.spec.filter_tags, found.tags
+        )
+        latest = await self._reflected(obj, repository, chosen)
+        before = obj.status.latest_ref
+        changed = latest != before
+        rec.revision = chosen
+        previous = before if changed else obj.status.observed_previous_ref
+        rec.status({"latestRef": latest, "observedPreviousRef": previous})
+        outcome = Outcome(
+            message=_message(latest, previous), requeue_after=_after(obj), quiet=not changed
+        )
+        if changed:
+            rec.event("info", outcome.reason, outcome.message)
+        return outcome
+
+    async def finalize(self, rec: Reconciliation[ImagePolicy]) -> None:
+        """Do nothing: a policy leaves nothing behind."""
+
+    def _repository(self, rec: Reconciliation[ImagePolicy]) -> ImageRepository:
+        """Return the repository, if the policy may refer to it.
+
+        Raises:
+            AccessDeniedError: it may not.
+            WaitingError: there is none, or it has not been scanned.
+        """
+        wanted = target(rec.obj)
+        found = self._lookup(ObjectKey(wanted.namespace, wanted.name))
+        try:
+            self._policy.require(rec.ref, wanted)
+        except UngrantedError:
+            if found is None or not self._shared(found, rec.key.namespace):
+                raise
+        if found is None or found.metadata.deletion_timestamp:
+            raise WaitingError(
+                f"ImageRepository '{wanted.namespace}/{wanted.name}' not found: create it, or "
+                "correct spec.imageRepositoryRef",
+                reason=NOT_READY,
+            )
+        return found
+
+    def _shared(self, repository: ImageRepository, namespace: str) -> bool:
+        """Tell whether a repository lets policies of a namespace refer to it."""
+        if repository.spec.access_from is None:
+            return False
+        labels = self._labels(namespace)
+        return any(
+            selector.match_labels.items() <= labels.items()
+            for selector in repository.spec.access_from.namespace_selectors
+        )
+
+    async def _reflected(self, obj: ImagePolicy, repository: ImageRepository, tag: str) -> ImageRef:
+        """Return the image with its digest, if the policy asks for that."""
+        latest = ImageRef(name=repository.spec.image, tag=tag)
+        wanted, before = obj.spec.digest_reflection_policy, obj.status.latest_ref
+        if wanted == "Never":
+            return latest
+        known = before and before.digest and (before.name, before.tag) == (latest.name, tag)
+        if before and known and wanted == "IfNotPresent":
+            return before
+        image = access.reference(repository)
+        try:
+            async with (
+                in_time(repository.spec.timeout_seconds, "the digest"),
+                access.opened(self._registries, repository, image) as registry,
+            ):
+                descriptor = await registry.resolve(image.repository, tag)
+        except RegistryError as exc:
+            raise exc.within("failed fetching digest", reason="ReadOperationFailed") from exc
+        return ImageRef(name=latest.name, tag=tag, digest=descriptor.digest)
+
+
+def _after(obj: ImagePolicy) -> float | None:
+    always = obj.spec.digest_reflection_policy == "Always"
+    return meta.parse_duration(obj.spec.interval) if always and obj.spec.interval else None
+
+
+def _message(latest: ImageRef, previous: ImageRef | None) -> str:
+    digest = f" with digest {latest.digest}" if latest.digest else ""
+    before = f" (previously {written(previous)})" if previous else ""
+    return f"Latest image tag for {latest.name} resolved to {latest.tag}{digest}{before}"
+
+
+def written(image: ImageRef) -> str:
+    """Return an image as it is written in manifests."""
+    return f"{image.name}:{image.tag}" + (f"@{image.digest}" if image.digest else "")

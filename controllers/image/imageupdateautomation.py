@@ -1,0 +1,303 @@
+"""The ImageUpdateAutomation reconciler: chosen images become a commit.
+
+Look where the repository is. If neither it nor a policy has changed since the last run, that is
+all. Otherwise check out, write the images at their markers, commit and push. If somebody else was
+faster, all of it is done again on their commit.
+"""
+
+from collections.abc import Awaitable, Callable, Iterable, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Final, Protocol
+
+from controllers import grants
+from controllers.access.gitaccess import GitAccess, Grant
+from controllers.image import settings
+from controllers.image.checkouts import Checkouts
+from controllers.image.settings import Plan
+from crds import GIT_REPOSITORY
+from crds.image import ImagePolicy, ImageRef
+from crds.image_automation import ImageUpdateAutomation, SigningKey
+from crds.policy_parts import LabelSelector
+from crds.source import GitRepository
+from toolkit.errors import TransientError, WaitingError
+from toolkit.kube.controller import Outcome, Reconciliation
+from toolkit.kube.secrets import Secrets
+from toolkit.native.pool import WorkerPool
+from toolkit.objects import GroupVersionKind, ObjectKey, ObjectRef
+from toolkit.policy import selectors
+from toolkit.policy.references import References
+from toolkit.remote.git import wire
+from toolkit.remote.git.errors import GitAuthError, GitError, GitMovedError, RefNotFoundError
+from toolkit.remote.git.git import GitClient, GitReference, NewFile, Resolved
+from toolkit.render import setters
+from toolkit.render.setters import Changed, Image
+
+SOURCE: Final = GroupVersionKind(*GIT_REPOSITORY.gvk)
+ATTEMPTS: Final = 5
+"""How often a run begins anew because somebody else was faster."""
+
+_FAILED: Final = "SourceManagerFailed"
+_UP_TO_DATE: Final = "repository up-to-date"
+
+Lookup = Callable[[ObjectKey], GitRepository | None]
+Policies = Callable[[str], Iterable[ImagePolicy]]
+"""Returns the policies of a namespace."""
+
+
+class SourcePolicy(Protocol):
+    """What sources may be used (``controllers.sourcepolicies``)."""
+
+    def check(self, obj: GitRepository) -> object:
+        """Let a source be used, or raise AccessDeniedError."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Parts:
+    """What a run is made of."""
+
+    git: GitClient
+    access: GitAccess
+    checkouts: Checkouts
+    engine: WorkerPool
+    secrets: Secrets
+    lookup: Lookup
+    policies: Policies
+    references: References
+    source_policy: SourcePolicy
+    known: Callable[[], Awaitable[None]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Run:
+    """What one run works with."""
+
+    source: GitRepository
+    plan: Plan
+    grant: Grant
+    images: Mapping[str, Image]
+
+    @property
+    def url(self) -> str:
+        return self.source.spec.url
+
+    @property
+    def timeout(self) -> float:
+        return self.source.spec.timeout_seconds
+
+
+def target(obj: ImageUpdateAutomation) -> ObjectRef:
+    """Return which GitRepository an automation refers to."""
+    ref = obj.spec.source_ref
+    return ObjectRef(SOURCE, ref.namespace or obj.metadata.namespace, ref.name)
+
+
+class ImageUpdateAutomationReconciler:
+    """One pass over one automation."""
+
+    def __init__(self, parts: Parts) -> None:
+        self._parts = parts
+
+    async def reconcile(self, rec: Reconciliation[ImageUpdateAutomation]) -> Outcome:
+        """Bring the repository up to date."""
+        await self._parts.known()
+        grants.tell(rec, self._parts.references)
+        source = self._source(rec)
+        plan = settings.plan(rec.obj, source)
+        chosen = self._chosen(rec.obj)
+        run = _Run(
+            source=source,
+            plan=plan,
+            grant=await self._parts.access.grant(source),
+            images={
+                f"{rec.key.namespace}:{name}": Image(name=ref.name, tag=ref.tag, digest=ref.digest)
+                for name, ref in chosen.items()
+            },
+        )
+        try:
+            return await self._updated(rec, run, chosen)
+        except GitAuthError:
+            self._parts.access.refused(run.grant)
+            raise
+
+    async def finalize(self, rec: Reconciliation[ImageUpdateAutomation]) -> None:
+        """Do nothing: what was pushed stays."""
+
+    def _source(self, rec: Reconciliation[ImageUpdateAutomation]) -> GitRepository:
+        """Return the source, if the automation may use it.
+
+        Raises:
+            AccessDeniedError: no grant allows it, or a SourcePolicy forbids it.
+            WaitingError: there is none.
+        """
+        wanted = target(rec.obj)
+        self._parts.references.require(rec.ref, wanted)
+        found = self._parts.lookup(ObjectKey(wanted.namespace, wanted.name))
+        if found is None:
+            raise WaitingError(
+                f"GitRepository '{wanted.namespace}/{wanted.name}' not found: create it, or "
+                "correct spec.sourceRef",
+                reason=_FAILED,
+            )
+        self._parts.source_policy.check(found)
+        return found
+
+    def _chosen(self, obj: ImageUpdateAutomation) -> dict[str, ImageRef]:
+        """Return the images of the policies that the automation works with, by their names."""
+        selector = obj.spec.policy_selector or LabelSelector()
+        return {
+            policy.metadata.name: policy.status.latest_ref
+            for policy in sorted(
+                self._parts.policies(obj.metadata.namespace), key=lambda each: each.metadata.name
+            )
+            if policy.status.latest_ref is not None
+            and not policy.metadata.deletion_timestamp
+            and selectors.matches(selector, policy.metadata.labels)
+        }
+
+    async def _updated(
+        self,
+        rec: Reconciliation[ImageUpdateAutomation],
+        run: _Run,
+        chosen: dict[str, ImageRef],
+    ) -> Outcome:
+        for _ in range(ATTEMPTS):
+            try:
+                return await self._attempt(rec, run, chosen)
+            except GitMovedError as exc:
+                rec.log.info("begin anew", extra={"why": str(exc)})
+        raise GitError(
+            f"branch '{run.plan.branch}' got other commits each of {ATTEMPTS} times that one was "
+            "made for it: it is tried again"
+        )
+
+    async def _attempt(
+        self,
+        rec: Reconciliation[ImageUpdateAutomation],
+        run: _Run,
+        chosen: dict[str, ImageRef],
+    ) -> Outcome:
+        git, auth = self._parts.git, run.grant.auth
+        base = await git.resolve(run.url, run.plan.checkout, auth, timeout=run.timeout)
+        rec.revision = base.revision
+        observed = {"observedPolicies": chosen or None, "observedSourceRevision": base.revision}
+        if "requested" not in rec.triggers and await self._seen(rec.obj, run, base, chosen):
+            return _done(rec.obj, quiet=True)
+        landed = None
+        async with self._parts.checkouts.use(run.url, base, auth, timeout=run.timeout) as checkout:
+            files = await setters.update(
+                self._parts.engine, checkout.files, rec.obj.spec.update.path or ".", run.images
+            )
+            if files:
+                message = await self._message(rec.obj, run, files)
+                pack = str(checkout.pack)
+                request = await self._request(
+                    rec.obj, run, base, pack=pack, files=files, message=message
+                )
+                landed = await git.land(request)
+        now = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+        if landed is not None and landed.changed:
+            rec.status({"lastPushCommit": landed.commit, "lastPushTime": now})
+            rec.event("info", "Succeeded", _pushed(run.plan, landed.commit, message))
+            if not run.plan.separate and run.plan.to_branch:
+                # The next run finds the commit that this one made.
+                revision = f"{run.plan.branch}@sha1:{landed.commit}"
+                observed["observedSourceRevision"] = revision
+        rec.status({**observed, "lastAutomationRunTime": now})
+        return _done(rec.obj)
+
+    async def _seen(
+        self,
+        obj: ImageUpdateAutomation,
+        run: _Run,
+        base: Resolved,
+        chosen: Mapping[str, ImageRef],
+    ) -> bool:
+        """Tell whether the last run worked with the same, and what it pushed is still there."""
+        status = obj.status
+        same = (
+            status.observed_generation == obj.metadata.generation
+            and status.observed_source_revision == base.revision
+            and status.observed_policies == chosen
+        )
+        if not same or not run.plan.separate or not status.last_push_commit:
+            return same
+        reference = GitReference(branch=run.plan.branch)
+        try:
+            tip = await self._parts.git.resolve(
+                run.url, reference, run.grant.auth, timeout=run.timeout
+            )
+        except RefNotFoundError:
+            return False
+        return tip.commit == status.last_push_commit
+
+    async def _message(
+        self, obj: ImageUpdateAutomation, run: _Run, files: tuple[Changed, ...]
+    ) -> str:
+        values = obj.spec.git.commit.message_template_values if obj.spec.git else {}
+        return await setters.message(
+            self._parts.engine,
+            run.plan.template,
+            namespace=obj.metadata.namespace,
+            name=obj.metadata.name,
+            values=values,
+            images=run.images,
+            files=files,
+        )
+
+    async def _request(  # noqa: PLR0913 - what a commit is made of
+        self,
+        obj: ImageUpdateAutomation,
+        run: _Run,
+        base: Resolved,
+        *,
+        pack: str,
+        files: tuple[Changed, ...],
+        message: str,
+    ) -> wire.LandRequest:
+        key = obj.spec.git.commit.signing_key if obj.spec.git else None
+        return wire.LandRequest(
+            url=run.url,
+            base=base.commit,
+            pack=pack,
+            files=tuple(NewFile(path=each.path, content=each.data) for each in files),
+            message=message.rstrip() + "\n",
+            author=run.plan.author,
+            time=int(datetime.now(UTC).timestamp()),
+            auth=run.grant.auth,
+            targets=run.plan.targets(base=base.commit),
+            options=run.plan.options,
+            signing=await self._signing(obj.metadata.namespace, key) if key else None,
+            timeout=run.timeout,
+        )
+
+    async def _signing(self, namespace: str, key: SigningKey) -> wire.SigningKey:
+        """Read the key to sign with.
+
+        Raises:
+            TransientError: the Secret is missing, or lacks what the kind of key needs.
+        """
+        data = await self._parts.secrets.read(namespace, key.secret_ref.name, reason=_FAILED)
+        entry, secret = _ENTRIES[key.type]
+        if not data.get(entry):
+            raise TransientError(
+                f"Secret '{namespace}/{key.secret_ref.name}' of spec.git.commit.signingKey has no "
+                f"'{entry}': put the private key there",
+                reason=_FAILED,
+            )
+        passphrase = data.get(secret, b"").decode("utf-8", "replace")
+        return wire.SigningKey(kind=key.type, key=data[entry], passphrase=passphrase)
+
+
+_ENTRIES: Final = {"gpg": ("git.asc", "passphrase"), "ssh": ("identity", "password")}
+"""By the type of a key: the entries of its Secret."""
+
+
+def _pushed(plan: Plan, commit: str, message: str) -> str:
+    where = [f"branch '{plan.branch}'"] if plan.to_branch else []
+    where += [f"refspec '{plan.refspec.source}:{plan.refspec.target}'"] if plan.refspec else []
+    return f"pushed commit '{commit[:7]}' to {' and '.join(where)}\n{message}"
+
+
+def _done(obj: ImageUpdateAutomation, *, quiet: bool = False) -> Outcome:
+    return Outcome(message=_UP_TO_DATE, requeue_after=obj.spec.interval_seconds, quiet=quiet)

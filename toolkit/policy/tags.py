@@ -1,0 +1,219 @@
+"""Which tag of an image a policy chooses: a filter, and an order. Pure.
+
+The rules are those of Flux's image-reflector-controller (``internal/policy``): a tag that matches
+the filter is compared by what ``extract`` makes of it, and of tags that compare as equal one is
+taken whatever the order in which a registry lists them. Patterns are RE2, so a hostile one costs
+time linear in the tags.
+"""
+
+import math
+import re
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Final
+
+from crds.image import ImagePolicyChoice, TagFilter
+from toolkit import regexp
+from toolkit.errors import StalledError, WaitingError
+from toolkit.remote import semver
+
+INVALID: Final = "InvalidPolicy"
+SECONDS: Final = 20.0
+"""CPU time that the patterns of one field may take for all tags."""
+
+
+class NoTagError(WaitingError):
+    """No tag is left to choose from, or one that is left is no number."""
+
+    default_reason = "Failure"
+
+
+def choose(choice: ImagePolicyChoice, given: TagFilter | None, tags: Iterable[str]) -> str:
+    """Return the tag that a policy chooses.
+
+    Raises:
+        StalledError: the policy cannot be read.
+        NoTagError: no tag can be chosen.
+    """
+    latest = _order(choice)
+    kept = _filtered(given, tags)
+    if not kept:
+        raise NoTagError("version list argument cannot be empty")
+    return kept[latest(kept.keys())]
+
+
+def candidates(
+    choice: ImagePolicyChoice, given: TagFilter | None, tags: Iterable[str], *, most: int
+) -> list[str]:
+    """Return the tags that a policy would choose, the best first, at most so many.
+
+    Raises:
+        StalledError, NoTagError: as ``choose`` does, of the first.
+    """
+    left = list(tags)
+    found = [choose(choice, given, left)]
+    while len(found) < most:
+        left = [tag for tag in left if tag != found[-1]]
+        try:
+            found.append(choose(choice, given, left))
+        except NoTagError:
+            break
+    return found
+
+
+def excluded(patterns: Iterable[str], tags: Iterable[str]) -> list[str]:
+    """Return the tags that match none of the patterns, in descending order of their texts.
+
+    Raises:
+        StalledError: a pattern cannot be read.
+    """
+    compiled = [_compiled(pattern, "spec.exclusionList") for pattern in patterns]
+    kept = {
+        tag
+        for tag in _in_time(tags, "spec.exclusionList")
+        if not any(each.search(tag) for each in compiled)
+    }
+    return sorted(kept, reverse=True)
+
+
+def missing_groups(pattern: str, template: str) -> list[str]:
+    """Return the groups that a template names and the pattern does not have.
+
+    Raises:
+        ValueError: the pattern is none.
+    """
+    compiled = regexp.compiled(pattern)
+    named = [match["braced"] or match["plain"] for match in _GROUP.finditer(template)]
+    return [
+        name
+        for name in dict.fromkeys(filter(None, named))
+        if not (int(name) <= compiled.groups if _is_number(name) else name in compiled.groupindex)
+    ]
+
+
+def _order(choice: ImagePolicyChoice) -> Callable[[Iterable[str]], str]:
+    if choice.semver is not None:
+        return _by_version(choice.semver.range)
+    if choice.alphabetical is not None:
+        return _first_or_last(str, descending=choice.alphabetical.order == "desc")
+    if choice.numerical is not None:
+        return _first_or_last(_number, descending=choice.numerical.order == "desc")
+    raise StalledError(
+        "invalid policy: spec.policy says neither semver, alphabetical nor numerical: set one",
+        reason=INVALID,
+    )
+
+
+def _by_version(text: str) -> Callable[[Iterable[str]], str]:
+    try:
+        within = semver.Range.parse(text)
+    except ValueError as exc:
+        raise StalledError(f"invalid policy: spec.policy.semver: {exc}", reason=INVALID) from exc
+
+    def latest(versions: Iterable[str]) -> str:
+        found = semver.highest(versions, within)
+        if found is None:
+            raise NoTagError("unable to determine latest version from provided list")
+        return found
+
+    return latest
+
+
+def _first_or_last(
+    key: Callable[[str], str] | Callable[[str], "_Numbered"], *, descending: bool
+) -> Callable[[Iterable[str]], str]:
+    def latest(versions: Iterable[str]) -> str:
+        pick = min if descending else max
+        return pick(versions, key=lambda version: (key(version), version))
+
+    return latest
+
+
+_Numbered = tuple[float, int]
+
+
+def _number(text: str) -> _Numbered:
+    """Return what to compare a number by, exact also where a float is not."""
+    try:
+        value = float(text) if _NUMBER.fullmatch(text) else math.nan
+    except ValueError:
+        value = math.nan
+    if math.isnan(value):
+        raise NoTagError(
+            f"failed to parse invalid numeric value '{text[:_SHOWN]}': let spec.filterTags leave "
+            "only tags with a number, and extract that"
+        )
+    return value, int(text) if _is_number(text) else 0
+
+
+def _filtered(given: TagFilter | None, tags: Iterable[str]) -> Mapping[str, str]:
+    """Return the tags that take part, by what they are compared by.
+
+    Of tags with one such text the last in text order counts, so that the order in which a registry
+    lists them does not.
+    """
+    if given is None or not given.pattern:
+        return {tag: tag for tag in tags}
+    pattern = _compiled(given.pattern, "spec.filterTags.pattern")
+    expand = _template(given.extract) if given.extract else None
+    kept = {}
+    for tag in _in_time(sorted(tags), "spec.filterTags.pattern"):
+        match = pattern.search(tag)
+        if match is not None:
+            kept[expand(match) if expand else tag] = tag
+    return kept
+
+
+def _in_time(tags: Iterable[str], field: str) -> Iterator[str]:
+    """Yield the tags as long as this thread has not computed for too long with them.
+
+    Time is linear in what is searched, but patterns may be long, and there may be many tags.
+    """
+    end = time.thread_time() + SECONDS
+    for tag in tags:
+        if time.thread_time() > end:
+            raise StalledError(
+                f"{field}: to match all tags takes more than {SECONDS:g} s: write simpler patterns",
+                reason=INVALID,
+            )
+        yield tag
+
+
+def _template(text: str) -> Callable[["re.Match[str]"], str]:
+    """Return what expands a template as Go does (``regexp.Regexp.Expand``).
+
+    A group that is named and does not exist stands for nothing, ``$$`` for a dollar.
+    """
+
+    def expand(match: "re.Match[str]") -> str:
+        groups = match.groupdict()
+
+        def value(found: "re.Match[str]") -> str:
+            if found["dollar"]:
+                return "$"
+            name = found["braced"] or found["plain"]
+            if not _is_number(name):
+                return groups.get(name) or ""
+            number = int(name)
+            return (match.group(number) or "") if number <= len(match.groups()) else ""
+
+        return _GROUP.sub(value, text)
+
+    return expand
+
+
+def _compiled(pattern: str, field: str) -> "re.Pattern[str]":
+    try:
+        found: re.Pattern[str] = regexp.compiled(pattern)
+    except ValueError as exc:
+        raise StalledError(f"{field}: {exc}", reason=INVALID) from exc
+    return found
+
+
+def _is_number(text: str) -> bool:
+    return text.isascii() and text.isdigit()
+
+
+_GROUP: Final = re.compile(r"\$(?:(?P<dollar>\$)|\{(?P<braced>\w+)\}|(?P<plain>\w+))")
+_NUMBER: Final = re.compile(r"[+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]+)?")
+_SHOWN: Final = 128

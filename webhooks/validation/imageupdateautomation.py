@@ -1,0 +1,139 @@
+"""What is checked of an ImageUpdateAutomation."""
+
+from collections.abc import Iterator
+from typing import Final
+
+from crds import IMAGE_UPDATE_AUTOMATION
+from crds.image_automation import ImageUpdateAutomation
+from crds.source import GitRepositoryRef
+from toolkit.remote.git import refs as gitrefs
+from toolkit.remote.git import refspec
+from webhooks.validation import paths, refs, schedule
+from webhooks.validation.rule import Checks, Fault, Named, Rule, read, when
+
+_FORBIDDEN: Final = frozenset("<>\n\0")
+
+
+def _git(obj: ImageUpdateAutomation) -> Iterator[Fault]:
+    yield from when(obj.spec.git is None, "spec.git", "it says neither who commits nor where to")
+
+
+def _author(obj: ImageUpdateAutomation) -> Iterator[Fault]:
+    if obj.spec.git is None:
+        return
+    author = obj.spec.git.commit.author
+    field = "spec.git.commit.author"
+    yield from when(not author.email.strip(), f"{field}.email", "it is empty")
+    for name, text in (("name", author.name), ("email", author.email)):
+        bad = _FORBIDDEN & set(text)
+        yield from when(bad, f"{field}.{name}", "a commit cannot hold it", text)
+
+
+def _checkout(obj: ImageUpdateAutomation) -> GitRepositoryRef | None:
+    git = obj.spec.git
+    return git.checkout.ref if git and git.checkout else None
+
+
+def _branches(obj: ImageUpdateAutomation) -> Iterator[Fault]:
+    ref = _checkout(obj)
+    named = [("spec.git.checkout.ref.branch", ref.branch if ref else "")]
+    push = obj.spec.git.push if obj.spec.git else None
+    named.append(("spec.git.push.branch", push.branch if push else ""))
+    for field, text in named:
+        impossible = text and not gitrefs.possible(f"heads/{text}")
+        yield from when(impossible, field, "Git allows no such name", text)
+
+
+def _refspec(obj: ImageUpdateAutomation) -> Iterator[Fault]:
+    push = obj.spec.git.push if obj.spec.git else None
+    yield from read("spec.git.push.refspec", push.refspec if push else "", refspec.Refspec.parse)
+
+
+def _target(obj: ImageUpdateAutomation) -> Iterator[Fault]:
+    """Find automations that check out what is no branch, and say no branch to push to."""
+    ref = _checkout(obj)
+    push = obj.spec.git.push if obj.spec.git else None
+    if ref is None or (push and (push.branch or push.refspec)):
+        return
+    fixed = refs.given(ref, ("commit", "name", "semver", "tag"))
+    why = f"spec.git.checkout.ref.{fixed[0]} is no branch to push to" if fixed else ""
+    yield from when(fixed, "spec.git.push.branch", why)
+
+
+def _options(obj: ImageUpdateAutomation) -> Iterator[Fault]:
+    push = obj.spec.git.push if obj.spec.git else None
+    for name, value in (push.options if push else {}).items():
+        bad = not name or "\n" in name + value or "\0" in name + value
+        yield from when(bad, "spec.git.push.options", "an option is one line, with a name", name)
+
+
+def _path(obj: ImageUpdateAutomation) -> Iterator[Fault]:
+    path = obj.spec.update.path
+    yield from when(
+        paths.leads_out(path), "spec.update.path", "it leads out of the repository", path
+    )
+
+
+RULES: Final[tuple[Rule[ImageUpdateAutomation], ...]] = (
+    Rule(
+        name="automation-git",
+        fields=("spec.git",),
+        demands="it says how to commit",
+        remedy="set spec.git.commit.author.email at least",
+        find=_git,
+    ),
+    Rule(
+        name="commit-author",
+        fields=("spec.git.commit.author.name", "spec.git.commit.author.email"),
+        demands="a commit can have them",
+        remedy="write one line, without '<' and '>'",
+        find=_author,
+    ),
+    Rule(
+        name="git-reference",
+        fields=("spec.git.checkout.ref.branch", "spec.git.push.branch"),
+        demands="it is a name that Git allows",
+        remedy="see git-check-ref-format(1)",
+        find=_branches,
+    ),
+    Rule(
+        name="push-refspec",
+        fields=("spec.git.push.refspec",),
+        demands="it names what to push and where to, in full",
+        remedy="write it as refs/heads/<from>:refs/heads/<to>, with '+' before it to force",
+        find=_refspec,
+    ),
+    Rule(
+        name="push-branch",
+        fields=("spec.git.push.branch", "spec.git.checkout.ref"),
+        demands="there is a branch to push to",
+        remedy="set spec.git.push.branch",
+        find=_target,
+    ),
+    Rule(
+        name="push-options",
+        fields=("spec.git.push.options",),
+        demands="each is one line",
+        remedy="see push options in git-push(1)",
+        find=_options,
+    ),
+    Rule(
+        name="update-path",
+        fields=("spec.update.path",),
+        demands="it is a directory of the repository",
+        remedy=paths.REMEDY,
+        find=_path,
+    ),
+    *schedule.rules("interval"),
+)
+
+CHECKS: Final = Checks(
+    kind=IMAGE_UPDATE_AUTOMATION,
+    rules=RULES,
+    names=(
+        Named(path="spec.sourceRef", kind="GitRepository"),
+        Named(path="spec.git.commit.signingKey.secretRef", kind="Secret"),
+    ),
+    namespaces=("spec.sourceRef.namespace",),
+    selectors=("spec.policySelector",),
+)
