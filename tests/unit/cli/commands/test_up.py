@@ -24,7 +24,9 @@ def test_flags_are_sorted_by_component() -> None:
 
 @pytest.mark.parametrize("pair", ["--concurrent=1", "imagery=--concurrent=1", "source=concurrent"])
 def test_flag_of_no_component_is_refused_with_the_known_ones(pair: str) -> None:
-    with pytest.raises(errors.UsageError, match="components are apiserver, helm, image, kustomize, "):
+    with pytest.raises(
+        errors.UsageError, match="components are apiserver, helm, image, kustomize, "
+    ):
         up.component_flags((pair,))
 
 
