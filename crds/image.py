@@ -14,8 +14,6 @@ from crds import source_parts as parts
 from crds.rules import Rule
 
 GROUP: Final = "image.toolkit.fluxcd.io"
-VERIFY: Final = "policy.penstock.dev/verify"
-"""Annotation of an ImagePolicy: ``required`` chooses only among images that a policy verifies."""
 
 _SCAN: Final = 300.0
 """Seconds that a scan may take where nothing says how long."""

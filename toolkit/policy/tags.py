@@ -42,25 +42,6 @@ def choose(choice: ImagePolicyChoice, given: TagFilter | None, tags: Iterable[st
     return kept[latest(kept.keys())]
 
 
-def candidates(
-    choice: ImagePolicyChoice, given: TagFilter | None, tags: Iterable[str], *, most: int
-) -> list[str]:
-    """Return the tags that a policy would choose, the best first, at most so many.
-
-    Raises:
-        StalledError, NoTagError: as ``choose`` does, of the first.
-    """
-    left = list(tags)
-    found = [choose(choice, given, left)]
-    while len(found) < most:
-        left = [tag for tag in left if tag != found[-1]]
-        try:
-            found.append(choose(choice, given, left))
-        except NoTagError:
-            break
-    return found
-
-
 def excluded(patterns: Iterable[str], tags: Iterable[str]) -> list[str]:
     """Return the tags that match none of the patterns, in descending order of their texts.
 

@@ -90,16 +90,6 @@ def test_what_is_no_policy_stalls(policy: dict[str, Any]) -> None:
     assert refused.value.reason == "InvalidPolicy"
 
 
-def test_the_best_tags_come_in_order() -> None:
-    choice = msgspec.convert(SEMVER, ImagePolicyChoice)
-
-    assert tags.candidates(choice, None, ("1.0.0", "2.0.0", "1.5.0", "x"), most=3) == [
-        "2.0.0",
-        "1.5.0",
-        "1.0.0",
-    ]
-
-
 def test_what_is_excluded_is_left_out_and_the_rest_is_sorted() -> None:
     found = ("1.0.0", "sha256-ab.sig", "1.1.0-dev", "1.1.0")
 
