@@ -249,7 +249,7 @@ CASES = (
     ),
 )
 ELSEWHERE = {"googlepubsub"}
-"""Its addresses are Google's alone: ``tests/unit`` has what it sends."""
+"""Its addresses are Google's alone: ``tests/unit`` proves what it sends."""
 
 
 def place(origin: str, case: Case) -> Place:
