@@ -46,7 +46,6 @@ LEFT_OUT: Final = frozenset(
         "libncursesw6",
         "libnsl2",
         "libreadline8",
-        "libsqlite3-0",
         "libtinfo6",
         "libtirpc3",
         "media-types",
@@ -64,9 +63,9 @@ _DROPPED: Final = tuple(
         r"var/",
         r"usr/lib/[^/]+/gconv/",  # character sets of iconv(3), which nothing calls
         # modules whose C libraries are left out, and what only shows or installs
-        rf"{_STDLIB}/(curses|dbm|ensurepip|idlelib|lib2to3|pydoc_data|sqlite3|test|turtledemo)/",
+        rf"{_STDLIB}/(curses|dbm|ensurepip|idlelib|lib2to3|pydoc_data|test|turtledemo)/",
         rf"{_STDLIB}/(sitecustomize|crypt|nturl2path|turtle)\.py",
-        rf"{_STDLIB}/lib-dynload/(_crypt|_curses\w*|_dbm|_sqlite3|nis|readline)\.",
+        rf"{_STDLIB}/lib-dynload/(_crypt|_curses\w*|_dbm|nis|readline)\.",
         r"usr/share/(?!(doc/[^/]+/copyright$|common-licenses/|ca-certificates/|zoneinfo/))",
         r"usr/share/zoneinfo/(posix|right)/",
     )

@@ -47,7 +47,6 @@ LEFT_OUT: Final = frozenset(
         "platformdirs",
         "pydantic",
         "pydantic-core",
-        "pyjwt",
         "rfc8785",
         "sigstore-models",
         "sigstore-rekor-types",

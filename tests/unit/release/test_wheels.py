@@ -16,6 +16,7 @@ LOCKED = frozenset(re.findall(r"^([\w.-]+)==", wheels.ALL.read_text(), re.MULTIL
 _IMPORT = re.compile(r"^ *(?:from (?=[\w.]+ import)|import )(\w+)", re.MULTILINE)
 DISTRIBUTIONS = {
     "cel": "common-expression-language",
+    "jwt": "pyjwt",
     "prometheus_client": "prometheus-client",
     "re2": "google-re2",
     "rfc3161_client": "rfc3161-client",
