@@ -25,7 +25,7 @@ DIRECTORY: Final = Path("deploy")
 BASE: Final = "base/rbac"
 ON_DEMAND: Final = "components/workload-identity/rbac.yaml"
 NARROW: Final = "components/by-namespace/rbac.yaml"
-_SHARDED: Final = ("source", "kustomize", "helm")
+_SHARDED: Final = ("source", "kustomize", "helm", "image")
 """Components that divide their objects by a label."""
 SHARD: Final = "components/sharding/shard1/rbac.yaml"
 """Rights to the Leases of a shard; the name of the shard is the suffix of its kustomization."""
