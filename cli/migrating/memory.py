@@ -82,7 +82,7 @@ class Book:
             self.memory = msgspec.json.decode(dig(found, "data", _KEY, default=""), type=Memory)
         except msgspec.DecodeError as exc:
             raise errors.FailedError(
-                f"{where}: cannot be read: {exc}; restore it, or delete it to begin anew"
+                f"{where}: cannot be read; restore it, or delete it to begin anew"
             ) from exc
         # Whoever may write ConfigMaps here must not have an administrator change other objects.
         for part in self.memory.parts:

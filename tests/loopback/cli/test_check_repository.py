@@ -147,8 +147,8 @@ def test_kustomizations_that_apply_each_other_are_each_checked(run: Run, tmp_pat
 def test_files_that_cannot_be_read_and_kinds_of_others_are_told(run: Run, tmp_path: Path) -> None:
     (tmp_path / "chart.yaml").write_text("# helm.toolkit.fluxcd.io/\n{{ if }}")
     (tmp_path / "bomb.yaml").write_text("# helm.toolkit.fluxcd.io/\n" + "[" * 100_000)
-    (tmp_path / "alert.yaml").write_text(
-        "apiVersion: notification.toolkit.fluxcd.io/v1beta3\nkind: Alert\nmetadata: {name: a}\n"
+    (tmp_path / "other.yaml").write_text(
+        "apiVersion: helm.toolkit.fluxcd.io/v1\nkind: HelmTest\nmetadata: {name: a}\n"
     )
     (tmp_path / "link.yaml").symlink_to("/etc/passwd")
 
@@ -156,4 +156,4 @@ def test_files_that_cannot_be_read_and_kinds_of_others_are_told(run: Run, tmp_pa
 
     assert code == 0
     assert "2 files cannot be read" in err
-    assert "1 Alert" in err
+    assert "1 HelmTest" in err
