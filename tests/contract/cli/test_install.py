@@ -141,7 +141,7 @@ def test_an_installation_becomes_ready_and_is_found_well(
     done = penstock("install", "--components", "decryption", "--timeout", "2m")
 
     assert done.code == 0, done.err
-    assert "◎ waiting for 6 Deployments" in done.err
+    assert "◎ waiting for 7 Deployments" in done.err
     found = deployments(asked)
     assert found.keys() == DEPLOYMENTS
     for each in found.values():

@@ -192,7 +192,7 @@ async def test_error_of_the_block_comes_out_and_no_process_is_left(
     with pytest.raises(ZeroDivisionError):
         await fail_inside()
 
-    names = ("notification", "source", "kustomize", "helm")
+    names = ("notification", "source", "kustomize", "helm", "image")
     assert set(pids) == {f"{name}-{n}" for name in names for n in (0, 1)}
     assert [pid for pid in pids.values() if alive(pid)] == []
 
