@@ -22,6 +22,8 @@ from toolkit.kube.errors import NoMatchError, NotFoundError
 from toolkit.objects import GroupVersionKind, Json, dig, key_of
 
 _GRANT: Final = GroupVersionKind(*REFERENCE_GRANT.gvk)
+_NAMED: Final = 5
+"""Objects that a line names."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -100,7 +102,11 @@ async def _remove(work: Takeover) -> None:
     wish = removing.Wish(keep_namespace=False, custom_resources=False)
     found = await removing.survey(work.opened, wish)
     if found.others:
-        progress.action(f"namespace {work.opened.namespace} holds objects of yours, and stays")
+        names = ", ".join(f"{each.gvk.kind}/{each.name}" for each in found.others[:_NAMED])
+        progress.action(
+            f"namespace {work.opened.namespace} holds {len(found.others)} objects of yours "
+            f"({names}), and stays"
+        )
         wish, found = replace(wish, keep_namespace=True), replace(found, others=())
     if found.is_empty(wish):
         return

@@ -139,7 +139,10 @@ def _namespace(name: str) -> Json:
 
 def _keeper(namespace: str, accounts: Iterable[str]) -> list[Json]:
     """Return a service account that may request tokens of the named ones, and nothing else."""
-    rbac, metadata = "rbac.authorization.k8s.io", {"name": KEEPER, "namespace": namespace}
+    rbac = "rbac.authorization.k8s.io"
+    # Without these labels `penstock uninstall` would take the objects for those of a user.
+    labels = {"app.kubernetes.io/part-of": "penstock", "app.kubernetes.io/component": KEEPER}
+    metadata = {"name": KEEPER, "namespace": namespace, "labels": labels}
     return [
         {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": metadata},
         {

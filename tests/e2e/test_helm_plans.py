@@ -57,10 +57,10 @@ async def test_plan_of_a_release_comes_from_its_controller_and_writes_nothing(sp
     assert (differs.code, differs.out.splitlines()) == (
         1,
         [
-            f"► ConfigMap/{space.namespace}/app configured",
+            f"► ConfigMap/{space.namespace}/app drifted",
             "  ~ data.colour: *** (before) → *** (after)",
             "  ~ data.version: *** (before) → *** (after)",
-            f"► Deployment/{space.namespace}/app configured",
+            f"► Deployment/{space.namespace}/app drifted",
             f"  ~ {IMAGE.format('1.0.0')} → {IMAGE.format('1.1.0').partition(' ')[2]}",
             "► ConfigMap/migrate is a hook (pre-upgrade): it would run, and has not",
         ],

@@ -119,7 +119,7 @@ async def test_values_kinds_and_changes_that_cannot_be_are_told_and_corrected(
         lost = {"templates__gadget_yaml": UNKNOWN}
         server.add("shop", "1.0.0", files=shop("1.0.0", **lost))
         await space.world.apply(repository(space, server.url), release(space, valuesFrom=[late]))
-        missing = await space.refused(HELM_RELEASE, saying="late")
+        missing = await space.refused(HELM_RELEASE, saying="/late'")
         metadata = {
             "name": "late",
             "namespace": space.namespace,

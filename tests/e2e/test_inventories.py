@@ -213,7 +213,7 @@ async def test_the_command_shows_inventories_trees_and_plans(space: Space, windo
     assert (same.code, same.out) == (0, "")
     assert (differs.code, differs.out.splitlines()) == (
         1,
-        [f"► ConfigMap/{space.namespace}/a configured", '  ~ data.v: "1" → "2"'],
+        [f"► ConfigMap/{space.namespace}/a drifted", '  ~ data.v: "1" → "2"'],
     )
     assert (missing.code, "not found" in missing.err) == (2, True)
 

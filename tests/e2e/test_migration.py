@@ -226,6 +226,7 @@ async def test_what_was_begun_is_undone(walk: Walk, step: int) -> None:
     assert not await walk.is_there(CONFIG_MAP, STATE, FLUX)
 
 
+@pytest.mark.slow
 async def test_penstock_takes_over_and_no_workload_changes(walk: Walk) -> None:
     before = await walk.workloads()
 
@@ -250,12 +251,14 @@ async def test_penstock_takes_over_and_no_workload_changes(walk: Walk) -> None:
         assert "still applies" in unfinished.err
 
 
+@pytest.mark.slow
 async def test_flux_gets_its_controllers_back_and_no_workload_changes(walk: Walk) -> None:
     before = await walk.workloads()
 
     back = await walk.done("--rollback")
 
     assert "Flux reconciles again" in back.err
+    assert "of yours" not in back.err, back.err
     assert await walk.replicas() == dict.fromkeys(fluxinstallation.CONTROLLERS, 1)
     assert not await walk.excluded()
     assert not await walk.is_there(NAMESPACE, PENSTOCK)
@@ -269,6 +272,7 @@ async def test_flux_gets_its_controllers_back_and_no_workload_changes(walk: Walk
     assert "none to undo" in again.err
 
 
+@pytest.mark.slow
 async def test_finishing_leaves_the_kinds_the_namespace_and_every_workload(walk: Walk) -> None:
     before = await walk.workloads()
     await walk.done("--allow-references", "--until=3")
