@@ -12,6 +12,7 @@ PROCESSES: Final[Mapping[str, str]] = {
     "source-controller": "sourceController",
     "kustomize-controller": "kustomizeController",
     "helm-controller": "helmController",
+    "image-controller": "imageController",
     "notification-controller": "notificationController",
     "webhook": "webhook",
     "penstock-apiserver": "apiserver",

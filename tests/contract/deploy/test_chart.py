@@ -114,3 +114,14 @@ def test_values_reach_the_pods_and_accounts(helm: Helm) -> None:
     assert template["metadata"]["labels"]["team"] == "one"
     assert template["metadata"]["labels"]["app"] == deployment["selector"]["matchLabels"]["app"]
     assert objects["ServiceAccount", "webhook"]["metadata"]["annotations"] == {"role": "r"}
+
+
+def test_every_process_runs_the_image_of_the_values(helm: Helm) -> None:
+    rendered = helm("template", "penstock", CHART, "--set=image.repository=registry.example/p")
+
+    images = {
+        container["image"].partition(":")[0]
+        for each in installation.documents(rendered)
+        for container in dig(each, "spec", "template", "spec", "containers", default=())
+    }
+    assert images == {"registry.example/p"}
