@@ -134,6 +134,11 @@ def named(name: str) -> Json:
     return {"name": name}
 
 
+def secret_ref(text: str, *, name: str = "secret-ref", at: str = "secretRef") -> Flag:
+    """Return a flag that names a Secret; ``text`` is its help."""
+    return Flag(name=name, at=at, shape=named, help=text)
+
+
 INTERVAL: Final = Flag(
     name="interval",
     at="interval",

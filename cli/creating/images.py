@@ -19,10 +19,6 @@ _CHOICES: Final = {
 }
 
 
-def _repository(values: Values, spec: Json) -> None:
-    del values, spec
-
-
 def _policy(values: Values, spec: Json) -> None:
     chosen = [key for key in _CHOICES if values.get(key)]
     if len(chosen) != 1:
@@ -56,17 +52,9 @@ REPOSITORY: Final = Row(
     flags=(
         Flag(name="image", at="image", required=True, help="Name of the image, without tag."),
         flags.INTERVAL,
-        Flag(
-            name="secret-ref",
-            at="secretRef",
-            shape=flags.named,
-            help="Secret with credentials, made before.",
-        ),
-        Flag(
-            name="cert-secret-ref",
-            at="certSecretRef",
-            shape=flags.named,
-            help="Secret with TLS certificates.",
+        flags.secret_ref("Secret with credentials, made before."),
+        flags.secret_ref(
+            "Secret with TLS certificates.", name="cert-secret-ref", at="certSecretRef"
         ),
         Flag(
             name="scan-timeout",
@@ -76,7 +64,6 @@ REPOSITORY: Final = Row(
             help="How long one scan may take.",
         ),
     ),
-    finish=_repository,
 )
 POLICY: Final = Row(
     kind=IMAGE_POLICY,

@@ -37,10 +37,6 @@ def _receiver(values: Values, spec: Json) -> None:
     spec["resources"] = _selectors(values["resource"], "resource")
 
 
-def _nothing(_values: Values, _spec: Json) -> None:
-    """Leave the spec as the flags made it."""
-
-
 def _choice(words: Any) -> click.Choice[str]:
     return click.Choice(tuple(words))
 
@@ -85,14 +81,8 @@ PROVIDER_ROW: Final = Row(
         Flag(name="channel", at="channel", help="Channel to send to."),
         Flag(name="username", at="username", help="Name to send under."),
         Flag(name="address", at="address", help="Address of the service."),
-        Flag(
-            name="secret-ref",
-            at="secretRef",
-            shape=flags.named,
-            help="Secret with the address, the token or both.",
-        ),
+        flags.secret_ref("Secret with the address, the token or both."),
     ),
-    finish=_nothing,
 )
 RECEIVER_ROW: Final = Row(
     kind=RECEIVER,
@@ -106,12 +96,7 @@ RECEIVER_ROW: Final = Row(
             type=_choice(get_args(ReceiverType)),
             help="Who sends requests.",
         ),
-        Flag(
-            name="secret-ref",
-            at="secretRef",
-            shape=flags.named,
-            help="Secret with the token that senders share.",
-        ),
+        flags.secret_ref("Secret with the token that senders share."),
         Flag(
             name="event", at="events", several=True, shape=flags.words, help="Events to act upon."
         ),

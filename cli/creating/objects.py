@@ -26,13 +26,14 @@ class Credentials:
 class Row:
     """How one kind is created; ``secret`` is the pattern of its Secret's name.
 
-    ``credentials`` makes the Secret of what was typed, and nothing where nothing was.
+    ``finish`` adds what flags do not say one by one. ``credentials`` makes the Secret of what was
+    typed, and nothing where nothing was.
     """
 
     kind: Kind[Any]
     example: str
     flags: tuple[Flag, ...]
-    finish: Finish
+    finish: Finish | None = None
     secret: str = "{name}"  # noqa: S105 - the pattern of a name
     credentials: Callable[[Values], Credentials | None] | None = None
 
@@ -44,7 +45,8 @@ def manifest(row: Row, name: str, namespace: str, values: Values) -> Json:
         UsageError: something is missing, or does not go together.
     """
     spec = flags.fields(row.flags, values)
-    row.finish(values, spec)
+    if row.finish:
+        row.finish(values, spec)
     return {
         "apiVersion": row.kind.api_version,
         "kind": row.kind.kind,

@@ -27,22 +27,15 @@ _VERIFY: Final = (
         type=click.Choice(("cosign", "notation")),
         help="What must have signed it.",
     ),
-    Flag(
-        name="verify-secret-ref",
-        at="verify.secretRef",
-        shape=flags.named,
-        help="Secret with the keys to trust.",
+    flags.secret_ref(
+        "Secret with the keys to trust.", name="verify-secret-ref", at="verify.secretRef"
     ),
     Flag(name="verify-subject", help="Pattern of the signer's OIDC subject."),
     Flag(name="verify-issuer", help="Pattern of the signer's OIDC issuer."),
 )
 
 
-def _secret_ref(help_: str, *, name: str = "secret-ref", at: str = "secretRef") -> Flag:
-    return Flag(name=name, at=at, shape=flags.named, help=help_)
-
-
-_PROXY: Final = _secret_ref(
+_PROXY: Final = flags.secret_ref(
     "Secret with the address of a proxy.", name="proxy-secret-ref", at="proxySecretRef"
 )
 
@@ -136,7 +129,7 @@ GIT: Final = Row(
         Flag(name="tag-semver", help="Range of tags; the highest is fetched."),
         Flag(name="ref-name", help="Full name of a reference."),
         Flag(name="commit", help="Commit to fetch."),
-        _secret_ref("Secret with credentials, made before."),
+        flags.secret_ref("Secret with credentials, made before."),
         Flag(
             name="provider",
             type=click.Choice(("generic", "aws", "azure", "github")),
@@ -178,13 +171,13 @@ OCI: Final = Row(
         Flag(name="tag", at="ref.tag", help="Tag to fetch."),
         Flag(name="tag-semver", at="ref.semver", help="Range of tags; the highest is fetched."),
         Flag(name="digest", at="ref.digest", help="Digest to fetch."),
-        _secret_ref("Secret of type kubernetes.io/dockerconfigjson."),
+        flags.secret_ref("Secret of type kubernetes.io/dockerconfigjson."),
         Flag(
             name="service-account",
             at="serviceAccountName",
             help="ServiceAccount with image pull secrets, or a cloud's identity.",
         ),
-        _secret_ref("Secret with TLS certificates.", name="cert-ref", at="certSecretRef"),
+        flags.secret_ref("Secret with TLS certificates.", name="cert-ref", at="certSecretRef"),
         _PROXY,
         Flag(
             name="provider",
@@ -207,7 +200,7 @@ HELM: Final = Row(
     flags=(
         Flag(name="url", at="url", required=True, help="Address of the index, or oci://HOST/PATH."),
         flags.INTERVAL,
-        _secret_ref("Secret with credentials, made before."),
+        flags.secret_ref("Secret with credentials, made before."),
         Flag(
             name="oci-provider",
             at="provider",
@@ -248,7 +241,7 @@ BUCKET_ROW: Final = Row(
         ),
         Flag(name="region", at="region", help="Region of the bucket."),
         Flag(name="insecure", at="insecure", type=bool, help="Allow a server without TLS."),
-        _secret_ref("Secret with credentials, made before."),
+        flags.secret_ref("Secret with credentials, made before."),
         _PROXY,
         Flag(
             name="sts-provider",
@@ -257,8 +250,8 @@ BUCKET_ROW: Final = Row(
             help="Who gives short-lived credentials.",
         ),
         Flag(name="sts-endpoint", at="sts.endpoint", help="Address of the one who gives them."),
-        _secret_ref("Secret for asking it.", name="sts-secret-ref", at="sts.secretRef"),
-        _secret_ref(
+        flags.secret_ref("Secret for asking it.", name="sts-secret-ref", at="sts.secretRef"),
+        flags.secret_ref(
             "Secret with its TLS certificates.",
             name="sts-cert-secret-ref",
             at="sts.certSecretRef",
