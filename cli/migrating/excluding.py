@@ -1,4 +1,4 @@
-"""Flux's own objects, left alone by whoever reconciles the repository that holds them.
+"""Exclude Flux's own objects from the reconciliation of the repository that holds them.
 
 The annotation ``reconcile: disabled`` on the live object is what both controllers honour: it is
 neither applied nor pruned, whatever Git holds (``docs/adr/0043-leave-fluxs-own-objects-alone.md``).

@@ -52,7 +52,7 @@ def objects(request: Request) -> Iterator[Finding]:
     for each in request.survey.subjects:
         obj = each.obj
         if dig(obj, "spec", "suspend", default=False):
-            yield _object(obj, "info", "suspended", "is suspended, and stays so", "")
+            yield _object(obj, "info", "suspended", "is suspended, and remains suspended", "")
         elif _fails(obj):
             yield _object(
                 obj, "warning", "ready", "is not ready now", "mend it first, or see it after"

@@ -84,7 +84,7 @@ class Book:
             raise errors.FailedError(
                 f"{where}: cannot be read; restore it, or delete it to begin anew"
             ) from exc
-        # Whoever may write ConfigMaps here must not have an administrator change other objects.
+        # A user who may write ConfigMaps here must not make an administrator change other objects.
         for part in self.memory.parts:
             if part.ref.gvk not in PARTS or part.namespace not in {"", self._namespace}:
                 raise errors.FailedError(

@@ -17,7 +17,7 @@ _LEAST: Final = 1
 
 
 def replicas(survey: Survey, known: dict[str, int]) -> dict[str, int]:
-    """Return the replicas by Deployment that is to be stopped; what is known stays so."""
+    """Return the replicas of each Deployment to stop; a number that is known is kept."""
     found = {
         key_of(each).name: max(_LEAST, dig(each, "spec", "replicas", default=1))
         for each in survey.deployments

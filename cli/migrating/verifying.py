@@ -41,7 +41,7 @@ async def verify(opened: session.Session, survey: Survey, unready: Collection[st
             try:
                 return await ask(opened, subject.ref)
             except NotFoundError:
-                return ""  # deleted meanwhile, by whoever applies it
+                return ""  # its applier has deleted it meanwhile
 
     with errors.ungrouped():
         async with asyncio.TaskGroup() as group:

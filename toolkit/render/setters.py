@@ -1,7 +1,7 @@
 """Write chosen images into manifests, and the message of the commit that does.
 
-The engine does both in a worker: files come from a repository, and templates from whoever may write
-an ImageUpdateAutomation. A file changes in the bytes of its markers and nowhere else.
+The engine does both in a worker: files come from a repository, and templates from a user who may
+write an ImageUpdateAutomation. A file changes in the bytes of its markers and nowhere else.
 """
 
 import base64

@@ -334,7 +334,7 @@ def _asked_for_patience(url: URL, left: float) -> HttpError:
 
 
 def _limit(endpoint: Endpoint) -> Reach:
-    """Return how far whoever named the server may lead us."""
+    """Return which addresses the author of the URL may make us connect to."""
     return Reach.NOT_METADATA if endpoint.private else Reach.PUBLIC
 
 

@@ -1,4 +1,4 @@
-"""Which events an Alert wants, and what a service is told of them."""
+"""Which events an Alert selects, and what a service receives."""
 
 import msgspec
 import pytest
