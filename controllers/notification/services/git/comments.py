@@ -47,14 +47,8 @@ async def github(notice: Notice, target: Target, ask: Ask) -> None:
     """Comment on a pull request of GitHub."""
     if number := _number(notice):
         place = commit.repository(target)
-        base = f"{github_statuses.api(place)}/repos/{place.path}/issues"
-        host = _Host(
-            comments=f"{base}/{number}/comments",
-            edited=f"{base}/comments/",
-            method="PATCH",
-            headers=github_statuses.login(target),
-            page="per_page",
-        )
+        base = f"{github_statuses.api(place)}/repos/{place.path}"
+        host = _issues(base, number, github_statuses.login(target), page="per_page")
         await _comment(notice, target, ask, host)
 
 
@@ -76,15 +70,20 @@ async def gitlab(notice: Notice, target: Target, ask: Ask) -> None:
 async def gitea(notice: Notice, target: Target, ask: Ask) -> None:
     """Comment on a pull request of Gitea."""
     if number := _number(notice):
-        base = f"{gitea_statuses.api(commit.repository(target))}/issues"
-        host = _Host(
-            comments=f"{base}/{number}/comments",
-            edited=f"{base}/comments/",
-            method="PATCH",
-            headers=gitea_statuses.login(target),
-            page="limit",
-        )
+        base = gitea_statuses.api(commit.repository(target))
+        host = _issues(base, number, gitea_statuses.login(target), page="limit")
         await _comment(notice, target, ask, host)
+
+
+def _issues(base: str, number: str, headers: Mapping[str, str], *, page: str) -> _Host:
+    """Return where comments are whose API GitHub made: a pull request is an issue too."""
+    return _Host(
+        comments=f"{base}/issues/{number}/comments",
+        edited=f"{base}/issues/comments/",
+        method="PATCH",
+        headers=headers,
+        page=page,
+    )
 
 
 def _number(notice: Notice) -> str:
