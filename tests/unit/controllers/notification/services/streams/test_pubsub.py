@@ -11,10 +11,9 @@ import pytest
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import rsa
 
-from controllers.notification.events.event import Event, InvolvedObject
-from controllers.notification.events.matching import Notice
 from controllers.notification.services.service import Answer, Target, UnsuitableError
 from controllers.notification.services.streams import pubsub
+from tests.fakes.notices import event
 
 ACCOUNT = "penstock@project.iam.gserviceaccount.com"
 TOKENS = "https://oauth2.googleapis.com/token"
@@ -40,26 +39,6 @@ class Google:
         return Answer(status=200, body=json.dumps(given).encode())
 
 
-def notice() -> Notice:
-    found = Event(
-        involved_object=InvolvedObject(
-            api_version="kustomize.toolkit.fluxcd.io/v1",
-            kind="Kustomization",
-            namespace="apps",
-            name="shop",
-            uid="0d7a1c4e-1111-2222-3333-444455556666",
-        ),
-        severity="info",
-        timestamp="2026-11-25T16:00:00Z",
-        message="applied",
-        reason="ReconciliationSucceeded",
-        metadata={},
-        reporting_controller="kustomize-controller",
-        reporting_instance="kustomize-controller-0",
-    )
-    return Notice(event=found, metadata={}, alert="apps/all", key="k" * 32)
-
-
 def target(token: str) -> Target:
     return Target(
         type="googlepubsub",
@@ -82,7 +61,7 @@ def test_an_event_is_published_with_a_token_for_the_key_of_the_account() -> None
     key_file = json.dumps({"client_email": ACCOUNT, "private_key": pem})
     google = Google()
 
-    asyncio.run(pubsub.send(notice(), target(key_file), google))
+    asyncio.run(pubsub.send(event(), target(key_file), google))
 
     (tokens, _, form), (topic, headers, body) = google.sent
     asked = {name: value for name, (value,) in parse_qs(form.decode()).items()}
@@ -96,7 +75,7 @@ def test_an_event_is_published_with_a_token_for_the_key_of_the_account() -> None
     assert topic == "https://pubsub.googleapis.com/v1/projects/project/topics/events:publish"
     assert headers["Authorization"] == "Bearer ya29.token"
     assert json.loads(base64.b64decode(message["data"]))["reason"] == "ReconciliationSucceeded"
-    assert message["attributes"] == {"team": "shop", "delivery": "k" * 32}
+    assert message["attributes"] == {"team": "shop", "delivery": "0" * 32}
 
 
 @pytest.mark.parametrize(
@@ -106,6 +85,6 @@ def test_what_is_no_key_file_asks_nobody(token: str) -> None:
     google = Google()
 
     with pytest.raises(UnsuitableError, match="is no key file of a service account"):
-        asyncio.run(pubsub.send(notice(), target(token), google))
+        asyncio.run(pubsub.send(event(), target(token), google))
 
     assert google.sent == []
