@@ -29,6 +29,7 @@ settings.load_profile("tests")
 # As many test runs of one user may go on at the same time.
 _RUNS = 9
 _ORDER = ("docs", "unit", "loopback", "conformance", "contract", "e2e", "fuzz")
+_LONGEST_NAME = 32
 _NEED_PROGRAMS = {"control_plane", "second_control_plane", "control_plane_programs"}
 
 
@@ -62,6 +63,15 @@ def pytest_collection_finish(session: pytest.Session) -> None:
 def control_plane_programs() -> Path:
     """Return the directory of the programs that control planes are made of."""
     return binaries.locate()["kube-apiserver"].parent
+
+
+def pytest_make_parametrize_id(val: object, argname: str) -> str | None:
+    """Name long bytes by their argument.
+
+    Bytes that are made anew may differ from one worker to the next, as archives and signatures do,
+    and workers that collect different tests do not start.
+    """
+    return argname if isinstance(val, bytes) and len(val) > _LONGEST_NAME else None
 
 
 def pytest_configure() -> None:

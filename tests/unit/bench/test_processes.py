@@ -37,8 +37,13 @@ def test_process_that_has_ended_costs_nothing() -> None:
 
 
 def test_memory_is_told_by_what_of_penstock_a_process_runs() -> None:
-    arguments = [sys.executable, "-c", "input()", "--components=source", "--log-level=info"]
-    with subprocess.Popen(arguments, stdin=subprocess.PIPE, text=True) as child:
+    arguments = [sys.executable, "-c", "print(flush=True); input()", "--components=source", "-v"]
+    with subprocess.Popen(
+        arguments, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    ) as child:
+        # The kernel shows the arguments only a moment after Popen has returned.
+        assert child.stdout is not None
+        child.stdout.readline()
         found = processes.memory_by_component([child.pid, os.getpid()])
         child.communicate("\n")
 
