@@ -3,7 +3,7 @@
 from tests.docs.pages import ROOT
 from tests.fuzz.parsers import ROWS
 
-SECTION = "## Parsers of foreign bytes"
+SECTION = "## Parsers of untrusted input"
 
 
 def test_every_parser_of_the_table_is_fuzzed_and_the_other_way_round() -> None:

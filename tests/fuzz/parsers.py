@@ -1,7 +1,8 @@
-"""Every parser that meets foreign bytes in a process that others depend on.
+"""Every parser of untrusted input in a process that others depend on.
 
-``ROWS`` is the table of docs/security.md ("Parsers of foreign bytes"): a test compares the names. A
-row takes bytes and may raise what its callers expect; anything else that happens is a fault.
+``ROWS`` is the table of docs/security.md ("Parsers of untrusted input"): a test compares the
+names. A row takes bytes and may raise the errors that its callers expect. Everything else is a
+fault.
 """
 
 import base64
