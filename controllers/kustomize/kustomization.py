@@ -100,21 +100,37 @@ class KustomizationReconciler:
         given = await inputs.gather(obj, self.secrets, self.decryption, admission=admission)
         async with self.clusters.of(obj) as cluster:
             cluster.live.set_rules(rec.key, rules)
-            applied = self.memory.get(rec.key)
-            fingerprint = memory.fingerprint(obj, sources, given, cluster=cluster.number)
-            watched = not cluster.live.unwatched(rec.key)
-            if applied is None or not applied.stands(fingerprint, rec.triggers, watched=watched):
-                applied = await self._apply(rec, sources, given, cluster, fingerprint)
-                self.memory.put(rec.key, applied)
-            elif applied.settled:
-                applied.started = began
+            applied = await self._applied(rec, sources, given, cluster, began)
             reporting.report_claims(rec, cluster.live.claims(rec.key))
             return await settling.settle(
                 rec, sources, cluster, applied, fail_fast=self.settings.fail_fast
             )
 
+    async def _applied(
+        self, rec: Pass, sources: Sources, given: inputs.Inputs, cluster: Cluster, began: float
+    ) -> Applied:
+        """Return the last apply if a new one would do the same, or a new one."""
+        settings = memory.settings(rec.obj, given, cluster=cluster.number)
+        fingerprint = memory.fingerprint(settings, sources)
+        watched = not cluster.live.unwatched(rec.key)
+        last = self.memory.get(rec.key)
+        if last is None:
+            pass
+        elif last.stands(fingerprint, rec.triggers, watched=watched):
+            last.started = began if last.settled else last.started
+            return last
+        elif last.depends(settings, rec.triggers, watched=watched):
+            seconds = min(rec.obj.spec.timeout_seconds, _BUILD_SECONDS)
+            if await self.renderer.unchanged(sources, last.footprint, seconds=seconds):
+                rec.status({"lastAttemptedRevision": sources.revision})
+                last.renew(fingerprint, started=began)
+                return last
+        applied = await self._apply(rec, sources, given, cluster, settings)
+        self.memory.put(rec.key, applied)
+        return applied
+
     async def _apply(
-        self, rec: Pass, sources: Sources, given: inputs.Inputs, cluster: Cluster, fingerprint: str
+        self, rec: Pass, sources: Sources, given: inputs.Inputs, cluster: Cluster, settings: str
     ) -> Applied:
         """Render, apply and prune."""
         obj, started = rec.obj, time.monotonic()
@@ -144,7 +160,9 @@ class KustomizationReconciler:
             history.record(rec, sources, digest=digest, reason=error.reason, started=started)
             raise
         return Applied(
-            fingerprint=fingerprint,
+            fingerprint=memory.fingerprint(settings, sources),
+            settings=settings,
+            footprint=built.footprint,
             digest=digest,
             started=started,
             inventory=(*changes.refs, *pruned.survivors),

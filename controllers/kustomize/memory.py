@@ -17,6 +17,7 @@ from crds.kustomize import Kustomization
 from toolkit import inventory
 from toolkit.apply.order import Identity
 from toolkit.objects import ObjectKey, ObjectRef
+from toolkit.render.kustomize import UNKNOWN, Footprint
 
 _LASTING: Final = frozenset({"drift", "requested", "gone"})
 """What a complete apply alone answers: it is told once, whatever becomes of the pass."""
@@ -29,7 +30,9 @@ class Applied:
     ``started`` is the monotonic time of its pass; ``awaited`` are the objects whose health counts,
     of which ``may_vanish`` delete themselves; ``leaving`` were pruned, and finalizers hold them;
     ``changed`` says that the apply wrote something; ``was_healthy`` is what the condition Healthy
-    said before a wait began; ``settled`` turns true once health was confirmed.
+    said before a wait began; ``settled`` turns true once health was confirmed. ``settings`` is the
+    part of the fingerprint that is not of the sources, and ``footprint`` what the build depends on
+    in those.
     """
 
     fingerprint: str
@@ -42,6 +45,8 @@ class Applied:
     changed: bool = False
     was_healthy: bool | None = None
     settled: bool = False
+    settings: str = ""
+    footprint: Footprint = UNKNOWN
 
     def stands(self, fingerprint: str, triggers: Collection[str], *, watched: bool) -> bool:
         """Tell whether nothing has to be applied: same inputs, no drift, nobody asked for it.
@@ -49,10 +54,31 @@ class Applied:
         Drift of what is not ``watched`` is found when the interval is over, and so is the end of
         what is leaving and cannot be watched.
         """
+        return self.fingerprint == fingerprint and not self._due(triggers, watched=watched)
+
+    def depends(self, settings: str, triggers: Collection[str], *, watched: bool) -> bool:
+        """Tell whether something has to be applied only if the sources changed what was built.
+
+        What was pruned and is still there, and health that is still awaited, take the long way.
+        """
+        return (
+            bool(self.fingerprint and self.footprint)
+            and self.settings == settings
+            and self.settled
+            and not self.leaving
+            and not self._due(triggers, watched=watched)
+        )
+
+    def renew(self, fingerprint: str, *, started: float) -> None:
+        """Let the apply stand for sources that hold the same for this build."""
+        self.fingerprint, self.started = fingerprint, started
+        self.changed = self.settled = False
+
+    def _due(self, triggers: Collection[str], *, watched: bool) -> bool:
         due = set(_LASTING)
         if self.settled and (self.leaving or not watched):
             due.add("interval")
-        return self.fingerprint == fingerprint and not due & set(triggers)
+        return bool(due & set(triggers))
 
 
 class Memory:
@@ -109,11 +135,19 @@ class Memory:
         self._asked.pop(key, None)
 
 
-def fingerprint(obj: Kustomization, sources: Sources, inputs: Inputs, *, cluster: int) -> str:
-    """Return the digest of everything that determines what would be applied, and how, and where.
+def settings(obj: Kustomization, inputs: Inputs, *, cluster: int) -> str:
+    """Return the digest of what determines an apply beside the sources.
 
     A kubeconfig can change without the spec, and even the same cluster has other watches then.
     """
     meta = obj.metadata
-    parts = (meta.uid, str(meta.generation), *sources.digests, *inputs.versions, str(cluster))
-    return hashlib.sha256("\n".join((*parts, sources.revision)).encode()).hexdigest()
+    return _digest(meta.uid, str(meta.generation), *inputs.versions, str(cluster))
+
+
+def fingerprint(settings: str, sources: Sources) -> str:
+    """Return the digest of everything that determines what would be applied, and how, and where."""
+    return _digest(settings, *sources.digests, sources.revision)
+
+
+def _digest(*parts: str) -> str:
+    return hashlib.sha256("\n".join(parts).encode()).hexdigest()

@@ -8,8 +8,8 @@ never touches the disk.
 
 import asyncio
 import functools
-from collections.abc import Collection, Iterable, Mapping, Sequence
-from contextlib import AsyncExitStack
+from collections.abc import AsyncIterator, Collection, Iterable, Mapping, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import MappingProxyType
@@ -35,6 +35,7 @@ from toolkit.errors import TransientError
 from toolkit.native.pool import WorkerPool
 from toolkit.objects import Json, ObjectRef, ref_of
 from toolkit.render import kustomize, substitute
+from toolkit.render.kustomize import Footprint
 
 TRANSFORMATIONS: Final = (
     "targetNamespace",
@@ -56,10 +57,14 @@ _NO_FILES: Final[_Files] = MappingProxyType({})
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rendered:
-    """The objects of a revision, ready to apply, and what no message about them may show."""
+    """The objects of a revision, ready to apply, and what no message about them may show.
+
+    ``footprint`` is what they depend on in the sources; it is empty where that is not known.
+    """
 
     objects: tuple[Json, ...] = field(repr=False)
     redaction: Redaction
+    footprint: Footprint = kustomize.UNKNOWN
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -77,11 +82,7 @@ class Renderer:
 
         Raises a typed error whose message names the file or object at fault, and no secret value.
         """
-        async with AsyncExitStack() as stack:
-            mounts: dict[str, Extracted] = {}
-            for mount in sources.mounts:
-                context = self.fetcher.extracted(mount.artifact, mount.owner)
-                mounts[mount.path] = await stack.enter_async_context(context)
+        async with self._extracted(sources) as mounts:
             built = await self._build(obj, mounts, inputs, seconds=seconds)
         clear = await _decrypt_objects(built.objects, inputs)
         hidden = replace(built.redaction, values=inputs.secrets)
@@ -92,7 +93,30 @@ class Renderer:
             ownership.own(item, owner, labels=common.labels, annotations=common.annotations)
             for item in clear
         )
-        return Rendered(objects=objects, redaction=hidden)
+        return Rendered(objects=objects, redaction=hidden, footprint=built.footprint)
+
+    async def unchanged(self, sources: Sources, since: Footprint, *, seconds: float) -> bool:
+        """Tell whether a build of ``sources`` would read what the build of ``since`` has read.
+
+        Raises a typed error if the sources cannot be had. If the engine cannot tell, a build says
+        why.
+        """
+        async with self._extracted(sources) as mounts:
+            paths = {path: extracted.path for path, extracted in mounts.items()}
+            try:
+                now = await kustomize.footprint(self.pool, paths, since, timeout=seconds)
+            except TransientError:
+                return False
+        return now == since
+
+    @asynccontextmanager
+    async def _extracted(self, sources: Sources) -> AsyncIterator[dict[str, Extracted]]:
+        async with AsyncExitStack() as stack:
+            mounts: dict[str, Extracted] = {}
+            for mount in sources.mounts:
+                context = self.fetcher.extracted(mount.artifact, mount.owner)
+                mounts[mount.path] = await stack.enter_async_context(context)
+            yield mounts
 
     async def _substitute(
         self,
@@ -135,6 +159,7 @@ class Renderer:
             suspects=suspects,
         )
         before: tuple[Json, ...] = ()
+        footprint = kustomize.UNKNOWN
         try:
             rendered = await kustomize.build(self.pool, build, timeout=seconds)
         except kustomize.BuildError as error:
@@ -144,16 +169,21 @@ class Renderer:
             encrypted = error.encrypted
         else:
             before, encrypted = rendered.objects, rendered.encrypted
+            footprint = rendered.footprint
             if not encrypted or inputs.keys is None:
-                return Rendered(objects=before, redaction=Redaction())
+                return Rendered(objects=before, redaction=Redaction(), footprint=footprint)
         work = _Work(
             build=replace(build, suspects=frozenset()),
             files=await asyncio.to_thread(_read_files, encrypted, mounts),
             before=before,
+            footprint=footprint,
             seconds=seconds,
         )
-        built = await self._build_encrypted(obj, work, inputs) if inputs.admission else None
-        return built or await self._build_clear(work, inputs.keys, paths=encrypted)
+        if inputs.admission:
+            if built := await self._build_encrypted(obj, work, inputs):
+                return built
+            work = replace(work, footprint=kustomize.UNKNOWN)  # the attempts have read as well
+        return await self._build_clear(work, inputs.keys, paths=encrypted)
 
     async def _build_encrypted(
         self, obj: Kustomization, work: "_Work", inputs: Inputs
@@ -181,6 +211,7 @@ class Renderer:
             if clear or not needed or needed == work.encrypted.keys():
                 return None
             clear = needed
+            work = replace(work, footprint=kustomize.UNKNOWN)
 
     async def _build_clear(
         self, work: "_Work", keys: Keys, *, paths: Collection[str], carried: _Files = _NO_FILES
@@ -191,22 +222,39 @@ class Renderer:
         laid = {**carried, **{path: file.clear for path, file in files.items()}}
         build = replace(work.build, files=laid)
         try:
-            objects = (await kustomize.build(self.pool, build, timeout=work.seconds)).objects
+            built = await kustomize.build(self.pool, build, timeout=work.seconds)
         except kustomize.BuildError as error:
             secret = redaction.words(
                 (file.clear for file in files.values()), (file.raw for file in files.values())
             )
             raise TransientError(redaction.hide(str(error), secret), reason=error.reason) from None
-        return Rendered(objects=objects, redaction=Redaction(clear=objects, encrypted=work.before))
+        return Rendered(
+            objects=built.objects,
+            redaction=Redaction(clear=built.objects, encrypted=work.before),
+            footprint=await self._together(work, built.footprint),
+        )
+
+    async def _together(self, work: "_Work", last: Footprint) -> Footprint:
+        """Return the footprint of both builds; which files were decrypted depends on the first."""
+        if not (work.footprint and last):
+            return kustomize.UNKNOWN
+        mounts = work.build.mounts
+        return await kustomize.footprint(
+            self.pool, mounts, work.footprint, last, timeout=work.seconds
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Work:
-    """A build that met encrypted files; ``before`` are its objects, as far as it came."""
+    """A build that met encrypted files; ``before`` are its objects, as far as it came.
+
+    ``footprint`` is that of all builds so far.
+    """
 
     build: kustomize.Build
     files: Mapping[str, bytes]
     before: tuple[Json, ...]
+    footprint: Footprint
     seconds: float
 
     @property

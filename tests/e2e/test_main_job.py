@@ -67,6 +67,33 @@ async def test_new_commit_is_rolled_out_and_what_it_drops_is_pruned(space: Space
     ]
 
 
+async def test_commit_that_changes_nothing_of_a_build_moves_its_revision_alone(
+    space: Space,
+) -> None:
+    repository = space.repository()
+    repository.commit({"app/a.yaml": config_map("settings", v="1"), "README.md": "1"})
+    await space.world.apply(space.source(repository), space.kustomization(path="./app", wait=True))
+    await space.ready()
+    before = await space.get(CONFIG_MAP, "settings")
+
+    elsewhere = repository.commit({"README.md": "2"})
+    await fetch_now(space)
+    obj = await space.ready(revision=elsewhere)
+    untouched = await space.get(CONFIG_MAP, "settings")
+    here = repository.commit({"app/a.yaml": config_map("settings", v="2")})
+    await fetch_now(space)
+    await space.ready(revision=here)
+
+    [entry] = obj["status"]["history"]
+    assert obj["status"]["lastAttemptedRevision"] == f"main@sha1:{elsewhere}"
+    assert (entry["metadata"]["revision"], entry["totalReconciliations"]) == (
+        f"main@sha1:{elsewhere}",
+        2,
+    )
+    assert untouched["metadata"]["resourceVersion"] == before["metadata"]["resourceVersion"]
+    assert (await space.get(CONFIG_MAP, "settings"))["data"] == {"v": "2"}
+
+
 async def test_who_lost_an_object_to_another_applier_says_so(space: Space) -> None:
     await start(space, {"a.yaml": config_map("shared", colour="green")})
     other = space.repository("other")

@@ -15,6 +15,7 @@ OPERATIONS = (
     "images.message",  # changes become the message of a commit
     "images.set",  # files get the images that policies chose
     "kustomize.build",  # a tree of manifests becomes a list of objects
+    "kustomize.footprint",  # questions about a tree become a digest of answers
     "notation.verify",  # signatures are judged by a trust policy
     "openpgp.open",  # data keys are opened with OpenPGP keys
     "substitute",  # variables in objects become their values

@@ -8,11 +8,14 @@ outside of it can be read. No path in here is relative to the working directory.
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
+from typing import Final
 
 from toolkit.errors import TransientError
 from toolkit.native import calls
 from toolkit.native.pool import WorkerMemoryError, WorkerPool, WorkerTimeoutError
 from toolkit.objects import Json
+
+_NUL: Final = "\0"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,15 +36,34 @@ class Build:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Rendered:
-    """The objects in the order of the build, and those suspects that it read.
+class Footprint:
+    """What a build depends on in its mounts: what it asked of them, and a digest of the answers.
 
-    If there are any, some objects may hold ciphertext: lay the decrypted files over the tree and
-    build again.
+    Other mounts with an equal footprint give the same build. ``questions`` are the engine's own
+    words, joined by NUL; it is empty where the engine could not ask them again.
+    """
+
+    questions: str
+    digest: str
+
+    def __bool__(self) -> bool:
+        return bool(self.questions)
+
+
+UNKNOWN: Final = Footprint(questions="", digest="")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rendered:
+    """The objects in the order of the build, those suspects that it read, and its footprint.
+
+    If there are suspects, some objects may hold ciphertext: lay the decrypted files over the tree
+    and build again.
     """
 
     objects: tuple[Json, ...]
     encrypted: frozenset[str]
+    footprint: Footprint
 
 
 class BuildError(TransientError):
@@ -78,7 +100,7 @@ async def build(pool: WorkerPool, build: Build, *, timeout: float) -> Rendered: 
 
     """
     request = {
-        "mounts": {_point(place): str(path) for place, path in build.mounts.items()},
+        "mounts": _points(build.mounts),
         "path": build.path,
         "transformations": build.transformations,
         "files": dict(build.files),
@@ -96,7 +118,32 @@ async def build(pool: WorkerPool, build: Build, *, timeout: float) -> Rendered: 
         raise BuildError(
             f"{_of(build)} needed more memory than allowed ({exc.limit >> 20} MiB): split it"
         ) from exc
-    return Rendered(objects=tuple(answer["objects"]), encrypted=frozenset(answer["encrypted"]))
+    return Rendered(
+        objects=tuple(answer["objects"]),
+        encrypted=frozenset(answer["encrypted"]),
+        footprint=Footprint(**answer["footprint"]),
+    )
+
+
+async def footprint(
+    pool: WorkerPool,
+    mounts: Mapping[str, Path],
+    *earlier: Footprint,
+    timeout: float,  # noqa: ASYNC109  # it starts with the work
+) -> Footprint:
+    """Ask ``mounts`` what earlier builds asked theirs; ``timeout`` is in seconds.
+
+    Raises:
+        TransientError: the engine cannot tell.
+    """
+    questions = _NUL.join(each.questions for each in earlier)
+    request = {"mounts": _points(mounts), "questions": questions}
+    answer = await calls.call(pool, "kustomize.footprint", request, timeout=timeout)
+    return Footprint(**answer)
+
+
+def _points(mounts: Mapping[str, Path]) -> dict[str, str]:
+    return {_point(place): str(path) for place, path in mounts.items()}
 
 
 def _point(place: str) -> str:

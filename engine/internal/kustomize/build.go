@@ -46,6 +46,8 @@ type Request struct {
 type Response struct {
 	Objects   []json.RawMessage `json:"objects"`
 	Encrypted []string          `json:"encrypted"`
+	// Footprint is what the objects depend on in the mounts.
+	Footprint tree.Footprint `json:"footprint"`
 }
 
 // Codes of failures.
@@ -77,7 +79,11 @@ func Build(ctx context.Context, in []byte) ([]byte, error) {
 	if err != nil {
 		return nil, explain(err, encrypted)
 	}
-	return json.Marshal(Response{Objects: objects, Encrypted: encrypted})
+	footprint, err := t.Footprint(ctx, request.Mounts)
+	if err != nil {
+		footprint = tree.Footprint{} // the next revision is built whatever it changes
+	}
+	return json.Marshal(Response{Objects: objects, Encrypted: encrypted, Footprint: footprint})
 }
 
 // build starts again if a kustomization brings a schema of its own. kustomize leaves that in package

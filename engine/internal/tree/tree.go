@@ -51,6 +51,7 @@ type Tree struct {
 	reads, entries int
 	bytes          int64
 	seen           map[string]bool
+	asked          map[string]struct{} // questions, see Footprint
 	denial         error
 }
 
@@ -69,7 +70,8 @@ func (m mount) depth() int {
 // Open mounts directories of the machine at places of a tree: "" is its root. files are laid over
 // them; their names are relative to the root.
 func Open(ctx context.Context, mounts map[string]string, files map[string][]byte, limits Limits) (*Tree, error) {
-	t := &Tree{ctx: ctx, overlay: map[string][]byte{}, limits: limits, seen: map[string]bool{}}
+	t := &Tree{ctx: ctx, overlay: map[string][]byte{}, limits: limits, seen: map[string]bool{},
+		asked: map[string]struct{}{}}
 	for point, dir := range mounts {
 		if point != "" && (!fs.ValidPath(point) || point == ".") {
 			t.Close()
@@ -129,6 +131,7 @@ func (t *Tree) Seen(name string) bool { return t.seen[clean(name)] }
 // ReadFile returns the content of a file.
 func (t *Tree) ReadFile(name string) ([]byte, error) {
 	name = clean(name)
+	t.ask(askContent, name)
 	if err := t.ctx.Err(); err != nil {
 		return nil, t.deny(err)
 	}
@@ -154,6 +157,7 @@ func (t *Tree) ReadFile(name string) ([]byte, error) {
 // IsDir tells whether name is a directory.
 func (t *Tree) IsDir(name string) bool {
 	name = clean(name)
+	t.ask(askKind, name)
 	if t.isVirtualDir(name) {
 		return true
 	}
@@ -164,6 +168,7 @@ func (t *Tree) IsDir(name string) bool {
 // IsFile tells whether name is there and no directory.
 func (t *Tree) IsFile(name string) bool {
 	name = clean(name)
+	t.ask(askKind, name)
 	if _, ok := t.overlay[name]; ok {
 		return true
 	}
@@ -183,6 +188,7 @@ type Entry struct {
 // List returns the entries of a directory in lexical order.
 func (t *Tree) List(name string) ([]Entry, error) {
 	name = clean(name)
+	t.ask(askEntries, name)
 	found := map[string]bool{}
 	if root, rel := t.locate(name); root != nil {
 		if err := t.listMounted(root, rel, found); err != nil && !(errors.Is(err, fs.ErrNotExist) && t.isVirtualDir(name)) {

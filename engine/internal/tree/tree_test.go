@@ -3,6 +3,7 @@ package tree
 import (
 	"errors"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
 	"strings"
@@ -164,5 +165,47 @@ func TestPuttingAFileCanBeUndone(t *testing.T) {
 	}
 	if tree.IsFile("b") {
 		t.Error("b is still there")
+	}
+}
+
+func TestAFootprintChangesWithEveryAnswerAndWithNothingElse(t *testing.T) {
+	before := map[string]string{"read": "1", "dir/a": "1", "seen": "1", "other": "1"}
+	ask := func(tree *Tree) {
+		tree.ReadFile("read")
+		tree.List("dir")
+		tree.IsFile("seen")
+		tree.IsDir("missing")
+	}
+	footprint := func(changes map[string]string, overlay map[string][]byte) Footprint {
+		files := maps.Clone(before)
+		maps.Copy(files, changes)
+		mounts := map[string]string{"": write(t, files)}
+		tree := open(t, mounts, overlay, DefaultLimits)
+		ask(tree)
+		found, err := tree.Footprint(t.Context(), mounts)
+		if err != nil {
+			t.Fatal(err)
+		}
+		answered, err := Answer(t.Context(), mounts, found.Questions+separator+found.Questions)
+		if err != nil || answered != found {
+			t.Errorf("asked again: %v, %v; want %v", answered, err, found)
+		}
+		return found
+	}
+
+	want := footprint(nil, nil)
+
+	for _, same := range []map[string]string{{"other": "2"}, {"seen": "2"}, {"dir/a": "2"}, {"new": "1"}} {
+		if got := footprint(same, nil); got != want {
+			t.Errorf("%v changes the footprint", same)
+		}
+	}
+	for _, other := range []map[string]string{{"read": "2"}, {"dir/b": "1"}, {"missing/x": "1"}} {
+		if got := footprint(other, nil); got.Digest == want.Digest {
+			t.Errorf("%v does not change the footprint", other)
+		}
+	}
+	if got := footprint(nil, map[string][]byte{"read": []byte("memory")}); got != want {
+		t.Error("a file in memory changes the footprint of the mounts")
 	}
 }

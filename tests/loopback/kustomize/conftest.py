@@ -54,6 +54,16 @@ class Builds:
 
         ``keys`` are the data of the Secret with decryption keys, None if it does not decrypt.
         """
+        inputs = Inputs(
+            variables=dict(variables or {}),
+            keys=None if keys is None else self._keys(keys),
+            versions=(),
+        )
+        sources = await self.store(files)
+        return await self.renderer.render(_kustomization(spec), sources, inputs, seconds=60)
+
+    async def store(self, files: Mapping[str, str | bytes]) -> Sources:
+        """Return the sources of which these files are the artifact."""
         number = next(self.numbers)
         tree = self.directory / f"tree-{number}"
         await asyncio.to_thread(_write, tree, files)
@@ -65,13 +75,7 @@ class Builds:
             tree=tree,
             ignore=Ignore.from_rules(None),
         )
-        sources = Sources(mounts=(Mount(path="", ref=ref, artifact=artifact),))
-        inputs = Inputs(
-            variables=dict(variables or {}),
-            keys=None if keys is None else self._keys(keys),
-            versions=(),
-        )
-        return await self.renderer.render(_kustomization(spec), sources, inputs, seconds=60)
+        return Sources(mounts=(Mount(path="", ref=ref, artifact=artifact),))
 
     def _keys(self, secret: Mapping[str, bytes]) -> Keys:
         async def read() -> Held:

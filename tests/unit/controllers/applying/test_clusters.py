@@ -106,7 +106,8 @@ def test_a_changed_kubeconfig_means_to_apply_again() -> None:
             put_kubeconfig(server, token)
             async with clusters.of(REMOTE) as cluster:
                 number = cluster.number
-            prints.append(memory.fingerprint(REMOTE, SOURCES, given, cluster=number))
+            settings = memory.settings(REMOTE, given, cluster=number)
+            prints.append(memory.fingerprint(settings, SOURCES))
         return prints
 
     (first, same, other), _ = follow(scenario, server)

@@ -6,10 +6,12 @@ import pytest
 
 from controllers.kustomize.memory import Applied, Memory
 from toolkit.objects import GroupVersionKind, ObjectKey, ObjectRef
+from toolkit.render.kustomize import Footprint
 
 KEY = ObjectKey("shop", "app")
 APPLIED = Applied(fingerprint="f", digest="d", started=0.0, inventory=())
 SETTLED = replace(APPLIED, settled=True)
+BUILT = replace(SETTLED, settings="s", footprint=Footprint(questions="cfile", digest="1"))
 LEAVING = replace(SETTLED, leaving=(ObjectRef(GroupVersionKind("", "v1", "Secret"), "shop", "s"),))
 
 
@@ -59,3 +61,38 @@ def test_an_apply_stands_until_something_may_have_changed(
 ) -> None:
     assert applied.stands("f", {trigger}, watched=watched) is stands
     assert not applied.stands("other", {trigger}, watched=watched)
+
+
+@pytest.mark.parametrize(
+    ("applied", "settings", "trigger", "watched", "depends"),
+    [
+        (BUILT, "s", "source", True, True),
+        (BUILT, "other", "source", True, False),
+        (BUILT, "s", "drift", True, False),
+        (BUILT, "s", "requested", True, False),
+        (BUILT, "s", "interval", False, False),
+        # an apply that broke off, that is awaited, whose objects are leaving, that is unknown
+        (replace(BUILT, fingerprint=""), "s", "source", True, False),
+        (replace(BUILT, settled=False), "s", "source", True, False),
+        (replace(BUILT, leaving=LEAVING.leaving), "s", "source", True, False),
+        (replace(SETTLED, settings="s"), "s", "source", True, False),
+    ],
+)
+def test_only_what_the_sources_hold_decides_whether_a_new_revision_is_applied(
+    applied: Applied,
+    settings: str,
+    trigger: str,
+    watched: bool,  # noqa: FBT001 - a table
+    depends: bool,  # noqa: FBT001
+) -> None:
+    assert applied.depends(settings, {trigger}, watched=watched) is depends
+
+
+def test_an_apply_that_is_renewed_stands_for_the_new_sources_and_has_to_be_concluded() -> None:
+    applied = replace(BUILT, changed=True)
+
+    applied.renew("new", started=5.0)
+
+    assert applied.stands("new", {"source"}, watched=True)
+    assert not applied.stands("f", {"source"}, watched=True)
+    assert (applied.settled, applied.changed, applied.started) == (False, False, 5.0)
