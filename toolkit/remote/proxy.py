@@ -3,6 +3,7 @@
 How a proxy is spoken to is the business of whoever opens connections (``http``, ``gitproxy``).
 """
 
+import os
 from base64 import b64encode
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -66,6 +67,10 @@ def from_environment(scheme: str, host: str, port: int) -> Proxy | None:
 
     ``HTTPS_PROXY``, ``HTTP_PROXY`` and ``NO_PROXY`` count.
     """
+    # Looked at first, because `getproxies` goes through the whole environment.
+    name = f"{scheme}_proxy"
+    if not (os.environ.get(name) or os.environ.get(name.upper())):
+        return None
     address = getproxies().get(scheme)
     if not address or proxy_bypass(f"{host}:{port}"):
         return None

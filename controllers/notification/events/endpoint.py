@@ -2,10 +2,10 @@
 
 Answers as notification-controller does (``internal/server/event_server.go``): 202 when the event is
 on disk or nobody wants it, 429 for a duplicate, 400 for what is no event, 413 for what is too
-large. 503 with ``Retry-After`` says that it could not be kept; our own controllers then try again.
+large. Beyond Flux: 408 for a body that takes too long, and 503 with ``Retry-After`` where the event
+could not be kept; our own controllers then try again.
 """
 
-import asyncio
 import logging
 from collections.abc import Callable
 from typing import Final
@@ -13,6 +13,7 @@ from typing import Final
 import prometheus_client as prom
 from aiohttp import web
 
+from controllers.notification.bodies import Bodies, BodyError
 from controllers.notification.events import event
 from controllers.notification.events.intake import Intake
 from toolkit.errors import PenstockError
@@ -23,19 +24,18 @@ logger = logging.getLogger(__name__)
 RECEIVED: Final = prom.Counter(
     "penstock_events_received", "Events that were posted, by the status of the answer.", ("code",)
 )
-_READ_SECONDS: Final = 15.0
-"""How long a body may take: a sender is a neighbour in the cluster."""
-_AT_ONCE: Final = 32
-"""Bodies in memory: 3 MiB each."""
 
 
 def application(intake: Intake, wake: Callable[[ObjectKey], None]) -> web.Application:
     """Return the server; ``wake`` is told who has something to send."""
-    turns = asyncio.Semaphore(_AT_ONCE)
+    bodies = Bodies(event.MOST_BYTES)
 
     async def post(request: web.Request) -> web.Response:
-        async with turns:
-            response = await _answer(request, intake, wake)
+        try:
+            async with bodies.reading(request) as body:
+                response = await _answer(body, intake, wake)
+        except BodyError as exc:
+            response = web.Response(status=exc.status, text=f"{exc}\n")
         RECEIVED.labels(str(response.status)).inc()
         return response
 
@@ -44,18 +44,10 @@ def application(intake: Intake, wake: Callable[[ObjectKey], None]) -> web.Applic
     return app
 
 
-async def _answer(
-    request: web.Request, intake: Intake, wake: Callable[[ObjectKey], None]
-) -> web.Response:
+async def _answer(body: bytes, intake: Intake, wake: Callable[[ObjectKey], None]) -> web.Response:
     try:
-        async with asyncio.timeout(_READ_SECONDS):
-            body = await request.read()
         found = event.parse(body)
         providers = await intake.take(found)
-    except TimeoutError:
-        return web.Response(status=408, text="the body takes too long\n")
-    except web.HTTPRequestEntityTooLarge:
-        return web.Response(status=413, text=f"an event has at most {event.MOST_BYTES} bytes\n")
     except event.EventError as exc:
         return web.Response(status=400, text=f"{exc}\n")
     except PenstockError as exc:

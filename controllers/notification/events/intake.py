@@ -8,8 +8,8 @@ where a ReferenceGrant there lets it, as for every reference.
 import logging
 import time
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
-from typing import Final
+from collections.abc import Callable, Mapping, Sequence
+from typing import Final, Protocol
 
 import msgspec
 
@@ -22,7 +22,7 @@ from crds.notification import Alert, ObjectSelector
 from toolkit.errors import PenstockError, TransientError
 from toolkit.kube.client import Client
 from toolkit.kube.errors import ApiError, NotFoundError
-from toolkit.kube.informer import Change, Informer
+from toolkit.kube.informer import Change
 from toolkit.objects import GroupVersionKind, ObjectKey, ObjectRef
 from toolkit.policy.references import References
 
@@ -32,10 +32,17 @@ _ALERT: Final = GroupVersionKind(*ALERT.gvk)
 _KINDS: Final = {kind.kind: GroupVersionKind(*kind.gvk) for kind in KINDS}
 
 
+class Changes(Protocol):
+    """Tells of Alerts: an informer."""
+
+    def subscribe(self, handler: Callable[[Change[Alert]], None]) -> None:
+        """Tell ``handler`` of each change."""
+
+
 class Alerts:
     """The Alerts by kind and namespace of the objects that they select."""
 
-    def __init__(self, informer: Informer[Alert]) -> None:
+    def __init__(self, informer: Changes) -> None:
         self._places: dict[ObjectKey, set[tuple[str, str]]] = {}
         self._found: defaultdict[tuple[str, str], dict[ObjectKey, Alert]] = defaultdict(dict)
         informer.subscribe(self._changed)
@@ -86,7 +93,9 @@ class Intake:
         if self._duplicates.seen(event):
             return None
         try:
-            deliveries = [self._delivery(event, each) for each in await self._wanting(event)]
+            wanting = await self._wanting(event)
+            told = matching.hidden(event) if wanting else event
+            deliveries = [_delivery(told, each) for each in wanting]
             if deliveries:
                 await self._spool.add(deliveries)
         except PenstockError:
@@ -143,11 +152,12 @@ class Intake:
             raise TransientError(f"labels of {ref} cannot be read: {exc}") from exc
         return dict(obj["metadata"].get("labels") or {})
 
-    def _delivery(self, event: Event, alert: Alert) -> Delivery:
-        told = matching.notice(alert, event, "")
-        return Delivery(
-            provider=ObjectKey(alert.metadata.namespace, alert.spec.provider_ref.name),
-            object=str(event.involved_object),
-            since=time.time(),
-            notice=msgspec.json.encode(told),
-        )
+
+def _delivery(event: Event, alert: Alert) -> Delivery:
+    told = matching.notice(alert, event, "")
+    return Delivery(
+        provider=ObjectKey(alert.metadata.namespace, alert.spec.provider_ref.name),
+        object=str(event.involved_object),
+        since=time.time(),
+        notice=msgspec.json.encode(told),
+    )

@@ -17,6 +17,8 @@ from toolkit import regexp
 EVERY: Final = "*"
 _INTERNAL: Final = frozenset({TOKEN, "checksum", "digest"})
 """Metadata that means nothing to people."""
+_KNOWN: Final = frozenset({"account", "author", "changes", "verified"})
+"""Metadata that tells who deployed what, and whose signature was verified."""
 MASK: Final = "*****"
 _SECRETS: Final = (
     # user and password in a URL; headers and parameters that hold credentials; well-known tokens
@@ -89,10 +91,16 @@ def wants(alert: Alert, event: Event) -> bool:
     return not _any(spec.exclusion_list, event.message)
 
 
+def hidden(event: Event) -> Event:
+    """Return an event without what looks like a secret: what services may be told of it."""
+    metadata = {key: masked(value) for key, value in (event.metadata or {}).items()}
+    return msgspec.structs.replace(event, message=masked(event.message), metadata=metadata)
+
+
 def notice(alert: Alert, event: Event, key: str) -> Notice:
-    """Return what the service of the Alert's Provider is told."""
+    """Return what the service of the Alert's Provider is told; ``event`` is ``hidden``."""
     metadata = combined(alert, event)
-    told = msgspec.structs.replace(event, message=masked(event.message), metadata=metadata)
+    told = msgspec.structs.replace(event, metadata=metadata)
     name = f"{alert.metadata.namespace}/{alert.metadata.name}"
     return Notice(event=told, metadata=metadata, alert=name, key=key)
 
@@ -101,14 +109,19 @@ def combined(alert: Alert, event: Event) -> dict[str, str]:
     """Return the metadata of both, without the prefixes of their keys.
 
     What a controller says wins over what annotations of the object say, and that over the Alert.
+    What only a controller can know, nobody else says.
     """
     said = event.metadata or {}
     own = f"{event.involved_object.group}/"
-    found = {"summary": alert.spec.summary} if alert.spec.summary else {}
-    found |= alert.spec.event_metadata
-    for prefix in (PREFIX, own):
-        found |= {key.removeprefix(prefix): v for key, v in said.items() if key.startswith(prefix)}
-    return {key: masked(value) for key, value in found.items() if key not in _INTERNAL and value}
+    asked = {"summary": alert.spec.summary, **alert.spec.event_metadata}
+    found = {key: masked(value) for key, value in asked.items()}
+    found |= _below(PREFIX, said)
+    found = {key: value for key, value in found.items() if key not in _KNOWN} | _below(own, said)
+    return {key: value for key, value in found.items() if key not in _INTERNAL and value}
+
+
+def _below(prefix: str, said: Mapping[str, str]) -> dict[str, str]:
+    return {key.removeprefix(prefix): v for key, v in said.items() if key.startswith(prefix)}
 
 
 def masked(text: str) -> str:

@@ -4,8 +4,9 @@ SQLite with a write-ahead log: what was committed survives the end of the proces
 A delivery is removed when the service has taken it, so one may be made twice, never none. Writes
 that come while one is under way are committed together.
 
-Bounded: of each Provider ``MOST`` deliveries are kept. Where that is too little, those go first
-whose object has a newer one, so that the newest state of each object is told.
+Bounded: above ``MOST`` deliveries of one Provider, those go whose object has a newer one, so that
+the newest state of each object is told. Where that is too little, at ``MOST_OBJECTS`` deliveries or
+``MOST_BYTES``, the oldest go.
 """
 
 import asyncio
@@ -26,7 +27,13 @@ from toolkit.objects import ObjectKey
 
 _MOST_REPLICAS: Final = 16
 MOST: Final = 1000
-"""Deliveries that wait for one Provider."""
+"""Deliveries that wait for one Provider, but for the newest of each object."""
+MOST_OBJECTS: Final = 10_000
+"""Deliveries that wait for one Provider in all."""
+MOST_BYTES: Final = 64 << 20
+"""Bytes of the notices that wait for one Provider."""
+_ROOM: Final = 100
+"""Deliveries that go at once, so that room is looked for once in so many."""
 _SCHEMA: Final = """
 PRAGMA journal_mode = WAL;
 PRAGMA synchronous = NORMAL;
@@ -43,11 +50,22 @@ CREATE INDEX IF NOT EXISTS by_provider ON deliveries (namespace, provider, id);
 CREATE INDEX IF NOT EXISTS by_object ON deliveries (namespace, provider, object, id);
 """
 _OVERTAKEN: Final = """
-SELECT min(id) FROM deliveries AS old WHERE namespace = ? AND provider = ? AND EXISTS (
+SELECT id, length(notice) FROM deliveries AS old WHERE namespace = ? AND provider = ? AND EXISTS (
     SELECT 1 FROM deliveries AS new WHERE new.namespace = old.namespace
     AND new.provider = old.provider AND new.object = old.object AND new.id > old.id)
+ORDER BY id LIMIT ?
 """
-_OLDEST: Final = "SELECT min(id) FROM deliveries WHERE namespace = ? AND provider = ?"
+_OLDEST: Final = """
+SELECT id, length(notice) FROM deliveries WHERE namespace = ? AND provider = ?
+ORDER BY id LIMIT ?
+"""
+
+_COUNT: Final = """
+SELECT namespace, provider, count(*), sum(length(notice)) FROM deliveries
+GROUP BY namespace, provider
+"""
+_AT_ONCE_BYTES: Final = 1 << 20
+"""Bytes of the notices that are read for one Provider at once."""
 
 T = TypeVar("T")
 
@@ -72,7 +90,7 @@ class Spool:
         self._held: IO[str] | None = None
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="spool")
         self._database: sqlite3.Connection | None = None
-        self._waiting: Counter[ObjectKey] = Counter()
+        self._sums = _Sums()
         self._adding: list[tuple[Sequence[Delivery], asyncio.Future[None]]] = []
 
     async def open(self) -> None:
@@ -90,11 +108,11 @@ class Spool:
 
     def providers(self) -> list[ObjectKey]:
         """Return the Providers that deliveries wait for."""
-        return [key for key, count in self._waiting.items() if count > 0]
+        return [key for key, count in self._sums.waiting.items() if count > 0]
 
     def waiting(self, provider: ObjectKey) -> int:
         """Return how many deliveries wait for a Provider."""
-        return self._waiting[provider]
+        return self._sums.waiting[provider]
 
     async def add(self, deliveries: Sequence[Delivery]) -> None:
         """Keep deliveries; return when they are on disk.
@@ -111,7 +129,7 @@ class Spool:
         await done
 
     async def next(self, provider: ObjectKey, limit: int) -> list[Delivery]:
-        """Return the oldest deliveries of a Provider."""
+        """Return the oldest deliveries of a Provider, fewer where they are large."""
         return await self._run(lambda: self._next(provider, limit))
 
     async def remove(self, provider: ObjectKey, ids: Sequence[int]) -> None:
@@ -157,10 +175,8 @@ class Spool:
         )
         database.executescript(_SCHEMA)
         self._database = database
-        found = database.execute(
-            "SELECT namespace, provider, count(*) FROM deliveries GROUP BY namespace, provider"
-        )
-        self._waiting = Counter({ObjectKey(row[0], row[1]): row[2] for row in found})
+        for namespace, provider, count, size in database.execute(_COUNT):
+            self._sums.add(ObjectKey(namespace, provider), count, size)
 
     def _lock(self) -> str:
         """Take the first file that no other process has: replicas may share a directory."""
@@ -183,26 +199,40 @@ class Spool:
 
     def _insert(self, deliveries: Iterable[Delivery]) -> None:
         database = self._opened
-        counted = Counter(self._waiting)
+        sums = self._sums.copy()
         with _transaction(database):
             for each in deliveries:
-                self._make_room(each.provider, counted)
+                self._make_room(each, sums)
                 database.execute(
                     "INSERT INTO deliveries (key, namespace, provider, object, since, notice)"
                     " VALUES (?, ?, ?, ?, ?, ?)",
                     (uuid.uuid4().hex, *_pair(each.provider), each.object, each.since, each.notice),
                 )
-                counted[each.provider] += 1
-        self._waiting = counted
+                sums.add(each.provider, 1, len(each.notice))
+        self._sums = sums
 
-    def _make_room(self, provider: ObjectKey, counted: Counter[ObjectKey]) -> None:
-        while counted[provider] >= MOST:
-            (found,) = self._opened.execute(_OVERTAKEN, _pair(provider)).fetchone()
-            if found is None:
-                (found,) = self._opened.execute(_OLDEST, _pair(provider)).fetchone()
-            self._opened.execute("DELETE FROM deliveries WHERE id = ?", (found,))
-            counted[provider] -= 1
-            telemetry.EVENTS_DROPPED.labels("provider").inc()
+    def _make_room(self, delivery: Delivery, sums: "_Sums") -> None:
+        provider = delivery.provider
+        excess = sums.waiting[provider] - MOST
+        if excess >= 0 and excess % _ROOM == 0:
+            self._drop(_OVERTAKEN, provider, excess + _ROOM, sums)
+        while (
+            sums.waiting[provider] >= MOST_OBJECTS
+            or sums.size[provider] + len(delivery.notice) > MOST_BYTES
+        ):
+            if self._drop(_OVERTAKEN, provider, _ROOM, sums):
+                continue
+            if not self._drop(_OLDEST, provider, _ROOM, sums):
+                return
+
+    def _drop(self, choice: str, provider: ObjectKey, most: int, sums: "_Sums") -> int:
+        """Drop some of a Provider's deliveries; return how many."""
+        found = self._opened.execute(choice, (*_pair(provider), most)).fetchall()
+        for number, size in found:
+            self._opened.execute("DELETE FROM deliveries WHERE id = ?", (number,))
+            sums.add(provider, -1, -size)
+        telemetry.EVENTS_DROPPED.labels("provider").inc(len(found))
+        return len(found)
 
     def _next(self, provider: ObjectKey, limit: int) -> list[Delivery]:
         rows = self._opened.execute(
@@ -210,25 +240,60 @@ class Spool:
             " WHERE namespace = ? AND provider = ? ORDER BY id LIMIT ?",
             (*_pair(provider), limit),
         )
-        return [
-            Delivery(
-                provider=provider, id=row[0], key=row[1], object=row[2], since=row[3], notice=row[4]
+        found, size = [], 0
+        for number, key, about, since, notice in rows:
+            found.append(
+                Delivery(
+                    provider=provider, id=number, key=key, object=about, since=since, notice=notice
+                )
             )
-            for row in rows
-        ]
+            size += len(notice)
+            if size > _AT_ONCE_BYTES:
+                break
+        rows.close()
+        return found
 
     def _remove(self, provider: ObjectKey, ids: Sequence[int]) -> None:
+        sums = self._sums.copy()
         with _transaction(self._opened):
             for each in ids:
-                gone = self._opened.execute("DELETE FROM deliveries WHERE id = ?", (each,))
-                self._waiting[provider] -= gone.rowcount
+                gone = self._opened.execute(
+                    "DELETE FROM deliveries WHERE id = ? RETURNING length(notice)", (each,)
+                )
+                for (size,) in gone.fetchall():
+                    sums.add(provider, -1, -size)
+        self._sums = sums
 
     def _clear(self, provider: ObjectKey) -> int:
         gone = self._opened.execute(
             "DELETE FROM deliveries WHERE namespace = ? AND provider = ?", _pair(provider)
         )
-        self._waiting.pop(provider, None)
+        self._sums.forget(provider)
         return gone.rowcount
+
+
+class _Sums:
+    """How many deliveries wait for each Provider, and the bytes of their notices."""
+
+    def __init__(self) -> None:
+        self.waiting: Counter[ObjectKey] = Counter()
+        self.size: Counter[ObjectKey] = Counter()
+
+    def copy(self) -> "_Sums":
+        """Return another one, for a transaction that may fail."""
+        found = _Sums()
+        found.waiting, found.size = self.waiting.copy(), self.size.copy()
+        return found
+
+    def add(self, provider: ObjectKey, count: int, size: int) -> None:
+        """Add deliveries of a Provider."""
+        self.waiting[provider] += count
+        self.size[provider] += size
+
+    def forget(self, provider: ObjectKey) -> None:
+        """Forget a Provider."""
+        self.waiting.pop(provider, None)
+        self.size.pop(provider, None)
 
 
 @contextlib.contextmanager

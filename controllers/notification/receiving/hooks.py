@@ -15,6 +15,7 @@ from typing import Final
 import prometheus_client as prom
 from aiohttp import web
 
+from controllers.notification.bodies import Bodies, BodyError
 from controllers.notification.receiving import senders
 from controllers.notification.receiving.oidc import Tokens
 from controllers.notification.receiving.replays import Replays
@@ -33,9 +34,8 @@ logger = logging.getLogger(__name__)
 HOOKS: Final = prom.Counter(
     "penstock_hooks", "Requests to Receivers, by type and status of the answer.", ("type", "code")
 )
-_READ_SECONDS: Final = 15.0
 _AT_ONCE: Final = 32
-"""Bodies in memory: 5 MiB each."""
+"""Requests that are acted upon."""
 _AT_ONCE_WRITES: Final = 16
 
 
@@ -78,6 +78,7 @@ class Hooks:
         self._resources = resources
         self._requests = requests
         self._replays = Replays()
+        self._bodies = Bodies(MOST_BYTES)
         self._turns = asyncio.Semaphore(_AT_ONCE)
 
     def application(self) -> web.Application:
@@ -99,11 +100,13 @@ class Hooks:
         name = f"{receiver.metadata.namespace}/{receiver.metadata.name}"
         try:
             _require_ready(receiver)
-            async with self._turns:
-                hook = await self._read(request, receiver)
+            async with self._bodies.reading(request) as body:
+                hook = await self._hook(request, receiver, body)
+                # It may ask an issuer that a tenant names: that takes nobody's turn.
                 checked = await senders.SENDERS[receiver.spec.type](hook, self._tokens)
-                problems = await self._act(hook, checked)
-        except RefusedError as exc:
+                async with self._turns:
+                    problems = await self._act(hook, checked)
+        except (RefusedError, BodyError) as exc:
             logger.info("hook refused", extra={"receiver": name, "why": str(exc)})
             return exc.status, f"{exc}\n"
         if problems:
@@ -111,18 +114,12 @@ class Hooks:
             return 500, f"{len(problems)} of the objects could not be reconciled\n"
         return 200, ""
 
-    async def _read(self, request: web.Request, receiver: Receiver) -> Hook:
+    async def _hook(self, request: web.Request, receiver: Receiver, body: bytes) -> Hook:
         meta, ref = receiver.metadata, receiver.spec.secret_ref
+        secret: Mapping[str, bytes] = {}
         try:
-            async with asyncio.timeout(_READ_SECONDS):
-                body = await request.read()
-            secret: Mapping[str, bytes] = {}
             if ref:
                 secret = await self._secrets.read(meta.namespace, ref.name, reason="TokenNotFound")
-        except TimeoutError as exc:
-            raise RefusedError("the body takes too long", status=408) from exc
-        except web.HTTPRequestEntityTooLarge as exc:
-            raise RefusedError(f"a body has at most {MOST_BYTES} bytes", status=413) from exc
         except (PenstockError, ApiError) as exc:
             raise RefusedError("the token of the Receiver cannot be read", status=503) from exc
         hook = Hook(receiver=receiver, headers=request.headers, body=body, secret=secret)

@@ -11,6 +11,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
+from weakref import WeakValueDictionary
 
 import jwt
 import msgspec
@@ -51,6 +52,21 @@ class _Keys:
     read: float
 
 
+def keys(body: bytes) -> Mapping[str, Any]:
+    """Return the keys of a JSON Web Key Set (RFC 7517) by their ids.
+
+    Raises:
+        RefusedError: there are none that can be used.
+    """
+    try:
+        found = jwt.PyJWKSet.from_dict(
+            untrusted.load_json(body, dict[str, Any], size=_LONGEST_KEYS)
+        )
+    except (jwt.PyJWTError, untrusted.UntrustedError, ValueError, TypeError) as exc:
+        raise RefusedError("the issuer has no keys that can be used", status=503) from exc
+    return {str(each.key_id or ""): each for each in found.keys}
+
+
 class Tokens:
     """Checks tokens; ``endpoint`` gives where Receivers of a namespace may lead us."""
 
@@ -67,7 +83,8 @@ class Tokens:
         self._google_keys = google_keys
         self._clock = clock
         self._known: OrderedDict[tuple[str, Endpoint], _Keys] = OrderedDict()
-        self._lock = asyncio.Lock()
+        # One for each issuer: a tenant's that does not answer holds up no other.
+        self._locks: WeakValueDictionary[tuple[str, Endpoint], asyncio.Lock] = WeakValueDictionary()
 
     async def require_one_of(self, hook: Hook) -> Mapping[str, Any]:
         """Require a token of one of the Receiver's issuers; return its claims.
@@ -76,7 +93,7 @@ class Tokens:
             RefusedError: it is none, or does not say what it must.
         """
         token = _bearer(hook)
-        issuer = str(_unverified(token).get("iss") or "")
+        issuer = str(unverified(token).get("iss") or "")
         for provider in hook.receiver.spec.oidc_providers:
             if provider.issuer_url == issuer:
                 keys = self._discovered(issuer)
@@ -134,13 +151,15 @@ class Tokens:
         except jwt.PyJWTError as exc:
             raise RefusedError("the token cannot be read") from exc
         endpoint = self._endpoint(hook.receiver.metadata.namespace)
-        async with self._lock:
+        place = (read.address, endpoint)
+        lock = self._locks.setdefault(place, asyncio.Lock())
+        async with lock:
             now = self._clock()
-            known = self._known.get((read.address, endpoint))
+            known = self._known.get(place)
             age = now - known.read if known else _KEPT
             if known is None or age >= _KEPT or (wanted not in known.keys and age >= _AGAIN):
                 known = _Keys(await self._read(read, endpoint), now)
-                self._known[read.address, endpoint] = known
+                self._known[place] = known
                 while len(self._known) > _MOST_ISSUERS:
                     self._known.popitem(last=False)
         found = known.keys.get(wanted)
@@ -154,22 +173,20 @@ class Tokens:
         try:
             address = read.address
             if read.discovers:
-                found = await self._get(f"{address.rstrip('/')}{_DISCOVERY}", endpoint, _Discovery)
+                said = await self._get(f"{address.rstrip('/')}{_DISCOVERY}", endpoint)
+                found = untrusted.load_json(said, _Discovery, size=_LONGEST_KEYS)
                 if found.issuer != address:
                     raise RefusedError("the issuer calls itself otherwise", status=503)
                 address = found.jwks_uri
-            keys = await self._get(address, endpoint, dict[str, Any])
-            parsed = await asyncio.to_thread(jwt.PyJWKSet.from_dict, keys)
+            return await asyncio.to_thread(keys, await self._get(address, endpoint))
+        except untrusted.UntrustedError as exc:
+            raise RefusedError("the issuer tells nothing that can be read", status=503) from exc
         except PenstockError as exc:
             raise RefusedError("the keys of the issuer cannot be read now", status=503) from exc
-        except (jwt.PyJWTError, untrusted.UntrustedError, ValueError, TypeError) as exc:
-            raise RefusedError("the issuer has no keys that can be used", status=503) from exc
-        return {str(each.key_id or ""): each for each in parsed.keys}
 
-    async def _get(self, url: str, endpoint: Endpoint, kind: type[Any]) -> Any:
+    async def _get(self, url: str, endpoint: Endpoint) -> bytes:
         async with self._http.request("GET", url, endpoint=endpoint, timeout=_SECONDS) as response:
-            body = await transport.read(response, limit=_LONGEST_KEYS)
-        return untrusted.load_json(body, kind, size=_LONGEST_KEYS)
+            return await transport.read(response, limit=_LONGEST_KEYS)
 
     def _discovered(self, issuer: str) -> "_Reading":
         return _Reading(address=issuer, discovers=True)
@@ -196,7 +213,12 @@ def _bearer(hook: Hook) -> str:
     return token.strip()
 
 
-def _unverified(token: str) -> Mapping[str, Any]:
+def unverified(token: str) -> Mapping[str, Any]:
+    """Return the claims of a token that nobody has checked.
+
+    Raises:
+        RefusedError: it is no token.
+    """
     try:
         claims: dict[str, Any] = jwt.decode(token, options={"verify_signature": False})
     except (jwt.PyJWTError, ValueError, RecursionError) as exc:

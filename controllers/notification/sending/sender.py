@@ -8,9 +8,8 @@ Provider says so in its condition.
 import asyncio
 import logging
 import time
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
-from types import MappingProxyType
 from typing import Final, Protocol
 
 import msgspec
@@ -18,15 +17,15 @@ import prometheus_client as prom
 
 from controllers.notification.events.matching import Notice
 from controllers.notification.events.spool import Delivery, Spool
+from controllers.notification.sending.asking import Asking
 from controllers.notification.sending.targets import Place
 from controllers.notification.services import SERVICES
-from controllers.notification.services.service import Answer, UnsuitableError
+from controllers.notification.services.service import UnsuitableError
 from crds.notification import Provider
 from toolkit import telemetry
 from toolkit.errors import PenstockError, StalledError
 from toolkit.kube.informer import Change
 from toolkit.objects import ObjectKey
-from toolkit.remote.http import http as transport
 from toolkit.remote.http.errors import AuthError, HttpError
 from toolkit.remote.http.http import Http
 
@@ -38,11 +37,16 @@ SENT: Final = prom.Counter(
     ("type", "result"),
 )
 AT_ONCE: Final = 32
-"""Requests to services, of all Providers together."""
-_BATCH: Final = 16
+"""Requests to services, of all Providers together whose last one succeeded."""
+_DOUBTFUL: Final = 16
+"""The same of Providers whose last one failed: those that hang hold up no sound one."""
+_BATCH: Final = 64
+_KEPT_SECONDS: Final = 0.2
+"""How long deliveries that were made wait for others, to leave the spool with them."""
+_MOST_REQUESTS: Final = 3
+"""A delivery takes at most as long as so many requests."""
 _LONGEST_WAIT: Final = 300.0
 _MOST_HOURS: Final = 24.0
-_MOST_ANSWER: Final = 4 << 20
 _RETRIED: Final = frozenset({0, 401, 403, 404, 407, 408, 425, 429})
 """Statuses below 500 that may change: a token is corrected, a room is made."""
 
@@ -91,6 +95,7 @@ class Sender:
         self._woken: dict[ObjectKey, asyncio.Event] = {}
         self._working: dict[ObjectKey, asyncio.Task[None]] = {}
         self._turns = asyncio.Semaphore(AT_ONCE)
+        self._doubtful = asyncio.Semaphore(_DOUBTFUL)
         self._group: asyncio.TaskGroup | None = None
 
     def health(self, key: ObjectKey) -> Health | None:
@@ -178,10 +183,15 @@ class Sender:
         except PenstockError as exc:
             self._tell(key, Health(str(exc), exc.reason, self._spool.waiting(key)))
             return self._delay(failures, None)
-        for delivery in await self._spool.next(key, _BATCH):
-            wait = await self._deliver(key, place, delivery, failures)
-            if wait:
-                return wait
+        settled = _Settled(self._spool, key)
+        try:
+            for delivery in await self._spool.next(key, _BATCH):
+                wait = await self._deliver(key, place, delivery, failures)
+                if wait:
+                    return wait
+                await settled.add(delivery.id)
+        finally:
+            await settled.remove()
         return 0.0
 
     async def _deliver(
@@ -189,11 +199,12 @@ class Sender:
     ) -> float:
         """Make one delivery; return how long to wait, 0 if it is settled."""
         kind = place.target.type
+        turns = self._doubtful if failures else self._turns
         try:
-            async with self._turns, asyncio.timeout(place.timeout * _MOST_REQUESTS):
+            async with turns, asyncio.timeout(place.timeout * _MOST_REQUESTS):
                 notice = msgspec.json.decode(delivery.notice, type=Notice)
                 notice = msgspec.structs.replace(notice, key=delivery.key)
-                await SERVICES[kind](notice, place.target, self._asking(place))
+                await SERVICES[kind](notice, place.target, Asking(self._http, place))
         except (PenstockError, TimeoutError) as exc:
             problem = place.masked(str(exc) or "the service did not answer in time")
             for_good = _for_good(exc) or time.time() - delivery.since > _MOST_HOURS * 3600
@@ -206,7 +217,6 @@ class Sender:
         else:
             SENT.labels(kind, "sent").inc()
             self._tell(key, Health(""))
-        await self._spool.remove(key, [delivery.id])
         return 0.0
 
     def _delay(self, failures: int, asked: float | None) -> float:
@@ -223,51 +233,33 @@ class Sender:
                 )
             self._changed(key)
 
-    def _asking(self, place: Place) -> "Asking":
-        return Asking(self._http, place)
+
+class _Settled:
+    """Deliveries that were made: they leave the spool together, but soon."""
+
+    def __init__(self, spool: Spool, key: ObjectKey) -> None:
+        self._spool = spool
+        self._key = key
+        self._ids: list[int] = []
+        self._since = 0.0
+
+    async def add(self, delivery: int) -> None:
+        """Remove a delivery, now or with those that follow."""
+        now = asyncio.get_running_loop().time()
+        self._since = self._since if self._ids else now
+        self._ids.append(delivery)
+        if now - self._since > _KEPT_SECONDS:
+            await self.remove()
+
+    async def remove(self) -> None:
+        """Remove them now."""
+        ids, self._ids = self._ids, []
+        if ids:
+            await self._spool.remove(self._key, ids)
 
 
 def _nobody(_key: ObjectKey) -> None:
     """Tell nobody."""
-
-
-_MOST_REQUESTS: Final = 3
-"""A delivery takes at most as long as so many requests."""
-_NONE: Final[Mapping[str, str]] = MappingProxyType({})
-
-
-class Asking:
-    """Requests to one service."""
-
-    def __init__(self, http: Http, place: Place) -> None:
-        self._http = http
-        self._place = place
-
-    async def __call__(
-        self,
-        method: str,
-        url: str,
-        *,
-        body: bytes | None = None,
-        headers: Mapping[str, str] = _NONE,
-    ) -> Answer:
-        """Send a request within the rules for strangers; nothing is redirected."""
-        async with self._http.request(
-            method,
-            url,
-            endpoint=self._place.endpoint,
-            headers=headers,
-            body=body,
-            timeout=self._place.timeout,
-        ) as response:
-            if response.status >= 300:
-                raise HttpError(
-                    f"the service redirects a {method} with HTTP {response.status}: write the "
-                    "address that it redirects to",
-                    status=response.status,
-                )
-            found = await transport.read(response, limit=_MOST_ANSWER)
-            return Answer(status=response.status, body=found, headers=dict(response.headers))
 
 
 def _for_good(exc: Exception) -> bool:

@@ -1,5 +1,7 @@
 """What a service is given: where and as whom to tell, and the one way to ask over HTTP."""
 
+import asyncio
+import ssl
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
@@ -53,8 +55,17 @@ class Answer:
     headers: Mapping[str, str] = field(default_factory=dict)
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Line:
+    """A connection without TLS so far; ``context`` is whom to trust when it begins."""
+
+    reader: asyncio.StreamReader
+    writer: asyncio.StreamWriter
+    context: ssl.SSLContext
+
+
 class Ask(Protocol):
-    """Send one request to a stranger."""
+    """Send one request to a stranger, or dial one that does not speak HTTP."""
 
     async def __call__(
         self,
@@ -68,6 +79,14 @@ class Ask(Protocol):
 
         Raises:
             HttpError: there is none in time, or one of 400 or more.
+        """
+
+    async def dial(self, host: str, port: int) -> Line:
+        """Return a connection, which the caller closes.
+
+        Raises:
+            HttpError: nobody answers there, or it is an address that does not count.
+            UnsuitableError: there is a proxy, which only HTTP goes through.
         """
 
 

@@ -13,12 +13,13 @@ from aiohttp import web
 from controllers.notification.events.event import Event, InvolvedObject
 from controllers.notification.events.matching import Notice
 from controllers.notification.events.spool import Delivery, Spool
-from controllers.notification.sending.sender import Health, Sender
+from controllers.notification.sending.sender import AT_ONCE, Health, Sender
 from controllers.notification.sending.targets import Place, Reachable
 from controllers.notification.services.service import Target
 from crds.meta import ObjectMeta
 from crds.notification import Provider, ProviderSpec
-from tests.fakes.serving import closed_port, serving
+from tests.fakes import virtualtime
+from tests.fakes.serving import closed_port, free_port, serving
 from tests.tools.waiting import until
 from toolkit.kube.informer import Change
 from toolkit.objects import ObjectKey
@@ -85,7 +86,7 @@ class Known:
 
 @asynccontextmanager
 async def sending(
-    directory: Path, known: Known, *, reachable: Reachable = ANYWHERE
+    directory: Path, known: Known, *, reachable: Reachable = ANYWHERE, pause: float = 0.05
 ) -> AsyncIterator[tuple[Sender, Spool]]:
     """Run a sender over a spool."""
 
@@ -106,7 +107,7 @@ async def sending(
     spool = Spool(directory)
     await spool.open()
     async with Http() as http:
-        sender = Sender(spool, place=place, http=http, pause=0.05)
+        sender = Sender(spool, place=place, http=http, pause=pause)
         sender.follow(known, changed=lambda _: None)
         running = asyncio.create_task(sender.run())
         yield sender, spool
@@ -119,6 +120,12 @@ async def add(sender: Sender, spool: Spool, *deliveries: Delivery) -> None:
     await spool.add(deliveries)
     for each in deliveries:
         sender.wake(each.provider)
+
+
+async def drained(spool: Spool, key: ObjectKey = BROKEN) -> None:
+    """Wait until nothing waits for a Provider, on a virtual clock."""
+    while spool.waiting(key):  # noqa: ASYNC110 - nobody tells
+        await asyncio.sleep(0.05)
 
 
 def health(sender: Sender, key: ObjectKey = BROKEN) -> Health:
@@ -166,25 +173,99 @@ def test_one_service_that_is_down_holds_up_no_other(tmp_path: Path) -> None:
     assert service.taken == [99]
 
 
-def test_a_service_that_asks_for_patience_gets_it(tmp_path: Path) -> None:
-    service = Service((429, {"Retry-After": "60"}))
+def test_a_service_that_is_away_for_a_minute_misses_nothing(tmp_path: Path) -> None:
+    service = Service()
+    port = free_port()
 
-    async def main() -> None:
+    async def main() -> int:
+        known = Known(broken=f"http://127.0.0.1:{port}/")
+        async with sending(tmp_path, known, pause=1.0) as (sender, spool):
+            await add(sender, spool, *(delivery(BROKEN, n) for n in range(100)))
+            await asyncio.sleep(60)
+            missing = spool.waiting(BROKEN)
+            assert health(sender).reason == "DeliveryFailed"
+            async with serving(service.answer, port=port):
+                await drained(spool)
+        return missing
+
+    missing = virtualtime.run(main)
+
+    assert missing == 100
+    assert service.taken == list(range(100))
+
+
+@pytest.mark.parametrize("status", [429, 503])
+def test_a_service_that_asks_for_patience_gets_it(tmp_path: Path, status: int) -> None:
+    service = Service((status, {"Retry-After": "60"}))
+
+    async def main() -> tuple[int, float]:
         async with serving(service.answer) as port:
             known = Known(broken=f"http://127.0.0.1:{port}/")
-            async with sending(tmp_path, known) as (sender, spool):
+            async with sending(tmp_path, known, pause=1.0) as (sender, spool):
                 await add(sender, spool, delivery(BROKEN, 1))
-                await until(lambda: sender.health(BROKEN))
-                assert "HTTP 429" in health(sender).problem
+                await asyncio.sleep(1)
+                assert f"HTTP {status}" in health(sender).problem
                 # events that come meanwhile do not wake it
                 await add(sender, spool, delivery(BROKEN, 2))
-                other = Known(broken=f"http://127.0.0.1:{port}/")
-                assert other.get(BROKEN) == known.get(BROKEN)
-                assert spool.waiting(BROKEN) == 2
+                await asyncio.sleep(50)
+                early = service.asked
+                await drained(spool)
+                return early, asyncio.get_running_loop().time()
 
-    asyncio.run(main())
+    early, took = virtualtime.run(main)
 
-    assert service.asked == 1
+    assert early == 1
+    assert 60 <= took < 70
+    assert service.taken == [1, 2]
+
+
+def test_services_that_hang_hold_up_no_sound_one(tmp_path: Path) -> None:
+    """More of them than there are turns, after the first time that each of them failed."""
+    service = Service()
+    hanging = {f"hanging-{number}": "" for number in range(AT_ONCE + 8)}
+
+    async def never(_: web.Request) -> web.Response:
+        await asyncio.Event().wait()
+        raise AssertionError
+
+    async def main() -> float:
+        async with serving(never) as silent, serving(service.answer) as port:
+            known = Known(
+                sound=f"http://127.0.0.1:{port}/",
+                **dict.fromkeys(hanging, f"http://127.0.0.1:{silent}/"),
+            )
+            async with sending(tmp_path, known, pause=0.01) as (sender, spool):
+                keys = [ObjectKey("apps", name) for name in hanging]
+                await add(sender, spool, *(delivery(key, 1) for key in keys))
+                await until(lambda: all(sender.health(key) for key in keys))
+                began = asyncio.get_running_loop().time()
+                await add(sender, spool, delivery(SOUND, 1))
+                await drained(spool, SOUND)
+                return asyncio.get_running_loop().time() - began
+
+    assert virtualtime.run(main) < 1
+
+
+def test_a_redirect_to_a_private_address_is_not_followed(tmp_path: Path) -> None:
+    inside = Service()
+
+    async def main() -> Health:
+        async with serving(inside.answer) as private:
+            target = {"Location": f"http://127.0.0.1:{private}/"}
+            service = Service(*[(status, target) for status in (301, 302, 303, 307, 308)])
+            async with serving(service.answer) as port:
+                known = Known(broken=f"http://127.0.0.1:{port}/")
+                async with sending(tmp_path, known) as (sender, spool):
+                    await add(sender, spool, delivery(BROKEN, 1))
+                    await until(lambda: sender.health(BROKEN))
+                    found = health(sender)
+                    await until(lambda: service.taken)
+                    return found
+
+    found = asyncio.run(main())
+
+    assert "the service redirects a POST with HTTP 301" in found.problem
+    assert inside.asked == 0
 
 
 def test_an_event_that_is_refused_for_good_does_not_hold_up_the_next(tmp_path: Path) -> None:

@@ -18,16 +18,19 @@ KEY: Final = "Idempotency-Key"
 
 async def send(notice: Notice, target: Target, ask: Ask) -> None:
     """Post the event."""
-    await _post(notice, target, ask, {})
+    await _post(notice, target, ask, _body(notice), {})
 
 
 async def send_signed(notice: Notice, target: Target, ask: Ask) -> None:
     """Post the event with a signature of its bytes."""
-    digest = hmac.new(target.token.encode(), _body(notice), hashlib.sha256).hexdigest()
-    await _post(notice, target, ask, {"X-Signature": f"sha256={digest}"})
+    body = _body(notice)
+    digest = hmac.new(target.token.encode(), body, hashlib.sha256).hexdigest()
+    await _post(notice, target, ask, body, {"X-Signature": f"sha256={digest}"})
 
 
-async def _post(notice: Notice, target: Target, ask: Ask, signature: dict[str, str]) -> None:
+async def _post(
+    notice: Notice, target: Target, ask: Ask, body: bytes, signature: dict[str, str]
+) -> None:
     headers = {
         "Content-Type": "application/json",
         "gotk-component": notice.event.reporting_controller,
@@ -35,7 +38,7 @@ async def _post(notice: Notice, target: Target, ask: Ask, signature: dict[str, s
         **target.headers,
         **signature,
     }
-    await ask("POST", target.address, body=_body(notice), headers=headers)
+    await ask("POST", target.address, body=body, headers=headers)
 
 
 def _body(notice: Notice) -> bytes:

@@ -107,6 +107,22 @@ def test_metadata_loses_its_prefixes_and_the_controller_has_the_last_word() -> N
     }
 
 
+def test_nobody_but_a_controller_tells_who_signed() -> None:
+    """A tenant writes annotations of an object, and Alerts."""
+    forged = {
+        f"{prefix}/{name}": "the boss"
+        for prefix in ("event.toolkit.fluxcd.io", "apps")
+        for name in ("account", "author", "changes", "verified")
+    }
+    metadata = {**forged, "kustomize.toolkit.fluxcd.io/account": "apps/deployer"}
+
+    found = matching.combined(
+        alert(eventMetadata={"verified": "the boss"}), happened(metadata=metadata)
+    )
+
+    assert found == {"account": "apps/deployer"}
+
+
 @pytest.mark.parametrize(
     ("text", "shown"),
     [
@@ -118,7 +134,11 @@ def test_metadata_loses_its_prefixes_and_the_controller_has_the_last_word() -> N
     ],
 )
 def test_what_looks_like_a_secret_is_masked(text: str, shown: str) -> None:
-    assert matching.notice(alert(), happened(message=text), "k").event.message == shown
+    told = matching.hidden(happened(message=text, metadata={"apps/note": text}))
+
+    assert told.message == shown
+    assert told.metadata == {"apps/note": shown}
+    assert matching.combined(alert(eventMetadata={"note": text}), told)["note"] == shown
 
 
 @pytest.mark.parametrize(

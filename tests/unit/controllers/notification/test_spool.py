@@ -78,9 +78,50 @@ def test_the_newest_of_each_object_stays_when_there_are_too_many(tmp_path: Path)
     )
 
     assert isinstance(found, list)
-    assert len(found) == spool.MOST
+    assert len(found) <= spool.MOST
     assert {*range(9_990, 10_000), -1} <= set(found)
     assert other == [0]
+
+
+def test_each_of_many_objects_is_told_of(tmp_path: Path) -> None:
+    first = [delivery(number, about=f"object-{number}") for number in range(spool.MOST + 500)]
+    second = [delivery(number + 5000, about=f"object-{number}") for number in range(spool.MOST)]
+    _, _, found = run(tmp_path, lambda s: s.add(first), lambda s: s.add(second), notices)
+
+    assert isinstance(found, list)
+    assert {*range(5000, 5000 + spool.MOST), *range(spool.MOST, spool.MOST + 500)} <= set(found)
+
+
+def test_the_oldest_go_where_objects_are_too_many(tmp_path: Path) -> None:
+    _, found = run(
+        tmp_path,
+        lambda s: s.add([delivery(number) for number in range(spool.MOST_OBJECTS + 50)]),
+        notices,
+    )
+
+    assert isinstance(found, list)
+    assert len(found) <= spool.MOST_OBJECTS
+    assert found[-1] == spool.MOST_OBJECTS + 49
+
+
+def test_large_notices_are_bounded_by_their_bytes(tmp_path: Path) -> None:
+    large = [
+        Delivery(provider=SLACK, object=str(number), since=0.0, notice=bytes(1 << 20))
+        for number in range(70)
+    ]
+    _, again, at_once, small = run(
+        tmp_path,
+        lambda s: s.add(large),
+        lambda s: asyncio.sleep(0, s.waiting(SLACK)),
+        lambda s: s.next(SLACK, 64),
+        lambda s: s.remove(SLACK, range(1, 100)),
+    )
+
+    assert isinstance(again, int)
+    assert isinstance(at_once, list)
+    assert again <= spool.MOST_BYTES >> 20
+    assert len(at_once) == 2
+    assert small is None
 
 
 def test_two_processes_never_share_a_file(tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ import pytest
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import rsa
 
-from controllers.notification.services.service import Answer, Target, UnsuitableError
+from controllers.notification.services.service import Answer, Line, Target, UnsuitableError
 from controllers.notification.services.streams import pubsub
 from tests.fakes.notices import event
 
@@ -37,6 +37,9 @@ class Google:
         self.sent.append((url, dict(headers or {}), body or b""))
         given = {"access_token": "ya29.token"} if url == TOKENS else {"messageIds": ["1"]}
         return Answer(status=200, body=json.dumps(given).encode())
+
+    async def dial(self, host: str, port: int) -> Line:  # noqa: ARG002 - the interface
+        raise AssertionError("Google is asked over HTTP")
 
 
 def target(token: str) -> Target:

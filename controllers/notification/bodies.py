@@ -1,0 +1,60 @@
+"""Bodies of requests that anybody may send: bounded in size, in time and in memory.
+
+A body that says that it is small is read at once. Those that are large, or do not say, take turns,
+so that they fill no memory; one that comes slowly keeps its turn until its time is over, and holds
+up no small one.
+"""
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator
+from typing import Final
+
+from aiohttp import web
+
+_SECONDS: Final = 15.0
+"""How long a body may take."""
+_SMALL: Final = 64 << 10
+_LARGE_AT_ONCE: Final = 16
+
+
+class BodyError(Exception):
+    """A body was not read whole; ``status`` is that of the answer."""
+
+    def __init__(self, message: str, *, status: int) -> None:
+        super().__init__(message)
+        self.status = status
+
+
+class Bodies:
+    """Reads bodies of at most ``most`` bytes, which the application has as ``client_max_size``."""
+
+    def __init__(self, most: int) -> None:
+        self._most = most
+        self._turns = asyncio.Semaphore(_LARGE_AT_ONCE)
+
+    @contextlib.asynccontextmanager
+    async def reading(self, request: web.Request) -> AsyncIterator[bytes]:
+        """Give the body; a large one has its turn until the block ends.
+
+        Raises:
+            BodyError: it is too large, or takes too long.
+        """
+        length = request.content_length
+        if length is not None and length > self._most:
+            raise self._too_large()
+        small = length is not None and length <= _SMALL
+        async with contextlib.nullcontext() if small else self._turns:
+            yield await self._read(request)
+
+    async def _read(self, request: web.Request) -> bytes:
+        try:
+            async with asyncio.timeout(_SECONDS):
+                return await request.read()
+        except TimeoutError as exc:
+            raise BodyError("the body takes too long", status=408) from exc
+        except web.HTTPRequestEntityTooLarge as exc:
+            raise self._too_large() from exc
+
+    def _too_large(self) -> BodyError:
+        return BodyError(f"the body has more than {self._most} bytes", status=413)

@@ -1,0 +1,250 @@
+"""The table of hostile requests to Receivers: what is refused, and that nothing is reconciled."""
+
+import asyncio
+import base64
+import hashlib
+import hmac
+import io
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+import aiohttp
+import msgspec
+import pytest
+from aiohttp import web
+
+from controllers.notification.receiving import senders
+from controllers.notification.receiving.hooks import Hooks
+from controllers.notification.receiving.oidc import Tokens
+from controllers.notification.receiving.request import MOST_BYTES
+from controllers.notification.receiving.requests import REQUESTED_AT, Requests
+from controllers.notification.receiving.resources import Resources
+from crds.notification_receiver import Receiver
+from tests.fakes import virtualtime
+from tests.fakes.apiserver import FakeApiServer
+from tests.fakes.granting import SOURCE, grant
+from tests.fakes.issuer import Issuer
+from tests.fakes.serving import serving
+from tests.fakes.strangers import Stranger
+from toolkit.kube.secrets import Secrets
+from toolkit.objects import Json
+from toolkit.policy.references import References
+from toolkit.remote.http.http import Http
+from toolkit.remote.http.rules import Endpoint
+
+TOKEN = b"t0ken"
+MINE = {"kind": "GitRepository", "name": "shop"}
+
+
+def made(kind: str, path: str, **spec: Any) -> Receiver:
+    """Return a Receiver that is ready."""
+    return msgspec.convert(
+        {
+            "metadata": {"name": "hook", "namespace": "apps"},
+            "spec": {"type": kind, "secretRef": {"name": "token"}, "resources": [MINE], **spec},
+            "status": {
+                "webhookPath": path,
+                "conditions": [
+                    {
+                        "type": "Ready",
+                        "status": "True",
+                        "reason": "Succeeded",
+                        "message": "",
+                        "lastTransitionTime": "2026-11-25T16:00:00Z",
+                    }
+                ],
+            },
+        },
+        Receiver,
+    )
+
+
+class Running:
+    """The endpoint of hooks in front of an API server."""
+
+    def __init__(self, port: int, path: str, api: FakeApiServer) -> None:
+        self.port, self.path, self._api = port, path, api
+
+    def asked(self, name: str = "shop", namespace: str = "apps") -> bool:
+        """Tell whether a GitRepository was asked to reconcile."""
+        meta = self._api.objects["gitrepositories", namespace, name]["metadata"]
+        return REQUESTED_AT in (meta.get("annotations") or {})
+
+    async def post(self, body: Any, **headers: str) -> tuple[int, str]:
+        """Send a request; return the status and the text."""
+        url = f"http://127.0.0.1:{self.port}{self.path}"
+        body = io.BytesIO(body) if isinstance(body, bytes) else body
+        async with (
+            aiohttp.ClientSession() as session,
+            session.post(url, data=body, headers=headers) as response,
+        ):
+            return response.status, await response.text()
+
+    async def signed(self, body: bytes) -> tuple[int, str]:
+        """Send a request as GitHub does."""
+        digest = hmac.new(TOKEN, body, hashlib.sha256).hexdigest()
+        headers = {"X-Hub-Signature-256": f"sha256={digest}", "X-GitHub-Event": "push"}
+        return await self.post(body, **headers)
+
+
+@asynccontextmanager
+async def running(
+    kind: str = "github", *, policy: References | None = None, **spec: Any
+) -> AsyncIterator[Running]:
+    """Serve the hooks of one Receiver."""
+    path = senders.path(TOKEN if spec.get("secretRef", True) else b"", "hook", "apps")
+    receiver = made(kind, path, **spec)
+    api = FakeApiServer()
+    api.put("secrets", "token", "apps", data={"token": base64.b64encode(TOKEN).decode()})
+    for namespace in ("apps", "team-a"):
+        api.put("gitrepositories", "shop", namespace, spec={"url": "https://example.com/a"})
+    references = policy or References(grants=lambda _: ())
+    async with api.running() as client, Http() as http:
+        hooks = Hooks(
+            find=lambda asked: receiver if asked == path else None,
+            secrets=Secrets(client),
+            tokens=Tokens(http, lambda _: Endpoint(plain_http=True)),
+            resources=Resources(client, references),
+            requests=Requests(client),
+        )
+        async with serving(hooks.application()) as port:
+            yield Running(port, path, api)
+
+
+async def test_a_signed_push_is_acted_upon() -> None:
+    async with running() as here:
+        status, text = await here.signed(b'{"ref": "main"}')
+
+        assert (status, text, here.asked()) == (200, "", True)
+
+
+@pytest.mark.parametrize("digest", ["0" * 64, "", "ß" * 64, "0" * 100_000])
+async def test_a_wrong_signature_is_refused(digest: str) -> None:
+    async with running() as here:
+        body = b'{"ref": "main"}'
+        headers = {"X-Hub-Signature-256": f"sha256={digest[:8000]}", "X-GitHub-Event": "push"}
+        status, text = await here.post(body, **headers)
+
+        assert (status, here.asked()) == (400, False)
+
+    assert "signature" in text
+    assert TOKEN.decode() not in text
+
+
+@pytest.mark.parametrize("body", [b"[" * 1_000_000, b'{"a":' * 900_000, b"\xff\xfe", b"{"])
+async def test_a_body_that_nobody_can_read_selects_nothing(body: bytes) -> None:
+    """It is signed, and an expression looks into it."""
+    async with running(resourceFilter="req.ref == 'main'") as here:
+        await here.signed(body)
+
+        assert not here.asked()
+
+
+@pytest.mark.parametrize("kind", ["dockerhub", "quay", "acr"])
+@pytest.mark.parametrize("body", [b"[" * 1_000_000, b'{"a":' * 900_000, b"[]", b"null", b""])
+async def test_a_body_that_is_nested_or_strange_is_refused(kind: str, body: bytes) -> None:
+    async with running(kind) as here:
+        status, text = await here.post(body)
+
+        assert (status, here.asked()) == (400, False)
+
+    assert len(text) < 500
+
+
+async def test_a_body_that_is_huge_is_refused() -> None:
+    async def chunks() -> AsyncIterator[bytes]:
+        for _ in range((MOST_BYTES >> 16) + 2):
+            yield bytes(1 << 16)
+
+    async with running("generic") as here:
+        announced = await Stranger.open(here.port)
+        head = f"POST {here.path} HTTP/1.1\r\nHost: x\r\nContent-Length: {MOST_BYTES + 1}\r\n\r\n"
+        await announced.send(head.encode())
+        told = await announced.reader.readuntil(b"\r\n")
+        await announced.close()
+        streamed, _ = await here.post(chunks())
+
+        assert (told.split()[1], streamed, here.asked()) == (b"413", 413, False)
+
+
+def test_slow_bodies_end_and_hold_up_no_other() -> None:
+    async def main() -> tuple[int, bool, list[bytes]]:
+        async with running("generic") as here:
+            head = f"POST {here.path} HTTP/1.1\r\nHost: x\r\nContent-Length: 1000000\r\n\r\n"
+            slow = [await Stranger.open(here.port) for _ in range(40)]
+            for each in slow:
+                await each.send(head.encode())
+            await virtualtime.settle()
+            status, _ = await here.post(b"{}")
+            early = asyncio.get_running_loop().time() < 15
+            told = [await each.reader.readuntil(b"\r\n") for each in slow[:16]]
+            for each in slow:
+                await each.close()
+            return status, early, told
+
+    status, early, told = virtualtime.run(main)
+
+    assert (status, early) == (200, True)
+    assert {each.split()[1] for each in told} == {b"408"}
+
+
+async def test_an_issuer_that_does_not_answer_holds_up_no_other_receiver() -> None:
+    """Forty requests wait for the keys of one; a request that needs none passes."""
+    silent = asyncio.Event()
+
+    async def never(_: web.Request) -> web.Response:
+        await silent.wait()
+        return web.Response(status=500)
+
+    async with serving(never) as port:
+        issuer = Issuer()
+        issuer.url = f"http://127.0.0.1:{port}"
+        rules = [{"expression": "true", "message": "never"}]
+        providers = [{"issuerURL": issuer.url, "validations": rules}]
+        async with running("generic-oidc", secretRef=None, oidcProviders=providers) as here:
+            bearer = {"Authorization": f"Bearer {issuer.sign('a', 'b', 'notification-controller')}"}
+            waiting = [asyncio.create_task(here.post(b"", **bearer)) for _ in range(40)]
+            other, _ = await here.post(b"", Authorization="Bearer nonsense")
+            held = [task for task in waiting if not task.done()]
+            silent.set()
+            answers = {status for status, _ in await asyncio.gather(*waiting)}
+
+    assert other == 400
+    assert len(held) == 40
+    assert answers == {503}
+
+
+def granted(*grants: Any) -> References:
+    return References(grants=lambda _: grants)
+
+
+GRANT = grant(
+    "team-a",
+    of={"group": "notification.toolkit.fluxcd.io", "kind": "Receiver", "namespace": "apps"},
+    to={"group": SOURCE, "kind": "GitRepository", "name": "shop"},
+)
+THEIRS: Json = {"kind": "GitRepository", "namespace": "team-a"}
+
+
+@pytest.mark.parametrize(
+    ("policy", "name", "status"),
+    [
+        (granted(), "shop", 500),
+        (granted(), "*", 500),
+        (granted(GRANT), "shop", 200),
+        # a grant of one object does not cover all of them
+        (granted(GRANT), "*", 500),
+        (References(grants=lambda _: (GRANT,), cross_namespace=False), "shop", 500),
+    ],
+)
+async def test_another_teams_source_takes_their_grant(
+    policy: References, name: str, status: int
+) -> None:
+    resources = [{**THEIRS, "name": name}]
+    async with running("generic", policy=policy, resources=resources) as here:
+        answer, text = await here.post(b"")
+
+        assert (answer, here.asked(namespace="team-a")) == (status, status == 200)
+
+    assert "team-a" not in text

@@ -1,0 +1,107 @@
+"""What a Provider leads to, and what its Secret must hold."""
+
+import asyncio
+import base64
+from typing import Any
+
+import msgspec
+import pytest
+
+from controllers.notification.sending.targets import Place, Reachable, Targets
+from crds.notification import Provider
+from tests.fakes.apiserver import FakeApiServer
+from toolkit.errors import PenstockError, StalledError
+from toolkit.kube.secrets import Secrets
+from toolkit.remote.http.errors import AuthError
+
+INSTALLED = Reachable(plain_http=False, private=frozenset({"penstock-system"}))
+
+
+def place(
+    data: dict[str, str], *, namespace: str = "apps", reachable: Reachable = INSTALLED, **spec: Any
+) -> Place:
+    """Return the place of a Provider whose Secret holds ``data``."""
+    provider = msgspec.convert(
+        {
+            "metadata": {"name": "p", "namespace": namespace},
+            "spec": {"type": "generic", "secretRef": {"name": "s"}, **spec},
+        },
+        Provider,
+    )
+
+    async def main() -> Place:
+        server = FakeApiServer()
+        encoded = {key: base64.b64encode(value.encode()).decode() for key, value in data.items()}
+        server.put("secrets", "s", namespace, data=encoded)
+        async with server.running() as client:
+            return await Targets(Secrets(client), reachable).place(provider)
+
+    return asyncio.run(main())
+
+
+@pytest.mark.parametrize(
+    ("namespace", "reachable", "private"),
+    [
+        ("apps", INSTALLED, False),
+        ("penstock-system", INSTALLED, True),
+        ("apps", Reachable(plain_http=False, private=frozenset({"*"})), True),
+        ("apps", Reachable(plain_http=False, private=frozenset({"apps"})), True),
+    ],
+)
+def test_private_addresses_are_for_the_namespaces_that_the_administrator_names(
+    namespace: str, reachable: Reachable, *, private: bool
+) -> None:
+    found = place({"address": "https://a.example/x"}, namespace=namespace, reachable=reachable)
+
+    assert found.endpoint.private is private
+
+
+def test_a_secret_wins_over_the_spec_and_nothing_of_it_is_shown() -> None:
+    data = {"address": "https://a.example/services/T000/secret-path", "token": "t0ken-t0ken"}
+    found = place(data, address="https://b.example/")
+
+    shown = found.masked("cannot ask https://a.example/services/T000/secret-path: t0ken-t0ken")
+
+    assert found.target.address == data["address"]
+    assert "secret-path" not in shown
+    assert "t0ken" not in shown
+    assert "secret-path" not in repr(found)
+
+
+@pytest.mark.parametrize(
+    ("data", "spec", "why"),
+    [
+        ({}, {}, "needs an address"),
+        ({"address": "ftp://a.example"}, {}, "not usable"),
+        ({"address": "https://me:hunter2@a.example"}, {}, "belong into the Secret"),
+        ({"address": "https://a.example"}, {"type": "generic-hmac"}, "needs a token"),
+        ({"address": "https://a.example", "headers": "- a"}, {}, "1 to 32 lines"),
+        ({"address": "https://a.example", "headers": "a: {b: c}"}, {}, "cannot be a header"),
+        ({"address": "https://a.example", "headers": '"a b": c'}, {}, "cannot be a header"),
+        ({"address": "https://a.example", "headers": 'a: "b\\r\\nc: d"'}, {}, "cannot be a header"),
+        ({"address": "https://a.example", "headers": "&a [*a]"}, {}, "cannot be read"),
+        (
+            {"address": "https://a.example", "headers": "\n".join(f"a{n}: b" for n in range(33))},
+            {},
+            "1 to 32 lines",
+        ),
+        ({"address": "https://a.example", "proxy": "gopher://b"}, {}, "proxy secret needs"),
+    ],
+)
+def test_a_secret_that_cannot_be_used_says_why(
+    data: dict[str, str], spec: dict[str, Any], why: str
+) -> None:
+    with pytest.raises(AuthError, match=why) as caught:
+        place(data, **spec)
+
+    assert "hunter2" not in str(caught.value)
+
+
+def test_what_is_wrong_in_the_spec_stalls() -> None:
+    with pytest.raises(StalledError, match=r"spec\.channel"):
+        place({"token": "t"}, type="telegram")
+
+
+def test_a_missing_secret_is_named() -> None:
+    with pytest.raises(PenstockError, match="apps/other"):
+        place({}, secretRef={"name": "other"})
