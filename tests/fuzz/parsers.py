@@ -5,6 +5,7 @@ names. A row takes bytes and may raise the errors that its callers expect. Every
 fault.
 """
 
+import asyncio
 import base64
 import functools
 import gzip
@@ -26,6 +27,11 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec, ed25519, rsa
 from cryptography.x509.oid import NameOID
 
+from controllers.notification.events import event, matching
+from controllers.notification.events.event import EventError
+from controllers.notification.receiving import oidc, senders
+from controllers.notification.receiving.request import Hook, RefusedError
+from crds.notification_receiver import Receiver
 from toolkit import regexp
 from toolkit.apply.expressions import Expression
 from toolkit.apply.selector import Selector
@@ -43,6 +49,8 @@ from toolkit.remote import semver, tls
 from toolkit.remote.git.objects import Signed, parse_commit, parse_tag
 from toolkit.remote.git.url import GitUrl
 from toolkit.remote.http.errors import AuthError, HttpError
+from toolkit.remote.http.http import Http
+from toolkit.remote.http.rules import Endpoint
 from toolkit.remote.objectstore import credentials, xml
 from toolkit.remote.oci import dockerconfig, oci
 from toolkit.verify import certificates, openpgp, ssh
@@ -373,6 +381,42 @@ def _ignored(data: bytes) -> object:
     return Ignore.from_rules(_text(data))
 
 
+_POSTED: Final = """\
+{"involvedObject": {"apiVersion": "kustomize.toolkit.fluxcd.io/v1", "kind": "Kustomization",
+"namespace": "n", "name": "a"}, "severity": "info", "timestamp": "2026-11-25T16:00:00Z",
+"message": "cloning https://a:b@c failed", "reason": "r", "metadata": {"a/b": "token=c"},
+"reportingController": "c"}"""
+
+
+def _posted(data: bytes) -> object:
+    return matching.hidden(event.parse(data))
+
+
+def _hooked(data: bytes) -> object:
+    """Check a body as each type does that looks into one; the signature is of these bytes."""
+    receiver = msgspec.convert({"spec": {"type": "generic", "resources": []}}, Receiver)
+    signature = senders.signed(b"token", data, "sha1")
+    headers = {
+        "X-Nexus-Webhook-Signature": signature,
+        **{name: _text(data)[:64] for name in ("Ce-Id", "Ce-Source", "Ce-Type", "X-Signature")},
+    }
+    hook = Hook(receiver=receiver, headers=headers, body=data, secret={"token": b"token"})
+    for kind in ("generic-hmac", "nexus", "dockerhub", "quay", "acr", "cdevents"):
+        try:
+            asyncio.run(senders.SENDERS[kind](hook, _TOKENS))
+        except RefusedError:
+            continue
+    return None
+
+
+_TOKENS: Final = oidc.Tokens(Http(), lambda _: Endpoint())
+_token = _each(
+    oidc.keys,
+    lambda data: oidc.unverified(_text(data)),
+    lambda data: oidc.unverified(f"e30.{base64.urlsafe_b64encode(data).decode()}.e30"),
+    refuses=(RefusedError,),
+)
+
 ROWS: Final[tuple[Row, ...]] = (
     Row(
         name="kubeconfig",
@@ -515,5 +559,24 @@ ROWS: Final[tuple[Row, ...]] = (
         parse=_ignored,
         samples=_texts("# a\n*.md\n!/docs/**/[a-z]?.md\n\\#b \n"),
         refuses=(PenstockError, ValueError),
+    ),
+    Row(name="event", parse=_posted, samples=_texts(_POSTED), refuses=(EventError,)),
+    Row(
+        name="body of a webhook",
+        parse=_hooked,
+        samples=_texts(
+            '{"push_data": {"tag": "1"}, "repository": {"repo_url": "u"}, "docker_url": "d"}',
+            '{"id": "1", "action": "push", "target": {"repository": "a", "tag": "b"}}',
+        ),
+    ),
+    Row(
+        name="token and keys of an issuer",
+        parse=_token,
+        samples=_texts(
+            '{"keys": [{"kty": "EC", "crv": "P-256", "kid": "a", "x": "AA", "y": "AA"},'
+            ' {"kty": "RSA", "n": "AQAB", "e": "AQAB", "kid": "b", "alg": "RS256"}]}',
+            '{"iss": "https://a.example", "exp": 4e9, "aud": ["b"]}',
+            "eyJhbGciOiJSUzI1NiIsImtpZCI6ImEifQ.eyJpc3MiOiJhIn0.c2ln",
+        ),
     ),
 )
