@@ -92,6 +92,19 @@ class Identities:
             return nullcontext(self.own)
         return self.remotes.client(obj.metadata.namespace, obj.spec.kube_config)
 
+    def about(self, obj: Applier, origin: Origin) -> dict[str, str]:
+        """Return who applies, and who signed what is applied: metadata of events.
+
+        Whom the kubeconfig of a remote cluster stands for is not known.
+        """
+        found = {"verified": origin.verified} if origin.verified else {}
+        if obj.spec.kube_config and not (
+            obj.spec.service_account_name or self.default_service_account
+        ):
+            return found
+        account = self.account(obj)
+        return {"account": f"{account.namespace}/{account.name}", **found}
+
     def impersonated(self, cluster: Client, obj: Applier, origin: Origin | None) -> Client:
         """Return the client that applies, with provenance extras.
 

@@ -16,6 +16,8 @@ PRUNED: Final = "Pruned"
 CONTESTED: Final = "Contested"
 OTHER_APPLIER: Final = "OtherApplier"
 _SHOWN: Final = 10
+_NAMED: Final = 5
+"""Objects that one line of a difference names."""
 _MAX_MESSAGE: Final = 2000
 
 
@@ -31,7 +33,29 @@ def report_changes(rec: Pass, cluster: Cluster, lines: Sequence[str]) -> None:
     if not lines:
         return
     told = [f"corrected {ref}: {correction(ref, why, lines)}" for ref, why in rivals.items()]
-    rec.event("info", "Progressing", "\n".join([*lines, *told]))
+    metadata = {"changes": in_short(lines)}
+    rec.event("info", "Progressing", "\n".join([*lines, *told]), metadata)
+
+
+def in_short(lines: Sequence[str]) -> str:
+    """Return the difference of the inventory in two lines at most: what is there, and what went.
+
+    Each begins with how many objects that are; the first of them are named.
+    """
+    found: dict[str, list[str]] = {}
+    for line in lines:
+        name, _, action = line.rpartition(" ")
+        found.setdefault(action, []).append(name)
+    told = [_short({each: found[each] for each in ("created", "configured") if each in found})]
+    told.append(_short({"deleted": found["deleted"]} if "deleted" in found else {}))
+    return "\n".join(each for each in told if each)
+
+
+def _short(found: Mapping[str, Sequence[str]]) -> str:
+    names = [name for each in found.values() for name in each]
+    counts = ", ".join(f"{len(each)} {action}" for action, each in found.items())
+    more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
+    return f"{counts}: {', '.join(names[:_NAMED])}{more}" if names else ""
 
 
 def correction(ref: ObjectRef, why: str, lines: Sequence[str]) -> str:

@@ -142,6 +142,7 @@ class HelmReleaseReconciler:
             tracks=self.settings.tracks_digests,
         )
         rec.revision = version.version
+        rec.about = self.identities.about(obj, source.origin)
         desired = Desired(
             chart_name=about.name,
             chart_version=version.version,

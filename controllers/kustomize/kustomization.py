@@ -82,6 +82,9 @@ class KustomizationReconciler:
         dependencies.compile_expressions(obj)
         sources = self.sources.resolve(obj)
         rec.revision = sources.revision
+        rec.about = self.identities.about(obj, sources.origin)
+        if sources.origin_revision:
+            rec.about["originRevision"] = sources.origin_revision
         current = functools.partial(self.sources.current, obj, sources)
         self.gate.require_ready(obj, current=current)
         try:
@@ -101,6 +104,8 @@ class KustomizationReconciler:
         async with self.clusters.of(obj) as cluster:
             cluster.live.set_rules(rec.key, rules)
             applied = await self._applied(rec, sources, given, cluster, began)
+            if applied.changes and not applied.settled:
+                rec.about["changes"] = applied.changes
             reporting.report_claims(rec, cluster.live.claims(rec.key))
             return await settling.settle(
                 rec, sources, cluster, applied, fail_fast=self.settings.fail_fast
@@ -170,6 +175,7 @@ class KustomizationReconciler:
             awaited=awaited,
             may_vanish=wait.vanishing(built.objects),
             changed=changes.changed,
+            changes=reporting.in_short([*changes.lines, *pruned.lines]),
             was_healthy=was_healthy,
         )
 

@@ -29,10 +29,10 @@ class Applied:
 
     ``started`` is the monotonic time of its pass; ``awaited`` are the objects whose health counts,
     of which ``may_vanish`` delete themselves; ``leaving`` were pruned, and finalizers hold them;
-    ``changed`` says that the apply wrote something; ``was_healthy`` is what the condition Healthy
-    said before a wait began; ``settled`` turns true once health was confirmed. ``settings`` is the
-    part of the fingerprint that is not of the sources, and ``footprint`` what the build depends on
-    in those.
+    ``changed`` says that the apply wrote something, ``changes`` what in short; ``was_healthy`` is
+    what the condition Healthy said before a wait began; ``settled`` turns true once health was
+    confirmed. ``settings`` is the part of the fingerprint that is not of the sources, and
+    ``footprint`` what the build depends on in those.
     """
 
     fingerprint: str
@@ -43,6 +43,7 @@ class Applied:
     may_vanish: frozenset[Identity] = frozenset()
     leaving: tuple[ObjectRef, ...] = ()
     changed: bool = False
+    changes: str = ""
     was_healthy: bool | None = None
     settled: bool = False
     settings: str = ""
@@ -72,7 +73,7 @@ class Applied:
     def renew(self, fingerprint: str, *, started: float) -> None:
         """Let the apply stand for sources that hold the same for this build."""
         self.fingerprint, self.started = fingerprint, started
-        self.changed = self.settled = False
+        self.changed, self.changes, self.settled = False, "", False
 
     def _due(self, triggers: Collection[str], *, watched: bool) -> bool:
         due = set(_LASTING)

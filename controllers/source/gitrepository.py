@@ -100,6 +100,7 @@ class GitRepositorySource:
         return Fetched(
             filename=f"{checkout.commit}.tar.gz",
             summary=f"stored artifact for commit '{checkout.subject}'",
+            about={"author": checkout.author},
             content=Tree(ignore=Ignore.from_rules(spec.ignore or None)),
             proof=proof,
             vouched=all(VERIFIED in artifact.metadata for artifact in upstream.included),

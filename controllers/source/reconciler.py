@@ -29,7 +29,7 @@ from controllers.source.source import (
     Upstream,
     offered,
 )
-from crds.meta import Artifact
+from crds.meta import VERIFIED, Artifact
 from crds.source_parts import LinkedSourceStatus
 from toolkit.artifact import layout
 from toolkit.artifact.allowance import QuotaError
@@ -102,7 +102,8 @@ class SourceReconciler(Generic[T, U]):
         rec.status({**upstream.observed, **fetched.status})
         reason = self._source.reason(artifact)
         told = "NewArtifact" if reason == SUCCEEDED else reason
-        rec.event("info", told, fetched.summary, {"digest": artifact.digest})
+        about = {**fetched.about, "verified": artifact.metadata.get(VERIFIED, "")}
+        rec.event("info", told, fetched.summary, {**about, "digest": artifact.digest})
         return await self._settled(rec, artifact)
 
     async def _resolve(

@@ -116,7 +116,7 @@ class Fetched:
 
     ``summary`` is the event's text; ``proof`` tells who signed, if that was demanded. It goes on
     to consumers if it is ``vouched`` to hold for everything that was brought. ``status`` holds
-    status fields that are known only now.
+    status fields that are known only now; ``about`` is metadata of the event.
     """
 
     filename: str
@@ -126,6 +126,7 @@ class Fetched:
     vouched: bool = True
     metadata: Mapping[str, str] = field(default_factory=dict)
     status: Json = field(default_factory=dict)
+    about: Mapping[str, str] = field(default_factory=dict)
 
 
 U = TypeVar("U", bound=Upstream)

@@ -144,3 +144,30 @@ async def test_generator_takes_from_another_namespace_what_is_granted(
     await space.world.api.delete(GRANT, "guests", theirs)
 
     await denied(space, GENERATOR, "gen")
+
+
+ALERT = GroupVersionKind("notification.toolkit.fluxcd.io", "v1beta3", "Alert")
+RECEIVER = GroupVersionKind("notification.toolkit.fluxcd.io", "v1", "Receiver")
+
+
+@pytest.mark.parametrize("name", ["*", "app"])
+@pytest.mark.parametrize(
+    ("kind", "field", "spec"),
+    [
+        (ALERT, "eventSources", {"providerRef": {"name": "sink"}}),
+        (RECEIVER, "resources", {"type": "generic", "secretRef": {"name": "token"}}),
+    ],
+)
+async def test_a_tenant_hears_and_wakes_what_others_grant(  # noqa: PLR0917 - the world
+    space: Space, theirs: str, kind: GroupVersionKind, field: str, spec: Json, name: str
+) -> None:
+    wanted = {"kind": "GitRepository", "name": name, "namespace": theirs}
+    obj = {
+        "apiVersion": kind.api_version,
+        "kind": kind.kind,
+        "metadata": {"name": "app", "namespace": space.namespace},
+        "spec": {**spec, field: [wanted]},
+    }
+
+    await unwelcome(space, obj)
+    await space.world.apply(grant(space, theirs, kind, SOURCES), obj)

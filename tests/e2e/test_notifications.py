@@ -123,6 +123,8 @@ async def test_a_commit_is_told_to_the_service(space: Space, sink: Sink) -> None
     assert told[0]["involvedObject"]["name"] == "app"
     assert told[0]["metadata"]["revision"] == f"main@sha1:{commit}"
     assert told[0]["metadata"]["summary"] == "of the shop"
+    assert told[0]["metadata"]["account"].endswith("/kustomize-applier")
+    assert told[0]["metadata"]["changes"] == f"1 created: ConfigMap/{space.namespace}/a"
     assert told[0]["reportingController"] == "kustomize-controller"
     assert await until(lambda: sink.about("GitRepository"))
     assert condition(provider, "Ready")["message"] == "Initialized"

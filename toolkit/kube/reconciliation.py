@@ -139,6 +139,8 @@ class Reconciliation(Generic[T]):
         self._recorder = recorder
         self._write_status = write_status
         self._revision = ""
+        self.about: dict[str, str] = {}
+        """What every event of the pass has in its metadata besides."""
         self._progressed = False
         self._latest = obj
         self._written: Json = msgspec.to_builtins(obj.status)
@@ -191,8 +193,8 @@ class Reconciliation(Generic[T]):
         *,
         cluster: bool = True,
     ) -> None:
-        """Emit an event about the object; the revision is added to its metadata."""
-        about = {"revision": self._revision} if self._revision else {}
+        """Emit an event; the revision and what the pass is ``about`` are added to its metadata."""
+        about = {**({"revision": self._revision} if self._revision else {}), **self.about}
         self.told = self.told or severity != "trace"
         self._recorder.emit(
             Event(

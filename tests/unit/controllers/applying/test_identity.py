@@ -58,3 +58,34 @@ def test_a_write_names_what_it_comes_from() -> None:
 def test_what_ends_names_itself_and_no_source() -> None:
     assert claimed(None, "applier") == "Kustomization/default/app"
     assert claimed(None, "source") is None
+
+
+def about(**spec: object) -> dict[str, str]:
+    obj = msgspec.convert(
+        {
+            "metadata": {"name": "app", "namespace": "shop"},
+            "spec": {"interval": "1m", "prune": True, **spec},
+        },
+        Kustomization,
+    )
+
+    async def main() -> dict[str, str]:
+        async with FakeApiServer().running() as own, RemoteClients(own) as remotes:
+            identities = Identities(own=own, remotes=remotes, installed=ObjectKey("system", "any"))
+            return identities.about(obj, ORIGIN)
+
+    return asyncio.run(main())
+
+
+def test_events_tell_who_applies_and_who_signed() -> None:
+    proof = {"verified": "verified by them"}
+
+    assert about() == {"account": "system/any", **proof}
+    assert about(serviceAccountName="deployer") == {"account": "shop/deployer", **proof}
+
+
+def test_events_name_no_account_where_a_kubeconfig_stands_for_another() -> None:
+    remote = {"secretRef": {"name": "cluster"}}
+
+    assert about(kubeConfig=remote) == {"verified": "verified by them"}
+    assert about(kubeConfig=remote, serviceAccountName="a")["account"] == "shop/a"

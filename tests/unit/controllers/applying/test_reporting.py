@@ -116,3 +116,25 @@ def test_long_lists_are_counted() -> None:
 
     assert "c09 by Kustomization shop/other, and 2 more;" in shown(rec, "Contested")
     assert shown(rec, "Pruned").endswith("c09, and 2 more")
+
+
+@pytest.mark.parametrize(
+    ("lines", "short"),
+    [
+        ((), ""),
+        (("ConfigMap/shop/a skipped",), ""),
+        (
+            ("ConfigMap/shop/a configured", "ConfigMap/shop/b created", "Secret/shop/c deleted"),
+            "1 created, 1 configured: ConfigMap/shop/b, ConfigMap/shop/a\n1 deleted: Secret/shop/c",
+        ),
+        (
+            tuple(f"ConfigMap/shop/{number} deleted" for number in range(400)),
+            (
+                "400 deleted: ConfigMap/shop/0, ConfigMap/shop/1, ConfigMap/shop/2,"
+                " ConfigMap/shop/3, ConfigMap/shop/4 and 395 more"
+            ),
+        ),
+    ],
+)
+def test_what_changed_is_told_in_two_lines(lines: tuple[str, ...], short: str) -> None:
+    assert reporting.in_short(lines) == short
