@@ -12,7 +12,6 @@ request's deadline, so that what was found until then can be told.
 """
 
 import asyncio
-from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
@@ -22,16 +21,17 @@ import msgspec
 from crds import IMAGE_VERIFICATION_POLICY
 from crds.policy_image import ImageVerificationPolicy
 from toolkit.errors import PenstockError, StalledError, TransientError, WaitingError
+from toolkit.imagetrust.proving import Prover
+from toolkit.imagetrust.trust import Trust
 from toolkit.objects import GroupVersionKind
 from toolkit.policy import imagepolicies, imagereference, images, selectors
 from toolkit.policy.imagepolicies import Violation
 from toolkit.policy.imagereference import ImageReference, ImageReferenceError
 from toolkit.policy.images import Image
 from toolkit.remote.oci.oci import Descriptor
-from toolkit.verify.signature import Proof, VerificationError
+from toolkit.verify.signature import VerificationError
 from toolkit.verify.subject import Subject
 from webhooks.imageregistries import Registries, Visitor
-from webhooks.imagetrust import Rules, Trust
 from webhooks.namespaces import Namespaces
 from webhooks.plugin import Cause, DeniedError
 from webhooks.request import Request
@@ -74,8 +74,7 @@ class Checks:
         self._namespaces = Namespaces(services)
         self._trust = Trust(services.secrets, services.namespace)
         self._registries = Registries(services.client, services.http)
-        self._verifications = services.verifications()
-        self._provers: OrderedDict[tuple[str, str, str], frozenset[str]] = OrderedDict()
+        self._prover = Prover(services.verifications())
 
     async def policies(self, namespace: str) -> Policies:
         """Return the policies that select a namespace (step 1)."""
@@ -125,37 +124,9 @@ class Checks:
             repository=task.reference.repository,
             descriptor=Descriptor(media_type="", digest=digest, size=0),
         )
-        place = (policy.metadata.name, str(subject.repository), digest)
-        wanted, signers, failed = imagepolicies.required(policy), dict[str, str](), list[_Failure]()
-        for name, rules in self._likeliest(place, visitor.trusted.verifiers):
-            if len(signers) == wanted:
-                break
-            try:
-                proof = await self._verifications.verify(subject, rules, scope=request.namespace)
-                signers[name] = _signer(proof)
-            except PenstockError as exc:
-                failed.append(_Failure(name, exc))
-        if len(signers) < wanted:
-            raise _worst(failed)
-        self._note_provers(place, frozenset(signers))
-        return tuple(signers.values())
-
-    def _likeliest(
-        self, place: tuple[str, str, str], verifiers: Mapping[str, Rules]
-    ) -> list[tuple[str, Rules]]:
-        """Return the verifiers, first those who found their signature before.
-
-        Their proofs are kept for long and the refusals of others for seconds, so that an image that
-        any of several may sign costs its registry no requests either.
-        """
-        known = self._provers.get(place, frozenset())
-        return sorted(verifiers.items(), key=lambda each: each[0] not in known)
-
-    def _note_provers(self, place: tuple[str, str, str], names: frozenset[str]) -> None:
-        self._provers[place] = names
-        self._provers.move_to_end(place)
-        while len(self._provers) > _KEPT:
-            self._provers.popitem(last=False)
+        return await self._prover.signers(
+            subject, policy, visitor.trusted.verifiers, scope=request.namespace
+        )
 
     async def _visitor(self, request: Request, policy: ImageVerificationPolicy) -> Visitor:
         return Visitor(
@@ -249,40 +220,11 @@ _TOO_MANY: Final = StalledError(
 )
 _DECODER: Final = msgspec.json.Decoder(ImageVerificationPolicy)
 _AT_ONCE: Final = 16
-_KEPT: Final = 4096
 _MARGIN: Final = 0.6
 """Seconds before the request's deadline at which a registry must have answered,"""
 _LAST: Final = 0.3
 """and at which every answer is given."""
 _REMEDY_LATER: Final = "; whether it is signed could not be found out: try again"
-
-
-def _signer(proof: Proof) -> str:
-    if proof.tolerated:
-        raise VerificationError(
-            f"{proof.message}: the trust policy lets it pass and proves nothing; demand more of it,"
-            " or set the mode of the policy to Warn"
-        )
-    return str(proof.signer)
-
-
-@dataclass(frozen=True, slots=True)
-class _Failure:
-    """What a verifier met."""
-
-    verifier: str
-    error: PenstockError
-
-
-def _worst(failed: Sequence[_Failure]) -> PenstockError:
-    """Return what to tell: first what may pass, because it may be the signature that is missing."""
-    first = next((x for x in failed if not isinstance(x.error, VerificationError)), failed[0])
-    told = f"verifier '{first.verifier}': {first.error}"
-    if isinstance(first.error, VerificationError):
-        return VerificationError(told, reason=first.error.reason)
-    if isinstance(first.error, StalledError):
-        return StalledError(told)
-    return TransientError(told)
 
 
 def audit(found: Iterable[Verified | Violation]) -> Mapping[str, str]:

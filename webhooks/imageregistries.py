@@ -21,6 +21,8 @@ from typing import Final
 from weakref import WeakValueDictionary
 
 from toolkit.errors import TransientError
+from toolkit.imagetrust.trust import Trusted
+from toolkit.kept import Kept
 from toolkit.kube.client import Client
 from toolkit.kube.errors import NotFoundError
 from toolkit.kube.secrets import Secrets
@@ -31,8 +33,6 @@ from toolkit.remote.http.http import AuthError, Endpoint, Http
 from toolkit.remote.oci import dockerconfig
 from toolkit.remote.oci.oci import Descriptor, Manifest, Repository
 from toolkit.remote.oci.registry import Registry, RegistryAuthError, RegistryError, Tokens
-from webhooks.imagetrust import Trusted
-from webhooks.kept import Kept
 
 TAG_SECONDS: Final = 20.0
 """How long a tag leads to the same digest."""

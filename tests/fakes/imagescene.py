@@ -60,14 +60,7 @@ class ImageScene:
 
     def sign(self, name: str, digest: str, key: SigningKey = KEY, *, says: str = "") -> None:
         """Attach a signature to an image; ``says`` is the digest that it is made for."""
-        bundle = canonical(cosignsigner.keyed(key, says or digest))
-        self.registry.push(
-            name,
-            "",
-            [self.registry.put_blob(bundle, BUNDLE)],
-            artifact_type=BUNDLE,
-            subject={"mediaType": OCI_MANIFEST, "digest": digest, "size": 1},
-        )
+        sign(self.registry, name, digest, key, says=says)
 
     def signed(self, name: str, tag: str = "v1", content: bytes = b"layer") -> str:
         """Push an image that the right key signed, and return its digest."""
@@ -156,6 +149,20 @@ class ImageScene:
     def _named(self, text: str) -> str:
         first = text.partition("/")[0]
         return text if {".", ":", "*"} & set(first) or "/" not in text else self.name(text)
+
+
+def sign(
+    registry: FakeRegistry, name: str, digest: str, key: SigningKey = KEY, *, says: str = ""
+) -> None:
+    """Attach a signature to an image; ``says`` is the digest that it is made for."""
+    bundle = canonical(cosignsigner.keyed(key, says or digest))
+    registry.push(
+        name,
+        "",
+        [registry.put_blob(bundle, BUNDLE)],
+        artifact_type=BUNDLE,
+        subject={"mediaType": OCI_MANIFEST, "digest": digest, "size": 1},
+    )
 
 
 def verifier(name: str, keys: str = "keys") -> Json:

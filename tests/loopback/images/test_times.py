@@ -13,8 +13,8 @@ from tests.fakes.cosignscene import pem
 from tests.fakes.imagescene import STRANGER, ImageScene, texts
 from tests.fakes.registry import FakeRegistry
 from toolkit.errors import PenstockError
+from toolkit.imagetrust.trust import SECONDS
 from webhooks.imageregistries import PAUSE_SECONDS, TAG_SECONDS
-from webhooks.imagetrust import SECONDS
 from webhooks.plugin import DeniedError
 
 

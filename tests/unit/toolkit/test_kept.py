@@ -6,7 +6,7 @@ import pytest
 
 from tests.fakes import virtualtime
 from toolkit.errors import TransientError
-from webhooks.kept import Kept
+from toolkit.kept import Kept
 
 
 class Source:

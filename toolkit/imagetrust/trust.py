@@ -9,12 +9,12 @@ from dataclasses import dataclass, field, replace
 from typing import Final, TypeAlias
 
 from crds.policy_image import CosignVerifier, ImageVerificationPolicy, ImageVerifier
+from toolkit.kept import Kept
 from toolkit.kube.secrets import Secrets
 from toolkit.remote.http.http import Endpoint
 from toolkit.remote.tls import certified
 from toolkit.verify.cosign import cosign
 from toolkit.verify.notation import notation
-from webhooks.kept import Kept
 
 SECONDS: Final = 10.0
 _REASON: Final = "VerificationError"

@@ -1,0 +1,108 @@
+"""Who signed an image: as many verifiers of a policy as it demands must find their signature.
+
+A proof that a trust policy merely tolerates is none. What may pass is told before a signature that
+is missing, because it may be the missing one.
+"""
+
+from collections import OrderedDict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from crds.policy_image import ImageVerificationPolicy
+from toolkit.errors import PenstockError, StalledError, TransientError
+from toolkit.imagetrust.trust import Rules
+from toolkit.policy import imagepolicies
+from toolkit.verify.signature import Proof, VerificationError
+from toolkit.verify.subject import Subject
+from toolkit.verify.verifications import Verifications
+
+_KEPT: Final = 4096
+
+
+class Prover:
+    """Asks the verifiers of policies, first those that found their signature before."""
+
+    def __init__(self, verifications: Verifications) -> None:
+        self._verifications = verifications
+        self._provers: OrderedDict[_Place, frozenset[str]] = OrderedDict()
+
+    async def signers(
+        self,
+        subject: Subject,
+        policy: ImageVerificationPolicy,
+        rules: Mapping[str, Rules],
+        *,
+        scope: str,
+    ) -> tuple[str, ...]:
+        """Return who signed, one for each verifier that was needed.
+
+        ``rules`` are by the names of the policy's verifiers; ``scope`` is that of
+        ``Verifications.verify``.
+
+        Raises:
+            VerificationError: fewer than the policy demands did.
+            TransientError: it could not be found out.
+            StalledError: what is trusted cannot be used.
+        """
+        place = (policy.metadata.name, str(subject.repository), subject.digest)
+        wanted, signers, failed = imagepolicies.required(policy), dict[str, str](), list[_Failure]()
+        for name, rule in self._likeliest(place, rules):
+            if len(signers) == wanted:
+                break
+            try:
+                proof = await self._verifications.verify(subject, rule, scope=scope)
+                signers[name] = _signer(proof)
+            except PenstockError as exc:
+                failed.append(_Failure(name, exc))
+        if len(signers) < wanted:
+            raise _worst(failed)
+        self._note(place, frozenset(signers))
+        return tuple(signers.values())
+
+    def _likeliest(self, place: "_Place", rules: Mapping[str, Rules]) -> list[tuple[str, Rules]]:
+        """Return the verifiers in the order in which they are asked.
+
+        Their proofs are kept for long and the refusals of others for seconds, so that an image that
+        any of several may sign costs its registry no requests either.
+        """
+        known = self._provers.get(place, frozenset())
+        return sorted(rules.items(), key=lambda each: each[0] not in known)
+
+    def _note(self, place: "_Place", names: frozenset[str]) -> None:
+        self._provers[place] = names
+        self._provers.move_to_end(place)
+        while len(self._provers) > _KEPT:
+            self._provers.popitem(last=False)
+
+
+_Place = tuple[str, str, str]
+"""Name of a policy, repository, digest."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Failure:
+    """What a verifier met."""
+
+    verifier: str
+    error: PenstockError
+
+
+def _signer(proof: Proof) -> str:
+    if proof.tolerated:
+        raise VerificationError(
+            f"{proof.message}: the trust policy lets it pass and proves nothing; demand more of it,"
+            " or set the mode of the policy to Warn"
+        )
+    return str(proof.signer)
+
+
+def _worst(failed: Sequence[_Failure]) -> PenstockError:
+    """Return what to tell: first what may pass, because it may be the signature that is missing."""
+    first = next((x for x in failed if not isinstance(x.error, VerificationError)), failed[0])
+    told = f"verifier '{first.verifier}': {first.error}"
+    if isinstance(first.error, VerificationError):
+        return VerificationError(told, reason=first.error.reason)
+    if isinstance(first.error, StalledError):
+        return StalledError(told)
+    return TransientError(told)
