@@ -3,7 +3,7 @@
 import asyncio
 import functools
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
@@ -15,6 +15,7 @@ from controllers.access.accounts import Accounts
 from controllers.access.gitaccess import GitAccess
 from controllers.access.registries import Registries
 from controllers.image import waking
+from controllers.image.admitting import Admission
 from controllers.image.checkouts import Checkouts
 from controllers.image.imagepolicy import ImagePolicyReconciler
 from controllers.image.imagerepository import ImageRepositoryReconciler
@@ -23,11 +24,21 @@ from controllers.image.taglists import TagLists
 from controllers.outside import Outside
 from controllers.sourcepolicies import SourcePolicies
 from controllers.waking import by_policy
-from crds import GIT_REPOSITORY, IMAGE_POLICY, IMAGE_REPOSITORY, IMAGE_UPDATE_AUTOMATION
+from crds import (
+    GIT_REPOSITORY,
+    IMAGE_POLICY,
+    IMAGE_REPOSITORY,
+    IMAGE_UPDATE_AUTOMATION,
+    IMAGE_VERIFICATION_POLICY,
+)
 from crds.kind import Kind
+from crds.policy_image import ImageVerificationPolicy
 from crds.source import GitRepository
 from toolkit.artifact import backend
+from toolkit.errors import WaitingError
 from toolkit.events import Recorder
+from toolkit.imagetrust.proving import Prover
+from toolkit.imagetrust.trust import Trust
 from toolkit.kube import caches, rbac
 from toolkit.kube.controller import Controller
 from toolkit.kube.informer import Informer
@@ -36,13 +47,17 @@ from toolkit.kube.options import Options
 from toolkit.kube.rbac import Rule
 from toolkit.kube.secrets import Secrets
 from toolkit.native import calls, cores
-from toolkit.objects import GroupVersionKind
+from toolkit.native.pool import WorkerPool
+from toolkit.objects import GroupVersionKind, ObjectKey
 from toolkit.policy import references
 from toolkit.policy.grants import Grants
 from toolkit.remote.git import git
 from toolkit.remote.git.git import GitClient
 from toolkit.remote.git.github import GitHubTokens
 from toolkit.remote.oci.tokens import Tokens
+from toolkit.verify.cosign.publicroot import PublicRoot
+from toolkit.verify.notation.revocation import Responders
+from toolkit.verify.verifications import Means, Verifications
 
 ACCOUNT: Final = "image-controller"
 _KINDS: Final = (IMAGE_REPOSITORY, IMAGE_POLICY, IMAGE_UPDATE_AUTOMATION)
@@ -72,6 +87,12 @@ CLUSTER_PERMISSIONS: Final = (
         resources=(GIT_REPOSITORY.plural,),
         verbs=("get", "list", "watch"),
     ),
+    # Which images must be signed.
+    Rule(
+        groups=(IMAGE_VERIFICATION_POLICY.group,),
+        resources=(IMAGE_VERIFICATION_POLICY.plural,),
+        verbs=("get", "list", "watch"),
+    ),
     *sourcepolicies.PERMISSIONS,
     *grants.PERMISSIONS,
     Rule(groups=("",), resources=("events",), verbs=("create", "patch")),
@@ -90,6 +111,8 @@ NAMESPACE_PERMISSIONS: Final = rbac.lease(ACCOUNT)
 
 _CONCURRENT: Final = 4
 _SCRATCH: Final = ".scratch-image-"
+_CHECKOUTS: Final = "checkouts"
+_SOON: Final = 1.0
 _MEMORY: Final = 768 << 20
 """Bytes for a worker: a large document whose root is one entry takes fifty times its size."""
 
@@ -147,8 +170,12 @@ async def start(manager: Manager, options: Options) -> None:
     repositories = shared.controller(
         IMAGE_REPOSITORY, ImageRepositoryReconciler(_registries(shared), lists)
     )
-    chosen = _choosing(shared, repositories, lists)
-    automations = await _automating(shared, chosen)
+    engine = calls.start(
+        size=cores.available(), memory_limit=_MEMORY, reads=(await _checkouts(shared),)
+    )
+    manager.until_end.push_async_callback(engine.close)
+    chosen = _choosing(shared, repositories, lists, engine)
+    automations = _automating(shared, chosen, engine)
     manager.add_service(shared.recorder.run)
     for controller in (repositories, chosen, automations):
         manager.add_controller(controller, lease=ACCOUNT)
@@ -185,25 +212,83 @@ def _registries(shared: _Shared) -> Registries:
     )
 
 
-def _choosing(shared: _Shared, repositories: Controller[Any], lists: TagLists) -> Controller[Any]:
+def _choosing(
+    shared: _Shared, repositories: Controller[Any], lists: TagLists, engine: WorkerPool
+) -> Controller[Any]:
     """Return the controller of ImagePolicies."""
+    demanded: Informer[ImageVerificationPolicy] = Informer(
+        shared.manager.client,
+        GroupVersionKind(*IMAGE_VERIFICATION_POLICY.gvk),
+        decode=msgspec.json.Decoder(ImageVerificationPolicy).decode,
+    )
+    shared.manager.add_informer(demanded)
     reconciler = ImagePolicyReconciler(
         repositories.informer.get,
         lists,
         _registries(shared),
+        admission=_admission(shared, demanded, engine),
         policy=references.under(shared.grants, shared.options),
         labels=shared.policies.labels,
         known=functools.partial(
-            caches.complete, shared.grants, shared.policies, repositories.informer
+            caches.complete, shared.grants, shared.policies, repositories.informer, demanded
         ),
     )
     controller = shared.controller(IMAGE_POLICY, reconciler)
     waking.policies(controller, repositories.informer, shared.grants, shared.policies)
+    waking.verified(controller, demanded)
     return controller
 
 
-async def _automating(shared: _Shared, policies: Controller[Any]) -> Controller[Any]:
-    """Return the controller of ImageUpdateAutomations, with its workers."""
+def _admission(
+    shared: _Shared, demanded: Informer[ImageVerificationPolicy], engine: WorkerPool
+) -> Admission:
+    """Return what lets only signed images be chosen."""
+    options, installed = shared.options, shared.manager.namespace
+    means = Means(
+        public_root=PublicRoot(cache=shared.scratch / "sigstore", offline=options.sigstore_offline),
+        pool=engine,
+        revocations=Responders(
+            shared.outside.http, allow_private=options.allow_private_revocation_servers
+        ),
+    )
+    return Admission(
+        functools.partial(_read, demanded),
+        Trust(shared.secrets, installed),
+        # Who signs what was passed over, and asks for a reconcile, is answered at once.
+        Prover(Verifications(means, refusal_seconds=0)),
+        _registries(shared),
+        labels=functools.partial(_labels, shared.policies),
+        installed=installed,
+    )
+
+
+def _read(demanded: Informer[ImageVerificationPolicy]) -> list[ImageVerificationPolicy]:
+    """Return the policies; before they are read, nothing is chosen."""
+    if not demanded.synced:
+        raise WaitingError(
+            "the ImageVerificationPolicies of the cluster are not read yet", retry_after=_SOON
+        )
+    return list(demanded.items().values())
+
+
+def _labels(policies: SourcePolicies, namespace: str) -> Mapping[str, str]:
+    """Return the labels of a namespace; one that is not known yet must not count as without."""
+    if policies.namespaces.get(ObjectKey("", namespace)) is None:
+        raise WaitingError(
+            f"the labels of namespace '{namespace}' are not read yet", retry_after=_SOON
+        )
+    return policies.labels(namespace)
+
+
+async def _checkouts(shared: _Shared) -> Path:
+    """Return the directory for what is checked out."""
+    made = shared.scratch / _CHECKOUTS
+    await asyncio.to_thread(made.mkdir, mode=0o700)
+    return made
+
+
+def _automating(shared: _Shared, policies: Controller[Any], engine: WorkerPool) -> Controller[Any]:
+    """Return the controller of ImageUpdateAutomations, with its workers for Git."""
     manager, options = shared.manager, shared.options
     sources: Informer[GitRepository] = Informer(
         manager.client,
@@ -212,12 +297,9 @@ async def _automating(shared: _Shared, policies: Controller[Any]) -> Controller[
         namespace="" if options.watch_all_namespaces else manager.namespace,
     )
     manager.add_informer(sources)
-    checkouts = shared.scratch / "checkouts"
-    await asyncio.to_thread(checkouts.mkdir, mode=0o700)
+    checkouts = shared.scratch / _CHECKOUTS
     fetching = git.start(size=(options.concurrent or _CONCURRENT) + 1, writes=(checkouts,))
-    engine = calls.start(size=cores.available(), memory_limit=_MEMORY, reads=(checkouts,))
-    for pool in (fetching, engine):
-        manager.until_end.push_async_callback(pool.close)
+    manager.until_end.push_async_callback(fetching.close)
     client = GitClient(fetching)
     reconciler = ImageUpdateAutomationReconciler(
         Parts(

@@ -2,6 +2,8 @@
 
 A repository of another namespace must allow it: by its own ``accessFrom``, or by a ReferenceGrant
 in its namespace. Without either the answer is the same whether or not there is such a repository.
+
+Where an ImageVerificationPolicy holds, only a signed image is chosen (``admitting``).
 """
 
 import asyncio
@@ -11,10 +13,12 @@ from typing import Final
 from controllers import grants
 from controllers.access.registries import Registries, in_time
 from controllers.image import access
-from controllers.image.taglists import TagLists
+from controllers.image.admitting import VERIFIED, Admission
+from controllers.image.taglists import TagList, TagLists
 from crds import IMAGE_REPOSITORY, meta
 from crds.image import ImagePolicy, ImageRef, ImageRepository
 from toolkit.errors import WaitingError
+from toolkit.kube import conditions
 from toolkit.kube.controller import Outcome, Reconciliation
 from toolkit.objects import GroupVersionKind, ObjectKey, ObjectRef
 from toolkit.policy import tags
@@ -44,10 +48,12 @@ class ImagePolicyReconciler:
         lists: TagLists,
         registries: Registries,
         *,
+        admission: Admission,
         policy: References,
         labels: Labels,
         known: Callable[[], Awaitable[None]],
     ) -> None:
+        self._admission = admission
         self._known = known
         self._lookup = lookup
         self._lists = lists
@@ -68,25 +74,30 @@ class ImagePolicyReconciler:
                 "no tags: look at its conditions; the policy follows by itself",
                 reason=NOT_READY,
             )
-        # Off the loop: there may be many tags, and a pattern takes its time.
-        chosen = await asyncio.to_thread(
-            tags.choose, obj.spec.policy, obj.spec.filter_tags, found.tags
-        )
-        latest = await self._reflected(obj, repository, chosen)
+        told = _verified(rec)
+        demanded = self._admission.demanded(rec, access.reference(repository))
+        if demanded:
+            latest = await self._admission.choose(rec, repository, found.tags, demanded)
+        else:
+            rec.unmark(VERIFIED)
+            latest = await self._chosen(obj, repository, found)
         before = obj.status.latest_ref
         changed = latest != before
-        rec.revision = chosen
+        rec.revision = latest.tag
         previous = before if changed else obj.status.observed_previous_ref
         rec.status({"latestRef": latest, "observedPreviousRef": previous})
         outcome = Outcome(
-            message=_message(latest, previous), requeue_after=_after(obj), quiet=not changed
+            message=_message(latest, previous),
+            requeue_after=_after(obj, repository if demanded else None),
+            quiet=not changed and told == _verified(rec),
         )
         if changed:
             rec.event("info", outcome.reason, outcome.message)
         return outcome
 
     async def finalize(self, rec: Reconciliation[ImagePolicy]) -> None:
-        """Do nothing: a policy leaves nothing behind."""
+        """Forget what was verified for it."""
+        self._admission.forget(rec.key)
 
     def _repository(self, rec: Reconciliation[ImagePolicy]) -> ImageRepository:
         """Return the repository, if the policy may refer to it.
@@ -120,6 +131,15 @@ class ImagePolicyReconciler:
             for selector in repository.spec.access_from.namespace_selectors
         )
 
+    async def _chosen(
+        self, obj: ImagePolicy, repository: ImageRepository, found: TagList
+    ) -> ImageRef:
+        # Off the loop: there may be many tags, and a pattern takes its time.
+        chosen = await asyncio.to_thread(
+            tags.choose, obj.spec.policy, obj.spec.filter_tags, found.tags
+        )
+        return await self._reflected(obj, repository, chosen)
+
     async def _reflected(self, obj: ImagePolicy, repository: ImageRepository, tag: str) -> ImageRef:
         """Return the image with its digest, if the policy asks for that."""
         latest = ImageRef(name=repository.spec.image, tag=tag)
@@ -141,9 +161,19 @@ class ImagePolicyReconciler:
         return ImageRef(name=latest.name, tag=tag, digest=descriptor.digest)
 
 
-def _after(obj: ImagePolicy) -> float | None:
+def _verified(rec: Reconciliation[ImagePolicy]) -> object:
+    """Return what the object tells about signatures."""
+    found = conditions.find(rec.conditions, VERIFIED)
+    return found and (found["status"], found["message"])
+
+
+def _after(obj: ImagePolicy, verified: ImageRepository | None) -> float | None:
+    """Return when to look again: for digests, and for signatures that come or lose their trust."""
     always = obj.spec.digest_reflection_policy == "Always"
-    return meta.parse_duration(obj.spec.interval) if always and obj.spec.interval else None
+    found = [meta.parse_duration(obj.spec.interval)] if always and obj.spec.interval else []
+    if verified is not None:
+        found.append(verified.spec.interval_seconds)
+    return min(found, default=None)
 
 
 def _message(latest: ImageRef, previous: ImageRef | None) -> str:

@@ -11,6 +11,7 @@ from controllers.index import Index
 from controllers.sourcepolicies import SourcePolicies
 from crds.image import ImagePolicy, ImageRepository
 from crds.image_automation import ImageUpdateAutomation
+from crds.policy_image import ImageVerificationPolicy
 from crds.source import GitRepository
 from toolkit.kube.controller import Controller
 from toolkit.kube.informer import Change, Informer
@@ -44,6 +45,20 @@ def policies(
     )
     # accessFrom goes by the labels of the policy's namespace
     labels.subscribe(woken.by_policy([controller]))
+
+
+def verified(
+    controller: Controller[ImagePolicy], demanded: Informer[ImageVerificationPolicy]
+) -> None:
+    """Have all policies choose again when it changes which images must be signed."""
+    wake = woken.by_policy([controller])
+
+    def changed(change: Change[ImageVerificationPolicy]) -> None:
+        before, after = (each and each.spec for each in (change.old, change.new))
+        if before != after:
+            wake("")
+
+    demanded.subscribe(changed)
 
 
 def automations(

@@ -318,3 +318,46 @@ async def test_workload_goes_on_while_the_registry_is_away(
     assert "is not signed" not in denied
     assert condition(await space.get(KUSTOMIZATION, "app"), "Ready")["status"] == "True"
     assert condition(await space.get(GIT_REPOSITORY, "app"), "Ready")["status"] == "True"
+
+
+async def test_only_a_signed_tag_is_chosen(space: Space, registry: Registry) -> None:
+    signed = await registry.push("web:1.0.0", "good", signed=True)
+    await registry.push("web:1.1.0", "evil")
+    image = {"image": registry.name("web"), "interval": "1h", "insecure": True}
+    await space.world.apply(
+        images(space, "ImageRepository", image),
+        images(
+            space,
+            "ImagePolicy",
+            {"imageRepositoryRef": {"name": "app"}, "policy": {"semver": {"range": ">=1"}}},
+        ),
+    )
+
+    first = await space.ready(IMAGE_POLICY)
+    await registry.push("web:1.2.0", "better", signed=True)
+    await space.request(GroupVersionKind(*IMAGES, "ImageRepository"))
+    await space.world.until(
+        IMAGE_POLICY, space.namespace, "app", lambda obj: chosen(obj).get("tag") == "1.2.0"
+    )
+
+    assert chosen(first) == {"name": registry.name("web"), "tag": "1.0.0", "digest": signed}
+    told = condition(first, "ImageVerified")
+    assert told["status"] == "True"
+    assert (
+        f"ImageVerificationPolicy '{space.namespace}' demands; not chosen: 1.1.0: "
+        in (told["message"])
+    )
+
+
+IMAGES = ("image.toolkit.fluxcd.io", "v1")
+IMAGE_POLICY = GroupVersionKind(*IMAGES, "ImagePolicy")
+
+
+def images(space: Space, kind: str, spec: Json) -> Json:
+    metadata = {"name": "app", "namespace": space.namespace}
+    return {"apiVersion": "/".join(IMAGES), "kind": kind, "metadata": metadata, "spec": spec}
+
+
+def chosen(obj: Json) -> Json:
+    found: Json = dig(obj, "status", "latestRef", default={})
+    return found

@@ -1,14 +1,20 @@
 """Decide which ImageVerificationPolicies an image needs, and what of an update is new. Pure."""
 
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 from crds.policy_image import ImageVerificationPolicy
 from crds.policy_parts import Mode
 from toolkit.policy import imagereference, images, urls
 from toolkit.policy.imagereference import ImageReference
 from toolkit.policy.images import Image
+
+VERIFY: Final = "policy.penstock.dev/verify"
+"""Annotation of an ImagePolicy: names of ImageVerificationPolicies that its choice must satisfy."""
+_NAME: Final = re.compile(r"[a-z0-9]([-a-z0-9.]*[a-z0-9])?")
+_LONGEST: Final = 253
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,6 +51,21 @@ def binds(policy: ImageVerificationPolicy, reference: ImageReference) -> bool:
 def required(policy: ImageVerificationPolicy) -> int:
     """Return how many verifiers must find their signature."""
     return policy.spec.required or len(policy.spec.verifiers)
+
+
+def named(annotations: Mapping[str, str]) -> tuple[str, ...]:
+    """Return the policies that the annotation names, separated by commas.
+
+    Raises:
+        ValueError: it names something that no policy can be called, or nothing.
+    """
+    if VERIFY not in annotations:
+        return ()
+    names = [each.strip() for each in annotations[VERIFY].split(",")]
+    for name in names:
+        if len(name) > _LONGEST or not _NAME.fullmatch(name):
+            raise ValueError(f"'{ascii(name[:80])[1:-1]}' is no name of an ImageVerificationPolicy")
+    return tuple(dict.fromkeys(names))
 
 
 def changed(obj: Mapping[str, Any], old: Mapping[str, Any] | None) -> tuple[Image, ...]:

@@ -6,6 +6,7 @@ taken whatever the order in which a registry lists them. Patterns are RE2, so a 
 time linear in the tags.
 """
 
+import heapq
 import math
 import re
 import time
@@ -35,11 +36,21 @@ def choose(choice: ImagePolicyChoice, given: TagFilter | None, tags: Iterable[st
         StalledError: the policy cannot be read.
         NoTagError: no tag can be chosen.
     """
-    latest = _order(choice)
+    return ranked(choice, given, tags, most=1)[0]
+
+
+def ranked(
+    choice: ImagePolicyChoice, given: TagFilter | None, tags: Iterable[str], *, most: int
+) -> list[str]:
+    """Return the tags that a policy would choose one after the other, if each were not there.
+
+    There is at least one. Raises as ``choose``.
+    """
+    rank = _order(choice)
     kept = _filtered(given, tags)
     if not kept:
         raise NoTagError("version list argument cannot be empty")
-    return kept[latest(kept.keys())]
+    return [kept[version] for version in rank(kept.keys(), most)]
 
 
 def excluded(patterns: Iterable[str], tags: Iterable[str]) -> list[str]:
@@ -72,7 +83,11 @@ def missing_groups(pattern: str, template: str) -> list[str]:
     ]
 
 
-def _order(choice: ImagePolicyChoice) -> Callable[[Iterable[str]], str]:
+_Rank = Callable[[Iterable[str], int], list[str]]
+"""Returns the first so many, in order."""
+
+
+def _order(choice: ImagePolicyChoice) -> _Rank:
     if choice.semver is not None:
         return _by_version(choice.semver.range)
     if choice.alphabetical is not None:
@@ -85,29 +100,29 @@ def _order(choice: ImagePolicyChoice) -> Callable[[Iterable[str]], str]:
     )
 
 
-def _by_version(text: str) -> Callable[[Iterable[str]], str]:
+def _by_version(text: str) -> _Rank:
     try:
         within = semver.Range.parse(text)
     except ValueError as exc:
         raise StalledError(f"invalid policy: spec.policy.semver: {exc}", reason=INVALID) from exc
 
-    def latest(versions: Iterable[str]) -> str:
-        found = semver.highest(versions, within)
-        if found is None:
+    def rank(versions: Iterable[str], most: int) -> list[str]:
+        found = semver.ranked(versions, within, most=most)
+        if not found:
             raise NoTagError("unable to determine latest version from provided list")
         return found
 
-    return latest
+    return rank
 
 
 def _first_or_last(
     key: Callable[[str], str] | Callable[[str], "_Numbered"], *, descending: bool
-) -> Callable[[Iterable[str]], str]:
-    def latest(versions: Iterable[str]) -> str:
-        pick = min if descending else max
-        return pick(versions, key=lambda version: (key(version), version))
+) -> _Rank:
+    def rank(versions: Iterable[str], most: int) -> list[str]:
+        pick = heapq.nsmallest if descending else heapq.nlargest
+        return pick(most, versions, key=lambda version: (key(version), version))
 
-    return latest
+    return rank
 
 
 _Numbered = tuple[float, int]

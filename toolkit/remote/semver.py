@@ -7,8 +7,9 @@ version widens the operator before it, and ``^0.y.z`` stays within ``0.y``.
 Versions are read strictly (three numbers, an optional ``v``), as Flux reads tags; ranges loosely.
 """
 
+import heapq
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from functools import total_ordering
 from typing import Final
@@ -99,20 +100,28 @@ class Range:
 
 
 def highest(tags: Iterable[str], within: Range) -> str | None:
-    """Return the tag with the highest version in the range; other tags are passed over.
+    """Return the tag with the highest version in the range; other tags are passed over."""
+    return next(iter(ranked(tags, within, most=1)), None)
 
-    Of tags that differ only in build metadata the last in text order is taken, so that the answer
-    does not depend on the order in which a server lists them.
+
+def ranked(tags: Iterable[str], within: Range, *, most: int) -> list[str]:
+    """Return the tags with the highest versions in the range, the highest first.
+
+    Of tags that differ only in build metadata the last in text order comes first, so that the
+    answer does not depend on the order in which a server lists them.
     """
-    best: tuple[Version, str] | None = None
+    found = heapq.nlargest(most, _versions(tags, within))
+    return [tag for _, tag in found]
+
+
+def _versions(tags: Iterable[str], within: Range) -> Iterator[tuple[Version, str]]:
     for tag in tags:
         try:
             version = Version.parse(tag)
         except ValueError:
             continue
-        if version in within and (best is None or (version, tag) > best):
-            best = version, tag
-    return best[1] if best else None
+        if version in within:
+            yield version, tag
 
 
 @dataclass(frozen=True, slots=True)

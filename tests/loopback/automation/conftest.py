@@ -10,18 +10,22 @@ import pytest
 
 from controllers.access.gitaccess import GitAccess
 from controllers.access.registries import Registries
+from controllers.image.admitting import Admission
 from controllers.image.checkouts import Checkouts
 from controllers.image.imagepolicy import ImagePolicyReconciler
 from controllers.image.imagerepository import ImageRepositoryReconciler
 from controllers.image.imageupdateautomation import ImageUpdateAutomationReconciler, Parts
 from controllers.image.taglists import TagLists
 from crds import GIT_REPOSITORY, IMAGE_POLICY, IMAGE_REPOSITORY, IMAGE_UPDATE_AUTOMATION
+from crds.policy_image import ImageVerificationPolicy
 from tests.fakes.gitserver import GitServer, Repository
 from tests.fakes.granting import AnySource, allowing
 from tests.fakes.passes import Cluster, condition
 from tests.fakes.registry import FakeRegistry
 from tests.loopback.oci import bench as benches
 from toolkit.artifact.storage import Storage
+from toolkit.imagetrust.proving import Prover
+from toolkit.imagetrust.trust import Trust
 from toolkit.kube.controller import Outcome
 from toolkit.native import calls
 from toolkit.native.pool import WorkerPool
@@ -32,6 +36,8 @@ from toolkit.remote.git.git import GitClient
 from toolkit.remote.git.github import GitHubTokens
 from toolkit.remote.http.http import Http
 from toolkit.remote.oci.registry import Tokens
+from toolkit.verify.cosign.publicroot import PublicRoot
+from toolkit.verify.verifications import Means, Verifications
 
 NAMESPACE = "team"
 NAME = "org/web"
@@ -56,6 +62,7 @@ class Bench:
 
     def __post_init__(self) -> None:
         self.held = benches.Cluster()
+        self.demands: dict[str, ImageVerificationPolicy] = {}
         self.storage = Storage(self.root / "data", advertised="", retention_ttl=0)
         self.cluster = Cluster(self.storage, self.root / "scratch")
         self.fleet: Repository = self.git.repository("fleet")
@@ -85,6 +92,7 @@ class Bench:
                 lambda key: self.lookup("ImageRepository", key),
                 lists,
                 registries,
+                admission=self._admission(registries),
                 policy=self.references,
                 labels=lambda namespace: self.labels.get(namespace, {}),
                 known=known,
@@ -109,6 +117,34 @@ class Bench:
                 )
             ),
         }
+
+    def _admission(self, registries: Registries) -> Admission:
+        means = Means(
+            public_root=PublicRoot(offline=True),
+            pool=self.engine,
+            revocations=None,  # type: ignore[arg-type]  # only for Notation
+        )
+        return Admission(
+            self.demands.values,
+            Trust(self.held, "penstock-system"),  # type: ignore[arg-type]  # as above
+            Prover(Verifications(means, refusal_seconds=0)),
+            registries,
+            labels=lambda namespace: self.labels.get(namespace, {}),
+            installed="penstock-system",
+        )
+
+    def demand(self, name: str = "signed", *, keys: str = "keys", **spec: Any) -> None:
+        """Write an ImageVerificationPolicy of a public key; one that is there is changed."""
+        before = self.demands.get(name)
+        generation = before.metadata.generation + 1 if before else 1
+        body = {
+            "images": [f"{self.registry.host}/org/*"],
+            "verifiers": [{"name": "release", "cosign": {"secretRef": {"name": keys}}}],
+            **spec,
+        }
+        metadata = {"name": name, "uid": name, "generation": generation}
+        found = msgspec.convert({"metadata": metadata, "spec": body}, ImageVerificationPolicy)
+        self.demands[name] = found
 
     def lookup(self, kind: str, key: ObjectKey) -> Any:
         return self.cluster.objects.get((kind, key.namespace, key.name))

@@ -1,0 +1,288 @@
+"""Only images that admission would let in are chosen (``ImageVerificationPolicy``).
+
+1. Which policies hold: those of mode Enforce that select the ImagePolicy's namespace and name the
+   image, and those of any mode that the annotation ``policy.penstock.dev/verify`` names.
+2. A tag is resolved once. What is verified is the digest that it led to then, and the same digest
+   is what the ImagePolicy tells, whatever its ``digestReflectionPolicy`` (CVE-2022-47633).
+3. The digest that was told before stays the one of its tag, so a tag that is moved changes nothing;
+   with ``Always`` the new digest is taken if it is signed as well.
+4. Tags that are not signed are passed over, the best first. The choice that stands is tried last.
+5. What cannot be found out keeps a choice only if the same policies have let it pass before.
+   Otherwise there is none, and an automation leaves the image as it is.
+
+The registry is asked as the ImageRepository says: no login of a policy is lent to a tenant.
+"""
+
+import asyncio
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final, TypeAlias
+
+from controllers.access.registries import Registries, in_time
+from controllers.image import access
+from crds.image import ImagePolicy, ImageRef, ImageRepository
+from crds.policy_image import ImageVerificationPolicy
+from toolkit.errors import PenstockError, StalledError, TransientError, WaitingError
+from toolkit.imagetrust.proving import Prover
+from toolkit.imagetrust.trust import Rules, Trust
+from toolkit.kube import conditions
+from toolkit.kube.controller import Reconciliation
+from toolkit.objects import ObjectKey
+from toolkit.policy import imagepolicies, selectors, tags
+from toolkit.policy.imagereference import ImageReference
+from toolkit.remote.oci.errors import ANSWERS
+from toolkit.remote.oci.oci import Descriptor
+from toolkit.remote.oci.registry import Registry
+from toolkit.verify.signature import VerificationError
+from toolkit.verify.subject import Subject
+
+VERIFIED: Final = "ImageVerified"
+"""The condition that tells who signed the choice, and which tags were passed over."""
+REASON: Final = "VerificationError"
+MOST: Final = 50
+"""Tags that are looked at in a pass, beside the one that was chosen before."""
+_SHOWN: Final = 5
+_REFUSED: Final = (VerificationError, *ANSWERS)
+
+Labels = Callable[[str], Mapping[str, str]]
+Policies: TypeAlias = tuple[ImageVerificationPolicy, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Asked:
+    """A choice that is to be made among ``tags``, the best first."""
+
+    image: ImageReference
+    tags: Sequence[str]
+    before: ImageRef | None
+    anew: bool
+    rules: Sequence[tuple[ImageVerificationPolicy, Mapping[str, Rules]]]
+    scope: str
+
+    def steps(self) -> Iterator[tuple[str, str]]:
+        """Yield tags with the digest to look at; an empty one is to be found out (rule 3)."""
+        for tag in self.tags:
+            before = self.before
+            known = before.digest if before is not None and before.tag == tag else ""
+            digests = (known, "") if known and not self.anew else ("", known)
+            yield from ((tag, digest) for digest in dict.fromkeys(digests))
+
+    @property
+    def policies(self) -> str:
+        """Return which policies demand it, for messages."""
+        names = ", ".join(f"'{policy.metadata.name}'" for policy, _ in self.rules)
+        return f"ImageVerificationPolicy {names}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Admitted:
+    tag: str
+    digest: str
+    signers: tuple[str, ...]
+
+
+class Admission:
+    """Chooses among tags what the policies of the cluster let pass."""
+
+    def __init__(  # noqa: PLR0913 - what a choice rests on
+        self,
+        policies: Callable[[], Iterable[ImageVerificationPolicy]],
+        trust: Trust,
+        prover: Prover,
+        registries: Registries,
+        *,
+        labels: Labels,
+        installed: str,
+    ) -> None:
+        self._policies = policies
+        self._trust = trust
+        self._prover = prover
+        self._registries = registries
+        self._labels = labels
+        self._installed = installed
+        self._proven: dict[ObjectKey, tuple[object, ImageRef]] = {}
+
+    def demanded(self, rec: Reconciliation[ImagePolicy], image: ImageReference) -> Policies:
+        """Return the policies that hold for a choice (rule 1).
+
+        Raises:
+            StalledError: the annotation names what is no policy for this image.
+            WaitingError: the labels of the namespace are not known yet.
+        """
+        try:
+            return self._demanded(rec.obj, image)
+        except StalledError as exc:
+            rec.mark(VERIFIED, "False", exc.reason, str(exc))
+            rec.status({"latestRef": None})  # rule 5
+            raise
+
+    def _demanded(self, obj: ImagePolicy, image: ImageReference) -> Policies:
+        known = {policy.metadata.name: policy for policy in self._policies()}
+        chosen = {name: _bound(known.get(name), name, image) for name in _named(obj)}
+        if known:
+            namespace = obj.metadata.namespace
+            applicable = selectors.applicable(
+                known.values(),
+                namespace=namespace,
+                labels=self._labels(namespace),
+                installed=self._installed,
+            )
+            chosen |= {
+                policy.metadata.name: policy
+                for policy in applicable
+                if policy.spec.mode == "Enforce" and imagepolicies.binds(policy, image)
+            }
+        return tuple(policy for _, policy in sorted(chosen.items()))
+
+    async def choose(
+        self,
+        rec: Reconciliation[ImagePolicy],
+        repository: ImageRepository,
+        listed: Sequence[str],
+        policies: Policies,
+    ) -> ImageRef:
+        """Return the best image that the policies let pass, and tell by whom it is signed.
+
+        Raises:
+            WaitingError: they let none pass.
+            PenstockError: it could not be found out.
+        """
+        # Off the loop: there may be many tags, and a pattern takes its time.
+        ranked = await asyncio.to_thread(
+            tags.ranked, rec.obj.spec.policy, rec.obj.spec.filter_tags, listed, most=MOST
+        )
+        before = rec.obj.status.latest_ref
+        if before is not None and before.tag not in ranked and before.tag in listed:
+            ranked.append(before.tag)  # rule 4
+        demanded = tuple((p.metadata.name, p.metadata.uid, p.metadata.generation) for p in policies)
+        try:
+            latest = await self._chosen(rec, repository, ranked, policies)
+        except PenstockError as exc:
+            unknown = isinstance(exc, TransientError) and not isinstance(exc, VerificationError)
+            rec.mark(VERIFIED, "Unknown" if unknown else "False", exc.reason, str(exc))
+            if not unknown or self._proven.get(rec.key) != (demanded, rec.obj.status.latest_ref):
+                rec.status({"latestRef": None})  # rule 5
+            raise
+        self._proven[rec.key] = (demanded, latest)
+        return latest
+
+    def forget(self, key: ObjectKey) -> None:
+        """Forget an ImagePolicy that is deleted."""
+        self._proven.pop(key, None)
+
+    async def _chosen(
+        self,
+        rec: Reconciliation[ImagePolicy],
+        repository: ImageRepository,
+        ranked: Sequence[str],
+        policies: Policies,
+    ) -> ImageRef:
+        asked = await self._asked(rec.obj, repository, ranked, policies)
+        passed: dict[str, str] = {}
+        async with (
+            in_time(repository.spec.timeout_seconds, "the signatures of its tags"),
+            access.opened(self._registries, repository, asked.image) as registry,
+        ):
+            found = await self._first(asked, registry, passed)
+        if found is None:
+            raise WaitingError(
+                f"no tag of {repository.spec.image} is signed as {asked.policies} demands: "
+                f"{_told(passed)}: sign one, the policy follows by itself",
+                reason=REASON,
+                retry_after=repository.spec.interval_seconds,
+            )
+        message = (
+            f"{found.tag}@{found.digest} is signed by {', '.join(found.signers)}, as "
+            f"{asked.policies} demands" + (f"; not chosen: {_told(passed)}" if passed else "")
+        )
+        _tell(rec, message, passed=bool(passed))
+        return ImageRef(name=repository.spec.image, tag=found.tag, digest=found.digest)
+
+    async def _asked(
+        self,
+        obj: ImagePolicy,
+        repository: ImageRepository,
+        ranked: Sequence[str],
+        policies: Policies,
+    ) -> _Asked:
+        rules = [(policy, (await self._trust.of(policy)).verifiers) for policy in policies]
+        before = obj.status.latest_ref
+        return _Asked(
+            image=access.reference(repository),
+            tags=ranked,
+            before=before if before and before.name == repository.spec.image else None,
+            anew=obj.spec.digest_reflection_policy == "Always",
+            rules=rules,
+            # who chose how the registry is reached
+            scope=f"{repository.metadata.namespace}/{repository.metadata.name}",
+        )
+
+    async def _first(
+        self, asked: _Asked, registry: Registry, passed: dict[str, str]
+    ) -> _Admitted | None:
+        """Return the first that all policies let pass; ``passed`` gets the others (rule 4)."""
+        seen = set[tuple[str, str]]()
+        for tag, known in asked.steps():
+            try:
+                repository = asked.image.repository
+                digest = known or (await registry.resolve(repository, tag)).digest
+                if (tag, digest) in seen:
+                    continue
+                seen.add((tag, digest))
+                signers = await self._signers(asked, registry, digest)
+            except _REFUSED as exc:
+                passed.setdefault(tag, str(exc))
+                continue
+            return _Admitted(tag=tag, digest=digest, signers=signers)
+        return None
+
+    async def _signers(self, asked: _Asked, registry: Registry, digest: str) -> tuple[str, ...]:
+        subject = Subject(
+            store=registry,
+            repository=asked.image.repository,
+            descriptor=Descriptor(media_type="", digest=digest, size=0),
+        )
+        signers: list[str] = []
+        for policy, rules in asked.rules:
+            signers += await self._prover.signers(subject, policy, rules, scope=asked.scope)
+        return tuple(dict.fromkeys(signers))
+
+
+def _tell(rec: Reconciliation[ImagePolicy], message: str, *, passed: bool) -> None:
+    """Tell who signed; if tags were passed over, with an event the first time."""
+    before = conditions.find(rec.conditions, VERIFIED)
+    rec.mark(VERIFIED, "True", "Succeeded", message)
+    if passed and (before or {}).get("message") != conditions.shortened(message):
+        rec.event("error", REASON, message)
+
+
+def _named(obj: ImagePolicy) -> tuple[str, ...]:
+    try:
+        return imagepolicies.named(obj.metadata.annotations)
+    except ValueError as exc:
+        raise StalledError(
+            f"annotation {imagepolicies.VERIFY}: {exc}: write names, separated by commas",
+            reason=REASON,
+        ) from exc
+
+
+def _bound(
+    policy: ImageVerificationPolicy | None, name: str, image: ImageReference
+) -> ImageVerificationPolicy:
+    """Return a policy that the annotation names, if it is one for the image."""
+    if policy is None:
+        why = "there is none of this name"
+    elif not imagepolicies.binds(policy, image):
+        why = f"its spec.images do not name '{image.repository}'"
+    else:
+        return policy
+    raise StalledError(
+        f"annotation {imagepolicies.VERIFY} names ImageVerificationPolicy '{name}', but {why}",
+        reason=REASON,
+    )
+
+
+def _told(passed: Mapping[str, str]) -> str:
+    shown = [f"{tag}: {why}" for tag, why in list(passed.items())[:_SHOWN]]
+    more = len(passed) - len(shown)
+    return "; ".join(shown) + (f"; and {more} more" if more > 0 else "")
