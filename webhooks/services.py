@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
 from toolkit.artifact import scratch
-from toolkit.decrypt import engine
+from toolkit.decrypt import engine as decrypting
 from toolkit.decrypt.engine import EngineKeys
 from toolkit.kube.client import Client
 from toolkit.kube.informer import Change, Informer
@@ -20,6 +20,7 @@ from toolkit.kube.manager import Manager
 from toolkit.kube.options import Options
 from toolkit.kube.secrets import Secrets
 from toolkit.native import calls, cores
+from toolkit.native.pool import WorkerPool
 from toolkit.objects import GroupVersionKind, ObjectKey
 from toolkit.remote.cloud.cache import TokenCache
 from toolkit.remote.cloud.cloud import Cloud
@@ -85,8 +86,11 @@ class Services:
     cloud: Cloud
     keys: Callable[[], EngineKeys]
     """Opens data keys, in workers that start with the first of them; to be called from ``make``."""
+    engine: Callable[[], WorkerPool]
+    """Returns the engine's workers, which start with their first work; to be called from
+    ``make``."""
     verifications: Callable[[], Verifications]
-    """Starts the engine's workers with the first call, which must come from ``make``."""
+    """Verifies with them; to be called from ``make``."""
     run: Callable[[Callable[[], Awaitable[None]]], None]
     """Run something until the process ends; to be called from ``make``."""
     proven: bool = False
@@ -131,6 +135,7 @@ async def start(manager: Manager, options: Options) -> Services:
     until_end = manager.until_end
     http = await until_end.enter_async_context(Http())
     directory = until_end.enter_context(scratch.claimed())
+    pool = functools.cache(functools.partial(_engine, manager))
     credentials = TokenCache(
         size=options.token_cache_max_size,
         longest=timedelta(seconds=options.token_cache_max_duration),
@@ -145,20 +150,29 @@ async def start(manager: Manager, options: Options) -> Services:
         http=http,
         cloud=Cloud(http, cache=credentials),
         keys=functools.cache(functools.partial(_keys, manager)),
-        verifications=functools.cache(functools.partial(_verifications, manager, http, directory)),
+        engine=pool,
+        verifications=functools.cache(
+            functools.partial(_verifications, manager, http, directory, pool)
+        ),
         run=manager.add_service,
     )
 
 
 def _keys(manager: Manager) -> EngineKeys:
-    pool = engine.start()
+    pool = decrypting.start()
     manager.until_end.push_async_callback(pool.close)
     return EngineKeys(pool)
 
 
-def _verifications(manager: Manager, http: Http, directory: Path) -> Verifications:
+def _engine(manager: Manager) -> WorkerPool:
     pool = calls.start(size=cores.available())
     manager.until_end.push_async_callback(pool.close)
+    return pool
+
+
+def _verifications(
+    manager: Manager, http: Http, directory: Path, engine: Callable[[], WorkerPool]
+) -> Verifications:
     responders = Responders(http, allow_private=manager.options.allow_private_revocation_servers)
     root = PublicRoot(cache=directory, offline=manager.options.sigstore_offline)
-    return Verifications(Means(public_root=root, pool=pool, revocations=responders))
+    return Verifications(Means(public_root=root, pool=engine(), revocations=responders))

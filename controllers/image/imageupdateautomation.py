@@ -27,7 +27,7 @@ from toolkit.native.pool import WorkerPool
 from toolkit.objects import GroupVersionKind, ObjectKey, ObjectRef
 from toolkit.policy import selectors
 from toolkit.policy.references import References
-from toolkit.remote.git import wire
+from toolkit.remote.git import signingkeys, wire
 from toolkit.remote.git.errors import GitAuthError, GitError, GitMovedError, RefNotFoundError
 from toolkit.remote.git.git import GitClient, GitReference, NewFile, Resolved
 from toolkit.render import setters
@@ -278,19 +278,13 @@ class ImageUpdateAutomationReconciler:
             TransientError: the Secret is missing, or lacks what the kind of key needs.
         """
         data = await self._parts.secrets.read(namespace, key.secret_ref.name, reason=_FAILED)
-        entry, secret = _ENTRIES[key.type]
-        if not data.get(entry):
+        try:
+            return signingkeys.from_secret(key.type, data)
+        except GitAuthError as exc:
             raise TransientError(
-                f"Secret '{namespace}/{key.secret_ref.name}' of spec.git.commit.signingKey has no "
-                f"'{entry}': put the private key there",
+                f"Secret '{namespace}/{key.secret_ref.name}' of spec.git.commit.signingKey: {exc}",
                 reason=_FAILED,
-            )
-        passphrase = data.get(secret, b"").decode("utf-8", "replace")
-        return wire.SigningKey(kind=key.type, key=data[entry], passphrase=passphrase)
-
-
-_ENTRIES: Final = {"gpg": ("git.asc", "passphrase"), "ssh": ("identity", "password")}
-"""By the type of a key: the entries of its Secret."""
+            ) from exc
 
 
 def _pushed(plan: Plan, commit: str, message: str) -> str:

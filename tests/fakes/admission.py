@@ -23,6 +23,8 @@ from toolkit.kube.config import ClusterConfig
 from toolkit.kube.informer import Change
 from toolkit.kube.options import Options
 from toolkit.kube.secrets import Secrets
+from toolkit.native import calls
+from toolkit.native.pool import WorkerPool
 from toolkit.objects import GroupVersionKind, Json, ObjectKey, gvk_of, key_of
 from toolkit.remote.cloud.cache import TokenCache
 from toolkit.remote.cloud.cloud import Cloud
@@ -262,6 +264,7 @@ def services(
     http: Http | None = None,
     options: Options | None = None,
     verifications: Verifications | None = None,
+    pool: WorkerPool | None = None,
     proven: bool = True,
 ) -> Services:
     """Make services over these objects, for callers that prove to be API servers or do not.
@@ -280,6 +283,7 @@ def services(
         http=way,
         cloud=Cloud(way, cache=TokenCache()),
         keys=lambda: EngineKeys(engine.start()),
+        engine=lambda: pool or calls.start(size=1),
         verifications=lambda: _given(verifications),
         run=_forget,
         proven=proven,

@@ -8,6 +8,8 @@ from types import MappingProxyType
 from typing import Any, Final
 
 from crds.helm import HelmRelease
+from crds.image import ImageRepository
+from crds.image_automation import ImageUpdateAutomation
 from crds.kustomize import Kustomization
 from crds.source import GitRepository
 from crds.source_bucket import Bucket
@@ -17,7 +19,9 @@ from toolkit.decrypt.keyring import KeyRing
 from toolkit.decrypt.kms import logins
 from toolkit.errors import PenstockError, TransientError
 from toolkit.kube import config, remote
+from toolkit.policy import imagereference
 from toolkit.remote import proxy, tls
+from toolkit.remote.git import signingkeys as signing
 from toolkit.remote.git.git import GitAuth
 from toolkit.remote.git.github import GitHubApp
 from toolkit.remote.git.url import GitUrl
@@ -138,6 +142,16 @@ def _kubeconfig(obj: Kustomization | HelmRelease, data: Data) -> None:
     config.from_untrusted_kubeconfig(text.decode(errors="replace"), allow_insecure_tls=True)
 
 
+def _image(obj: ImageRepository, data: Data) -> None:
+    _login(imagereference.parse(obj.spec.image).repository, data)
+
+
+def _signing(obj: ImageUpdateAutomation, data: Data) -> None:
+    key = obj.spec.git.commit.signing_key if obj.spec.git else None
+    if key is not None:
+        signing.from_secret(key.type, data)
+
+
 def _variables(_: object, data: Data) -> None:
     for name in data:
         substitute.require_name(name)
@@ -166,6 +180,10 @@ READERS: Final[Mapping[tuple[str, str], Read]] = MappingProxyType(
         ("Kustomization", "spec.kubeConfig.secretRef"): _kubeconfig,
         ("Kustomization", "spec.postBuild.substituteFrom[]"): _variables,
         ("HelmRelease", "spec.decryption.secretRef"): _decryption,
+        ("ImageRepository", "spec.secretRef"): _image,
+        ("ImageRepository", "spec.certSecretRef"): _certificates,
+        ("ImageRepository", "spec.proxySecretRef"): _proxy,
+        ("ImageUpdateAutomation", "spec.git.commit.signingKey.secretRef"): _signing,
         ("HelmRelease", "spec.kubeConfig.secretRef"): _kubeconfig,
     }
 )

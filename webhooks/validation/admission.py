@@ -1,4 +1,6 @@
-"""The plugin that refuses what could never work. It asks nobody: caches and the object suffice.
+"""The plugin that refuses what could never work. It asks nobody outside of the process.
+
+Caches and the object suffice; templates are read by a worker of the engine.
 
 Only changes of the spec are looked at, so that an object that was let in before a rule existed, or
 while no replica answered, can always be labelled, finalized and deleted.
@@ -11,7 +13,9 @@ from typing import Any, Final, Self
 
 import msgspec
 
+from toolkit.errors import PenstockError
 from toolkit.kube import impersonation, rbac
+from toolkit.native.pool import WorkerPool
 from toolkit.objects import GroupVersionKind, Json
 from webhooks import changes
 from webhooks.plugin import Answer, Row, Rule
@@ -19,7 +23,7 @@ from webhooks.request import Request
 from webhooks.services import Cache, Services
 from webhooks.validation import CHECKS, circles, expressions, verdict
 from webhooks.validation.circles import Seen, Waiter
-from webhooks.validation.rule import Checks
+from webhooks.validation.rule import Checks, Fault
 from webhooks.validation.verdict import Finding
 
 _SMALL: Final = 8 << 10
@@ -31,8 +35,11 @@ BY_KIND: Final = {checks.kind.gvk[::2]: checks for checks in CHECKS}
 class Validation:
     """Judges objects of our kinds by ``CHECKS``."""
 
-    def __init__(self, waiting: dict[str, Cache[Seen]], *, proven: bool) -> None:
+    def __init__(
+        self, waiting: dict[str, Cache[Seen]], engine: WorkerPool, *, proven: bool
+    ) -> None:
         self._waiting = waiting
+        self._engine = engine
         self._proven = proven
 
     @classmethod
@@ -48,6 +55,7 @@ class Validation:
                 for checks in CHECKS
                 if checks.circle
             },
+            services.engine(),
             proven=services.proven,
         )
 
@@ -64,8 +72,23 @@ class Validation:
 
     async def _find(self, checks: Checks[Any], obj: Json, request: Request) -> list[Finding]:
         if len(msgspec.json.encode(obj.get("spec"))) > _SMALL:
-            return await asyncio.to_thread(self._found, checks, obj, request)
-        return self._found(checks, obj, request)
+            found = await asyncio.to_thread(self._found, checks, obj, request)
+        else:
+            found = self._found(checks, obj, request)
+        return [*found, *await self._judged(checks, obj)]
+
+    async def _judged(self, checks: Checks[Any], obj: Json) -> list[Finding]:
+        """Return what the engine has to say; what has not the shape of a text is told elsewhere."""
+        judged = checks.judged
+        text = judged.text(obj) if judged else ""
+        if judged is None or not text:
+            return []
+        try:
+            await judged.check(self._engine, text)
+        except PenstockError as exc:
+            field = judged.rule.fields[0]
+            return [Finding(judged.rule, Fault(field, str(exc).removeprefix(f"{field}: ")))]
+        return []
 
     def _found(self, checks: Checks[Any], obj: Json, request: Request) -> list[Finding]:
         return [*verdict.findings(checks, obj), *self._circles(checks, obj, request)]

@@ -6,10 +6,12 @@ from typing import Final
 from crds import IMAGE_UPDATE_AUTOMATION
 from crds.image_automation import ImageUpdateAutomation
 from crds.source import GitRepositoryRef
+from toolkit.objects import Json, dig
 from toolkit.remote.git import refs as gitrefs
 from toolkit.remote.git import refspec
+from toolkit.render import setters
 from webhooks.validation import paths, refs, schedule
-from webhooks.validation.rule import Checks, Fault, Named, Rule, read, when
+from webhooks.validation.rule import Checks, Fault, Judged, Named, Rule, when
 
 _FORBIDDEN: Final = frozenset("<>\n\0")
 
@@ -46,7 +48,20 @@ def _branches(obj: ImageUpdateAutomation) -> Iterator[Fault]:
 
 def _refspec(obj: ImageUpdateAutomation) -> Iterator[Fault]:
     push = obj.spec.git.push if obj.spec.git else None
-    yield from read("spec.git.push.refspec", push.refspec if push else "", refspec.Refspec.parse)
+    if push is None or not push.refspec:
+        return
+    field = "spec.git.push.refspec"
+    try:
+        found = refspec.Refspec.parse(push.refspec)
+    except ValueError as exc:
+        yield Fault(field, str(exc), push.refspec)
+        return
+    ref = _checkout(obj)
+    branch = push.branch or (ref.branch if ref else "")
+    # Where neither names it, it is the branch of the GitRepository.
+    expected = f"{gitrefs.BRANCHES}{branch}"
+    why = f"it pushes '{found.source}', but commits are made on '{expected}'"
+    yield from when(branch and found.source != expected, field, why)
 
 
 def _target(obj: ImageUpdateAutomation) -> Iterator[Fault]:
@@ -73,6 +88,20 @@ def _path(obj: ImageUpdateAutomation) -> Iterator[Fault]:
         paths.leads_out(path), "spec.update.path", "it leads out of the repository", path
     )
 
+
+def _template(obj: Json) -> str:
+    text = dig(obj, "spec", "git", "commit", "messageTemplate", default="")
+    return text if isinstance(text, str) else ""
+
+
+_MESSAGE: Final[Rule[object]] = Rule(
+    name="message-template",
+    fields=("spec.git.commit.messageTemplate",),
+    demands="it is a template in the language of Go's text/template, with the functions of Sprig",
+    remedy="see the data of a message in the guide to image automation",
+    find=lambda _: iter(()),
+)
+"""Judged by the engine."""
 
 RULES: Final[tuple[Rule[ImageUpdateAutomation], ...]] = (
     Rule(
@@ -117,6 +146,7 @@ RULES: Final[tuple[Rule[ImageUpdateAutomation], ...]] = (
         remedy="see push options in git-push(1)",
         find=_options,
     ),
+    _MESSAGE,
     Rule(
         name="update-path",
         fields=("spec.update.path",),
@@ -136,4 +166,5 @@ CHECKS: Final = Checks(
     ),
     namespaces=("spec.sourceRef.namespace",),
     selectors=("spec.policySelector",),
+    judged=Judged(rule=_MESSAGE, text=_template, check=setters.check),
 )

@@ -6,7 +6,7 @@ reconcilers read them with.
 """
 
 import functools
-from collections.abc import Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterator
 from dataclasses import dataclass
 from typing import Any, Final, Generic, Protocol, TypeVar
 
@@ -14,6 +14,7 @@ from msgspec import Struct
 
 from crds.kind import Kind
 from toolkit.errors import PenstockError
+from toolkit.native.pool import WorkerPool
 from toolkit.objects import Json
 
 T = TypeVar("T")
@@ -82,13 +83,27 @@ class Named:
     data_key: tuple[str, str] | None = None
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Judged:
+    """A rule about a text that only the engine can read, in a worker.
+
+    ``text`` returns it from an object's JSON, empty if there is none; ``check`` raises
+    ``PenstockError`` for one that cannot be used.
+    """
+
+    rule: Rule[Any]
+    text: Callable[[Json], str]
+    check: Callable[[WorkerPool, str], Awaitable[None]]
+
+
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Checks(Generic[T]):
     """All that is checked of a kind, in its stored version.
 
     The fields of the last four hold what has the same shape in every kind (``shapes``): names of
     objects and of namespaces, regular expressions, label selectors. ``circle`` tells that objects
-    of the kind wait for each other, which no two may.
+    of the kind wait for each other, which no two may. ``judged`` is asked of the engine; its rule
+    is among ``rules`` as well, for the documentation.
     """
 
     kind: Kind[Struct]
@@ -98,6 +113,7 @@ class Checks(Generic[T]):
     patterns: tuple[str, ...] = ()
     selectors: tuple[str, ...] = ()
     circle: Rule[Json] | None = None
+    judged: Judged | None = None
 
 
 def read(

@@ -182,7 +182,7 @@ async def test_commits_are_signed_with_the_key_of_the_secret(bench: Bench) -> No
     with pytest.raises(TransientError, match="Secret 'team/signing' not found"):
         await bench.run(AUTOMATION)
     bench.held.held["signing"] = {"git.asc": b"x"}
-    with pytest.raises(TransientError, match="has no 'identity'") as missing:
+    with pytest.raises(TransientError, match="signingKey: it has no 'identity'") as missing:
         await bench.run(AUTOMATION)
     assert missing.value.reason == "SourceManagerFailed"
     bench.held.held["signing"] = {"identity": key.export_private_key()}

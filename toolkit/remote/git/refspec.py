@@ -27,7 +27,13 @@ class Refspec:
             raise ValueError(f"a refspec of more than {LONGEST} characters is not accepted")
         source, colon, target = text.removeprefix("+").partition(":")
         target = target if colon else source
+        if not source:
+            raise ValueError("it would delete a reference: write the full name of one before ':'")
         for name in (source, target):
-            if not name.startswith("refs/") or not gitrefs.possible(name.removeprefix("refs/")):
-                raise ValueError("its parts are no full names of references")
+            if not name.startswith("refs/"):
+                raise ValueError(
+                    f"'{name}' is not the full name of a reference, such as 'refs/heads/main'"
+                )
+            if not gitrefs.possible(name.removeprefix("refs/")):
+                raise ValueError(f"'{name}' is no name that Git allows")
         return cls(source=source, target=target, force=text.startswith("+"))

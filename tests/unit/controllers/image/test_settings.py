@@ -76,7 +76,7 @@ def test_commits_go_where_the_spec_says(
     [
         ({}, {"tag": "v1"}, "spec.git.push.branch is missing"),
         ({}, {"commit": BASE}, "spec.git.push.branch is missing"),
-        ({"push": {"refspec": "main:x"}}, {"branch": "main"}, "no full names"),
+        ({"push": {"refspec": "main:x"}}, {"branch": "main"}, "not the full name"),
         (
             {"push": {"refspec": "refs/heads/x:refs/heads/y"}},
             {"branch": "main"},

@@ -20,11 +20,20 @@ VERSIONS = {
     "Bucket": "source.toolkit.fluxcd.io/v1",
     "Kustomization": "kustomize.toolkit.fluxcd.io/v1",
     "HelmRelease": "helm.toolkit.fluxcd.io/v2",
+    "ImageRepository": "image.toolkit.fluxcd.io/v1",
+    "ImageUpdateAutomation": "image.toolkit.fluxcd.io/v1",
     "SourcePolicy": "policy.penstock.dev/v1alpha1",
 }
 APPLIER = {"provenance.penstock.dev/applier": ("Kustomization/apps/all",)}
 HOST_KEY = "ssh-ed25519 " + base64.b64encode(b"\0\0\0\x0bssh-ed25519" + bytes(36)).decode()
 READABLE = ("secrets", "configmaps", "serviceaccounts", "gitrepositories", "kustomizations")
+
+SIGNED = {
+    "commit": {
+        "author": {"email": "bot@example.com"},
+        "signingKey": {"type": "ssh", "secretRef": {"name": "s"}},
+    }
+}
 
 
 def made(kind: str, name: str = "app", *, namespace: str = "apps", **spec: Any) -> Json:
@@ -125,6 +134,26 @@ async def test_the_right_to_one_namespace_tells_nothing_of_another() -> None:
 @pytest.mark.parametrize(
     ("obj", "data", "words"),
     [
+        (
+            made("ImageRepository", secretRef={"name": "s"}),
+            {"username": "u"},
+            "'username' alone",
+        ),
+        (
+            made("ImageRepository", certSecretRef={"name": "s"}),
+            {"tls.crt": "x"},
+            "'tls.key'",
+        ),
+        (
+            made("ImageUpdateAutomation", git=SIGNED),
+            {"git.asc": "x"},
+            "has no 'identity'",
+        ),
+        (
+            made("ImageUpdateAutomation", git=SIGNED),
+            {"identity": "ssh-ed25519 AAAA"},
+            "'identity' is no private key",
+        ),
         (made("GitRepository", secretRef={"name": "s"}), {"username": "u"}, "not 'password'"),
         (made("GitRepository", secretRef={"name": "s"}), {"githubAppID": "1"}, "a GitHub App"),
         (
@@ -240,7 +269,11 @@ async def test_the_right_to_one_namespace_tells_nothing_of_another() -> None:
 async def test_a_secret_that_lacks_what_is_needed_is_told(
     obj: Json, data: dict[str, str], words: str
 ) -> None:
-    sources = made("GitRepository", "apps"), made("HelmRepository", "charts")
+    sources = (
+        made("GitRepository", "apps"),
+        made("GitRepository", "fleet"),
+        made("HelmRepository", "charts"),
+    )
     told = await hints(obj, *sources, secrets={"s": data})
 
     (line,) = told

@@ -7,6 +7,7 @@ import msgspec
 import pytest
 
 from tests.fakes import admission, specs
+from toolkit.native.pool import WorkerPool
 from toolkit.objects import Json
 from webhooks.plugin import DeniedError
 from webhooks.validation import CHECKS
@@ -254,3 +255,36 @@ async def test_an_object_without_spec_is_let_in_with_a_warning(kind: str) -> Non
     assert answer.warnings == (
         "spec: it is missing, so nothing is done: write one, or delete the object",
     )
+
+
+@pytest.mark.parametrize(
+    ("template", "words"),
+    [
+        ("update {{ range .Changed.Changes }}", "unexpected EOF"),
+        ("{{ env `PATH` }}", 'function "env" not defined'),
+        ("x" * 70_000, "more than 65536 bytes"),
+    ],
+)
+async def test_a_message_template_that_cannot_be_read_is_refused(
+    engine_pool: WorkerPool, template: str, words: str
+) -> None:
+    obj = automation(template)
+    checked = Validation.make(admission.services(pool=engine_pool))
+
+    denial = await admission.denied(checked, admission.request(obj))
+
+    assert isinstance(denial, DeniedError)
+    assert [each.field for each in denial.causes] == ["spec.git.commit.messageTemplate"]
+    assert words in str(denial)
+    right = automation("{{ .AutomationObject }}: {{ len .Changed.Objects }}")
+    await admission.admitted(checked, admission.request(right))
+
+
+def automation(template: str) -> Json:
+    commit = {"author": {"email": "bot@example.com"}, "messageTemplate": template}
+    return {
+        "apiVersion": "image.toolkit.fluxcd.io/v1",
+        "kind": "ImageUpdateAutomation",
+        "metadata": {"name": "app", "namespace": "apps"},
+        "spec": {**specs.RIGHT["ImageUpdateAutomation"], "git": {"commit": commit}},
+    }
