@@ -36,12 +36,13 @@ from tests.e2e.conftest import (
 from tests.fakes import monitoringchart, objectservers
 from tests.fakes.chartrepository import ChartRepository
 from tests.fakes.charts import chart
+from tests.fakes.gitrepository import Repository
 from tests.fakes.gitserver import GitServer
 from tests.fakes.objectservers import S3Server
 from tests.fakes.registry import FakeRegistry, tarball
 from tests.fakes.serving import certified
 from tests.tools import programs
-from toolkit.objects import GroupVersionKind, Json
+from toolkit.objects import GroupVersionKind, Json, dig
 from toolkit.remote.objectstore.dialect import Ask
 from toolkit.remote.objectstore.objectstore import ObjectStore
 
@@ -53,11 +54,14 @@ PLAIN = (
     "charts.bitnami.com",
     "prometheus-community.github.io",
     "ghcr.io",
+    "registry-1.docker.io",
+    "123456789.dkr.ecr.us-east-1.amazonaws.com",
     "s3.us-east-1.amazonaws.com",
     "s3.amazonaws.com",
 )
 """Hosts whose servers here speak no TLS themselves."""
 
+IMAGES = GroupVersionKind("image.toolkit.fluxcd.io", "v1", "ImageUpdateAutomation")
 BUCKET = GroupVersionKind("source.toolkit.fluxcd.io", "v1", "Bucket")
 HELM_REPOSITORY = GroupVersionKind("source.toolkit.fluxcd.io", "v1", "HelmRepository")
 OCI_REPOSITORY = GroupVersionKind("source.toolkit.fluxcd.io", "v1", "OCIRepository")
@@ -223,6 +227,8 @@ async def world(
                 ("charts.bitnami.com", internet.charts.origin),
                 ("prometheus-community.github.io", internet.charts.origin),
                 ("ghcr.io", internet.registry.base),
+                ("registry-1.docker.io", internet.registry.base),
+                ("123456789.dkr.ecr.us-east-1.amazonaws.com", internet.registry.base),
                 ("s3.us-east-1.amazonaws.com", internet.bucket.endpoint),
                 ("s3.amazonaws.com", internet.bucket.endpoint),
             ):
@@ -270,8 +276,20 @@ async def test_an_installation_into_the_namespace_of_flux_shares_its_sources(wor
     assert {each["namespace"] for each in given["spec"]["from"]} == {"*"}
 
 
+def hosted(github: GitServer, name: str) -> Repository:
+    """Make a repository whose address does not end in ``.git``."""
+    made = github.repository(name)
+    made.path = made.path.rename(made.path.with_suffix(""))
+    return made
+
+
+@pytest.fixture(scope="module")
+def infra(github: GitServer) -> Repository:
+    return hosted(github, "my-org/fleet-infra")
+
+
 @pytest_asyncio.fixture(scope="module", loop_scope="session")
-async def fleet(world: World, github: GitServer) -> str:
+async def fleet(world: World, infra: Repository) -> str:
     """Commit what the guide's repository holds and apply its GitRepository."""
     service = yaml.safe_dump(
         {
@@ -281,10 +299,7 @@ async def fleet(world: World, github: GitServer) -> str:
             "spec": {"selector": {"app": "payments-api"}, "ports": [{"port": 80}]},
         }
     )
-    repository = github.repository("my-org/fleet-infra")
-    repository.path.rename(repository.path.with_suffix(""))
-    repository.path = repository.path.with_suffix("")
-    commit = repository.commit(
+    commit = infra.commit(
         {
             "apps/payments-api/deployment.yaml": deployment("payments-api", replicas=2),
             "apps/payments-api/service.yaml": service,
@@ -360,15 +375,17 @@ async def test_guide_fragments_work_once_completed(space: Space, fleet: str) -> 
     assert obj["spec"]["rules"][0]["host"] == "api.myapp.example.com"
 
 
+@pytest.fixture(scope="module")
+def manifests(github: GitServer) -> Repository:
+    return hosted(github, "your-org/kubernetes-manifests")
+
+
 async def test_toolkit_kustomization_with_validation_is_reconciled(
-    space: Space, github: GitServer
+    space: Space, manifests: Repository
 ) -> None:
-    repository = github.repository("your-org/kubernetes-manifests")
-    repository.path.rename(repository.path.with_suffix(""))
-    repository.path = repository.path.with_suffix("")
     manifest = yaml.safe_load(deployment("web-app"))
     manifest["metadata"]["namespace"] = "default"
-    commit = repository.commit({"apps/web-app/deployment.yaml": yaml.safe_dump(manifest)})
+    commit = manifests.commit({"apps/web-app/deployment.yaml": yaml.safe_dump(manifest)})
     source = seed("toolkit-gitrepository-v1beta2")[0]
 
     await space.world.apply(source, *seed("toolkit-kustomization"))
@@ -499,6 +516,69 @@ async def test_artifact_of_a_registry_is_stored(space: Space, internet: Internet
     source = await space.ready(OCI_REPOSITORY, "oci-artifacts")
     assert condition(source, "Ready")["message"] == (
         f"stored artifact for digest 'latest@{pushed['digest']}'"
+    )
+
+
+async def test_toolkit_image_becomes_a_commit(
+    space: Space, internet: Internet, manifests: Repository
+) -> None:
+    image = "docker.io/your-org/web-app"
+    _offer(internet.registry, "your-org/web-app", "0.9.0", "1.4.2", "2.0.0")
+    manifests.accept_pushes()
+    manifests.commit({"apps/web-app/image.yaml": _marked(image, "web-app")})
+    login = _login(internet.registry, "registry-credentials", "https://index.docker.io/v1/")
+    source = seed("toolkit-gitrepository-v1beta2")[0]
+
+    await space.world.apply(source, login, *seed("toolkit-image-automation-v1beta2"))
+
+    await _pushed(space, "web-app", manifests)
+    told = manifests.git("log", "-1", "--format=%an|%B", "main").decode().strip()
+    assert told == f"Flux|Update image: {image}:1.4.2"
+    assert f"{image}:1.4.2 #" in manifests.content("apps/web-app/image.yaml")
+
+
+@pytest.mark.usefixtures("fleet")
+async def test_guide_image_becomes_a_commit(
+    space: Space, internet: Internet, infra: Repository
+) -> None:
+    host = "123456789.dkr.ecr.us-east-1.amazonaws.com"
+    _offer(internet.registry, "payments-api", "1.4.2", "1.5.0", "1.6.0-rc.1")
+    infra.accept_pushes()
+    infra.commit({"apps/payments-api/image.yaml": _marked(f"{host}/payments-api", "payments-api")})
+    login = _login(internet.registry, "ecr-credentials", host)
+
+    await space.world.apply(login, *seed("guide-image-automation-v1beta2"))
+
+    await _pushed(space, "flux-system", infra)
+    told = infra.git("log", "-1", "--format=%ae|%s", "main").decode().strip()
+    assert told == f"flux@codingprotocols.com|chore: update {host}/payments-api:1.5.0"
+    assert f"{host}/payments-api:1.5.0 #" in infra.content("apps/payments-api/image.yaml")
+
+
+def _offer(registry: FakeRegistry, name: str, *tags: str) -> None:
+    for tag in tags:
+        registry.push(name, tag, [tag.encode()])
+
+
+def _marked(image: str, policy: str) -> str:
+    marker = f'# {{"$imagepolicy": "flux-system:{policy}"}}'
+    manifest = config_map("image", image="OLD")
+    return manifest.replace("OLD", f"{image}:1.0.0 {marker}")
+
+
+def _login(registry: FakeRegistry, name: str, host: str) -> Json:
+    config = registry.dockerconfig(*LOGIN).decode().replace(registry.host, host)
+    secret = _secret(name, {".dockerconfigjson": config})
+    return secret | {"type": "kubernetes.io/dockerconfigjson"}
+
+
+async def _pushed(space: Space, name: str, repository: Repository) -> None:
+    """Wait until the automation has pushed what is on the branch."""
+    await space.world.until(
+        IMAGES,
+        "flux-system",
+        name,
+        lambda obj: dig(obj, "status", "lastPushCommit") == repository.revision("main"),
     )
 
 
