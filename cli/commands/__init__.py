@@ -34,6 +34,7 @@ VERBS: Final[Mapping[str, Verb]] = {
     # what would be there
     "build": Verb("build", "Build local files as the controller would."),
     "diff": Verb("build", "Show what applying local files, or a stored revision, would change."),
+    "preview": Verb("preview", "Show the commit that an ImageUpdateAutomation would push."),
     "check": Verb("check", "Check an installation, or find manifests that would be refused."),
     "envsubst": Verb("envsubst", "Replace variables in standard input as post builds do."),
     # artifacts in registries: GitOps without Git

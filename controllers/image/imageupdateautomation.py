@@ -12,26 +12,24 @@ from typing import Final, Protocol
 
 from controllers import grants
 from controllers.access.gitaccess import GitAccess, Grant
-from controllers.image import settings
+from controllers.image import settings, updating
 from controllers.image.checkouts import Checkouts
 from controllers.image.settings import Plan
+from controllers.image.updating import Draft
 from crds import GIT_REPOSITORY
 from crds.image import ImagePolicy, ImageRef
 from crds.image_automation import ImageUpdateAutomation, SigningKey
-from crds.policy_parts import LabelSelector
 from crds.source import GitRepository
 from toolkit.errors import TransientError, WaitingError
 from toolkit.kube.controller import Outcome, Reconciliation
 from toolkit.kube.secrets import Secrets
 from toolkit.native.pool import WorkerPool
 from toolkit.objects import GroupVersionKind, ObjectKey, ObjectRef
-from toolkit.policy import selectors
 from toolkit.policy.references import References
 from toolkit.remote.git import signingkeys, wire
 from toolkit.remote.git.errors import GitAuthError, GitError, GitMovedError, RefNotFoundError
 from toolkit.remote.git.git import GitClient, GitReference, NewFile, Resolved
-from toolkit.render import setters
-from toolkit.render.setters import Changed, Image
+from toolkit.render.setters import Image
 
 SOURCE: Final = GroupVersionKind(*GIT_REPOSITORY.gvk)
 ATTEMPTS: Final = 5
@@ -104,15 +102,12 @@ class ImageUpdateAutomationReconciler:
         grants.tell(rec, self._parts.references)
         source = self._source(rec)
         plan = settings.plan(rec.obj, source)
-        chosen = self._chosen(rec.obj)
+        chosen = updating.chosen(rec.obj, self._parts.policies(rec.key.namespace))
         run = _Run(
             source=source,
             plan=plan,
             grant=await self._parts.access.grant(source),
-            images={
-                f"{rec.key.namespace}:{name}": Image(name=ref.name, tag=ref.tag, digest=ref.digest)
-                for name, ref in chosen.items()
-            },
+            images=updating.images(rec.key.namespace, chosen),
         )
         try:
             return await self._updated(rec, run, chosen)
@@ -141,19 +136,6 @@ class ImageUpdateAutomationReconciler:
             )
         self._parts.source_policy.check(found)
         return found
-
-    def _chosen(self, obj: ImageUpdateAutomation) -> dict[str, ImageRef]:
-        """Return the images of the policies that the automation works with, by their names."""
-        selector = obj.spec.policy_selector or LabelSelector()
-        return {
-            policy.metadata.name: policy.status.latest_ref
-            for policy in sorted(
-                self._parts.policies(obj.metadata.namespace), key=lambda each: each.metadata.name
-            )
-            if policy.status.latest_ref is not None
-            and not policy.metadata.deletion_timestamp
-            and selectors.matches(selector, policy.metadata.labels)
-        }
 
     async def _updated(
         self,
@@ -185,20 +167,16 @@ class ImageUpdateAutomationReconciler:
             return _done(rec.obj, quiet=True)
         landed = None
         async with self._parts.checkouts.use(run.url, base, auth, timeout=run.timeout) as checkout:
-            files = await setters.update(
-                self._parts.engine, checkout.files, rec.obj.spec.update.path or ".", run.images
+            draft = await updating.draft(
+                self._parts.engine, rec.obj, run.plan, run.images, checkout.files
             )
-            if files:
-                message = await self._message(rec.obj, run, files)
-                pack = str(checkout.pack)
-                request = await self._request(
-                    rec.obj, run, base, pack=pack, files=files, message=message
-                )
+            if draft.files:
+                request = await self._request(rec.obj, run, base, draft, pack=str(checkout.pack))
                 landed = await git.land(request)
         now = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
         if landed is not None and landed.changed:
             rec.status({"lastPushCommit": landed.commit, "lastPushTime": now})
-            rec.event("info", "Succeeded", _pushed(run.plan, landed.commit, message))
+            rec.event("info", "Succeeded", _pushed(run.plan, landed.commit, draft.message))
             if not run.plan.separate and run.plan.to_branch:
                 # The next run finds the commit that this one made.
                 revision = f"{run.plan.branch}@sha1:{landed.commit}"
@@ -231,37 +209,22 @@ class ImageUpdateAutomationReconciler:
             return False
         return tip.commit == status.last_push_commit
 
-    async def _message(
-        self, obj: ImageUpdateAutomation, run: _Run, files: tuple[Changed, ...]
-    ) -> str:
-        values = obj.spec.git.commit.message_template_values if obj.spec.git else {}
-        return await setters.message(
-            self._parts.engine,
-            run.plan.template,
-            namespace=obj.metadata.namespace,
-            name=obj.metadata.name,
-            values=values,
-            images=run.images,
-            files=files,
-        )
-
-    async def _request(  # noqa: PLR0913 - what a commit is made of
+    async def _request(
         self,
         obj: ImageUpdateAutomation,
         run: _Run,
         base: Resolved,
+        draft: Draft,
         *,
         pack: str,
-        files: tuple[Changed, ...],
-        message: str,
     ) -> wire.LandRequest:
         key = obj.spec.git.commit.signing_key if obj.spec.git else None
         return wire.LandRequest(
             url=run.url,
             base=base.commit,
             pack=pack,
-            files=tuple(NewFile(path=each.path, content=each.data) for each in files),
-            message=message.rstrip() + "\n",
+            files=tuple(NewFile(path=each.path, content=each.data) for each in draft.files),
+            message=draft.message,
             author=run.plan.author,
             time=int(datetime.now(UTC).timestamp()),
             auth=run.grant.auth,
@@ -290,7 +253,7 @@ class ImageUpdateAutomationReconciler:
 def _pushed(plan: Plan, commit: str, message: str) -> str:
     where = [f"branch '{plan.branch}'"] if plan.to_branch else []
     where += [f"refspec '{plan.refspec.source}:{plan.refspec.target}'"] if plan.refspec else []
-    return f"pushed commit '{commit[:7]}' to {' and '.join(where)}\n{message}"
+    return f"pushed commit '{commit[:7]}' to {' and '.join(where)}\n{message.rstrip()}"
 
 
 def _done(obj: ImageUpdateAutomation, *, quiet: bool = False) -> Outcome:

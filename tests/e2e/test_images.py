@@ -3,12 +3,14 @@
 from collections.abc import Callable
 
 import asyncssh
+import msgspec
 import pytest
 
 from tests.e2e.conftest import Space, condition
 from tests.e2e.sources import secret
 from tests.fakes.gitrepository import Repository
 from tests.fakes.registry import FakeRegistry
+from tests.tools.command import Ended, penstock
 from toolkit.objects import GroupVersionKind, Json
 from toolkit.remote.git import objects
 from toolkit.verify import ssh
@@ -112,3 +114,36 @@ async def pushed(space: Space, fleet: Repository, content: str) -> None:
 async def until(space: Space, holds: Callable[[Json], bool]) -> Json:
     """Return the automation once it holds."""
     return await space.world.until(AUTOMATION, space.namespace, "app", holds)
+
+
+async def test_a_preview_shows_what_would_be_pushed_and_pushes_nothing(space: Space) -> None:
+    fleet = space.repository("app")
+    fleet.accept_pushes()
+    async with FakeRegistry() as server:
+        server.push(NAME, "1.0.0", [b"1"])
+        before = fleet.commit({"apps/web.yaml": marked(space, server, "0.9.0")})
+        suspended = automation(space, push={"branch": "images"})
+        suspended["spec"]["suspend"] = True
+        await space.world.apply(
+            space.source(fleet), repository_of(space, server), policy(space), suspended
+        )
+        await space.ready(IMAGE_POLICY)
+
+        told = await preview(space)
+        document = msgspec.json.decode((await preview(space, "-o", "json")).out)
+
+    image = f"{server.host}/{NAME}"
+    assert told.code == 0, told
+    assert f"-image: {image}:0.9.0 #" in told.out
+    assert f"+image: {image}:1.0.0 #" in told.out
+    assert "'refs/heads/images' would get a commit" in told.out + told.err
+    assert document["base"] == f"main@sha1:{before}"
+    assert document["message"] == "Update from image update automation\n"
+    (file,) = document["files"]
+    assert (file["path"], file["changes"][0]["new"]) == ("apps/web.yaml", f"{image}:1.0.0")
+    assert (tip(fleet), fleet.revision("images")) == (before, "")
+
+
+async def preview(space: Space, *more: str) -> Ended:
+    arguments = ("preview", "automation", "app", "-n", space.namespace, *more)
+    return await penstock(space.world.plane.kubeconfig, *arguments)

@@ -1,0 +1,60 @@
+"""``penstock preview automation``: the commit that an ImageUpdateAutomation would push."""
+
+from typing import Any
+
+import click
+
+from cli import examples, kindtree, output, progress, session
+from cli.local import automation as local
+from cli.local.automation import Preview
+from crds import IMAGE_UPDATE_AUTOMATION
+from toolkit.objects import Json
+
+
+@click.group("preview", cls=kindtree.AliasGroup, no_args_is_help=True)
+def preview() -> None:
+    """Show what would be pushed, without pushing it."""
+
+
+@click.command("automation", epilog=examples.example("penstock preview automation shop"))
+@click.argument("name")
+@click.option("-o", "--output", "fmt", type=click.Choice(("json", "yaml")), help="Format.")
+@session.options
+def automation(*, name: str, fmt: str | None, **arguments: Any) -> None:
+    """Show the commit that an ImageUpdateAutomation would push now, as a diff.
+
+    Nothing is pushed. This command fetches the repository and writes the images that the
+    ImagePolicies have chosen, with your rights: you need `get` on the Secret of the GitRepository.
+    """
+    connection = session.connection(arguments)
+
+    async def work(opened: session.Session) -> Preview:
+        return await local.preview(opened, name)
+
+    found = session.run(connection, work)
+    if fmt:
+        click.echo(output.encode(_document(found), fmt), nl=False)
+        return
+    if not found.files:
+        progress.success(f"repository up-to-date at {found.base}")
+        return
+    progress.action(f"{found.targets} would get a commit on {found.base}")
+    click.echo("".join(f"    {line}\n" for line in found.message.splitlines()))
+    for file in found.files:
+        click.echo(file.diff, nl=False)
+
+
+def _document(found: Preview) -> Json:
+    return {
+        "base": found.base,
+        "targets": list(found.plan_targets),
+        "message": found.message,
+        "files": [
+            {"path": file.path, "changes": list(file.changes), "diff": file.diff}
+            for file in found.files
+        ],
+    }
+
+
+preview.add_command(automation)
+preview.add_aliases(automation, kindtree.names(IMAGE_UPDATE_AUTOMATION))

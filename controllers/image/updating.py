@@ -1,0 +1,77 @@
+"""What a run changes: from chosen images and the files of a commit to new files and a message.
+
+Nothing is pushed here. The reconciler lands what it gets, ``penstock preview`` prints it.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from controllers.image.settings import Plan
+from crds.image import ImagePolicy, ImageRef
+from crds.image_automation import ImageUpdateAutomation
+from crds.policy_parts import LabelSelector
+from toolkit.native.pool import WorkerPool
+from toolkit.policy import selectors
+from toolkit.render import setters
+from toolkit.render.setters import Changed, Image
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Draft:
+    """Files that change, and the message of the commit; both are empty if nothing changes."""
+
+    files: tuple[Changed, ...] = ()
+    message: str = ""
+
+
+def chosen(obj: ImageUpdateAutomation, policies: Iterable[ImagePolicy]) -> dict[str, ImageRef]:
+    """Return the images of the policies that the automation works with, by their names.
+
+    ``policies`` are those of its namespace.
+    """
+    selector = obj.spec.policy_selector or LabelSelector()
+    return {
+        policy.metadata.name: policy.status.latest_ref
+        for policy in sorted(policies, key=lambda each: each.metadata.name)
+        if policy.status.latest_ref is not None
+        and not policy.metadata.deletion_timestamp
+        and selectors.matches(selector, policy.metadata.labels)
+    }
+
+
+def images(namespace: str, refs: Mapping[str, ImageRef]) -> dict[str, Image]:
+    """Return the images by the names that markers have for their policies."""
+    return {
+        f"{namespace}:{name}": Image(name=ref.name, tag=ref.tag, digest=ref.digest)
+        for name, ref in refs.items()
+    }
+
+
+async def draft(
+    engine: WorkerPool,
+    obj: ImageUpdateAutomation,
+    plan: Plan,
+    found: Mapping[str, Image],
+    root: Path,
+) -> Draft:
+    """Return what becomes of the files below ``root``, which the engine's workers may read.
+
+    Raises:
+        SettersError: a file with a marker cannot be read or changed in place.
+        TemplateError: the template of the message cannot be used.
+    """
+    files = await setters.update(engine, root, obj.spec.update.path or ".", found)
+    if not files:
+        return Draft()
+    values = obj.spec.git.commit.message_template_values if obj.spec.git else {}
+    message = await setters.message(
+        engine,
+        plan.template,
+        namespace=obj.metadata.namespace,
+        name=obj.metadata.name,
+        values=values,
+        images=found,
+        files=files,
+    )
+    return Draft(files=files, message=message.rstrip() + "\n")
