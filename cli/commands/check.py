@@ -9,7 +9,7 @@ from typing import Any, Final, TypeVar
 import click
 
 from cli import errors, examples, output, progress, session, table
-from cli.check import builds, cluster, files, judge
+from cli.check import builds, cluster, files, flags, judge
 from cli.check.report import Report, printable
 from cli.check.subjects import Subject
 from cli.installing import inspection
@@ -118,7 +118,13 @@ def _check_options(function: Function) -> Function:
     return function
 
 
-@click.command("repository", epilog=examples.example("penstock check repository . -n apps"))
+@click.command(
+    "repository",
+    epilog=examples.example(
+        "penstock check repository . -n apps",
+        "penstock check repository https://git.example.com/org/fleet --branch main",
+    ),
+)
 @click.option(
     "-n",
     "--namespace",
@@ -126,16 +132,34 @@ def _check_options(function: Function) -> Function:
     help="Namespace of manifests that have none and that no Kustomization applies.",
 )
 @_check_options
-@click.argument("directory", type=click.Path(path_type=Path))
-def repository(*, directory: Path, namespace: str, fmt: str | None, **request: Any) -> None:
-    """Check the manifests below DIRECTORY, the root of a repository.
+@flags.fetching
+@click.argument("address", metavar="DIRECTORY|URL")
+def repository(*, address: str, namespace: str, **said: Any) -> None:
+    """Check the manifests of a repository: below its root DIRECTORY, or a commit of URL.
 
     Every Kustomization whose path is in the repository is built, so that objects have the
     namespaces and fields that they would be applied with. No cluster is asked, and nothing is
     decrypted.
+
+    A URL begins with https://, ssh:// or file://, and no git is needed. Without a flag that names
+    the commit it is the one that a clone would check out.
     """
-    found = _read(directory, session.namespace(namespace, ""))
-    _finish(found, Request(fmt=fmt or "", **request), shipped=True)
+    asked = {name: said.pop(name) for name in _ASKED}
+    request = Request(fmt=asked.pop("fmt") or "", **asked)
+    chosen = session.namespace(namespace, "")
+    if not flags.is_url(address):
+        flags.require_none(said)
+        _finish(_read(Path(address), chosen, address), request, shipped=True)
+        return
+    # Help and directories need no Git client.
+    from cli.check import fetching  # noqa: PLC0415
+
+    with fetching.fetched(address, fetching.Wanted.of(said)) as directory:
+        found = _read(directory, chosen, "the manifests")
+    _finish(found, request, shipped=True)
+
+
+_ASKED: Final = ("install_namespace", "blocked", "mode", "fmt", "fix")
 
 
 @click.command("cluster", epilog=examples.example("penstock check cluster -o json"))
@@ -152,8 +176,8 @@ def check_cluster(*, fmt: str | None, **arguments: Any) -> None:
     _finish(found.subjects, request, shipped=not found.knows_grants)
 
 
-def _read(directory: Path, namespace: str) -> Sequence[Subject]:
-    progress.action(f"reading {directory}")
+def _read(directory: Path, namespace: str, name: str) -> Sequence[Subject]:
+    progress.action(f"reading {name}")
     found = files.read(directory)
     _note(found.unread, "files cannot be read, and are left out")
     if found.others:

@@ -1,0 +1,115 @@
+"""The options that say which commit of a repository to fetch, and how to sign in at its server.
+
+Their names are those of ``create source git``, ``create secret git`` and ``bootstrap git``.
+"""
+
+import re
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any, Final, TypeVar
+
+import click
+
+from cli import age, errors
+
+Function = TypeVar("Function", bound=Callable[..., Any])
+
+_FILE: Final = click.Path(path_type=Path, dir_okay=False)
+REFERENCE: Final = ("branch", "tag", "tag_semver", "ref_name", "commit")
+SCP: Final = re.compile(r"(?:(?P<user>[^@/:]+)@)?(?P<host>[^/:@]+):(?P<path>[^/].*)")
+"""An address as scp has it, which Git takes too."""
+_OPTIONS: Final = (
+    click.option("--branch", default="", help="Branch to check; default is the server's own."),
+    click.option("--tag", default="", help="Tag to check."),
+    click.option("--tag-semver", default="", metavar="RANGE", help="Check the highest tag of it."),
+    click.option("--ref-name", default="", metavar="NAME", help="Full name of a reference."),
+    click.option("--commit", default="", metavar="SHA", help="Commit to check, also of --branch."),
+    click.option(
+        "--recurse-submodules", "submodules", is_flag=True, help="Fetch the submodules as well."
+    ),
+    click.option("-u", "--username", default="", help="Who fetches over HTTPS."),
+    click.option(
+        "-p",
+        "--password",
+        default="",
+        envvar="GIT_PASSWORD",
+        show_envvar=True,
+        help="Of that user; over SSH of the private key.",
+    ),
+    click.option(
+        "--bearer-token",
+        "token",
+        default="",
+        envvar="GIT_BEARER_TOKEN",
+        show_envvar=True,
+        metavar="TOKEN",
+        help="Token, instead of a user.",
+    ),
+    click.option("--private-key-file", "private_key", type=_FILE, help="Key to fetch with, SSH."),
+    click.option(
+        "--known-hosts-file",
+        "known_hosts",
+        type=_FILE,
+        help="Keys that the server may show over SSH, as ssh-keyscan writes them.",
+    ),
+    click.option("--ca-file", "ca", type=_FILE, help="Authority of the certificate, PEM."),
+    click.option(
+        "--allow-insecure-http",
+        "plain_http",
+        is_flag=True,
+        help="Send credentials also where there is no TLS.",
+    ),
+    click.option(
+        "--timeout",
+        type=age.DURATION,
+        default="5m",
+        show_default=True,
+        help="How long fetching may take.",
+    ),
+)
+_OF_URLS: Final = (*REFERENCE, "submodules", "username", "private_key", "known_hosts", "ca")
+FILES: Final = ("private_key", "known_hosts", "ca")
+_LARGEST: Final = 1 << 20
+
+
+def fetching(function: Function) -> Function:
+    """Add the options."""
+    for option in reversed(_OPTIONS):
+        function = option(function)
+    return function
+
+
+def is_url(address: str) -> bool:
+    """Tell whether it is an address and no directory."""
+    return "://" in address or (SCP.fullmatch(address) is not None and not Path(address).exists())
+
+
+def require_none(said: Mapping[str, Any]) -> None:
+    """Require that nothing is said that counts for a URL alone.
+
+    Raises:
+        UsageError: something is.
+    """
+    if given := next((name for name in _OF_URLS if said[name]), ""):
+        flag = {"submodules": "recurse-submodules"}.get(given, given.replace("_", "-"))
+        suffix = "-file" if given in FILES else ""
+        raise errors.UsageError(
+            f"--{flag}{suffix} is for a URL; a directory is checked as it is, with what is not "
+            "committed"
+        )
+
+
+def content(file: Path) -> bytes:
+    """Return what is in a file with a key or a certificate.
+
+    Raises:
+        UsageError: it cannot be read, or is neither by its size.
+    """
+    try:
+        with file.open("rb") as opened:
+            found = opened.read(_LARGEST + 1)
+    except OSError as exc:
+        raise errors.UsageError(f"cannot read {file}: {exc.strerror}") from exc
+    if len(found) > _LARGEST:
+        raise errors.UsageError(f"{file} is larger than {_LARGEST} bytes")
+    return found
