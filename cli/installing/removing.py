@@ -29,6 +29,8 @@ from toolkit.kube.errors import NotFoundError
 from toolkit.objects import GroupVersionKind, Json, ObjectRef, dig, ref_of
 from webhooks import definitions
 
+ALLOWED: Final = "policy.penstock.dev/allow-deletion"
+"""Annotation of a namespace that holds Penstock or its sources, and may be deleted."""
 _AT_RUN_TIME: Final = (injection.VALIDATING, injection.MUTATING, injection.API_SERVICE)
 """Kinds that the processes themselves write; the API server asks us because of them."""
 _PASSING: Final = frozenset({"Endpoints", "EndpointSlice", "Event", "Lease", "PodMetrics"})
@@ -197,13 +199,25 @@ async def remove(opened: session.Session, found: Survey, wish: Wish) -> None:
     places = [] if wish.keep_namespace else [ObjectRef(NAMESPACE, "", opened.namespace)]
     for place in (*places, *found.emptied):
         progress.action(f"deleting namespace {place.name}")
-        await _delete(api, place)
+        await _delete_namespace(api, place)
         await _gone(opened, [place])
 
 
 async def _delete(api: Client, ref: ObjectRef, *, propagation: str = "Background") -> None:
     with contextlib.suppress(NotFoundError):
         await api.delete(ref.gvk, ref.name, ref.namespace, propagation=propagation)
+
+
+async def _delete_namespace(api: Client, ref: ObjectRef) -> None:
+    """Delete a namespace that the installation protects, see ``deploy/base/namespaces``.
+
+    An API server forgets the policy some time after it is deleted, so the namespace says that it
+    may go.
+    """
+    allowed = {"metadata": {"annotations": {ALLOWED: "true"}}}
+    with contextlib.suppress(NotFoundError):
+        await api.patch(ref.gvk, ref.name, "", allowed, strategy="merge")
+        await api.delete(ref.gvk, ref.name, "")
 
 
 async def _released(api: Client, obj: Json) -> None:

@@ -223,7 +223,7 @@ def test_uninstalling_flux_leaves_penstock_and_all_custom_resources(
     create(asked, ROLES, "crd-controller", version=version, kind="ClusterRole", metadata=role)
 
     done = subprocess.run(
-        [flux_program, "uninstall", "--silent", "--keep-namespace", "--namespace=flux-system"],
+        [flux_program, "uninstall", "--silent", "--namespace=flux-system"],
         env={**cluster.environment(), "HOME": "/nonexistent"},
         capture_output=True,
         check=False,
@@ -231,7 +231,11 @@ def test_uninstalling_flux_leaves_penstock_and_all_custom_resources(
         timeout=60,
     )
 
-    assert done.returncode == 0, done.stderr
+    assert done.returncode == 0, "flux tells of the failure and goes on"
+    assert "namespaces.penstock.dev" in done.stdout + done.stderr
+    assert "allow-deletion=true" in done.stdout + done.stderr
+    assert {PLACE, SHARED} <= names(asked, "/api/v1/namespaces")
+    assert "deletionTimestamp" not in asked.send("GET", f"/api/v1/namespaces/{SHARED}")["metadata"]
     assert "ClusterRole/crd-controller deleted" in done.stdout + done.stderr
     asyncio.run(until(lambda: "distributions.penstock.dev" not in names(asked, DEFINITIONS)))
     left = names(asked, DEFINITIONS), names(asked, ROLES), names(asked, BINDINGS)
@@ -243,6 +247,20 @@ def test_uninstalling_flux_leaves_penstock_and_all_custom_resources(
     asked.send("DELETE", f"{KUSTOMIZATIONS}/fleet")
     assert penstock("install").code == 0
     assert names(asked, DEFINITIONS) == before[0]
+
+
+def test_namespaces_of_penstock_are_deleted_where_they_say_so(asked: Administrator) -> None:
+    for name, labels in (("theirs", {}), ("named", {"app.kubernetes.io/part-of": "penstock"})):
+        metadata: Json = {"labels": labels}
+        create(asked, "/api/v1/namespaces", name, version="v1", kind="Namespace", metadata=metadata)
+
+    asked.send("DELETE", "/api/v1/namespaces/theirs")
+    for name in (PLACE, SHARED, "named"):
+        with pytest.raises(RefusedError, match=f"annotate namespace {name} policy.penstock.dev/"):
+            asked.send("DELETE", f"/api/v1/namespaces/{name}")
+    annotated = {"metadata": {"annotations": {"policy.penstock.dev/allow-deletion": "true"}}}
+    asked.send("PATCH", "/api/v1/namespaces/named", annotated, content=MERGE)
+    asked.send("DELETE", "/api/v1/namespaces/named")
 
 
 def test_what_git_applies_is_not_overwritten(penstock: Penstock, asked: Administrator) -> None:

@@ -84,7 +84,9 @@ class Room:
             kind, meta = obj["kind"].lower(), obj["metadata"]
             plural = kind[:-1] + "ies" if kind.endswith("y") else kind + "s"
             version = obj["apiVersion"]
-            place = f"/namespaces/{meta['namespace']}" if "namespace" in meta else ""
+            # kubectl's kustomize takes these for namespaced; the API server ignores it, in objects.
+            placed = "namespace" in meta and not kind.startswith("validatingadmissionpolicy")
+            place = f"/namespaces/{meta['namespace']}" if placed else ""
             root = f"/apis/{version}" if "/" in version else f"/api/{version}"
             self.administrator.send(
                 *("PATCH", f"{root}{place}/{plural}/{meta['name']}", obj),
