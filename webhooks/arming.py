@@ -99,7 +99,7 @@ class Arming:
         found = await self._standing[gvk].apply(obj)
         if found is None or _bare(found["webhooks"]) == _bare(obj["webhooks"]):
             return found
-        logger.warning("what somebody added goes", extra={"configuration": gvk.kind})
+        logger.warning("removing what others added", extra={"configuration": gvk.kind})
         whole = [
             {
                 "op": "test",

@@ -99,7 +99,7 @@ def _enabled(rows: Sequence[Row], disabled: Sequence[str], callers: Callers) -> 
     for row in wanted:
         if row.discloses and not callers.proven:
             logger.warning(
-                "plugin not offered: nothing tells API servers from others; give"
+                "plugin not enabled: callers cannot be identified as API servers; give"
                 " --webhook-client-ca-file or --webhook-client-networks",
                 extra={"plugin": row.name},
             )

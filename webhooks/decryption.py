@@ -198,7 +198,7 @@ class Decryption:
         account = dig(obj, "spec", "decryption", "serviceAccountName", default="")
         if not (keys or account):
             raise UntrustedError(
-                f"{applier} lends no keys: name a Secret with keys in its"
+                f"{applier} names no keys: name a Secret with keys in its"
                 " spec.decryption.secretRef, or an account in spec.decryption.serviceAccountName"
             )
         return _Voucher(applier, keys, account)
@@ -236,7 +236,7 @@ class Decryption:
             which = f"Secret '{named}'" if named else "any key"
             raise DeniedError(
                 f"{request.ref} is encrypted, and user '{request.user.name}' may not decrypt with"
-                f" {which} of namespace '{request.namespace}': it takes the verb '{VERB}' on a"
+                f" {which} of namespace '{request.namespace}': this needs the verb '{VERB}' on a"
                 f" Secret there that holds keys and has the label {envelope.KEYS_LABEL}=true, or"
                 f" is named by the annotation {envelope.KEYS_FROM}" + (f"; {why}" if why else "")
             )

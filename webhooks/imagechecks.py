@@ -183,7 +183,7 @@ async def side_by_side(
             async with asyncio.timeout_at(request.deadline - _LAST), places:
                 return await work(task)
         except TimeoutError:
-            late = TransientError(f"'{task.reference.registry}' did not answer in time")
+            late = TransientError(f"'{task.reference.registry}' did not respond in time")
         except PenstockError as exc:
             late = exc
         return [violation(task.image, policy, late) for policy in task.policies]

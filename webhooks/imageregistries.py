@@ -161,7 +161,7 @@ class Registries:
     def _require_answering(self, place: tuple[str, str]) -> None:
         if self._silent.get(place, 0.0) > _now():
             raise RegistryError(
-                f"'{place[1]}' did not answer in time a moment ago; it is asked again in"
+                f"'{place[1]}' did not respond in time a moment ago; it is asked again in"
                 f" {PAUSE_SECONDS:.0f} seconds"
             )
 

@@ -37,7 +37,7 @@ from webhooks.standings import PERMISSIONS, Standings
 
 logger = logging.getLogger(__name__)
 
-_FROM_REPOSITORIES: Final = "only what comes from a repository is admitted"
+_FROM_REPOSITORIES: Final = "only objects from a repository are admitted"
 _HOPS: Final = 3
 """From a Pod over its ReplicaSet to the Deployment that a repository holds."""
 
@@ -126,7 +126,7 @@ class Provenance:
         plural, gvk = machinery.OWNERS[_group_kind(named)]
         open_ones = [each for each in policies if not provenance.selects(each, gvk.group, plural)]
         return provenance.unproven(
-            open_ones, f"its controller is a {kind}, of which the policy knows nothing"
+            open_ones, f"its controller is a {kind}, which the policy does not cover"
         )
 
     async def _owner(self, namespace: str, named: Json) -> Json | None:
@@ -154,7 +154,7 @@ class Provenance:
         if not await protection.may_bypass(self._services, request, names):
             return None
         return Answer(
-            warnings=(f"no repository holds this; the glass is broken until {glass.until}",),
+            warnings=(f"this comes from no repository; break-glass is active until {glass.until}",),
             audit={"break-glass": glass.reason, "policies": ", ".join(names)},
         )
 

@@ -49,7 +49,7 @@ of what the process may have."""
 _MARGIN: Final = 0.5
 _LONGEST: Final = 30.0
 _JSON: Final = "application/json"
-_STRANGER: Final = "only API servers are answered; this caller is none"
+_STRANGER: Final = "only API servers may send requests; this caller is not one"
 
 Convert = Callable[[bytes], Awaitable[bytes]]
 """Returns the answer to a body."""

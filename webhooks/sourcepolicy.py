@@ -99,8 +99,8 @@ class SourcePolicyCheck:
         ):
             return Answer()
         raise DeniedError(
-            f"status.artifact: only the source controller vouches for artifacts here, and who "
-            f"holds the verb 'attest' on {request.resource}.{sources.GROUP}",
+            f"status.artifact: only the source controller, and users with the verb "
+            f"'attest' on {request.resource}.{sources.GROUP}, may set artifacts here",
             causes=(
                 Cause(
                     reason="FieldValueForbidden", field="status.artifact", message="it is protected"

@@ -152,7 +152,7 @@ class NamespaceLabels:
             return Answer()
         named = ", ".join(sorted(changed))
         raise DeniedError(
-            f"metadata.labels: policies go by {named}, which user '{request.user.name}' may not "
+            f"metadata.labels: policies use {named}, which user '{request.user.name}' may not "
             f"change: ask for the verb 'update' on namespaces.{GROUP} '{request.name}'",
             causes=tuple(
                 Cause(

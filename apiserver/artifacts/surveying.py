@@ -121,11 +121,13 @@ class Survey:
         except (aiohttp.ClientError, TimeoutError) as exc:
             raise TransientError(f"cannot ask {address}: {causes.cause(exc)}") from exc
         if len(body) > _LONGEST:
-            raise TransientError(f"{address} tells too much")
+            raise TransientError(f"{address} sent too much")
         try:
             return _INDEX.decode(body)
         except msgspec.MsgspecError as exc:
-            raise TransientError(f"{address} tells what is no index: {misfits.told(exc)}") from exc
+            raise TransientError(
+                f"{address} sent something that is not an index: {misfits.told(exc)}"
+            ) from exc
 
     def _failed(self, owner: Owner, error: PenstockError) -> None:
         """Say it once: if the server is away, it is for all."""

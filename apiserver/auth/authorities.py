@@ -97,7 +97,7 @@ class Authorities:
             # Read here, because what is no name fails to be read.
             _ = leaf.subject
         except (verification.VerificationError, ValueError, UnsupportedAlgorithm) as exc:
-            raise UntrustedError("no known authority vouches for the certificate") from exc
+            raise UntrustedError("no known authority signed the certificate") from exc
         return _Known(
             leaf=leaf,
             begins=max(each.not_valid_before_utc for each in path),

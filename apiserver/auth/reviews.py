@@ -36,7 +36,7 @@ class Reviews:
             async with asyncio.timeout(SECONDS), self._places:
                 return await self._asked(method, path, body)
         except TimeoutError as exc:
-            raise UnreachableError(f"{body['kind']}: no answer within {SECONDS:.0f}s") from exc
+            raise UnreachableError(f"{body['kind']}: no response within {SECONDS:.0f}s") from exc
 
     async def _asked(self, method: str, path: str, body: Json) -> Json:
         pause = _PAUSE

@@ -82,7 +82,7 @@ class Plans:
                 " is about"
             )
         if len(revision) > _MAX_REVISION or not revision.isprintable():
-            raise status.bad_request("revision: this is none")
+            raise status.bad_request("revision: this is not a revision")
         return await self._answer(call, revision)
 
     async def _answer(self, call: Call, revision: str) -> web.StreamResponse:

@@ -63,11 +63,11 @@ def cleaned(path: str) -> str:
     """Return the directory that ``--path`` names, from the root and without dots.
 
     Raises:
-        UsageError: it leads out of the repository.
+        UsageError: it points outside the repository.
     """
     parts = [part for part in PurePosixPath(path).parts if part != "/"]
     if ".." in parts:
-        raise errors.UsageError(f"--path {path!r} leads out of the repository")
+        raise errors.UsageError(f"--path {path!r} points outside the repository")
     return "/".join(parts)
 
 

@@ -213,7 +213,9 @@ class _Asked:
             text = _mask(secrets, reading).text(str(error))
             raise TransientError(text, reason=error.reason) from None
         if not outcome.records:
-            raise TransientError("the engine tells nothing of the release", reason="EngineFailed")
+            raise TransientError(
+                "the engine returned nothing about the release", reason="EngineFailed"
+            )
         return outcome, _mask(secrets, reading)
 
     async def _perform(

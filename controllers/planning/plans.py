@@ -83,7 +83,7 @@ class Mask:
     def text(self, message: str) -> str:
         """Return a message without secret values; nothing of it where these are not known."""
         if self.every:
-            return "the message is not shown, because it may hold a secret"
+            return "the message is not shown, because it may contain a secret"
         return redaction.hide(message, self.values)
 
 

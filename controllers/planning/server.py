@@ -131,7 +131,7 @@ class PlanServer(Generic[T]):
         )
         if not await self._access.allows(user, wanted):
             raise NotAllowedError(
-                f"'{user.name}' may not ask for plans: it needs the verb 'get' on"
+                f"'{user.name}' may not request plans: it needs the verb 'get' on"
                 f" 'inventories/plan' of '{GROUP}' in '{key.namespace}'"
             )
         # 4.

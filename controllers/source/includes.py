@@ -67,7 +67,7 @@ async def copy(store: Store, artifact: Artifact, include: GitRepositoryInclude, 
     """Copy ``fromPath`` of an artifact to ``toPath`` of the tree.
 
     Raises:
-        StalledError: a path leads out of its root.
+        StalledError: a path points outside its root.
         TransientError: ``fromPath`` is no directory, or ``toPath`` is taken by a file.
     """
     try:
@@ -89,7 +89,7 @@ def _copy(packed: Path, include: GitRepositoryInclude, tree: Path) -> None:
             raise _uncopied(include, f"fromPath '{include.from_path}' is not a directory of it")
         _merge(staging, origin, tree, destination)
     except OSError as exc:
-        cause = exc.strerror or "a file is in the way"
+        cause = exc.strerror or "a file already exists there"
         raise _uncopied(include, cause) from exc
     finally:
         shutil.rmtree(staging, ignore_errors=True)
@@ -153,7 +153,7 @@ def _inside(root: Path, relative: str, *, field: str) -> Path:
     path = (_root(root) / relative).resolve()
     if not path.is_relative_to(_root(root)):
         raise StalledError(
-            f"spec.include: {field} '{relative}' leads out of the repository", reason=REASON
+            f"spec.include: {field} '{relative}' points outside the repository", reason=REASON
         )
     return path
 

@@ -115,7 +115,9 @@ class SourceReconciler(Generic[T, U]):
         except VerificationError:
             # Nobody can be trusted now: who was before must not go on being.
             if stored:
-                await self._withdraw(rec, stored, "which nothing that is trusted now vouches for")
+                await self._withdraw(
+                    rec, stored, "which no key or identity that is trusted now verifies"
+                )
             raise
 
     async def _settled(self, rec: Reconciliation[T], artifact: Artifact) -> Outcome:

@@ -120,6 +120,6 @@ async def test_this_process_lends_nobody_its_own_identity(
     asked = services.aws.asked
 
     await start(space, {"c.yaml": services.for_aws(yaml.safe_load(config_map("c", word=WORD)))})
-    await space.refused(saying="there are no credentials to ask it with")
+    await space.refused(saying="there are no credentials for it")
 
     assert services.aws.asked == asked

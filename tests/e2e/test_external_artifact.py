@@ -173,7 +173,7 @@ async def test_what_the_store_refuses_is_told_and_the_last_artifact_stays(
         await database.execute("DELETE FROM manifests WHERE path LIKE '..%'")
         after = await published(space)
 
-    assert "leads out" in condition(refused, "Ready")["message"]
+    assert "points outside" in condition(refused, "Ready")["message"]
     assert artifact_of(refused) == artifact_of(before)
     assert digest_of(after) == digest_of(before)
 

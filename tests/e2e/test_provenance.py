@@ -107,7 +107,7 @@ async def test_a_signed_revision_is_applied_and_an_unsigned_one_refused(
     )
     assert f"ConfigMap/{production}/bad may not be created by 'system:serviceaccount" in message
     assert (
-        f"nobody's signature of GitRepository/{space.namespace}/unsigned was verified"
+        f"no signature of GitRepository/{space.namespace}/unsigned was verified"
         f" (ProvenancePolicy '{production}')"
     ) in message
     assert await space.world.exists(CONFIG_MAP, production, "good")

@@ -88,7 +88,7 @@ REFUSED: Final = (
         "spec.filterTags.pattern",
         "not a regular expression",
     ),
-    ("ImageUpdateAutomation", {"git": None}, "automation-git", "spec.git", "who commits"),
+    ("ImageUpdateAutomation", {"git": None}, "automation-git", "spec.git", "author of commits"),
     (
         "ImageUpdateAutomation",
         {"git": {"commit": {"author": {"name": "a <b", "email": "a@b"}}}},
@@ -150,7 +150,7 @@ REFUSED: Final = (
         {"update": {"path": "../x"}},
         "update-path",
         "spec.update.path",
-        "leads out",
+        "points outside",
     ),
 )
 

@@ -94,14 +94,14 @@ REFUSED: Final = (
         _chart(chart="../x", sourceRef=_GIT),
         "chart-path",
         "spec.chart.spec.chart",
-        "it leads out of the source",
+        "it points outside the source",
     ),
     (
         _KIND,
         _chart(valuesFiles=["../x"]),
         "values-path",
         "spec.chart.spec.valuesFiles[0]",
-        "it leads out of the source",
+        "it points outside the source",
     ),
     (
         _KIND,

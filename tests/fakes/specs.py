@@ -173,7 +173,7 @@ REFUSED: Final[tuple[Case, ...]] = (
         {"include": [{"repository": {"name": "x"}, "toPath": "a/../../b"}]},
         "include-path",
         "spec.include[0].toPath",
-        "leads out",
+        "points outside",
     ),
     (
         "GitRepository",
@@ -243,7 +243,7 @@ REFUSED: Final[tuple[Case, ...]] = (
         {"verify": {"provider": "cosign"}},
         "verify-nobody",
         "spec.verify",
-        "it trusts nobody",
+        "it trusts no signer",
     ),
     (
         "OCIRepository",
@@ -298,7 +298,7 @@ REFUSED: Final[tuple[Case, ...]] = (
         "credentials of 'gcp'",
     ),
     ("HelmChart", {"version": "newest"}, "semver-range", "spec.version", "'newest' is not a range"),
-    ("HelmChart", {"chart": "../x"}, "chart-path", "spec.chart", "'../x': it leads out"),
+    ("HelmChart", {"chart": "../x"}, "chart-path", "spec.chart", "'../x': it points outside"),
     ("HelmChart", {"valuesFiles": ["a", "b/../../c"]}, "values-path", "spec.valuesFiles[1]", "out"),
     (
         "ExternalArtifact",
@@ -468,7 +468,7 @@ WARNED: Final[tuple[Case, ...]] = (
         {"url": "https://me:s3cret@git.example.com/x"},
         "url-password",
         "spec.url",
-        "it holds a password",
+        "it contains a password",
     ),
     (
         "GitRepository",
@@ -591,7 +591,7 @@ WARNED: Final[tuple[Case, ...]] = (
         "spec.reconcileStrategy",
         "with a HelmRepository",
     ),
-    ("Kustomization", {"path": "../x"}, "path-above-root", "spec.path", "'../x': it leads above"),
+    ("Kustomization", {"path": "../x"}, "path-above-root", "spec.path", "'../x': it points above"),
     (
         "Kustomization",
         {"dependsOn": [{"name": "x"}, {"name": "x"}]},
@@ -630,7 +630,7 @@ WARNED: Final[tuple[Case, ...]] = (
         {"prune": False, "deletionPolicy": "Delete"},
         "deletes-all",
         "spec.deletionPolicy",
-        "'Delete': what spec.prune=false keeps",
+        "'Delete': objects that spec.prune=false keeps",
     ),
     (
         "Kustomization",
@@ -665,14 +665,14 @@ WARNED: Final[tuple[Case, ...]] = (
         {"namespaceSelector": {"matchLabels": {"tenant": "a"}}},
         "free-label",
         "spec.namespaceSelector",
-        "whoever may label a namespace takes it out of the policy by 'tenant'",
+        "any user who may label a namespace can exempt it from the policy by 'tenant'",
     ),
     (
         "ImageVerificationPolicy",
         {"namespaceSelector": {"matchExpressions": [{"key": "team", "operator": "Exists"}]}},
         "free-label",
         "spec.namespaceSelector",
-        "takes it out of the policy by 'team'",
+        "can exempt it from the policy by 'team'",
     ),
     (
         "SourcePolicy",

@@ -120,8 +120,8 @@ class Examiner:
         kept = self.options.consumed.intersection(answer.get("data") or {})
         if ownership.is_secret(answer) and kept:
             raise errors.ForbiddenError(
-                f"admission left data.{min(kept)} as it is: the webhook that decrypts it was not"
-                " asked; is its configuration gone, or changed?"
+                f"admission left data.{min(kept)} as it is: the API server did not call the "
+                "webhook that decrypts it; was its configuration deleted or changed?"
             )
 
     def _leaves_alone(self, ref: ObjectRef, answer: Json, *, same: bool) -> bool:

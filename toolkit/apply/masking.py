@@ -59,7 +59,9 @@ def _secretive(obj: Json, error: errors.ApiError) -> str:
         return "; ".join(f"{cause.field}: {_cause(cause)}" for cause in error.causes)
     if error.status in _VALUELESS_STATUS:
         return _without_values(obj, str(error))
-    return "the server cannot read the Secret (its message is withheld, it may hold values)"
+    return (
+        "the server cannot read the Secret (its message is withheld, because it may contain values)"
+    )
 
 
 def _cause(cause: errors.Cause) -> str:

@@ -321,7 +321,9 @@ def _segments(name: str) -> list[str]:
     """Split a member's name; ``.`` stands for the root itself."""
     segments = name.split("/")
     if name.startswith("/") or "\0" in name or ".." in segments:
-        raise TransientError(f"the artifact entry '{_shown(name)}' leads out", reason=REASON)
+        raise TransientError(
+            f"the artifact entry '{_shown(name)}' points outside the archive", reason=REASON
+        )
     if len(os.fsencode(name)) > _LONGEST_PATH or any(
         len(os.fsencode(segment)) > _LONGEST_NAME for segment in segments
     ):

@@ -364,7 +364,7 @@ class Storage:
             name = name.parent / layout.require_name(str(name.readlink()))
         root = self.root.resolve()
         if name.parent.resolve() != root / path.rpartition("/")[0] or name.is_symlink():
-            raise StalledError(f"'{path}' leads out of the store")
+            raise StalledError(f"'{path}' points outside the store")
         if not name.is_file():
             raise FileNotFoundError(path)
         return name

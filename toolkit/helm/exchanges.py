@@ -73,7 +73,8 @@ class Exchanges:
         if gate is None or not _plain(head) or not gate.allows(head.method, head.target, body):
             path = head.target.partition("?")[0]
             raise questions.MalformedError(
-                f"it asked for {head.method} {path!r} as {head.identity!r}, which no action does"
+                f"it asked for {head.method} {path!r} as {head.identity!r}, "
+                "which no action may request"
             )
         self.count += 1
         frames = Frames(number, self._say)

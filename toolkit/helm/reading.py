@@ -42,7 +42,7 @@ class Reading:
             AccessDeniedError: it does something else.
         """
         if method != "GET":
-            raise AccessDeniedError(f"this action changes nothing, and asked for {method}")
+            raise AccessDeniedError(f"this action must change nothing, and requested {method}")
         async with self._client.exchange(method, target, headers=headers, body=body) as (
             status,
             answered,

@@ -65,9 +65,10 @@ class Entry:
         shared = self.shared_identity and values.get("provider", "") != _GENERIC
         if not account and not shared:
             raise errors.KubeConfigError(
-                f"ConfigMap {name}: serviceAccountName is missing, and the controller enters no"
-                " cluster as itself: name a ServiceAccount of this namespace there (the operator"
-                " may set --default-kubeconfig-service-account for all ConfigMaps without one)"
+                f"ConfigMap {name}: serviceAccountName is missing, and the controller does "
+                "not sign in to clusters as itself: name a ServiceAccount of this namespace there "
+                "(the operator may set --default-kubeconfig-service-account for all ConfigMaps "
+                "without one)"
             )
         return account
 
@@ -252,7 +253,7 @@ def _opened(cluster: config.ClusterConfig) -> Client:
             raise errors.KubeConfigError(f"the cluster's {what} must be asked by http or https")
         if not literal_within(host, Reach.NOT_METADATA):
             raise errors.KubeConfigError(
-                f"the address of the cluster's {what} is a metadata service's, which is not asked"
+                f"the address of the cluster's {what} is a metadata service's, which is not allowed"
             )
     return Client.open(cluster, max_body=_MAX_BODY, reach=Reach.NOT_METADATA)
 

@@ -111,7 +111,7 @@ class Link(asyncio.SubprocessProtocol):
         if self.fault:
             return  # It is being killed; what still comes is the rest of what was at fault.
         if self._waiting is None or self._waiting.done():
-            self._blame("it spoke without being asked")
+            self._blame("it sent an unrequested message")
             return
         self._received += data
         self._deliver()

@@ -134,7 +134,7 @@ def judge(
     if attempt.operation == "DELETE" and claims.applier in owners_of(attempt.old):
         return ()
     if not claims.source:
-        return unproven(policies, f"{claims.applier} does not tell what it is applied from")
+        return unproven(policies, f"{claims.applier} does not state the source that it applies")
     return tuple(
         _violation(policy, why)
         for policy in policies
@@ -284,7 +284,7 @@ def _lacks(origin: AllowedOrigin, claims: Claims, standing: Standing) -> Iterato
 
 def _unverified(origin: AllowedOrigin, claims: Claims) -> str:
     if not claims.verified:
-        return f"nobody's signature of {claims.source} was verified"
+        return f"no signature of {claims.source} was verified"
     return f"'{claims.verified}' does not match '{origin.verified_by}'"
 
 
@@ -333,4 +333,4 @@ def _elsewhere(wanted: OriginSource, part: Part) -> str:
         return f"cannot show where its artifact came from: {origins.REMEDY}"
     foreign = next(iter(_outside(wanted, found)), found[0])
     at = urls.shown(foreign.url) or "an address that is not known or cannot be compared"
-    return f"holds what was fetched from {at}, which is not admitted"
+    return f"contains what was fetched from {at}, which is not admitted"

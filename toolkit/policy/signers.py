@@ -89,7 +89,7 @@ def refused(signed: Signed | None, required: RequiredVerification | None) -> str
     if required is None:
         return ""
     if signed is None:
-        return f"nobody's signature vouches for all of it; required is {_told(required)}"
+        return f"no trusted signer signed all of it; required is {_told(required)}"
     match signed.method:
         case "git" if required.git:
             fine = _committed(signed, required.git)
@@ -131,9 +131,7 @@ def _weaker_identities(verify: Json, required: RequiredCosignSignature) -> Findi
     identities = verify.get("matchOIDCIdentity") or ()
     where = f"{_VERIFY}.matchOIDCIdentity"
     if verify.get("trustedRootSecretRef") and required.own_trusted_root == "Deny":
-        return Finding(
-            f"{_VERIFY}.trustedRootSecretRef", "a trust root of one's own is not allowed"
-        )
+        return Finding(f"{_VERIFY}.trustedRootSecretRef", "a private trust root is not allowed")
     if not identities:
         return Finding(where, "any identity would do; name those that may sign")
     if len(identities) > _MOST:

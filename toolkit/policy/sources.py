@@ -107,7 +107,7 @@ def _against(obj: Json, entry: AllowedSource) -> Finding | None:
     if entry.urls and (finding := _foreign(obj, entry)) is not None:
         return finding
     if entry.own_proxy == "Deny" and dig(obj, "spec", "proxySecretRef"):
-        return Finding("spec.proxySecretRef", "a proxy of one's own is not allowed; leave it out")
+        return Finding("spec.proxySecretRef", "a proxy is not allowed; remove it")
     return signers.weaker(obj, entry.verify) if entry.verify else None
 
 
@@ -158,7 +158,7 @@ def _elsewhere(origin: Origin, entry: AllowedSource) -> str:
         at = urls.shown(origin.url) or "an address that is not known or cannot be compared"
         return f"it was fetched from {at}; allowed are {', '.join(entry.urls)}"
     if entry.own_proxy == "Deny" and origin.own_proxy:
-        return "it was fetched through a proxy of its own (spec.proxySecretRef), not allowed here"
+        return "it was fetched through the proxy in spec.proxySecretRef, which is not allowed here"
     return ""
 
 

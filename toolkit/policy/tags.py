@@ -95,7 +95,7 @@ def _order(choice: ImagePolicyChoice) -> _Rank:
     if choice.numerical is not None:
         return _first_or_last(_number, descending=choice.numerical.order == "desc")
     raise StalledError(
-        "invalid policy: spec.policy says neither semver, alphabetical nor numerical: set one",
+        "invalid policy: spec.policy sets neither semver, alphabetical nor numerical: set one",
         reason=INVALID,
     )
 

@@ -135,7 +135,7 @@ class Power:
         if self.implied and not named:
             return AccessDeniedError(
                 f"{self.field} is not set, so this would act as the installation's default account,"
-                f" which user '{user}' may not lend: name an account that you may use"
+                f" which user '{user}' may not use: name an account that you may use"
             )
         what = f"'{self.namespace}/{self.name}'" if self.name else f"all of '{self.namespace}'"
         verbs = " or ".join(f"'{verb}'" for verb in self.verbs)
@@ -143,7 +143,7 @@ class Power:
         lead = lead or f"{self.field} needs {self.resource} {what}"
         hint = "name an account that you may use, or ask" if self.implied else "ask"
         return AccessDeniedError(
-            f"{lead}, which user '{user}' may not lend: {hint} for the verb {verbs} on "
+            f"{lead}, which user '{user}' may not use: {hint} for the verb {verbs} on "
             f"{self.resource} {what}"
         )
 

@@ -20,7 +20,9 @@ class _Decrypting(Protocol):
 def _keys(obj: WithSpec[_Decrypting]) -> Iterator[Fault]:
     decryption = obj.spec.decryption
     none = decryption and not decryption.secret_ref and not decryption.service_account_name
-    why = "it names no keys, and the controller opens nothing as itself unless it is told to"
+    why = (
+        "it names no keys, and the controller does not use its own identity unless a flag allows it"
+    )
     yield from when(none, "spec.decryption", why)
 
 
@@ -41,7 +43,7 @@ KEYS: Final[Rule[WithSpec[_Decrypting]]] = Rule(
 AT_ADMISSION: Final[Rule[WithSpec[_Decrypting]]] = Rule(
     name="decryption-elsewhere",
     fields=("spec.decryption", "spec.kubeConfig"),
-    demands="what is decrypted as it enters goes to this cluster",
+    demands="decryption at admission applies to this cluster only",
     remedy="remove spec.decryption or spec.kubeConfig",
     find=_elsewhere,
 )

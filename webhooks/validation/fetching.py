@@ -60,7 +60,9 @@ def _in_url(obj: WithSpec[_Addressed]) -> Iterator[Fault]:
     authority = obj.spec.url.partition("://")[2].partition("/")[0]
     password = ":" in authority.rpartition("@")[0]
     # the value stays out, because it holds the password
-    yield from when(password, "spec.url", "it holds a password, which whoever may read it sees")
+    yield from when(
+        password, "spec.url", "it contains a password, which every reader of the object sees"
+    )
 
 
 def _clear(obj: WithSpec[_Addressed]) -> Iterator[Fault]:
@@ -121,7 +123,7 @@ INSECURE: Final[Rule[WithSpec[_Insecure]]] = Rule(
 LENT: Final[Rule[WithSpec[_Lent]]] = Rule(
     name="insecure-provider",
     fields=("spec.insecure", "spec.provider"),
-    demands="what a cloud lends is sent over TLS",
+    demands="credentials of a cloud are sent over TLS only",
     remedy="remove spec.insecure, or use the provider generic",
     find=_lent,
 )

@@ -58,7 +58,7 @@ def _includes(obj: GitRepository) -> Iterator[Fault]:
             yield from when(
                 paths.leads_out(path),
                 f"spec.include[{number}].{field}",
-                "it leads out of the repository",
+                "it points outside the repository",
                 path,
             )
 

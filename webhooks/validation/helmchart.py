@@ -34,13 +34,13 @@ def _chart(spec: _Spec) -> Found:
         yield from when(spec.source_ref.kind == _REPOSITORY, "chart", "it is empty")
         return
     out = paths.leads_out(chart.lstrip("/"))
-    yield from when(out, "chart", "it leads out of the source", chart)
+    yield from when(out, "chart", "it points outside the source", chart)
 
 
 def _values(spec: _Spec) -> Found:
     for number, file in enumerate(spec.values_files):
         out = paths.leads_out(file.lstrip("/"))
-        yield from when(out, f"valuesFiles[{number}]", "it leads out of the source", file)
+        yield from when(out, f"valuesFiles[{number}]", "it points outside the source", file)
 
 
 def _unused(spec: _Spec) -> Found:

@@ -43,7 +43,7 @@ def _unused(obj: HelmRepository) -> Iterator[Fault]:
 def _passed(obj: HelmRepository) -> Iterator[Fault]:
     spec = obj.spec
     passed = spec.pass_credentials and spec.secret_ref is not None and spec.type != "oci"
-    why = "whoever can change the index gets the credentials"
+    why = "any user who can change the index receives the credentials"
     yield from when(passed, "spec.passCredentials", why)
 
 

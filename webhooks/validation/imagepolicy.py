@@ -16,7 +16,7 @@ _ORDER: Final = ("semver", "alphabetical", "numerical")
 
 def _choice(obj: ImagePolicy) -> Iterator[Fault]:
     none = not _given(obj)
-    yield from when(none, "spec.policy", "it says neither semver, alphabetical nor numerical")
+    yield from when(none, "spec.policy", "it sets neither semver, alphabetical nor numerical")
 
 
 def _given(obj: ImagePolicy) -> list[str]:

@@ -44,7 +44,7 @@ RULES: Final[tuple[Rule[ImageRepository], ...]] = (
         name="field-unused",
         fields=("spec.provider",),
         demands="it is looked at",
-        remedy="remove it, or what keeps it from being looked at",
+        remedy="remove it, or the field that makes it ineffective",
         find=_unused,
         refuses=False,
     ),

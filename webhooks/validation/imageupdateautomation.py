@@ -17,7 +17,9 @@ _FORBIDDEN: Final = frozenset("<>\n\0")
 
 
 def _git(obj: ImageUpdateAutomation) -> Iterator[Fault]:
-    yield from when(obj.spec.git is None, "spec.git", "it says neither who commits nor where to")
+    yield from when(
+        obj.spec.git is None, "spec.git", "it sets neither the author of commits nor the branch"
+    )
 
 
 def _author(obj: ImageUpdateAutomation) -> Iterator[Fault]:
@@ -85,7 +87,7 @@ def _options(obj: ImageUpdateAutomation) -> Iterator[Fault]:
 def _path(obj: ImageUpdateAutomation) -> Iterator[Fault]:
     path = obj.spec.update.path
     yield from when(
-        paths.leads_out(path), "spec.update.path", "it leads out of the repository", path
+        paths.leads_out(path), "spec.update.path", "it points outside the repository", path
     )
 
 

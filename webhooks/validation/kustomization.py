@@ -26,7 +26,7 @@ from webhooks.validation.rule import Checks, Fault, Named, Rule, when
 def _path(obj: Kustomization) -> Iterator[Fault]:
     path = obj.spec.path
     above = paths.leads_out(path.lstrip("/"))
-    yield from when(above, "spec.path", "it leads above the root, where it stops", path)
+    yield from when(above, "spec.path", "it points above the root directory", path)
 
 
 def _namespace(obj: Kustomization) -> Iterator[Fault]:
@@ -65,7 +65,7 @@ def _timeout(obj: Kustomization) -> Iterator[Fault]:
 def _deletion(obj: Kustomization) -> Iterator[Fault]:
     spec = obj.spec
     deletes = spec.deletion_policy in {"Delete", "WaitForTermination"} and not spec.prune
-    why = "what spec.prune=false keeps is deleted with this object"
+    why = "objects that spec.prune=false keeps are deleted with this object"
     yield from when(deletes, "spec.deletionPolicy", why, spec.deletion_policy)
 
 
@@ -130,7 +130,7 @@ RULES: Final[tuple[Rule[Kustomization], ...]] = (
     Rule(
         name="deletes-all",
         fields=("spec.deletionPolicy", "spec.prune"),
-        demands="what is never pruned is not deleted with the Kustomization either",
+        demands="objects that are never pruned are not deleted with the Kustomization either",
         remedy="use deletionPolicy Orphan, or set spec.prune",
         find=_deletion,
         refuses=False,

@@ -81,7 +81,7 @@ PROVIDER_CHECKS: Final[Checks[Provider]] = Checks(
             name="field-deprecated",
             fields=("spec.interval", "spec.proxy"),
             demands="it is not deprecated",
-            remedy="remove it, or use what replaces it",
+            remedy="remove it, or use its replacement",
             find=_deprecated,
             refuses=False,
         ),

@@ -78,7 +78,7 @@ RULES: Final[tuple[Rule[OCIRepository], ...]] = (
         name="field-unused",
         fields=("spec.provider", "spec.ignore"),
         demands="it is looked at",
-        remedy="remove it, or what keeps it from being looked at",
+        remedy="remove it, or the field that makes it ineffective",
         find=_unused,
         refuses=False,
     ),

@@ -70,7 +70,7 @@ def _loose(obj: SourcePolicy | ImageVerificationPolicy) -> Iterator[Fault]:
     keys = (*selector.match_labels, *(each.key for each in selector.match_expressions))
     for key in dict.fromkeys(keys):
         free = key != _NAME and not key.startswith(tenancy.PROTECTED)
-        why = f"whoever may label a namespace takes it out of the policy by '{key}'"
+        why = f"any user who may label a namespace can exempt it from the policy by '{key}'"
         yield from when(free, "spec.namespaceSelector", why, key)
 
 
@@ -78,7 +78,7 @@ _NAME: Final = "kubernetes.io/metadata.name"
 _FREE_LABEL: Final = Rule(
     name="free-label",
     fields=("spec.namespaceSelector",),
-    demands="only who may change policies can change the labels that it selects by",
+    demands="only users who may change policies can change the labels that it selects by",
     remedy=f"select by {_NAME}, or by labels that begin with {tenancy.PROTECTED}",
     find=_loose,
     refuses=False,

@@ -29,7 +29,7 @@ def _nobody(obj: WithSpec[Signed]) -> Iterator[Fault]:
     if verify.provider == "notation":
         yield Fault(f"{_FIELD}.secretRef", "notation needs a trust policy and certificates")
     elif not verify.match_oidc_identity:
-        yield Fault(_FIELD, "it trusts nobody")
+        yield Fault(_FIELD, "it trusts no signer")
 
 
 def _patterns(obj: WithSpec[Signed]) -> Iterator[Fault]:
@@ -101,7 +101,7 @@ RULES: Final[tuple[Rule[WithSpec[Signed]], ...]] = (
         name="verify-unused",
         fields=(_IDENTITIES, "spec.verify.trustedRootSecretRef"),
         demands="it is looked at",
-        remedy="remove it, or what keeps it from being looked at",
+        remedy="remove it, or the field that makes it ineffective",
         find=_unused,
         refuses=False,
     ),

@@ -142,7 +142,7 @@ async def load(run: Run, chart: Path) -> Chart:
     order = Order(action="load", timeout=_LOAD_SECONDS, manager=MANAGER, chart=chart)
     outcome = await run(release, order)
     if outcome.chart is None:
-        raise TransientError("the engine tells nothing of the chart", reason="EngineFailed")
+        raise TransientError("the engine returned nothing about the chart", reason="EngineFailed")
     return outcome.chart
 
 

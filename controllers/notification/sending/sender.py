@@ -206,7 +206,7 @@ class Sender:
                 notice = msgspec.structs.replace(notice, key=delivery.key)
                 await SERVICES[kind](notice, place.target, Asking(self._http, place))
         except (PenstockError, TimeoutError) as exc:
-            problem = place.masked(str(exc) or "the service did not answer in time")
+            problem = place.masked(str(exc) or "the service did not respond in time")
             for_good = _for_good(exc) or time.time() - delivery.since > _MOST_HOURS * 3600
             reason = "EventRefused" if for_good else "DeliveryFailed"
             SENT.labels(kind, "refused" if for_good else "failed").inc()

@@ -113,7 +113,7 @@ class Tree:
         try:
             target.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         except (FileExistsError, NotADirectoryError) as exc:
-            raise _failed(f"'{shown}' would lie in what is a file already") from exc
+            raise _failed(f"'{shown}' would be inside an existing file") from exc
         if target.is_dir():
             raise _failed(f"'{shown}' is a directory already")
         return target

@@ -71,7 +71,7 @@ func inner(header *tar.Header) (string, error) {
 	}
 	if strings.HasPrefix(name, "/") || strings.ContainsRune(name, 0) ||
 		slices.Contains(strings.Split(name, "/"), "..") {
-		return "", fmt.Errorf("its entry %s leads out", shown(header.Name))
+		return "", fmt.Errorf("its entry %s points outside the archive", shown(header.Name))
 	}
 	_, below, ok := strings.Cut(path.Clean(name), "/")
 	if !ok && header.Typeflag == tar.TypeReg {

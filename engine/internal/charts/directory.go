@@ -13,7 +13,7 @@ import (
 	"helm.sh/helm/v4/pkg/ignore"
 )
 
-var errLeadsOut = errors.New("leads out of the source")
+var errLeadsOut = errors.New("points outside the source")
 
 // tree is the directory of a source, which no path leaves.
 type tree struct {

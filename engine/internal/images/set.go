@@ -91,7 +91,7 @@ func Set(ctx context.Context, in []byte) ([]byte, error) {
 	defer root.Close()
 	start := path.Clean(strings.TrimPrefix(request.Path, "./"))
 	if start == "" || !fs.ValidPath(start) {
-		return nil, &call.Failure{Code: "PathInvalid", Message: fmt.Sprintf("'%s' leads out of the repository", request.Path)}
+		return nil, &call.Failure{Code: "PathInvalid", Message: fmt.Sprintf("'%s' points outside the repository", request.Path)}
 	}
 	names, err := files(ctx, root, start)
 	if err != nil {

@@ -306,7 +306,7 @@ func (t *Tree) explain(name string, err error) error {
 	}
 	// The error value of os.Root is not exported.
 	if pathError.Err.Error() == "path escapes from parent" {
-		return t.deny(Denyf("%s is a symbolic link that leads out of the source", name))
+		return t.deny(Denyf("%s is a symbolic link that points outside the source", name))
 	}
 	return &fs.PathError{Op: pathError.Op, Path: "/" + name, Err: pathError.Err}
 }

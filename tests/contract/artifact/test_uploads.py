@@ -360,7 +360,7 @@ async def test_too_large_a_body_is_refused_however_it_is_announced(
 
 
 HOSTILE = {
-    "leads out": tarball(("../x", b"x")),
+    "points outside": tarball(("../x", b"x")),
     "absolute": tarball(("/etc/x", b"x")),
     "twice": tarball(("x", b"1"), ("x", b"2")),
     "no tarball": b"PK\x03\x04",

@@ -237,7 +237,7 @@ async def test_what_others_add_goes(gate: Gate, caplog: pytest.LogCaptureFixture
     assert again["webhooks"] == armed["webhooks"]
     # Each change was one write, and so was what put it right.
     assert again["metadata"]["generation"] == armed["metadata"]["generation"] + 6
-    told = [each for each in caplog.records if each.message == "what somebody added goes"]
+    told = [each for each in caplog.records if each.message == "removing what others added"]
     assert len(told) == 3
 
 

@@ -120,7 +120,7 @@ async def test_a_release_lends_only_what_its_author_holds(tenant: Tenant) -> Non
         (swapped, "spec.serviceAccountName", f"serviceaccounts '{tenant.namespace}/admin'"),
     ):
         assert field in text
-        assert f"{what}, which user 'jane' may not lend" in text
+        assert f"{what}, which user 'jane' may not use" in text
     assert "created" in created
 
 
@@ -203,9 +203,9 @@ async def test_tenant_lends_only_accounts_that_they_hold(tenant: Tenant) -> None
 
     assert "would act as" in nobody
     assert "kustomize-applier" in nobody
-    assert f"serviceaccounts '{tenant.namespace}/admin', which user 'jane' may not lend" in other
+    assert f"serviceaccounts '{tenant.namespace}/admin', which user 'jane' may not use" in other
     assert "created" in edits
-    assert "may not lend" in swapped
+    assert "may not use" in swapped
     assert "patched" in suspended
 
 
@@ -236,7 +236,7 @@ async def test_tenant_sends_no_credentials_that_they_may_not_read(tenant: Tenant
     suspended = await tenant.kubectl.run(*patch, '{"spec":{"suspend":true}}')
     open_to_all = await tenant.kubectl.run("create", "--as=jane", obj=tenant.repository())
 
-    denied = f"secrets '{tenant.namespace}/deploy-key', which user 'jane' may not lend"
+    denied = f"secrets '{tenant.namespace}/deploy-key', which user 'jane' may not use"
     assert all(denied in text for text in ways.values()), ways
     assert "patched" in suspended
     assert "created" in open_to_all

@@ -135,7 +135,7 @@ async def test_a_warning_reaches_the_terminal(judged: Gate) -> None:
     told = await judged.apply(kustomization("app", judged, path="../x"))
 
     assert "app created" in told
-    assert "Warning: spec.path '../x': it leads above the root, where it stops" in told
+    assert "Warning: spec.path '../x': it points above the root directory" in told
     assert f"GitRepository '{judged.namespace}/apps' does not exist" in told
 
 

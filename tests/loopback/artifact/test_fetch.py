@@ -227,7 +227,7 @@ async def test_banner_of_another_protocol_is_not_quoted(tmp_path: Path) -> None:
                     pass
 
     for message in (told, str(caught.value)):
-        assert message.endswith("the answer is not HTTP")
+        assert message.endswith("the response is not HTTP")
 
 
 async def test_a_wrong_digest_is_refused_before_anything_is_unpacked(

@@ -563,7 +563,7 @@ async def test_dependency_comes_from_a_repository_of_the_namespace(
         (("http://127.0.0.1:1/charts", "1.x"), "127.0.0.1:1"),
         (("ftp://charts.test", "1.x"), "cannot be fetched"),
         (("", "1.x"), "names no repository"),
-        (("file://../../etc", "1.x"), "leads out of the source"),
+        (("file://../../etc", "1.x"), "points outside the source"),
     ],
 )
 async def test_dependency_that_cannot_be_had_is_told(

@@ -118,7 +118,7 @@ def test_slow_registry_is_asked_again_after_a_pause() -> None:
 
         at_once = str(await scene.refusal(scene.pod("acme/app:v2"), seconds=600))
 
-        assert "did not answer in time a moment ago" in at_once
+        assert "did not respond in time a moment ago" in at_once
         assert scene.asked == before
         scene.registry.faults.hook = None
         loop.late += PAUSE_SECONDS

@@ -59,7 +59,7 @@ async def _asks(pool: WorkerPool, server: Server, target: str) -> bytes:
 async def test_worker_that_asks_for_more_is_ended(pool: WorkerPool, target: str) -> None:
     server = Server()
 
-    with pytest.raises(WorkerDiedError, match="which no action does"):
+    with pytest.raises(WorkerDiedError, match="which no action may request"):
         await _asks(pool, server, target)
 
     assert server.asked == []

@@ -359,7 +359,7 @@ async def test_a_server_that_is_too_slow_is_given_up_at_the_timeout(
 
     liar.answer = slow
 
-    with pytest.raises(ObjectStoreError, match=r"within|no answer") as caught:
+    with pytest.raises(ObjectStoreError, match=r"within|no response") as caught:
         await work(tmp_path, at(liar)).run(bucket(timeout="200ms"))
 
     assert caught.value.reason == "BucketOperationFailed"

@@ -94,7 +94,7 @@ async def test_a_server_that_asks_for_much_patience_gets_no_more_than_the_deadli
     fake.answer = saying(503, Retry_After="99999")
     store._timeout = 2
 
-    with pytest.raises(ObjectStoreError, match=r"no answer within 2s; before that, .*503"):
+    with pytest.raises(ObjectStoreError, match=r"no response within 2s; before that, .*503"):
         await listed(store)
 
 
@@ -108,7 +108,7 @@ async def test_a_server_that_does_not_answer_is_given_up(
     fake.answer = silent
     store._timeout = 0.2
 
-    with pytest.raises(ObjectStoreError, match="no answer within"):
+    with pytest.raises(ObjectStoreError, match="no response within"):
         await listed(store)
 
 
@@ -160,7 +160,7 @@ async def test_a_range_that_stops_coming_is_given_up(fake: FakeObjectServer) -> 
     fake.answer = stopping
     place = Place(provider="generic", endpoint=fake.endpoint, bucket="b", plain_http=True)
     async with ObjectStore(place, timeout=2) as store:
-        with pytest.raises(ObjectStoreError, match="no answer in time"):
+        with pytest.raises(ObjectStoreError, match="no response in time"):
             _ = [chunk async for chunk in store.read_range("key", 0, 10)]
 
 

@@ -82,7 +82,7 @@ async def test_trust_changes_with_the_keys(server: FakeRegistry, bench: Bench) -
     ("verify", "held", "said"),
     [
         ({"provider": "notation", "secretRef": None}, {}, "spec.verify.secretRef is needed"),
-        ({"secretRef": None}, {}, "nobody is trusted"),
+        ({"secretRef": None}, {}, "no signer is trusted"),
         ({}, {"keys": {"readme": b"x"}}, "no public key"),
         ({}, {}, "not found"),
         (

@@ -157,8 +157,8 @@ CLAIM = "provenance.penstock.dev/applier"
 @pytest.mark.parametrize(
     ("spec", "user", "why"),
     [
-        ({"decryption": None}, {}, "lends no keys: name a Secret with keys"),
-        ({"decryption": {"provider": "sops"}}, {}, "lends no keys"),
+        ({"decryption": None}, {}, "names no keys: name a Secret with keys"),
+        ({"decryption": {"provider": "sops"}}, {}, "names no keys"),
         ({"kubeConfig": {"secretRef": {"name": "remote"}}}, {}, "another cluster"),
         ({"serviceAccountName": "deployer"}, {"account": "somebody"}, "does not act as"),
         ({}, {"name": "missing"}, "prod/missing does not exist"),

@@ -240,7 +240,7 @@ async def test_this_process_is_lent_by_kustomizations_alone_and_only_if_allowed(
     error = await gate.denied(asked)
     gate.own = True
 
-    assert "there are no credentials to ask it with" in str(error)
+    assert "there are no credentials for it" in str(error)
     if vouched:
         assert values(await gate.review(asked)) == CLEAR
     else:

@@ -91,7 +91,7 @@ def test_other_account_is_refused_with_field_and_remedy(may: FakeAuthorizer) -> 
     assert isinstance(denial, DeniedError)
     assert denial.code == 403
     assert [cause.field for cause in denial.causes] == ["spec.serviceAccountName"]
-    assert "user 'alice' may not lend" in str(denial)
+    assert "user 'alice' may not use" in str(denial)
     assert "'impersonate' or 'use' on serviceaccounts 'team/robot'" in str(denial)
 
 

@@ -26,7 +26,7 @@ def segments(path: str) -> tuple[str, ...]:
     """
     parts = tuple(part for part in path.split("/") if part not in ("", "."))
     if ".." in parts:
-        raise PatternError("it leads out of its root")
+        raise PatternError("it points outside its root")
     if "\0" in path or any(len(part.encode(errors="surrogateescape")) > 255 for part in parts):
         raise PatternError("it holds a name that no file can have")
     return parts

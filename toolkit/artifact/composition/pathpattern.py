@@ -173,8 +173,8 @@ def _matcher(part: str) -> _Matcher:
     for capture in captures:
         if not _CAPTURE.fullmatch(capture):
             raise PatternError(
-                f"'{{{capture[:80]}}}' is no name of a capture: write letters, digits and '_', a "
-                "letter first"
+                f"'{{{capture[:80]}}}' is not the name of a capture: write letters, digits and "
+                "'_', a letter first"
             )
     return _Matcher(part, texts, captures)
 

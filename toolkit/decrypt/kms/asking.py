@@ -37,19 +37,19 @@ class Question:
         said = f"HTTP {error.status} {error.code}".rstrip()
         if _passing(error):
             why = said if error.status else str(error)
-            return UnreachableError(f"{self.key} cannot be asked now: {why}")
+            return UnreachableError(f"{self.key} cannot be contacted now: {why}")
         if not error.status:  # it could not prove who it is
-            return DecryptionError(f"{self.key} cannot be asked: {error}")
+            return DecryptionError(f"{self.key} cannot be contacted: {error}")
         if error.status in {401, 403} or error.code.startswith(_DENIED):
             return DecryptionError(f"{self.key} refuses {self.who} ({said}): {self.remedy}")
         if error.status == 404 or error.code in _ABSENT:
             return DecryptionError(
-                f"{self.key} is not there ({said}): correct its address, or encrypt the document"
+                f"{self.key} does not exist ({said}): correct its address, or encrypt the document"
                 " for another one"
             )
         return DecryptionError(
             f"{self.key} does not open the data key ({said}): it is another key's, or was altered;"
-            " encrypt the document anew"
+            " encrypt the document again"
         )
 
     def unsigned(self, error: PenstockError) -> DecryptionError:
@@ -62,7 +62,7 @@ class Question:
                 cause, NotFoundError | ForbiddenError
             )
         kind = DecryptionError if settled else UnreachableError
-        return kind(f"{self.key} cannot be asked: {error}")
+        return kind(f"{self.key} cannot be contacted: {error}")
 
 
 async def post(  # noqa: PLR0913  # the parts of a request
@@ -105,9 +105,7 @@ def decoded(body: bytes, question: Question) -> dict[str, Any]:
     try:
         return untrusted.load_json(body, dict[str, Any], size=len(body))
     except untrusted.UntrustedError:
-        raise DecryptionError(
-            f"{question.key} answers with something that is not a JSON object"
-        ) from None
+        raise DecryptionError(f"{question.key} sent a response that is not a JSON object") from None
 
 
 def text(answer: Mapping[str, Any], *path: str, question: Question) -> str:

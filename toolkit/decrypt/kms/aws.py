@@ -147,12 +147,12 @@ class _Call:
         )
         # 4. Was it this key?
         if arn and asking.text(answer, "KeyId", question=self._question) != arn:
-            raise DecryptionError(f"{self._question.key} was asked, and another key answered")
+            raise DecryptionError(f"{self._question.key} was requested, and another key responded")
         plain = asking.text(answer, "Plaintext", question=self._question)
         try:
             return base64.b64decode(plain, validate=True)
         except (binascii.Error, ValueError):
-            message = f"{self._question.key} answers with something unreadable"
+            message = f"{self._question.key} sent an unreadable response"
             raise DecryptionError(message) from None
 
     def _place(self, service: str) -> tuple[str, Endpoint]:

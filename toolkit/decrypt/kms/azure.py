@@ -87,7 +87,7 @@ def ways(recipient: Recipient, access: Access, services: Services) -> list[Way]:
         # 4. Was it this key?
         used = asking.text(answer, "kid", question=question)
         if used != f"{vault}{path}" and (version or not used.startswith(f"{vault}{path}/")):
-            raise DecryptionError(f"{title} was asked, and another key answered")
+            raise DecryptionError(f"{title} was requested, and another key responded")
         return _plain(asking.text(answer, "value", question=question), title)
 
     return over(access, [login.azure for login in access.logins], ask)
@@ -170,7 +170,7 @@ def _plain(text: str, title: str) -> bytes:
     try:
         return _decoded(text)
     except (binascii.Error, ValueError):
-        raise DecryptionError(f"{title} answers with something unreadable") from None
+        raise DecryptionError(f"{title} sent an unreadable response") from None
 
 
 def _decoded(text: str) -> bytes:

@@ -76,7 +76,7 @@ def ways(recipient: Recipient, access: Access, services: Services) -> list[Way]:
             encoded = asking.text(answer, "plaintext", question=question)
             return base64.b64decode(encoded, validate=True)
         except (binascii.Error, ValueError):
-            raise DecryptionError(f"{title} answers with something unreadable") from None
+            raise DecryptionError(f"{title} sent an unreadable response") from None
 
     return over(access, [login.google for login in access.logins], ask)
 

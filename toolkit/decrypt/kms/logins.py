@@ -133,7 +133,7 @@ def _azure(raw: bytes) -> AzureApplication:
     if client and not tenant:
         raise _useless(
             AZURE,
-            "a managed identity is not the Secret's to lend: name an account in"
+            "a Secret cannot use a managed identity: name an account in"
             " spec.decryption.serviceAccountName",
         )
     if not _ID.fullmatch(tenant) or not _ID.fullmatch(client) or not (secret or certificate):

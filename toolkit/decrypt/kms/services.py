@@ -157,7 +157,7 @@ class KeyServices:
         except DecryptionError as error:
             return Refusal(message=str(error))
         except TimeoutError:
-            message = f"{recipient.shown} did not answer within {self._seconds:g} seconds"
+            message = f"{recipient.shown} did not respond within {self._seconds:g} seconds"
             return Refusal(message=message, passing=True)
 
     async def _ask(self, recipient: Recipient, access: Access, budget: "_Budget") -> bytes:
@@ -170,8 +170,8 @@ class KeyServices:
                 else ""
             )
             raise DecryptionError(
-                f"the data key is encrypted for {recipient.shown}, and there are no credentials to"
-                f" ask it with: add the entry '{service.entry}' to the Secret{account}"
+                f"the data key is encrypted for {recipient.shown}, and there are no credentials "
+                f"for it: add the entry '{service.entry}' to the Secret{account}"
             )
         digest = hashlib.sha256(repr(recipient).encode()).digest()
         refused: DecryptionError | None = None

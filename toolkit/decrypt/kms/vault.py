@@ -49,7 +49,7 @@ def ways(recipient: Recipient, access: Access, services: Services) -> list[Way]:
 
     async def ask(who: VaultToken | Identity | None) -> bytes:
         if not isinstance(who, VaultToken):
-            raise DecryptionError(f"{_title(recipient)} can only be asked with a token")
+            raise DecryptionError(f"{_title(recipient)} can only be used with a token")
         # 2. and 3. Is the token for this server?
         _require_allowed(address, who, listed=access.listed, recipient=recipient)
         question = asking.Question(
@@ -81,13 +81,13 @@ def _require_allowed(address: str, who: VaultToken, *, listed: bool, recipient: 
         return
     if who.addresses or listed:
         raise DecryptionError(
-            f"{_title(recipient)} is not asked, because the token is not for that server: list the"
-            f" address under '{logins.VAULT_ADDRESS}' in the Secret if it is"
+            f"{_title(recipient)} is not contacted, because the token is not for that server: list "
+            f"the address under '{logins.VAULT_ADDRESS}' in the Secret if it is"
         )
     if not address.startswith("https://"):
         raise DecryptionError(
-            f"{_title(recipient)} is not asked in clear: use https, or list the address under"
-            f" '{logins.VAULT_ADDRESS}' in the Secret"
+            f"{_title(recipient)} is not contacted without TLS: use https, or list the address "
+            f"under '{logins.VAULT_ADDRESS}' in the Secret"
         )
 
 
@@ -99,4 +99,4 @@ def _plain(encoded: str, question: asking.Question) -> bytes:
     try:
         return base64.b64decode(encoded, validate=True)
     except (binascii.Error, ValueError):
-        raise DecryptionError(f"{question.key} answers with something unreadable") from None
+        raise DecryptionError(f"{question.key} sent an unreadable response") from None

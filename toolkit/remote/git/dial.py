@@ -41,7 +41,7 @@ class Dial:
             GitError: it is not.
         """
         if not dialling.literal_within(host, self.reach):
-            raise GitError(f"'{host}' is {dialling.out_of(self.reach)}, which is not asked")
+            raise GitError(f"'{host}' is {dialling.out_of(self.reach)}, which is not allowed")
 
     def lead(self, origin: str, target: str) -> None:
         """Go on to where a server leads: a redirect, or a repository that names another.

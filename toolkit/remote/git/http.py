@@ -136,7 +136,7 @@ class HttpClient(AbstractHttpGitClient):
         target = GitUrl.parse(urljoin(url, location))
         current = GitUrl.parse(url)
         if target.scheme not in {"http", "https"} or not target.path.endswith(self._listing):
-            raise GitError(f"'{self._top}' redirects to something that is no repository")
+            raise GitError(f"'{self._top}' redirects to something that is not a repository")
         if current.scheme == "https" and target.scheme == "http":
             raise GitError(f"'{self._top}' redirects from https to http")
         try:
@@ -251,7 +251,7 @@ def _dialled(connection: HTTPConnection, dial: Dial) -> socket.socket:
     except OutOfReachError as exc:  # (3)
         raise GitError(f"cannot connect: {exc}") from exc
     except TimeoutError as exc:
-        raise urllib3.exceptions.ConnectTimeoutError(connection, "no answer in time") from exc
+        raise urllib3.exceptions.ConnectTimeoutError(connection, "no response in time") from exc
     except OSError as exc:
         raise urllib3.exceptions.NewConnectionError(connection, str(exc)) from exc
     opened.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
@@ -264,7 +264,7 @@ def _cause(error: BaseException) -> str:
         error = error.reason
     refused = isinstance(error, urllib3.exceptions.NewConnectionError)
     if isinstance(error, urllib3.exceptions.TimeoutError) and not refused:
-        return "no answer in time"
+        return "no response in time"
     if isinstance(error, urllib3.exceptions.ProxyError):
         return f"the proxy did not connect: {error.original_error}"
     inner = error.__cause__ or (error.args[-1] if error.args else None)

@@ -157,7 +157,9 @@ class SshClient(TraditionalGitClient):
         except asyncssh.PermissionDenied as exc:
             raise GitAuthError(f"'{self._url}' does not accept the key in 'identity'") from exc
         except TimeoutError as exc:
-            raise GitError(f"cannot {self._service.verb} '{self._url}': no answer in time") from exc
+            raise GitError(
+                f"cannot {self._service.verb} '{self._url}': no response in time"
+            ) from exc
         except (OSError, asyncssh.Error) as exc:
             raise GitError(f"cannot {self._service.verb} '{self._url}': {exc}") from exc
 

@@ -20,7 +20,7 @@ def cause(error: Exception) -> str:
     for kind, words in _WORDS:
         if isinstance(inner, kind):
             return words(inner)
-    return "the answer is not HTTP"
+    return "the response is not HTTP"
 
 
 def _errno(error: Exception) -> str:
@@ -36,8 +36,14 @@ _WORDS: Final[tuple[tuple[type[Exception], Callable[[Exception], str]], ...]] = 
         lambda error: getattr(error, "verify_message", "") or "its certificate cannot be verified",
     ),
     (ssl.SSLError, lambda error: getattr(error, "reason", "") or "TLS failed"),
-    (aiohttp.ServerDisconnectedError, lambda _: "the connection broke before the answer was whole"),
-    (aiohttp.ClientPayloadError, lambda _: "the connection broke before the answer was whole"),
-    (TimeoutError, lambda _: "no answer in time"),
+    (
+        aiohttp.ServerDisconnectedError,
+        lambda _: "the connection was closed before the response was complete",
+    ),
+    (
+        aiohttp.ClientPayloadError,
+        lambda _: "the connection was closed before the response was complete",
+    ),
+    (TimeoutError, lambda _: "no response in time"),
     (OSError, _errno),
 )

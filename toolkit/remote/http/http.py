@@ -84,7 +84,7 @@ class Http:
         that is a file is sent while it is read.
 
         Raises:
-            HttpError: no answer in time, an answer of 400 or more, or one that breaks the rules.
+            HttpError: no response in time, an answer of 400 or more, or one that breaks the rules.
             AuthError: 401 and 403, or the certificate or the proxy's login is wrong.
         """
         sending = _Sending(method, headers, body, Deadline(timeout))
@@ -347,8 +347,8 @@ def _within(host: str | None, reach: Reach) -> Reach:
 
 def _out_of_reach(host: str | None, reach: Reach) -> HttpError:
     if reach is Reach.PUBLIC:
-        return HttpError(f"'{host}' is a private address, where this does not lead")
-    return HttpError(f"'{host}' is the address of a metadata service, which is not asked")
+        return HttpError(f"'{host}' is a private address, which is not allowed here")
+    return HttpError(f"'{host}' is the address of a metadata service, which is not allowed")
 
 
 @contextmanager
@@ -357,7 +357,7 @@ def _translated(url: URL) -> Iterator[None]:
     try:
         yield
     except TimeoutError as exc:
-        raise HttpError(f"'{shown(url)}' did not answer in time") from exc
+        raise HttpError(f"'{shown(url)}' did not respond in time") from exc
     except aiohttp.ClientHttpProxyError as exc:
         if exc.status == 407:
             raise AuthError("the proxy wants other credentials", status=407) from exc
@@ -390,4 +390,4 @@ def _sendable(url: URL) -> Iterator[None]:
     except ValueError as exc:
         if isinstance(exc, aiohttp.ClientError):
             raise
-        raise HttpError(f"'{shown(url)}' cannot be asked: {type(exc).__name__}") from exc
+        raise HttpError(f"'{shown(url)}' cannot be contacted: {type(exc).__name__}") from exc

@@ -146,7 +146,7 @@ def follow(hop: Hop, location: str) -> Hop:
     try:
         target = parsed(str(hop.url.join(URL(location, encoded=True))))
     except ValueError as exc:
-        raise HttpError(f"'{shown(hop.url)}' redirects to something that is no URL") from exc
+        raise HttpError(f"'{shown(hop.url)}' redirects to an invalid URL") from exc
     # Rule 3.
     if hop.url.scheme == "https" and target.scheme != "https":
         raise HttpError(f"'{shown(hop.url)}' redirects from https to http")

@@ -43,7 +43,7 @@ _CONNECT_SECONDS: Final = 10.0
 _CONNECTIONS: Final = 128
 _PASSING: Final = frozenset({429, 500, 502, 503, 504})
 _MAX_ERROR: Final = 16 << 10
-_METADATA: Final = "is a metadata service's address, which is not asked"
+_METADATA: Final = "is a metadata service's address, which is not allowed"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -193,7 +193,7 @@ async def retry(work: Callable[[], Awaitable[T]], subject: Subject, *, within: f
                         raise
                     await asyncio.sleep(_pause(attempt, exc.retry_after))
     except TimeoutError as exc:
-        why = f"no answer within {within:g}s" + (f"; before that, {last}" if last else "")
+        why = f"no response within {within:g}s" + (f"; before that, {last}" if last else "")
         raise ObjectStoreError(_message(subject, why)) from exc
     raise AssertionError(ATTEMPTS)
 
@@ -240,9 +240,9 @@ def _unreachable(exc: Exception, subject: Subject) -> ObjectStoreError:
         case aiohttp.ClientHttpProxyError():
             why = f"the proxy answered {exc.status}"
         case aiohttp.ClientPayloadError() | aiohttp.ServerDisconnectedError():
-            why = "the connection broke before the answer was whole"
+            why = "the connection was closed before the response was complete"
         case aiohttp.ServerTimeoutError():
-            why = "no answer in time"
+            why = "no response in time"
         case aiohttp.ClientConnectorError(os_error=OutOfReachError() as cause):
             why = f"no connection: {cause}"
         case aiohttp.ClientConnectorError():
@@ -250,7 +250,7 @@ def _unreachable(exc: Exception, subject: Subject) -> ObjectStoreError:
         case OSError():
             why = f"the connection broke: {_errno(exc)}"
         case _:
-            why = "the answer is not HTTP"
+            why = "the response is not HTTP"
     return ObjectStoreError(_message(subject, why))
 
 

@@ -90,7 +90,7 @@ class Exchange:
             async with asyncio.timeout(self._timeout):
                 yield
         except TimeoutError as exc:
-            raise RegistryError(f"cannot {doing} {what}: no answer in time") from exc
+            raise RegistryError(f"cannot {doing} {what}: no response in time") from exc
         except AuthError as exc:
             raise RegistryAuthError(f"cannot {doing} {what}: {exc}", status=exc.status) from exc
         except HttpError as exc:

@@ -198,9 +198,9 @@ def _require_realm(realm: str, base: str) -> None:
         service, registry = urlsplit(realm), urlsplit(base)
         same = service.hostname == registry.hostname
     except ValueError as exc:
-        raise AuthError(f"'{base}' names a token service that is no URL") from exc
+        raise AuthError(f"'{base}' names a token service with an invalid URL") from exc
     if service.scheme not in ("https", "http") or not service.hostname:
-        raise AuthError(f"'{base}' names a token service that is no URL")
+        raise AuthError(f"'{base}' names a token service with an invalid URL")
     if registry.scheme == "http" and not same:
         raise AuthError(
             f"'{base}' is plain HTTP and names a token service at '{service.hostname}': "
@@ -264,4 +264,4 @@ async def _ask(
             ) from exc
         raise
     except untrusted.UntrustedError as exc:
-        raise HttpError(f"'{http.shown(challenge.realm)}' gave an answer that is none") from exc
+        raise HttpError(f"'{http.shown(challenge.realm)}' sent an invalid response") from exc

@@ -190,7 +190,7 @@ def _check_published(
             x509.PrecertificateSignedCertificateTimestamps
         ).value
     except x509.ExtensionNotFound as exc:
-        raise _unpublished("its certificate carries no timestamp of a certificate log") from exc
+        raise _unpublished("its certificate has no timestamp of a certificate log") from exc
     for timestamp in list(timestamps)[:_MAX_TIMESTAMPS]:
         log = root.certificate_logs.get(timestamp.log_id)
         if log is None or timestamp.entry_type is not LogEntryType.PRE_CERTIFICATE:

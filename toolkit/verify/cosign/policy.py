@@ -56,7 +56,7 @@ class Policy:
             raise VerificationError("keys and identities cannot both be demanded")
         if not self.keys and not self.identities:
             raise VerificationError(
-                "nobody is trusted: give keys in spec.verify.secretRef, or identities in "
+                "no signer is trusted: set keys in spec.verify.secretRef, or identities in "
                 "spec.verify.matchOIDCIdentity"
             )
         if len(self.keys) > _MAX_KEYS or len(self.identities) > _MAX_IDENTITIES:

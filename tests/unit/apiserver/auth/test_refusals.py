@@ -89,7 +89,7 @@ def test_review_without_an_answer_ends() -> None:
 
     async def ask() -> float:
         began = asyncio.get_running_loop().time()
-        with pytest.raises(UnreachableError, match="TokenReview: no answer within"):
+        with pytest.raises(UnreachableError, match="TokenReview: no response within"):
             await Reviews(Silent()).request("POST", "/", body={"kind": "TokenReview"})
         return asyncio.get_running_loop().time() - began
 

@@ -37,7 +37,7 @@ def test_a_path_is_taken_from_the_root(said: str, path: str) -> None:
 
 
 def test_a_path_out_of_the_repository_is_refused() -> None:
-    with pytest.raises(UsageError, match="leads out of the repository"):
+    with pytest.raises(UsageError, match="points outside the repository"):
         files.cleaned("clusters/../../etc")
 
 

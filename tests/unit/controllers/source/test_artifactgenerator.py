@@ -302,8 +302,8 @@ async def test_a_missing_source_is_waited_for_and_named(world: World) -> None:
 
 
 INVALID = [
-    ({"from": "@app/../../etc/passwd"}, "leads out of its root"),
-    ({"to": "@artifact/../../x"}, "leads out of its root"),
+    ({"from": "@app/../../etc/passwd"}, "points outside its root"),
+    ({"to": "@artifact/../../x"}, "points outside its root"),
     ({"from": "@other/x"}, "no source with the alias 'other'"),
 ]
 IMPOSSIBLE = [

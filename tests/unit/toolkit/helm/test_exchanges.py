@@ -110,7 +110,7 @@ async def test_worker_that_asks_for_more_is_refused(
     server = Server()
     worker = Worker(server)
 
-    with pytest.raises(MalformedError, match="which no action does"):
+    with pytest.raises(MalformedError, match="which no action may request"):
         worker.ask(target, identity, method)
 
     assert server.headers == []

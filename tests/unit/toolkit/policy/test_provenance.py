@@ -205,7 +205,7 @@ def test_an_origin_that_fits_satisfies(allowed: list[Json]) -> None:
         (
             {"source": {"urls": ["https://other.example/**"]}},
             (
-                "GitRepository/flux-system/fleet holds what was fetched from "
+                "GitRepository/flux-system/fleet contains what was fetched from "
                 "'https://git.example/fleet.git', which is not admitted"
             ),
         ),
@@ -233,7 +233,7 @@ def test_what_nobody_signed_is_not_signed_by_anybody() -> None:
         [policy(origins=[{"verifiedBy": ".+"}])], attempt(), unsigned, STANDING
     )
 
-    assert found.why == "nobody's signature of GitRepository/flux-system/fleet was verified"
+    assert found.why == "no signature of GitRepository/flux-system/fleet was verified"
     assert provenance.judge([wanting], attempt(), unsigned, STANDING) == ()
 
 
@@ -250,7 +250,7 @@ def test_every_part_of_a_build_must_be_admitted() -> None:
     foreign = part("https://elsewhere.example/x", "vendor/x", name="x")
 
     assert foreign_to(FROM_GIT, *STANDING.parts, foreign) == (
-        "GitRepository/flux-system/x holds what was fetched from 'https://elsewhere.example/x', "
+        "GitRepository/flux-system/x contains what was fetched from 'https://elsewhere.example/x', "
         "which is not admitted"
     )
 

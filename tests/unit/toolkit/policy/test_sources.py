@@ -319,7 +319,7 @@ def test_artifact_that_nobody_vouches_for_is_refused_where_a_signature_is_requir
 
     (violation,) = judged(PROVED, metadata, policy(OF_KEYS))
 
-    assert "nobody's signature" in violation.why
+    assert "no trusted signer signed" in violation.why
 
 
 @pytest.mark.parametrize(
@@ -404,7 +404,7 @@ BY_ACME = {"method": "cosign-keyless", "issuer": ISSUER, "identity": "https://gi
         (git(), GIT, {}, ""),
         (git("https://evil.example/app"), GIT, {}, "fetched from 'https://evil.example/app'"),
         (git("https://bob:x/s3cr3t@github.com/acme/x"), GIT, {}, "cannot be compared"),
-        (git(proxySecretRef=SECRET), GIT, {}, "through a proxy of its own"),
+        (git(proxySecretRef=SECRET), GIT, {}, "through the proxy in spec.proxySecretRef"),
         (
             obj("Bucket", endpoint="evil.example", bucketName="apps"),
             BUCKET,
@@ -417,7 +417,7 @@ BY_ACME = {"method": "cosign-keyless", "issuer": ISSUER, "identity": "https://gi
         (OWN_ROOT, KEYLESS, BY_ACME, "by a trust root of the source's own"),
         (oci(verify={"provider": "cosign"}), ANY_KEY, BY_ACME, "required is a cosign signature"),
         (oci(verify={"provider": "cosign"}), KEYLESS, BY_ACME, ""),
-        (git(), SIGNED_GIT, {}, "nobody's signature"),
+        (git(), SIGNED_GIT, {}, "no trusted signer signed"),
     ],
 )
 def test_an_artifact_is_judged_by_what_it_was_fetched_from(

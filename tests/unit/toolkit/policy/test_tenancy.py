@@ -246,7 +246,7 @@ def test_refusal_names_field_account_user_and_remedy() -> None:
 
     assert str(power.refusal("jane")) == (
         "spec.serviceAccountName needs serviceaccounts 'team/robot', which user 'jane' may not "
-        "lend: ask for the verb 'impersonate' or 'use' on serviceaccounts 'team/robot'"
+        "use: ask for the verb 'impersonate' or 'use' on serviceaccounts 'team/robot'"
     )
     assert power.user == "system:serviceaccount:team:robot"
 

@@ -154,7 +154,7 @@ async def test_a_link_out_of_the_tree_is_refused(
     root = write_tree({"app/README": ""})
     (root / "app/link.yaml").symlink_to("../../secret.yaml")
 
-    await _fails(pool, root, r"app/link\.yaml is a symbolic link that leads out of the source")
+    await _fails(pool, root, r"app/link\.yaml is a symbolic link that points outside the source")
 
 
 async def test_a_link_out_of_the_tree_is_no_resource(

@@ -61,7 +61,7 @@ async def test_a_data_key_that_comes_back_unreadable_opens_nothing(
     error = await scene.refused(document, secret_of(scene))
 
     assert str(error).startswith(TITLES[kind])
-    assert str(error).endswith("answers with something unreadable")
+    assert str(error).endswith("sent an unreadable response")
 
 
 async def test_a_data_key_that_a_vault_cannot_spell_opens_nothing(scene: Scene) -> None:
@@ -71,7 +71,7 @@ async def test_a_data_key_that_a_vault_cannot_spell_opens_nothing(scene: Scene) 
     error = await scene.refused(document, scene.vault_secret())
 
     assert str(error).startswith("HashiCorp Vault key")
-    assert str(error).endswith("answers with something unreadable")
+    assert str(error).endswith("sent an unreadable response")
 
 
 async def test_a_role_without_credentials_asks_for_no_data_key(scene: Scene) -> None:
@@ -86,7 +86,7 @@ async def test_a_role_without_credentials_asks_for_no_data_key(scene: Scene) -> 
 
 @pytest.mark.parametrize("body", [b"", b"<html>", b"[1]", b'{"a": ' + b"[" * 5_000])
 def test_an_answer_must_be_an_object(body: bytes) -> None:
-    with pytest.raises(DecryptionError, match="answers with something that is not a JSON object"):
+    with pytest.raises(DecryptionError, match="sent a response that is not a JSON object"):
         asking.decoded(body, QUESTION)
 
 

@@ -86,7 +86,7 @@ async def test_this_process_signs_in_as_itself_only_if_it_is_allowed_to(scene: S
     error = await scene.refused(document, cloud=own)
     clear = await scene.read(document, own=True, cloud=own)
 
-    assert "there are no credentials to ask it with" in str(error)
+    assert "there are no credentials for it" in str(error)
     assert clear == CLEAR
     assert scene.aws.asked == 1
 
@@ -176,7 +176,7 @@ async def test_an_answer_about_another_key_does_not_count(scene: Scene) -> None:
 
     error = await scene.refused(scene.document(kms=[scene.kms()]), scene.aws_secret)
 
-    assert "another key answered" in str(error)
+    assert "another key responded" in str(error)
 
 
 async def test_a_missing_right_is_told_with_what_to_allow(scene: Scene) -> None:
@@ -197,7 +197,7 @@ async def test_a_key_that_is_not_there_is_told_apart(scene: Scene) -> None:
 
     error = await scene.refused(document, scene.aws_secret)
 
-    assert "is not there (HTTP 400 NotFoundException)" in str(error)
+    assert "does not exist (HTTP 400 NotFoundException)" in str(error)
 
 
 @pytest.mark.parametrize(
@@ -209,7 +209,7 @@ async def test_overload_and_faults_of_theirs_pass(scene: Scene, fault: tuple[int
     error = await scene.refused(scene.document(kms=[scene.kms()]), scene.aws_secret)
 
     assert isinstance(error, UnreachableError)
-    assert f"cannot be asked now: HTTP {fault[0]}" in str(error)
+    assert f"cannot be contacted now: HTTP {fault[0]}" in str(error)
 
 
 async def test_wrong_keys_in_the_secret_are_told(scene: Scene) -> None:

@@ -175,7 +175,7 @@ async def test_a_key_that_is_not_there_and_a_foreign_data_key_are_told_apart(
     absent = scene.document(azure_kv=[scene.azure_kv(name="other")])
     foreign = scene.document(azure_kv=[scene.azure_kv(enc="AAAA")])
 
-    assert "is not there" in str(await scene.refused(absent, scene.azure_secret))
+    assert "does not exist" in str(await scene.refused(absent, scene.azure_secret))
     assert "does not open the data key" in str(await scene.refused(foreign, scene.azure_secret))
 
 
@@ -184,4 +184,4 @@ async def test_an_answer_about_another_key_does_not_count(scene: Scene) -> None:
 
     error = await scene.refused(scene.document(azure_kv=[scene.azure_kv()]), scene.azure_secret)
 
-    assert "another key answered" in str(error)
+    assert "another key responded" in str(error)

@@ -69,7 +69,7 @@ async def test_refusals_are_told_apart(scene: Scene) -> None:
     scene.gcp.allowed.clear()
     refused = str(await scene.refused(good, secret))
 
-    assert "is not there (HTTP 404 NOT_FOUND)" in missing
+    assert "does not exist (HTTP 404 NOT_FOUND)" in missing
     assert "does not open the data key (HTTP 400 INVALID_ARGUMENT)" in altered
     assert refused == (
         f"Google Cloud KMS key '{kmsgcp.KEY}' refuses entry 'sops.gcp-kms' of the Secret"

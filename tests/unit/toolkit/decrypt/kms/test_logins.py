@@ -37,7 +37,7 @@ def test_nothing_secret_shows() -> None:
         ("sops.aws-kms", b"[1]", "it is no mapping"),
         ("sops.aws-kms", b"\xff\xfe{", "it is not text"),
         ("sops.aws-kms", b"a: " + b"x" * (65 << 10), "it is larger than 65536 bytes"),
-        ("sops.azure-kv", b"{clientId: c}", "a managed identity is not the Secret's to lend"),
+        ("sops.azure-kv", b"{clientId: c}", "a Secret cannot use a managed identity"),
         ("sops.azure-kv", b"{tenantId: ../x, clientId: c, clientSecret: s}", "it takes 'tenantId'"),
         ("sops.azure-kv", b"{tenantId: t, clientId: c}", "it takes 'tenantId'"),
         (

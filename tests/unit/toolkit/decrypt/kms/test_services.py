@@ -227,7 +227,7 @@ async def test_a_server_that_never_answers_ends_in_a_message_that_says_so(scene:
     error = await scene.refused(document, scene.aws_secret, seconds=0.2)
 
     assert isinstance(error, UnreachableError)
-    assert "did not answer within" in str(error)
+    assert "did not respond within" in str(error)
     assert kmsaws.ARN in str(error)
 
 
@@ -272,7 +272,7 @@ async def test_several_documents_are_opened_in_order_and_one_failure_is_told(
         return [lambda ring, d=d: decrypted(d, ring) for d in documents]
 
     assert await services.each(works(good, good), KeyRing(), access) == [CLEAR, CLEAR]
-    with pytest.raises(DecryptionError, match="is not there"):
+    with pytest.raises(DecryptionError, match="does not exist"):
         await services.each(works(good, bad), KeyRing(), access)
 
 
@@ -289,7 +289,7 @@ async def test_a_failure_is_told_while_another_document_still_waits(scene: Scene
         lambda ring, d=d: decrypted(d, ring) for d in (waiting, bad)
     ]
 
-    with pytest.raises(DecryptionError, match="is not there"):
+    with pytest.raises(DecryptionError, match="does not exist"):
         await services.each(works, KeyRing(), access)
 
 

@@ -39,7 +39,7 @@ async def test_the_token_is_not_sent_in_clear_unless_the_secret_lists_the_addres
 
     error = await scene.refused(document, scene.vault_secret(address=b""))
 
-    assert "is not asked in clear: use https" in str(error)
+    assert "is not contacted without TLS: use https" in str(error)
     assert scene.vault.requests == []
 
 
@@ -149,7 +149,7 @@ async def test_refusals_are_told_apart(scene: Scene) -> None:
     scene.vault.allowed.clear()
     refused = str(await scene.refused(good, secret))
 
-    assert "is not there (HTTP 404)" in missing
+    assert "does not exist (HTTP 404)" in missing
     assert "does not open the data key (HTTP 400)" in altered
     assert isinstance(sealed, UnreachableError)
     assert refused == (

@@ -24,13 +24,16 @@ KEY = ConnectionKey(
         ),
         (aiohttp.ClientConnectorError(KEY, OutOfReachError("too far")), "too far"),
         (aiohttp.ClientConnectorDNSError(KEY, OSError(-2, "10.0.0.5")), "no connection"),
-        (TimeoutError(), "no answer in time"),
+        (TimeoutError(), "no response in time"),
         (
             aiohttp.ServerDisconnectedError("secret"),
-            "the connection broke before the answer was whole",
+            "the connection was closed before the response was complete",
         ),
-        (aiohttp.ClientPayloadError("secret"), "the connection broke before the answer was whole"),
-        (aiohttp.ClientError("Bad status line 'SSH-2.0-secret'"), "the answer is not HTTP"),
+        (
+            aiohttp.ClientPayloadError("secret"),
+            "the connection was closed before the response was complete",
+        ),
+        (aiohttp.ClientError("Bad status line 'SSH-2.0-secret'"), "the response is not HTTP"),
         (ssl.SSLError("secret"), "TLS failed"),
     ],
 )

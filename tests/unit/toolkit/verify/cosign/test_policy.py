@@ -51,7 +51,7 @@ def test_secret_without_usable_keys_is_refused(data: dict[str, bytes], message: 
 @pytest.mark.parametrize(
     ("identities", "message"),
     [
-        ([], "nobody is trusted"),
+        ([], "no signer is trusted"),
         ([("", "x")], "an empty issuer"),
         ([ANN, ("x", "")], "an empty subject"),
         ([("(", "x")], r"not a regular expression \(RE2\): missing"),
