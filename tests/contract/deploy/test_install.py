@@ -400,8 +400,15 @@ def test_high_availability_runs_two_replicas_that_elect_one(room: Room) -> None:
     assert {name: each["spec"]["replicas"] for name, each in deployments.items()} == dict.fromkeys(
         (*CONTROLLERS, "webhook", "penstock-apiserver"), 2
     )
-    for each in deployments.values():
+    for name, each in deployments.items():
         assert "--enable-leader-election=true" in arguments(each)
+        spread = dig(each, "spec", "template", "spec", "affinity", "podAntiAffinity")
+        (row,) = spread["preferredDuringSchedulingIgnoredDuringExecution"]
+        term = row["podAffinityTerm"]
+        assert term["topologyKey"] == "kubernetes.io/hostname", name
+        # One of its own kind, and not of all processes.
+        own = term["labelSelector"]["matchLabels"].get("app") == name
+        assert own or "app" in term.get("matchLabelKeys", ()), name
 
 
 def test_on_one_node_an_image_that_was_built_there_runs(room: Room) -> None:
