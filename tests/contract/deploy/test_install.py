@@ -34,6 +34,7 @@ FOREIGN = ("cert-manager.io/", "monitoring.coreos.com/")
 SHARDED = ("source-controller", "kustomize-controller", "helm-controller", "image-controller")
 """Those that divide their objects, and sign in at clouds for them."""
 CONTROLLERS = (*SHARDED, "notification-controller")
+CLUSTER_WIDE = ("ClusterRole", "ClusterRoleBinding", "CustomResourceDefinition", "Namespace")
 LEVEL = "pod-security.kubernetes.io/enforce"
 
 Build = Callable[[str], list[Json]]
@@ -290,6 +291,23 @@ def test_an_overlay_is_a_component_on_the_base(overlay: str) -> None:
 
     assert found["resources"] == ["../../base"]
     assert found["components"] == [f"../../components/{component}"]
+
+
+def test_an_overlay_that_names_no_namespace_installs_into_ours(
+    control_plane: ControlPlane, tmp_path: Path
+) -> None:
+    """What a component adds to an overlay is not moved by the namespace of the base."""
+    chosen = [each for each in COMPONENTS if each not in {INCLUDED, "dev"}]
+    overlay = {
+        "resources": [os.path.relpath(DEPLOY / "base", tmp_path)],
+        "components": [os.path.relpath(DEPLOY / "components" / each, tmp_path) for each in chosen],
+    }
+    (tmp_path / "kustomization.yaml").write_text(yaml.safe_dump(overlay))
+
+    documents = installation.built(control_plane, tmp_path)
+
+    places = {each["metadata"].get("namespace", each["kind"]) for each in documents}
+    assert places == {"penstock-system", *CLUSTER_WIDE}
 
 
 def test_every_account_that_a_deployment_names_is_installed(build: Build) -> None:
