@@ -15,7 +15,10 @@ _READ_ONLY = b"ERROR: The key you are authenticating with has been marked as rea
 
 
 class SshServer:
-    """Serves the repositories below ``root`` to the holders of the authorized keys."""
+    """Serves the repositories below ``root`` to the holders of the authorized keys.
+
+    ``host`` is how clients call it, ``address`` where it listens.
+    """
 
     def __init__(
         self,
@@ -23,6 +26,8 @@ class SshServer:
         *,
         authorized: list[asyncssh.SSHKey],
         accept_protocol: bool = True,
+        host: str = "localhost",
+        address: str = "127.0.0.1",
     ) -> None:
         self.root = root
         self.host_key = asyncssh.generate_private_key("ssh-ed25519")
@@ -34,6 +39,8 @@ class SshServer:
         """Paths of repositories that may be fetched and not pushed to, as GitHub words it."""
         self.base = ""
         self.port = 0
+        self._host = host
+        self._address = address
         self._authorized = authorized
         self._accept_protocol = accept_protocol
         self._acceptor: asyncssh.SSHAcceptor | None = None
@@ -42,7 +49,7 @@ class SshServer:
     def known_hosts(self) -> bytes:
         """Return what a client needs to know this server."""
         key = self.host_key.export_public_key("openssh").decode().strip()
-        return f"[localhost]:{self.port} {key}\n".encode()
+        return f"[{self._host}]:{self.port} {key}\n".encode()
 
     def repository(self, name: str, *, head: str = "main") -> Repository:
         """Make an empty repository and serve it at ``<base>/<name>.git``."""
@@ -51,7 +58,7 @@ class SshServer:
     async def __aenter__(self) -> Self:
         authorized = b"".join(key.export_public_key("openssh") for key in self._authorized)
         self._acceptor = await asyncssh.listen(
-            "127.0.0.1",
+            self._address,
             0,
             server_host_keys=[self.host_key],
             authorized_client_keys=asyncssh.import_authorized_keys(authorized.decode()),
@@ -59,7 +66,7 @@ class SshServer:
             encoding=None,
         )
         self.port = self._acceptor.get_port()
-        self.base = f"ssh://git@localhost:{self.port}"
+        self.base = f"ssh://git@{self._host}:{self.port}"
         return self
 
     async def __aexit__(self, *_: object) -> None:

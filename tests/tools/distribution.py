@@ -33,15 +33,21 @@ GROUPS: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
             "tests/e2e/test_missing_grants.py",
             "tests/e2e/test_lonely_window.py",
         ),
-        # They share what takes half a minute to build, and then one real node; the first two of
-        # the node share an installation.
+        # They share what takes half a minute to build, and then one real node. Files that share an
+        # installation follow each other, and the last of them takes it away. Two nodes, because
+        # pods that stop and Leases that expire leave the processors idle most of the time.
         "image": (
             "tests/unit/release/test_building.py",
             "tests/e2e/node/test_image.py",
+            "tests/e2e/node/test_bootstrap.py",
             "tests/e2e/node/test_leaving.py",
-            "tests/e2e/node/test_upgrade.py",
-            "tests/e2e/node/test_chart.py",
             "tests/e2e/node/test_guide.py",
+        ),
+        "node": (
+            "tests/e2e/node/test_upgrade.py",
+            "tests/e2e/node/test_availability.py",
+            "tests/e2e/node/test_removal.py",
+            "tests/e2e/node/test_chart.py",
         ),
         # Worlds of one file.
         "ungated": ("tests/e2e/test_ungated.py",),

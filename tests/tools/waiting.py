@@ -11,13 +11,18 @@ from typing import Any
 SECONDS = 90.0
 
 
-async def until(look: Callable[[], Any], *, beside: Iterable[asyncio.Task[None]] = ()) -> Any:
+async def until(
+    look: Callable[[], Any],
+    *,
+    beside: Iterable[asyncio.Task[None]] = (),
+    seconds: float = SECONDS,
+) -> Any:
     """Return the first answer of ``look``, which may be a coroutine's, that counts.
 
     Raises: what a task ``beside`` it fails with meanwhile; ``TimeoutError`` in the end.
     """
     tasks = tuple(beside)
-    async with asyncio.timeout(SECONDS):
+    async with asyncio.timeout(seconds):
         while True:
             answer = look()
             if inspect.isawaitable(answer):

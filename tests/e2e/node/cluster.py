@@ -2,27 +2,36 @@
 
 import asyncio
 import json
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import pytest
 import yaml
 
 from controlplane.plane import ControlPlane
-from tests.tools import command, realnode
-from tests.tools.waiting import SECONDS, until
+from tests.tools import command, realnode, waiting
 from toolkit.kube import config
 from toolkit.kube.client import Client
-from toolkit.objects import Json
+from toolkit.objects import GroupVersionKind, Json
 
-PATIENCE: Final = f"--timeout={SECONDS:.0f}s"
+_SECONDS: Final = 300.0
+"""A deadline for pods that start one after the other on a busy machine."""
+PATIENCE: Final = f"--timeout={_SECONDS:.0f}s"
 PLACE: Final = "penstock-system"
 TEAM: Final = "team"
+POD: Final = GroupVersionKind("", "v1", "Pod")
+REPLICAS: Final = 2
+"""Of each process, with the component ``ha``."""
 _BASE: Final = Path(__file__).parents[3] / "deploy" / "base"
+
+
+async def until(look: Callable[[], Any]) -> Any:
+    """Wait as ``waiting.until`` does, and for what a whole rolling update takes."""
+    return await waiting.until(look, seconds=_SECONDS)
 
 
 @cache
@@ -49,7 +58,7 @@ class Cluster:
         return self.running.addresses.host
 
     def kubectl(self, *arguments: str, stdin: str | None = None) -> str:
-        return self.running.kubectl(*arguments, stdin=stdin, timeout=SECONDS + 30)
+        return self.running.kubectl(*arguments, stdin=stdin, timeout=_SECONDS + 30)
 
     def of(self, *query: str) -> Json:
         """Return a list of objects, or one."""
@@ -62,7 +71,7 @@ class Cluster:
     def pods(self, app: str, namespace: str) -> list[Json]:
         """Return the pods of an app that are not being deleted."""
         found = self.of("pods", f"--namespace={namespace}", f"--selector=app={app}")["items"]
-        return [pod for pod in found if "deletionTimestamp" not in pod["metadata"]]
+        return [pod for pod in found if not is_leaving(pod)]
 
     def wait(self, what: str, condition: str = "Ready", *, namespace: str = TEAM) -> None:
         self.kubectl(
@@ -91,10 +100,33 @@ class Cluster:
             pytest.fail(f"left over, or gone: {', '.join(more)}")
 
 
+def is_leaving(pod: Json) -> bool:
+    """Tell whether a pod is being deleted; it may still finish its work."""
+    return "deletionTimestamp" in pod["metadata"]
+
+
 def is_ready(pod: Json) -> bool:
     """Tell whether a pod serves, and goes on serving."""
     rows = {row["type"]: row["status"] for row in pod["status"].get("conditions", ())}
-    return rows.get("Ready") == "True" and "deletionTimestamp" not in pod["metadata"]
+    return rows.get("Ready") == "True" and not is_leaving(pod)
+
+
+async def renewed(api: Client, is_new: Callable[[Json], bool]) -> None:
+    """Return when all replicas of all processes are new ones, and ready; of sources the leader."""
+    for app in sorted(components()):
+        # Each has a deadline of its own.
+        await until(partial(_is_renewed, api, app, is_new))
+
+
+async def _is_renewed(api: Client, app: str, is_new: Callable[[Json], bool]) -> bool:
+    found = [pod for pod in await api.list(POD, PLACE) if pod["metadata"]["labels"]["app"] == app]
+    staying = [pod for pod in found if not is_leaving(pod)]
+    ready = 1 if app == "source-controller" else REPLICAS
+    return (
+        len(staying) == REPLICAS
+        and all(map(is_new, staying))
+        and sum(map(is_ready, staying)) == ready
+    )
 
 
 def uids(objects: list[Json]) -> set[str]:

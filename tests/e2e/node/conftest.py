@@ -1,6 +1,7 @@
-"""The node that all tests of this folder share: it has the image of this checkout and no more.
+"""The node that tests of this folder share: it has the image of this checkout and no more.
 
-``installed`` is the installation with two replicas of each process, for the files that share it.
+``installed`` and ``upgraded`` are installations with two replicas of each process, for the files
+that share them; each ends in a file of its own.
 """
 
 import asyncio
@@ -11,7 +12,9 @@ import pytest
 from controlplane import plane
 from controlplane.binaries import Variant
 from release import building
+from tests.e2e.node import upgrading
 from tests.e2e.node.cluster import TEAM, Cluster, holdings, namespace
+from tests.e2e.node.load import Noticed
 from tests.tools import command, realnode
 
 INSTALL = ("install", "--image", building.reference(), "--components", "ha", "--timeout", "8m")
@@ -40,3 +43,16 @@ def installed(real_node: Cluster) -> command.Ended:
 def team(real_node: Cluster, installed: command.Ended) -> None:  # noqa: ARG001  # it comes first
     """Make the namespace of the users."""
     real_node.apply(namespace(TEAM))
+
+
+@pytest.fixture(scope="session")
+def upgraded(
+    real_node: Cluster,
+    built_image: building.Image,
+    tmp_path_factory: pytest.TempPathFactory,
+) -> list[Noticed]:
+    """Upgrade the previous version under load, and return what users noticed of it."""
+    directory = tmp_path_factory.mktemp("upgrade")
+    upgrading.install_previous(real_node, built_image, directory)
+    real_node.apply(namespace(TEAM))
+    return asyncio.run(upgrading.upgrade(real_node, directory))

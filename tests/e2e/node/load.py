@@ -4,12 +4,13 @@
 are read through the aggregated API, and commits follow each other in a repository that a
 Kustomization and a HelmRelease apply. What failed and what was lost is kept:
 
-- a write or a read that failed, except while what answers is away;
+- a write or a read that failed, except those that a test expects (``refusals``);
 - an object of the repository, or a pod, that was deleted or replaced.
 """
 
 import asyncio
 import contextlib
+import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
@@ -17,9 +18,18 @@ from typing import Final
 
 import yaml
 
-from tests.e2e.node.cluster import TEAM, Cluster, chart, kustomization, release, source, uids, web
+from tests.e2e.node.cluster import (
+    TEAM,
+    Cluster,
+    chart,
+    kustomization,
+    release,
+    source,
+    uids,
+    until,
+    web,
+)
 from tests.fakes.gitserver import GitServer, Repository
-from tests.tools.waiting import until
 from toolkit.errors import PenstockError
 from toolkit.kube.client import Client
 from toolkit.objects import GroupVersionKind, Json, dig
@@ -34,18 +44,22 @@ _NUMBER: Final = "number"
 _PAUSE: Final = 0.1
 _COMMITS: Final = 1.0
 
+Noticed = PenstockError | str
+"""A request that failed, or the uid of what was lost."""
+
 
 class Load:
     """The users of one cluster."""
 
     def __init__(self, cluster: Cluster, api: Client, repository: Repository) -> None:
-        self.failures: list[str] = []
+        self.failures: list[PenstockError] = []
         self.done = 0
+        self._row = 0
         self._cluster = cluster
         self._api = api
         self._repository = repository
-        self._number = 0
-        self._away = False
+        # Above the numbers that earlier users of this cluster have left in it.
+        self._number = time.time_ns()
         self._kept: set[str] = set()
 
     async def begin(self) -> None:
@@ -74,16 +88,27 @@ class Load:
         wanted = self.done + count
         await until(lambda: self.done >= wanted)
 
+    async def steady(self, count: int = 20) -> None:
+        """Return after so many requests in a row were answered."""
+        self._row = 0
+        await until(lambda: self._row >= count)
+
+    async def noticed(self) -> list[Noticed]:
+        """Return what failed and what was lost until everything is applied and answered again."""
+        await self.more()
+        await self.settled()
+        return [*self.failures, *await self.lost()]
+
     async def lost(self) -> set[str]:
         """Return the uids of what was there at the beginning and is not there now."""
         return self._kept - await self._objects()
 
     @contextmanager
-    def without_servers(self) -> Iterator[None]:
-        """Count no failures in the block: what answers users is away."""
-        self._away = True
-        yield
-        self._away = False
+    def refusals(self) -> Iterator[list[PenstockError]]:
+        """Give the failures of the block, which a test expects, and count them no more."""
+        before, self.failures = self.failures, []
+        yield self.failures
+        self.failures = before
 
     async def work(self) -> None:
         """Write, read and commit until cancelled."""
@@ -106,9 +131,10 @@ class Load:
             try:
                 await request()
                 self.done += 1
+                self._row += 1
             except PenstockError as exc:
-                if not self._away:
-                    self.failures.append(str(exc))
+                self._row = 0
+                self.failures.append(exc)
             await asyncio.sleep(_PAUSE)
 
     async def _commits(self) -> None:

@@ -17,14 +17,13 @@ import trustme
 import yaml
 
 from release import building
-from tests.e2e.node.cluster import Cluster, namespace, web
+from tests.e2e.node.cluster import Cluster, namespace, until, web
 from tests.fakes import monitoringchart
 from tests.fakes.chartrepository import ChartRepository
 from tests.fakes.gitserver import Repository
 from tests.fakes.hosting import Hosting
 from tests.fakes.serving import certified
 from tests.tools import command, realnode
-from tests.tools.waiting import until
 from toolkit.objects import Json, dig
 
 REASON = realnode.unavailable()

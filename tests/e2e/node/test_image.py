@@ -10,6 +10,7 @@ from controlplane.errors import ControlPlaneError
 from release import building
 from tests.e2e.node.cluster import (
     PLACE,
+    REPLICAS,
     TEAM,
     Cluster,
     chart,
@@ -29,7 +30,6 @@ pytestmark = [
     pytest.mark.skipif(bool(REASON), reason=REASON or "a node can run here"),
     pytest.mark.usefixtures("installed", "team"),
 ]
-REPLICAS = 2
 
 
 def test_all_pods_become_ready_under_the_restricted_profile(
