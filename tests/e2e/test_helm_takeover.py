@@ -1,19 +1,14 @@
 """Releases that stock Helm made, or Flux's helm-controller, are taken over: nothing restarts.
 
-Flux's are as helm-controller leaves them since Helm 3: objects written by client-side apply under
-its name and with its two labels, a record in Helm's storage, and a HelmRelease whose history has
-the digests of that record (how they are computed: ``tests/conformance/release``).
+Flux's are as ``tests.fakes.fluxrelease`` says.
 """
 
-import base64
-import gzip
 from pathlib import Path
 from typing import Any
 
-import msgspec
 import pytest
 
-from tests.e2e.conftest import CONFIG_MAP, DEPLOYMENT, SECRET, Space, condition
+from tests.e2e.conftest import CONFIG_MAP, DEPLOYMENT, Space, condition
 from tests.e2e.helmreleases import (
     DEPLOY,
     HELM_RELEASE,
@@ -25,21 +20,13 @@ from tests.e2e.helmreleases import (
     settings,
     shop,
 )
-from tests.fakes import charts
+from tests.fakes import charts, fluxrelease
 from tests.tools.helmcli import Helm, beside
 from toolkit.objects import GroupVersionKind, Json, dig
 from toolkit.release import record
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 
-FLUX = "helm-controller"
-"""The name of the controller and of its field manager."""
-MARKS = """\
-metadata:
-  labels:
-    helm.toolkit.fluxcd.io/name: {{ .Release.Name }}
-    helm.toolkit.fluxcd.io/namespace: {{ .Release.Namespace }}
-"""
 MADE = ((DEPLOYMENT, "app"), (CONFIG_MAP, "app"))
 DRIFT = {"mode": "enabled"}
 
@@ -70,65 +57,18 @@ async def writers(space: Space, gvk: GroupVersionKind) -> set[tuple[str, str]]:
     return {(each["manager"], each["operation"]) for each in fields if "subresource" not in each}
 
 
-async def in_the_name_of_flux(space: Space) -> None:
-    """Have the objects be written by Flux's controller."""
-    for gvk, name in MADE:
-        path = "/metadata/managedFields/0/manager"
-        await space.world.api.patch(
-            gvk,
-            name,
-            space.namespace,
-            [{"op": "replace", "path": path, "value": FLUX}],
-            strategy="json",
-        )
+async def handed_over(space: Space, **spec: Any) -> None:
+    """Leave the HelmRelease of the release as Flux does, suspended, with finalizer and history."""
+    obj = release(space, suspend=True, **spec)
+    obj["metadata"]["finalizers"] = [fluxrelease.FINALIZER]
+    await space.world.apply(obj)
+    api = space.world.api
+    await fluxrelease.told(api, space.namespace, "app", await stored(space))
 
 
 async def stored(space: Space) -> record.Record:
     """Return the one record in Helm's storage."""
-    (name,) = await records(space)
-    packed = base64.b64decode((await space.get(SECRET, name))["data"]["release"])
-    return record.decode(gzip.decompress(base64.b64decode(packed)))
-
-
-async def handed_over(space: Space, **spec: Any) -> None:
-    """Leave the HelmRelease of the release as Flux does, suspended, with finalizer and history."""
-    obj = release(space, suspend=True, **spec)
-    obj["metadata"]["finalizers"] = ["finalizers.fluxcd.io"]
-    await space.world.apply(obj)
-    found = await stored(space)
-    done = f"Helm install succeeded for release {space.namespace}/app.v1 with chart shop@1.0.0"
-    conditions = [
-        {
-            "type": kind,
-            "status": "True",
-            "reason": "InstallSucceeded",
-            "message": done,
-            "lastTransitionTime": "2026-01-01T00:00:00Z",
-            "observedGeneration": 1,
-        }
-        for kind in ("Ready", "Released")
-    ]
-    snapshot = record.snapshot(found)
-    status = {
-        "conditions": conditions,
-        "helmChart": f"{space.namespace}/{space.namespace}-app",
-        "history": [msgspec.to_builtins(snapshot)],
-        "lastAttemptedConfigDigest": snapshot.config_digest,
-        "lastAttemptedGeneration": 1,
-        "lastAttemptedReleaseAction": "install",
-        "lastAttemptedRevision": "1.0.0",
-        "observedGeneration": 1,
-        "storageNamespace": space.namespace,
-    }
-    await space.world.api.patch(
-        HELM_RELEASE,
-        "app",
-        space.namespace,
-        {"status": status},
-        strategy="merge",
-        subresource="status",
-        manager=FLUX,
-    )
+    return await fluxrelease.stored(space.world.api, space.namespace)
 
 
 async def changed(space: Space) -> None:
@@ -178,11 +118,11 @@ async def test_release_of_flux_goes_on_without_an_upgrade(
     space: Space, helm: Helm, tmp_path: Path
 ) -> None:
     marked = {
-        "templates__configmap.yaml": SETTINGS.replace("metadata:\n", MARKS, 1),
-        "templates__deployment.yaml": DEPLOY.replace("metadata:\n", MARKS, 1),
+        "templates__configmap.yaml": SETTINGS.replace("metadata:\n", fluxrelease.MARKS, 1),
+        "templates__deployment.yaml": DEPLOY.replace("metadata:\n", fluxrelease.MARKS, 1),
     }
     await installed(space, helm, tmp_path, **marked)
-    await in_the_name_of_flux(space)
+    await fluxrelease.in_its_name(space.world.api, space.namespace, MADE)
     before = await identity(space)
     history = await stored(space)
 

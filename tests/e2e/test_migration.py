@@ -1,160 +1,38 @@
 """The walk of a Flux user: cluster and repository go to Penstock, back, and to Penstock for good.
 
-The tests follow one cluster through its life, in the order of this file. Flux's controllers are
-Deployments whose pods kwok runs. Those of Penstock are installed in the same way, and the processes
-that do the work run on this machine, under the accounts that were installed.
+The tests follow one cluster through its life, in the order of this file (``tests.e2e.walking``).
 """
 
-import asyncio
 import json
-import os
-import sys
 from collections.abc import AsyncIterator
-from contextlib import AbstractAsyncContextManager
-from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import pytest
 import pytest_asyncio
 
-from cli.installing import flux
 from cli.migrating.steps import STEPS
-from cli.stack import stack as stacks
 from controlplane import plane as planes
-from controlplane.plane import ControlPlane
+from tests.e2e.walking import (
+    CONFIG_MAP,
+    CRD,
+    DEFINITION,
+    FLUX,
+    NAMESPACE,
+    PENSTOCK,
+    POLICY,
+    REPLACED,
+    STATE,
+    Walk,
+)
 from tests.fakes import fluxinstallation
-from tests.fakes.fluxfleet import GIT_REPOSITORY, KUSTOMIZATION, Fleet
+from tests.fakes.fluxfleet import Fleet
 from tests.fakes.gitserver import GitServer
 from tests.tools.waiting import until
 from toolkit.kube import config
 from toolkit.kube.client import Client
-from toolkit.kube.errors import NotFoundError
-from toolkit.objects import GroupVersionKind, Json, dig
+from toolkit.objects import dig
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
-
-ROOT = Path(__file__).parents[2]
-FLUX, PENSTOCK = "flux-system", "penstock-system"
-CONTROLLERS = ("source", "kustomize")
-DEPLOYMENT = GroupVersionKind("apps", "v1", "Deployment")
-CONFIG_MAP = GroupVersionKind("", "v1", "ConfigMap")
-POLICY = GroupVersionKind("networking.k8s.io", "v1", "NetworkPolicy")
-BINDING = GroupVersionKind("rbac.authorization.k8s.io", "v1", "ClusterRoleBinding")
-DEFINITION = GroupVersionKind("apiextensions.k8s.io", "v1", "CustomResourceDefinition")
-NAMESPACE = GroupVersionKind("", "v1", "Namespace")
-REPLACED = {name for name in fluxinstallation.CONTROLLERS if flux.is_replaced(name)}
-CRD = f"kustomizations.{KUSTOMIZATION.group}"
-STATE = "penstock-migration"
-ANNOTATION = "kustomize.toolkit.fluxcd.io/reconcile"
-
-
-@dataclass(frozen=True)
-class Result:
-    """What one run of the command gave."""
-
-    code: int
-    out: str
-    err: str
-
-
-@dataclass(frozen=True, kw_only=True)
-class Walk:
-    """The cluster, its fleet, and the command of its administrator."""
-
-    plane: ControlPlane
-    api: Client
-    fleet: Fleet
-    directory: Path
-
-    async def begin(self, *arguments: str) -> asyncio.subprocess.Process:
-        """Start ``penstock migrate --from-flux``."""
-        return await asyncio.create_subprocess_exec(
-            *(sys.executable, "-m", "cli", "migrate", "--from-flux", *arguments),
-            env=os.environ | {"KUBECONFIG": str(self.plane.kubeconfig)},
-            cwd=ROOT,
-            stdout=asyncio.subprocess.PIPE,
-            stderr=asyncio.subprocess.PIPE,
-        )
-
-    async def migrate(self, *arguments: str) -> Result:
-        """Run it to its end."""
-        process = await self.begin(*arguments)
-        out, err = await process.communicate()
-        return Result(process.returncode or 0, out.decode(), err.decode())
-
-    async def killed(self, *arguments: str, within: str) -> None:
-        """Kill it once it remembers that it has begun a step."""
-        process = await self.begin("--silent", *arguments)
-
-        async def begun() -> bool:
-            found = await self.api.get(CONFIG_MAP, STATE, FLUX)
-            return within in json.loads(found["data"]["state.json"])["done"]
-
-        await until(begun)
-        process.kill()
-        await process.communicate()
-
-    async def done(self, *arguments: str) -> Result:
-        """Run it without a question, and require that it worked."""
-        result = await self.migrate("--silent", *arguments)
-        assert result.code == 0, result.out + result.err
-        return result
-
-    def running(self, *more: str) -> AbstractAsyncContextManager[stacks.Stack]:
-        """Run the controllers of Penstock, and more of its processes."""
-        components = (*CONTROLLERS, *more)
-        quick = ("--min-retry-delay=200ms", "--max-retry-delay=2s")
-        options = stacks.Options(
-            namespace=PENSTOCK,
-            components=components,
-            flags=dict.fromkeys(components, quick),
-            report=lambda _: None,
-        )
-        state = self.directory / f"state-{len(list(self.directory.iterdir()))}"
-        return stacks.start(self.plane.kubeconfig, state=state, options=options)
-
-    async def workloads(self) -> dict[str, tuple[str, int]]:
-        """Return uid and generation of every Deployment of the fleet."""
-        found = await self.api.list(DEPLOYMENT, "shop")
-        return {
-            each["metadata"]["name"]: (each["metadata"]["uid"], each["metadata"]["generation"])
-            for each in found
-        }
-
-    async def replicas(self) -> dict[str, int]:
-        """Return the replicas of Flux's Deployments."""
-        found = await self.api.list(DEPLOYMENT, FLUX)
-        return {each["metadata"]["name"]: each["spec"]["replicas"] for each in found}
-
-    async def excluded(self) -> set[str]:
-        """Return which objects of Flux nobody reconciles."""
-        marked = set()
-        for kind in (NAMESPACE, DEFINITION, DEPLOYMENT, BINDING):
-            for each in await self.api.list(kind, FLUX if kind == DEPLOYMENT else ""):
-                if ANNOTATION in dig(each, "metadata", "annotations", default={}):
-                    marked.add(f"{kind.kind}/{each['metadata']['name']}")
-        return marked
-
-    async def is_there(self, kind: GroupVersionKind, name: str, namespace: str = "") -> bool:
-        try:
-            await self.api.get(kind, name, namespace)
-        except NotFoundError:
-            return False
-        return True
-
-    async def applied(self, revision: str, name: str = FLUX) -> Json:
-        """Return a Kustomization once it has applied a revision, and say so to its source."""
-        stamp = {"metadata": {"annotations": {"reconcile.fluxcd.io/requestedAt": revision}}}
-        await self.api.patch(GIT_REPOSITORY, FLUX, FLUX, stamp, strategy="merge")
-
-        async def look() -> Json | None:
-            obj = await self.api.get(KUSTOMIZATION, name, FLUX)
-            there = revision in str(dig(obj, "status", "lastAppliedRevision"))
-            return obj if there else None
-
-        found: Json = await until(look)
-        return found
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="session")
@@ -167,16 +45,8 @@ async def walk(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Walk]:
             fleet = Fleet(server.repository("fleet"))
             await fleet.leave(api)
             made = Walk(plane=plane, api=api, fleet=fleet, directory=directory)
-            await until(lambda: _settled(api))
+            await made.settled()
             yield made
-
-
-async def _settled(api: Client) -> bool:
-    """Tell whether the deployment controller has nothing more to write."""
-    found = await api.list(DEPLOYMENT)
-    return all(
-        dig(each, "status", "readyReplicas") == dig(each, "spec", "replicas") for each in found
-    )
 
 
 async def test_a_dry_run_tells_every_finding_and_changes_nothing(walk: Walk) -> None:
@@ -244,7 +114,7 @@ async def test_penstock_takes_over_and_no_workload_changes(walk: Walk) -> None:
         assert len(dig(obj, "status", "inventory", "entries")) == len(walk.fleet.built[FLUX])
         kept = await walk.api.get(DEFINITION, CRD)
         assert "v1beta2" in {each["name"] for each in kept["spec"]["versions"]}
-        await until(lambda: _has_colour(walk, "blue"))
+        await until(lambda: walk.has_colour("blue"))
         assert await walk.is_there(POLICY, "allow-artifacts-to-flux", PENSTOCK)
         unfinished = await walk.migrate("--finish", "--silent")
         assert unfinished.code == 1
@@ -288,14 +158,9 @@ async def test_finishing_leaves_the_kinds_the_namespace_and_every_workload(walk:
         assert not await walk.excluded()
         commit = walk.fleet.change_settings("red")
         obj = await walk.applied(commit)
-        await until(lambda: _has_colour(walk, "red"))
+        await until(lambda: walk.has_colour("red"))
 
     names = {each["metadata"]["name"] for each in await walk.api.list(DEFINITION)}
     assert {each["metadata"]["name"] for each in fluxinstallation.definitions()} <= names
     assert len(dig(obj, "status", "inventory", "entries")) == len(walk.fleet.synced)
     assert await walk.workloads() == before
-
-
-async def _has_colour(walk: Walk, colour: str) -> bool:
-    found = await walk.api.get(CONFIG_MAP, "settings", "shop")
-    return bool(found["data"]["colour"] == colour)

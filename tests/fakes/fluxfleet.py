@@ -10,7 +10,7 @@ from typing import Any
 import yaml
 
 from cli.stack import install
-from tests.fakes import fluxinstallation
+from tests.fakes import fluxinstallation, fluxrelease
 from tests.fakes.fluxinstallation import NAMESPACE
 from tests.fakes.gitrepository import Repository
 from toolkit import inventory
@@ -18,6 +18,7 @@ from toolkit.kube.client import Client
 from toolkit.objects import GroupVersionKind, Json, ref_of
 
 PATH = "clusters/prod"
+CHART = "charts/shop"
 COMPONENTS = f"{PATH}/flux-system/gotk-components.yaml"
 GIT_REPOSITORY = GroupVersionKind("source.toolkit.fluxcd.io", "v1", "GitRepository")
 KUSTOMIZATION = GroupVersionKind("kustomize.toolkit.fluxcd.io", "v1", "Kustomization")
@@ -83,10 +84,28 @@ def kustomization(
     }
 
 
-class Fleet:
-    """Three Kustomizations: of the cluster itself, of its apps, of what one team shares."""
+def release(name: str, place: str) -> Json:
+    """Return a HelmRelease of the chart that is in the repository."""
+    reference = {"kind": GIT_REPOSITORY.kind, "name": NAMESPACE, "namespace": NAMESPACE}
+    return {
+        "apiVersion": fluxrelease.HELM_RELEASE.api_version,
+        "kind": fluxrelease.HELM_RELEASE.kind,
+        "metadata": {"name": name, "namespace": place},
+        "spec": {
+            "interval": "10m",
+            "chart": {"spec": {"chart": f"./{CHART}", "sourceRef": reference}},
+        },
+    }
 
-    def __init__(self, repository: Repository) -> None:
+
+class Fleet:
+    """Three Kustomizations: of the cluster itself, of its apps, of what one team shares.
+
+    With ``releases`` there are HelmReleases of these names among the apps; that they were
+    installed is told by others (``fluxrelease``).
+    """
+
+    def __init__(self, repository: Repository, *, releases: Iterable[str] = ()) -> None:
         self.repository = repository
         sync = source(repository.url), kustomization(NAMESPACE, PATH)
         self.apps = kustomization("apps", "apps")
@@ -102,6 +121,7 @@ class Fleet:
                 self.extra,
                 deployment("web", "shop"),
                 deployment("worker", "shop"),
+                *(release(each, "shop") for each in releases),
                 config_map("settings", "shop", colour="green"),
             ],
             "extra": [deployment("extra", "shop")],
@@ -118,6 +138,7 @@ class Fleet:
             f"{PATH}/apps.yaml": _text([self.apps]),
             "apps/all.yaml": _text(self.built["apps"]),
             "extra/all.yaml": _text(self.built["extra"]),
+            **{f"{CHART}/{name}": text for name, text in fluxrelease.CHART.items()},
         }
 
     def without_components(self) -> str:

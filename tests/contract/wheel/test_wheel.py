@@ -7,8 +7,7 @@ import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -17,11 +16,11 @@ import yaml
 import crds
 from controlplane import cache
 from release import platformwheel
+from tests.tools import wheels
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
 
 VERSIONS = ("3.11", "3.12", "3.13", "3.14")
-UNREACHABLE = ("Failed to fetch", "dns error", "error sending request")
 REPOSITORY = {
     "app/kustomization.yaml": {"resources": ["greeting.yaml"], "namePrefix": "demo-"},
     "app/greeting.yaml": {
@@ -45,44 +44,16 @@ REPOSITORY = {
 }
 
 
-@dataclass(frozen=True)
-class Installed:
-    """The command in an environment of its own, run from an empty directory."""
-
-    program: Path
-    home: Path
-
-    def environment(self, **more: str) -> Mapping[str, str]:
-        return {"PATH": os.defpath, "HOME": str(self.home), **more}
-
-    def run(self, *arguments: str) -> str:
-        """Return what the command prints; it succeeds."""
-        answer = subprocess.run(
-            [self.program, *arguments],
-            env=self.environment(),
-            cwd=self.home,
-            capture_output=True,
-            text=True,
-            timeout=120,
-            check=False,
-        )
-        assert answer.returncode == 0, answer.stderr
-        return answer.stdout
-
-
 @pytest.fixture(scope="module")
 def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    built = platformwheel.build()
-    path = tmp_path_factory.mktemp("wheel") / built.name
-    path.write_bytes(built.content)
-    return path
+    return wheels.build(tmp_path_factory.mktemp("wheel"))
 
 
 @pytest.fixture(scope="module", params=VERSIONS)
 def installed(
     request: pytest.FixtureRequest, wheel: Path, tmp_path_factory: pytest.TempPathFactory
-) -> Installed:
-    return install(wheel, interpreter(request.param), tmp_path_factory.mktemp("tool"))
+) -> wheels.Installed:
+    return wheels.install(wheel, interpreter(request.param), tmp_path_factory.mktemp("tool"))
 
 
 def interpreter(version: str) -> str:
@@ -102,40 +73,16 @@ def interpreter(version: str) -> str:
     pytest.skip(f"no Python {version} on this machine")
 
 
-def install(wheel: Path, python: str, directory: Path) -> Installed:
-    """Install the wheel as a tool; packages come from uv's cache where it has them."""
-    uv = Path(sys.executable).with_name("uv")
-    places = {
-        "UV_TOOL_DIR": str(directory / "tools"),
-        "UV_TOOL_BIN_DIR": str(directory / "bin"),
-    }
-    answer = subprocess.run(
-        [uv, "tool", "install", "--python", python, wheel],
-        env={**os.environ, **places},
-        cwd=directory,
-        capture_output=True,
-        text=True,
-        timeout=240,
-        check=False,
-    )
-    if any(sign in answer.stderr for sign in UNREACHABLE):
-        pytest.skip(f"no package registry is reachable: {answer.stderr.splitlines()[0]}")
-    assert answer.returncode == 0, answer.stderr
-    home = directory / "home"
-    home.mkdir()
-    return Installed(program=directory / "bin" / "penstock", home=home)
-
-
 def test_same_sources_give_the_same_wheel_byte_for_byte(wheel: Path) -> None:
     assert wheel.read_bytes() == platformwheel.build().content
 
 
-def test_the_command_says_what_it_is_and_can(installed: Installed) -> None:
+def test_the_command_says_what_it_is_and_can(installed: wheels.Installed) -> None:
     assert installed.run("version", "--client").startswith("penstock: v")
     assert "bootstrap" in installed.run("--help")
 
 
-def test_a_kustomization_is_built_by_the_engine_of_the_wheel(installed: Installed) -> None:
+def test_a_kustomization_is_built_by_the_engine_of_the_wheel(installed: wheels.Installed) -> None:
     write_repository(installed.home / "built")
 
     out = installed.run(
@@ -148,13 +95,15 @@ def test_a_kustomization_is_built_by_the_engine_of_the_wheel(installed: Installe
     assert built["data"] == {"text": "hello world"}
 
 
-def test_a_repository_is_checked(installed: Installed) -> None:
+def test_a_repository_is_checked(installed: wheels.Installed) -> None:
     write_repository(installed.home / "checked")
 
     installed.run("check", "repository", "checked")
 
 
-def test_an_installation_is_written_from_the_manifests_of_the_wheel(installed: Installed) -> None:
+def test_an_installation_is_written_from_the_manifests_of_the_wheel(
+    installed: wheels.Installed,
+) -> None:
     out = installed.run("install", "--export", "--components=ha,monitoring,decryption")
 
     found = list(yaml.safe_load_all(out))
@@ -171,7 +120,7 @@ def test_an_installation_is_written_from_the_manifests_of_the_wheel(installed: I
 @pytest.fixture
 def stack(wheel: Path, tmp_path: Path) -> Iterator["subprocess.Popen[str]"]:
     """Start the whole product from the wheel, on control plane programs that are built."""
-    tool = install(wheel, sys.executable, tmp_path)
+    tool = wheels.install(wheel, sys.executable, tmp_path)
     with subprocess.Popen(
         [tool.program, "up", "--name=pytest-wheel", f"--state={tool.home / 'state'}"],
         env=tool.environment(XDG_CACHE_HOME=str(cache.directory().parent)),
