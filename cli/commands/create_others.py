@@ -20,7 +20,10 @@ def _secret(row: SecretRow) -> click.Command:
         data = row.data(arguments)
 
         def made(namespace: str) -> dict[str, Any]:
-            return objects.secret(name, namespace, data, labels=arguments["label"], type_=row.type)
+            obj = objects.secret(name, namespace, data, labels=arguments["label"], type_=row.type)
+            if row.finish:
+                row.finish(arguments, obj)
+            return obj
 
         if arguments["export"]:
             printing.show([made(session.offline_namespace(connection))])
@@ -74,7 +77,7 @@ def tenant(*, name: str, **arguments: Any) -> None:
 
 
 secret: Final = kindtree.AliasGroup(
-    "secret", help="Create or update a Secret that sources use.", no_args_is_help=True
+    "secret", help="Create or update a Secret that sources and Receivers use.", no_args_is_help=True
 )
 for _row in secrets.ROWS:
     secret.add_command(_secret(_row))

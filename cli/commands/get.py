@@ -12,6 +12,7 @@ import click
 from apiserver.cells import shorten
 from cli import (
     age,
+    columns,
     errors,
     examples,
     kindtree,
@@ -29,7 +30,6 @@ from cli.commands import window
 from toolkit.kube import errors as kube_errors
 from toolkit.objects import GroupVersionKind, Json, dig, key_of
 
-COLUMNS: Final = ("NAME", "REVISION", "SUSPENDED", "READY", "MESSAGE")
 WIDE: Final = ("AGE", "SOURCE")
 _FORMATS: Final = (*output.FORMATS, "wide")
 
@@ -165,22 +165,25 @@ def _require_some(opened: session.Session, query: Query) -> None:
 
 
 def _table(rows: Sequence[tuple[kindtree.AnyKind, Json]], query: Query) -> str:
-    cells = [row(kind, obj, query) for kind, obj in rows]
-    return table.render(_header(query), cells, show_header=query.header)
+    shown = columns.of(rows[0][0].kind) if rows else columns.COMMON
+    cells = [row(kind, obj, query, shown) for kind, obj in rows]
+    return table.render(_header(query, shown), cells, show_header=query.header)
 
 
-def _header(query: Query) -> tuple[str, ...]:
-    columns = (*COLUMNS, *WIDE) if query.wide else COLUMNS
-    return ("NAMESPACE", *columns) if query.all_namespaces else columns
+def _header(query: Query, shown: Sequence[columns.Column]) -> tuple[str, ...]:
+    names = ("NAME", *(name for name, _ in shown), "READY", "MESSAGE")
+    names = (*names, *WIDE) if query.wide else names
+    return ("NAMESPACE", *names) if query.all_namespaces else names
 
 
-def row(kind: kindtree.AnyKind, obj: Json, query: Query) -> tuple[str, ...]:
+def row(
+    kind: kindtree.AnyKind, obj: Json, query: Query, shown: Sequence[columns.Column]
+) -> tuple[str, ...]:
     """Return the cells of one object."""
     key, ready = key_of(obj), status.readiness(obj)
     cells = (
         f"{kind.singular}/{key.name}" if query.prefixed else key.name,
-        shorten(status.revision(obj)),
-        str(status.suspended(obj)),
+        *(cell(obj) for _, cell in shown),
         ready.status,
         shorten(ready.message),
         *(_wide(obj) if query.wide else ()),
@@ -198,18 +201,24 @@ def _wide(obj: Json) -> tuple[str, str]:
 
 async def follow(opened: session.Session, query: Query) -> None:
     """Print what is there and then a line per change, until interrupted."""
-    lines = table.Stream(_header(query), show_header=query.header)
+    # Lines of several kinds are mixed, below one header.
+    shown = columns.COMMON if query.prefixed else columns.of(query.kinds[0].kind)
+    lines = table.Stream(_header(query, shown), show_header=query.header)
     if not query.format:
         lists = await asyncio.gather(*(_list(opened, query, kind) for kind in query.kinds))
         for kind, objects in zip(query.kinds, lists, strict=True):
-            lines.fit(row(kind, obj, query) for obj in objects)
+            lines.fit(row(kind, obj, query, shown) for obj in objects)
     async with asyncio.TaskGroup() as group:
         for kind in query.kinds:
-            group.create_task(_follow_kind(opened, query, kind, lines))
+            group.create_task(_follow_kind(opened, query, kind, lines, shown))
 
 
 async def _follow_kind(
-    opened: session.Session, query: Query, kind: kindtree.AnyKind, lines: table.Stream
+    opened: session.Session,
+    query: Query,
+    kind: kindtree.AnyKind,
+    lines: table.Stream,
+    shown: Sequence[columns.Column],
 ) -> None:
     stream = watching.changes(
         opened.api,
@@ -225,7 +234,7 @@ async def _follow_kind(
             if query.format:
                 text = output.render([change.object], query.format, single=True)
             else:
-                text = lines.render(row(kind, change.object, query))
+                text = lines.render(row(kind, change.object, query, shown))
             click.echo(text, nl=False)
 
 

@@ -1,25 +1,30 @@
 """``penstock trigger receiver``: call a Receiver as its sender would, to see that it works.
 
-The token is read from the Receiver's Secret, and used as the type demands.
+The token is read from the Receiver's Secret, and used as the type demands. With ``--token`` no
+cluster is asked, because the path is made of the token, the name and the namespace.
 """
 
 import base64
 import sys
 import uuid
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, get_args
 
 import click
 
 from cli import errors, examples, kindtree, progress, session
 from cli.commands import reconcile
 from crds import RECEIVER
+from crds.notification_receiver import ReceiverType
 from toolkit.objects import GroupVersionKind, Json, ObjectKey, dig
 
 _SECRET: Final = GroupVersionKind("", "v1", "Secret")
 _SECONDS: Final = 30.0
 _STANDARD_INPUT: Final = "-"
+_ISSUED: Final = ("gcr", "generic-oidc")
+_BRACES: Final = ("{", "[")
 
 
 @click.group("trigger", cls=kindtree.AliasGroup, no_args_is_help=True)
@@ -38,6 +43,8 @@ def trigger() -> None:
 @click.argument("name")
 @click.option(
     "--address",
+    "--url",
+    "address",
     default="http://127.0.0.1:9292",
     show_default=True,
     metavar="URL",
@@ -46,30 +53,89 @@ def trigger() -> None:
 @click.option("--event", default="push", show_default=True, help="Name of the event.")
 @click.option(
     "--payload",
-    metavar="FILE",
-    type=click.Path(allow_dash=True),
-    help="File with the body; - is standard input. Defaults to {}.",
+    metavar="JSON|FILE",
+    help="Body of the request, or the file with it; - is standard input. Defaults to {}.",
+)
+@click.option(
+    "--token",
+    default="",
+    help="Token of the Receiver; then no cluster is asked, and --type counts.",
+)
+@click.option(
+    "--oidc-token",
+    "oidc",
+    default="",
+    envvar="FLUX_TRIGGER_RECEIVER_OIDC_TOKEN",
+    show_envvar=True,
+    metavar="TOKEN",
+    help="Token of an issuer, for generic-oidc and gcr.",
+)
+@click.option(
+    "--type",
+    "kind",
+    type=click.Choice(get_args(ReceiverType)),
+    default="generic",
+    show_default=True,
+    help="Type of the Receiver, with --token.",
 )
 @session.options
-def receiver(*, name: str, address: str, event: str, payload: str | None, **arguments: Any) -> None:
+def receiver(*, name: str, address: str, payload: str | None, **said: Any) -> None:
     """Send a request to a Receiver, signed as its type demands."""
-    connection = session.connection(arguments)
-    body = _body(payload)
+    proof = _Proof(
+        kind=said.pop("kind"),
+        token=said.pop("token").encode(),
+        oidc=said.pop("oidc"),
+        event=said.pop("event"),
+    )
+    connection, body = session.connection(said), _body(payload)
+    if proof.token:
+        key = ObjectKey(session.offline_namespace(connection), name)
+        session.run_offline(_send(name, address, _offline(key, proof, body)))
+        return
 
     async def work(opened: session.Session) -> None:
-        key = ObjectKey(opened.namespace, name)
-        obj = await reconcile.live(opened, RECEIVER, key, verb="trigger")
-        path = dig(obj, "status", "webhookPath", default="")
-        if not path:
-            raise errors.UsageError(
-                f"Receiver {key} has no path yet: see `penstock get receivers {name}`"
-            )
-        headers = _proof(obj, await _token(opened, obj), body, event)
-        progress.action(f"sending a request to {address}{path[:14]}…")
-        await _send(f"{address.rstrip('/')}{path}", headers, body)
-        progress.success(f"Receiver {name} took the request")
+        await _send(name, address, await _asked(opened, name, proof, body))
 
     session.run(connection, work)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Proof:
+    """What shows who sends: a type, its token, and the name of an event."""
+
+    kind: str
+    token: bytes = field(repr=False)
+    oidc: str = field(repr=False)
+    event: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Request:
+    """What is sent to which path."""
+
+    path: str
+    headers: Mapping[str, str]
+    body: bytes
+
+
+def _offline(key: ObjectKey, proof: _Proof, body: bytes) -> _Request:
+    from controllers.notification.receiving import senders  # noqa: PLC0415 - as in `_headers`
+
+    path = senders.path(proof.token, key.name, key.namespace)
+    return _Request(path=path, headers=_headers(proof, body), body=body)
+
+
+async def _asked(opened: session.Session, name: str, proof: _Proof, body: bytes) -> _Request:
+    """Return the request to a Receiver as the cluster has it."""
+    key = ObjectKey(opened.namespace, name)
+    obj = await reconcile.live(opened, RECEIVER, key, verb="trigger")
+    path = dig(obj, "status", "webhookPath", default="")
+    if not path:
+        raise errors.UsageError(
+            f"Receiver {key} has no path yet: see `penstock get receivers {name}`"
+        )
+    own = replace(proof, kind=str(dig(obj, "spec", "type")), token=await _token(opened, obj))
+    return _Request(path=path, headers=_headers(own, body), body=body)
 
 
 def _body(payload: str | None) -> bytes:
@@ -77,10 +143,15 @@ def _body(payload: str | None) -> bytes:
         return b"{}"
     if payload == _STANDARD_INPUT:
         return sys.stdin.buffer.read()
+    if payload.lstrip().startswith(_BRACES):
+        return payload.encode()
     try:
         return Path(payload).read_bytes()
     except OSError as exc:
-        raise errors.UsageError(f"--payload: {payload} cannot be read: {exc.strerror}") from exc
+        raise errors.UsageError(
+            f"--payload: {payload!r} is no JSON object, and no file that can be read: "
+            f"{exc.strerror}"
+        ) from exc
 
 
 async def _token(opened: session.Session, obj: Json) -> bytes:
@@ -91,19 +162,19 @@ async def _token(opened: session.Session, obj: Json) -> bytes:
     return base64.b64decode(dig(found, "data", "token", default="")).strip()
 
 
-def _proof(obj: Json, token: bytes, body: bytes, event: str) -> Mapping[str, str]:
+def _headers(proof: _Proof, body: bytes) -> Mapping[str, str]:
     """Return the headers that prove who sends.
 
     Raises:
-        UsageError: the type wants a token of an issuer.
+        UsageError: the type wants a token of an issuer, and there is none.
     """
-    # aiohttp, which help needs none of
+    # aiohttp, which help does not need
     from controllers.notification.receiving.senders import signed  # noqa: PLC0415
 
-    kind = str(dig(obj, "spec", "type"))
-    if kind in {"gcr", "generic-oidc"}:
+    kind, token, event = proof.kind, proof.token, proof.event
+    if kind in _ISSUED and not proof.oidc:
         raise errors.UsageError(
-            f"a Receiver of the type {kind} wants a token of its issuer: call it from there"
+            f"a Receiver of the type {kind} wants a token of its issuer: give it with --oidc-token"
         )
     text, once = token.decode(errors="replace"), uuid.uuid4().hex
     rows: Mapping[str, Callable[[], dict[str, str]]] = {
@@ -119,25 +190,27 @@ def _proof(obj: Json, token: bytes, body: bytes, event: str) -> Mapping[str, str
         },
         "harbor": lambda: {"Authorization": text},
         "nexus": lambda: {"X-Nexus-Webhook-Signature": signed(token, body, "sha1")},
+        **dict.fromkeys(_ISSUED, lambda: {"Authorization": f"Bearer {proof.oidc}"}),
         "cdevents": lambda: {"Ce-Type": event, "Ce-Id": once, "Ce-Source": "penstock"},
     }
     return {"Content-Type": "application/json", **rows.get(kind, dict)()}
 
 
-async def _send(url: str, headers: Mapping[str, str], body: bytes) -> None:
+async def _send(name: str, address: str, request: _Request) -> None:
     from toolkit.remote.http.errors import HttpError  # noqa: PLC0415 - as above
     from toolkit.remote.http.http import Http  # noqa: PLC0415
     from toolkit.remote.http.rules import Endpoint  # noqa: PLC0415
 
+    progress.action(f"sending a request to {address}{request.path[:14]}…")
     try:
         async with (
             Http() as http,
             http.request(
                 "POST",
-                url,
+                f"{address.rstrip('/')}{request.path}",
                 endpoint=Endpoint(plain_http=True),
-                headers=headers,
-                body=body,
+                headers=request.headers,
+                body=request.body,
                 timeout=_SECONDS,
             ) as response,
         ):
@@ -149,3 +222,4 @@ async def _send(url: str, headers: Mapping[str, str], body: bytes) -> None:
         raise errors.FailedError(
             f"the request was redirected with HTTP {status}: correct --address"
         )
+    progress.success(f"Receiver {name} took the request")

@@ -47,10 +47,12 @@ class Flag:
         words = [f"--{self.name}", *([f"-{self.short}"] if self.short else []), self.key]
         if self.type is bool:
             return click.option(*words, is_flag=True, default=bool(self.default), help=self.help)
+        # For click a default of None is a value, so that nothing would be required.
+        given = {} if self.default is None else {"default": self.default}
         return click.option(
             *words,
             type=self.type,
-            default=self.default,
+            **given,
             multiple=self.several,
             required=self.required,
             show_default=self.default is not None,

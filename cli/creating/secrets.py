@@ -2,10 +2,12 @@
 
 import base64
 import json
+import re
+import secrets as entropy
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
+from typing import Final, get_args
 from urllib.parse import urlsplit
 
 import click
@@ -13,6 +15,9 @@ import click
 from cli import errors
 from cli.creating import flags, keypairs
 from cli.creating.flags import Flag, Values
+from crds import RECEIVER
+from crds.notification_receiver import ReceiverType
+from toolkit.objects import Json, key_of
 
 _DOCKER: Final = "kubernetes.io/dockerconfigjson"
 
@@ -27,6 +32,8 @@ class SecretRow:
     flags: tuple[Flag, ...]
     data: Callable[[Values], dict[str, str]]
     type: str = ""
+    finish: Callable[[Values, Json], None] | None = None
+    """Adds to the Secret what depends on its name and namespace."""
 
 
 def _git(values: Values) -> dict[str, str]:
@@ -105,6 +112,38 @@ def _notation(values: Values) -> dict[str, str]:
     return found
 
 
+def _receiver(values: Values) -> dict[str, str]:
+    if not _HOST.fullmatch(values["hostname"]):
+        raise errors.UsageError(
+            f"--hostname: {values['hostname']!r} must be a host without scheme and path, such as "
+            "hooks.example.com"
+        )
+    claims = {"email": values.get("email_claim"), "audience": values.get("audience_claim")}
+    if values["type"] != _GCR and any(claims.values()):
+        raise errors.UsageError(f"--email-claim and --audience-claim are for --type={_GCR}")
+    if values["type"] == _GCR and not claims["email"]:
+        raise errors.UsageError(f"--email-claim is required for --type={_GCR}")
+    token = values.get("token") or entropy.token_hex(_TOKEN_BYTES)
+    return {"token": token, **{key: value for key, value in claims.items() if value}}
+
+
+def _address(values: Values, secret: Json) -> None:
+    # aiohttp, which help does not need
+    from controllers.notification.receiving import senders  # noqa: PLC0415
+
+    data, key = secret["stringData"], key_of(secret)
+    path = senders.path(data["token"].encode(), key.name, key.namespace)
+    url = f"https://{values['hostname']}{path}"
+    secret["metadata"]["annotations"] = {f"{RECEIVER.group}/webhook": url}
+    if values["type"] == _GCR:
+        data.setdefault("audience", url)
+
+
+_GCR: Final = "gcr"
+_OIDC: Final = "generic-oidc"
+"""Its senders have no token of ours."""
+_HOST: Final = re.compile(r"[A-Za-z0-9.-]+(:[0-9]+)?")
+_TOKEN_BYTES: Final = 32
 _REQUIRED_USER: Final = (
     Flag(name="username", short="u", required=True, help="Name for basic authentication."),
     Flag(name="password", short="p", required=True, help="Password for basic authentication."),
@@ -211,5 +250,25 @@ ROWS: Final = (
             ),
         ),
         data=_notation,
+    ),
+    SecretRow(
+        word="receiver",
+        purpose="with the token of a Receiver's senders, and its address as an annotation",
+        example="""penstock create secret receiver github-hook --type=github \\
+  --hostname=hooks.example.com --export > hook.yaml""",
+        flags=(
+            Flag(
+                name="type",
+                required=True,
+                type=click.Choice([each for each in get_args(ReceiverType) if each != _OIDC]),
+                help="Who sends requests.",
+            ),
+            Flag(name="hostname", required=True, help="Host that takes them: hooks.example.com."),
+            Flag(name="token", help="Token that senders share; default is a random one."),
+            Flag(name="email-claim", help="Service account that signs, for gcr."),
+            Flag(name="audience-claim", help="Audience of its tokens; default is the address."),
+        ),
+        data=_receiver,
+        finish=_address,
     ),
 )

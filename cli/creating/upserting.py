@@ -34,6 +34,8 @@ async def upsert(opened: session.Session, obj: Json) -> bool:
         # What is not there any more shall go: a PUT keeps `data` otherwise.
         contents["data"] = {}
     metadata = {**live["metadata"], "labels": _labels(live, obj)}
+    if given := obj["metadata"].get("annotations"):
+        metadata["annotations"] = {**(metadata.get("annotations") or {}), **given}
     path = (await opened.api.mapper.resource(gvk)).path(key.name, key.namespace)
     await opened.api.request("PUT", path, body={**live, **contents, "metadata": metadata})
     return False

@@ -1,7 +1,10 @@
 """The command against a real API server, with objects whose status the tests write themselves."""
 
+import os
+import subprocess
 from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -34,6 +37,7 @@ class Result:
 
 
 Penstock = Callable[..., Result]
+Flux = Callable[..., Result]
 
 
 @pytest.fixture
@@ -156,3 +160,24 @@ def custom(group: str, kind: str, name: str, spec: dict[str, Any]) -> dict[str, 
         "metadata": {"name": name},
         "spec": spec,
     }
+
+
+@pytest.fixture
+def flux(cluster: Cluster, flux_program: Path, tmp_path: Path) -> Flux:
+    """Run Flux's command as the same user."""
+
+    def run(*arguments: str) -> Result:
+        ended = subprocess.run(
+            [flux_program, *arguments],
+            env={
+                "PATH": os.defpath,
+                "HOME": str(tmp_path),
+                "KUBECONFIG": str(cluster.plane.kubeconfig),
+            },
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        return Result(ended.returncode, ended.stdout, ended.stderr)
+
+    return run

@@ -1,0 +1,45 @@
+"""What ``get`` shows of a kind between name and readiness, as ``flux get`` does.
+
+A kind that is not listed has a revision, and can be suspended.
+"""
+
+from collections.abc import Callable, Mapping
+from typing import Final
+
+from apiserver.cells import shorten
+from cli import status
+from crds import (
+    ALERT,
+    IMAGE_POLICY,
+    IMAGE_REPOSITORY,
+    IMAGE_UPDATE_AUTOMATION,
+    PROVIDER,
+    RECEIVER,
+)
+from toolkit.objects import Json, dig
+
+Column = tuple[str, Callable[[Json], str]]
+"""A header, and what stands below it for an object."""
+
+
+def of(kind: str) -> tuple[Column, ...]:
+    """Return the columns of a kind."""
+    return _OWN.get(kind, COMMON)
+
+
+def _at(*path: str) -> Callable[[Json], str]:
+    return lambda obj: str(dig(obj, "status", *path, default=""))
+
+
+_REVISION: Final[Column] = ("REVISION", lambda obj: shorten(status.revision(obj)))
+_SUSPENDED: Final[Column] = ("SUSPENDED", lambda obj: str(status.suspended(obj)))
+COMMON: Final = (_REVISION, _SUSPENDED)
+"""The columns that fit all kinds."""
+_OWN: Final[Mapping[str, tuple[Column, ...]]] = {
+    ALERT.kind: (_SUSPENDED,),
+    PROVIDER.kind: (),
+    RECEIVER.kind: (_SUSPENDED,),
+    IMAGE_REPOSITORY.kind: (("LAST SCAN", _at("lastScanResult", "scanTime")), _SUSPENDED),
+    IMAGE_POLICY.kind: (("IMAGE", _at("latestRef", "name")), ("TAG", _at("latestRef", "tag"))),
+    IMAGE_UPDATE_AUTOMATION.kind: (("LAST RUN", _at("lastAutomationRunTime")), _SUSPENDED),
+}
