@@ -42,6 +42,8 @@ REASON: Final = "VerificationError"
 MOST: Final = 50
 """Tags that are looked at in a pass, beside the one that was chosen before."""
 _SHOWN: Final = 5
+_SIGNED: Final = " is signed by "
+_DEMANDED: Final = ", as "
 _REFUSED: Final = (VerificationError, *ANSWERS)
 
 Labels = Callable[[str], Mapping[str, str]]
@@ -192,7 +194,7 @@ class Admission:
                 retry_after=repository.spec.interval_seconds,
             )
         message = (
-            f"{found.tag}@{found.digest} is signed by {', '.join(found.signers)}, as "
+            f"{found.tag}@{found.digest}{_SIGNED}{', '.join(found.signers)}{_DEMANDED}"
             f"{asked.policies} demands" + (f"; not chosen: {_told(passed)}" if passed else "")
         )
         _tell(rec, message, passed=bool(passed))
@@ -246,6 +248,16 @@ class Admission:
         for policy, rules in asked.rules:
             signers += await self._prover.signers(subject, policy, rules, scope=asked.scope)
         return tuple(dict.fromkeys(signers))
+
+
+def signers(policy: ImagePolicy) -> str:
+    """Return who signed the choice that a policy tells; empty if that was not looked at."""
+    latest = policy.status.latest_ref
+    found = next((each for each in policy.status.conditions if each.type == VERIFIED), None)
+    if latest is None or found is None or found.status != "True":
+        return ""
+    about, _, rest = found.message.partition(_SIGNED)
+    return rest.partition(_DEMANDED)[0] if about == f"{latest.tag}@{latest.digest}" else ""
 
 
 def _tell(rec: Reconciliation[ImagePolicy], message: str, *, passed: bool) -> None:

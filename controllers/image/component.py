@@ -20,6 +20,7 @@ from controllers.image.checkouts import Checkouts
 from controllers.image.imagepolicy import ImagePolicyReconciler
 from controllers.image.imagerepository import ImageRepositoryReconciler
 from controllers.image.imageupdateautomation import ImageUpdateAutomationReconciler, Parts
+from controllers.image.proposing import Proposals
 from controllers.image.taglists import TagLists
 from controllers.outside import Outside
 from controllers.sourcepolicies import SourcePolicies
@@ -318,6 +319,7 @@ def _automating(shared: _Shared, policies: Controller[Any], engine: WorkerPool) 
             policies=_of_namespace(policies.informer),
             references=references.under(shared.grants, options),
             source_policy=shared.policies,
+            proposals=Proposals(http=shared.outside.http),
             known=functools.partial(
                 caches.complete, shared.grants, shared.policies, sources, policies.informer
             ),

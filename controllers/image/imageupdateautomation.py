@@ -12,8 +12,9 @@ from typing import Final, Protocol
 
 from controllers import grants
 from controllers.access.gitaccess import GitAccess, Grant
-from controllers.image import settings, updating
+from controllers.image import proposing, settings, updating
 from controllers.image.checkouts import Checkouts
+from controllers.image.proposing import Proposals
 from controllers.image.settings import Plan
 from controllers.image.updating import Draft
 from crds import GIT_REPOSITORY
@@ -29,6 +30,7 @@ from toolkit.policy.references import References
 from toolkit.remote.git import signingkeys, wire
 from toolkit.remote.git.errors import GitAuthError, GitError, GitMovedError, RefNotFoundError
 from toolkit.remote.git.git import GitClient, GitReference, NewFile, Resolved
+from toolkit.remote.hosting.pulls import Pulls
 from toolkit.render.setters import Image
 
 SOURCE: Final = GroupVersionKind(*GIT_REPOSITORY.gvk)
@@ -63,6 +65,7 @@ class Parts:
     policies: Policies
     references: References
     source_policy: SourcePolicy
+    proposals: Proposals
     known: Callable[[], Awaitable[None]]
 
 
@@ -73,6 +76,7 @@ class _Run:
     source: GitRepository
     plan: Plan
     grant: Grant
+    pulls: Pulls | None
     images: Mapping[str, Image]
 
     @property
@@ -102,11 +106,13 @@ class ImageUpdateAutomationReconciler:
         grants.tell(rec, self._parts.references)
         source = self._source(rec)
         plan = settings.plan(rec.obj, source)
+        grant = await self._parts.access.grant(source)
         chosen = updating.chosen(rec.obj, self._parts.policies(rec.key.namespace))
         run = _Run(
             source=source,
             plan=plan,
-            grant=await self._parts.access.grant(source),
+            grant=grant,
+            pulls=self._parts.proposals.of(rec.obj, source, plan, grant.auth),
             images=updating.images(rec.key.namespace, chosen),
         )
         try:
@@ -181,8 +187,29 @@ class ImageUpdateAutomationReconciler:
                 # The next run finds the commit that this one made.
                 revision = f"{run.plan.branch}@sha1:{landed.commit}"
                 observed["observedSourceRevision"] = revision
+        await self._propose(rec, run, draft)
         rec.status({**observed, "lastAutomationRunTime": now})
         return _done(rec.obj)
+
+    async def _propose(
+        self, rec: Reconciliation[ImageUpdateAutomation], run: _Run, draft: Draft
+    ) -> None:
+        """Keep the pull request as the branch is, if the automation has one.
+
+        Raises:
+            PullRequestError: the hosting service cannot be asked, or refuses.
+        """
+        if run.pulls is None:
+            return
+        if not draft.files:
+            number = await run.pulls.close()
+            told = "closed pull request #{}: nothing is left to change" if number else ""
+        else:
+            policies = self._parts.policies(rec.key.namespace)
+            number, opened = await run.pulls.put(proposing.text(rec.obj, draft, policies))
+            told = "opened pull request #{}" if opened else ""
+        if told:
+            rec.event("info", "Succeeded", told.format(number))
 
     async def _seen(
         self,

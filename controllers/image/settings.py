@@ -17,13 +17,14 @@ _DEFAULT_BRANCH: Final = "master"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
-    """``branch`` is where commits go; it is ``separate`` if another one is checked out.
+    """``branch`` is where commits go; it is ``separate`` if another one is checked out, ``base``.
 
     Without ``to_branch`` commits go to the target of the refspec alone.
     """
 
     checkout: GitReference
     branch: str
+    base: str
     separate: bool
     to_branch: bool
     refspec: Refspec | None
@@ -74,6 +75,7 @@ def plan(obj: ImageUpdateAutomation, source: GitRepository) -> Plan:
     return Plan(
         checkout=_reference(ref),
         branch=branch,
+        base=checked_out,
         separate=branch != checked_out,
         to_branch=bool(push.branch) or not push.refspec,
         refspec=_refspec(push, branch),

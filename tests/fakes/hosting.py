@@ -16,6 +16,7 @@ from urllib.parse import unquote
 from aiohttp import web
 
 from tests.fakes.gitserver import GitServer, Repository
+from tests.fakes.pullrequests import PullRequests
 from tests.fakes.serving import Seen, serving
 from toolkit.objects import Json
 
@@ -65,6 +66,7 @@ class Hosting:
         self.organizations = {"acme": 7}
         self.repositories: dict[str, Hosted] = {}
         self.made: dict[str, Repository] = {}
+        self.pulls: dict[str, PullRequests] = {}
         self.seen: list[Seen] = []
         self.elsewhere = ""
         """Where lists continue after their first page, instead of here."""
@@ -92,6 +94,8 @@ class Hosting:
         self.made[full_name] = self._git.repository(full_name)
         self.made[full_name].accept_pushes()
         self.repositories[full_name] = made
+        owner = full_name.partition("/")[0]
+        self.pulls[full_name] = PullRequests(self.kind, owner, self.made[full_name])
         return made
 
     def add_key(self, full_name: str, title: str, key: str, *, read_only: bool = True) -> None:
@@ -126,7 +130,9 @@ class Hosting:
             "gitea": ("Authorization", f"token {self.token}"),
         }
         name, value = wanted[self.kind]
-        return request.headers.get(name) == value
+        # Each of them takes a personal token in this way too.
+        bearer = request.headers.get("Authorization") == f"Bearer {self.token}"
+        return bearer or request.headers.get(name) == value
 
     def _github(self, request: web.Request, path: str, asked: Json) -> web.Response:
         parts = path.strip("/").split("/")
@@ -142,7 +148,7 @@ class Hosting:
             case _, ["repos", owner, name, *rest]:
                 found = self.repositories.get(f"{owner}/{name}")
                 if found is not None:
-                    return self._of(request, found, rest, asked)
+                    return self._within(request, found, rest, asked)
         return _refused(404, "Not Found")
 
     def _gitlab(self, request: web.Request, path: str, asked: Json) -> web.Response:
@@ -162,12 +168,19 @@ class Hosting:
             case _, ["projects", full_name, *rest]:
                 found = self.repositories.get(full_name)
                 if found is not None:
-                    return self._of(request, found, rest, asked)
+                    return self._within(request, found, rest, asked)
         return _refused(404, "404 Project Not Found")
 
     def _create(self, full_name: str, *, private: bool) -> web.Response:
         made = self.make(full_name, private=private)
         return web.json_response(_shown(made), status=201)
+
+    def _within(
+        self, request: web.Request, found: Hosted, rest: list[str], asked: Json
+    ) -> web.Response:
+        if rest[:1] in (["pulls"], ["merge_requests"]):
+            return self.pulls[found.full_name].answer(request, rest[1:], asked)
+        return self._of(request, found, rest, asked)
 
     def _of(
         self, request: web.Request, found: Hosted, rest: list[str], asked: Json
@@ -186,7 +199,8 @@ class Hosting:
             case "DELETE", [_, number]:
                 found.keys[:] = [row for row in found.keys if str(row["id"]) != number]
                 return web.Response(status=204)
-        return _refused(404, "Not Found")
+            case _:
+                return _refused(404, "Not Found")
 
     def _page(self, request: web.Request, rows: list[Json]) -> web.Response:
         number = int(request.query.get("page", "1"))

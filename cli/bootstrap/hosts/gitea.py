@@ -4,12 +4,13 @@ from typing import Final
 
 from cli.bootstrap.hosts import dialect, github
 from cli.bootstrap.hosts.dialect import Dialect
+from toolkit.remote.hosting import services
 
 DIALECT: Final = Dialect(
     title="the Gitea API",
     hostname="gitea.com",
     variable="GITEA_TOKEN",
-    base=lambda hostname: f"https://{hostname}/api/v1",
+    base=services.gitea_base,
     headers=lambda token: {"Authorization": f"token {token}", "Accept": "application/json"},
     repository=lambda place: f"/repos/{place.full_name}",
     create=github.create,

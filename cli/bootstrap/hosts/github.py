@@ -6,6 +6,7 @@ from cli import errors
 from cli.bootstrap.hosts import dialect
 from cli.bootstrap.hosts.api import Api
 from cli.bootstrap.hosts.dialect import Dialect, Place
+from toolkit.remote.hosting import services
 
 _PUBLIC: Final = "github.com"
 
@@ -47,10 +48,6 @@ async def known_hosts(api: Api, hostname: str) -> bytes:
     return "".join(f"{hostname} {key}\n" for key in keys if isinstance(key, str)).encode()
 
 
-def _base(hostname: str) -> str:
-    return f"https://api.{_PUBLIC}" if hostname == _PUBLIC else f"https://{hostname}/api/v3"
-
-
 def _headers(token: str) -> dict[str, str]:
     return {
         "Authorization": f"Bearer {token}",
@@ -63,7 +60,7 @@ DIALECT: Final = Dialect(
     title="the GitHub API",
     hostname=_PUBLIC,
     variable="GITHUB_TOKEN",
-    base=_base,
+    base=services.github_base,
     headers=_headers,
     repository=lambda place: f"/repos/{place.full_name}",
     create=create,

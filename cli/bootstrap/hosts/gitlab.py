@@ -8,6 +8,7 @@ from cli.bootstrap.hosts import dialect
 from cli.bootstrap.hosts.api import Api
 from cli.bootstrap.hosts.dialect import DeployKey, Dialect, Place
 from toolkit.objects import Json
+from toolkit.remote.hosting import services
 
 
 async def create(api: Api, place: Place) -> None:
@@ -51,7 +52,7 @@ DIALECT: Final = Dialect(
     title="the GitLab API",
     hostname="gitlab.com",
     variable="GITLAB_TOKEN",
-    base=lambda hostname: f"https://{hostname}/api/v4",
+    base=services.gitlab_base,
     headers=lambda token: {"PRIVATE-TOKEN": token, "Accept": "application/json"},
     repository=_project,
     create=create,

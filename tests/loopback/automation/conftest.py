@@ -15,6 +15,7 @@ from controllers.image.checkouts import Checkouts
 from controllers.image.imagepolicy import ImagePolicyReconciler
 from controllers.image.imagerepository import ImageRepositoryReconciler
 from controllers.image.imageupdateautomation import ImageUpdateAutomationReconciler, Parts
+from controllers.image.proposing import Proposals
 from controllers.image.taglists import TagLists
 from crds import GIT_REPOSITORY, IMAGE_POLICY, IMAGE_REPOSITORY, IMAGE_UPDATE_AUTOMATION
 from crds.policy_image import ImageVerificationPolicy
@@ -113,6 +114,7 @@ class Bench:
                     policies=self._policies,
                     references=self.references,
                     source_policy=AnySource(),
+                    proposals=Proposals(http=self.http),
                     known=known,
                 )
             ),

@@ -95,7 +95,7 @@ def _send(
     request: LandRequest,
 ) -> Mapping[str, str]:
     """Return which references the server did not move, and why."""
-    said = bytearray()
+    said, pushed = bytearray(), set[str]()
 
     def update(refs: Mapping[Ref, ObjectID]) -> dict[Ref, ObjectID]:
         wanted = {}
@@ -104,7 +104,9 @@ def _send(
             now = refs.get(name, _NOTHING)
             if not target.force and now != (target.expected.encode() or _NOTHING):
                 raise _moved(url, target)
-            wanted[name] = ObjectID(commit)
+            if now != commit:  # an earlier attempt may have pushed the very same
+                wanted[name] = ObjectID(commit)
+                pushed.add(target.ref)
         return wanted
 
     def generate(*_: object, **__: Any) -> Any:
@@ -124,7 +126,7 @@ def _send(
             return {target.ref: why for target in request.targets}
     status = result.ref_status or {}
     silent = "it does not say why"
-    found = {target.ref: status.get(target.ref.encode(), silent) for target in request.targets}
+    found = {ref: status.get(ref.encode(), silent) for ref in pushed}
     return {ref: push.told(why.encode(), said) for ref, why in found.items() if why is not None}
 
 

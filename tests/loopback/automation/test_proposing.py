@@ -1,0 +1,170 @@
+"""Pull requests instead of pushes, at each hosting service: opened, updated, closed."""
+
+import ssl
+from collections.abc import AsyncIterator
+from typing import Any
+
+import pytest
+
+from tests.fakes.gitrepository import Repository
+from tests.fakes.hosting import Hosting
+from tests.fakes.pullrequests import PullRequests
+from tests.loopback.automation.conftest import NAMESPACE, Bench
+from toolkit.errors import StalledError, TransientError
+
+AUTOMATION = "ImageUpdateAutomation"
+ANNOTATION = "image.penstock.dev/pull-request"
+TOKEN = "token-s3cret"
+MARKER = f'# {{"$imagepolicy": "{NAMESPACE}:app"}}'
+SIGNER = "https://github.com/acme/web (key)"
+
+
+def file(tag: str) -> str:
+    return f"kind: X\nimage: ghcr.io/org/web:{tag} {MARKER}\n"
+
+
+@pytest.fixture(params=["github", "gitlab", "gitea"])
+async def service(
+    request: pytest.FixtureRequest, bench: Bench, server_tls: ssl.SSLContext, ca: bytes
+) -> AsyncIterator[Hosting]:
+    """Have the automation's repository at a service."""
+    root = bench.root / "hosting"
+    async with Hosting(root, request.param, tls=server_tls, token=TOKEN) as running:
+        running.make("acme/fleet")
+        running.made["acme/fleet"].commit({"apps/web.yaml": file("1.0.0")})
+        login = {"username": b"git", "password": TOKEN.encode(), "ca.crt": ca}
+        bench.held.held["git"] = login
+        bench.chosen("1.1.0")
+        automate(bench, running)
+        yield running
+
+
+def automate(bench: Bench, service: Hosting, kind: str = "", **git: Any) -> None:
+    """Write the automation, and the GitRepository at the service."""
+    commit = {"author": {"name": "bot", "email": "bot@example.com"}}
+    body = {"commit": commit, "push": {"branch": "images"}, **git}
+    bench.automation(git=body)
+    url = f"https://{service.hostname}/acme/fleet.git"
+    source = {"url": url, "interval": "1m", "secretRef": {"name": "git"}}
+    bench.put("GitRepository", source | {"ref": {"branch": "main"}})
+    spec = {
+        "sourceRef": {"kind": "GitRepository", "name": "app"},
+        "interval": "1h",
+        "git": body,
+    }
+    bench.put(AUTOMATION, spec, annotations={ANNOTATION: kind or service.kind})
+
+
+def fleet(service: Hosting) -> Repository:
+    return service.made["acme/fleet"]
+
+
+def pulls(service: Hosting) -> PullRequests:
+    return service.pulls["acme/fleet"]
+
+
+async def test_a_pull_request_is_opened_updated_and_closed(bench: Bench, service: Hosting) -> None:
+    await bench.run(AUTOMATION)
+
+    (pull,) = pulls(service).open
+    assert (pull.head, pull.base) == ("images", "main")
+    assert pull.title == "Update from image update automation"
+    image = "ghcr.io/org/web"
+    assert f"| `apps/web.yaml` | `{image}:1.0.0` | `{image}:1.1.0` |  |" in pull.body
+    assert f"ImageUpdateAutomation `{NAMESPACE}/app`" in pull.body
+    assert bench.told()[-1] == "opened pull request #1"
+    assert fleet(service).content("apps/web.yaml", "main") == file("1.0.0")
+
+    bench.chosen("1.2.0")
+    await bench.run(AUTOMATION)
+    (same,) = pulls(service).open
+    assert same.number == pull.number
+    assert f"`{image}:1.2.0`" in same.body
+
+    fleet(service).commit({"apps/web.yaml": file("1.2.0")})
+    await bench.run(AUTOMATION)
+    assert pulls(service).open == []
+    assert bench.told()[-1] == "closed pull request #1: nothing is left to change"
+
+
+async def test_nothing_new_asks_the_service_nothing(bench: Bench, service: Hosting) -> None:
+    await bench.run(AUTOMATION)
+    service.seen.clear()
+
+    outcome = await bench.run(AUTOMATION)
+
+    assert outcome.quiet
+    assert service.seen == []
+
+
+async def test_one_that_a_person_closed_stays_closed_until_there_is_more(
+    bench: Bench, service: Hosting
+) -> None:
+    await bench.run(AUTOMATION)
+    pulls(service).pulls[0].state = "closed"
+
+    await bench.run(AUTOMATION)
+    assert pulls(service).open == []
+
+    bench.chosen("1.2.0")
+    await bench.run(AUTOMATION)
+    (another,) = pulls(service).open
+    assert another.number == 2
+
+
+async def test_one_from_a_fork_is_left_alone(bench: Bench, service: Hosting) -> None:
+    for number in range(3):
+        pulls(service).add("images", "main", f"Mine {number}", fork=True)
+    await bench.run(AUTOMATION)
+
+    assert [each.title for each in pulls(service).open if each.fork] == [
+        "Mine 0",
+        "Mine 1",
+        "Mine 2",
+    ]
+    assert [each.number for each in pulls(service).open if not each.fork] == [4]
+
+    fleet(service).commit({"apps/web.yaml": file("1.1.0")})
+    await bench.run(AUTOMATION)
+    assert [each.fork for each in pulls(service).open] == [True] * 3
+
+
+async def test_a_service_that_refuses_is_told_and_asked_again(
+    bench: Bench, service: Hosting
+) -> None:
+    service.token = "another"
+
+    with pytest.raises(TransientError, match="token is wrong") as refused:
+        await bench.run(AUTOMATION)
+
+    assert refused.value.reason == "PullRequestFailed"
+    assert TOKEN not in str(refused.value)
+    assert bench.get(AUTOMATION).status.last_push_commit == fleet(service).revision("images")
+    service.token = TOKEN
+    await bench.run(AUTOMATION)
+    assert len(pulls(service).open) == 1
+
+
+@pytest.mark.parametrize("service", ["github"], indirect=True)
+@pytest.mark.parametrize(
+    ("kind", "git", "words"),
+    [
+        ("bitbucket", {}, "'bitbucket' is no hosting service: write one of github, gitlab, gitea"),
+        ("github", {"push": {"branch": "main"}}, "need spec.git.push.branch"),
+        (
+            "github",
+            {"checkout": {"ref": {"tag": "v1"}}, "push": {"branch": "images"}},
+            "need spec.git.push.branch",
+        ),
+    ],
+)
+async def test_what_cannot_have_pull_requests_stalls(
+    bench: Bench, service: Hosting, kind: str, git: dict[str, Any], words: str
+) -> None:
+    automate(bench, service, kind, **git)
+
+    with pytest.raises(StalledError, match=words) as refused:
+        await bench.run(AUTOMATION)
+
+    assert refused.value.reason == "InvalidSourceConfiguration"
+    assert fleet(service).revision("images") == ""
