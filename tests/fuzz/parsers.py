@@ -27,12 +27,14 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec, ed25519, rsa
 from cryptography.x509.oid import NameOID
 
+from controllers.image.taglists import TagList
 from controllers.notification.events import event, matching
 from controllers.notification.events.event import EventError
 from controllers.notification.receiving import oidc, senders
 from controllers.notification.receiving.request import Hook, RefusedError
+from crds.image import AlphabeticalPolicy, ImagePolicyChoice, SemVerPolicy, TagFilter
 from crds.notification_receiver import Receiver
-from toolkit import regexp
+from toolkit import regexp, untrusted
 from toolkit.apply.expressions import Expression
 from toolkit.apply.selector import Selector
 from toolkit.artifact import archive, tarball
@@ -43,10 +45,11 @@ from toolkit.decrypt.formats import jsonfile, yamlfile
 from toolkit.decrypt.kms import assertions, logins
 from toolkit.errors import PenstockError
 from toolkit.kube import config
-from toolkit.policy import imagereference
+from toolkit.policy import imagereference, tags
 from toolkit.release import digest, record, setting
 from toolkit.remote import semver, tls
 from toolkit.remote.git.objects import Signed, parse_commit, parse_tag
+from toolkit.remote.git.refspec import Refspec
 from toolkit.remote.git.url import GitUrl
 from toolkit.remote.http.errors import AuthError, HttpError
 from toolkit.remote.http.http import Http
@@ -139,6 +142,34 @@ def _expression(data: bytes) -> object:
 
 def _pattern(data: bytes) -> object:
     return regexp.compiled(_text(data)).search("a" * 10_000)
+
+
+def _tag_list(data: bytes) -> object:
+    found = untrusted.load_json(data, TagList, size=1 << 20)
+    left = tags.excluded([r"^.*\.sig$", "(x+x+)+y"], found.tags)
+    return [
+        tags.ranked(choice, None, left, most=50)
+        for choice in (
+            ImagePolicyChoice(semver=SemVerPolicy(range=">=0.0.0-0")),
+            ImagePolicyChoice(alphabetical=AlphabeticalPolicy()),
+        )
+    ]
+
+
+def _tag_filter(data: bytes) -> object:
+    pattern, _, extract = _text(data).partition("\n")
+    tags.missing_groups(pattern, extract) if _is_pattern(pattern) else ()
+    given = TagFilter(pattern=pattern, extract=extract)
+    listed = ["main-abc-17", "a" * 2000, *(f"v1.{number}.0" for number in range(50))]
+    return tags.choose(ImagePolicyChoice(alphabetical=AlphabeticalPolicy()), given, listed)
+
+
+def _is_pattern(text: str) -> bool:
+    try:
+        regexp.compiled(text)
+    except ValueError:
+        return False
+    return True
 
 
 @functools.cache
@@ -480,6 +511,25 @@ ROWS: Final[tuple[Row, ...]] = (
             '{"schemaVersion": 2, "layers": [{"mediaType": "a", "digest": "b", "size": 1}]}'
         ),
         refuses=(HttpError, PenstockError),
+    ),
+    Row(
+        name="tag list",
+        parse=_tag_list,
+        samples=_texts(
+            '{"tags": ["v1.2.3", "1.0.0-rc.1+b", "main-abc-17", "latest"], "known": "e"}'
+        ),
+        refuses=(PenstockError, untrusted.UntrustedError),
+    ),
+    Row(
+        name="tag filter",
+        parse=_tag_filter,
+        samples=_texts("^main-(?P<sha>[a-f0-9]+)-(?P<ts>[0-9]+)$\n${ts}$$$1", "(a+)+$\n$1"),
+    ),
+    Row(
+        name="refspec",
+        parse=lambda data: Refspec.parse(_text(data)),
+        samples=_texts("+refs/heads/main:refs/for/main", "refs/heads/a"),
+        refuses=(ValueError,),
     ),
     Row(name="cosign signature", parse=_bundle, samples=_bundles),
     Row(
