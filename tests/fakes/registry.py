@@ -101,7 +101,7 @@ class FakeRegistry:
         self._basic = basic
         self._bearer = bearer
         self._anonymous = anonymous
-        self._page = page
+        self.page = page
         self._name = host
         self._uploads: dict[str, bytes] = {}
         self._open = AsyncExitStack()
@@ -342,7 +342,7 @@ class FakeRegistry:
         name, last = request.match_info["name"], request.query.get("last", "")
         if name not in self.tags:
             return _error(404, "NAME_UNKNOWN")
-        size = min(int(request.query.get("n", self._page)), self._page)
+        size = min(int(request.query.get("n", self.page)), self.page)
         left = sorted(tag for tag in self.tags[name] if tag > last)
         page, more = left[:size], len(left) > size
         headers = {}

@@ -79,7 +79,7 @@ async def test_a_restart_scans_nothing_anew_and_chooses_from_what_is_kept(bench:
 
 async def test_an_unchanged_list_costs_one_conditional_request(bench: Bench) -> None:
     bench.registry.entity_tags = True
-    push(bench, *(f"1.0.{number}" for number in range(900)))
+    push(bench, *(f"1.0.{number}" for number in range(899)))
     bench.image()
     await bench.run("ImageRepository")
     let_pass(bench, hours=2)
@@ -91,11 +91,28 @@ async def test_an_unchanged_list_costs_one_conditional_request(bench: Bench) -> 
 
     assert bench.registry.counts == {"GET tags": 1}
     assert "If-None-Match" in bench.registry.seen[0].headers
-    assert "found 900 tags" in outcome.message
+    assert "found 899 tags" in outcome.message
     assert len(bench.told()) == 1
     push(bench, "2.0.0")
     let_pass(bench, hours=2)
     await bench.run("ImageRepository")
+    assert bench.get("ImageRepository").status.last_scan_result.latest_tags[0] == "2.0.0"
+
+
+@pytest.mark.parametrize("count", [100, 1000])
+async def test_a_tag_behind_a_page_that_was_full_is_found(bench: Bench, count: int) -> None:
+    bench.registry.entity_tags = True
+    bench.registry.page = count
+    push(bench, "1.0.0")
+    digest = bench.registry.tags[NAME].pop("1.0.0")
+    bench.registry.tags[NAME] = {f"1.0.{number}": digest for number in range(count)}
+    bench.image()
+    await bench.run("ImageRepository")
+    let_pass(bench, hours=2)
+    bench.registry.tags[NAME]["2.0.0"] = digest
+
+    await bench.run("ImageRepository")
+
     assert bench.get("ImageRepository").status.last_scan_result.latest_tags[0] == "2.0.0"
 
 

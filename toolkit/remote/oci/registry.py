@@ -10,7 +10,7 @@
 
 import asyncio
 import hashlib
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Final, TypeVar
@@ -104,14 +104,16 @@ class Registry:
     async def list_tags(self, repository: Repository, *, known: str = "") -> "Listed | None":
         """Return all tags, in the registry's order; ``None`` if they are those of ``known``.
 
-        ``known`` is from an earlier list. A list of several pages has none: the first page does not
-        tell of changes in the others.
+        ``known`` is from an earlier list. A list of several pages has none, because the first page
+        does not tell of changes in the others; nor has one that may fill its page, because the next
+        tag may begin a second one and leave the first as it was.
 
         Raises:
             RegistryError: as ``tags`` does.
         """
         found: list[str] = []
         entity, pages = "", 0
+        tags: Sequence[str] = ()
         async with self._exchange.working(f"the tags of '{repository}'"):
             async for page in self._pages(repository, f"tags/list?n={_PAGE}", known=known):
                 if page.status == 304 and known and not pages:
@@ -121,7 +123,8 @@ class Registry:
                     raise MalformedError(f"'{repository}' has more than {MAX_TAGS} tags")
                 found += filter(oci.is_tag, tags)
                 entity, pages = page.entity, pages + 1
-        return Listed(tags=tuple(found), known=entity if pages == 1 else "")
+        whole = pages == 1 and not _may_fill_a_page(len(tags))
+        return Listed(tags=tuple(found), known=entity if whole else "")
 
     async def referrers(
         self, repository: Repository, digest: str, *, artifact_type: str = ""
@@ -285,6 +288,7 @@ _ACCEPT: Final = ", ".join((*oci.MANIFESTS, *oci.INDEXES))
 _NO_HEAD: Final = frozenset({400, 405, 406, 501})
 _NO_REFERRERS: Final = frozenset({400, 404, 405, 406, 501})
 _PAGE: Final = 1000
+_ROUND: Final = (50, 64)
 _MAX_PAGES: Final = 500
 _MAX_PAGE: Final = 8 << 20
 _LONGEST_ENTITY: Final = 1024
@@ -388,6 +392,11 @@ async def _receive(content: aiohttp.StreamReader, check: _Check, file: IO[bytes]
             await asyncio.to_thread(keep, bytes(pending))
             pending.clear()
     await asyncio.to_thread(keep, bytes(pending))
+
+
+def _may_fill_a_page(count: int) -> bool:
+    """Tell whether a registry may give no more entries at a time; their limits are round."""
+    return count >= _PAGE or any(count and count % each == 0 for each in _ROUND)
 
 
 def _next(url: str, answer: aiohttp.ClientResponse) -> str:
