@@ -29,8 +29,8 @@ async def follow_tag(stage: Stage) -> None:
     narration.chapter("10. Without Git: a tag in a registry says what runs")
     key = ec.generate_private_key(ec.SECP256R1())
     url = f"oci://{stage.registry}/{KIOSK}"
-    first = await _push(key, f"{url}:1.0", "1 coin")
-    second = await _push(key, f"{url}:2.0", "2 coins")
+    first = await push(key, f"{url}:1.0", "1 coin")
+    second = await push(key, f"{url}:2.0", "2 coins")
     await _tag(f"{url}:1.0", "stable")
     await stage.kubectl.apply(*_objects(url, key))
     step = narration.step("penstock push --key, tag 1.0 as stable: verified, applied")
@@ -63,7 +63,7 @@ async def _followed(stage: Stage, digest: str, price: str) -> str:
     return message
 
 
-async def _push(key: ec.EllipticCurvePrivateKey, url: str, price: str) -> str:
+async def push(key: ec.EllipticCurvePrivateKey, url: str, price: str) -> str:
     """Push and sign a manifest; return the digest."""
     where = address.parse(url)
     revision = f"{where.tag}@sha1:{'0' * 40}"

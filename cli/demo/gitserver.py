@@ -28,7 +28,7 @@ _PASSED_ON: Final = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GitServer:
-    """Serves every bare repository below a directory, for reading."""
+    """Serves every bare repository below a directory; pushes to those that accept them."""
 
     address: str
 

@@ -31,6 +31,7 @@ class Registry:
             ("GET", f"{name}/blobs/{{digest}}", self._blob),
             ("PUT", f"{name}/manifests/{{reference}}", self._put),
             ("GET", f"{name}/manifests/{{reference}}", self._manifest),
+            ("GET", f"{name}/tags/list", self._tags),
         ):
             # aiohttp answers HEAD where it answers GET.
             application.router.add_route(method, path, handler)
@@ -69,6 +70,11 @@ class Registry:
         media_type, data = self._manifests[key]
         headers = {"Docker-Content-Digest": _digest(data), "Content-Type": media_type}
         return web.Response(body=data, headers=headers)
+
+    async def _tags(self, request: web.Request) -> web.Response:
+        name = request.match_info["name"]
+        found = sorted(ref for place, ref in self._manifests if place == name and ":" not in ref)
+        return web.json_response({"name": name, "tags": found})
 
 
 @asynccontextmanager

@@ -55,6 +55,14 @@ class Repository:
         await _git(self.tree, "push", "--quiet", str(self.bare), BRANCH)
         return await _git(self.tree, "rev-parse", "HEAD")
 
+    async def accept_pushes(self) -> None:
+        """Let everybody who reaches the server push."""
+        await _git(self.bare, "config", "http.receivepack", "true")
+
+    async def subject(self) -> str:
+        """Return the hash and the subject of the last commit that was pushed."""
+        return await _git(self.bare, "log", "-1", "--format=%h %s", BRANCH)
+
     async def _sign(self, author: Author) -> None:
         """Replace the last commit by the same with a signature, as ``git commit -S`` does."""
         commit = await _output(self.tree, "cat-file", "commit", "HEAD")

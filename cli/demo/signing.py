@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 
 from toolkit.remote.git import signing
 
@@ -27,6 +28,12 @@ class Author:
     def public(self) -> str:
         """Return the public key as a line of ``authorized_keys``."""
         return f"{_ALGORITHM.decode()} {base64.b64encode(self._blob).decode()} {self.name}\n"
+
+    @property
+    def private(self) -> str:
+        """Return the private key in OpenSSH's format, as a Secret holds it."""
+        raw = self._key.private_bytes(Encoding.PEM, PrivateFormat.OpenSSH, NoEncryption())
+        return raw.decode()
 
     @property
     def fingerprint(self) -> str:

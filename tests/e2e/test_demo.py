@@ -16,7 +16,7 @@ SECONDS = 300.0
 """After which a demo hangs; never a measure of speed."""
 
 
-@pytest.mark.slow  # eleven chapters, most of which wait for rollouts
+@pytest.mark.slow  # twelve chapters, most of which wait for rollouts
 def test_demo_tells_the_whole_story_and_leaves_nothing_behind(
     tmp_path: Path, control_plane_programs: Path
 ) -> None:
@@ -36,7 +36,7 @@ def test_demo_tells_the_whole_story_and_leaves_nothing_behind(
     assert told.returncode == 0, f"{told.stdout}\n{told.stderr}"
     assert "✗" not in told.stdout
     chapters = re.findall(r"^(\d+)\. ", told.stdout, re.MULTILINE)
-    assert chapters == [str(number) for number in range(1, 12)]
+    assert chapters == [str(number) for number in range(1, 13)]
     words = " ".join(told.stdout.split())
     assert "denied the request: spec.verify: a signature must be demanded" in words
     assert "by ada@example.com (SHA256:" in words
@@ -47,6 +47,8 @@ def test_demo_tells_the_whole_story_and_leaves_nothing_behind(
     assert "inventory.gitops.penstock.dev/shop 5 4/4 1 main@sha1:" in words
     assert "► Deployment/shop/web drifted ~ spec.replicas: 1 → 3" in words
     assert "penstock tag 1.0 as stable: rolled back" in words
+    assert "image 1.1.0 is pushed: found, committed, verified, rolled out" in words
+    assert re.search(r"[0-9a-f]{7} Sell from 127\.0\.0\.1:[0-9]+/booth:1\.1\.0", words)
     assert left(tmp_path) == []
     assert list(tmp_path.glob("penstock-demo-*")) == []
 
