@@ -14,6 +14,7 @@ from bench import (
     kustomizations,
     large,
     report,
+    scanning,
     soak,
     sources,
     straight,
@@ -80,6 +81,13 @@ PARTS: Final = MappingProxyType(
             title="{count} OCIRepositories and {count} HelmCharts",
             prepared=sources.prepared,
             steps=sources.PHASES,
+        ),
+        # A registry, N ImageRepositories of 999 tags with an ImagePolicy each.
+        "images": Part(
+            title="{count} ImageRepositories of 999 tags and their ImagePolicies",
+            prepared=scanning.prepared,
+            steps=scanning.PHASES,
+            components=("image", "webhooks"),
         ),
         # N dry-runs of each thing that plugins are asked about, at a steady pace.
         "admission": Part(

@@ -1,0 +1,197 @@
+"""The life of N ImageRepositories of 999 tags each, with a policy each, against one registry.
+
+Tags are those of one image under as many names, so that the bench pushes once for each repository.
+The registry gives entity tags for its lists, as registries do that answer conditional requests.
+"""
+
+import time
+from collections import Counter
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from bench import load, work
+from bench.collection import Collection, Predicate
+from bench.measure import Meter, Phase
+from bench.work import Plan
+from tests.fakes.registry import FakeRegistry
+from toolkit.kube import client
+from toolkit.objects import GroupVersionKind, Json, dig
+
+NAMESPACE: Final = "bench-images"
+TAGS: Final = 999
+"""One more fills a page of most registries, and is then listed in whole."""
+GROUP: Final = "image.toolkit.fluxcd.io"
+REPOSITORY: Final = GroupVersionKind(GROUP, "v1", "ImageRepository")
+POLICY: Final = GroupVersionKind(GROUP, "v1", "ImagePolicy")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Bench:
+    """What all phases share; both kinds as watches show them."""
+
+    api: client.Client
+    plan: Plan
+    meter: Meter
+    registry: FakeRegistry
+    repositories: Collection
+    policies: Collection
+
+    @property
+    def names(self) -> list[str]:
+        """Return the names of the objects of each kind."""
+        return load.names(self.plan.count)
+
+
+@asynccontextmanager
+async def prepared(
+    api: client.Client,
+    plan: Plan,
+    meter: Meter,
+    root: Path,  # noqa: ARG001 - as every part is prepared
+) -> AsyncIterator[Bench]:
+    """Fill a registry, and make the namespace."""
+    await work.set_up(api, NAMESPACE)
+    async with AsyncExitStack() as stack:
+        served = await stack.enter_async_context(FakeRegistry(page=TAGS + 100))
+        served.entity_tags = True
+        for name in load.names(plan.count):
+            _push(served, name)
+        repositories, policies = [
+            await stack.enter_async_context(Collection.watch(api, gvk, NAMESPACE))
+            for gvk in (REPOSITORY, POLICY)
+        ]
+        try:
+            yield Bench(
+                api=api,
+                plan=plan,
+                meter=meter,
+                registry=served,
+                repositories=repositories,
+                policies=policies,
+            )
+        finally:
+            await work.clean_up(api, namespace=NAMESPACE)
+
+
+async def create(bench: Bench) -> Phase:
+    """Create all; done when every policy has chosen."""
+
+    async def both(name: str) -> None:
+        await bench.api.create(_repository(bench, name))
+        await bench.api.create(_policy(bench, name))
+
+    async with _measured(bench, "first scan -> chosen") as phase:
+        began = time.perf_counter()
+        await work.parallel(bench.names, both)
+        reached = await bench.policies.all(
+            bench.names,
+            _chosen(f"1.{TAGS - 1}.0"),
+            seconds=bench.plan.patience,
+            what="nothing chosen",
+        )
+        work.timed(phase, began, reached)
+    return phase
+
+
+async def unchanged(bench: Bench) -> Phase:
+    """Request a scan of all, with nothing new."""
+    token = work.token()
+    return await _scanned(bench, "unchanged scan", token, bench.repositories, work.handled(token))
+
+
+async def one_more(bench: Bench) -> Phase:
+    """Push a tag to each; done when every policy has it."""
+    for name in bench.names:
+        tags = bench.registry.tags[name]
+        tags["2.0.0"] = next(iter(tags.values()))
+    return await _scanned(bench, "one new tag each", work.token(), bench.policies, _chosen("2.0.0"))
+
+
+async def delete(bench: Bench) -> Phase:
+    """Delete all; done when all are gone."""
+
+    async def both(name: str) -> None:
+        await bench.api.delete(POLICY, name, NAMESPACE)
+        await bench.api.delete(REPOSITORY, name, NAMESPACE)
+
+    async with _measured(bench, "delete all") as phase:
+        began = time.perf_counter()
+        await work.parallel(bench.names, both)
+        reached = await bench.repositories.all(
+            bench.names, work.gone, seconds=bench.plan.patience, what="not deleted"
+        )
+        work.timed(phase, began, reached)
+    return phase
+
+
+PHASES: Final = (
+    create,  # list, keep, choose
+    unchanged,  # one conditional request each
+    one_more,  # list, keep, choose again
+    delete,  # finalizers, the store
+)
+
+
+async def _scanned(
+    bench: Bench, title: str, token: str, waited: Collection, verdict: Predicate
+) -> Phase:
+    """Request a scan of all; wait until the objects are there."""
+    async with _measured(bench, title) as phase:
+        began = time.perf_counter()
+        await work.parallel(
+            bench.names, lambda name: work.ask(bench.api, REPOSITORY, name, NAMESPACE, token)
+        )
+        reached = await waited.all(
+            bench.names, verdict, seconds=bench.plan.patience, what="not scanned"
+        )
+        work.timed(phase, began, reached)
+    return phase
+
+
+@asynccontextmanager
+async def _measured(bench: Bench, name: str) -> AsyncIterator[Phase]:
+    """Measure a phase, and count what the registry was asked for each object."""
+    before = Counter(bench.registry.counts)
+    conditional = _conditional(bench)
+    async with bench.meter.phase(name, bench.plan.count) as phase:
+        yield phase
+    asked = Counter(bench.registry.counts) - before
+    told = [f"{what}: {number / bench.plan.count:.2f}" for what, number in sorted(asked.items())]
+    told.append(f"conditional: {(_conditional(bench) - conditional) / bench.plan.count:.2f}")
+    phase.note = ", ".join(told)
+
+
+def _conditional(bench: Bench) -> int:
+    return sum("If-None-Match" in each.headers for each in bench.registry.seen)
+
+
+def _chosen(tag: str) -> Predicate:
+    return lambda obj: dig(obj or {}, "status", "latestRef", "tag", default="") == tag
+
+
+def _push(served: FakeRegistry, name: str) -> None:
+    digest = str(served.push(name, "1.0.0", [name.encode()])["digest"])
+    served.tags[name] = {f"1.{number}.0": digest for number in range(TAGS)}
+
+
+def _repository(bench: Bench, name: str) -> Json:
+    spec = {"image": f"{bench.registry.host}/{name}", "interval": "1h", "insecure": True}
+    return _object(bench, REPOSITORY, name, spec)
+
+
+def _policy(bench: Bench, name: str) -> Json:
+    choice = {"semver": {"range": ">=1.0.0"}}
+    return _object(bench, POLICY, name, {"imageRepositoryRef": {"name": name}, "policy": choice})
+
+
+def _object(bench: Bench, gvk: GroupVersionKind, name: str, spec: Json) -> Json:
+    metadata = {"name": name, "namespace": NAMESPACE, "labels": dict(bench.plan.labels)}
+    return {
+        "apiVersion": gvk.api_version,
+        "kind": gvk.kind,
+        "metadata": metadata,
+        "spec": spec,
+    }
