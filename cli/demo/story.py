@@ -5,7 +5,7 @@ from typing import Final
 
 from apiserver.cells import shorten
 from cli import errors, status
-from cli.demo import gate, gitless, images, narration, sample, window
+from cli.demo import gate, gitless, images, narration, notifying, sample, window
 from cli.demo.stage import Stage
 from toolkit.objects import Json, ObjectRef, dig
 
@@ -126,6 +126,7 @@ CHAPTERS: Final = (
     gate.grant_references,
     gate.decrypt,
     gitless.follow_tag,
+    notifying.by_hook,
     images.follow_image,
     tables,
     window.notice_drift,

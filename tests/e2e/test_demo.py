@@ -44,11 +44,12 @@ def test_demo_tells_the_whole_story_and_leaves_nothing_behind(
     assert 'in Git: password: "ENC[AES256_GCM' in words
     assert "sent: data[penstock.sops.yaml]" in words
     assert "Deployment/web: Changed by kubectl" in words
-    assert "inventory.gitops.penstock.dev/shop 5 4/4 1 main@sha1:" in words
+    assert "inventory.gitops.penstock.dev/shop 6 5/5 1 main@sha1:" in words
     assert "► Deployment/shop/web drifted ~ spec.replicas: 1 → 3" in words
     assert "penstock tag 1.0 as stable: rolled back" in words
     assert "image 1.1.0 is pushed: found, committed, verified, rolled out" in words
     assert re.search(r"[0-9a-f]{7} Sell from 127\.0\.0\.1:[0-9]+/booth:1\.1\.0", words)
+    assert "ConfigMap/shop/news created changes: 1 created: ConfigMap/shop/news account:" in words
     assert left(tmp_path) == []
     assert list(tmp_path.glob("penstock-demo-*")) == []
 
