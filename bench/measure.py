@@ -11,11 +11,12 @@ from toolkit.kube import client
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Watched:
-    """Process ids and metrics endpoints to look at; any may be empty."""
+    """Process ids and metrics endpoints to look at, and where events go; any may be empty."""
 
     controllers: tuple[int, ...] = ()
     control_plane: tuple[int, ...] = ()
     metrics: tuple[str, ...] = ()
+    events: str = ""
 
 
 @dataclass(slots=True, kw_only=True)

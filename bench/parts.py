@@ -9,6 +9,7 @@ from typing import Any, Final
 
 from bench import (
     admission,
+    events,
     helmreleases,
     inventories,
     kustomizations,
@@ -103,6 +104,14 @@ PARTS: Final = MappingProxyType(
             prepared=inventories.prepared,
             steps=inventories.PHASES,
             components=("apiserver",),
+        ),
+        # N events to ten Providers, faster than they can be delivered and not.
+        "events": Part(
+            title="{count} events to 10 Providers",
+            prepared=events.prepared,
+            steps=events.PHASES,
+            columns=report.DELIVERED,
+            components=("notification",),
         ),
         # Commits, readers and watchers for a long time, for the curve of each process' memory.
         "soak": Part(

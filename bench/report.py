@@ -107,6 +107,17 @@ WHOLE: Final[Sequence[Column]] = (
     ("NOTE", lambda phase: phase.note),
 )
 """A phase as a whole."""
+DELIVERED: Final[Sequence[Column]] = (
+    ("PHASE", lambda phase: phase.name),
+    ("WALL", lambda phase: _seconds(phase.wall)),
+    # From the post of an object's newest event to its arrival.
+    ("DELAY P50", lambda phase: _seconds(quantile(phase.latencies, 0.5))),
+    ("DELAY P99", lambda phase: _seconds(quantile(phase.latencies, 0.99))),
+    ("CPU", lambda phase: _seconds(phase.controller_cpu)),
+    ("PEAK MEMORY", _memory),
+    ("NOTE", lambda phase: phase.note),
+)
+"""A phase of events."""
 COMPARED: Final[Sequence[Column]] = (
     ("PHASE", lambda phase: phase.name),
     ("P50", lambda phase: _exact(quantile(phase.latencies, 0.5))),

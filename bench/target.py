@@ -12,6 +12,7 @@ from cli import progress
 from cli.stack import cluster, stack
 from toolkit.objects import dig
 
+_EVENTS = "notification"
 _COUNTED = ("kube-apiserver", "etcd")
 
 
@@ -40,6 +41,7 @@ async def running(
             controllers=tuple(penstock.pids().values()),
             control_plane=_control_plane(plane),
             metrics=tuple(penstock.metrics(name) for name in options.components),
+            events=f"http://{penstock.events_address}/" if _EVENTS in components else "",
         )
         yield plane.kubeconfig, mine
 

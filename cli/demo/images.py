@@ -29,7 +29,7 @@ DEPLOYMENT: Final = ObjectRef(sample.WEB.gvk, sample.SHOP, BOOTH)
 
 async def follow_image(stage: Stage) -> None:
     """Run an image; push a newer one, which becomes a commit that Penstock signs and applies."""
-    narration.chapter("11. A new image becomes a signed commit, and rolls out")
+    narration.chapter("12. A new image becomes a signed commit, and rolls out")
     key = ec.generate_private_key(ec.SECP256R1())
     image = f"{stage.registry}/{BOOTH}"
     served = stage.repository.bare.parents[1]

@@ -17,7 +17,7 @@ INVENTORY: Final = ObjectRef(
 
 async def notice_drift(stage: Stage) -> None:
     """Leave drift alone, so that there is something to see: who did what, and what would be."""
-    narration.chapter("12. What is stored, applied and out of line, asked of the API server")
+    narration.chapter("13. What is stored, applied and out of line, asked of the API server")
     await stage.suspend(suspended=True)
     with narration.step("suspended: kubectl scale --replicas=1, until it is told") as clock:
         await stage.kubectl("scale", "deployment/web", "--replicas=1", "-n", sample.SHOP)
