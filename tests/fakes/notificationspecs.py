@@ -22,6 +22,8 @@ ALSO_RIGHT: Final[tuple[tuple[str, Json], ...]] = (
     ("Provider", {"type": "sentry", "address": "https://key@sentry.example.com/1"}),
     ("Provider", {"type": "telegram", "address": "", "channel": "-100", **_TOKEN}),
     ("Provider", {"type": "discord", "address": "", **_TOKEN}),
+    ("Provider", {"type": "nats", "address": "nats.example:4222", "channel": "events"}),
+    ("Provider", {"type": "nats", "address": "tls://nats.example", "channel": "events"}),
     ("Alert", {"eventSources": [{**_APPS, "matchLabels": {"app.kubernetes.io/name": "a"}}]}),
     ("Alert", {"inclusionList": [".*succeeded.*"], "exclusionList": ["^Dependencies"]}),
     ("Receiver", {"type": "generic-oidc", "secretRef": None, "oidcProviders": [_OIDC]}),
@@ -29,7 +31,20 @@ ALSO_RIGHT: Final[tuple[tuple[str, Json], ...]] = (
 )
 
 REFUSED: Final = (
-    ("Provider", {"type": "nats"}, "provider-service", "spec.type", "not implemented"),
+    (
+        "Provider",
+        {"type": "nats", "address": "nats://a"},
+        "provider-service",
+        "spec.channel",
+        "needs it",
+    ),
+    (
+        "Provider",
+        {"type": "nats", "address": "https://a", "channel": "b"},
+        "provider-service",
+        "spec.address",
+        "begins with nats:// or tls://",
+    ),
     ("Provider", {"address": ""}, "provider-service", "spec.address", "needs it: write"),
     ("Provider", {"address": "hooks.slack.com"}, "provider-service", "spec.address", "no URL"),
     (

@@ -103,7 +103,7 @@ async def s3(program: Path, root: Path) -> AsyncIterator[S3Server]:
         "posix",
         str(root),
     )
-    async with _running(command, port, root.parent, environment):
+    async with running(command, port, root.parent, environment):
         yield S3Server(endpoint=f"127.0.0.1:{port}")
 
 
@@ -113,7 +113,7 @@ async def gcs(program: Path, root: Path) -> AsyncIterator[GcsServer]:
     port = free_port()
     place = ("-scheme", "http", "-host", "127.0.0.1", "-port", str(port))
     command = (str(program), "-backend", "memory", *place, "-public-host", f"127.0.0.1:{port}")
-    async with _running(command, port, root, {}):
+    async with running(command, port, root, {}):
         yield GcsServer(endpoint=f"127.0.0.1:{port}")
 
 
@@ -122,7 +122,7 @@ async def azure(command: Sequence[str], root: Path) -> AsyncIterator[AzureServer
     """Run Azurite, which keeps everything in memory."""
     port = free_port()
     options = ("--silent", "--inMemoryPersistence", "--skipApiVersionCheck", "--disableTelemetry")
-    async with _running((*command, "--blobPort", str(port), *options), port, root, {}):
+    async with running((*command, "--blobPort", str(port), *options), port, root, {}):
         yield AzureServer(endpoint=f"127.0.0.1:{port}")
 
 
@@ -142,9 +142,10 @@ def _ask(request: urllib.request.Request) -> None:
 
 
 @asynccontextmanager
-async def _running(
+async def running(
     command: Sequence[str], port: int, directory: Path, environment: dict[str, str]
 ) -> AsyncIterator[None]:
+    """Run a server that listens on a port of loopback, until the block ends."""
     log = directory / f"{Path(command[0]).name}.log"
     with log.open("wb") as output:
         process = await asyncio.create_subprocess_exec(

@@ -432,9 +432,13 @@ def _hooked(data: bytes) -> object:
         **{name: _text(data)[:64] for name in ("Ce-Id", "Ce-Source", "Ce-Type", "X-Signature")},
     }
     hook = Hook(receiver=receiver, headers=headers, body=data, secret={"token": b"token"})
+
+    async def check(kind: str) -> object:
+        return await senders.SENDERS[kind](hook, _TOKENS)
+
     for kind in ("generic-hmac", "nexus", "dockerhub", "quay", "acr", "cdevents"):
         try:
-            asyncio.run(senders.SENDERS[kind](hook, _TOKENS))
+            asyncio.run(check(kind))
         except RefusedError:
             continue
     return None

@@ -97,6 +97,12 @@ def sops_program() -> Path:
 
 
 @pytest.fixture(scope="session")
+def nats_server_program() -> Path:
+    """Return the real NATS server."""
+    return programs.path("nats-server")
+
+
+@pytest.fixture(scope="session")
 def versitygw_program() -> Path:
     """Return the server that stands in for S3."""
     return programs.path("versitygw")

@@ -68,6 +68,7 @@ PROGRAMS: Final[Mapping[str, Program]] = MappingProxyType(
         ),
         "informer": Program(package=".", directory="informer"),
         "podprobe": Program(package=".", directory="podprobe"),
+        "nats-server": Program(package="github.com/nats-io/nats-server/v2", directory="nats"),
         "sops": Program(package="github.com/getsops/sops/v3/cmd/sops", directory="sops"),
         "age-keygen": Program(package="filippo.io/age/cmd/age-keygen", directory="sops"),
     }

@@ -17,14 +17,15 @@ from crds.notification import ProviderSpec
 class Demand:
     """What a type needs. The address and the token may come from the Secret.
 
-    ``address`` is whether there is no default address. ``plain`` types take an address that is no
-    URL over HTTP.
+    ``address`` is whether there is no default address, ``schemes`` are what it may begin with.
+    ``plain`` types take an address that is no URL.
     """
 
     address: bool = True
     channel: bool = False
     secret: bool = False
     plain: bool = False
+    schemes: tuple[str, ...] = ("http", "https")
     hint: str = ""
 
 
@@ -63,6 +64,7 @@ DEMANDS: Final[Mapping[str, Demand]] = MappingProxyType(
         "alertmanager": Demand(hint="https://<host>/api/v2/alerts/"),
         "otel": Demand(hint="https://<host>:4318/v1/traces"),
         # streams
+        "nats": Demand(channel=True, schemes=("nats", "tls"), hint="nats://<host>:4222"),
         "azureeventhub": Demand(
             plain=True, hint="Endpoint=sb://<namespace>.servicebus.windows.net"
         ),
@@ -103,15 +105,21 @@ def problems(spec: ProviderSpec) -> Iterator[Problem]:
 
 
 def unusable(address: str, kind: str) -> str:
-    """Return why an address is not one over HTTP, nothing if it is; it is not quoted."""
+    """Return why an address is not one of the type, nothing if it is; it is not quoted."""
+    schemes = DEMANDS.get(kind, _WEB).schemes
+    if "nats" in schemes and "://" not in address:
+        address = f"nats://{address}"  # as NATS' own clients take it
     try:
         url = URL(address, encoded=True)
-        usable = url.scheme in {"http", "https"} and bool(url.host) and bool(url.port)
+        usable = url.scheme in schemes and bool(url.host) and url.port != 0
     except ValueError:
         usable = False
     if not usable or not address.isascii() or not address.isprintable() or " " in address:
-        return "it is no URL over HTTP or HTTPS"
+        return f"it is no URL that begins with {' or '.join(f'{each}://' for each in schemes)}"
     # a DSN of Sentry holds a public key as its user
     if kind != "sentry" and (url.user is not None or url.password is not None):
         return "it holds credentials, which belong into the Secret"
     return ""
+
+
+_WEB: Final = Demand()

@@ -30,7 +30,7 @@ MOST: Final = 1000
 """Deliveries that wait for one Provider, but for the newest of each object."""
 MOST_OBJECTS: Final = 10_000
 """Deliveries that wait for one Provider in all."""
-MOST_BYTES: Final = 64 << 20
+MOST_BYTES: Final = 16 << 20
 """Bytes of the notices that wait for one Provider."""
 _ROOM: Final = 100
 """Deliveries that go at once, so that room is looked for once in so many."""
@@ -214,8 +214,10 @@ class Spool:
     def _make_room(self, delivery: Delivery, sums: "_Sums") -> None:
         provider = delivery.provider
         excess = sums.waiting[provider] - MOST
-        if excess >= 0 and excess % _ROOM == 0:
-            self._drop(_OVERTAKEN, provider, excess + _ROOM, sums)
+        # The more there are, the longer that takes, and the less often it is done.
+        every = _ROOM * (1 + excess // MOST)
+        if excess >= 0 and excess % every == 0:
+            self._drop(_OVERTAKEN, provider, excess + every, sums)
         while (
             sums.waiting[provider] >= MOST_OBJECTS
             or sums.size[provider] + len(delivery.notice) > MOST_BYTES

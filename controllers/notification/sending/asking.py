@@ -17,6 +17,7 @@ from toolkit.remote.http.http import Http
 from toolkit.remote.tls import client_context
 
 _MOST_ANSWER: Final = 4 << 20
+_LONGEST_LINE: Final = 64 << 10
 _NONE: Final[Mapping[str, str]] = MappingProxyType({})
 
 
@@ -72,5 +73,6 @@ class Asking:
         except OSError as exc:
             raise HttpError(f"cannot connect to '{host}': {exc.strerror or exc}") from exc
         made.setblocking(False)  # noqa: FBT003 - of the standard library
-        reader, writer = await asyncio.open_connection(sock=made, limit=_MOST_ANSWER)
-        return Line(reader=reader, writer=writer, context=context)
+        reader, writer = await asyncio.open_connection(sock=made, limit=_LONGEST_LINE)
+        secure = not endpoint.plain_http or bool(endpoint.ca or endpoint.client_cert)
+        return Line(reader=reader, writer=writer, context=context, secure=secure)

@@ -40,7 +40,7 @@ from controllers.notification.services.paging import (
     sentry,
 )
 from controllers.notification.services.service import Send
-from controllers.notification.services.streams import eventhub, generic, otel, pubsub
+from controllers.notification.services.streams import eventhub, generic, nats, otel, pubsub
 
 SERVICES: Final[Mapping[str, Send]] = MappingProxyType(
     {
@@ -62,7 +62,8 @@ SERVICES: Final[Mapping[str, Send]] = MappingProxyType(
         "datadog": datadog.send,
         "grafana": grafana.send,
         "alertmanager": alertmanager.send,
-        "otel": otel.send,  # streams of events
+        "nats": nats.send,  # streams of events
+        "otel": otel.send,
         "azureeventhub": eventhub.send,
         "googlepubsub": pubsub.send,
         "github": github.send,  # the commit that was applied

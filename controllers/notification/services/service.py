@@ -57,11 +57,16 @@ class Answer:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Line:
-    """A connection without TLS so far; ``context`` is whom to trust when it begins."""
+    """A connection without TLS so far.
+
+    ``context`` is whom to trust when TLS begins; ``secure`` says that nothing is sent before. The
+    reader's limit is 64 KiB.
+    """
 
     reader: asyncio.StreamReader
     writer: asyncio.StreamWriter
     context: ssl.SSLContext
+    secure: bool
 
 
 class Ask(Protocol):

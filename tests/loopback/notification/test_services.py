@@ -15,7 +15,7 @@ from aiohttp import web
 
 from controllers.notification.events.event import Event
 from controllers.notification.events.matching import Notice
-from controllers.notification.sending.sender import Asking
+from controllers.notification.sending.asking import Asking
 from controllers.notification.sending.targets import Place
 from controllers.notification.services import SERVICES
 from controllers.notification.services.git.comments import CHANGE
@@ -227,8 +227,8 @@ CASES = (
         metadata=((CHANGE, "7"),),
     ),
 )
-ELSEWHERE = {"googlepubsub"}
-"""Its addresses are Google's alone: ``tests/unit`` proves what it sends."""
+ELSEWHERE = {"googlepubsub", "nats"}
+"""The addresses of the first are Google's alone (``tests/unit``); the other is ``test_nats``."""
 
 
 def place(origin: str, case: Case) -> Place:

@@ -107,7 +107,7 @@ def test_the_oldest_go_where_objects_are_too_many(tmp_path: Path) -> None:
 def test_large_notices_are_bounded_by_their_bytes(tmp_path: Path) -> None:
     large = [
         Delivery(provider=SLACK, object=str(number), since=0.0, notice=bytes(1 << 20))
-        for number in range(70)
+        for number in range(20)
     ]
     _, again, at_once, small = run(
         tmp_path,
