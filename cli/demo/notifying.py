@@ -1,4 +1,4 @@
-"""A push that is announced by a hook, and the alert about it in a room on this machine."""
+"""A push that a webhook announces, and the alert that reports what it changed."""
 
 import asyncio
 import hashlib
@@ -18,16 +18,16 @@ from cli.demo import narration, sample
 from cli.demo.stage import PATIENCE, Stage
 from toolkit.objects import GroupVersionKind, Json, ObjectRef, dig
 
-ROOM: Final = "room"
+NAME: Final = "pushes"
 _GROUP: Final = "notification.toolkit.fluxcd.io"
-PROVIDER: Final = ObjectRef(GroupVersionKind(_GROUP, "v1", "Provider"), sample.NAMESPACE, ROOM)
-ALERT: Final = ObjectRef(GroupVersionKind(_GROUP, "v1", "Alert"), sample.NAMESPACE, ROOM)
-RECEIVER: Final = ObjectRef(GroupVersionKind(_GROUP, "v1", "Receiver"), sample.NAMESPACE, ROOM)
+PROVIDER: Final = ObjectRef(GroupVersionKind(_GROUP, "v1", "Provider"), sample.NAMESPACE, NAME)
+ALERT: Final = ObjectRef(GroupVersionKind(_GROUP, "v1", "Alert"), sample.NAMESPACE, NAME)
+RECEIVER: Final = ObjectRef(GroupVersionKind(_GROUP, "v1", "Receiver"), sample.NAMESPACE, NAME)
 _SHOWN: Final = ("changes", "account", "revision")
 
 
-class Room:
-    """A service on loopback that takes events as they are."""
+class Service:
+    """A service on loopback that receives events unchanged."""
 
     def __init__(self) -> None:
         self._taken: asyncio.Queue[Json] = asyncio.Queue()
@@ -38,7 +38,7 @@ class Room:
         self._taken.put_nowait(json.loads(await request.read()))
         return web.Response()
 
-    async def hears(self, commit: str) -> Json:
+    async def receive(self, commit: str) -> Json:
         """Wait for the event that tells what a commit changed."""
         try:
             async with asyncio.timeout(PATIENCE):
@@ -52,11 +52,11 @@ class Room:
 
 
 async def by_hook(stage: Stage) -> None:
-    """Announce a push by a hook, see it Ready, and hear of it."""
-    narration.chapter("11. A push is announced by a hook, and a room hears what it changed")
-    async with _open_room() as room:
+    """Announce a push by a webhook, wait until it is Ready, and receive the alert."""
+    narration.chapter("11. A webhook announces a push, and an alert reports what changed")
+    async with _open_service() as service:
         token = secrets.token_hex(16)
-        await stage.kubectl.apply(*_objects(room.address, token))
+        await stage.kubectl.apply(*_objects(service.address, token))
         await stage.until(PROVIDER, _ready, "the Provider is not Ready")
         receiver = await stage.until(RECEIVER, _ready, "the Receiver is not Ready")
         news = {"deploy/news.yaml": sample.config_map("news", text="Tea for one coin")}
@@ -67,11 +67,11 @@ async def by_hook(stage: Stage) -> None:
             obj = await stage.applied(commit)
             clock.stop()
             clock.note = shorten(status.readiness(obj).message)
-        with narration.step("the alert, in a room on this machine") as clock:
-            event = await room.hears(commit)
+        with narration.step("the alert arrives at a local service") as clock:
+            event = await service.receive(commit)
             clock.stop()
             clock.note = _told(event)
-        await stage.kubectl("delete", "alert,provider", ROOM, "-n", sample.NAMESPACE)
+        await stage.kubectl("delete", "alert,provider", NAME, "-n", sample.NAMESPACE)
 
 
 async def _announce(url: str, token: str, commit: str) -> None:
@@ -101,29 +101,29 @@ def _ready(obj: Json | None) -> bool:
 def _objects(address: str, token: str) -> tuple[Json, ...]:
     followed = {"kind": sample.KUSTOMIZATION.gvk.kind, "name": sample.KUSTOMIZATION.name}
     source = {"kind": sample.GIT_REPOSITORY.gvk.kind, "name": sample.GIT_REPOSITORY.name}
-    hook = {"type": "github", "events": ["push"], "secretRef": {"name": ROOM}}
+    hook = {"type": "github", "events": ["push"], "secretRef": {"name": NAME}}
     return (
         {
             "apiVersion": "v1",
             "kind": "Secret",
-            "metadata": {"name": ROOM, "namespace": sample.NAMESPACE},
+            "metadata": {"name": NAME, "namespace": sample.NAMESPACE},
             "stringData": {"token": token},
         },
         sample.custom(PROVIDER, {"type": "generic", "address": address}),
-        sample.custom(ALERT, {"providerRef": {"name": ROOM}, "eventSources": [followed]}),
+        sample.custom(ALERT, {"providerRef": {"name": NAME}, "eventSources": [followed]}),
         sample.custom(RECEIVER, {**hook, "resources": [source]}),
     )
 
 
 @asynccontextmanager
-async def _open_room() -> AsyncIterator[Room]:
-    room, app = Room(), web.Application()
-    app.router.add_post("/", room.take)
+async def _open_service() -> AsyncIterator[Service]:
+    service, app = Service(), web.Application()
+    app.router.add_post("/", service.take)
     runner = web.AppRunner(app)
     await runner.setup()
     try:
         await web.TCPSite(runner, "127.0.0.1", 0).start()
-        room.address = f"http://127.0.0.1:{runner.addresses[0][1]}/"
-        yield room
+        service.address = f"http://127.0.0.1:{runner.addresses[0][1]}/"
+        yield service
     finally:
         await runner.cleanup()

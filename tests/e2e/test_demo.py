@@ -16,7 +16,7 @@ SECONDS = 300.0
 """After which a demo hangs; never a measure of speed."""
 
 
-@pytest.mark.slow  # twelve chapters, most of which wait for rollouts
+@pytest.mark.slow  # thirteen chapters, most of which wait for rollouts
 def test_demo_tells_the_whole_story_and_leaves_nothing_behind(
     tmp_path: Path, control_plane_programs: Path
 ) -> None:
@@ -36,7 +36,7 @@ def test_demo_tells_the_whole_story_and_leaves_nothing_behind(
     assert told.returncode == 0, f"{told.stdout}\n{told.stderr}"
     assert "✗" not in told.stdout
     chapters = re.findall(r"^(\d+)\. ", told.stdout, re.MULTILINE)
-    assert chapters == [str(number) for number in range(1, 13)]
+    assert chapters == [str(number) for number in range(1, 14)]
     words = " ".join(told.stdout.split())
     assert "denied the request: spec.verify: a signature must be demanded" in words
     assert "by ada@example.com (SHA256:" in words
