@@ -1,6 +1,7 @@
 package helm
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -34,7 +35,7 @@ var kinds = []struct {
 		return errors.Is(err, driver.ErrReleaseNotFound) || errors.Is(err, driver.ErrNoDeployedReleases)
 	}},
 	{"SchemaViolation", says("values don't meet the specifications of the schema", "values.schema.json of chart ")},
-	{"TemplateFailed", func(err error) bool { return position.MatchString(err.Error()) }},
+	{"TemplateFailed", func(err error) bool { file, _ := position(err.Error()); return file != "" }},
 	{"CRDMissing", missesKind},
 	{"Immutable", says("field is immutable", "may not change once set")},
 	{"Forbidden", func(err error) bool { return apierrors.IsForbidden(err) || says(" is forbidden: ")(err) }},
@@ -62,8 +63,20 @@ func largeRecord(err error) bool {
 		says("failed to create: Request entity too large", "failed to update: Request entity too large")(err)
 }
 
-// position is where text/template says that it failed.
-var position = regexp.MustCompile(`(?:template: |parse error at \(|execution error at \()([^\s:()]+):(\d+)`)
+// failedAt is where text/template says that it failed. Helm leaves its words out of an error with
+// several levels, of which each begins a line.
+var failedAt = regexp.MustCompile(`(?m)(?:template: |parse error at \(|execution error at \()([^\s:()]+):(\d+)` +
+	`|(?:^|\s)([^\s:()]+/templates/[^\s:()]+):(\d+):\d+$`)
+
+// position returns the file and the line of a template that failed; an empty file if none did.
+func position(message string) (file string, line int) {
+	found := failedAt.FindStringSubmatch(message)
+	if found == nil {
+		return "", 0
+	}
+	line, _ = strconv.Atoi(cmp.Or(found[2], found[4]))
+	return cmp.Or(found[1], found[3]), line
+}
 
 // missesKind tells whether a kind is not served.
 func missesKind(err error) bool { return meta.IsNoMatchError(err) || says("no matches for kind")(err) }
@@ -83,9 +96,7 @@ func (r *run) explain(err error) error {
 	failure := &call.Failure{Code: code(r.ctx, err), Message: err.Error()}
 	detail := Detail{}
 	if failure.Code == "TemplateFailed" {
-		found := position.FindStringSubmatch(failure.Message)
-		detail.File = found[1]
-		detail.Line, _ = strconv.Atoi(found[2])
+		detail.File, detail.Line = position(failure.Message)
 	}
 	if r.journal != nil {
 		if answer, err := r.answer(); err == nil {

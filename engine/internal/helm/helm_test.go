@@ -157,14 +157,16 @@ func TestTheEndOfTheLogIsKept(t *testing.T) {
 
 func TestFailuresHaveCodes(t *testing.T) {
 	for message, want := range map[string]string{
-		`values don't meet the specifications of the schema(s)`:               "SchemaViolation",
-		`template: shop/templates/a.yaml:3:4: executing`:                      "TemplateFailed",
-		`no matches for kind "Widget" in version "a/v1"`:                      "CRDMissing",
-		`Secret "x" is invalid: data: Forbidden: field is immutable when set`: "Immutable",
-		`secrets is forbidden: User "x" cannot create`:                        "Forbidden",
-		`failed pre-install: 1 error`:                                         "HookFailed",
-		`another operation (install/upgrade/rollback) is in progress`:         "Locked",
-		`cannot reuse a name that is still in use`:                            "Conflict",
+		`values don't meet the specifications of the schema(s)`:                    "SchemaViolation",
+		`template: shop/templates/a.yaml:3:4: executing`:                           "TemplateFailed",
+		"render: shop/templates/a.yaml:1:28\n  executing \"a\" at <x>:\n    bad\n": "TemplateFailed",
+		"shop/charts/sub/templates/a.yaml:1:28\n  bad":                             "TemplateFailed",
+		`no matches for kind "Widget" in version "a/v1"`:                           "CRDMissing",
+		`Secret "x" is invalid: data: Forbidden: field is immutable when set`:      "Immutable",
+		`secrets is forbidden: User "x" cannot create`:                             "Forbidden",
+		`failed pre-install: 1 error`:                                              "HookFailed",
+		`another operation (install/upgrade/rollback) is in progress`:              "Locked",
+		`cannot reuse a name that is still in use`:                                 "Conflict",
 		`anything else`: "Failed",
 	} {
 		if got := code(t.Context(), errors.New(message)); got != want {
