@@ -115,8 +115,8 @@ def _http(url: GitUrl, given: Given) -> dict[str, bytes]:
         )
     if given.password and url.scheme == "http" and not given.plain_http:
         raise errors.UsageError(
-            f"'{url}' has no TLS, so that anybody on the way could read the password: use https, "
-            "or say --allow-insecure-http"
+            f"'{url}' has no TLS, so others on the network could read the password: use https, "
+            "or use --allow-insecure-http"
         )
     named = {
         "username": given.username.encode(),

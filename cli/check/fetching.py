@@ -186,8 +186,8 @@ def _http(url: GitUrl, wanted: Wanted) -> GitAuth:
         raise errors.UsageError("--bearer-token replaces --username and --password")
     if (wanted.password or wanted.token) and url.scheme == "http" and not wanted.plain_http:
         raise errors.UsageError(
-            f"'{url}' has no TLS, so that anybody on the way could read the credentials: use "
-            "https, or say --allow-insecure-http"
+            f"'{url}' has no TLS, so others on the network could read the credentials: use "
+            "https, or use --allow-insecure-http"
         )
     if not (wanted.username or wanted.token or wanted.ca):
         return _NO_CREDENTIALS

@@ -30,7 +30,7 @@ SUFFIXES: Final = (".yaml", ".yml", ".json")
     required=True,
     help="File, or directory of files, with manifests.",
 )
-@click.option("--dry-run", is_flag=True, help="Ask the server what would happen; write nothing.")
+@click.option("--dry-run", is_flag=True, help="Send a dry-run to the server; write nothing.")
 @click.option("--force-conflicts", is_flag=True, help="Take fields that others manage.")
 @session.options
 def apply(

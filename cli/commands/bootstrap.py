@@ -107,9 +107,7 @@ def bootstrap() -> None:
     type=_FILE,
     help="Key to push and fetch with over SSH; default is one that is made and printed.",
 )
-@click.option(
-    "--allow-insecure-http", is_flag=True, help="Send the password also where there is no TLS."
-)
+@click.option("--allow-insecure-http", is_flag=True, help="Send the password even without TLS.")
 @click.option("--token-auth", is_flag=True, hidden=True, help="What HTTPS means already.")
 @_shared
 def git(  # noqa: PLR0913  # options of the command
@@ -139,7 +137,7 @@ def git(  # noqa: PLR0913  # options of the command
     def added(public: str) -> bool:
         if said["silent"]:
             raise errors.UsageError(
-                "--silent: nobody could add a key that is made now to the repository: name one "
+                "--silent: nobody can add a new key to the repository: name one "
                 "that it accepts with --private-key-file"
             )
         click.echo(public)

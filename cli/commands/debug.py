@@ -57,7 +57,7 @@ def _command(kind: Kind[Any], flag: str, what: str, show: Show) -> click.Command
         *, name: str, status: bool, history: bool, composed: bool, **arguments: Any
     ) -> None:
         if status + history + composed != 1:
-            raise errors.UsageError(f"say one of --show-status, --show-history and --{flag}")
+            raise errors.UsageError(f"use one of --show-status, --show-history and --{flag}")
 
         async def work(opened: session.Session) -> str:
             (live,) = await export.chosen(opened, kind, name)

@@ -43,7 +43,7 @@ def _command(kind: Kind[Any], word: str) -> click.Command:
 def _confirm(kind: Kind[Any], name: str) -> None:
     if not sys.stdin.isatty():
         raise errors.UsageError(
-            f"{kind.kind} {name} was not deleted: there is no terminal to ask at; say --silent"
+            f"{kind.kind} {name} was not deleted: there is no terminal to confirm at; use --silent"
         )
     click.confirm(f"Are you sure you want to delete this {kind.singular}", abort=True, err=True)
 

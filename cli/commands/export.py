@@ -37,7 +37,7 @@ def _command(kind: Kind[Any], word: str) -> click.Command:
     def command(*, name: str, everything: bool, fmt: str, **arguments: Any) -> None:
         with_credentials = arguments.pop("with_credential", False)
         if bool(name) == everything:
-            raise errors.UsageError(f"name one {kind.kind} object, or say --all")
+            raise errors.UsageError(f"name one {kind.kind} object, or use --all")
 
         async def work(opened: session.Session) -> list[Json]:
             found = await chosen(opened, kind, name)

@@ -15,7 +15,7 @@ from toolkit.kube import rbac
     epilog=examples.example("penstock install", "penstock install --export > penstock.yaml"),
 )
 @choosing.options
-@click.option("--export", is_flag=True, help="Print the manifests, and ask no cluster.")
+@click.option("--export", is_flag=True, help="Print the manifests, and contact no cluster.")
 @click.option(
     "--force",
     is_flag=True,
@@ -48,13 +48,13 @@ def install(*, export: bool, force: bool, **said: Any) -> None:
 
 
 @click.command("uninstall", epilog=examples.example("penstock uninstall --dry-run"))
-@click.option("--keep-namespace", is_flag=True, help="Leave the namespace and what else is in it.")
+@click.option("--keep-namespace", is_flag=True, help="Keep the namespace and its other objects.")
 @click.option(
     "--custom-resources",
     is_flag=True,
     help="Delete the kinds too, and with them all objects of these kinds, in all namespaces.",
 )
-@click.option("--dry-run", is_flag=True, help="Only tell what would be deleted.")
+@click.option("--dry-run", is_flag=True, help="Only print what would be deleted.")
 @click.option("--force", is_flag=True, help="Proceed even if objects are orphaned or lost.")
 @click.option("-s", "--silent", is_flag=True, help="Do not ask for confirmation.")
 @session.options

@@ -34,7 +34,7 @@ class Wish:
 
 @click.command("migrate", epilog=examples.example("penstock migrate --from-flux --dry-run"))
 @click.option("--from-flux", is_flag=True, help="Take over from Flux. Required.")
-@click.option("--dry-run", is_flag=True, help="Only tell what was found and what would be done.")
+@click.option("--dry-run", is_flag=True, help="Only print the findings and the steps.")
 @click.option("--rollback", is_flag=True, help="Undo the steps, and give the cluster back to Flux.")
 @click.option(
     "--finish",
@@ -73,7 +73,7 @@ def migrate(*, from_flux: bool, rollback: bool, finish: bool, **said: Any) -> No
     workload is changed. Exit code 0 means that it is done, or could be, 1 that it could not.
     """
     if not from_flux:
-        raise errors.UsageError("say --from-flux: there is nothing else to migrate from")
+        raise errors.UsageError("use --from-flux: there is nothing else to migrate from")
     if rollback and finish:
         raise errors.UsageError("--rollback and --finish exclude each other")
     connection = session.connection(said)

@@ -13,7 +13,7 @@ from toolkit.objects import Json
 
 @click.group("preview", cls=kindtree.AliasGroup, no_args_is_help=True)
 def preview() -> None:
-    """Show what would be pushed, without pushing it."""
+    """Show the commit that an ImageUpdateAutomation would push."""
 
 
 @click.command("automation", epilog=examples.example("penstock preview automation shop"))

@@ -39,7 +39,7 @@ def push() -> None:
     "--reproducible", is_flag=True, help="Date it 1970: equal files then have an equal digest."
 )
 @click.option(
-    "--resolve-symlinks", "resolve", is_flag=True, help="Take along what symbolic links lead to."
+    "--resolve-symlinks", "resolve", is_flag=True, help="Include the targets of symbolic links."
 )
 @click.option("-o", "--output", "fmt", type=click.Choice(output.FORMATS), help="Format.")
 @flags.ignored

@@ -102,7 +102,9 @@ async def request(
     """
     obj = await live(opened, kind, key, verb="reconcile")
     if status.static(obj):
-        progress.success(f"{kind.kind} {key.name} is read when it is used; nobody reconciles it")
+        progress.success(
+            f"{kind.kind} {key.name} is not reconciled: controllers read it when they use it"
+        )
         return obj
     moment = datetime.now(UTC).isoformat().replace("+00:00", "Z")
     progress.action(f"annotating {kind.kind} {key.name} in {key.namespace} namespace")

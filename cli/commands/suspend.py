@@ -85,7 +85,7 @@ async def _chosen(
     opened: session.Session, kind: Kind[Any], *, names: tuple[str, ...], everything: bool
 ) -> list[ObjectKey]:
     if bool(names) == everything:
-        raise errors.UsageError(f"name {kind.kind} objects, or say --all")
+        raise errors.UsageError(f"name {kind.kind} objects, or use --all")
     if names:
         return [ObjectKey(opened.namespace, name) for name in names]
     objects = await opened.api.list(GroupVersionKind(*kind.gvk), opened.namespace)

@@ -56,7 +56,7 @@ _STATE = click.option(
     type=click.FloatRange(min=0, min_open=True),
     default=Probe().timeout,
     show_default=True,
-    help="Seconds that a process has to answer.",
+    help="Seconds within which a process must respond.",
 )
 @click.option(
     "--liveness-failures",

@@ -11,7 +11,9 @@ from toolkit.kube import rbac
 
 
 @click.command("version", epilog=examples.example("penstock version -o yaml"))
-@click.option("--client", is_flag=True, help="Of this command alone; no cluster is asked.")
+@click.option(
+    "--client", is_flag=True, help="Print the version of this command only, and contact no cluster."
+)
 @click.option("-o", "--output", "fmt", type=click.Choice(("json", "yaml")), help="Format.")
 @session.options
 def version(*, client: bool, fmt: str | None, **said: Any) -> None:

@@ -45,7 +45,7 @@ _SHARED: Final = (
         at="dependsOn",
         several=True,
         shape=_dependencies,
-        help="[NAMESPACE/]NAME of what must be ready first.",
+        help="[NAMESPACE/]NAME of an object that must be ready first.",
     ),
     Flag(
         name="service-account", at="serviceAccountName", help="ServiceAccount that it applies as."
@@ -154,9 +154,16 @@ KUSTOMIZATION_ROW: Final = Row(
     example="""penstock create kustomization podinfo --source=GitRepository/podinfo.flux-system \\
   --path=./kustomize --prune --wait --interval=10m""",
     flags=(
-        Flag(name="source", required=True, help="[KIND/]NAME[.NAMESPACE] of what holds the files."),
+        Flag(
+            name="source", required=True, help="[KIND/]NAME[.NAMESPACE] of the source of the files."
+        ),
         Flag(name="path", at="path", default="./", help="Directory in it, beginning with ./."),
-        Flag(name="prune", at="prune", type=bool, help="Delete what is no longer there."),
+        Flag(
+            name="prune",
+            at="prune",
+            type=bool,
+            help="Delete objects that are no longer in the build.",
+        ),
         Flag(
             name="wait",
             at="wait",
@@ -202,7 +209,7 @@ HELM_RELEASE_ROW: Final = Row(
     example="""penstock create helmrelease podinfo --source=HelmRepository/podinfo \\
   --chart=podinfo --chart-version='>4.0.0' --values=./values.yaml --interval=10m""",
     flags=(
-        Flag(name="source", help="KIND/NAME[.NAMESPACE] of what holds the chart."),
+        Flag(name="source", help="KIND/NAME[.NAMESPACE] of the source of the chart."),
         Flag(name="chart", help="Name of the chart, or path to it."),
         Flag(name="chart-version", help="Version, or a range of them."),
         Flag(name="chart-ref", help="KIND/NAME[.NAMESPACE] of a chart, instead of --chart."),

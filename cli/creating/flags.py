@@ -182,11 +182,11 @@ SSH: Final = (
     Flag(
         name="known-hosts-file",
         type=click.Path(),
-        help="File with the SSH keys of the host; they are never taken from its answer.",
+        help="File with the SSH keys of the host; they are never taken from the host itself.",
     ),
 )
 SHARED: Final = (
     Flag(name="label", several=True, help="KEY=VALUE to label the object with."),
-    Flag(name="export", type=bool, help="Print YAML and ask no cluster."),
+    Flag(name="export", type=bool, help="Print YAML, and contact no cluster."),
 )
 """The flags that every `create` has."""

@@ -90,7 +90,7 @@ POLICY: Final = Row(
             name="reflect-digest",
             at="digestReflectionPolicy",
             type=click.Choice(("Always", "IfNotPresent", "Never")),
-            help="When the digest of the image is told.",
+            help="When the status contains the digest of the image.",
         ),
         Flag(
             name="interval",

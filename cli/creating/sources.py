@@ -134,7 +134,7 @@ GIT: Final = Row(
             name="provider",
             type=click.Choice(("generic", "aws", "azure", "github")),
             at="provider",
-            help="Who vouches for the credentials.",
+            help="Cloud that issues the credentials.",
         ),
         _PROXY,
         Flag(
@@ -184,7 +184,7 @@ OCI: Final = Row(
             at="provider",
             type=click.Choice(_CLOUDS),
             default="generic",
-            help="Who vouches for the credentials.",
+            help="Cloud that issues the credentials.",
         ),
         *_VERIFY,
         Flag(name="insecure", at="insecure", type=bool, help="Allow a registry without TLS."),
@@ -205,7 +205,7 @@ HELM: Final = Row(
             name="oci-provider",
             at="provider",
             type=click.Choice(_CLOUDS),
-            help="Who vouches for the credentials at an oci:// address.",
+            help="Cloud that issues the credentials for an oci:// URL.",
         ),
         Flag(
             name="pass-credentials",
@@ -270,7 +270,7 @@ CHART: Final = Row(
     example="""penstock create source chart podinfo --source=HelmRepository/podinfo \\
   --chart=podinfo --chart-version=6.x""",
     flags=(
-        Flag(name="source", required=True, help="KIND/NAME of what holds the chart."),
+        Flag(name="source", required=True, help="KIND/NAME of the source of the chart."),
         Flag(name="chart", at="chart", required=True, help="Name of the chart, or path to it."),
         Flag(name="chart-version", at="version", help="Version, or a range of them."),
         flags.INTERVAL,

@@ -153,12 +153,12 @@ def require_harmless(found: Survey, namespace: str) -> None:
     if found.terminating:
         raise errors.UsageError(
             f"{_listed(found.terminating)}: being deleted, and the controller still deletes what "
-            "was applied, which would be orphaned: wait until it is gone, or say --force"
+            "was applied, which would be orphaned: wait until it is gone, or use --force"
         )
     if found.others:
         raise errors.UsageError(
             f"{_listed(found.others)}: would be deleted with namespace {namespace}: move or delete "
-            "it first, or say --keep-namespace, or --force"
+            "it first, or use --keep-namespace, or --force"
         )
 
 

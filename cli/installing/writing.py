@@ -47,7 +47,7 @@ def judge(
         if not ours and _competes(found):
             raise errors.UsageError(
                 f"Deployment {key} of Flux reconciles the same objects: take over with `penstock "
-                "migrate --from-flux`, or scale it to 0 replicas or delete it, or say --force"
+                "migrate --from-flux`, or scale it to 0 replicas or delete it, or use --force"
             )
         if not ours and key.namespace != choice.namespace:
             continue
@@ -55,13 +55,13 @@ def judge(
         if by is not None and by != keeper:
             raise errors.UsageError(
                 f"Deployment {key} is applied by Kustomization {by}, which would undo this: change "
-                "the manifests in its repository, or say --force"
+                "the manifests in its repository, or use --force"
             )
         kept = kept or (by is not None and ours)
         if ours and key.namespace != choice.namespace:
             raise errors.UsageError(
                 f"Penstock is installed in namespace {key.namespace}: name it with --namespace, or "
-                "uninstall it there first, or say --force"
+                "uninstall it there first, or use --force"
             )
     return kept
 

@@ -101,6 +101,6 @@ def _mounts(obj: Kustomization, inputs: Inputs) -> dict[str, Path]:
     missing = [path for path in obj.spec.mounts if path and path not in inputs.mounts]
     if missing:
         raise errors.UsageError(
-            f"spec.sourceRefs mounts {', '.join(missing)}; say --mount {missing[0]}=DIRECTORY"
+            f"spec.sourceRefs mounts {', '.join(missing)}; use --mount {missing[0]}=DIRECTORY"
         )
     return {"": inputs.workspace.root, **inputs.mounts}

@@ -96,7 +96,7 @@ def refused(request: Request) -> Iterator[Finding]:
 def _remedy(finding: judge.Finding) -> str:
     if finding.target is None:
         return finding.remedy
-    return "say --allow-references, which grants the references that there are, or remove them"
+    return "use --allow-references, which grants the references that there are, or remove them"
 
 
 def secrets(request: Request) -> Iterator[Finding]:

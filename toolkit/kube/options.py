@@ -61,7 +61,7 @@ class Options:
     kube_api_burst: int = flag(int, "300", "API requests at once, when --kube-api-qps is positive")
     # What is watched.
     watch_all_namespaces: bool = flag(
-        flags.bool_, "true", "watch all namespaces, or only the own one"
+        flags.bool_, "true", "watch all namespaces, or only the namespace of the process"
     )
     watch_label_selector: str = flag(str, "", "reconcile only objects with these labels (sharding)")
     watch_configs_label_selector: str = flag(
@@ -76,28 +76,31 @@ class Options:
     cross_namespace_refs: str = flag(
         str,
         "enforce",
-        "what is done about a reference to another namespace that no ReferenceGrant allows: enforce"
-        " (refuse it) or warn (let it pass, and say so)",
+        "how to treat a reference to another namespace that no ReferenceGrant allows: enforce"
+        " (refuse it) or warn (allow it with a warning)",
     )
     # The webhooks judge by these what the controllers will do.
     default_service_account: str = flag(
-        str, "", "account to apply as, and to be at a cloud, where none is named"
+        str, "", "account to apply as, and to sign in to clouds as, for objects that name none"
     )
-    default_decryption_service_account: str = flag(str, "", "account to decrypt as")
+    default_decryption_service_account: str = flag(
+        str, "", "account to sign in to key services as, for objects that name none"
+    )
     shared_decryption_identity: bool = flag(
         flags.bool_,
         "false",
-        "let this process sign in as itself at key services for appliers with no account:"
-        " each of them then opens what it may open",
+        "let this process sign in to key services as itself for appliers without an account: each"
+        " of them can then decrypt what the process can decrypt",
     )
     default_kubeconfig_service_account: str = flag(
-        str, "", "account for spec.kubeConfig.configMapRef where the ConfigMap names none"
+        str, "", "account for spec.kubeConfig.configMapRef if the ConfigMap names none"
     )
     shared_kubeconfig_identity: bool = flag(
         flags.bool_,
         "false",
-        "let this process enter clusters of clouds as itself where the ConfigMap of spec.kubeConfig"
-        " names no account: each Kustomization may then enter what it may enter",
+        "let this process sign in to clusters of clouds as itself if the ConfigMap of"
+        " spec.kubeConfig names no account: each Kustomization can then access what the process"
+        " can access",
     )
     insecure_kubeconfig_exec: bool = flag(
         flags.bool_, "false", "not supported: programs are never run"
@@ -119,11 +122,9 @@ class Options:
     require_sandbox: bool = flag(
         flags.bool_,
         "false",
-        "refuse to start where the kernel cannot confine worker processes (Landlock, seccomp)",
+        "refuse to start if the kernel cannot confine worker processes (Landlock, seccomp)",
     )
-    no_remote_bases: bool = flag(
-        flags.bool_, "false", "remote bases are never fetched, whatever it says"
-    )
+    no_remote_bases: bool = flag(flags.bool_, "false", "no effect: remote bases are never fetched")
     concurrent_ssa: int = flag(int, "4", "objects of one Kustomization applied at once")
     override_manager: tuple[str, ...] = flag(
         flags.names,
@@ -137,65 +138,65 @@ class Options:
     storage_path: str = flag(str, "", "directory of the artifact store")
     storage_addr: str = flag(str, ":9090", "address of the artifact server")
     storage_adv_addr: str = flag(
-        str, "", "host and port that artifact URLs name, and at which it is asked what is stored"
+        str, "", "host and port in artifact URLs, and of the server that lists stored artifacts"
     )
     storage_backend: str = flag(
-        str, "", "bucket that holds the artifacts instead of the directory: s3://, gs:// or az://"
+        str, "", "bucket for the artifacts, instead of the directory: s3://, gs:// or az://"
     )
     storage_namespace_quota: int = flag(
         flags.bytes_,
         "0",
-        "how much the artifacts of one namespace may take together, as 2Gi; 0: no limit",
+        "limit on the total size of the artifacts of one namespace, such as 2Gi; 0: no limit",
     )
     artifact_retention_ttl: float = flag(flags.duration, "60s", "how long old artifacts stay")
     artifact_retention_records: int = flag(int, "2", "how many artifacts stay per source")
     # Plans.
-    plan_addr: str = flag(str, ":9791", "address at which plans are made on demand; 0: nowhere")
+    plan_addr: str = flag(str, ":9791", "address that serves plans; 0: disabled")
     plan_address: str = flag(
         str,
         "",
-        "host and port at which plans are asked for; the kustomize-controller's Service if empty",
+        "host and port of the server of plans; the kustomize-controller's Service if empty",
     )
     helm_plan_address: str = flag(
         str,
         "",
-        "host and port at which plans of HelmReleases are asked for; the helm-controller's Service"
-        " if empty",
+        "host and port of the server of plans of HelmReleases; the helm-controller's Service if"
+        " empty",
     )
     artifact_hosts: tuple[str, ...] = flag(
         flags.names,
         "",
-        "further hosts, with ports, that artifacts of third parties are fetched from to be shown,"
-        " comma-separated",
+        "more hosts, with ports, from which to fetch artifacts of third parties, comma-separated",
     )
     # Notification.
-    event_endpoint_addr: str = flag(str, ":9090", "address at which events are taken")
-    receiver_addr: str = flag(str, ":9292", "address at which hooks of Receivers are taken")
+    event_endpoint_addr: str = flag(str, ":9090", "address that receives events")
+    receiver_addr: str = flag(str, ":9292", "address that receives the hooks of Receivers")
     rate_limit_interval: float = flag(
-        flags.duration, "5m", "how long an event is left out that is the same as an earlier one"
+        flags.duration, "5m", "how long to leave out an event that equals an earlier one"
     )
     provider_internal_namespaces: tuple[str, ...] = flag(
         flags.names,
         "flux-system",
-        "namespaces, comma-separated, besides the own one, whose Providers and Receivers may lead"
-        " to private addresses; * for all",
+        "namespaces, comma-separated, besides that of the process, whose Providers and Receivers"
+        " may use private addresses; * for all",
     )
     # Admission.
     webhook_addr: str = flag(str, ":9443", "address of the admission webhooks")
     webhook_url: str = flag(
-        str, "", "URL under which API servers reach that address where no Service leads to it"
+        str, "", "URL under which API servers reach that address without a Service"
     )
     webhook_concurrent: int = flag(int, "64", "requests that a plugin reviews at once")
     webhook_client_networks: tuple[str, ...] = flag(
         flags.names,
         "",
-        "networks (CIDR) that API servers ask webhooks from, comma-separated; others get no answer",
+        "networks (CIDR) of the API servers that may call webhooks, comma-separated; others get"
+        " 403",
     )
     webhook_client_ca_file: str = flag(
         str,
         "",
-        "authorities (PEM) of the certificate that API servers must show to webhooks; without it"
-        " and without networks, encrypted Secrets are left to the controllers",
+        "CA certificates (PEM) for the certificate that API servers must present to webhooks;"
+        " without it and without networks, the controllers decrypt Secrets",
     )
     webhook_client_names: tuple[str, ...] = flag(
         flags.names,
@@ -205,35 +206,37 @@ class Options:
     webhook_exempt_namespaces: tuple[str, ...] = flag(
         flags.names,
         "",
-        "namespaces, comma-separated, in which webhooks are asked about our own kinds alone: those"
+        "namespaces, comma-separated, in which webhooks check Penstock's own kinds only: those"
         " that nodes need to start, such as the network's",
     )
     disable_admission_plugins: tuple[str, ...] = flag(
-        flags.names, "", "plugins of the webhooks that are not to be asked, comma-separated"
+        flags.names, "", "plugins of the webhooks to disable, comma-separated"
     )
     # The aggregated API.
     secure_addr: str = flag(str, ":6443", "address of the aggregated API")
-    apiservice_port: int = flag(int, "443", "port of the Service that leads to that address")
+    apiservice_port: int = flag(int, "443", "port of the Service for that address")
     shutdown_delay_duration: float = flag(
-        flags.duration, "5s", "how long requests are answered after a signal, while others notice"
+        flags.duration,
+        "5s",
+        "how long to keep serving requests after a signal, until others notice",
     )
     certificate_authority_lifetime: float = flag(
         flags.duration,
         "8760h",
-        "life of the authority that signs our certificates; renewed after two thirds",
+        "lifetime of the CA that signs Penstock's certificates; renewed after two thirds",
     )
     certificate_lifetime: float = flag(
-        flags.duration, "2160h", "life of a serving certificate; renewed after two thirds"
+        flags.duration, "2160h", "lifetime of a serving certificate; renewed after two thirds"
     )
     certificate_overlap: float = flag(
         flags.duration,
         "1h",
-        "how long an authority is trusted before it signs, and after its follower does",
+        "how long a CA is trusted before it signs, and after its successor signs",
     )
     # Clouds.
-    token_cache_max_size: int = flag(int, "100", "credentials of clouds that are kept; 0: none")
+    token_cache_max_size: int = flag(int, "100", "credentials of clouds to cache; 0: none")
     token_cache_max_duration: float = flag(
-        flags.duration, "1h", "how long such a credential is kept"
+        flags.duration, "1h", "how long to cache such a credential"
     )
     # Being watched.
     events_addr: str = flag(str, "", "URL of the notification controller")

@@ -69,7 +69,7 @@ class Api:
         """Return what all pages of a list hold, which ``Link`` headers connect (RFC 8288).
 
         Raises:
-            FailedError: the service cannot be reached, refuses, or leads to another server.
+            FailedError: the service cannot be reached, refuses, or redirects to another server.
         """
         found: list[Json] = []
         url = self.base + path
@@ -80,7 +80,9 @@ class Api:
             if following is None:
                 return found
             if following.origin() != URL(self.base).origin():
-                raise errors.FailedError(f"{self.title} at '{self.base}' leads to another server")
+                raise errors.FailedError(
+                    f"{self.title} at '{self.base}' redirects to another server"
+                )
             url = str(following)
         raise errors.FailedError(f"{self.title} at '{self.base}' lists more than can be read")
 

@@ -21,7 +21,7 @@ async def create(api: Api, place: Place) -> None:
     doing = f"create project {place.full_name}"
     found = await api.send("GET", f"/namespaces/{quote(place.owner, safe='')}", doing=doing)
     if (found.get("kind") == "user") != place.personal:
-        remedy = "leave --personal out" if place.personal else "say --personal"
+        remedy = "leave --personal out" if place.personal else "use --personal"
         raise errors.UsageError(f"--owner {place.owner} is a {found.get('kind')}: {remedy}")
     body = {
         "name": place.name,

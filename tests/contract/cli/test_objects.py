@@ -94,7 +94,7 @@ def test_delete_asks_where_nobody_can_answer(cluster: Any, penstock: Any) -> Non
     gone = penstock("delete", "source", "git", "apps", "-n", cluster.namespace, "--silent")
 
     assert (refused.code, done.code, gone.code) == (1, 0, 1)
-    assert "say --silent" in refused.err
+    assert "use --silent" in refused.err
     assert "gitrepository deleted" in done.err
     assert "not found" in gone.err
 

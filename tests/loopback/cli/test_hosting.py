@@ -203,7 +203,7 @@ async def test_a_token_never_follows_to_another_server(service: Hosting, hosted:
         service.add_key("acme/fleet", str(number), f"ssh-ed25519 AAAA{number}")
     service.elsewhere = "https://attacker.example.com"
 
-    with pytest.raises(FailedError, match="leads to another server"):
+    with pytest.raises(FailedError, match="redirects to another server"):
         await hosting.reach(DIALECTS[service.kind], hosted, {})
 
 
