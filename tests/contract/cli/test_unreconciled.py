@@ -45,4 +45,4 @@ def test_nothing_is_awaited_of_what_nobody_reconciles(cluster: Any, penstock: An
     asked, resumed = penstock("reconcile", *words), penstock("resume", *words)
 
     assert (asked.code, resumed.code) == (0, 0)
-    assert "nobody reconciles it" in asked.err
+    assert "is not reconciled: controllers read it" in asked.err

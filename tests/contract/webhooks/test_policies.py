@@ -356,14 +356,14 @@ async def test_status_of_a_source_is_not_forged(tenant: Tenant, *, policy: bool)
     controller = f"system:serviceaccount:{tenant.gate.installed}:source-controller"
     await tenant.may(controller, OWN)
 
-    with pytest.raises(ForbiddenError, match="only the source controller vouches"):
+    with pytest.raises(ForbiddenError, match="only the source controller, and users with the verb"):
         await jane.patch(GIT_REPOSITORY, *name, body, strategy="merge", subresource="status")
     written = await tenant.admin.impersonating(controller).patch(
         GIT_REPOSITORY, *name, body, strategy="merge", subresource="status"
     )
 
     forged = {"status": {"artifact": {**artifact, "path": "q"}}}
-    with pytest.raises(ForbiddenError, match="only the source controller vouches"):
+    with pytest.raises(ForbiddenError, match="only the source controller, and users with the verb"):
         await tenant.admin.impersonating(usual).patch(
             GIT_REPOSITORY, *name, forged, strategy="merge", subresource="status"
         )

@@ -219,9 +219,9 @@ async def test_extras_that_nothing_stands_behind_are_refused(shop: Shop) -> None
     await refused("is not what", revision="main@sha1:" + "b" * 40)
     await refused("is not what", digest="sha256:" + "2" * 64)
     await refused("is not what", verified="verified signature of me with key 'K'")
-    with pytest.raises(ForbiddenError, match="only what comes from a repository"):
+    with pytest.raises(ForbiddenError, match="only objects from a repository"):
         await shop.admin.impersonating(own).apply(made, manager=MANAGER)
-    with pytest.raises(ForbiddenError, match="only what comes from a repository"):
+    with pytest.raises(ForbiddenError, match="only objects from a repository"):
         await shop.admin.apply(made, manager=MANAGER)  # administrators are people too
 
     # true claims are believed, also those of a revision that has just come, or just gone

@@ -162,7 +162,7 @@ async def test_a_namespace_with_all_that_plugins_are_asked_about_goes(
 
     async def protected() -> str:
         said = await refusal(shipped, another)
-        return said if "only what comes from a repository" in said else ""
+        return said if "only objects from a repository" in said else ""
 
     await shipped.until(protected)
     if not up:

@@ -47,7 +47,7 @@ async def test_status_of_a_source_on_its_way_out_is_not_forged(tenant: Tenant) -
     name = ("app", tenant.namespace)
 
     await jane.delete(GIT_REPOSITORY, *name)
-    with pytest.raises(ForbiddenError, match="only the source controller vouches"):
+    with pytest.raises(ForbiddenError, match="only the source controller, and users with the verb"):
         await jane.patch(
             GIT_REPOSITORY, *name, forged(tenant), strategy="merge", subresource="status"
         )

@@ -262,7 +262,7 @@ async def test_an_object_that_is_always_truncated_leaves_nothing(
 ) -> None:
     fake.answer = sending(b"ab", length=4)
 
-    with pytest.raises(ObjectStoreError, match="before the answer was whole"):
+    with pytest.raises(ObjectStoreError, match="before the response was complete"):
         await store.read("key", tmp_path / "out", limit=10, expect=expected())
 
     assert files(tmp_path) == []
@@ -326,7 +326,7 @@ async def test_a_server_that_breaks_off_is_told() -> None:
             provider="generic", endpoint=f"127.0.0.1:{port}", bucket="bucket", plain_http=True
         )
         async with ObjectStore(place, timeout=5) as other:
-            with pytest.raises(ObjectStoreError, match="before the answer was whole"):
+            with pytest.raises(ObjectStoreError, match="before the response was complete"):
                 await listed(other)
 
 
