@@ -16,6 +16,7 @@ from urllib.parse import unquote, urlsplit
 
 from cli import errors, progress, session
 from cli.check import flags
+from toolkit.artifact import scratch
 from toolkit.remote.git import git
 from toolkit.remote.git.auth import GitAuth
 from toolkit.remote.git.errors import GitAuthError
@@ -85,7 +86,7 @@ def fetched(address: str, wanted: Wanted) -> Iterator[Path]:
         FailedError: the server refuses us; the message names the flags that help.
         GitError: the repository cannot be reached or read, or lacks the reference.
     """
-    with tempfile.TemporaryDirectory(prefix="penstock-check-") as room:
+    with tempfile.TemporaryDirectory(prefix="check-", dir=scratch.parent()) as room:
         into = Path(room).resolve() / "files"
         into.mkdir()
         done = session.run_offline(_checkout(address, wanted, into))
