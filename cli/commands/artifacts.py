@@ -1,19 +1,26 @@
 """``penstock pull``, ``tag``, ``list`` and ``diff artifact``: what was pushed to a registry."""
 
 import sys
-from contextlib import AbstractAsyncContextManager
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from cli import errors, examples, kindtree, output, progress, session, table
-from cli.artifacts import access, address, comparing, flags, listing, packing, pulling
-from cli.artifacts.access import Access
+from cli import errors, examples, kindtree, loading, output, progress, session, table
+from cli.artifacts import address, flags, packing
 from cli.artifacts.address import Address
-from cli.artifacts.listing import Listed
 from toolkit.remote.oci import oci
-from toolkit.remote.oci.publisher import Publisher
+
+if TYPE_CHECKING:
+    from contextlib import AbstractAsyncContextManager
+
+    from cli.artifacts import access, comparing, listing, pulling
+    from toolkit.remote.oci.publisher import Publisher
+else:
+    access = loading.Later("cli.artifacts.access")
+    comparing = loading.Later("cli.artifacts.comparing")
+    listing = loading.Later("cli.artifacts.listing")
+    pulling = loading.Later("cli.artifacts.pulling")
 
 
 @click.group("pull", cls=kindtree.AliasGroup, no_args_is_help=True)
@@ -115,7 +122,7 @@ def list_artifacts(
     if where.tag or where.digest:
         raise errors.UsageError("name the repository alone: oci://<host>/<name>")
 
-    async def work() -> "_Found":
+    async def work() -> "tuple[listing.Listed, ...]":
         async with _opened(said, where) as publisher:
             tags = await publisher.registry.tags(where.repository)
             chosen = listing.chosen(tags, within=within, pattern=pattern)
@@ -169,7 +176,6 @@ def diff_artifact(*, url: str, path: str, ignored: tuple[str, ...], **said: Any)
 
 
 _HEADER: Final = ("ARTIFACT", "DIGEST", "SOURCE", "REVISION")
-_Found = tuple[Listed, ...]
 
 pull.add_command(pull_artifact)
 pull.add_aliases(pull_artifact, ("artifacts",))
@@ -179,5 +185,5 @@ list.add_command(list_artifacts)
 list.add_aliases(list_artifacts, ("artifact",))
 
 
-def _opened(said: dict[str, Any], where: Address) -> AbstractAsyncContextManager[Publisher]:
-    return access.opened(Access.of(said), where.repository)
+def _opened(said: dict[str, Any], where: Address) -> "AbstractAsyncContextManager[Publisher]":
+    return access.opened(access.Access.of(said), where.repository)

@@ -4,19 +4,25 @@ Values of Secrets are printed: that is what the command is for.
 """
 
 from collections.abc import Awaitable, Callable
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import click
 import msgspec
 
-from cli import errors, examples, kindtree, output, session
+from cli import errors, examples, kindtree, loading, output, session
 from cli.commands import export
-from controllers.helm import inputs as helm_inputs
-from controllers.kustomize import inputs as kustomize_inputs
 from crds import HELM_RELEASE, KUSTOMIZATION, misfits
 from crds.kind import Kind
-from toolkit.kube.secrets import Secrets
 from toolkit.objects import Json, key_of
+
+if TYPE_CHECKING:
+    from controllers.helm import inputs as helm_inputs
+    from controllers.kustomize import inputs as kustomize_inputs
+    from toolkit.kube import secrets
+else:
+    helm_inputs = loading.Later("controllers.helm.inputs")
+    kustomize_inputs = loading.Later("controllers.kustomize.inputs")
+    secrets = loading.Later("toolkit.kube.secrets")
 
 
 @click.group("debug", cls=kindtree.AliasGroup, no_args_is_help=True)
@@ -25,7 +31,7 @@ def debug() -> None:
 
 
 async def _variables(opened: session.Session, obj: Any) -> str:
-    found = await kustomize_inputs.gather(_bare(obj), Secrets(opened.api))
+    found = await kustomize_inputs.gather(_bare(obj), secrets.Secrets(opened.api))
     lines = sorted((name, value.replace("\n", "")) for name, value in found.variables.items())
     return "".join(f"{name}={value}\n" for name, value in lines)
 
@@ -37,7 +43,7 @@ def _bare(obj: Any) -> Any:
 
 
 async def _values(opened: session.Session, obj: Any) -> str:
-    gathered = await helm_inputs.gather(obj, Secrets(opened.api))
+    gathered = await helm_inputs.gather(obj, secrets.Secrets(opened.api))
     composed = await helm_inputs.compose(obj, gathered)
     return output.to_yaml(dict(composed.values))
 

@@ -4,12 +4,17 @@ import asyncio
 from collections.abc import AsyncIterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from cli import age, examples, loglines, logsources, session
+from cli import age, examples, loading, loglines, session
 from cli.stack import state
+
+if TYPE_CHECKING:
+    from cli import logsources
+else:
+    logsources = loading.Later("cli.logsources")
 
 
 @click.command("logs", epilog=examples.example("penstock logs --level error --since 10m -f"))

@@ -3,14 +3,19 @@
 import sys
 from dataclasses import fields
 from datetime import UTC, datetime
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from cli import examples, kindtree, output, progress, session
-from cli.artifacts import access, address, document, flags, packing, pushing, signers
-from cli.artifacts.access import Access
-from cli.artifacts.pushing import Pushed
+from cli import examples, kindtree, loading, output, progress, session
+from cli.artifacts import address, document, flags, packing
+
+if TYPE_CHECKING:
+    from cli.artifacts import access, pushing, signers
+else:
+    access = loading.Later("cli.artifacts.access")
+    pushing = loading.Later("cli.artifacts.pushing")
+    signers = loading.Later("cli.artifacts.signers")
 
 
 @click.group("push", cls=kindtree.AliasGroup, no_args_is_help=True)
@@ -66,7 +71,7 @@ push.add_command(push_artifact)
 push.add_aliases(push_artifact, ("artifacts",))
 
 
-def _push(said: dict[str, Any]) -> Pushed:
+def _push(said: dict[str, Any]) -> "pushing.Pushed":
     where = address.require_tag(address.parse(said["url"]), said["url"])
     timeout: float = said["timeout"]
     chosen = signers.Signing(**{field.name: said[field.name] for field in fields(signers.Signing)})
@@ -84,8 +89,8 @@ def _push(said: dict[str, Any]) -> Pushed:
         resolve=said["resolve"],
     )
 
-    async def work() -> Pushed:
-        async with access.opened(Access.of(said), where.repository) as publisher:
+    async def work() -> "pushing.Pushed":
+        async with access.opened(access.Access.of(said), where.repository) as publisher:
             progress.action(f"pushing artifact to {where}")
             pushed = await pushing.push(publisher, where, content, annotations, sign=sign)
         if sign is not None:

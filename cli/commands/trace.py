@@ -6,15 +6,19 @@ The way up: owner references (a Pod has none of our labels, its Deployment does)
 
 from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from cli import errors, examples, kindtree, origins, output, selectors, session, status
+from cli import errors, examples, kindtree, loading, origins, output, selectors, session, status
 from crds import KINDS
-from toolkit.kube import client, mapper
 from toolkit.kube import errors as kube_errors
 from toolkit.objects import GroupVersionKind, Json, ObjectRef, dig, gvk_of, key_of
+
+if TYPE_CHECKING:
+    from toolkit.kube import client, mapper
+else:
+    mapper = loading.Later("toolkit.kube.mapper")
 
 _CLIMB: Final = 10
 
@@ -74,7 +78,7 @@ def trace(words: tuple[str, ...], api_version: str, *, fmt: str | None, **argume
         click.echo("\n".join(map(render, traces)), nl=False)
 
 
-async def resolve(api: client.Client, word: str, api_version: str) -> mapper.Resource:
+async def resolve(api: "client.Client", word: str, api_version: str) -> "mapper.Resource":
     """Find the served kind that ``word`` means by kind, plural, singular or short name."""
     known = kindtree.find(word)
     if known is not None and not api_version:
@@ -82,7 +86,7 @@ async def resolve(api: client.Client, word: str, api_version: str) -> mapper.Res
     return await _discovered(api, word, api_version)
 
 
-async def _discovered(api: client.Client, word: str, api_version: str) -> mapper.Resource:
+async def _discovered(api: "client.Client", word: str, api_version: str) -> "mapper.Resource":
     """Ask discovery: the API server knows short names that nobody else does."""
     wanted = word.lower()
     for path in ("/api", "/apis"):
@@ -113,7 +117,7 @@ def _in_group(group: Json, wanted: str, api_version: str) -> GroupVersionKind | 
     return None
 
 
-async def gather(api: client.Client, ref: ObjectRef) -> Trace:
+async def gather(api: "client.Client", ref: ObjectRef) -> Trace:
     """Follow the object to its applier and on to its sources.
 
     Raises:
@@ -129,7 +133,7 @@ async def gather(api: client.Client, ref: ObjectRef) -> Trace:
     return Trace(object=ref, applier=applier, sources=tuple(sources))
 
 
-async def _labelled(api: client.Client, obj: Json) -> ObjectRef | None:
+async def _labelled(api: "client.Client", obj: Json) -> ObjectRef | None:
     """Return the applier that the labels of the object, or of an owner of it, name."""
     for _ in range(_CLIMB):
         found = owner_of(obj)
@@ -154,7 +158,7 @@ def owner_of(obj: Json) -> ObjectRef | None:
     return None
 
 
-async def _existing(api: client.Client, ref: ObjectRef) -> Json:
+async def _existing(api: "client.Client", ref: ObjectRef) -> Json:
     """Return the object, or one with only a name where it is gone."""
     try:
         return await api.get(ref.gvk, ref.name, ref.namespace)
@@ -163,7 +167,7 @@ async def _existing(api: client.Client, ref: ObjectRef) -> Json:
         return {"apiVersion": ref.gvk.api_version, "kind": ref.gvk.kind, "metadata": metadata}
 
 
-async def _sources(api: client.Client, obj: Json) -> AsyncIterator[Json]:
+async def _sources(api: "client.Client", obj: Json) -> AsyncIterator[Json]:
     """Yield what an object is made from, and what that is made from."""
     for word, key in origins.references(obj):
         kind = kindtree.find(word)

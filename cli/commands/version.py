@@ -1,13 +1,17 @@
 """``penstock version``: of this command, and of what runs in a cluster."""
 
 import importlib.metadata
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from cli import examples, output, session
-from cli.installing import inspection
+from cli import examples, loading, output, session
 from toolkit.kube import rbac
+
+if TYPE_CHECKING:
+    from cli.installing import inspection
+else:
+    inspection = loading.Later("cli.installing.inspection")
 
 
 @click.command("version", epilog=examples.example("penstock version -o yaml"))

@@ -48,6 +48,32 @@ def test_heavy_modules_are_left_alone(words: tuple[str, ...]) -> None:
     assert found.stderr.strip() == "[]"
 
 
+def test_help_of_commands_that_ask_servers_loads_no_http_client() -> None:
+    lines = ["trace", "logs", "version", "create secret receiver", "trigger receiver"]
+    program = """
+import sys
+from cli.__main__ import main
+for line in sys.argv[1:]:
+    assert main([*line.split(), "--help"]) == 0
+print("aiohttp" in sys.modules, file=sys.stderr)
+"""
+
+    found = subprocess.run(
+        [sys.executable, "-c", program, *lines], capture_output=True, text=True, check=True
+    )
+
+    assert found.stderr.strip() == "False"
+
+
+def test_a_module_is_loaded_when_something_of_it_is_asked_for() -> None:
+    module = loading.Later("json.tool")
+    missing = loading.Later("json.nothing")
+
+    assert module.main.__module__ == "json.tool"
+    with pytest.raises(ModuleNotFoundError):
+        _ = missing.main
+
+
 def test_the_collector_rests_while_modules_load() -> None:
     assert gc.isenabled()
 
