@@ -1,5 +1,6 @@
 """Repositories over SSH: keys from memory, and no host that is not known."""
 
+import pwd
 import subprocess
 from collections.abc import AsyncIterator
 from dataclasses import replace
@@ -51,6 +52,28 @@ async def test_files_are_fetched(
     assert checkout.tag is not None
     assert (out / "b/c").read_text() == "2"
     assert set(server.commands) == {"git-upload-pack /pipes.git"}
+
+
+async def test_a_user_without_a_name_fetches(
+    client: GitClient,
+    ssh: SshServer,
+    key: asyncssh.SSHKey,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The image has no /etc/passwd that names the user who runs the process."""
+    commit = ssh.repository("pipes").commit({"a": "1"})
+    for name in ("LOGNAME", "USER", "LNAME", "USERNAME"):
+        monkeypatch.setenv(name, "")  # so that it is put back
+        monkeypatch.delenv(name)
+
+    def unknown(uid: int) -> None:
+        raise KeyError(uid)
+
+    monkeypatch.setattr(pwd, "getpwuid", unknown)
+
+    resolved = await client.resolve(f"{ssh.base}/pipes.git", MAIN, auth_for(ssh, key), timeout=10)
+
+    assert resolved.commit == commit
 
 
 @pytest.mark.parametrize("accept_protocol", [True, False])

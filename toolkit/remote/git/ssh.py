@@ -12,6 +12,7 @@ and each read or write is handed over to it.
 import asyncio
 import base64
 import io
+import os
 import shlex
 import threading
 from collections.abc import Callable, Coroutine, Sequence
@@ -118,6 +119,9 @@ class SshClient(TraditionalGitClient):
 
     async def _log_in(self) -> asyncssh.SSHClientConnection:
         key, self._known = _private_key(self._auth), _known_hosts(self._auth)
+        # asyncssh asks for the name of the process's own user, and fails where /etc/passwd has
+        # none, as in our image. It is not used: the URL names a user, or the default is taken.
+        os.environ.setdefault("LOGNAME", DEFAULT_USER)
         seconds = min(self._timeout, CONNECT_SECONDS)
         return await asyncssh.connect(
             self._url.host,
