@@ -296,7 +296,7 @@ def test_an_overlay_is_a_component_on_the_base(overlay: str) -> None:
 def test_an_overlay_that_names_no_namespace_installs_into_ours(
     control_plane: ControlPlane, tmp_path: Path
 ) -> None:
-    """What a component adds to an overlay is not moved by the namespace of the base."""
+    """What a component adds to an overlay gets neither the namespace nor the labels of the base."""
     chosen = [each for each in COMPONENTS if each not in {INCLUDED, "dev"}]
     overlay = {
         "resources": [os.path.relpath(DEPLOY / "base", tmp_path)],
@@ -308,6 +308,9 @@ def test_an_overlay_that_names_no_namespace_installs_into_ours(
 
     places = {each["metadata"].get("namespace", each["kind"]) for each in documents}
     assert places == {"penstock-system", *CLUSTER_WIDE}
+    # By this label it is found, and removed by `penstock uninstall`.
+    label = ("metadata", "labels", "app.kubernetes.io/instance")
+    assert {dig(each, *label, default="") for each in documents} == {"penstock-system"}
 
 
 def test_every_account_that_a_deployment_names_is_installed(build: Build) -> None:
