@@ -55,8 +55,8 @@ class Written:
 class Running:
     """The endpoint, and the spool behind it."""
 
-    def __init__(self, port: int, spool: Spool, woken: list[ObjectKey]) -> None:
-        self.port, self.spool, self.woken = port, spool, woken
+    def __init__(self, port: int, spool: Spool, woken: list[ObjectKey], api: FakeApiServer) -> None:
+        self.port, self.spool, self.woken, self.api = port, spool, woken, api
 
     async def kept(self) -> list[Notice]:
         """Return what is to be sent."""
@@ -80,7 +80,9 @@ async def running(
     spool = Spool(directory)
     await spool.open()
     woken: list[ObjectKey] = []
-    async with FakeApiServer().running() as client:
+    server = FakeApiServer()
+    server.put("gitrepositories", "shop", "apps", metadata={"labels": {"team": "web"}})
+    async with server.running() as client:
         intake = Intake(
             client=client,
             alerts=Alerts(alerts or Written()),
@@ -89,7 +91,7 @@ async def running(
             duplicates=Duplicates(300),
         )
         async with serving(endpoint.application(intake, woken.append)) as port:
-            yield Running(port, spool, woken)
+            yield Running(port, spool, woken, server)
     await spool.close()
 
 
@@ -195,6 +197,22 @@ async def test_an_event_that_cannot_be_kept_may_come_again(tmp_path: Path) -> No
     assert (full, later) == (503, 202)
     assert "cannot be kept now" in text
     assert str(tmp_path) not in text
+
+
+async def test_labels_are_asked_for_and_asked_for_again(tmp_path: Path) -> None:
+    wanted = Written({"kind": "GitRepository", "name": "*", "matchLabels": {"team": "web"}})
+    source = {"apiVersion": "source.toolkit.fluxcd.io/v1", "kind": "GitRepository"}
+    about = {**source, "namespace": "apps", "name": "shop"}
+    async with running(tmp_path, wanted) as here:
+        here.api.fail("GET", "gitrepositories/shop", 403, times=9)
+        failed, _ = await here.post(event(involvedObject=about))
+        here.api.failures.clear()
+        later, _ = await here.post(event(involvedObject=about))
+        other, _ = await here.post(event(involvedObject={**about, "name": "gone"}))
+
+        assert len(await here.kept()) == 1
+
+    assert (failed, later, other) == (503, 202, 202)
 
 
 async def test_ten_thousand_events_leave_the_newest_of_each_object(tmp_path: Path) -> None:

@@ -37,8 +37,8 @@ TOKEN = b"t0ken"
 MINE = {"kind": "GitRepository", "name": "shop"}
 
 
-def made(kind: str, path: str, **spec: Any) -> Receiver:
-    """Return a Receiver that is ready."""
+def made(kind: str, path: str, *, ready: str = "True", **spec: Any) -> Receiver:
+    """Return a Receiver that is ready, or not."""
     return msgspec.convert(
         {
             "metadata": {"name": "hook", "namespace": "apps"},
@@ -48,7 +48,7 @@ def made(kind: str, path: str, **spec: Any) -> Receiver:
                 "conditions": [
                     {
                         "type": "Ready",
-                        "status": "True",
+                        "status": ready,
                         "reason": "Succeeded",
                         "message": "",
                         "lastTransitionTime": "2026-11-25T16:00:00Z",
@@ -81,22 +81,27 @@ class Running:
         ):
             return response.status, await response.text()
 
-    async def signed(self, body: bytes) -> tuple[int, str]:
+    async def signed(self, body: bytes, **more: str) -> tuple[int, str]:
         """Send a request as GitHub does."""
         digest = hmac.new(TOKEN, body, hashlib.sha256).hexdigest()
         headers = {"X-Hub-Signature-256": f"sha256={digest}", "X-GitHub-Event": "push"}
-        return await self.post(body, **headers)
+        return await self.post(body, **headers, **more)
 
 
 @asynccontextmanager
 async def running(
-    kind: str = "github", *, policy: References | None = None, **spec: Any
+    kind: str = "github",
+    *,
+    policy: References | None = None,
+    token: bytes = TOKEN,
+    written: bytes = TOKEN,
+    **spec: Any,
 ) -> AsyncIterator[Running]:
-    """Serve the hooks of one Receiver."""
-    path = senders.path(TOKEN if spec.get("secretRef", True) else b"", "hook", "apps")
+    """Serve the hooks of one Receiver, whose path is of the token when it was ``written``."""
+    path = senders.path(written if spec.get("secretRef", True) else b"", "hook", "apps")
     receiver = made(kind, path, **spec)
     api = FakeApiServer()
-    api.put("secrets", "token", "apps", data={"token": base64.b64encode(TOKEN).decode()})
+    api.put("secrets", "token", "apps", data={"token": base64.b64encode(token).decode()})
     for namespace in ("apps", "team-a"):
         api.put("gitrepositories", "shop", namespace, spec={"url": "https://example.com/a"})
     references = policy or References(grants=lambda _: ())
@@ -150,6 +155,44 @@ async def test_a_body_that_is_nested_or_strange_is_refused(kind: str, body: byte
         assert (status, here.asked()) == (400, False)
 
     assert len(text) < 500
+
+
+@pytest.mark.parametrize(
+    ("given", "status", "why"),
+    [
+        ({"suspend": True}, 503, "suspended"),
+        ({"ready": "False"}, 503, "not ready"),
+        ({"secretRef": {"name": "other"}}, 503, "cannot be read"),
+        ({"token": b"", "written": b""}, 503, "has no token"),
+        ({"written": b"an older one"}, 404, "older token"),
+        ({"resourceFilter": "req.("}, 503, "an expression of the Receiver"),
+    ],
+)
+async def test_a_receiver_that_cannot_be_used_says_why(
+    given: dict[str, Any], status: int, why: str
+) -> None:
+    async with running(**given) as here:
+        answer, text = await here.signed(b'{"ref": "main"}')
+
+        assert (answer, here.asked()) == (status, False)
+
+    assert why in text
+
+
+async def test_a_delivery_counts_once() -> None:
+    async with running() as here:
+        first, _ = await here.signed(b'{"ref": "main"}', **{"X-GitHub-Delivery": "1"})
+        again, why = await here.signed(b'{"ref": "main"}', **{"X-GitHub-Delivery": "2"})
+
+    assert (first, again) == (200, 409)
+    assert "acted upon before" in why
+
+
+async def test_what_is_nested_too_deeply_is_told_so() -> None:
+    async with running("quay") as here:
+        _, text = await here.post(b'{"a":' * 900_000)
+
+    assert "the body cannot be read" in text
 
 
 async def test_a_body_that_is_huge_is_refused() -> None:

@@ -12,6 +12,7 @@ import pytest
 from aiohttp import web
 from cryptography.hazmat.primitives.asymmetric import rsa
 
+from controllers.notification.receiving import oidc
 from controllers.notification.receiving.oidc import AUDIENCE, Tokens
 from controllers.notification.receiving.request import Hook, RefusedError
 from controllers.notification.receiving.senders import SENDERS
@@ -32,10 +33,13 @@ class Place:
         self.issuer = Issuer()
         self.reads = 0
         self.calls_itself = ""
+        self.discovery = b""
 
     async def answer(self, request: web.Request) -> web.Response:
         self.reads += 1
         if request.path.endswith("openid-configuration"):
+            if self.discovery:
+                return web.Response(body=self.discovery)
             named = self.calls_itself or self.issuer.url
             return web.json_response({"issuer": named, "jwks_uri": f"{self.issuer.url}/keys"})
         return web.json_response(self.issuer.jwks())
@@ -101,6 +105,11 @@ def forged(place: Place) -> str:
     )
 
 
+def another_key(place: Place) -> str:
+    claims = jwt.decode(place.token(), options={"verify_signature": False})
+    return jwt.encode(claims, OTHERS, algorithm="RS256", headers={"kid": "two"})
+
+
 def unsigned(place: Place) -> str:
     claims = jwt.decode(place.token(), options={"verify_signature": False})
     return jwt.encode(claims, "", algorithm="none")
@@ -111,6 +120,9 @@ def unsigned(place: Place) -> str:
     [
         (forged, "not accepted"),
         (unsigned, "key that its issuer does not have|not accepted"),
+        (another_key, "a key that its issuer does not have"),
+        (lambda _: "", "holds no token"),
+        (lambda _: "a.b.c", "cannot be read"),
         (lambda place: place.token(aud="another"), "InvalidAudienceError"),
         (lambda place: place.token(exp=1), "ExpiredSignatureError"),
         (lambda place: place.token(nbf=4e9), "ImmatureSignatureError"),
@@ -135,6 +147,24 @@ def test_an_issuer_that_calls_itself_otherwise_is_not_believed(
     place.calls_itself = "https://other.example"
 
     with pytest.raises(RefusedError, match="calls itself otherwise"):
+        asyncio.run(running(place, server_tls, ca, place.token, kind="generic-oidc"))
+
+
+@pytest.mark.parametrize("body", [b"", b"[]", b'{"keys": []}', b'{"keys": [{"kty": "x"}]}'])
+def test_keys_that_nobody_can_use_are_none(body: bytes) -> None:
+    with pytest.raises(RefusedError, match="no keys that can be used") as caught:
+        oidc.keys(body)
+
+    assert caught.value.status == 503
+
+
+def test_an_issuer_that_tells_nothing_is_not_believed(
+    server_tls: ssl.SSLContext, ca: bytes
+) -> None:
+    place = Place()
+    place.discovery = b"<html>"
+
+    with pytest.raises(RefusedError, match="tells nothing that can be read"):
         asyncio.run(running(place, server_tls, ca, place.token, kind="generic-oidc"))
 
 

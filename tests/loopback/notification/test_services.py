@@ -372,13 +372,16 @@ def test_text_of_an_event_is_no_markup_to_telegram_and_google_chat() -> None:
         ("slack", '{"ok": false, "error": "channel_not_found"}', UnsuitableError),
         ("slack", '{"ok": false, "error": "ratelimited"}', HttpError),
         ("lark", '{"code": 19001, "msg": "param invalid"}', UnsuitableError),
+        ("lark", '{"code": 11232, "msg": "frequency limited"}', HttpError),
     ],
 )
 def test_an_error_with_status_200_is_one(kind: str, answer: str, error: type[Exception]) -> None:
     (case,) = [each for each in CASES if each.type == kind]
 
-    with pytest.raises(error):
+    with pytest.raises(error) as caught:
         asyncio.run(told(changed(case, answer=answer), event()))
+
+    assert type(caught.value) is error
 
 
 @pytest.mark.parametrize(("status", "error"), [(500, HttpError), (401, AuthError)])

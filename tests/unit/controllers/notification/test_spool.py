@@ -138,6 +138,25 @@ def test_two_processes_never_share_a_file(tmp_path: Path) -> None:
     assert asyncio.run(main()) == []
 
 
+def test_no_more_replicas_share_a_directory_than_there_are_files(tmp_path: Path) -> None:
+    async def main() -> None:
+        opened = []
+        for _ in range(16):
+            opened.append(Spool(tmp_path))
+            await opened[-1].open()
+        with pytest.raises(TransientError, match="every file of the spool is in use"):
+            await Spool(tmp_path).open()
+        for each in opened:
+            await each.close()
+
+    asyncio.run(main())
+
+
+def test_a_spool_is_opened_before_it_is_used(tmp_path: Path) -> None:
+    with pytest.raises(RuntimeError, match="not open"):
+        asyncio.run(Spool(tmp_path).next(SLACK, 1))
+
+
 def test_a_disk_that_cannot_be_written_is_told(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
 

@@ -18,7 +18,7 @@ INSTALLED = Reachable(plain_http=False, private=frozenset({"penstock-system"}))
 
 
 def place(
-    data: dict[str, str], *, namespace: str = "apps", reachable: Reachable = INSTALLED, **spec: Any
+    data: dict[str, Any], *, namespace: str = "apps", reachable: Reachable = INSTALLED, **spec: Any
 ) -> Place:
     """Return the place of a Provider whose Secret holds ``data``."""
     provider = msgspec.convert(
@@ -31,7 +31,8 @@ def place(
 
     async def main() -> Place:
         server = FakeApiServer()
-        encoded = {key: base64.b64encode(value.encode()).decode() for key, value in data.items()}
+        raw = {key: v if isinstance(v, bytes) else v.encode() for key, v in data.items()}
+        encoded = {key: base64.b64encode(value).decode() for key, value in raw.items()}
         server.put("secrets", "s", namespace, data=encoded)
         async with server.running() as client:
             return await Targets(Secrets(client), reachable).place(provider)
@@ -75,6 +76,7 @@ def test_a_secret_wins_over_the_spec_and_nothing_of_it_is_shown() -> None:
         ({"address": "ftp://a.example"}, {}, "not usable"),
         ({"address": "https://me:hunter2@a.example"}, {}, "belong into the Secret"),
         ({"address": "https://a.example"}, {"type": "generic-hmac"}, "needs a token"),
+        ({"address": "https://a.example", "token": b"\xff"}, {}, "not UTF-8"),
         ({"address": "https://a.example", "headers": "- a"}, {}, "1 to 32 lines"),
         ({"address": "https://a.example", "headers": "a: {b: c}"}, {}, "cannot be a header"),
         ({"address": "https://a.example", "headers": '"a b": c'}, {}, "cannot be a header"),
@@ -89,7 +91,7 @@ def test_a_secret_wins_over_the_spec_and_nothing_of_it_is_shown() -> None:
     ],
 )
 def test_a_secret_that_cannot_be_used_says_why(
-    data: dict[str, str], spec: dict[str, Any], why: str
+    data: dict[str, Any], spec: dict[str, Any], why: str
 ) -> None:
     with pytest.raises(AuthError, match=why) as caught:
         place(data, **spec)

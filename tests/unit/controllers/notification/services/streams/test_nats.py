@@ -86,6 +86,7 @@ def test_a_server_without_headers_gets_none() -> None:
         (b"INFO " + b"[" * 10_000 + b"\r\n", "does not speak NATS"),
         (b"INFO " + b" " * 100_000, "does not speak NATS"),
         (INFO, "does not speak NATS"),
+        (INFO.replace(b"INFO", b"+OK") + b"PONG\r\n", "does not speak NATS"),
         (INFO + b"+OK\r\n" * 200 + b"PONG\r\n", "does not speak NATS"),
         (INFO + b"-ERR 'Authorization Violation'\r\n", "refuses the login"),
         (INFO + b"-ERR 'maximum connections exceeded'\r\n", "maximum connections exceeded"),
