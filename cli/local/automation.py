@@ -5,8 +5,6 @@ controller uses, so the files are those that it would push.
 """
 
 import asyncio
-import shutil
-import tempfile
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -23,6 +21,7 @@ from crds import GIT_REPOSITORY, IMAGE_POLICY, IMAGE_UPDATE_AUTOMATION, misfits
 from crds.image_automation import ImageUpdateAutomation
 from crds.kind import Kind
 from crds.source import GitRepository
+from toolkit.artifact import scratch
 from toolkit.kube import errors as kube_errors
 from toolkit.kube.secrets import Secrets
 from toolkit.native import calls
@@ -83,12 +82,9 @@ async def preview(opened: session.Session, name: str) -> Preview:
     listed = await opened.api.list(GroupVersionKind(*IMAGE_POLICY.gvk), opened.namespace)
     policies = [_decoded(IMAGE_POLICY, each) for each in listed]
     images = updating.images(opened.namespace, updating.chosen(obj, policies))
-    scratch = Path(await asyncio.to_thread(tempfile.mkdtemp, prefix="penstock-preview-"))
-    try:
-        grant = await _grant(opened, source)
-        return await _drafted(scratch, obj, source, plan=plan, grant=grant, images=images)
-    finally:
-        await asyncio.to_thread(shutil.rmtree, scratch, ignore_errors=True)
+    grant = await _grant(opened, source)
+    with scratch.claimed() as directory:
+        return await _drafted(directory, obj, source, plan=plan, grant=grant, images=images)
 
 
 async def _grant(opened: session.Session, source: GitRepository) -> Grant:
@@ -106,7 +102,7 @@ async def _grant(opened: session.Session, source: GitRepository) -> Grant:
 
 
 async def _drafted(  # noqa: PLR0913 - what a run works with
-    scratch: Path,
+    directory: Path,
     obj: ImageUpdateAutomation,
     source: GitRepository,
     *,
@@ -114,12 +110,12 @@ async def _drafted(  # noqa: PLR0913 - what a run works with
     grant: Grant,
     images: Mapping[str, Image],
 ) -> Preview:
-    fetching = git.start(size=1, writes=(scratch,))
-    engine = calls.start(size=1, memory_limit=_MEMORY, reads=(scratch,))
+    fetching = git.start(size=1, writes=(directory,))
+    engine = calls.start(size=1, memory_limit=_MEMORY, reads=(directory,))
     client, timeout, url = GitClient(fetching), source.spec.timeout_seconds, source.spec.url
     try:
         base = await client.resolve(url, plan.checkout, grant.auth, timeout=timeout)
-        root = scratch / "files"
+        root = directory / "files"
         await asyncio.to_thread(root.mkdir)
         await client.checkout(url, base, grant.auth, root, timeout=timeout)
         draft = await updating.draft(engine, obj, plan, images, root)
