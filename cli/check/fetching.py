@@ -6,7 +6,6 @@ it is a repository on this machine, of which a commit is read and not what lies 
 """
 
 import asyncio
-import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -86,8 +85,8 @@ def fetched(address: str, wanted: Wanted) -> Iterator[Path]:
         FailedError: the server refuses us; the message names the flags that help.
         GitError: the repository cannot be reached or read, or lacks the reference.
     """
-    with tempfile.TemporaryDirectory(prefix="check-", dir=scratch.parent()) as room:
-        into = Path(room).resolve() / "files"
+    with scratch.claimed() as room:
+        into = room.resolve() / "files"
         into.mkdir()
         done = session.run_offline(_checkout(address, wanted, into))
         progress.success(f"fetched {done.revision}: {done.subject}")
