@@ -41,6 +41,7 @@ KNOWN = {
     "toolkit/remote/http/reach.py": {"aiohttp.TCPConnector", "socket.socket"},
     # who goes by it,
     "apiserver/artifacts/blobs.py": {"aiohttp.ClientSession"},
+    "controllers/notification/sending/asking.py": {"asyncio.open_connection"},
     "toolkit/artifact/fetch.py": {"aiohttp.ClientSession"},
     "toolkit/kube/transport.py": {"aiohttp.ClientSession"},
     "toolkit/remote/git/github.py": {"aiohttp.ClientSession"},
