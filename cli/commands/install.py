@@ -1,13 +1,22 @@
 """``penstock install`` and ``penstock uninstall``: the processes in a cluster, as pods."""
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from cli import errors, examples, output, progress, session
-from cli.installing import choosing, inspection, manifests, removing, writing
-from toolkit.apply import order
+from cli import errors, examples, loading, output, progress, session
+from cli.installing import choosing
 from toolkit.kube import rbac
+
+if TYPE_CHECKING:
+    from cli.installing import inspection, manifests, removing, writing
+    from toolkit.apply import order
+else:
+    inspection = loading.Later("cli.installing.inspection")
+    manifests = loading.Later("cli.installing.manifests")
+    removing = loading.Later("cli.installing.removing")
+    writing = loading.Later("cli.installing.writing")
+    order = loading.Later("toolkit.apply.order")
 
 
 @click.command(
@@ -94,7 +103,7 @@ def uninstall(
     session.run(session.placed(connection, namespace), work)
 
 
-def _tell(found: removing.Survey, wish: removing.Wish, namespace: str) -> None:
+def _tell(found: "removing.Survey", wish: "removing.Wish", namespace: str) -> None:
     refs = [*found.installed, *found.asking]
     refs += found.definitions if wish.custom_resources else ()
     for ref in refs:

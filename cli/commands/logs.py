@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from cli import age, examples, loading, loglines, session
+from cli import age, errors, examples, loading, loglines, session
 from cli.stack import state
 
 if TYPE_CHECKING:
@@ -49,6 +49,10 @@ def logs(
     home = directory or state.default_directory()
     if directory or state.is_locked(home):
         files = sorted((home / "logs").glob("*.log"))
+        if not files:
+            raise errors.UsageError(
+                f"there are no logs in {home}: name the --state of `penstock up`"
+            )
         sources = [logsources.of_file(path, tail=tail, follow=follow) for path in files]
         asyncio.run(_print(sources, chosen, follow=follow))
         return

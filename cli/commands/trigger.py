@@ -201,7 +201,9 @@ async def _send(name: str, address: str, request: _Request) -> None:
     from toolkit.remote.http.http import Http  # noqa: PLC0415
     from toolkit.remote.http.rules import Endpoint  # noqa: PLC0415
 
-    progress.action(f"sending a request to {address}{request.path[:14]}…")
+    # The path is the secret of a generic Receiver.
+    shown = f"{request.path[:14]}…"
+    progress.action(f"sending a request to {address}{shown}")
     try:
         async with (
             Http() as http,
@@ -216,8 +218,9 @@ async def _send(name: str, address: str, request: _Request) -> None:
         ):
             status = response.status
     except HttpError as exc:
-        remedy = "see docs/receivers.md for what the status means"
-        raise errors.FailedError(f"the request was not taken: {exc}: {remedy}") from exc
+        told = str(exc).replace(request.path, shown)
+        remedy = "see --address, and docs/receivers.md for what a status means"
+        raise errors.FailedError(f"the request was not taken: {told}: {remedy}") from exc
     if status >= 300:
         raise errors.FailedError(
             f"the request was redirected with HTTP {status}: correct --address"

@@ -1,11 +1,17 @@
 """The options by which a user chooses an installation, for every command that makes one."""
 
 from collections.abc import Callable
-from typing import Any, Final, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import click
 
-from cli.installing import manifests
+from cli import loading
+from cli.installing import components
+
+if TYPE_CHECKING:
+    from cli.installing import manifests
+else:
+    manifests = loading.Later("cli.installing.manifests")
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
@@ -15,7 +21,7 @@ _OPTIONS: Final = (
         "--components",
         metavar="NAMES",
         default="",
-        help=f"Components besides the base, with commas: {', '.join(manifests.COMPONENTS)}.",
+        help=f"Components besides the base, with commas: {', '.join(components.NAMES)}.",
     ),
     click.option("--image", default="", metavar="REFERENCE", help="Image of all processes."),
     click.option(
@@ -43,7 +49,7 @@ def options(function: Function) -> Function:
     return function
 
 
-def choice(arguments: dict[str, Any], *, namespace: str) -> manifests.Choice:
+def choice(arguments: dict[str, Any], *, namespace: str) -> "manifests.Choice":
     """Take the options out of a command's arguments."""
     return manifests.Choice(
         namespace=namespace,

@@ -12,6 +12,7 @@ from typing import Any, Final
 import yaml
 
 from cli import errors
+from cli.installing import components
 from cli.stack import install
 from toolkit.kube import rbac
 from toolkit.native import calls
@@ -32,19 +33,7 @@ _SECONDS: Final = 120.0
 _CERTIFICATES: Final = "cert-manager"
 _SERVICES: Final = ("webhook", "penstock-apiserver")
 """The Services, and Certificates of the same name, that the API server asks."""
-COMPONENTS: Final = (
-    "sharding",
-    "ha",
-    "monitoring",
-    "cert-manager",
-    "decryption",
-    "workload-identity",
-    "by-namespace",
-    "warn-cross-namespace-refs",
-    "lockdown",
-    "dev",
-)
-"""What can be added to the base, in the order of an overlay: some change what others bring."""
+COMPONENTS: Final = components.NAMES
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import AsyncIterator
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -14,6 +15,7 @@ from tests.fakes import notificationspecs
 from tests.fakes.serving import Seen, serving
 
 TOKEN = "s3cret"
+SECRET_PATH = "/hook/0123456789abcdef"
 BODY = '{"image": "registry.example.com/app:1"}'
 
 
@@ -80,15 +82,16 @@ async def test_a_refusal_and_what_is_missing_are_told(
     endpoint.status = 403
 
     pathless = await asyncio.to_thread(penstock, *words)
-    receiver(cluster, "github", "/hook/abc")
+    receiver(cluster, "github", SECRET_PATH)
     refused = await asyncio.to_thread(penstock, *words)
     garbled = await asyncio.to_thread(penstock, *words, "--payload=no json")
-    receiver(cluster, "gcr", "/hook/abc")
+    receiver(cluster, "gcr", SECRET_PATH)
     issued = await asyncio.to_thread(penstock, *words)
 
     assert {each.code for each in (pathless, refused, garbled, issued)} == {1}
     assert "has no path yet" in pathless.err
     assert "the request was not taken" in refused.err
+    assert SECRET_PATH not in refused.err, "it is what senders of some types prove themselves with"
     assert "is no JSON object, and no file" in garbled.err
     assert "--oidc-token" in issued.err
     assert len(endpoint.seen) == 1
@@ -111,6 +114,13 @@ async def test_a_secret_of_a_receiver_is_written_with_its_address(
     assert address == f"https://h.example.com{path}"
     assert first["data"]["token"] != second["data"]["token"]
     assert first["metadata"]["annotations"] != second["metadata"]["annotations"]
+
+
+def test_logs_of_a_directory_without_logs_name_it(tmp_path: Path, penstock: Any) -> None:
+    result = penstock("logs", "--state", str(tmp_path))
+
+    assert result.code == 1
+    assert f"there are no logs in {tmp_path}: name the --state of `penstock up`" in result.err
 
 
 def test_logs_of_a_cluster_without_controllers_name_the_remedy(

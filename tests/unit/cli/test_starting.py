@@ -50,6 +50,7 @@ def test_heavy_modules_are_left_alone(words: tuple[str, ...]) -> None:
 
 def test_help_of_commands_that_ask_servers_loads_no_http_client() -> None:
     lines = ["trace", "logs", "version", "create secret receiver", "trigger receiver"]
+    lines += ["install", "uninstall"]
     program = """
 import sys
 from cli.__main__ import main
