@@ -162,7 +162,7 @@ class Load:
         with contextlib.suppress(PenstockError):
             for name, number in wanted.items():
                 found = await self._api.get(_CONFIG_MAP, name, TEAM)
-                if int(found["data"][_NUMBER]) < int(number):
+                if int(dig(found, "data", _NUMBER, default="0")) < int(number):
                     return False
             return True
         return False
