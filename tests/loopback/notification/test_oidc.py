@@ -34,6 +34,7 @@ class Place:
         self.reads = 0
         self.calls_itself = ""
         self.discovery = b""
+        self.demands = "vars.who == 'a'"
 
     async def answer(self, request: web.Request) -> web.Response:
         self.reads += 1
@@ -76,7 +77,7 @@ async def running(
             http, lambda _: Endpoint(ca=ca), google_keys=f"https://localhost:{port}/keys"
         )
         for make in tokens:
-            rules = [{"expression": "vars.who == 'a'", "message": "only a may call"}]
+            rules = [{"expression": place.demands, "message": "only a may call"}]
             who = [{"name": "who", "expression": "claims['kubernetes.io'].namespace"}]
             issuer = {"issuerURL": place.issuer.url, "validations": rules, "variables": who}
             spec = {"oidcProviders": [issuer]} if kind == "generic-oidc" else {}
@@ -147,6 +148,16 @@ def test_an_issuer_that_calls_itself_otherwise_is_not_believed(
     place.calls_itself = "https://other.example"
 
     with pytest.raises(RefusedError, match="calls itself otherwise"):
+        asyncio.run(running(place, server_tls, ca, place.token, kind="generic-oidc"))
+
+
+def test_an_expression_that_cannot_be_used_lets_nobody_pass(
+    server_tls: ssl.SSLContext, ca: bytes
+) -> None:
+    place = Place()
+    place.demands = "vars.who ="
+
+    with pytest.raises(RefusedError, match="an expression of the Receiver cannot be used"):
         asyncio.run(running(place, server_tls, ca, place.token, kind="generic-oidc"))
 
 
