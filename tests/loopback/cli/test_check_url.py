@@ -39,7 +39,8 @@ def run(capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.
     async def check(*arguments: str) -> tuple[int, str, str]:
         code = await asyncio.to_thread(main, ("check", "repository", *arguments))
         said = capsys.readouterr()
-        assert list(room.iterdir()) == [], "the files of the check are gone"
+        left = [path for shared in room.iterdir() for path in shared.iterdir()]
+        assert left == [], "the files of the check are gone"
         return code, said.out, said.err
 
     return check
