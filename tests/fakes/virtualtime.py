@@ -6,11 +6,14 @@ moment to answer, and threads a longer one to end.
 """
 
 import asyncio
+import contextlib
 import os
 import selectors
 import socket
+import threading
 import time
 from collections.abc import Callable, Coroutine
+from pathlib import Path
 from typing import Any, TypeVar
 
 T = TypeVar("T")
@@ -22,7 +25,9 @@ _LATE = 2.0
 _AGAIN = 20
 """How often such a wait is repeated."""
 _WORK = 0.5
-"""Real seconds that a thread may take before it does: it waits for a processor like everybody."""
+"""Real seconds that a thread may take before it does."""
+_RUNNABLE = frozenset("RD")
+"""States of a thread (proc(5)) that works, or waits for a processor or a disk."""
 
 
 class _Loopback:
@@ -54,6 +59,18 @@ class _Loopback:
         self._far.close()
 
 
+def _is_working() -> bool:
+    """Tell whether another thread of this process has something to do, and waits for nobody."""
+    for task in Path("/proc/self/task").iterdir():
+        if int(task.name) == threading.get_native_id():
+            continue
+        with contextlib.suppress(OSError):  # it has ended
+            # The name before the state may hold anything, a parenthesis too.
+            if (task / "stat").read_text().rpartition(")")[2].split()[0] in _RUNNABLE:
+                return True
+    return False
+
+
 class _Selector(selectors.DefaultSelector):
     """Answers as if the timeout had passed at once, and tells the loop how long it was."""
 
@@ -79,7 +96,7 @@ class _Selector(selectors.DefaultSelector):
             ready = super().select(grace)
             if ready:
                 return ready
-            if time.monotonic() - began < _LATE * grace:
+            if time.monotonic() - began < _LATE * grace and not (self.threads and _is_working()):
                 break
         self._loopback.deliver()
         ready = super().select(0)
