@@ -62,7 +62,7 @@ async def test_a_user_without_a_name_fetches(
 ) -> None:
     """The image has no /etc/passwd that names the user who runs the process."""
     commit = ssh.repository("pipes").commit({"a": "1"})
-    for name in ("LOGNAME", "USER", "LNAME", "USERNAME"):
+    for name in ("LOGNAME", "USER", "LNAME", "USERNAME", "HOME"):
         monkeypatch.setenv(name, "")  # so that it is put back
         monkeypatch.delenv(name)
 

@@ -38,6 +38,8 @@ _CHUNK: Final = 64 << 10
 _MAX_COMPLAINT: Final = 2000
 _MAX_SKIPPED: Final = 3
 
+_NO_HOME: Final = "/nonexistent"
+
 _Keys = list[asyncssh.SSHKey]
 
 _T = TypeVar("_T")
@@ -119,9 +121,10 @@ class SshClient(TraditionalGitClient):
 
     async def _log_in(self) -> asyncssh.SSHClientConnection:
         key, self._known = _private_key(self._auth), _known_hosts(self._auth)
-        # asyncssh asks for the name of the process's own user, and fails where /etc/passwd has
-        # none, as in our image. It is not used: the URL names a user, or the default is taken.
+        # asyncssh asks for the name and the home of the process's own user, and fails where neither
+        # the environment nor /etc/passwd has them, as in our image. It uses neither of them here.
         os.environ.setdefault("LOGNAME", DEFAULT_USER)
+        os.environ.setdefault("HOME", _NO_HOME)
         seconds = min(self._timeout, CONNECT_SECONDS)
         return await asyncssh.connect(
             self._url.host,
