@@ -25,7 +25,7 @@ from tests.e2e.sources import (
     refused,
     told,
 )
-from tests.fakes.gitrepository import executable, link, submodule
+from tests.fakes.gitrepository import AUTHOR, executable, link, submodule
 from tests.fakes.gitserver import GitServer
 from tests.tools.peaks import children
 from tests.tools.waiting import until
@@ -87,6 +87,7 @@ async def test_status_event_and_address_are_those_that_flux_gives(space: Space) 
     assert event["metadata"]["annotations"] == {
         f"{GROUP}/revision": artifact["revision"],
         f"{GROUP}/digest": artifact["digest"],
+        f"{GROUP}/author": AUTHOR,  # beyond Flux
     }
 
 

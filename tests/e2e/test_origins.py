@@ -133,7 +133,9 @@ async def test_foreign_content_is_not_admitted_under_an_allowed_address(
         )
         await space.ready()
 
-    assert f"{scene.kind.kind}/{space.namespace}/app holds what was fetched" in refused["message"]
+    assert (
+        f"{scene.kind.kind}/{space.namespace}/app contains what was fetched" in refused["message"]
+    )
     assert not present
     assert not await world.exists(CONFIG_MAP, production, "evil")
     assert await world.exists(CONFIG_MAP, production, "good")

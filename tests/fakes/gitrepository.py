@@ -66,7 +66,7 @@ class Repository:
     ) -> str:
         """Add a commit that changes some files, ``None`` removes one; return its id."""
         ref = f"refs/heads/{branch or self.head}"
-        stream = [f"commit {ref}\ncommitter {_AUTHOR} now\n".encode(), _data(message.encode())]
+        stream = [f"commit {ref}\ncommitter {AUTHOR} now\n".encode(), _data(message.encode())]
         parent = self.revision(ref)
         if parent:
             stream.append(f"from {parent}\n".encode())
@@ -188,7 +188,7 @@ class Repository:
 
 
 _MEBIBYTE = bytes(1 << 20)
-_AUTHOR = "Ada Pipe <ada@example.org>"
+AUTHOR = "Ada Pipe <ada@example.org>"
 
 
 def environment() -> dict[str, str]:
