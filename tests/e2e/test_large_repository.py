@@ -143,8 +143,9 @@ async def probing(url: str, pid: int) -> AsyncIterator[Probes]:
 
     async def collect(output: asyncio.StreamReader) -> None:
         async for line in output:
-            took, own = map(float, line.split())
-            probes.add(took, own)
+            if line.endswith(b"\n"):  # the last one may be cut off
+                took, own = map(float, line.split())
+                probes.add(took, own)
 
     collecting = asyncio.ensure_future(collect(process.stdout))
     try:
