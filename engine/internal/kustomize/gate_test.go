@@ -124,7 +124,7 @@ func TestSymbolicLinksOutOfTheSourceAreRefused(t *testing.T) {
 			link(t, secret, filepath.Join(dir, "app/link.yaml"))
 			link(t, filepath.Dir(secret), filepath.Join(dir, "app/linked"))
 			_, err := buildDir(t.Context(), dir, "app", Transformations{})
-			wantFailure(t, err, codeBuildFailed, "app/link", "symbolic link", "out of the source")
+			wantFailure(t, err, codeBuildFailed, "app/link", "symbolic link", "outside the source")
 		})
 	}
 }
