@@ -9,11 +9,10 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 import msgspec
 
-from cli import errors, examples, kindtree, loading, output, session
+from cli import decoding, errors, examples, kindtree, loading, output, session
 from cli.commands import export
-from crds import HELM_RELEASE, KUSTOMIZATION, misfits
+from crds import HELM_RELEASE, KUSTOMIZATION
 from crds.kind import Kind
-from toolkit.objects import Json, key_of
 
 if TYPE_CHECKING:
     from controllers.helm import inputs as helm_inputs
@@ -67,9 +66,9 @@ def _command(kind: Kind[Any], flag: str, what: str, show: Show) -> click.Command
 
         async def work(opened: session.Session) -> str:
             (live,) = await export.chosen(opened, kind, name)
-            said: Json = live.get("status") or {}
+            said = live.get("status") or {}
             if composed:
-                return await show(opened, _decoded(kind, live))
+                return await show(opened, decoding.decode(kind, live))
             return output.to_yaml(said if status else said.get("history") or [])
 
         click.echo(session.run(session.connection(arguments), work), nl=False)
@@ -83,14 +82,6 @@ def _command(kind: Kind[Any], flag: str, what: str, show: Show) -> click.Command
         ),
     )
     return make(command)
-
-
-def _decoded(kind: Kind[Any], obj: Json) -> Any:
-    try:
-        return msgspec.convert(obj, kind.model)
-    except msgspec.ValidationError as exc:
-        told = misfits.told(exc, obj, kind.model)
-        raise errors.UsageError(f"{kind.kind} {key_of(obj)} is malformed: {told}") from exc
 
 
 _COMMANDS: Final = (

@@ -12,12 +12,12 @@ from typing import Any, Final
 
 import msgspec
 
-from cli import errors, session
+from cli import decoding, errors, session
 from controllers.access.gitaccess import GitAccess, Grant
 from controllers.image import settings, updating
 from controllers.image.settings import Plan
 from controllers.image.updating import Draft
-from crds import GIT_REPOSITORY, IMAGE_POLICY, IMAGE_UPDATE_AUTOMATION, misfits
+from crds import GIT_REPOSITORY, IMAGE_POLICY, IMAGE_UPDATE_AUTOMATION
 from crds.image_automation import ImageUpdateAutomation
 from crds.kind import Kind
 from crds.source import GitRepository
@@ -25,7 +25,7 @@ from toolkit.artifact import scratch
 from toolkit.kube import errors as kube_errors
 from toolkit.kube.secrets import Secrets
 from toolkit.native import calls
-from toolkit.objects import GroupVersionKind, Json, key_of
+from toolkit.objects import GroupVersionKind, Json
 from toolkit.remote.cloud.cache import TokenCache
 from toolkit.remote.cloud.cloud import Cloud
 from toolkit.remote.git import git
@@ -80,7 +80,7 @@ async def preview(opened: session.Session, name: str) -> Preview:
         )
     plan = settings.plan(obj, source)
     listed = await opened.api.list(GroupVersionKind(*IMAGE_POLICY.gvk), opened.namespace)
-    policies = [_decoded(IMAGE_POLICY, each) for each in listed]
+    policies = [decoding.decode(IMAGE_POLICY, each) for each in listed]
     images = updating.images(opened.namespace, updating.chosen(obj, policies))
     grant = await _grant(opened, source)
     with scratch.claimed() as directory:
@@ -111,7 +111,7 @@ async def _drafted(  # noqa: PLR0913 - what a run works with
     images: Mapping[str, Image],
 ) -> Preview:
     fetching = git.start(size=1, writes=(directory,))
-    engine = calls.start(size=1, memory_limit=_MEMORY, reads=(directory,))
+    engine = calls.start(size=1, memory_limit=updating.MEMORY, reads=(directory,))
     client, timeout, url = GitClient(fetching), source.spec.timeout_seconds, source.spec.url
     try:
         base = await client.resolve(url, plan.checkout, grant.auth, timeout=timeout)
@@ -123,10 +123,6 @@ async def _drafted(  # noqa: PLR0913 - what a run works with
     finally:
         await fetching.close()
         await engine.close()
-
-
-_MEMORY: Final = 768 << 20
-"""As the controller gives its workers."""
 
 
 def _preview(base: Resolved, plan: Plan, draft: Draft, root: Path) -> Preview:
@@ -185,12 +181,4 @@ async def _read(opened: session.Session, kind: Kind[Any], namespace: str, name: 
         raise errors.UsageError(
             f'{kind.kind} object {name!r} not found in "{namespace}" namespace'
         ) from exc
-    return _decoded(kind, found)
-
-
-def _decoded(kind: Kind[Any], obj: Json) -> Any:
-    try:
-        return msgspec.convert(obj, kind.model)
-    except msgspec.ValidationError as exc:
-        told = misfits.told(exc, obj, kind.model)
-        raise errors.UsageError(f"{kind.kind} {key_of(obj)} is malformed: {told}") from exc
+    return decoding.decode(kind, found)

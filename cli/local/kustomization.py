@@ -3,11 +3,10 @@
 from pathlib import Path
 from typing import Any
 
-import msgspec
 import yaml
 
-from cli import errors, session
-from crds import KUSTOMIZATION, misfits
+from cli import decoding, errors, session
+from crds import KUSTOMIZATION
 from crds.kustomize import Kustomization
 from toolkit.kube import errors as kube_errors
 from toolkit.objects import GroupVersionKind, Json, ObjectKey, gvk_of, key_of
@@ -53,11 +52,7 @@ def decode(obj: Json) -> Kustomization:
     Raises:
         UsageError: it does not have the shape of its API version.
     """
-    try:
-        return msgspec.convert(obj, Kustomization)
-    except msgspec.ValidationError as exc:
-        told = misfits.told(exc, obj, Kustomization)
-        raise errors.UsageError(f"Kustomization {key_of(obj)} is malformed: {told}") from exc
+    return decoding.decode(KUSTOMIZATION, obj)
 
 
 def _is(document: dict[str, Any], key: ObjectKey) -> bool:

@@ -14,7 +14,7 @@ from controllers import grants, outside, sourcepolicies
 from controllers.access.accounts import Accounts
 from controllers.access.gitaccess import GitAccess
 from controllers.access.registries import Registries
-from controllers.image import waking
+from controllers.image import updating, waking
 from controllers.image.admitting import Admission
 from controllers.image.checkouts import Checkouts
 from controllers.image.imagepolicy import ImagePolicyReconciler
@@ -114,8 +114,6 @@ _CONCURRENT: Final = 4
 _SCRATCH: Final = ".scratch-image-"
 _CHECKOUTS: Final = "checkouts"
 _SOON: Final = 1.0
-_MEMORY: Final = 768 << 20
-"""Bytes for a worker: a large document whose root is one entry takes fifty times its size."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -172,7 +170,7 @@ async def start(manager: Manager, options: Options) -> None:
         IMAGE_REPOSITORY, ImageRepositoryReconciler(_registries(shared), lists)
     )
     engine = calls.start(
-        size=cores.available(), memory_limit=_MEMORY, reads=(await _checkouts(shared),)
+        size=cores.available(), memory_limit=updating.MEMORY, reads=(await _checkouts(shared),)
     )
     manager.until_end.push_async_callback(engine.close)
     chosen = _choosing(shared, repositories, lists, engine)

@@ -6,6 +6,7 @@ Nothing is pushed here. The reconciler lands what it gets, ``penstock preview`` 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Final
 
 from controllers.image.settings import Plan
 from crds.image import ImagePolicy, ImageRef
@@ -15,6 +16,9 @@ from toolkit.native.pool import WorkerPool
 from toolkit.policy import selectors
 from toolkit.render import setters
 from toolkit.render.setters import Changed, Image
+
+MEMORY: Final = 768 << 20
+"""Bytes for a worker: a large document whose root is one entry takes fifty times its size."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
