@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from controlplane import cache
 from controlplane.node import image
-from release import debian, interpreter, materials, product, progress, sbom, trees, wheels
+from release import debian, interpreter, layers, materials, product, progress, sbom, trees, wheels
 
 USER: Final = 65534
 """Debian's nobody; the Deployments run the processes as the same."""
@@ -49,8 +49,10 @@ class Image:
     """The list of materials, an SPDX document."""
 
 
-def build(architecture: str) -> Image:
+def build(architecture: str, *, cached: bool = True) -> Image:
     """Return the image for Debian's ``architecture``.
+
+    Layers that were made before of the same files come from the cache, unless ``cached`` is false.
 
     Raises:
         ReleaseError: something that it is made of is missing, or cannot be loaded.
@@ -68,7 +70,8 @@ def build(architecture: str) -> Image:
             "penstock": product.tree(architecture),
         }
     with interpreter.unpacked(tools) as python:
-        parts = tuple(_part(python, name, tree) for name, tree in contents.items())
+        compiler = layers.Compiler(python=python, digest=trees.digest(tools))
+        parts = tuple(_part(compiler, *each, cached=cached) for each in contents.items())
     if architecture == native:
         prove(*contents.values())
     packed = image.pack(
@@ -129,11 +132,9 @@ def _wait() -> None:
     progress.say("another process downloads packages: waiting for it")
 
 
-def _part(python: interpreter.Interpreter, name: str, tree: trees.Tree) -> Part:
+def _part(compiler: layers.Compiler, name: str, tree: trees.Tree, *, cached: bool) -> Part:
     progress.say(f"layer {name}")
-    whole = interpreter.compiled(python, tree)
-    archive = trees.archive(whole)
-    layer = image.Layer(archive=archive, gzip=python.run("compress", stdin=archive))
+    whole, layer = compiler.layer(name, tree, cached=cached)
     return Part(name=name, tree=whole, layer=layer)
 
 

@@ -46,7 +46,7 @@ class Signer:
                 f" encrypted one is taken from {PASSWORD}: {exc}"
             ) from exc
         if not isinstance(key, ec.EllipticCurvePrivateKey):
-            raise ReleaseError(f"--key: {path} is no elliptic curve key, which cosign takes")
+            raise ReleaseError(f"--key: {path} is not an elliptic curve key, which cosign takes")
         return cls(key)
 
     def blob(self, content: bytes) -> bytes:

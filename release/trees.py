@@ -9,6 +9,7 @@ import io
 import tarfile
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from hashlib import sha256
 from pathlib import Path, PurePosixPath
 from typing import Final
 
@@ -74,6 +75,15 @@ def write(tree: Tree, directory: Path) -> None:
         else:
             place.write_bytes(node.content)
             place.chmod(node.mode)
+
+
+def digest(tree: Tree) -> str:
+    """Return a digest of all that an archive of the tree holds, in hexadecimal."""
+    whole = sha256()
+    for path, node in sorted(tree.items()):
+        content = sha256(node.content).hexdigest()
+        whole.update(f"{path}\0{node.mode} {node.folder} {content} {node.target}\0".encode())
+    return whole.hexdigest()
 
 
 def size(tree: Tree) -> int:

@@ -33,7 +33,7 @@ def require(version: str) -> None:
         ReleaseError: it is another.
     """
     if _VERSION.fullmatch(version) is None:
-        raise ReleaseError(f"{version!r} is no version: write MAJOR.MINOR.PATCH, such as 1.2.0")
+        raise ReleaseError(f"{version!r} is not a version: write MAJOR.MINOR.PATCH, such as 1.2.0")
 
 
 def written(path: str, text: str, version: str) -> str:
