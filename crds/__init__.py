@@ -184,7 +184,7 @@ KUSTOMIZATION: Final = Kind(
     component="kustomize-controller",
     older=(
         OldVersion("v1beta2", kustomize_v1beta2.Kustomization),
-        OldVersion("v1beta1", kustomize_v1beta1.Kustomization, kustomize_v1beta1.CHANGES),
+        OldVersion("v1beta1", kustomize_v1beta1.Kustomization),
     ),
 )
 HELM_RELEASE: Final = Kind(

@@ -45,11 +45,6 @@ def duration(*path: str, hours: bool = True) -> Change:
     return Change(path=path, up=partial(_written, hours=hours), down=_same)
 
 
-def revision(*path: str) -> Change:
-    """Return the change of a revision: ``main/<hash>`` became ``main@sha1:<hash>``."""
-    return Change(path=path, up=revision_up, down=revision_down)
-
-
 def revision_up(value: Any) -> Any:
     """Return the revision as ``name@algorithm:hash``, or ``algorithm:hash`` without a name.
 
@@ -95,7 +90,7 @@ _MILLIS: Final = {
     "h": Decimal(3_600_000),
 }
 _LONGEST: Final = 128
-"""Characters; a longer text is no duration that anybody wrote, and is left as it is."""
+"""Characters; a longer text is not a duration that anybody wrote, and is left as it is."""
 
 
 def _same(value: Any) -> Any:

@@ -32,18 +32,16 @@ OWN: Json = {
 
 
 def old(namespace: str) -> Json:
-    """Return a Kustomization in a version that only the process can convert."""
+    """Return a GitRepository in a version that only the process can convert."""
     return {
-        "apiVersion": "kustomize.toolkit.fluxcd.io/v1beta1",
-        "kind": "Kustomization",
+        "apiVersion": f"{GIT_REPOSITORY.group}/v1beta1",
+        "kind": GIT_REPOSITORY.kind,
         "metadata": {"name": "app", "namespace": namespace},
         "spec": {
+            "url": "https://git.example.com/app.git",
             "interval": "5m",
-            "path": "./deploy",
-            "prune": True,
-            "validation": "client",
-            "sourceRef": {"kind": "GitRepository", "name": "app"},
-            "patchesStrategicMerge": [{"apiVersion": "v1", "kind": "ConfigMap"}],
+            "timeout": "1h",
+            "gitImplementation": "libgit2",
         },
     }
 

@@ -14,7 +14,7 @@ import pytest_asyncio
 
 from controlplane.plane import ControlPlane
 from tests.contract.webhooks.conftest import Gate, Recorder, opened
-from tests.contract.webhooks.tenants import KUSTOMIZATION, Tenant, old
+from tests.contract.webhooks.tenants import GIT_REPOSITORY, KUSTOMIZATION, Tenant, old
 from toolkit.errors import PenstockError
 from toolkit.objects import GroupVersionKind, Json, key_of
 from webhooks import references, sourcepolicy, tenancy
@@ -25,6 +25,7 @@ BY_SPEC: Final = (references.ROW, tenancy.TENANCY, sourcepolicy.ROW)
 HELD: Json = {"finalizers": ["example.com/held"]}
 """A finalizer that controllers of other tests do not take."""
 OLD: Final = GroupVersionKind(KUSTOMIZATION.group, "v1beta1", KUSTOMIZATION.kind)
+OLD_SOURCE: Final = GroupVersionKind(GIT_REPOSITORY.group, "v1beta1", GIT_REPOSITORY.kind)
 
 
 @dataclass(frozen=True, slots=True)
@@ -187,12 +188,12 @@ async def test_an_object_of_an_old_version_is_compared_as_it_is_stored(
 ) -> None:
     scene = await _scene(remembering, lambda tenant: old(tenant.namespace))
 
-    await scene.patch({"metadata": HELD}, gvk=OLD)
+    await scene.patch({"metadata": HELD}, gvk=OLD_SOURCE)
     unchanged = scene.asked
-    await scene.patch({"spec": {"patchesStrategicMerge": None}}, gvk=OLD)
+    await scene.patch({"spec": {"gitImplementation": None}}, gvk=OLD_SOURCE)
 
     assert unchanged == set()
-    assert scene.asked == {references.ROW.name, tenancy.TENANCY.name}
+    assert scene.asked == {sourcepolicy.ROW.name, tenancy.TENANCY.name}
 
 
 async def test_a_spec_that_comes_and_goes_is_asked_about(

@@ -21,7 +21,7 @@ from webhooks.services import Cache, Services
 
 CONVERTED = sorted(kind.crd_name for kind in crds.KINDS if kind.converted)
 STORAGE_CLASS = GroupVersionKind("storage.k8s.io", "v1", "StorageClass")
-KUSTOMIZATION = GroupVersionKind("kustomize.toolkit.fluxcd.io", "v1", "Kustomization")
+GIT_REPOSITORY = GroupVersionKind(*crds.GIT_REPOSITORY.gvk)
 
 
 @pytest.mark.usefixtures("definitions")
@@ -34,7 +34,7 @@ async def test_an_old_version_reads_back_as_it_was_written(gate: Gate) -> None:
 
     await gate.until(written)
     back = await gate.admin.get(
-        GroupVersionKind("kustomize.toolkit.fluxcd.io", "v1beta1", "Kustomization"),
+        GroupVersionKind(GIT_REPOSITORY.group, "v1beta1", GIT_REPOSITORY.kind),
         "app",
         gate.namespace,
     )
@@ -129,11 +129,11 @@ async def test_old_objects_reach_the_cache_of_a_plugin(gate: Gate) -> None:
     caches: list[Cache[bytes]] = []
 
     def make(services: Services) -> Plugin:
-        caches.append(services.watch(KUSTOMIZATION, decode=bytes))
+        caches.append(services.watch(GIT_REPOSITORY, decode=bytes))
         return seen
 
     rights = rbac.Rule(
-        groups=(KUSTOMIZATION.group,), resources=("kustomizations",), verbs=("list", "watch")
+        groups=(GIT_REPOSITORY.group,), resources=("gitrepositories",), verbs=("list", "watch")
     )
     await gate.start(dataclasses.replace(row, make=make, permissions=(rights,)))
     await gate.asked(seen)

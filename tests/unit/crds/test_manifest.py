@@ -63,14 +63,13 @@ def test_versions_that_are_not_just_relabelled_are_served_with_the_gate_only(
     assert served == {kind.version, *(old.version for old in kind.older if not old.changes)}
 
 
-def test_published_manifests_of_older_versions_need_no_gate() -> None:
-    relabelled = {
-        kind.kind: [old.version for old in kind.older if old.relabelled] for kind in crds.KINDS
+def test_published_manifests_of_v1beta2_need_no_gate() -> None:
+    changed = {
+        (kind.kind, old.version) for kind in crds.KINDS for old in kind.older if not old.relabelled
     }
 
-    assert {kind for kind, versions in relabelled.items() if versions == ["v1beta2"]} == {
-        *("GitRepository", "OCIRepository", "Bucket", "HelmRepository", "HelmChart"),
-        "Kustomization",
+    assert changed == {
+        (kind, "v1beta1") for kind in ("GitRepository", "Bucket", "HelmRepository", "HelmChart")
     }
 
 
