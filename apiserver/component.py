@@ -111,7 +111,7 @@ def _health(
 
 
 def documents(served: Sequence[Resource]) -> Mapping[str, Answer]:
-    """Return what is answered at the paths that are no resource's."""
+    """Return what is answered at the paths that belong to no resource."""
     discovery, schemas = Discovery(served), OpenAPI(served)
     paths = {
         "/apis": discovery.root,

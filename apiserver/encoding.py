@@ -65,7 +65,7 @@ async def send(call: Call, accepted: Accepted, body: bytes, *, code: int = 200) 
 async def _formatted(accepted: Accepted, body: bytes) -> bytes:
     if accepted.media_type == YAML and len(body) <= _BLOCK:
         return await asyncio.get_running_loop().run_in_executor(_writer(), _as_yaml, body)
-    # JSON is YAML in flow style: whoever asks for a large list as YAML gets that
+    # JSON is YAML in flow style: anyone who asks for a large list as YAML gets that
     if not accepted.pretty:
         return body + b"\n"
     if len(body) <= _AT_ONCE:

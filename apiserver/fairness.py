@@ -1,6 +1,7 @@
 """How much is done at once, fairly between users; too many are told to come back later.
 
-A flow is a user, or all service accounts of a namespace: whoever may make one may make a thousand.
+A flow is a user, or all service accounts of a namespace: anyone who may make one may make a
+thousand.
 
 kube-apiserver gives up its own seat before it passes a request on (k/k#105409), so the load is ours
 to control. A row says how many requests of a kind run at once; of those a flow gets three quarters,

@@ -66,7 +66,7 @@ class Listener:
             self._server.application(),
             self._server.connections,
             context=self._serving.context,
-            # Whoever goes away is not worked for.
+            # Anyone who goes away is not worked for.
             handler_cancellation=True,
             shutdown_timeout=listening.LINGER,
             max_line_size=_MAX_LINE,

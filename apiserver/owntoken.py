@@ -1,6 +1,6 @@
 """Tokens for ourselves: how we prove to Penstock's other processes who we are (TokenRequest).
 
-Each is for one audience, so that whoever is shown it can use it nowhere else.
+Each is for one audience, so that anyone who is shown it can use it nowhere else.
 """
 
 from collections.abc import Awaitable, Callable

@@ -85,7 +85,7 @@ class Clock:
     def beyond(self, version: int) -> int:
         """Return a version greater than another replica's, and leave the clock beyond both.
 
-        It is none that this process has handed out, nor will: whoever comes back with it is
+        It is none that this process has handed out, nor will: anyone who comes back with it is
         answered as if they came with the other's.
 
         Raises:
@@ -128,7 +128,7 @@ def parse(text: str) -> int:
     """Read a resource version from a request; empty and ``0`` are 0.
 
     Raises:
-        StatusError: 400, it is no number of 64 bits (as ``storage.APIObjectVersioner`` says it).
+        StatusError: 400, it is not a number of 64 bits (as ``storage.APIObjectVersioner`` says it).
     """
     if text in {"", "0"}:
         return 0

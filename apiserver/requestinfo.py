@@ -33,7 +33,7 @@ _SPECIAL: Final = frozenset("/%\\")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RequestInfo:
-    """One request; ``resource`` is empty where the path is no resource's.
+    """One request; ``resource`` is empty where the path is not a resource's.
 
     ``depth`` counts the parts of a resource's path: 1 the collection, 2 an object, 3 a subresource,
     more is nothing that can be served.

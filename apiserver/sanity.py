@@ -29,9 +29,9 @@ def check(request: web.Request) -> None:
         StatusError: 400 or 413.
     """
     if not request.raw_path.isascii() or not _is_text(request.path):
-        raise status.bad_request("the path holds what is no text")
+        raise status.bad_request("the path holds something that is not text")
     if any(not _is_text(value) for value in request.query.values()):
-        raise status.bad_request("the query holds what is no text")
+        raise status.bad_request("the query holds something that is not text")
     if (request.content_length or 0) > MAX_BODY:
         raise StatusError(
             413, "RequestEntityTooLarge", f"the request is larger than {MAX_BODY >> 10} KiB"
@@ -53,7 +53,7 @@ def limit(request: web.Request, *, longest: float | None) -> float | None:
     """Return how many seconds the answer may take (``WithRequestDeadline``).
 
     Raises:
-        StatusError: 400, ``?timeout=`` is no duration.
+        StatusError: 400, ``?timeout=`` is not a duration.
     """
     told = request.query.get("timeout", "")
     if longest is None or not told:

@@ -201,7 +201,7 @@ def _lex(text: str) -> Iterator[tuple[str, str]]:
             at += len(symbol)
         else:
             word = _WORD.match(text, at)
-            assert word is not None  # noqa: S101 - its first character is no symbol and no blank
+            assert word is not None  # noqa: S101 - its first character is neither a symbol nor a blank
             yield "word", word.group()
             at = word.end()
     yield "end", ""

@@ -246,7 +246,7 @@ class Server:
                 raise _impersonation()
             call = _call(request, trust, record, user, deadline)
             response = await self._permitted(call, info)
-            # Within the deadline, or whoever does not read keeps what was written.
+            # Within the deadline, or anyone who does not read keeps what was written.
             await response.prepare(request)
             await response.write_eof()
             return response

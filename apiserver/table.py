@@ -53,7 +53,7 @@ class Rows:
         return b"".join(self.parts(item))
 
     def parts(self, item: Item) -> Sequence[bytes]:
-        """Return the text of the row; what does not age is no copy."""
+        """Return the text of the row; what does not age is not a copy."""
         parts = item.made(self._name, self._make)
         if len(parts) == 1:
             return parts

@@ -120,7 +120,7 @@ def vouches(bundle: bytes, certificate: bytes) -> bool:
 
 
 def holds(bundle: bytes, wanted: bytes) -> bool:
-    """Tell whether every certificate of ``wanted`` is in ``bundle``; what is no PEM holds none."""
+    """Tell whether every certificate of ``wanted`` is in ``bundle``; what is not PEM holds none."""
     try:
         found = set(_certificates(bundle))
     except CertificateError:
@@ -129,7 +129,7 @@ def holds(bundle: bytes, wanted: bytes) -> bool:
 
 
 def shares(bundle: bytes, other: bytes) -> bool:
-    """Tell whether both hold a certificate; what is no PEM holds none."""
+    """Tell whether both hold a certificate; what is not PEM holds none."""
     try:
         return not set(_certificates(bundle)).isdisjoint(_certificates(other))
     except CertificateError:
@@ -168,7 +168,7 @@ def _load(pair: Pair) -> tuple[x509.Certificate, ec.EllipticCurvePrivateKey]:
     try:
         key = serialization.load_pem_private_key(pair.key, password=None)
     except (ValueError, TypeError) as exc:
-        raise CertificateError("the authority's key is no PEM private key") from exc
+        raise CertificateError("the authority's key is not a PEM private key") from exc
     certificate = _certificates(pair.certificate)[0]
     if not isinstance(key, ec.EllipticCurvePrivateKey):
         raise CertificateError("the authority's key is not an elliptic-curve key")

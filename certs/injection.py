@@ -3,7 +3,8 @@
 Whatever carries the label ``certs.penstock.dev/inject: <name>`` gets the bundle of that name:
 webhook configurations, CRDs that are converted by webhook, APIServices. Nothing but ``caBundle`` is
 written, guarded by ``test`` operations, so that a lost race changes nothing; what the watch shows
-to be wrong is written again, whoever did it. Objects that cert-manager injects into are left alone.
+to be wrong is written again, no matter who did it. Objects that cert-manager injects into are left
+alone.
 
 Every replica watches, because a rotation waits until all who trust the old authority trust the new
 one too; one writes, because two of different opinions would never end.

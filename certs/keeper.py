@@ -1,13 +1,13 @@
 """Keep one set of certificates: make them, share them, renew them, serve them, have them trusted.
 
-Every replica runs this. They meet in one Secret: whoever writes a step of the rotation first has
-made it (``rotation``, ``secret``), and all follow it by watch. If cert-manager keeps a Secret
+Every replica runs this. They meet in one Secret: the one that writes a step of the rotation first
+has made it (``rotation``, ``secret``), and all follow it by watch. If cert-manager keeps a Secret
 ``<name>-tls``, that is served and trusted instead, and ours rests.
 
-cert-manager changes authority and certificate at once, and so does whoever damages our Secret. So
-that no client meets a certificate that it does not trust yet, both authorities are injected first,
-and the new certificate is served when every target that trusts the old authority has held both for
-a moment.
+cert-manager changes authority and certificate at once, and so does anyone who damages our Secret.
+So that no client meets a certificate that it does not trust yet, both authorities are injected
+first, and the new certificate is served when every target that trusts the old authority has held
+both for a moment.
 """
 
 import asyncio

@@ -8,8 +8,8 @@
     the overlap is over again ──► the old authority is forgotten
     two thirds of the leaf's life, or other hosts ──► a new leaf by the same authority
 
-One step at a time: whoever writes a step first has made it, everybody else takes it over. The clock
-and what is trusted are passed in; nothing here does IO.
+One step at a time: the replica that writes a step first has made it, the others take it over. The
+clock and what is trusted are passed in; nothing here does IO.
 """
 
 import dataclasses
@@ -71,7 +71,7 @@ def step(state: State | None, situation: Situation, terms: Terms, *, name: str) 
     now = situation.now
     if state is None or (state.next is None and _expired(state, now)):
         return _fresh(situation, terms, name)
-    # 1. The next authority signs only when whoever asks us is sure to trust it.
+    # 1. The next authority signs only when everyone who asks us is sure to trust it.
     trusted = situation.trusted and _overlapped(state.next_since, now, terms)
     if state.next and (trusted or _expired(state, now)):
         return _promoted(state, state.next, situation, terms)

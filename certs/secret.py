@@ -163,7 +163,7 @@ def _time(notes: Mapping[str, Any], name: str) -> dt.datetime | None:
     try:
         return dt.datetime.fromisoformat(str(text)).astimezone(dt.UTC)
     except ValueError as exc:
-        raise CertificateError(f"annotation {name} is no time") from exc
+        raise CertificateError(f"annotation {name} is not a time") from exc
 
 
 def _text(moment: dt.datetime | None) -> str:

@@ -161,7 +161,7 @@ def require(word: str) -> AnyKind:
     kind = find(word)
     if kind is None:
         known = ", ".join(sorted(k.kind for k in KINDS))
-        raise errors.UsageError(f"{word!r} is no kind of Penstock; known are {known}")
+        raise errors.UsageError(f"{word!r} is not a kind of Penstock; known are {known}")
     return kind
 
 

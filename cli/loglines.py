@@ -22,7 +22,7 @@ _AUDITED: Final = (("verb",), ("requestURI",), ("responseStatus", "code"), ("use
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Line:
-    """One log line; text that is no JSON has only a message."""
+    """One log line; text that is not JSON has only a message."""
 
     time: str
     level: str

@@ -31,7 +31,7 @@ def failure(text: str) -> None:
 
 
 def _say(symbol: str, text: str) -> None:
-    # click leaves colours out where stderr is no terminal.
+    # click leaves colours out where stderr is not a terminal.
     plain = bool(os.environ.get("NO_COLOR"))
     click.echo(
         f"{click.style(symbol, fg=_COLOURS[symbol])} {text}",

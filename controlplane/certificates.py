@@ -1,6 +1,6 @@
 """Certificates of one instance: two authorities, one serving certificate, one client each.
 
-The front-proxy authority is apart from the client authority: whoever holds a client certificate
+The front-proxy authority is apart from the client authority: anyone who holds a client certificate
 must not be able to speak for others with the ``X-Remote-User`` headers of the aggregation layer
 (https://kubernetes.io/docs/tasks/extend-kubernetes/configure-aggregation-layer/). Keys are P-256,
 because RSA keys alone would take a second to make. Everything expires after a year.

@@ -32,7 +32,7 @@ fit is let go: only a status can be that long."""
 
 
 class ConversionError(ValueError):
-    """The object has no such version, or is no object of the kind; names object and field."""
+    """The object has no such version, or is not an object of the kind; names object and field."""
 
 
 class Converter:

@@ -114,8 +114,8 @@ class ImageVerificationPolicySpec(meta.ApiStruct, frozen=True, kw_only=True):
     )
 
     mode: parts.Mode = "Enforce"
-    """`Enforce` refuses images that are not signed, `Warn` tells whoever applies them, `Audit` only
-    writes it into the audit log."""
+    """`Enforce` refuses images that are not signed, `Warn` tells the user who applies them, `Audit`
+    only writes it into the audit log."""
     namespace_selector: parts.LabelSelector | None = None
     """Namespaces that it holds for. Defaults to all but the one that Penstock is installed in. Use
     labels that tenants cannot write: `kubernetes.io/metadata.name`, or those that begin with

@@ -1,9 +1,9 @@
 """``policy.penstock.dev/v1alpha1``: ProvenancePolicy, what may be written without a repository.
 
 It is cluster-scoped, because whom it binds may not write it. It holds only in namespaces with the
-label ``policy.penstock.dev/provenance``: the API server asks about no others, so that whoever runs
-none of this never waits for it. All policies that select a namespace hold for it together; within
-one, a write needs one origin that it satisfies whole.
+label ``policy.penstock.dev/provenance``: the API server asks about no others, so that anyone who
+runs none of this never waits for it. All policies that select a namespace hold for it together;
+within one, a write needs one origin that it satisfies whole.
 """
 
 from typing import Annotated, Final, Literal, TypeAlias
@@ -81,7 +81,7 @@ class OperatorAccount(meta.ApiStruct, frozen=True, kw_only=True):
     """A service account that may write without a repository, for what an operator makes."""
 
     namespace: Annotated[str, Meta(min_length=1, max_length=63)]
-    """Namespace of the service account. Whoever may use it is not bound by the policy."""
+    """Namespace of the service account. Anyone who may use it is not bound by the policy."""
     service_account_name: Annotated[str, Meta(min_length=1, max_length=253)]
     """Name of the service account."""
     resources: Annotated[list[SelectedResources], Meta(max_length=32)] = field(default_factory=list)
@@ -92,12 +92,12 @@ class ProvenancePolicySpec(meta.ApiStruct, frozen=True, kw_only=True):
     """Where it holds, what for, and what it admits."""
 
     mode: parts.Mode = "Enforce"
-    """`Enforce` refuses what is not admitted, `Warn` tells whoever sends it, `Audit` only writes it
-    into the audit log."""
+    """`Enforce` refuses what is not admitted, `Warn` tells the user who sends it, `Audit` only
+    writes it into the audit log."""
     namespace_selector: parts.LabelSelector | None = None
     """Namespaces that it holds for, among those with the label `policy.penstock.dev/provenance`.
     Defaults to all of them. The label may be removed, or one changed that is selected by, only by
-    whoever may `bypass` the policy."""
+    anyone who may `bypass` the policy."""
     resources: Annotated[list[SelectedResources], Meta(max_length=64)] = field(default_factory=list)
     """Objects that it is about. Defaults to what people write: workloads, ConfigMaps, Secrets,
     Services, Ingresses, network policies, accounts and roles, autoscalers, disruption budgets, and
@@ -112,13 +112,13 @@ class ProvenancePolicySpec(meta.ApiStruct, frozen=True, kw_only=True):
     """Service accounts of operators that it does not bind. Kubernetes' own controllers need no
     entry."""
     hint: Annotated[str, Meta(max_length=512)] = ""
-    """Text for whoever is refused, e.g. which repository to change or whom to ask."""
+    """Text for users who are refused, e.g. which repository to change or whom to ask."""
 
 
 class ProvenancePolicy(Struct, frozen=True, kw_only=True, rename="camel"):
     """Says where objects of some namespaces must come from.
 
-    Whoever may `bypass` it can open a namespace for a while, see docs/provenance.md.
+    Anyone who may `bypass` it can open a namespace for a while, see docs/provenance.md.
     """
 
     api_version: str = f"{GROUP}/v1alpha1"

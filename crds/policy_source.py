@@ -47,8 +47,9 @@ class RequiredCosignSignature(meta.ApiStruct, frozen=True, kw_only=True):
     own_trusted_root: Annotated[Literal["Deny", "Allow"], Meta(extra_json_schema=meta.IMPLIED)] = (
         "Deny"
     )
-    """Whether a source may bring a Sigstore trust root of its own. Whoever runs that Sigstore can
-    sign as any identity, so `Allow` is only for namespaces whose Secrets tenants cannot write."""
+    """Whether a source may bring a Sigstore trust root of its own. Anyone who runs that Sigstore
+    can sign as any identity, so `Allow` is only for namespaces whose Secrets tenants cannot
+    write."""
 
 
 class RequiredNotationSignature(meta.ApiStruct, frozen=True, kw_only=True):
@@ -115,7 +116,7 @@ class AllowedSource(meta.ApiStruct, frozen=True, kw_only=True):
     verify: RequiredVerification | None = None
     """Signature that such a source must demand, and who must have made it."""
     own_proxy: Annotated[Literal["Deny", "Allow"], Meta(extra_json_schema=meta.IMPLIED)] = "Deny"
-    """Whether a source may name a proxy (`proxySecretRef`). Whoever runs a proxy, and brings the
+    """Whether a source may name a proxy (`proxySecretRef`). Anyone who runs a proxy, and brings the
     certificate authority along, can answer for any URL."""
 
 
@@ -123,8 +124,8 @@ class SourcePolicySpec(meta.ApiStruct, frozen=True, kw_only=True):
     """Where it holds, and what it allows."""
 
     mode: parts.Mode = "Enforce"
-    """`Enforce` refuses what is not allowed, `Warn` tells whoever applies it, `Audit` only writes
-    it into the audit log."""
+    """`Enforce` refuses what is not allowed, `Warn` tells the user who applies it, `Audit` only
+    writes it into the audit log."""
     namespace_selector: parts.LabelSelector | None = None
     """Namespaces that it holds for. Defaults to all but the one that Penstock is installed in. Use
     labels that tenants cannot write: `kubernetes.io/metadata.name`, or those that begin with

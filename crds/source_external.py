@@ -1,6 +1,6 @@
 """``source.toolkit.fluxcd.io/v1``: ExternalArtifact, an artifact that somebody else made.
 
-Whoever made it writes the object and its status; consumers read the status alone. It has no
+Its author writes the object and its status; consumers read the status alone. It has no
 interval, and its status begins empty: nothing of ours reconciles it.
 """
 

@@ -39,7 +39,7 @@ class HelmRepositorySpec(meta.ApiStruct, frozen=True, kw_only=True):
     them. Wins over what secretRef says of TLS."""
     pass_credentials: bool = False
     """Send the credentials to other hosts as well, where the index names such for its charts.
-    Whoever can change the index then gets them."""
+    Anyone who can change the index then gets them."""
     provider: Literal["generic", "aws", "azure", "gcp"] = "generic"
     """Who vouches for the credentials of a registry: `generic` uses secretRef, the others take a
     token from the cloud's workload identity."""

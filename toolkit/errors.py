@@ -20,7 +20,7 @@ class PenstockError(Exception):
     """Base of every failure that a user may see.
 
     The message is lower case, says what failed on which object, and never holds a secret. Bytes of
-    a file name that are no text are escaped, because no JSON can carry them.
+    a file name that are not text are escaped, because no JSON can carry them.
     ``reason`` is the CamelCase reason of the Ready condition (``meta/v1.Condition``).
     """
 

@@ -19,7 +19,7 @@ def compiled(pattern: str) -> Any:
     """Return the compiled pattern, an object of RE2 with ``search`` and ``fullmatch``.
 
     Raises:
-        ValueError: it is no pattern; the message tells why.
+        ValueError: it is not a pattern; the message tells why.
     """
     if len(pattern) > LONGEST:
         raise ValueError(f"a pattern of more than {LONGEST} characters is not accepted")

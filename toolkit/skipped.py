@@ -1,7 +1,7 @@
 """Keys of a Secret that cannot be used, beside others that can.
 
-They fail nothing and hide no other key, but whoever gave them is told which they are: by the entry
-of the Secret, by a fingerprint where it can be read, and never by content.
+They fail nothing and hide no other key, but anyone who gave them is told which they are: by the
+entry of the Secret, by a fingerprint where it can be read, and never by content.
 """
 
 from collections.abc import Iterable, Sequence

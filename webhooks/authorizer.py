@@ -15,7 +15,7 @@ from toolkit.kube.reviews import User
 
 ALLOWED_SECONDS: Final = 5.0
 REFUSED_SECONDS: Final = 2.0
-"""Short, because whoever was refused asks for the right and tries again."""
+"""Short, because anyone who was refused asks for the right and tries again."""
 CAPACITY: Final = 4096
 
 

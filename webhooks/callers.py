@@ -1,10 +1,10 @@
-"""Who may ask for reviews: whoever reaches the port, or API servers that prove who they are.
+"""Who may ask for reviews: anyone who reaches the port, or API servers that prove who they are.
 
-A review tells who writes, and whoever sends one can write anything there. The answer to an
+A review tells who writes, and anyone who sends one can write anything there. The answer to an
 encrypted Secret holds what it decrypts to, so nothing but a proof of the caller keeps others from
 having documents decrypted in the name of an administrator. What is demanded, all of it counts:
 
-1. Nobody has it carried here. API servers do that for whoever may use ``pods/proxy`` or
+1. Nobody has it carried here. API servers do that for anyone who may use ``pods/proxy`` or
    ``services/proxy``, from their own address and to any that a tenant's object names. Their proxy
    says so in headers, which no client can take away; what they ask themselves bears none, and no
    other can be added on the way, because TLS ends here.
@@ -41,7 +41,7 @@ _CARRIED: Final = ("X-Forwarded-Uri", "X-Forwarded-Host", "X-Forwarded-For", "Fo
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Callers:
-    """What is demanded of whoever asks; ``names`` are any that the authorities signed if empty."""
+    """What callers must prove; empty ``names`` admit any that the authorities signed."""
 
     networks: tuple[IPv4Network | IPv6Network, ...] = ()
     certified: bool = False

@@ -2,9 +2,9 @@
 
 A label that was forgotten, misspelt or patched away would otherwise leave a Secret that looks fine
 and works for nobody. The guard sees the object as it would be stored, also after webhooks that run
-behind ours. It has no selector, because whoever forgets the label would not match one; instead the
-API server itself looks for the marker, so that no other Secret depends on this process. Only those
-with thousands of entries do: to look through them costs more than an expression may.
+behind ours. It has no selector, because anyone who forgets the label would not match one; instead
+the API server itself looks for the marker, so that no other Secret depends on this process. Only
+those with thousands of entries do: to look through them costs more than an expression may.
 """
 
 import asyncio

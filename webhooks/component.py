@@ -93,7 +93,7 @@ def _enabled(rows: Sequence[Row], disabled: Sequence[str], callers: Callers) -> 
     names = [row.name for row in rows]
     if unknown := [name for name in disabled if name not in names]:
         raise ValueError(
-            f"--disable-admission-plugins: {', '.join(unknown)} is none of {', '.join(names)}"
+            f"--disable-admission-plugins: {', '.join(unknown)} is not one of {', '.join(names)}"
         )
     wanted = [row for row in rows if row.name not in disabled]
     for row in wanted:

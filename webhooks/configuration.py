@@ -89,7 +89,9 @@ class Target:
     def __post_init__(self) -> None:
         # One that no label can have would keep the API server from taking the configurations.
         if wrong := [name for name in self.exempt if not _LABEL.fullmatch(name)]:
-            raise ValueError(f"--webhook-exempt-namespaces: '{wrong[0]}' is no name of a namespace")
+            raise ValueError(
+                f"--webhook-exempt-namespaces: '{wrong[0]}' is not a name of a namespace"
+            )
 
     @property
     def hosts(self) -> tuple[str, ...]:

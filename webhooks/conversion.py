@@ -39,7 +39,7 @@ _MAX_FIELD: Final = 253
 
 
 class MalformedReviewError(StalledError):
-    """What was sent is no ConversionReview of this version."""
+    """What was sent is not a ConversionReview of this version."""
 
     default_reason = "BadRequest"
 

@@ -1,7 +1,7 @@
 """Encrypted Secrets are decrypted as they enter: carriers become what their document holds.
 
 The answer to a write shows the requester what was decrypted, and a dry-run writes nothing but
-answers just the same. So whoever may send ciphertext here may read it, and everything below is
+answers just the same. So anyone who may send ciphertext here may read it, and everything below is
 about who that is. The steps of ``review`` are numbered.
 
 1. The Secret opts in with a label; ``ciphertextguard`` refuses ciphertext without it.
@@ -12,7 +12,7 @@ about who that is. The steps of ``review`` are numbered.
 4. The requester needs the verb ``decrypt`` on those Secrets; the word of the applier is enough,
    because only our controllers can set the claim, and it is read again before it counts.
 5. Key services are asked with what those Secrets hold. An applier lends its account too, and this
-   process itself only where the operator said so; nobody else does, and whoever may not read the
+   process itself only where the operator said so; nobody else does, and anyone who may not read the
    Secret has its Vault token sent to no server but those that it lists.
 6. Decrypted in a thread, MAC verified; without an applier, the document must have been made for
    this very Secret.

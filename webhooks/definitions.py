@@ -5,8 +5,8 @@ the API server relabels objects, which is right for all versions but a few (``cr
 replica at a time sets it, with the authority to trust; ``certs.injection`` keeps that current. What
 somebody changes in it is put right; applying the CRDs again leaves it alone. A CRD that was put
 back as shipped (``kubectl replace``) looks the same as one that somebody had enough of, and must
-be armed again, or objects would be relabelled that need converting. So whoever means it says so by
-an annotation, as ``disarm`` does: such a CRD is left alone until another replica takes over or
+be armed again, or objects would be relabelled that need converting. So anyone who means it says so
+by an annotation, as ``disarm`` does: such a CRD is left alone until another replica takes over or
 this one starts again.
 
 Only kinds whose versions need it are touched, so that for all others no old version depends on this
@@ -120,7 +120,7 @@ class Definitions:
     def _changed(self, change: "Change[_Definition]") -> None:
         if change.new is None or self._settling.leaving or change.key.name not in self._names:
             return
-        # Whoever disarmed one before we led may have meant the leader of that time.
+        # Anyone who disarmed one before we led may have meant the leader of that time.
         if change.new.disarmed and change.old is not None and not change.old.disarmed:
             self._disarmed.add(change.key.name)
             logger.error(

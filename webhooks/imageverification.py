@@ -1,9 +1,9 @@
 """Admit only images that are signed as policies demand (``ImageVerificationPolicy``).
 
-Looks at the object as it will be stored, whoever changed it last: each new image that an enforced
-policy names must carry a digest, and that digest must be signed. Of what ``imagepinning`` verified
-a moment ago the proof is still there. Policies that only warn or audit let a tag pass, and tell
-what it leads to now.
+Looks at the object as it will be stored, no matter who changed it last: each new image that an
+enforced policy names must carry a digest, and that digest must be signed. Of what ``imagepinning``
+verified a moment ago the proof is still there. Policies that only warn or audit let a tag pass, and
+tell what it leads to now.
 """
 
 import asyncio

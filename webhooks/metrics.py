@@ -23,7 +23,7 @@ WAITING: Final = prom.Gauge(
     "penstock_admission_waiting", "Reviews that wait for a place.", ("plugin",)
 )
 REFUSED: Final = prom.Counter(
-    "penstock_admission_refused", "Calls that are no admission reviews.", ("reason",)
+    "penstock_admission_refused", "Calls that are not admission reviews.", ("reason",)
 )
 ARMED: Final = prom.Gauge(
     "penstock_admission_armed",
@@ -41,4 +41,4 @@ CONVERSIONS: Final = prom.Histogram(
 UNCONVERTED: Final = prom.Counter(
     "penstock_conversion_failures", "Objects that could not be converted.", ("kind",)
 )
-"""``kind`` is one of ours, or ``unknown``: whoever reaches the port may send anything."""
+"""``kind`` is one of ours, or ``unknown``: anyone who reaches the port may send anything."""

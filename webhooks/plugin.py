@@ -108,7 +108,7 @@ class Rule:
     """Which requests reach the plugin (``admissionregistration.k8s.io/v1 RuleWithOperations``).
 
     Name the version for kinds that have several: the API server converts what was written in
-    another one to it (``matchPolicy: Equivalent``), so that an old version is no way around. For
+    another one to it (``matchPolicy: Equivalent``), so that an old version is not a way around. For
     Penstock's own kinds, ``("*",)`` is written out as the stored version of each.
     ``resources`` holds plurals, ``plural/subresource``, ``*`` or ``*/*``.
     """

@@ -18,7 +18,7 @@ from webhooks.plugin import Row
 from webhooks.validation import admission as validation
 
 PLUGINS: Final[tuple[Row, ...]] = (
-    # What could never work is refused, whoever writes it;
+    # What could never work is refused, no matter who writes it;
     validation.ROW,
     # what is missing is only told.
     hints.ROW,
@@ -38,7 +38,7 @@ PLUGINS: Final[tuple[Row, ...]] = (
     imagepinning.ROW,
     # and whatever others made of them since, nothing runs that is not signed.
     imageverification.ROW,
-    # Encrypted Secrets are opened for whoever may use the keys,
+    # Encrypted Secrets are opened for anyone who may use the keys,
     decryption.ROW,
     # and none is stored that nobody opened.
     ciphertextguard.ROW,

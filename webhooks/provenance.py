@@ -7,7 +7,7 @@ every kind there, and about every subresource that can change what an object mea
 2. A write that claims a provenance must be what it claims, whatever it does (``claims``), and come
    from where the policies say.
 3. One that claims none is the cluster's own machinery at work (``machinery``), or violates them.
-4. Whoever may ``bypass`` every policy that refuses is let in while the glass of the namespace is
+4. Anyone who may ``bypass`` every policy that refuses is let in while the glass of the namespace is
    broken, and the audit log says so.
 
 Nothing depends on labels or annotations of the object itself. Dry-runs are treated alike.

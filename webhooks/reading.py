@@ -21,7 +21,7 @@ GRACE: Final = 0.5
 
 @dataclass(eq=False, slots=True, kw_only=True)
 class _Body:
-    """One that is held; whoever takes its bytes away ends its ``timeout``."""
+    """One that is held; the one who takes its bytes away ends its ``timeout``."""
 
     since: float
     timeout: asyncio.Timeout

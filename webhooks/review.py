@@ -39,7 +39,7 @@ _UNDERSTOOD: Final = MappingProxyType(
 
 
 class MalformedError(StalledError):
-    """What was sent is no AdmissionReview of this version."""
+    """What was sent is not an AdmissionReview of this version."""
 
     default_reason = "BadRequest"
 
@@ -205,4 +205,4 @@ def _cut(text: str, length: int) -> str:
 
 def _where(exc: Exception) -> str:
     """Tell what is wrong without a value of the object."""
-    return misfits.told(exc) if isinstance(exc, msgspec.ValidationError) else "it is no JSON"
+    return misfits.told(exc) if isinstance(exc, msgspec.ValidationError) else "it is not JSON"

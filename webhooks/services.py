@@ -99,7 +99,7 @@ class Services:
 
 
 class Caches:
-    """The caches of the process: one for the same arguments, whoever asks."""
+    """The caches of the process: one for the same arguments, no matter who asks."""
 
     def __init__(self, client: Client) -> None:
         self._client = client

@@ -80,7 +80,7 @@ class Blobs:
             return size
 
         try:
-            # By its owner too: a digest is no secret, and must not open a neighbour's.
+            # By its owner too: a digest is not a secret, and must not open a neighbour's.
             use = self._cache.use(f"{artifact.owner.path} {artifact.digest}", produce)
             turns = self._sending if to_send else self._looking
             async with fairness.turn(turns, user), use as found:

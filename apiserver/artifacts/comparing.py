@@ -165,7 +165,7 @@ def _charts(path: Path, checkpoint: Checkpoint) -> Charts:
             checkpoint()
             found[name] = {each.version: each.digest or "" for each in _VERSIONS.decode(versions)}
     except msgspec.MsgspecError as exc:
-        raise TransientError(f"it is no index of charts: {misfits.told(exc)}") from exc
+        raise TransientError(f"it is not an index of charts: {misfits.told(exc)}") from exc
     return found
 
 

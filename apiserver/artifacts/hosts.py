@@ -1,9 +1,9 @@
 """Where artifacts may be fetched from: our own server and hosts that the operator names.
 
 An artifact's URL stands in a status, and that of an ExternalArtifact is written by third parties.
-Whoever may write one must not make this process, which stands in the network where tenants do not,
-ask an address of their choice for them. Only our own server is asked for more than files, because
-that takes a token. Pure.
+Anyone who may write one must not make this process, which stands in the network where tenants do
+not, ask an address of their choice for them. Only our own server is asked for more than files,
+because that takes a token. Pure.
 """
 
 from collections.abc import Sequence
@@ -64,7 +64,7 @@ class Hosts:
         # 1. It is a plain HTTP URL: no user, no query that could mean something to a stranger.
         host = _host(artifact.url)
         if not host:
-            raise _refused(f"the address of artifact '{artifact.name}' is no plain HTTP URL")
+            raise _refused(f"the address of artifact '{artifact.name}' is not a plain HTTP URL")
         # 2. Its host is one that the operator named.
         if host not in self.allowed:
             raise _refused(

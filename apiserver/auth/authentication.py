@@ -6,8 +6,9 @@ must not depend on which server they ask:
 1. the front proxy, if its certificate proves that it is one (``requestheader``);
 2. a client certificate (``x509``);
 3. a bearer token (``tokens``);
-4. whoever was recognised is also ``system:authenticated``;
-5. whoever showed nothing is anonymous, and whoever showed what is worth nothing is refused: 401.
+4. who was recognised is also ``system:authenticated``;
+5. a client that showed nothing is anonymous, and one that showed invalid credentials is refused:
+   401.
 
 A certificate that counts for nothing does no harm beside a token that does, as upstream.
 """

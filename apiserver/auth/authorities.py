@@ -94,7 +94,7 @@ class Authorities:
         try:
             leaf = x509.load_der_x509_certificate(certificate)
             path = verifier.verify(leaf, []).chain
-            # Read here, because what is no name fails to be read.
+            # Read here, because what is not a name fails to be read.
             _ = leaf.subject
         except (verification.VerificationError, ValueError, UnsupportedAlgorithm) as exc:
             raise UntrustedError("no known authority signed the certificate") from exc
@@ -143,7 +143,7 @@ def _signs_certificates(
     _policy: verification.Policy, _certificate: x509.Certificate, found: x509.BasicConstraints
 ) -> None:
     if not found.ca:
-        raise ValueError("signed by what is no authority")
+        raise ValueError("signed by something that is not an authority")
 
 
 def _may_sign(

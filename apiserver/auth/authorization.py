@@ -6,7 +6,7 @@
 2. Everything else is asked for, whatever the front proxy has asked before: it may not be it.
 3. The same question is not asked again for ten seconds, be the answer yes or no. The whole question
    is the key. Very long ones are not kept.
-4. No answer is no permission: the request fails with 500.
+4. No answer is not permission: the request fails with 500.
 
 Upstream: ``apiserver/plugin/pkg/authorizer/webhook``, ``endpoints/handlers/responsewriters``.
 """

@@ -1,7 +1,7 @@
 """What selectors narrow a request to, as authorization is told of it (KEP-4601).
 
 Only what is understood is told. That can never allow too much: a selector makes a request smaller,
-and whoever may see more may see less. Whether a selector is valid is decided where it is used.
+and anyone who may see more may see less. Whether a selector is valid is decided where it is used.
 """
 
 import re

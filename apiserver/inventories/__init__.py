@@ -1,1 +1,1 @@
-"""Inventories: what every applier has applied, how it fares, and what has been done to it since."""
+"""Inventories: what every applier has applied, its health, and what has been done to it since."""

@@ -61,7 +61,7 @@ class InventoryObject(meta.ApiStruct, frozen=True, kw_only=True):
     health: Literal["Current", "InProgress", "Failed", "Terminating", "NotFound", "Unknown"]
     """Health in the words of kstatus, or of the applier's health expressions."""
     message: str = ""
-    """Why it fares as it does, or why it is not observed."""
+    """The reason for its health, or why it is not observed."""
     drift: Literal["", "Changed", "Missing", "Possible"] = ""
     """Changed: somebody took or removed a field that the applier had set. Missing: the object was
     deleted, or lost the labels of its owner. Possible: somebody wrote to it after the last apply,
@@ -125,7 +125,7 @@ class InventoryStatus(meta.ApiStruct, frozen=True, kw_only=True):
 
 
 class Inventory(meta.ApiStruct, frozen=True, kw_only=True):
-    """What one applier has applied, how it fares now, and what has been done to it since.
+    """What one applier has applied, its health now, and what has been done to it since.
 
     Inventories are views: they cannot be written, and losing them loses nothing.
     """
@@ -136,7 +136,7 @@ class Inventory(meta.ApiStruct, frozen=True, kw_only=True):
     spec: InventorySpec
     """Whose inventory it is, and what that is made from."""
     status: InventoryStatus
-    """How what was applied fares."""
+    """The health of what was applied."""
 
 
 class InventoryObjects(meta.ApiStruct, frozen=True, kw_only=True):
@@ -163,7 +163,7 @@ class TreeNode(meta.ApiStruct, frozen=True, kw_only=True):
     health: str = ""
     """Health in the words of kstatus."""
     message: str = ""
-    """Why it fares as it does."""
+    """The reason for its health."""
     unread: str = ""
     """Why what it owns could not be read, or not all of it."""
     children: list[meta.Json] = field(default_factory=list)

@@ -2,7 +2,7 @@
 
 The watches are the ones that the controllers use (``toolkit.apply.watches``): by the owner label,
 so that what nobody applied never comes here, and projected on arrival, so that no object stays.
-A kind that may not be watched, or is not served, is no failure: its objects are unobserved, and
+A kind that may not be watched, or is not served, is not a failure: its objects are unobserved, and
 ``reason`` says why. The server is asked again now and then, because rights and kinds change.
 
 Health expressions are tenants' text. They share a budget of processor time; what exceeds it is

@@ -131,7 +131,7 @@ class Plans:
         try:
             return await asyncio.to_thread(msgspec.json.decode, body, type=InventoryPlan)
         except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as exc:
-            raise status.unavailable(f"{planner} sent what is no plan") from exc
+            raise status.unavailable(f"{planner} sent something that is not a plan") from exc
 
 
 async def _bounded(response: aiohttp.ClientResponse, inventory: Inventory) -> bytes:

@@ -278,7 +278,9 @@ def _read(body: bytes, kind: GroupVersionKind, namespace: str, owners: AbstractS
         items = page.items or ()
         found = tuple(pair for raw in items for pair in _owned(raw, kind, namespace, owners))
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as exc:
-        raise TransientError(f"the server sent what is no list: {misfits.told(exc)}") from exc
+        raise TransientError(
+            f"the server sent something that is not a list: {misfits.told(exc)}"
+        ) from exc
     return _Page(count=len(items), more=page.metadata.more, children=found)
 
 

@@ -68,7 +68,7 @@ def annotations(
     """Return what the artifact says of itself; ``pairs`` are the user's own, as ``key=value``.
 
     Raises:
-        UsageError: one is no such pair.
+        UsageError: one is not such a pair.
     """
     made = {CREATED: time(now), SOURCE: source, REVISION: revision}
     for pair in pairs:

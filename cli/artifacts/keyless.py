@@ -129,7 +129,7 @@ def _trust(instance: Instance) -> "ClientTrustConfig":
         return ClientTrustConfig.from_json(json.dumps(config))
     except (ValueError, TypeError, KeyError) as exc:
         raise errors.UsageError(
-            f"--trusted-root: {instance.trusted_root} is no trusted_root.json"
+            f"--trusted-root: {instance.trusted_root} is not a trusted_root.json"
         ) from exc
 
 

@@ -117,7 +117,7 @@ def _write(found: Found, into: Path) -> None:
     descriptor = beneath.opened(into, names, flags, 0o755 if found.executable else 0o644)
     with open(descriptor, "wb") as file:  # noqa: PTH123  # a descriptor, no path
         if not stat.S_ISREG(os.fstat(descriptor).st_mode):
-            raise FileExistsError(0, "there is something that is no file")
+            raise FileExistsError(0, "there is something that is not a file")
         file.truncate()
         file.writelines(found.content)
 

@@ -101,7 +101,7 @@ async def _checkout(address: str, wanted: Wanted, into: Path) -> Checkout:
     if "://" not in address and (parts := flags.SCP.fullmatch(address)):
         user = f"{parts['user']}@" if parts["user"] else ""
         raise errors.UsageError(
-            f"{address} is no URL: write ssh://{user}{parts['host']}/{parts['path']}"
+            f"{address} is not a URL: write ssh://{user}{parts['host']}/{parts['path']}"
         )
     if urlsplit(address).scheme == "file":
         return await _on_disk(address, wanted, into)
@@ -137,7 +137,7 @@ async def _on_disk(address: str, wanted: Wanted, into: Path) -> Checkout:
         raise errors.UsageError(f"{address}: a repository on this machine takes no credentials")
     root = await asyncio.to_thread(Path(unquote(parts.path)).resolve)
     if not root.is_dir():
-        raise errors.UsageError(f"{root} is no directory")
+        raise errors.UsageError(f"{root} is not a directory")
     progress.action(f"reading the repository {root}")
     return await repository.checkout(root, wanted.reference, into, timeout=wanted.timeout)
 

@@ -2,7 +2,7 @@
 
 Files are strangers': their number and size are bounded, links are not followed, and YAML is read by
 ``toolkit.chart.document``, whose values are those of Go's parser. Only files that name an API group
-of Flux or of Penstock are parsed. One that is no YAML, such as the template of a chart, is noted.
+of Flux or of Penstock are parsed. One that is not YAML, such as the template of a chart, is noted.
 """
 
 import os
@@ -39,10 +39,10 @@ def read(directory: Path) -> Found:
     """Read all manifests below a directory.
 
     Raises:
-        UsageError: it is no directory, or holds too many files.
+        UsageError: it is not a directory, or holds too many files.
     """
     if not directory.is_dir():
-        raise errors.UsageError(f"{directory} is no directory")
+        raise errors.UsageError(f"{directory} is not a directory")
     found = Found()
     for path in _paths(directory):
         name = path.relative_to(directory).as_posix()

@@ -109,5 +109,5 @@ def _manifests(file: Path) -> Iterator[Json]:
             continue
         named = isinstance(document, dict) and dig(document, "metadata", "name")
         if not named or not gvk_of(document).kind:
-            raise errors.UsageError(f"{file} holds something that is no object with a name")
+            raise errors.UsageError(f"{file} holds something that is not an object with a name")
         yield document

@@ -223,7 +223,7 @@ for _name, _dialect in DIALECTS.items():
 def _place(said: Mapping[str, Any]) -> Place:
     for option in ("owner", "repository", "hostname", "ssh_hostname"):
         if not _NAMES[option].fullmatch(said[option]):
-            raise errors.UsageError(f"--{option.replace('_', '-')}: {said[option]!r} is no name")
+            raise errors.UsageError(f"--{option.replace('_', '-')}: {said[option]!r} is not a name")
     return Place(
         hostname=said["hostname"],
         owner=said["owner"],

@@ -246,7 +246,7 @@ def _write(grants: Sequence[Json], file: str) -> None:
         click.echo(text, nl=False)
         return
     try:
-        # Grants of an earlier check would be lost: what they allow is no finding any more.
+        # Grants of an earlier check would be lost: what they allow is not a finding any more.
         with Path(file).open("x") as opened:
             opened.write(text)
     except OSError as exc:

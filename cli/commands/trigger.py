@@ -149,7 +149,7 @@ def _body(payload: str | None) -> bytes:
         return Path(payload).read_bytes()
     except OSError as exc:
         raise errors.UsageError(
-            f"--payload: {payload!r} is no JSON object, and no file that can be read: "
+            f"--payload: {payload!r} is not a JSON object, and no file that can be read: "
             f"{exc.strerror}"
         ) from exc
 

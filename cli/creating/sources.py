@@ -80,7 +80,7 @@ def _verified(values: Values, spec: Json) -> None:
     if _any(values, "verify_subject", "verify_issuer"):
         identity = {"issuer": values["verify_issuer"], "subject": values["verify_subject"]}
         if not all(identity.values()):
-            # An empty pattern would match whoever signed.
+            # An empty pattern would match every signer.
             raise errors.UsageError("--verify-subject and --verify-issuer are needed together")
         flags.put(spec, "verify.matchOIDCIdentity", [identity])
 

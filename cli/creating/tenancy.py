@@ -43,7 +43,7 @@ def manifests(tenant: str, values: Values) -> list[Json]:
     for name in (tenant, account, *namespaces):
         if not _NAME.fullmatch(name):
             raise errors.UsageError(
-                f"{name!r} is no name: use at most 63 lower-case letters, digits and dashes"
+                f"{name!r} is not a name: use at most 63 lower-case letters, digits and dashes"
             )
     labels = (*values["label"], f"{LABEL}={tenant}")
     made: list[Json] = []

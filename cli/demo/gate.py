@@ -1,7 +1,7 @@
 """The gate at the API server, chapter by chapter: what is refused, and what is opened there.
 
-What a policy forbids is refused before it is stored, whoever writes it; each chapter shows the
-refusal, the remedy, and that the remedy works.
+What a policy forbids is refused before it is stored, no matter who writes it; each chapter shows
+the refusal, the remedy, and that the remedy works.
 """
 
 import base64

@@ -23,10 +23,10 @@ class Workspace:
         """Find the root for a directory.
 
         Raises:
-            UsageError: it is no directory.
+            UsageError: it is not a directory.
         """
         if not directory.is_dir():
-            raise errors.UsageError(f"--path {directory} is no directory")
+            raise errors.UsageError(f"--path {directory} is not a directory")
         target = directory.resolve()
         root = _repository(target) or _above(target, spec_path)
         return cls(root=root, path=f"./{target.relative_to(root).as_posix()}")

@@ -88,7 +88,7 @@ class Book:
         for part in self.memory.parts:
             if part.ref.gvk not in PARTS or part.namespace not in {"", self._namespace}:
                 raise errors.FailedError(
-                    f"{where}: {part.ref} is no part of Flux; restore it, or delete it to "
+                    f"{where}: {part.ref} is not a part of Flux; restore it, or delete it to "
                     "begin anew"
                 )
 

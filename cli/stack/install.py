@@ -102,7 +102,7 @@ async def exists(api: client.Client, kind: GroupVersionKind, name: str) -> bool:
 
 
 def manifests(folder: Path) -> list[Json]:
-    """Return the objects of all YAML files of ``folder`` that are no kustomization, in order."""
+    """Return the objects of all YAML files of ``folder`` other than kustomizations, in order."""
     files = sorted(f for f in folder.glob("*.yaml") if f.name != "kustomization.yaml")
     if not files:
         raise errors.UsageError(f"no manifests in {folder}; make them with `make generate`")

@@ -1,7 +1,7 @@
 """A kubeconfig for each process: the cluster of the given one, a token file for a user.
 
 The cluster stanza is taken over as it stands (server, CA, proxy, TLS server name); credentials are
-not: whoever holds the result is the service account and nobody else.
+not: anyone who holds the result is the service account and nobody else.
 """
 
 from pathlib import Path

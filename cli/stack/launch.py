@@ -1,7 +1,7 @@
 """Turn into another program that the kernel ends when the supervisor is gone.
 
 ``python -I -S launch.py FD PROGRAM ARGUMENT...``: FD is the reading end of a pipe whose writing end
-only the supervisor holds. The kernel signals whoever owns the reading end when the last writer
+only the supervisor holds. The kernel signals the owner of the reading end when the last writer
 is gone (``fcntl(2)``, O_ASYNC and F_SETSIG), which happens however the supervisor ends. The setting
 survives ``exec``, so the program needs to know nothing of it. Nothing of ours is imported, so that
 it starts in a few milliseconds.

@@ -449,6 +449,6 @@ def _ports(held: contextlib.ExitStack) -> Ports:
 
 
 def forget(state: Path) -> None:
-    """Remove tokens and kubeconfigs; logs and artifacts stay for whoever looks for a reason."""
+    """Remove tokens and kubeconfigs; logs and artifacts stay for anyone who looks for a reason."""
     for name in ("tokens", "kubeconfigs"):
         shutil.rmtree(state / name, ignore_errors=True)

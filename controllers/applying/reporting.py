@@ -84,7 +84,7 @@ def report_claims(rec: Pass, claims: Mapping[ObjectRef, ObjectKey]) -> None:
 
 
 def report_held(rec: Pass, pruned: Pruned) -> None:
-    """Say in a condition what was pruned and is still there; it is no failure."""
+    """Say in a condition what was pruned and is still there; it is not a failure."""
     if not pruned.held:
         rec.unmark(PRUNED)
         return

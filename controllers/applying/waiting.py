@@ -48,7 +48,7 @@ class Wait:
 async def require_access(
     client: Client, refs: Sequence[ObjectRef], applied: Iterable[ObjectRef]
 ) -> None:
-    """Require that whoever applies may read those awaited objects that it did not apply.
+    """Require that the applying account may read those awaited objects that it did not apply.
 
     The watches see everything, and CEL expressions can ask for any field: without this, health
     checks would read other tenants' Secrets.

@@ -6,7 +6,7 @@ under that account and the field manager of releases. So a plan shows nobody mor
 may read, and refuses what a pass would refuse. It writes nothing: no record, no object, no status,
 no event, and the memory and the watches of the passes are left alone. No hook runs.
 
-Dependencies and suspension are no obstacle: that is when people ask. Values of Secrets are masked,
+Dependencies and suspension do not prevent a plan: people ask then. Values of Secrets are masked,
 and so is every value of another object that holds one, of ``valuesFrom`` or looked up.
 """
 
@@ -93,8 +93,8 @@ class Planner:
         about = await stages.charts.about(source)
         if why := targets.changed(obj, about.name):
             raise PlanError(
-                f"the next pass uninstalls the release, because its {why} has changed, and"
-                " installs it anew: there is no plan of that"
+                f"the next reconciliation uninstalls the release, because its {why} has changed,"
+                " and installs it again: a plan cannot show that"
             )
         async with stages.identities.cluster(obj) as cluster:
             asked = _Asked(
@@ -144,7 +144,7 @@ class Planner:
         except (AttributeError, KeyError, TypeError, ValueError) as exc:
             # of kinds that are not served, nobody has looked at them so far
             raise TransientError(
-                "the chart renders an object whose metadata are none", reason="BuildFailed"
+                "the chart renders an object with invalid metadata", reason="BuildFailed"
             ) from exc
         found = await _found(asked, objects, base.objects, mask)
         hooks = () if options.get("disableHooks") else _hooks(made, base.action)

@@ -108,7 +108,7 @@ class Admission:
         """Return the policies that hold for a choice (rule 1).
 
         Raises:
-            StalledError: the annotation names what is no policy for this image.
+            StalledError: the annotation names what is not a policy for this image.
             WaitingError: the labels of the namespace are not known yet.
         """
         try:

@@ -68,7 +68,7 @@ def plan(obj: ImageUpdateAutomation, source: GitRepository) -> Plan:
     branch = push.branch or checked_out
     if not branch:
         raise StalledError(
-            "spec.git.push.branch is missing: what is checked out is no branch to push to",
+            "spec.git.push.branch is missing: what is checked out is not a branch to push to",
             reason=INVALID,
         )
     author = git.commit.author

@@ -1,8 +1,8 @@
 """What ``spec.decryption`` lends to a build: the keys of a Secret, and sign-ins at key services.
 
 Read when a document needs it, and once a pass. The account is the Kustomization's own, or the
-default of the flag. This process signs in as itself only where the operator allowed it: whoever can
-write a Kustomization would otherwise have opened what this process may open.
+default of the flag. This process signs in as itself only where the operator allowed it: anyone who
+can write a Kustomization would otherwise have opened what this process may open.
 """
 
 from collections.abc import Awaitable, Callable, Sequence

@@ -104,7 +104,7 @@ class Memory:
         """Return what may be applied: what the status lists, and what we know beyond it, once each.
 
         Raises:
-            StalledError: the status lists something that is no inventory id.
+            StalledError: the status lists something that is not an inventory id.
         """
         status = obj.status.inventory
         listed = inventory.decode(msgspec.to_builtins(status.entries) if status else ())

@@ -5,7 +5,7 @@ that would apply, on the cluster that would be applied to. So a plan shows nobod
 account of the Kustomization may read, and refuses what a pass would refuse. It writes nothing: no
 status, no event, no finalizer, and the memory and the watches of the passes are left alone.
 
-Dependencies and suspension are no obstacle: that is when people ask. Values of Secrets are masked,
+Dependencies and suspension do not prevent a plan: people ask then. Values of Secrets are masked,
 and so is every value of another object that holds one, decrypted or substituted.
 """
 

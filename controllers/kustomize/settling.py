@@ -145,7 +145,7 @@ def _judge(rec: Pass, sources: Sources, verdict: Verdict, applied: Applied) -> N
 def _concluded(rec: Pass, sources: Sources, applied: Applied) -> Outcome:
     wanted = "requested" in rec.triggers or not _is_ready(rec)
     if wanted or not applied.settled:
-        # Flux tells it after every pass. One that wrote nothing is no news, unless for those who
+        # Flux tells it after every pass. One that wrote nothing is not news, unless for those who
         # set the status of a new commit: they are told by notifications alone.
         seconds = time.monotonic() - applied.started
         rec.event(

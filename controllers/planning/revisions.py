@@ -1,8 +1,8 @@
 """Which artifacts of a source can be planned: the current one, and those that are still stored.
 
-Status names the current artifact only; the artifact server lists the rest to whoever may list such
-objects. It is asked at our installation's own address, whatever a status says: the question carries
-a token, and the status of an ExternalArtifact is written by third parties.
+Status names the current artifact only; the artifact server lists the rest to anyone who may list
+such objects. It is asked at our installation's own address, whatever a status says: the question
+carries a token, and the status of an ExternalArtifact is written by third parties.
 """
 
 from collections.abc import Awaitable, Callable

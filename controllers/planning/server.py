@@ -115,9 +115,9 @@ class PlanServer(Generic[T]):
         key = ObjectKey(names["namespace"], names["name"])
         revision = request.query.get("revision", "")
         if not (_NAME.fullmatch(key.namespace) and _NAME.fullmatch(key.name)):
-            raise NoObjectError(f"this is no name of a {self._kind}")
+            raise NoObjectError(f"this is not a name of a {self._kind}")
         if len(revision) > _MAX_REVISION:
-            raise UnknownRevisionError("this is no revision")
+            raise UnknownRevisionError("this is not a revision")
         # 2.
         user = await self._access.authenticate(request.headers.get("Authorization", ""))
         # 3.

@@ -1,8 +1,8 @@
 """Which objects of a bucket make its artifact, and the revision that follows from them.
 
-Pure, but for reading the rules: keys come from whoever may write to the bucket, so each is judged
-before it becomes a path. The revision is the digest of all keys and entity tags, in Flux's form
-(source-controller ``internal/index``), so it does not depend on the order of the listing.
+Pure, but for reading the rules: keys come from anyone who may write to the bucket, so each is
+judged before it becomes a path. The revision is the digest of all keys and entity tags, in Flux's
+form (source-controller ``internal/index``), so it does not depend on the order of the listing.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -137,7 +137,7 @@ class Collector:
         """Take objects.
 
         Raises:
-            TransientError: a key is no path below a directory, or the bounds are exceeded.
+            TransientError: a key is not a path below a directory, or the bounds are exceeded.
         """
         for found in objects:
             _check(found.key, self._bounds)

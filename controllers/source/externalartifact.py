@@ -31,7 +31,7 @@ logger = logging.getLogger(__name__)
 KIND: Final = GroupVersionKind(*EXTERNAL_ARTIFACT.gvk)
 
 PERMISSIONS: Final = (
-    # Followed by every replica; whoever made an object writes it.
+    # Followed by every replica; the author of an object writes it.
     Rule(
         groups=(KIND.group,), resources=(EXTERNAL_ARTIFACT.plural,), verbs=("get", "list", "watch")
     ),
@@ -41,7 +41,7 @@ PERMISSIONS: Final = (
 def start(
     manager: Manager, options: Options, *, store: Store, lease: str
 ) -> Informer[ExternalArtifact]:
-    """Wire the janitor into the manager; return the informer for whoever reads the kind."""
+    """Wire the janitor into the manager; return the informer for anyone who reads the kind."""
     informer: Informer[ExternalArtifact] = Informer(
         manager.client,
         KIND,

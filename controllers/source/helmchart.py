@@ -226,7 +226,7 @@ def _metadata(obj: HelmChart, located: Located) -> str:
         # A version is put into labels, which take 63 characters.
         parts.append(located.source.rpartition(":")[2][:12])
     if values.chosen(obj.spec.all_values_files):
-        # So that whoever installs the chart sees that the values may be others.
+        # So that anyone who installs the chart sees that the values may be others.
         parts.append(str(obj.metadata.generation))
     return ".".join(parts)
 

@@ -68,7 +68,7 @@ async def copy(store: Store, artifact: Artifact, include: GitRepositoryInclude, 
 
     Raises:
         StalledError: a path points outside its root.
-        TransientError: ``fromPath`` is no directory, or ``toPath`` is taken by a file.
+        TransientError: ``fromPath`` is not a directory, or ``toPath`` is taken by a file.
     """
     try:
         async with store.local(artifact) as packed:
@@ -116,7 +116,7 @@ def _merge(staging: Path, origin: Path, tree: Path, destination: Path) -> None:
 
 
 def _make(tree: Path, parts: tuple[str, ...]) -> None:
-    with contextlib.suppress(FileExistsError):  # what is no directory fails at what goes into it
+    with contextlib.suppress(FileExistsError):  # what is not a directory fails at what goes into it
         beneath.made(tree, parts)
 
 

@@ -64,7 +64,7 @@ class Addresses:
 
 
 def free(routes: Iterable[str]) -> tuple[Addresses, ...]:
-    """Return the blocks that no route leads to; the default route leads everywhere and is no bar.
+    """Return the blocks that no route leads to; the default route is left out.
 
     ``routes`` are destinations as ``ip route`` names them: networks, addresses and ``default``.
     """

@@ -108,7 +108,7 @@ async def test_a_health_check_tells_nothing_that_its_account_may_not_read(
 
 
 async def test_an_object_nested_too_deep_blinds_nobody(space: Space, tmp_path: Path) -> None:
-    """Whoever may create such an object with an owner's label is seen by the watch of its kind."""
+    """The watch of a kind sees all objects of it with an owner's label, also forged ones."""
     await space.world.apply(_crd())
     note = {"apiVersion": "attack.example/v1", "kind": "Note", "metadata": {"name": "good"}}
     await start(space, {"note.yaml": yaml.safe_dump(note | {"spec": {"text": "mine"}})})
@@ -219,7 +219,7 @@ def _crd() -> Json:
 
 
 async def test_a_status_that_names_a_neighbours_artifact_does_not_give_it(space: Space) -> None:
-    """Whoever may write the status of an ExternalArtifact reads no other tenant's repository."""
+    """Anyone who may write the status of an ExternalArtifact reads no other tenant's repository."""
     neighbour = Space(world=space.world, namespace=f"{space.namespace}-b")
     metadata = {"name": neighbour.namespace}
     await space.world.apply({"apiVersion": "v1", "kind": "Namespace", "metadata": metadata})

@@ -1,4 +1,4 @@
-"""Images run by the digest that was signed, or not at all, whoever asks: the whole product at work.
+"""Images run by the digest that was signed, or not at all: the whole product at work.
 
 The registry is the reference one. Each test has one of its own, and a policy for its namespace.
 """

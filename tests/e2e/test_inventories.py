@@ -44,7 +44,7 @@ async def grant(window: Window, account: str, role: str, *resources: str) -> Non
     await rights.noticed(window.space.world.api, user, rule, namespace=where)
 
 
-async def test_an_inventory_tells_how_everything_fares(space: Space, window: Window) -> None:
+async def test_an_inventory_tells_the_health_of_everything(space: Space, window: Window) -> None:
     files = {
         "a.yaml": config_map("a", v="1"),
         "w.yaml": deployment("web"),
@@ -314,7 +314,7 @@ async def test_explain_describes_every_field(window: Window) -> None:
     whole = await window("explain", "inventories")
     said = await window("explain", "inventories.status")
 
-    about = "How what was applied fares."
+    about = "The health of what was applied."
     assert (whole.count(about), said.count(about)) == (1, 1)
     assert "How many were changed or deleted since the last apply" in said
     assert "drifted" in said

@@ -30,7 +30,7 @@ _GROUP = "notification.toolkit.fluxcd.io"
 PROVIDER = GroupVersionKind(_GROUP, "v1", "Provider")
 ALERT = GroupVersionKind(_GROUP, "v1", "Alert")
 FEW = 5
-"""Lines of passes of a source: one hook more, and its log line, is no failure."""
+"""Lines of passes of a source: one hook more, and its log line, is not a failure."""
 RECEIVER = GroupVersionKind(_GROUP, "v1", "Receiver")
 
 

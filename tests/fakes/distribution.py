@@ -60,7 +60,7 @@ async def serve(
 
 
 class TokenService:
-    """Gives tokens to whoever knows ``LOGIN``: JWTs, as the reference registry wants them."""
+    """Gives tokens to anyone who knows ``LOGIN``: JWTs, as the reference registry wants them."""
 
     def __init__(self) -> None:
         self.realm = ""

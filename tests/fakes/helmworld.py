@@ -254,7 +254,7 @@ class World:
         )
         self.obj = msgspec.structs.replace(self.obj, metadata=meta)
 
-    def fares(self, status: str, message: str = "", name: str = "web") -> None:
+    def object_is(self, status: str, message: str = "", name: str = "web") -> None:
         """Have an object become something, and the watches tell of it."""
         cluster = self.clusters.local
         live: Any = cluster.live
@@ -427,10 +427,10 @@ async def installed(directory: Path, **spec: Any) -> World:
     """Return a world whose release is as desired."""
     world = World(directory, **spec)
     await world.ready("spec")
-    world.fares("Current")
+    world.object_is("Current")
     await world.ready("health")
     assert world.condition("Ready")[0] == "True"
-    world.fares("InProgress")
+    world.object_is("InProgress")
     world.woken.clear()
     world.events.clear()
     world.helm.orders.clear()

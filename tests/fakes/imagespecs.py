@@ -71,7 +71,7 @@ REFUSED: Final = (
         {"accessFrom": {"namespaceSelectors": [{"matchLabels": {"a": "b c"}}]}},
         "label-selector",
         "spec.accessFrom.namespaceSelectors[0].matchLabels[a]",
-        "no value of a label",
+        "not a value of a label",
     ),
     ("ImagePolicy", {"policy": {}}, "image-policy-choice", "spec.policy", "neither semver"),
     (
@@ -122,7 +122,7 @@ REFUSED: Final = (
         _pushing(refspec="refs/heads/a..b:refs/heads/x"),
         "push-refspec",
         "spec.git.push.refspec",
-        "'refs/heads/a..b' is no name that Git allows",
+        "'refs/heads/a..b' is not a name that Git allows",
     ),
     (
         "ImageUpdateAutomation",
@@ -136,7 +136,7 @@ REFUSED: Final = (
         {"git": {**_GIT, "checkout": {"ref": {"tag": "v1"}}}},
         "push-branch",
         "spec.git.push.branch",
-        "spec.git.checkout.ref.tag is no branch",
+        "spec.git.checkout.ref.tag is not a branch",
     ),
     (
         "ImageUpdateAutomation",

@@ -125,7 +125,7 @@ class Scene:
         cloud: Cloud | None = None,
         seconds: float = 60.0,
     ) -> bytes:
-        """Decrypt as whoever has the Secret, the account, or this process' identity."""
+        """Decrypt as the owner of the Secret, the account, or this process' identity."""
         held = dict(secret or {})
 
         async def access() -> Access:

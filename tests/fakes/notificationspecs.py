@@ -46,7 +46,7 @@ REFUSED: Final = (
         "begins with nats:// or tls://",
     ),
     ("Provider", {"address": ""}, "provider-service", "spec.address", "needs it: write"),
-    ("Provider", {"address": "hooks.slack.com"}, "provider-service", "spec.address", "no URL"),
+    ("Provider", {"address": "hooks.slack.com"}, "provider-service", "spec.address", "not a URL"),
     (
         "Provider",
         {"address": "https://a:b@hooks.slack.com/x"},
@@ -89,7 +89,7 @@ REFUSED: Final = (
         {"resources": [{"kind": "GitRepository", "name": "*", "matchLabels": {"a": "b c"}}]},
         "receiver-resources",
         "spec.resources[0].matchLabels[a]",
-        "no value of a label",
+        "not a value of a label",
     ),
     (
         "Receiver",
@@ -103,7 +103,7 @@ REFUSED: Final = (
         {"oidcProviders": [{**_OIDC, "issuerURL": "http://issuer.example.com"}]},
         "receiver-issuer",
         "spec.oidcProviders[0].issuerURL",
-        "no URL over HTTPS",
+        "not a URL over HTTPS",
     ),
 )
 

@@ -63,7 +63,7 @@ REFUSED: Final = (
     ),
     (_KIND, {"releaseName": "Shop"}, "release-name", "spec.releaseName", "'Shop': no release"),
     (_KIND, {"releaseName": "-a"}, "release-name", "spec.releaseName", "no release can have"),
-    (_KIND, {"values": ["s3cret"]}, "values", "spec.values", "it is no object"),
+    (_KIND, {"values": ["s3cret"]}, "values", "spec.values", "it is not an object"),
     (_KIND, _path("a[70000]"), "target-path", "spec.valuesFrom[1].targetPath", "between 0 and"),
     (_KIND, _path("a."), "target-path", "spec.valuesFrom[1].targetPath", "ends in a dot"),
     (_KIND, _path("a[1]b"), "target-path", "spec.valuesFrom[1].targetPath", "after the index"),
@@ -108,7 +108,7 @@ REFUSED: Final = (
         {"chart": {**RIGHT["chart"], "metadata": {"labels": {"a": "b c"}}}},
         "chart-metadata",
         "spec.chart.metadata.labels[a]",
-        "it is no value of a label",
+        "it is not a value of a label",
     ),
     (
         _KIND,
@@ -150,7 +150,7 @@ REFUSED: Final = (
         {"commonMetadata": {"labels": {"a": "b c"}}},
         "common-metadata",
         "spec.commonMetadata.labels[a]",
-        "it is no value of a label",
+        "it is not a value of a label",
     ),
     (
         _KIND,

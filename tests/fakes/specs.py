@@ -221,7 +221,7 @@ REFUSED: Final[tuple[Case, ...]] = (
         {"ref": {"digest": "abc"}},
         "oci-reference",
         "spec.ref.digest",
-        "'abc': it is no digest",
+        "'abc': it is not a digest",
     ),
     ("OCIRepository", {"ref": {"semver": ">="}}, "semver-range", "spec.ref.semver", "not a range"),
     (
@@ -319,7 +319,7 @@ REFUSED: Final[tuple[Case, ...]] = (
         {"commonMetadata": {"labels": {"a": "b c"}}},
         "common-metadata",
         "spec.commonMetadata.labels[a]",
-        "'b c': it is no value of a label",
+        "'b c': it is not a value of a label",
     ),
     (
         "Kustomization",
@@ -389,7 +389,7 @@ REFUSED: Final[tuple[Case, ...]] = (
         {"components": ["https://github.com/org/repo"]},
         "component-path",
         "spec.components[0]",
-        "no relative path",
+        "not a relative path",
     ),
     (
         "Kustomization",
@@ -403,7 +403,7 @@ REFUSED: Final[tuple[Case, ...]] = (
         {"commonMetadata": {"annotations": {"a b": "x"}}},
         "common-metadata",
         "spec.commonMetadata.annotations",
-        "'a b': it is no key",
+        "'a b': it is not a key",
     ),
     (
         "Kustomization",

@@ -55,7 +55,7 @@ CASES: Final[Mapping[str, Case]] = MappingProxyType(
         "keyless-stamped-legacy": Case(rekor=1, timestamps=True, legacy=True),
         # Rekor v2 promises no time
         "keyless-rekor2": Case(rekor=2, timestamps=True),
-        # an attestation by the same key, or the same identity, is no signature
+        # an attestation by the same key, or the same identity, is not a signature
         "key-attestation": Case(key="p256", attest=True),
         "keyless-attestation": Case(rekor=1, attest=True),
     }

@@ -73,7 +73,7 @@ def _duplicate(number: int) -> Iterator[socket.socket]:
     duplicate = os.dup(number)
     try:
         one = socket.socket(fileno=duplicate)
-    except OSError:  # it is no socket
+    except OSError:  # it is not a socket
         os.close(duplicate)
         raise
     with one:

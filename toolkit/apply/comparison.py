@@ -1,7 +1,7 @@
 """How one object differs from another, field by field. Pure.
 
 What only the server writes is left out, and so is ``status``. The values of a Secret are compared
-and never shown, nor is kubectl's copy of one. Long values are cut last of all, so whoever knows
+and never shown, nor is kubectl's copy of one. Long values are cut last of all, so anyone who knows
 what is secret elsewhere judges them whole.
 """
 

@@ -4,8 +4,8 @@ Each object goes through the same examination as in an apply (``check``), so ski
 and ignored fields count here too. The reconciler needs no comparison; people do. Values of Secrets
 are compared and never shown.
 
-Whoever may not decrypt sends stand-ins for encrypted Secrets, and says what admission makes of the
-answer; for others both are what they are.
+Anyone who may not decrypt sends stand-ins for encrypted Secrets, and says what admission makes of
+the answer; for others both are what they are.
 """
 
 import asyncio

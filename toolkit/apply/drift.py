@@ -223,7 +223,7 @@ class DriftWatch:
     ) -> None:
         ledger, identity = self._ledger(owner), expected.ref.identity
         if live is None:
-            # the end of a predecessor, which our apply recreated, is no news
+            # the end of a predecessor, which our apply recreated, is not news
             if old is None or old.uid != expected.uid:
                 return
             if expected.vanishing and old.health.status is not Status.IN_PROGRESS:

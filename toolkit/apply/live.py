@@ -3,7 +3,7 @@
 Every applied kind is watched by the owner label. After an apply the caller says what it left
 (``expect``); an event that shows our managedFields entry changed, or the object gone or replaced,
 is drift and is reported at once, or after a pause where somebody insists (``drift``). Foreign
-fields do not touch our entry and are no drift. Health changes are reported for the waits.
+fields do not touch our entry and are not drift. Health changes are reported for the waits.
 
 One ``LiveSet`` serves one identity on one cluster. It holds projections, no objects, and writes
 nothing. A kind that may not be watched is ``unwatched``: the objects named by ``observe`` are then
@@ -159,7 +159,7 @@ class LiveSet:
     def abandon(self, owner: ObjectKey) -> None:
         """Expect nothing of the owner's objects any more; their kinds stay watched.
 
-        For objects that are about to be deleted: what becomes of them is no drift.
+        For objects that are about to be deleted: what becomes of them is not drift.
         """
         self._drift.forget(owner)
 
@@ -275,7 +275,7 @@ class LiveSet:
             self._drift.seen(ref, change.new, change.old)
             if change.new is None:
                 self._look_for_gone()
-        # also when it fares as before: until now that may have been the state before an apply
+        # also when its health is as before: until now that may have been the state before an apply
         self._tell(ref)
 
     def _tell(self, ref: ObjectRef) -> None:

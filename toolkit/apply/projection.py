@@ -1,7 +1,7 @@
 """What is kept of a live object: enough to see drift and health, nothing else.
 
 An object of several kilobytes becomes a few hundred bytes: who it is, a digest of the fields that
-we own, who else writes to it, and how it fares. Its health is judged here, where the whole object
+we own, who else writes to it, and its health. Health is judged here, where the whole object
 is at hand.
 """
 

@@ -3,7 +3,7 @@
 A labelled watch sees every applied object of a kind in the cluster; a plain one sees all objects
 of a kind in one namespace, for health checks of objects that we do not apply. A watch lives as
 long as it has users. Initial lists are fetched a few at a time. What is kept of each object is for
-whoever opens the watches to say.
+the one who opens the watches to say.
 """
 
 import asyncio

@@ -2,8 +2,9 @@
 
 Status tells of the newest artifact alone; the older ones, which stay for a while, have only this.
 It lies in a file of its own, ``.about-<file>``, so that stores from before it existed stay as they
-are, and whoever does not know it passes it over. It names the digest of the content that it speaks
-of: what is left of another content, or of a writer that was killed in between, tells nothing.
+are, and anyone who does not know it passes it over. It names the digest of the content that it
+speaks of: what is left of another content, or of a writer that was killed in between, tells
+nothing.
 """
 
 from collections.abc import Mapping

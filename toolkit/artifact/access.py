@@ -1,7 +1,7 @@
 """Who may ask for more than to read: asked of the API server, so that RBAC is the only list.
 
 A token is a ServiceAccount's, made for one audience: it opens nothing else, and a token made for
-anything else does not open this. Whoever may write the status of an ExternalArtifact may upload
+anything else does not open this. Anyone who may write the status of an ExternalArtifact may upload
 what that status names. Both answers are remembered for a few seconds, the token as a hash.
 """
 

@@ -157,7 +157,7 @@ def copy(source: Path, out: IO[bytes], *, checkpoint: Checkpoint = threads.go_on
     """Write ``source``, a regular file, to ``out`` as it is.
 
     Raises:
-        TransientError: it is no regular file, or larger than an artifact may be.
+        TransientError: it is not a regular file, or larger than an artifact may be.
         OSError: the disk failed or is full.
     """
     hasher, size = hashlib.sha256(), 0
@@ -194,7 +194,7 @@ def open_regular(path: Path) -> FileIO:
         raise
     if not stat.S_ISREG(os.fstat(descriptor).st_mode):
         os.close(descriptor)
-        raise TransientError(f"'{_shown(path.name)}' is no regular file", reason=REASON)
+        raise TransientError(f"'{_shown(path.name)}' is not a regular file", reason=REASON)
     return FileIO(descriptor)
 
 

@@ -90,7 +90,7 @@ async def open_store(
 ) -> Opened:
     """Open the store that ``--storage-backend`` names: nothing is the local directory.
 
-    A bucket that does not answer is no error yet: the objects that need it will say so.
+    A bucket that does not answer is not an error yet: the objects that need it will say so.
 
     Raises:
         StalledError: the URL is none, or the credentials are incomplete.

@@ -23,7 +23,7 @@ def require_own(artifact: Artifact, owner: Owner) -> None:
     """Refuse an artifact at an address of the store that is another object's.
 
     Raises:
-        TransientError: it is; or it is no address at all.
+        TransientError: it is; or it is not an address at all.
     """
     try:
         # As a server will understand it: decoded, and without the dots that lead elsewhere.

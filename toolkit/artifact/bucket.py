@@ -123,7 +123,7 @@ class BucketStorage:
 
         Raises:
             StalledError: a name cannot be part of a path.
-            TransientError: it is no regular file or too large, or the bucket did not take it; what
+            TransientError: it is not a regular file or too large, or the bucket refused it; what
                 was stored before is untouched.
         """
         path = owner.file(filename)
@@ -155,7 +155,7 @@ class BucketStorage:
 
         async with AsyncExitStack() as stack:
             with _errors(path):
-                # By its place too: a digest is no secret, and must not open a neighbour's.
+                # By its place too: a digest is not a secret, and must not open a neighbour's.
                 use = self._cache.use(f"{path} {artifact.digest}", produce)
                 extracted = await stack.enter_async_context(use)
             yield extracted.path

@@ -113,7 +113,7 @@ class Cache:
         """Stop work that nobody waits for, forget failures, and make room."""
         abandoned = not slot.users and not slot.task.done()
         if (abandoned or slot.failed) and self._slots.get(key) is slot:
-            # Whoever comes now must not wait for what is being stopped.
+            # Anyone who comes now must not wait for what is being stopped.
             del self._slots[key]
         if abandoned:
             slot.task.cancel()

@@ -1,7 +1,7 @@
 """The consumer's side: download an artifact, check its digest, extract it once, share the copy.
 
 However many Kustomizations build from a revision, it is fetched and unpacked once per process.
-Nothing is unpacked before the bytes have the digest. Digests are no secrets, so a copy is found by
+Nothing is unpacked before the bytes have the digest. Digests are not secrets, so a copy is found by
 its digest and by whose artifact it is: who names a neighbour's digest gets nothing by that.
 
 Who may write an ExternalArtifact chooses the address that is asked. So messages never quote what
@@ -91,7 +91,7 @@ class Fetcher:
     ) -> AsyncIterator[Extracted]:
         """Give the unpacked artifact of ``owner``; the copy may go once the block is left.
 
-        Without an owner whoever wrote the artifact's address is trusted.
+        Without an owner the author of the artifact's address is trusted.
 
         Raises:
             WaitingError: the artifact is gone from the server; a new one is on its way.

@@ -2,8 +2,8 @@
 
 ``GET /<kind>/<namespace>/<name>/`` answers with a JSON document: ``backend``, and ``artifacts``,
 newest first, each with ``file``, ``digest``, ``size``, ``modified``, and where they are known
-``revision``, ``metadata`` and ``expires``. Whoever reads a file must know its name, which holds a
-commit or a digest; an index would tell it, and names of tenants besides. So it takes a token that
+``revision``, ``metadata`` and ``expires``. Anyone who reads a file must know its name, which holds
+a commit or a digest; an index would tell it, and names of tenants besides. So it takes a token that
 was made for it, and RBAC: the verb ``list`` on the kind in the namespace, the right to read the
 same names from the API server.
 """

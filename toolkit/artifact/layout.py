@@ -50,7 +50,7 @@ def require_filename(name: str) -> str:
     """Return the name of an artifact's file if it is one.
 
     Raises:
-        StalledError: it is no name, or that of the link to the newest artifact.
+        StalledError: it is not a name, or that of the link to the newest artifact.
     """
     if is_link(require_name(name)):
         raise StalledError(f"'{name}' is the link to the newest artifact, not one's name")

@@ -1,8 +1,8 @@
 """Remove what was stored for ExternalArtifacts that are gone.
 
-Nothing of ours reconciles that kind, so no finalizer waits for the store: whoever follows the kind
-removes the artifacts of an object that it sees go, and now and then all owners in the store are
-held against the API server, for what was missed.
+Nothing of ours reconciles that kind, so no finalizer waits for the store: anyone who follows the
+kind removes the artifacts of an object that it sees go, and now and then all owners in the store
+are held against the API server, for what was missed.
 """
 
 import asyncio

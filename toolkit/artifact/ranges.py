@@ -29,7 +29,7 @@ def plan(headers: Mapping[str, str], *, etag: str, modified: float, size: int) -
         unchanged = _seen(headers.get("If-Modified-Since", ""), modified)
     if unchanged:
         return Plan(status=304)
-    # 2. A range of another version is no range.
+    # 2. A range of another version is not a range.
     if _same(headers.get("If-Range", ""), etag, modified):
         return _range(headers.get("Range", ""), size)
     return Plan(status=200, length=size)

@@ -78,7 +78,7 @@ class Limited:
         self._meanwhile: list[tuple[str, int]] | None = None
 
     async def ready(self, measure: Measure) -> None:
-        """Have what is stored measured, if that is due; whoever comes meanwhile waits.
+        """Have what is stored measured, if that is due; anyone who comes meanwhile waits.
 
         Raises:
             TransientError: the medium does not answer.
@@ -183,7 +183,7 @@ _AGAIN_SECONDS: Final = 600.0
 
 
 def of(limit: int) -> Room:
-    """Return the room that ``--storage-namespace-quota`` leaves; 0 is no limit."""
+    """Return the room that ``--storage-namespace-quota`` leaves; 0 is not a limit."""
     return Limited(limit) if limit else UNLIMITED
 
 

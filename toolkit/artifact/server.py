@@ -6,7 +6,7 @@ it was stored before its first byte goes out; a damaged one is not there, and on
 looked for now is worth another try. Readers are served a bounded number at a time, and one that
 dawdles is cut off. What else it answers (``uploads``, ``index``) is the caller's choice.
 
-Whoever asks strangers on behalf of tenants gets nothing here: a chart repository at this address
+Anyone who asks strangers on behalf of tenants gets nothing here: a chart repository at this address
 would make our own process read to one tenant what another's NetworkPolicy keeps from it.
 """
 

@@ -2,8 +2,8 @@
 
 The layout is Flux's: ``<kind>/<namespace>/<name>/<file>``, a ``latest`` link beside the files, the
 same path behind the advertised address. A file appears whole or not at all, and content that is
-already there is not written again. Beside each file lies its digest, so that whoever reads it can
-tell whether it is what was stored. Nothing is kept in memory that a restart could lose.
+already there is not written again. Beside each file lies its digest, so that anyone who reads it
+can tell whether it is what was stored. Nothing is kept in memory that a restart could lose.
 """
 
 import asyncio
@@ -96,7 +96,7 @@ class Storage:
 
         Raises:
             StalledError: a name cannot be part of a path.
-            TransientError: it is no regular file or too large, or the disk is full or failed; what
+            TransientError: it is not a regular file, too large, or the disk is full or failed; what
                 was stored before is untouched.
         """
 
@@ -262,7 +262,7 @@ class Storage:
     def _intact(self, path: Path, digest: str, checkpoint: Checkpoint) -> bool:
         if not self._holds(path, digest, checkpoint):
             return False
-        # Whoever took over a directory of Flux's finds no digests in it. On a full disk that
+        # Anyone who took over a directory of Flux's finds no digests in it. On a full disk that
         # can wait; the artifact is what it should be.
         with contextlib.suppress(OSError):
             directory.vouch(path, digest)

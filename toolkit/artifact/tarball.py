@@ -219,7 +219,7 @@ def _records(data: bytes) -> dict[str, str]:
 
 def _number(text: str) -> int:
     if not (text.isascii() and text.isdigit() and len(text) < 20):
-        raise _damaged("a number in an extended header is none")
+        raise _damaged("a number in an extended header is invalid")
     return int(text)
 
 

@@ -2,7 +2,7 @@
 
 ``PUT /externalartifact/<namespace>/<name>/<file>`` with a bearer token stores the body and answers
 with the artifact to write into the object's status. Only that kind can be uploaded, and only by
-whoever may write that status anyway: the interface gives no power that RBAC has not given.
+anyone who may write that status anyway: the interface gives no power that RBAC has not given.
 
 The body is a stranger's: it is bounded in size, pace and number, and read through once with the
 consumers' limits before anybody can fetch it. docs/artifact-store.md has the contract.

@@ -31,7 +31,7 @@ from toolkit.chart import limits
 
 
 class DocumentError(ValueError):
-    """A document is no YAML that Helm reads, or too much of it; the message says what and where."""
+    """Helm cannot read a document, or it is too large; the message says what and where."""
 
 
 def load(data: bytes) -> Any:
@@ -208,7 +208,7 @@ def _plain(event: ScalarEvent) -> Any:
 
 def _number(event: ScalarEvent, text: str) -> Any:
     if _NOT_FINITE.fullmatch(text):
-        raise DocumentError(f"{_line(event)}'{text}' is no number that JSON has")
+        raise DocumentError(f"{_line(event)}'{text}' is not a number that JSON has")
     digits = text.replace("_", "")
     for pattern, base in _BASES:
         if pattern.fullmatch(digits):
@@ -254,7 +254,7 @@ def _key(event: Any, value: Any) -> str:
             return str(value)
         case float():
             return number(value)
-    raise DocumentError(f"{_line(event)}a list, a mapping or nothing is no key")
+    raise DocumentError(f"{_line(event)}a list, a mapping or nothing is not a key")
 
 
 def _line(event: Any) -> str:

@@ -7,7 +7,7 @@ chart. Blocks for seconds: for a worker (``toolkit.chart.worker``).
 Helm's own reader takes 1.3 GiB for such an index (ADR 35).
 
 What comes out depends on what the index says alone: charts sorted by name, versions from the
-highest down, keys sorted, no date of generation. As in Helm, an entry that is no chart is left
+highest down, keys sorted, no date of generation. As in Helm, an entry that is not a chart is left
 out, and an index with equal keys is refused; aliases, which no tool writes there, are refused too.
 Helm refuses a whole index for one field of another type, or one that it does not know; here that
 costs nothing or the one entry.
@@ -115,7 +115,7 @@ def _lines(name: str, entries: Iterator[Entry], before: int) -> tuple[int, list[
 
 
 def _checked(name: str, entry: Entry) -> Entry | None:
-    """Return what Helm knows of an entry; ``None`` if it is no chart (Helm: ``Validate``)."""
+    """Return what Helm knows of an entry; ``None`` if it is not a chart (Helm: ``Validate``)."""
     kept = {key: value for key, value in entry.items() if key in _FIELDS and value is not None}
     number, urls = kept.get("version"), kept.get("urls")
     if kept.get("name") != name or PurePosixPath(name).name != name or name == "..":

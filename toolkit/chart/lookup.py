@@ -27,8 +27,8 @@ class Catalog:
         """Return the version of ``name`` that ``wanted``, a version or a range, stands for.
 
         Raises:
-            ChartReferenceError: there is none, or ``wanted`` is no range.
-            IndexationError: the file is no index of ours.
+            ChartReferenceError: there is none, or ``wanted`` is not a range.
+            IndexationError: the file is not an index of ours.
         """
         charts = self._charts(path, digest)
         if name not in charts:

@@ -77,7 +77,7 @@ async def pull(registry: Registry, repository: Repository, digest: str, into: Pa
     """Write the chart of the manifest with this digest to ``into``.
 
     Raises:
-        ChartPullError: it is no chart.
+        ChartPullError: it is not a chart.
         RegistryError: it is too large, or cannot be had.
     """
     manifest = await registry.manifest(repository, digest)

@@ -1,8 +1,9 @@
 """A chart repository over HTTP: its index, and the charts that the index names.
 
-Whoever writes the index chooses addresses, so a chart elsewhere than on the repository's own origin
-is asked for without its credentials, unless the user says otherwise, and never with them where an
-eavesdropper would see them. A chart is kept only if it has the digest that the index tells.
+Anyone who writes the index chooses addresses, so a chart elsewhere than on the repository's own
+origin is asked for without its credentials, unless the user says otherwise, and never with them
+where an eavesdropper would see them. A chart is kept only if it has the digest that the index
+tells.
 """
 
 import asyncio
@@ -133,7 +134,7 @@ def chart_url(url: str, reference: str) -> str:
     A relative one inherits the query of the repository, as in Helm.
 
     Raises:
-        ChartPullError: it is no HTTP address.
+        ChartPullError: it is not an HTTP address.
     """
     try:
         base, wanted = urlsplit(url), urlsplit(reference)
@@ -143,7 +144,7 @@ def chart_url(url: str, reference: str) -> str:
             folder = urlunsplit(base._replace(path=f"{base.path.rstrip('/')}/", query=""))
             joined = urlsplit(urljoin(folder, reference))._replace(query=base.query)
     except ValueError as exc:
-        raise ChartPullError("the index names something as a chart that is no URL") from exc
+        raise ChartPullError("the index names something as a chart that is not a URL") from exc
     if joined.scheme not in ("http", "https") or not joined.netloc:
         raise ChartPullError(
             f"the index names '{ascii(reference)[1:-1][:200]}' as a chart: only http and https "

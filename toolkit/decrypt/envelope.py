@@ -56,7 +56,7 @@ MAX_DOCUMENT: Final = 2 << 20
 
 
 class NoCarrierError(DecryptionError):
-    """The file is no manifest that can be decrypted at admission; others can decrypt it."""
+    """The file is not a manifest that can be decrypted at admission; others can decrypt it."""
 
 
 class UnboundError(DecryptionError):
@@ -108,7 +108,7 @@ def make(document: bytes) -> Json:
     plain = {key: _plain(value) for key, value in manifest.entries() if key in _KEPT}
     metadata = plain.get("metadata")
     if unknown or not isinstance(metadata, dict) or not isinstance(metadata.get("name"), str):
-        raise NoCarrierError("it is no Secret manifest with a name and nothing unusual")
+        raise NoCarrierError("it is not a Secret manifest with a name and nothing unusual")
     if any(MARKER in text for text in _texts(plain)):
         raise NoCarrierError("more than its data are encrypted")
     encoded = base64.b64encode(document).decode()
@@ -119,12 +119,12 @@ def mark(secret: Json) -> Json:
     """Return the Secret with the label that opts it in.
 
     Raises:
-        NoCarrierError: its labels are no mapping.
+        NoCarrierError: its labels are not a mapping.
     """
     metadata = secret.get("metadata") or {}
     labels = metadata.get("labels") or {}
     if not isinstance(labels, dict):
-        raise NoCarrierError("its labels are no mapping")
+        raise NoCarrierError("its labels are not a mapping")
     return {**secret, "metadata": {**metadata, "labels": {**labels, LABEL: ENABLED}}}
 
 
@@ -147,7 +147,7 @@ def open_carrier(secret: Json, keys: DataKeys, *, bound: bool) -> Opened:
     opened = sops.open_document(document, form, keys)
     manifest = _only_secret(opened.documents)
 
-    # 3. Require that it was made for this very Secret. Whoever can write the file chooses which
+    # 3. Require that it was made for this very Secret. Anyone who can write the file chooses which
     #    values the MAC covers, so one that covers less binds nothing.
     if bound:
         if opened.metadata.mac_only_encrypted:
@@ -255,7 +255,7 @@ _UNFIT: Final = re.compile(r"[^!-~]|,")
 def _form(document: bytes) -> Format:
     form = sops.detect(document)
     if form not in (Format.YAML, Format.JSON):
-        raise DecryptionError(f"data.{CARRIER} is no SOPS document in YAML or JSON")
+        raise DecryptionError(f"data.{CARRIER} is not a SOPS document in YAML or JSON")
     return form
 
 
@@ -265,7 +265,7 @@ def _load(document: bytes) -> list[Branch]:
         return yamlfile.load(document)
     if form is Format.JSON:
         return jsonfile.load(document)
-    raise NoCarrierError("it is no SOPS document in YAML or JSON")
+    raise NoCarrierError("it is not a SOPS document in YAML or JSON")
 
 
 def _only_secret(documents: list[Branch]) -> Branch:
@@ -321,7 +321,7 @@ def _decoded(name: str, text: Any) -> bytes:
 def _metadata(name: str, raw: bytes) -> Metadata:
     form = sops.detect(raw)
     if form is None:
-        raise DecryptionError(f"the value of '{name}' is no SOPS document")
+        raise DecryptionError(f"the value of '{name}' is not a SOPS document")
     return sops.metadata_of(raw, form)
 
 

@@ -25,8 +25,8 @@ MAX_RECIPIENTS: Final = 200
 """Entries in one ``sops`` block that are tried; each costs an asymmetric operation a key."""
 
 MAX_ENCRYPTED: Final = 32 << 10
-"""Characters of one encrypted data key. An OpenPGP message may hold compressed data: whoever knows
-the public key could write a small one that opens to a very large one."""
+"""Characters of one encrypted data key. An OpenPGP message may hold compressed data: anyone who
+knows the public key could write a small one that opens to a very large one."""
 
 
 Answers = Mapping[Recipient, bytes | Refusal]

@@ -1,8 +1,8 @@
 """What the key modules and the key ring agree on: recipients, openers, kinds of keys, answers.
 
-A recipient is public and may be named in messages. An opener holds a secret key; it is asked only
-to open data keys, and shows nothing of itself. What is no opener's is the engine's, which gets the
-secret key with the question (``toolkit.decrypt.engine``), or a key service's, which has it
+A recipient is public and may be named in messages. An opener holds a secret key; it only opens data
+keys, and shows nothing of itself. The engine opens other data keys with the secret key that it
+receives with the request (``toolkit.decrypt.engine``), key services with their own keys
 (``toolkit.decrypt.kms``). Both are asked beforehand; their answers are values too.
 """
 
@@ -38,7 +38,7 @@ class Recipient:
     encrypted: str
     """The encrypted data key: armoured for age and OpenPGP."""
     fields: tuple[tuple[str, str], ...] = ()
-    """What a key service must know of it, by the block's names. Whoever wrote the file chose it."""
+    """What a key service must know of it, by the block's names. The author of the file chose it."""
     context: tuple[tuple[str, str], ...] = ()
     """The encryption context that AWS binds the data key to."""
 
@@ -103,7 +103,7 @@ Groups = Sequence[Sequence[Recipient]]
 class UnaskedError(PenstockError):
     """The engine or key services could tell the data key, and have not been asked yet.
 
-    No failure of the document, so that nobody takes it for one: whoever gathers the answers
+    No failure of the document, so that nobody takes it for one: the one who gathers the answers
     (``kms.services``) asks one of each of ``groups`` until ``needed`` of them are opened.
     """
 

@@ -1,6 +1,6 @@
 """The ``sops`` block: for whom the data key is encrypted, which leaves are, and the MAC.
 
-Nothing in the block is authenticated but the MAC itself and ``lastmodified``: whoever can write
+Nothing in the block is authenticated but the MAC itself and ``lastmodified``: anyone who can write
 the file can change recipients, selectors and flags. The walk over the leaves must hold whatever
 the block says (``sops.Metadata``, ``stores.ExtractMetadata``).
 """

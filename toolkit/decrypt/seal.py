@@ -140,5 +140,7 @@ def _wrap(key: bytes, recipient: str) -> Branch:
         encrypted = pyrage.encrypt(key, [kind.from_str(text)], armored=True)
     except (pyrage.RecipientError, pyrage.EncryptError, ValueError):
         shown = f"'{text[:100]}'" if text.startswith(("age1", "ssh-")) else "one of the recipients"
-        raise SealError(f"{shown} is no age recipient (age1…, ssh-ed25519 …, ssh-rsa …)") from None
+        raise SealError(
+            f"{shown} is not an age recipient (age1…, ssh-ed25519 …, ssh-rsa …)"
+        ) from None
     return Branch([("recipient", text), ("enc", encrypted.decode())])

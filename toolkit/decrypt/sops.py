@@ -58,7 +58,7 @@ class Opened:
 def decrypt(data: bytes, form: Format, keys: DataKeys, *, output: Format | None = None) -> bytes:
     """Return the decrypted document without its metadata, written as ``output`` or as it was.
 
-    A document that is no envelope around a binary file stays in its own format where ``output``
+    A document that is not an envelope around a binary file stays in its own format where ``output``
     is ``BINARY``.
 
     Raises:

@@ -2,7 +2,7 @@
 
 The API server answers a write with the object as it is now. That tells which version of it a watch
 has to show before its health counts, and which fields are ours, at no further request. Answers
-that are no such object are passed on and not seen.
+that are not such objects are passed on and not seen.
 """
 
 from collections.abc import AsyncIterator, Callable, Mapping

@@ -324,7 +324,7 @@ def _decoded(body: bytes) -> Json:
         decoded: Json = _JSON_OBJECT.decode(body)
     # an object may be nested deeper than the interpreter follows
     except (ValueError, RecursionError) as exc:
-        raise errors.ApiError(f"the server sent what is no object: {exc}") from exc
+        raise errors.ApiError(f"the server sent something that is not an object: {exc}") from exc
     return decoded
 
 

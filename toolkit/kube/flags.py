@@ -1,7 +1,7 @@
 """A flag as a field: a dataclass of settings is the table of its flags as well.
 
 So the name and the default of a flag stand once. What reads a text raises ``ArgumentTypeError``
-with a message for whoever wrote it.
+with a message for its author.
 """
 
 import argparse

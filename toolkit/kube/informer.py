@@ -360,14 +360,14 @@ def _meta(raw: msgspec.Raw) -> _Meta:
     try:
         return _OBJECT.decode(raw).metadata
     except _MALFORMED as exc:
-        raise errors.ApiError(f"the server sent what is no object: {exc}") from exc
+        raise errors.ApiError(f"the server sent something that is not an object: {exc}") from exc
 
 
 def _page(body: bytes) -> _List:
     try:
         return _LIST.decode(body)
     except _MALFORMED as exc:
-        raise errors.ApiError(f"the server sent what is no list: {exc}") from exc
+        raise errors.ApiError(f"the server sent something that is not a list: {exc}") from exc
 
 
 def _reported(raw: msgspec.Raw) -> errors.ApiError:
@@ -376,7 +376,7 @@ def _reported(raw: msgspec.Raw) -> errors.ApiError:
         status = msgspec.json.decode(raw)
         return errors.from_status(int(status.get("code") or 500), status)
     except _MALFORMED as exc:
-        return errors.ApiError(f"the server sent what is no status: {exc}")
+        return errors.ApiError(f"the server sent something that is not a status: {exc}")
 
 
 class _Frames:

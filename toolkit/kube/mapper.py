@@ -33,7 +33,7 @@ class Resource:
         """Return the URL path of an object, or of the collection when the name is empty.
 
         Raises:
-            ApiError: a namespaced object is named without its namespace, or by what is no name.
+            ApiError: a namespaced object is named without its namespace, or by what is not a name.
         """
         group = f"/apis/{self.gvk.group}" if self.gvk.group else "/api"
         parts = [f"{group}/{self.gvk.version}"]
@@ -104,7 +104,7 @@ def _by_kind(*documents: Json) -> Mapping[GroupVersionKind, Resource]:
     try:
         return {resource.gvk: resource for doc in documents for resource in _resources(doc)}
     except (LookupError, TypeError, AttributeError) as exc:
-        raise errors.ApiError("the server sent what is no discovery document") from exc
+        raise errors.ApiError("the server sent something that is not a discovery document") from exc
 
 
 def _resources(discovery: Json) -> Iterator[Resource]:

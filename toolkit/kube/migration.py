@@ -119,7 +119,7 @@ class Migration:
     async def _write(
         self, kind: Kind[Struct], key: ObjectKey, known: Json, progress: Progress
     ) -> None:
-        """Write the object as it is; whoever changed it meanwhile has done that for us."""
+        """Write the object as it is; anyone who changed it meanwhile has done that for us."""
         gvk = GroupVersionKind(*kind.gvk)
         body: Json = {"metadata": known}
         try:

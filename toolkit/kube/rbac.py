@@ -68,7 +68,7 @@ def binding(kind: Kind, role: str, account: str) -> Json:
 
 
 def elsewhere(role: str, account: str) -> Json:
-    """Return the binding of a ClusterRole in one namespace, which whoever applies it names."""
+    """Return the binding of a ClusterRole in one namespace, which its author names."""
     body = manifest(f"{_GROUP}/v1", "RoleBinding", role, namespaced=False)
     return body | _bound("ClusterRole", role, account)
 

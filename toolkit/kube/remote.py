@@ -27,7 +27,7 @@ from toolkit.remote.dialling import Reach, literal_within
 
 _TOKEN_TIMEOUT: Final = 60.0
 _MAX_BODY: Final = 16 << 20
-"""Bytes of an answer: whoever runs the server may be hostile."""
+"""Bytes of an answer: anyone who runs the server may be hostile."""
 _UNREAD: Final = "ReconciliationFailed"
 """Flux's reason where the Secret, the ConfigMap or the account of a cluster cannot be read."""
 _GENERIC: Final = "generic"
@@ -248,7 +248,9 @@ def _opened(cluster: config.ClusterConfig) -> Client:
             parts = urlsplit(url)
             host = parts.hostname or ""
         except ValueError as exc:
-            raise errors.KubeConfigError(f"the address of the cluster's {what} is no URL") from exc
+            raise errors.KubeConfigError(
+                f"the address of the cluster's {what} is not a URL"
+            ) from exc
         if url and parts.scheme not in {"http", "https"}:
             raise errors.KubeConfigError(f"the cluster's {what} must be asked by http or https")
         if not literal_within(host, Reach.NOT_METADATA):
@@ -277,7 +279,7 @@ def kubeconfig(values: Mapping[str, bytes], key: str, name: str) -> bytes:
 
 
 class _Asked:
-    """A token that a coroutine gets, for whoever asks from a thread."""
+    """A token that a coroutine gets, for anyone who asks from a thread."""
 
     def __init__(self, ask: Callable[[], Awaitable[str]]) -> None:
         self._ask = ask

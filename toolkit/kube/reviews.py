@@ -59,7 +59,7 @@ async def whose(api: Api, token: str, *, audience: str = "") -> User | None:
     name = dig(status, "user", "username", default="")
     if status.get("authenticated") is not True or not name:
         return None
-    # 2. A server that knows nothing of audiences names none; its yes is no answer to us.
+    # 2. A server that knows nothing of audiences names none; its yes is not an answer to us.
     if audience and audience not in dig(status, "audiences", default=()):
         return None
     user = status["user"]
@@ -87,7 +87,7 @@ async def allowed(api: Api, spec: Json) -> Answer:
     """Return the answer to a question; only a plain yes is one.
 
     Raises:
-        ApiError: the API server does not say, which is no permission.
+        ApiError: the API server does not say, which is not permission.
     """
     status = await _ask(api, _ACCESS, spec)
     if status.get("allowed") is True:

@@ -73,7 +73,7 @@ class Settling:
             try:
                 await (leave() if self.leaving else settle())
                 pause = _PAUSE
-                # Whoever keeps changing it back does not make a hot loop of it.
+                # Anyone who keeps changing it back does not make a hot loop of it.
                 await asyncio.sleep(_PACE)
             except ApiError as exc:
                 logger.error(self._failure, extra={"error": str(exc)})  # noqa: TRY400 - one line

@@ -1,6 +1,6 @@
 """Tokens of ServiceAccounts: how an object proves to others who it is (TokenRequest).
 
-Objects name accounts of their own namespace only. Whoever may write an object there, or the
+Objects name accounts of their own namespace only. Anyone who may write an object there, or the
 ConfigMap that it names, acts as any account there, as with pods; a namespace is the boundary.
 """
 
@@ -177,7 +177,7 @@ def _status(answer: Json, shown: str) -> tuple[str, datetime]:
 
 
 def _uid(token: str) -> str:
-    """Return whose the token is, as it says; whoever issued it just did so."""
+    """Return whose the token is, as it says; its issuer just made it."""
     try:
         payload = token.split(".")[1]
         decoded = base64.urlsafe_b64decode(payload + "=" * (-len(payload) % 4))

@@ -35,7 +35,7 @@ class Item:
 class WorkQueue:
     """``add`` → ``get`` → ``done``; ``retry`` comes back with exponential back-off.
 
-    ``share`` is how many keys of one namespace may be in work at once; 0 is no limit.
+    ``share`` is how many keys of one namespace may be in work at once; 0 is not a limit.
     """
 
     def __init__(self, name: str, *, min_delay: float, max_delay: float, share: int = 0) -> None:

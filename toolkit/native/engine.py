@@ -50,7 +50,7 @@ class Engine:
         self._ids = count(1)
 
     def call(self, op: str, request: bytes, *, milliseconds: int = 0) -> tuple[Status, bytes]:
-        """Run one operation; 0 is no deadline. The answer is JSON, a failure too."""
+        """Run one operation; 0 is not a deadline. The answer is JSON, a failure too."""
         answer, size = ctypes.c_void_p(), ctypes.c_size_t()
         call_id = next(self._ids)
         try:

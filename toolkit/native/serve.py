@@ -25,7 +25,7 @@ def serve(ops: Mapping[str, Operation], requests: BinaryIO, answers: BinaryIO) -
             while _answer_one(ops, requests, answers):
                 pass
         except BrokenPipeError:
-            os._exit(0)  # The parent is gone, and so is whoever could read a complaint.
+            os._exit(0)  # The parent is gone, and so is anyone who could read a complaint.
         except MemoryError:
             os._exit(frames.EXIT_MEMORY)  # Nothing in this process can be relied on now.
 

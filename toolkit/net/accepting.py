@@ -151,8 +151,8 @@ class Acceptor:
 def _read_less() -> None:
     """Have TLS connections of this process read two records at a time.
 
-    asyncio gives each connection, whoever opened it, 256 KiB for that before it has brought a byte:
-    2 GiB for all that may be open. There is no parameter for it.
+    asyncio gives each connection, no matter who opened it, 256 KiB for that before it has brought a
+    byte: 2 GiB for all that may be open. There is no parameter for it.
     """
     sslproto.SSLProtocol.max_size = _READ
 
@@ -197,7 +197,7 @@ def bind(address: str, *, shared: bool = True) -> list[socket.socket]:
             try:
                 listening.append(unless.enter_context(_listen(family, place, shared=shared)))
             except OSError as exc:
-                # IPv6 may be what the kernel does not have. Taken is another matter: whoever has
+                # IPv6 may be what the kernel does not have. Taken is another matter: anyone who has
                 # one of our addresses gets what is meant for us.
                 if exc.errno not in _ABSENT:
                     raise

@@ -18,7 +18,7 @@ class Demand:
     """What a type needs. The address and the token may come from the Secret.
 
     ``address`` is whether there is no default address, ``schemes`` are what it may begin with.
-    ``plain`` types take an address that is no URL.
+    ``plain`` types take an address that is not a URL.
     """
 
     address: bool = True
@@ -115,7 +115,7 @@ def unusable(address: str, kind: str) -> str:
     except ValueError:
         usable = False
     if not usable or not address.isascii() or not address.isprintable() or " " in address:
-        return f"it is no URL that begins with {' or '.join(f'{each}://' for each in schemes)}"
+        return f"it is not a URL that begins with {' or '.join(f'{each}://' for each in schemes)}"
     # a DSN of Sentry holds a public key as its user
     if kind != "sentry" and (url.user is not None or url.password is not None):
         return "it holds credentials, which belong into the Secret"

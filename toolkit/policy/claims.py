@@ -1,9 +1,9 @@
 """Claims of provenance: read them from a user's extras, and tell whether they can be true. Pure.
 
 A webhook sees the impersonated user only, so claims rest on who may impersonate with the extras
-``provenance.penstock.dev/*``: our controllers, and whoever an administrator gave that right. They
-are not signed, because whoever could forge the extras could as well act as the account that holds
-the key. Instead a claim is held against what the cluster knows, in these steps:
+``provenance.penstock.dev/*``: our controllers, and those to whom an administrator gave it.
+They are not signed, because anyone who could forge the extras could as well act as the account that
+holds the key. Instead a claim is held against what the cluster knows, in these steps:
 
 1. Every claim has one value, of bounded length, and the applier is named.
 2. The applier exists, and applies to this cluster.
@@ -13,7 +13,7 @@ the key. Instead a claim is held against what the cluster knows, in these steps:
    moment ago.
 6. Who signed is what those artifacts tell.
 
-Where those artifacts were fetched from is no claim: they tell it themselves (``origins``), and a
+Where those artifacts were fetched from is not a claim: they tell it themselves (``origins``), and a
 policy counts those only that it admits (``held``).
 """
 

@@ -64,7 +64,9 @@ def named(annotations: Mapping[str, str]) -> tuple[str, ...]:
     names = [each.strip() for each in annotations[VERIFY].split(",")]
     for name in names:
         if len(name) > _LONGEST or not _NAME.fullmatch(name):
-            raise ValueError(f"'{ascii(name[:80])[1:-1]}' is no name of an ImageVerificationPolicy")
+            raise ValueError(
+                f"'{ascii(name[:80])[1:-1]}' is not a name of an ImageVerificationPolicy"
+            )
     return tuple(dict.fromkeys(names))
 
 
@@ -83,8 +85,8 @@ def restored(
 ) -> tuple[Mapping[images.Path, str], tuple[Image, ...]]:
     """Return what to write back because only its digest was left out, and what is left.
 
-    Whoever applies a manifest again writes the tag, where the pinned digest stands by now. As in a
-    cluster without pinning, the same tag is no change.
+    Anyone who applies a manifest again writes the tag, where the pinned digest stands by now. As in
+    a cluster without pinning, the same tag is not a change.
     """
     before = {image.path: image.text for image in images.images(old)} if old is not None else {}
     back, left = {}, []

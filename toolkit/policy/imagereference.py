@@ -124,7 +124,7 @@ def _registry(text: str, host: str) -> str:
         raise _refused(text, "its registry is not a host name in lower case")
     port = match["port"] or ""
     if port and not 0 < int(port[1:6]) < 65536:
-        raise _refused(text, "its registry has a port that is none")
+        raise _refused(text, "its registry has an invalid port")
     if port and port[1] == "0":
         raise _refused(text, "the port of its registry begins with a zero")
     if not match["six"]:
@@ -132,7 +132,7 @@ def _registry(text: str, host: str) -> str:
     try:
         return same_registry(f"[{ipaddress.IPv6Address(match['six'])}]{port}")
     except ValueError as exc:
-        raise _refused(text, "its registry is no address") from exc
+        raise _refused(text, "its registry is not an address") from exc
 
 
 def _refused(text: str, why: str) -> ImageReferenceError:

@@ -2,7 +2,7 @@
 
 Pods and all that holds a template of them. Whatever the kubelet or the runtime pulls counts:
 containers, init containers, ephemeral containers, and volumes that are images (KEP-4639). The kinds
-are looked up without their version, so that an old one is no way around.
+are looked up without their version, so that an old one is not a way around.
 
 Pure; an object that is not shaped as it must be is left to the API server's own validation.
 """

@@ -96,8 +96,8 @@ def _finalizers(attempt: Attempt) -> bool:
 def _owned_alike(attempt: Attempt) -> bool:
     """Tell whether all fields but such annotations keep their managers.
 
-    Whoever owns a field as well keeps it there when it leaves the repository, and whoever wipes
-    ``managedFields`` has all of them kept (``before-first-apply``).
+    Anyone who owns a field as well keeps it there when it leaves the repository, and anyone who
+    wipes ``managedFields`` has all of them kept (``before-first-apply``).
     """
     before, after = (_owners(_metadata(obj)) for obj in (attempt.old, attempt.object))
     return before == after

@@ -50,8 +50,8 @@ DEFAULT: Final = (
     _of("policy", "poddisruptionbudgets"),
     _of("networking.k8s.io", "ingresses", "networkpolicies"),
     _of("rbac.authorization.k8s.io", "roles", "rolebindings"),
-    # Whoever may write these decides what a repository means. ExternalArtifacts and HelmCharts are
-    # left out, because they are generated.
+    # Anyone who may write these decides what a repository means. ExternalArtifacts and HelmCharts
+    # are left out, because they are generated.
     _of("kustomize.toolkit.fluxcd.io", "kustomizations"),
     _of("helm.toolkit.fluxcd.io", "helmreleases"),
     _of("source.toolkit.fluxcd.io", "gitrepositories", "ocirepositories", "buckets"),
@@ -148,7 +148,7 @@ def enforced(violations: Iterable[Violation]) -> tuple[Violation, ...]:
 
 
 def refusal(attempt: Attempt, violations: Iterable[Violation], home: Home | None) -> str:
-    """Return what to tell whoever is refused: what, why, and what to change instead."""
+    """Return what to tell a user who is refused: what, why, and what to change instead."""
     found = tuple(violations)
     done = {"CREATE": "created", "UPDATE": "changed", "DELETE": "deleted"}
     verb = "scaled" if attempt.subresource == "scale" else done.get(attempt.operation, "used")
@@ -303,7 +303,7 @@ def _foreign(wanted: OriginSource, claims: Claims, parts: Sequence[Part]) -> str
     without = [part for part, left in zip(parts, admitted, strict=True) if not left.artifacts]
     told = (without or parts)[0]
     if not wanted.urls or not told.recorded or not _is(wanted, told.source):
-        return f"{told.source} is no source that is admitted"
+        return f"{told.source} is not a source that is admitted"
     return f"{told.source} {_elsewhere(wanted, told)}"
 
 

@@ -53,7 +53,7 @@ class Field:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Other:
-    """One field that holds a namespace and is no reference to decide on."""
+    """One field that holds a namespace and is not a reference to decide on."""
 
     holder: GroupKind
     path: str

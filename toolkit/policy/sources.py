@@ -49,7 +49,7 @@ class Violation:
 
 
 def judge(obj: Json, policies: Iterable[SourcePolicy]) -> tuple[Violation, ...]:
-    """Return what a source object violates, whoever signs its content."""
+    """Return what a source object violates, no matter who signs its content."""
     return tuple(
         Violation(
             policy=policy.metadata.name,

@@ -24,7 +24,7 @@ SECONDS: Final = 20.0
 
 
 class NoTagError(WaitingError):
-    """No tag is left to choose from, or one that is left is no number."""
+    """No tag is left to choose from, or one that is left is not a number."""
 
     default_reason = "Failure"
 

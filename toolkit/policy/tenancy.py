@@ -1,9 +1,10 @@
-"""Decide whose power an object may borrow from whoever makes it act.
+"""Decide whose power an object may borrow from those who make it act.
 
 A Kustomization or HelmRelease acts as a service account, reaches another cluster with a kubeconfig,
-decrypts with keys, reads values. Whoever writes it lends themselves that power, so they must hold
-it: be the account, be allowed to ``impersonate`` it, or hold the verb ``use`` on it. ``powers``
-lists what an object borrows; who asks the API server about the requester is the caller. Pure.
+decrypts with keys, reads values. Anyone who writes it lends themselves that power, so they must
+hold it: be the account, be allowed to ``impersonate`` it, or hold the verb ``use`` on it.
+``powers`` lists what an object borrows; who asks the API server about the requester is the caller.
+Pure.
 
 A change that only sets the pace borrows nothing new, and neither does one of metadata or status:
 controllers' own writes and the removal of finalizers are never in question.

@@ -3,7 +3,7 @@
 A record is the JSON of Helm's ``release/v1.Release``, compressed in a Secret; who fetches and
 unpacks it, within bounds, is the caller. The digest is over what Flux observes of a record, in the
 order of Go's fields and in Go's JSON (helm-controller ``internal/release/observation.go``): name,
-version, info, metadata of the chart, values, manifest, hooks that are no tests, namespace, and the
+version, info, metadata of the chart, values, manifest, hooks that are not tests, namespace, and the
 digest of the artifact that the chart came from. Test hooks are left out, because testing changes
 them. What Go wrote is kept as it was written, as far as Go would write it so again.
 """
@@ -35,7 +35,7 @@ _NULL: Final = Raw(b"null")
 
 
 class RecordError(TransientError):
-    """What lies in Helm's storage is no record of a release."""
+    """What lies in Helm's storage is not a record of a release."""
 
     default_reason = "StateError"
 
@@ -142,7 +142,7 @@ _DECODER: Final = msgspec.json.Decoder(Record)
 
 
 def decode(data: bytes) -> Record:
-    """Read a record, which whoever may write Secrets there may have written.
+    """Read a record, which anyone who may write Secrets there may have written.
 
     Raises:
         RecordError: it is none, or a part of it cannot be read.

@@ -26,7 +26,7 @@ _LARGEST: Final = 1 << 63
 
 
 class SettingError(ValueError):
-    """The text is no assignment, or does not fit what is there."""
+    """The text is not an assignment, or does not fit what is there."""
 
 
 def require_path(path: str) -> None:
@@ -47,8 +47,8 @@ def put(values: dict[str, Any], path: str, text: str, *, typed: bool = True) -> 
     ``typed`` turns numbers, booleans and null into such.
 
     Raises:
-        SettingError: the text is no assignment, or the path leads through what is no object or
-            list.
+        SettingError: the text is not an assignment, or the path leads through a value that is not
+            an object or list.
     """
     _Parser(f"{path}={text}", _typed if typed else str).run(values)
 
@@ -67,7 +67,7 @@ def put_literal(values: dict[str, Any], path: str, text: str) -> None:
     """Put the text at the path as it is, whatever characters it holds.
 
     Raises:
-        SettingError: the path cannot be read, or leads through what is no object or list.
+        SettingError: the path cannot be read, or leads through what is not an object or list.
     """
     put(values, path, text.translate(_MARKS), typed=False)
 
@@ -167,7 +167,7 @@ class _Parser:
     def _index(self) -> int:
         text, mark = self._until("]")
         if not mark or not _WHOLE.fullmatch(text):
-            raise SettingError("the index of a list is no number in brackets")
+            raise SettingError("the index of a list is not a number in brackets")
         index = int(text) if len(text) <= len(str(MOST_INDEX)) + 1 else MOST_INDEX + 1
         if not 0 <= index <= MOST_INDEX:
             raise SettingError(f"the index of a list is not between 0 and {MOST_INDEX}")
@@ -225,13 +225,13 @@ def _set(node: dict[str, Any], name: str, value: Any) -> None:
 def _dict(value: Any) -> dict[str, Any]:
     if isinstance(value, dict):
         return value
-    raise SettingError("the path leads through what is no object")
+    raise SettingError("the path leads through something that is not an object")
 
 
 def _listed(value: Any) -> list[Any]:
     if isinstance(value, list):
         return value
-    raise SettingError("an index is of what is no list")
+    raise SettingError("an index is of something that is not a list")
 
 
 def _typed(text: str) -> Any:

@@ -1,8 +1,8 @@
 """What the process can do that judges signatures of Git objects, one at a time.
 
-Keys come from whoever may write a Secret, and signatures from whoever may push. Reading them can
-take seconds in which no other thread runs, and is done by libraries that are not written in Python:
-whatever they do to this process, it is killed at a deadline and has only so much memory.
+Keys come from anyone who may write a Secret, and signatures from anyone who may push. Reading them
+can take seconds in which no other thread runs, and is done by libraries that are not written in
+Python: whatever they do to this process, it is killed at a deadline and has only so much memory.
 """
 
 from collections.abc import Callable, Mapping

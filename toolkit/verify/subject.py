@@ -61,7 +61,7 @@ class Subject:
 
 @contextmanager
 def refusing(step: int) -> Iterator[None]:
-    """Refuse what is attached and cannot be accepted: whoever may push can make that, at will.
+    """Refuse what is attached and cannot be accepted: anyone who may push can make that, at will.
 
     Raises:
         VerificationError: the body met what is gone or malformed; ``step`` is the one that failed.

@@ -101,9 +101,9 @@ class Verifications:
         """Return who signed the subject.
 
         Who asks while another of the same ``scope`` does waits for that answer. The deadline is
-        the caller's. A scope is whoever chose how the registry is reached, such as a namespace: a
-        proof is one for everybody, but what a registry has that somebody's own proxy plays, or has
-        not, is told to that scope alone: a refusal, and a failure that a policy lets pass.
+        the caller's. A scope is the one who chose how the registry is reached, such as a namespace:
+        a proof is one for everybody, but what a registry has that somebody's own proxy plays, or
+        has not, is told to that scope alone: a refusal, and a failure that a policy lets pass.
 
         Raises:
             VerificationError: nobody whom the policy trusts did.

@@ -79,7 +79,7 @@ class Hints:
     async def _lines(self, request: Request, checks: Checks[Any], obj: Json) -> Any:
         named = dict.fromkeys(itertools.islice(mentions.mentions(checks, obj), _MOST))
         for mention in named:
-            # an answer that does not come is no answer
+            # an answer that does not come is not an answer
             with contextlib.suppress(PenstockError):
                 if line := await self._look(request, checks, obj, mention):
                     yield f"{mention.field}: {line}"

@@ -1,6 +1,6 @@
 """Whether a Secret or ConfigMap holds what a field needs of it, read as the reconciler reads it.
 
-Pure. The messages name keys, never values: whoever sees them may read the Secret anyway.
+Pure. The messages name keys, never values: anyone who sees them may read the Secret anyway.
 """
 
 from collections.abc import Callable, Mapping, Sequence

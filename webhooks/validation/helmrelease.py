@@ -36,7 +36,7 @@ def _name(obj: HelmRelease) -> Iterator[Fault]:
 
 def _values(obj: HelmRelease) -> Iterator[Fault]:
     wrong = isinstance(obj.spec.values, (str, int, float, list))
-    yield from when(wrong, "spec.values", "it is no object")
+    yield from when(wrong, "spec.values", "it is not an object")
 
 
 def _target_path(obj: HelmRelease) -> Iterator[Fault]:
@@ -64,7 +64,7 @@ def _remediation(obj: HelmRelease) -> Iterator[Fault]:
 def _history(obj: HelmRelease) -> Iterator[Fault]:
     spec = obj.spec
     most = spec.history_limit
-    yield from when(most < 0, "spec.maxHistory", "it is negative, which is no limit", str(most))
+    yield from when(most < 0, "spec.maxHistory", "it is negative, which is not a limit", str(most))
     upgrade = spec.upgrade
     remediation = upgrade.remediation if upgrade else None
     rolls_back = remediation and remediation.retries and remediation.strategy == "rollback"

@@ -67,13 +67,13 @@ def _refspec(obj: ImageUpdateAutomation) -> Iterator[Fault]:
 
 
 def _target(obj: ImageUpdateAutomation) -> Iterator[Fault]:
-    """Find automations that check out what is no branch, and say no branch to push to."""
+    """Find automations that check out what is not a branch, and say no branch to push to."""
     ref = _checkout(obj)
     push = obj.spec.git.push if obj.spec.git else None
     if ref is None or (push and (push.branch or push.refspec)):
         return
     fixed = refs.given(ref, ("commit", "name", "semver", "tag"))
-    why = f"spec.git.checkout.ref.{fixed[0]} is no branch to push to" if fixed else ""
+    why = f"spec.git.checkout.ref.{fixed[0]} is not a branch to push to" if fixed else ""
     yield from when(fixed, "spec.git.push.branch", why)
 
 

@@ -25,16 +25,18 @@ def namespace_name(text: str) -> str:
 
 
 def label_key(text: str) -> str:
-    """Return why this is no key of a label or an annotation, nothing if it is."""
+    """Return why this is not a key of a label or an annotation, nothing if it is."""
     prefix, slash, name = text.rpartition("/")
     valid = (not slash or not object_name(prefix)) and len(name) <= 63
-    return "" if valid and _QUALIFIED.fullmatch(name) else "it is no key of a label or annotation"
+    return (
+        "" if valid and _QUALIFIED.fullmatch(name) else "it is not a key of a label or annotation"
+    )
 
 
 def label_value(text: str) -> str:
-    """Return why this is no value of a label, nothing if it is."""
+    """Return why this is not a value of a label, nothing if it is."""
     fits = len(text) <= 63 and (not text or _QUALIFIED.fullmatch(text))
-    return "" if fits else "it is no value of a label"
+    return "" if fits else "it is not a value of a label"
 
 
 def labels(field: str, given: Mapping[str, str]) -> Iterator[Fault]:

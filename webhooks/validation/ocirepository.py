@@ -21,7 +21,7 @@ def _reference(obj: OCIRepository) -> Iterator[Fault]:
     if ref is None:
         return
     wrong = ref.digest and not oci.is_digest(ref.digest)
-    yield from when(wrong, "spec.ref.digest", "it is no digest", ref.digest)
+    yield from when(wrong, "spec.ref.digest", "it is not a digest", ref.digest)
     wrong = ref.tag and not oci.is_tag(ref.tag)
     yield from when(wrong, "spec.ref.tag", "it cannot be a tag", ref.tag)
 

@@ -118,7 +118,7 @@ def _components(obj: Kustomization) -> Iterator[Fault]:
     for number, path in enumerate(obj.spec.components):
         remote = path.startswith(("/", "git@")) or "://" in path
         field = f"spec.components[{number}]"
-        yield from when(remote, field, "it is no relative path within the source", path)
+        yield from when(remote, field, "it is not a relative path within the source", path)
 
 
 def _images(found: Iterator[tuple[str, _Changes]]) -> Iterator[Fault]:

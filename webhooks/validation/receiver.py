@@ -46,7 +46,7 @@ def _issuers(obj: Receiver) -> Iterator[Fault]:
         field = f"spec.oidcProviders[{number}].issuerURL"
         url = each.issuer_url
         wrong = not url.startswith("https://") or demands.unusable(url, "")
-        yield from when(wrong, field, "it is no URL over HTTPS", url)
+        yield from when(wrong, field, "it is not a URL over HTTPS", url)
         yield from when(url in seen, field, "another entry names the same issuer", url)
         seen.add(url)
 

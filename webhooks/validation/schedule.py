@@ -14,7 +14,7 @@ _LONGEST_SECONDS: Final = 2**63 / 1e9
 TOO_LONG: Final = "it is longer than 292 years"
 
 _DEFAULT_TIMEOUT: Final = 60.0
-"""What the API server writes into sources; whoever did not choose it need not hear of it."""
+"""What the API server writes into sources; anyone who did not choose it need not hear of it."""
 
 
 class _Timed(Protocol):

@@ -1,7 +1,7 @@
 """From the faults of an object to what its author reads: refusals, warnings, or nothing.
 
 An object is judged against what it was: a fault that it had before is only warned of, because it
-may be older than the rule, and whoever changes another field must not be kept from it.
+may be older than the rule, and anyone who changes another field must not be kept from it.
 """
 
 import re

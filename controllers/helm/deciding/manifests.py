@@ -16,7 +16,7 @@ _RELEASE: Final = "meta.helm.sh/release-"
 def renders(manifest: str, obj: Json) -> bool:
     """Tell whether an object of a record is one that its manifest renders.
 
-    Definitions of the chart's ``crds`` directory are no part of it, and the spec may skip them.
+    Definitions of the chart's ``crds`` directory are not part of it, and the spec may skip them.
     """
     return gvk_of(obj).group_kind != _DEFINITION or key_of(obj).name in manifest
 

@@ -1,7 +1,7 @@
 """Flux's endpoint for events: ``POST /`` with an event as JSON.
 
 Answers as notification-controller does (``internal/server/event_server.go``): 202 when the event is
-on disk or nobody wants it, 429 for a duplicate, 400 for what is no event, 413 for what is too
+on disk or nobody wants it, 429 for a duplicate, 400 for what is not an event, 413 for what is too
 large. Beyond Flux: 408 for a body that takes too long, and 503 with ``Retry-After`` where the event
 could not be kept; our own controllers then try again.
 """

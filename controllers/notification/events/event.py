@@ -25,7 +25,7 @@ PREFIX: Final = "event.toolkit.fluxcd.io/"
 
 
 class EventError(ValueError):
-    """What was posted is no event."""
+    """What was posted is not an event."""
 
 
 class InvolvedObject(msgspec.Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):

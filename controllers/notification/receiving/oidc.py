@@ -217,7 +217,7 @@ def unverified(token: str) -> Mapping[str, Any]:
     """Return the claims of a token that nobody has checked.
 
     Raises:
-        RefusedError: it is no token.
+        RefusedError: it is not a token.
     """
     try:
         claims: dict[str, Any] = jwt.decode(token, options={"verify_signature": False})

@@ -80,7 +80,7 @@ def _planned(request: BuildRequest, sources: Mapping[str, SourceFiles]) -> list[
         except PatternError as exc:
             raise _unusable(request, str(exc)) from exc
         if len(name) > _LONGEST_NAME or not _NAME.fullmatch(name):
-            raise _unusable(request, f"'{ascii(name[:100])[1:-1]}' is no name of an object")
+            raise _unusable(request, f"'{ascii(name[:100])[1:-1]}' is not a name of an object")
         if name in planned:
             raise _unusable(
                 request,
@@ -147,7 +147,7 @@ def _copy_matching(  # noqa: PLR0913, PLR0917 - one operation's parts
     if not matched:
         raise TransientError(f"no files match pattern '{operation.from_}'", reason=REASON)
     if not taken:
-        why = "were excluded" if operation.strategy != "Extract" else "are no tarballs"
+        why = "were excluded" if operation.strategy != "Extract" else "are not tarballs"
         raise TransientError(f"all files matching pattern '{operation.from_}' {why}", reason=REASON)
 
 
@@ -203,7 +203,7 @@ def _put_file(
     elif operation.strategy == "Extract":
         if not parts[-1].endswith(_TARBALLS):
             raise TransientError(
-                f"'{operation.from_}' is no tarball (.tar.gz, .tgz), so it cannot be extracted",
+                f"'{operation.from_}' is not a tarball (.tar.gz, .tgz), so it cannot be extracted",
                 reason=REASON,
             )
         tree.extract(path, segments(alias_of(operation.to)[1]))

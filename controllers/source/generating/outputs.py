@@ -38,7 +38,7 @@ T = TypeVar("T")
 
 _AT_ONCE: Final = 8
 _EVERYTHING: Final = Ignore.from_rules("!*")
-"""Whoever made a tree chose its files; what would be ignored in a source stays in."""
+"""Anyone who made a tree chose its files; what would be ignored in a source stays in."""
 
 
 class Outputs:

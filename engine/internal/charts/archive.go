@@ -20,7 +20,7 @@ import (
 func readPackage(in io.Reader, b *budget) (files, error) {
 	inflated, err := gzip.NewReader(in)
 	if err != nil {
-		return nil, fmt.Errorf("it is no gzipped archive: %w", err)
+		return nil, fmt.Errorf("it is not a gzipped archive: %w", err)
 	}
 	found := files{}
 	reader := tar.NewReader(inflated)
@@ -62,7 +62,7 @@ func inner(header *tar.Header) (string, error) {
 	switch header.Typeflag {
 	case tar.TypeReg, tar.TypeDir, tar.TypeSymlink, tar.TypeXGlobalHeader:
 	default:
-		return "", fmt.Errorf("its entry %s is not allowed: it is no file, directory or symbolic link",
+		return "", fmt.Errorf("its entry %s is not allowed: it is not a file, directory or symbolic link",
 			shown(header.Name))
 	}
 	name := strings.ReplaceAll(header.Name, `\`, "/")

@@ -126,7 +126,7 @@ func (j *job) local(item dependency) (files, error) {
 	place := fmt.Sprintf("the dependency '%s' ('%s')", item.Name, item.Repository)
 	parsed, err := url.Parse(item.Repository)
 	if err != nil {
-		return nil, failed(noDependency, "%s is no URL", place)
+		return nil, failed(noDependency, "%s is not a URL", place)
 	}
 	joined := j.path + "/" + parsed.Host + "/" + strings.TrimLeft(parsed.Path, "/")
 	name, info, err := j.tree.find(joined)

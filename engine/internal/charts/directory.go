@@ -55,7 +55,7 @@ func (t *tree) read(name string, info fs.FileInfo, b *budget) (files, error) {
 		return t.readDirectory(name, b)
 	}
 	if !info.Mode().IsRegular() {
-		return nil, errors.New("it is no file")
+		return nil, errors.New("it is not a file")
 	}
 	if info.Size() > t.ChartBytes {
 		return nil, fmt.Errorf("it is larger than %d MiB", t.ChartBytes>>20)

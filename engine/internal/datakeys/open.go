@@ -48,7 +48,7 @@ type Skipped struct {
 // Reader returns the content of a message; its end proves that nothing was changed.
 type Reader func(message string) (io.Reader, error)
 
-// Load reads the keys of an entry, and says why others are of no use. Nil is no key.
+// Load reads the keys of an entry, and says why others are of no use. Nil is not a key.
 type Load func(entry []byte) (read Reader, findings []string)
 
 // Open runs an operation with keys that load reads.
@@ -87,7 +87,7 @@ func open(read Reader, message string) ([]byte, error) {
 	}
 	content, err := io.ReadAll(io.LimitReader(from, longest+1))
 	if err == nil && len(content) > longest {
-		err = errors.New("the message is no data key")
+		err = errors.New("the message is not a data key")
 	}
 	return content, err
 }

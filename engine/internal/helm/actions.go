@@ -263,7 +263,7 @@ func fail(r *run) error {
 	return nil
 }
 
-// history returns every release, or the one with the version that is asked for; none is no failure.
+// history returns every release, or the one with the version that is asked for; none is not a failure.
 func history(r *run) error {
 	releases, err := r.releases()
 	for _, each := range releases {

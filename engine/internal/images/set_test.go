@@ -99,7 +99,7 @@ func TestAFileChangesInTheBytesOfItsMarkersAlone(t *testing.T) {
 
 func TestWhatCannotBeChangedInPlaceFails(t *testing.T) {
 	for text, want := range map[string]string{
-		"a: [ # {\"$imagepolicy\": \"apps:web\"}\n":                        "it is no YAML",
+		"a: [ # {\"$imagepolicy\": \"apps:web\"}\n":                        "it is not YAML",
 		"b: 1\n---\na: \"we\\x62:1\" # {\"$imagepolicy\": \"apps:web\"}\n": "the document at line 2: line 2 of it",
 	} {
 		if _, _, err := update([]byte(text), chosen); err == nil || !strings.Contains(err.Error(), want) {
@@ -126,7 +126,7 @@ func TestALargeDocumentIsReadAsASmallOne(t *testing.T) {
 		{"kind: A\nmetadata:\n  name: n\ntag: v1 # {\"$imagepolicy\": \"apps:web:tag\"}\n", "tag: v2.0.0 #"},
 		{"kind: A\nmetadata: {name: n}\nlist:\n- a\n- v1 # {\"$imagepolicy\": \"apps:web:tag\"}\n", "- v2.0.0 #"},
 		{"kind: A\nmetadata: {name: n}\na: &x [b]\nc: *x\ntag: v1 # {\"$imagepolicy\": \"apps:web:tag\"}\n", "tag: v2.0.0 #"},
-		// Lines within a text or a list of another line are no entries, wherever they begin.
+		// Lines within a text or a list of another line are not entries, wherever they begin.
 		{"kind: A\nmetadata: {name: n}\ntext: \"x\ntag: v1 # {'$imagepolicy': 'apps:web:tag'}\n\"\n", ""},
 	} {
 		content := filler + each.before

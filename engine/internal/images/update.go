@@ -94,7 +94,7 @@ func inDocument(text []byte, images map[string]Image) ([]edit, error) {
 			return edits, nil
 		}
 		if err != nil {
-			return nil, fmt.Errorf("it is no YAML: %w", err)
+			return nil, fmt.Errorf("it is not YAML: %w", err)
 		}
 		finder := finder{source: source, images: images, object: identity(&node)}
 		if err := finder.visit(&node); err != nil {
@@ -250,7 +250,7 @@ func value(setter string, images map[string]Image) (string, bool) {
 // something else than a string is quoted.
 func written(value string, old *yaml.Node) (string, error) {
 	if strings.ContainsAny(value, "'\"\\\n\r\t ") || !utf8.ValidString(value) {
-		return "", fmt.Errorf("%q is no image", value)
+		return "", fmt.Errorf("%q is not an image", value)
 	}
 	switch {
 	case old.Style&yaml.SingleQuotedStyle != 0:

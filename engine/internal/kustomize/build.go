@@ -87,7 +87,7 @@ func Build(ctx context.Context, in []byte) ([]byte, error) {
 }
 
 // build starts again if a kustomization brings a schema of its own. kustomize leaves that in package
-// variables for whoever builds next: such a build begins and ends with a reset, which the others,
+// variables for anyone who builds next: such a build begins and ends with a reset, which the others,
 // to which it costs most of their time, do not need.
 func build(t *tree.Tree, request *Request) ([]json.RawMessage, error) {
 	g := &gate{tree: t, objects: map[string]int{}}
@@ -127,7 +127,7 @@ func attempt(t *tree.Tree, request *Request) (objects []json.RawMessage, err err
 		objects, err = encode(resources)
 	}
 	if err != nil && root.generated && t.Denial() == nil && !errors.As(err, new(*tree.Denial)) {
-		// kustomize says of a file that does not parse that it is no directory.
+		// kustomize says of a file that does not parse that it is not a directory.
 		if broken := findUndecodable(t, dir, root); broken != nil {
 			return nil, broken
 		}

@@ -98,7 +98,7 @@ func failureOf(t *testing.T, err error) *call.Failure {
 	t.Helper()
 	var failure *call.Failure
 	if !errors.As(err, &failure) {
-		t.Fatalf("error %v is no failure", err)
+		t.Fatalf("error %v is not a failure", err)
 	}
 	return failure
 }

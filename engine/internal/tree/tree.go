@@ -3,7 +3,7 @@
 //
 // It is read-only, bounded, and cannot be left: every access goes through os.Root, so neither ".."
 // nor a symbolic link reaches what was not mounted. Libraries tend to hide the error of a file that
-// was denied behind one of their own; the tree keeps the first denial for whoever runs the build.
+// was denied behind one of their own; the tree keeps the first denial for the one who runs the build.
 package tree
 
 import (
@@ -179,7 +179,7 @@ func (t *Tree) IsFile(name string) bool {
 	return err == nil && !info.IsDir()
 }
 
-// Entry is a name in a directory. A symbolic link is no directory, whatever it points to.
+// Entry is a name in a directory. A symbolic link is not a directory, whatever it points to.
 type Entry struct {
 	Name  string
 	IsDir bool

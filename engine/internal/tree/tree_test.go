@@ -71,7 +71,7 @@ func TestMountsAndFilesAreOneTree(t *testing.T) {
 		t.Errorf("a mount shows what is under it: %v", err)
 	}
 	if tree.Denial() != nil {
-		t.Errorf("a missing file is no denial: %v", tree.Denial())
+		t.Errorf("a missing file is not a denial: %v", tree.Denial())
 	}
 }
 

@@ -1,6 +1,6 @@
 """Who somebody is, at our own port: real certificates, real tokens, the real ConfigMap.
 
-The matrix is that of front proxies: whoever is none speaks for nobody but themselves.
+The matrix is that of front proxies: anyone else speaks for nobody but themselves.
 """
 
 import json

@@ -45,7 +45,7 @@ async def test_no_request_is_lost_when_one_of_two_replicas_goes(fresh_window: Wi
 
     async def ask() -> None:
         while not done.is_set():
-            # Whoever is not let in at all tries again elsewhere, as every client does.
+            # Anyone who is not let in at all tries again elsewhere, as every client does.
             with contextlib.suppress(aiohttp.ClientConnectorError):
                 reply = await window.ask(BASE, certificate=root, headers=AS_ROOT)
                 answers.append((reply.status, reply.headers.get("Retry-After")))
@@ -62,7 +62,7 @@ async def test_no_request_is_lost_when_one_of_two_replicas_goes(fresh_window: Wi
         await answered()
         done.set()
 
-    # Whoever has got in too late is told to come again, as every client does.
+    # Anyone who has got in too late is told to come again, as every client does.
     assert set(answers) <= {(200, None), (429, "5")}
 
 

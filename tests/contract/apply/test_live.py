@@ -355,7 +355,7 @@ async def test_the_event_of_an_apply_is_told_although_health_stays(
     while not watched.healths.empty():
         watched.healths.get_nowait()
 
-    # until its event arrives nobody knows how the object fares, so somebody may wait for it
+    # until its event arrives nobody knows the object's health, so somebody may wait for it
     await _apply(apply, watched, owner, deployed[0], make.config_map(key="2"))
 
     async with asyncio.timeout(SECONDS):

@@ -92,7 +92,7 @@ async def test_a_refusal_and_what_is_missing_are_told(
     assert "has no path yet" in pathless.err
     assert "the request was not taken" in refused.err
     assert SECRET_PATH not in refused.err, "it is what senders of some types prove themselves with"
-    assert "is no JSON object, and no file" in garbled.err
+    assert "is not a JSON object, and no file" in garbled.err
     assert "--oidc-token" in issued.err
     assert len(endpoint.seen) == 1
 

@@ -78,7 +78,7 @@ def _answered(kubectl: Kubectl, path: str, kubeconfig: Path) -> str:
 
 @contextmanager
 def _serving(directory: Path, client_ca: str) -> Iterator[int]:
-    # Whoever has no certificate of the front proxy's authority is not even heard.
+    # Anyone who has no certificate of the front proxy's authority is not even heard.
     tls = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH, cadata=client_ca)
     tls.verify_mode = ssl.CERT_REQUIRED
     tls.load_cert_chain(directory / "backend.crt", directory / "backend.key")

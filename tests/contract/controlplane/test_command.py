@@ -122,7 +122,7 @@ def test_interrupt_during_the_start_leaves_nothing(spawn: Spawn, tmp_path: Path)
     while "kube-apiserver started" not in up.stderr.readline():
         pass
 
-    # SIGINT takes the same way, but may be ignored by whoever runs the tests in the background.
+    # SIGINT takes the same way, but may be ignored by anyone who runs the tests in the background.
     up.send_signal(signal.SIGTERM)
     up.communicate(timeout=60)
 

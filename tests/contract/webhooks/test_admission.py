@@ -162,7 +162,7 @@ async def test_a_denial_is_what_kubectl_prints(house: House) -> None:
 
 async def test_causes_of_an_invalid_object_are_printed(house: House) -> None:
     async def invalid(request: Request) -> Answer:
-        cause = Cause(reason="FieldValueInvalid", field="data.a", message="'x' is no number")
+        cause = Cause(reason="FieldValueInvalid", field="data.a", message="'x' is not a number")
         raise DeniedError(f"{request.ref} is not valid", code=422, causes=(cause,))
 
     gate = house.gate
@@ -173,7 +173,7 @@ async def test_causes_of_an_invalid_object_are_printed(house: House) -> None:
         await gate.write(gate.config_map("house"))
 
     # Who reads the answer as JSON, and kubectl, know by the details which object was refused.
-    assert "The ConfigMap \"house\" is invalid: data.a: 'x' is no number" in said
+    assert "The ConfigMap \"house\" is invalid: data.a: 'x' is not a number" in said
     assert caught.value.causes[0].field == "data.a"
 
 

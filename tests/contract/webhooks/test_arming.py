@@ -324,7 +324,7 @@ async def test_a_disabled_plugin_is_neither_asked_nor_served(gate: Gate) -> None
     assert [each["name"] for each in found["webhooks"]] == ["gate.admission.penstock.dev"]
     assert "created" in await gate.apply(gate.config_map("house"))
     assert unseen.asked == []
-    with pytest.raises(ValueError, match="silnet is none of gate, silent"):
+    with pytest.raises(ValueError, match="silnet is not one of gate, silent"):
         await gate.start(asked, silent, disable_admission_plugins=("silnet",))
 
 

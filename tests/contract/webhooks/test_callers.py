@@ -39,7 +39,7 @@ async def gate(configured_plane: Configured) -> AsyncIterator[Gate]:
 async def asks(
     gate: Gate, pair: KeyPair | None, directory: Path, *, path: str = "/admit/gate"
 ) -> int | str:
-    """Send a review as whoever holds this certificate, and return what comes of it."""
+    """Send a review as the holder of this certificate, and return what comes of it."""
     trust = await asyncio.to_thread(_context, pair, directory)
     url = f"{gate.target.url}{path}?timeout=5s"
     body = json.loads(json.dumps(REVIEW))
@@ -131,7 +131,7 @@ async def test_conversions_go_on_where_a_certificate_is_demanded(
 
 
 async def test_nothing_is_disclosed_where_callers_prove_nothing(gate: Gate, tmp_path: Path) -> None:
-    """What docs/security.md says is left: the rest is answered, whoever reaches the port."""
+    """What docs/security.md says is left: the rest is answered, no matter who reaches the port."""
     teller, told = gate.row("teller", discloses=True)
     row, seen = gate.row("gate")
     await gate.start(teller, row, webhook_client_networks=())

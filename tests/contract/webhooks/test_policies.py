@@ -337,7 +337,7 @@ async def test_policy_that_warns_is_heard(tenant: Tenant) -> None:
 async def test_status_of_a_source_is_not_forged(tenant: Tenant, *, policy: bool) -> None:
     if policy:
         await enforced(tenant)
-    # whoever may do anything with sources may also vouch for them
+    # anyone who may do anything with sources may also vouch for them
     write = {"verbs": ["get", "create", "patch", "update"]}
     # the same name in a namespace that we are not installed in is anybody's
     usual = "system:serviceaccount:penstock-system:source-controller"

@@ -1,4 +1,4 @@
-"""The API server carries what others send, from its own address; that is no proof of who asks."""
+"""The API server carries what others send, from its own address; that is not proof of who asks."""
 
 import asyncio
 import contextlib

@@ -1,4 +1,4 @@
-"""What is on its way out can go, and is no way around: a finalizer keeps it there for ever."""
+"""What is on its way out can go, and is not a way around: a finalizer keeps it there for ever."""
 
 import pytest
 

@@ -298,7 +298,7 @@ async def test_the_annotation_demands_policies_of_elsewhere(bench: Bench) -> Non
     [
         ("none", "'none', but there is none of this name"),
         ("ghcr", "do not name"),
-        ("", "is no name of an ImageVerificationPolicy"),
+        ("", "is not a name of an ImageVerificationPolicy"),
     ],
 )
 async def test_an_annotation_that_demands_what_is_not_there_lets_nothing_pass(

@@ -149,7 +149,11 @@ async def test_a_service_that_refuses_is_told_and_asked_again(
 @pytest.mark.parametrize(
     ("kind", "git", "words"),
     [
-        ("bitbucket", {}, "'bitbucket' is no hosting service: write one of github, gitlab, gitea"),
+        (
+            "bitbucket",
+            {},
+            "'bitbucket' is not a hosting service: write one of github, gitlab, gitea",
+        ),
         ("github", {"push": {"branch": "main"}}, "need spec.git.push.branch"),
         (
             "github",

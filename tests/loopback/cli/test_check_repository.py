@@ -51,7 +51,7 @@ def test_grants_are_written_and_then_count(run: Run, tmp_path: Path) -> None:
     again, _, refusal = run(str(fleet), "--fix", str(file))
 
     grants = list(yaml.safe_load_all(file.read_text()))
-    assert code == 1, "an interval that nobody can read is no matter of grants"
+    assert code == 1, "an interval that nobody can read is not a matter of grants"
     assert "reference-grant" in out
     assert "review" in err
     assert {each["metadata"]["namespace"] for each in grants} == {"infra", "media"}
@@ -114,7 +114,7 @@ def test_a_directory_that_is_missing_is_a_failure_and_no_finding(run: Run, tmp_p
     code, _, err = run(str(tmp_path / "missing"))
 
     assert code == 2
-    assert "is no directory" in err
+    assert "is not a directory" in err
 
 
 def test_where_a_build_fails_namespaces_are_those_of_the_nearest_kustomization(

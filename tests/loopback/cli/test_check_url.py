@@ -202,7 +202,7 @@ async def test_a_key_and_the_keys_of_the_host_are_for_ssh(run: Run, tmp_path: Pa
         (("https://git.example.com/f", "--tag", "a", "--branch", "b"), "name one of them"),
         (("file://host/srv/fleet",), "three slashes"),
         (("file:///srv/fleet", "--username", "ada"), "takes no credentials"),
-        (("file:///nowhere/fleet",), "/nowhere/fleet is no directory"),
+        (("file:///nowhere/fleet",), "/nowhere/fleet is not a directory"),
         ((".", "--branch", "main"), "--branch is for a URL"),
         ((".", "--known-hosts-file", "x"), "--known-hosts-file is for a URL"),
     ],
@@ -241,7 +241,7 @@ async def test_what_is_not_there_is_named(run: Run, tmp_path: Path, where: str) 
     assert "branch 'nope' not found" in branch[2]
     assert "b" * 40 in commit[2]
     assert "is not part of branch 'main'" in foreign[2]
-    assert "not found" in none[2] or "is no Git repository" in none[2]
+    assert "not found" in none[2] or "is not a Git repository" in none[2]
 
 
 @pytest.mark.parametrize("where", ["server", "disk"])

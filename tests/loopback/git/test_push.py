@@ -265,7 +265,7 @@ async def test_paths_that_no_repository_may_have_are_refused(
 async def test_a_branch_has_a_name_that_git_takes(
     commit: Commit, repository: Repository, branch: str
 ) -> None:
-    with pytest.raises(GitSpecError, match="is no name of a branch"):
+    with pytest.raises(GitSpecError, match="is not a name of a branch"):
         await commit(repository.url, FILE, branch=branch)
 
 

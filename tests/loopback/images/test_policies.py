@@ -237,7 +237,7 @@ async def test_many_violations_are_told_in_bounds(scene: ImageScene) -> None:
 
 @pytest.mark.parametrize(
     ("data", "why"),
-    [({}, "the secret holds no public key"), ({"cosign.pub": b"x"}, "is no public key")],
+    [({}, "the secret holds no public key"), ({"cosign.pub": b"x"}, "is not a public key")],
 )
 async def test_policy_that_can_trust_nobody_denies(
     scene: ImageScene, data: dict[str, bytes], why: str

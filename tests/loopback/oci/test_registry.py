@@ -318,7 +318,7 @@ async def test_pages_are_bounded_together(
     server: FakeRegistry, registry: Registry, repository: Repository, kind: str
 ) -> None:
     pushed = server.push(NAME, "v1", [b"layer"])
-    # Few and long: names that are no tags, an annotation.
+    # Few and long: names that are not tags, an annotation.
     pages = {
         "tags": {"tags": ["x" * 3_000_000]},
         "referrers": {

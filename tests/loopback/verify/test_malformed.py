@@ -1,4 +1,4 @@
-"""What whoever may push can attach counts as no signature; it never passes for a failing registry.
+"""What others attach counts as no signature; it never passes for a failing registry.
 
 Were it an error of the registry, an artifact that nobody signed would stay in use for as long as
 something malformed is attached to it.

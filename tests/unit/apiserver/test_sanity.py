@@ -13,9 +13,9 @@ from apiserver.status import StatusError
         ("/x?limit=1&limit=2", {}, 400, "limit is given more than once"),
         ("/x?revision=a&revision=b", {}, 400, "revision is given more than once"),
         ("/x?fieldValidation=Strict&fieldValidation=Ignore", {}, 400, "more than once"),
-        ("/x%00y", {}, 400, "the path holds what is no text"),
-        ("/x\u00e9", {}, 400, "the path holds what is no text"),
-        ("/x?labelSelector=%00", {}, 400, "the query holds what is no text"),
+        ("/x%00y", {}, 400, "the path holds something that is not text"),
+        ("/x\u00e9", {}, 400, "the path holds something that is not text"),
+        ("/x?labelSelector=%00", {}, 400, "the query holds something that is not text"),
         ("/x", {"Content-Length": str(10 << 20)}, 413, "larger than"),
     ],
 )

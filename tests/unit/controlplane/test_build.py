@@ -18,7 +18,7 @@ import signal
 import sys
 from pathlib import Path
 from controlplane import build
-# Whoever runs the tests in the background of a shell script ignores it, and so would we.
+# Anyone who runs the tests in the background of a shell script ignores it, and so would we.
 signal.signal(signal.SIGINT, signal.default_int_handler)
 target = Path(sys.argv[1])
 with build.turn(target.parent):

@@ -35,7 +35,7 @@ import sys
 from pathlib import Path
 from controlplane import instance
 from controlplane.supervision import Supervision
-# Whoever runs the tests in the background of a shell script ignores it, and so would we.
+# Anyone who runs the tests in the background of a shell script ignores it, and so would we.
 signal.signal(signal.SIGINT, signal.default_int_handler)
 programs = {path.name: path for path in Path(sys.argv[1]).iterdir()}
 with instance.claim("one") as held:

@@ -24,7 +24,7 @@ class Guest:
 
 
 async def empty(*guests: Guest) -> None:
-    """Let all go, and whoever waits after them."""
+    """Let all go, and anyone who waits after them."""
     for guest in guests:
         guest.leave()
     await asyncio.gather(*(guest.task for guest in guests), return_exceptions=True)

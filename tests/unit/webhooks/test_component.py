@@ -10,7 +10,7 @@ PROVEN = Callers(certified=True)
 
 
 def test_plugin_that_nobody_knows_cannot_be_disabled() -> None:
-    with pytest.raises(ValueError, match="--disable-admission-plugins: nonsense is none of "):
+    with pytest.raises(ValueError, match="--disable-admission-plugins: nonsense is not one of "):
         component._enabled(PLUGINS, ["nonsense"], PROVEN)
 
 

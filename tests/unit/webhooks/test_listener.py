@@ -1,4 +1,4 @@
-"""The port: whoever opens connections and does nothing with them keeps nobody else out."""
+"""The port: anyone who opens connections and does nothing with them keeps nobody else out."""
 
 import asyncio
 import io

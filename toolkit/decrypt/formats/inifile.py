@@ -28,7 +28,7 @@ def load(data: bytes) -> list[Branch]:
     """Return one mapping of sections; keys before the first header are in ``DEFAULT``.
 
     Raises:
-        DecryptionError: a line that is no section, key or comment, a key twice, or too many lines.
+        DecryptionError: a line is not a section, key or comment; a key twice; too many lines.
     """
     return [_Reader(text_of(data.removeprefix(b"\xef\xbb\xbf"))).read()]
 
@@ -37,7 +37,7 @@ def dump(documents: list[Branch]) -> bytes:
     """Write the document, keys aligned as ini.v1 does.
 
     Raises:
-        DecryptionError: a section is no mapping, or holds nested values.
+        DecryptionError: a section is not a mapping, or holds nested values.
     """
     sections = list(only(documents).entries())
     text = ""

@@ -32,7 +32,7 @@ def load(data: bytes) -> list[Branch]:
     """Return the documents of ``data``; a document without content is an empty mapping.
 
     Raises:
-        DecryptionError: no YAML, an alias, a key twice, a top level that is no mapping, too large.
+        DecryptionError: not YAML, an alias, a key twice, no mapping at the top level, too large.
     """
     try:
         return list(_Reader(data).documents())

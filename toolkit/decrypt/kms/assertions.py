@@ -57,5 +57,7 @@ def _key(pem: str, entry: str) -> RSAPrivateKey:
         except (ValueError, TypeError, UnsupportedAlgorithm):
             key = None
     if not isinstance(key, RSAPrivateKey):
-        raise DecryptionError(f"the private key in the entry '{entry}' of the Secret is no RSA key")
+        raise DecryptionError(
+            f"the private key in the entry '{entry}' of the Secret is not an RSA key"
+        )
     return key

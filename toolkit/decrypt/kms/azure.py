@@ -1,6 +1,6 @@
 """Azure Key Vault (``azure_kv``), Managed HSMs too: ``decrypt`` with RSA-OAEP-256.
 
-1. The vault is a host of Microsoft's, by https: a bearer token is worth as much to whoever it is
+1. The vault is a host of Microsoft's, by https: a bearer token is worth as much to anyone it is
    sent to. Its domain decides what the token is for, not the challenge of the server.
 2. Name and version are plain names.
 3. An application (``sops.azure-kv``) shows its secret, or what its certificate's key signed, to
@@ -139,7 +139,9 @@ def _proof(who: AzureApplication, url: str, services: Services) -> dict[str, str
     try:
         chain = x509.load_pem_x509_certificates(who.certificate.encode())
     except ValueError:
-        raise DecryptionError(f"'clientCertificate' in '{ENTRY}' of the Secret is none") from None
+        raise DecryptionError(
+            f"'clientCertificate' in '{ENTRY}' of the Secret is not a certificate"
+        ) from None
     now = int(services.now().timestamp())
     head: dict[str, object] = {
         "x5t#S256": assertions.encoded(chain[0].fingerprint(hashes.SHA256()))

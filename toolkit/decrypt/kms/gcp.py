@@ -2,7 +2,7 @@
 
 1. The resource is a crypto key's name, part by part; the host is Google's, whatever it says.
 2. A service account's key (``sops.gcp-kms``) is exchanged for a token at Google's own address, not
-   at the one in the file: whoever wrote the Secret would otherwise choose whom we ask.
+   at the one in the file: anyone who wrote the Secret would otherwise choose whom we ask.
 """
 
 import base64

@@ -70,7 +70,7 @@ class GoogleAccount:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class VaultToken:
-    """A token; without ``addresses`` it is for whoever the document names."""
+    """A token; without ``addresses`` it is for the addresses that the document names."""
 
     token: str = field(repr=False)
     addresses: tuple[str, ...]
@@ -142,7 +142,7 @@ def _azure(raw: bytes) -> AzureApplication:
         )
     authority = given.get("authorityHost", "").rstrip("/")
     if authority and authority not in AUTHORITIES:
-        raise _useless(AZURE, f"'authorityHost' is none of {', '.join(AUTHORITIES)}")
+        raise _useless(AZURE, f"'authorityHost' is not one of {', '.join(AUTHORITIES)}")
     return AzureApplication(
         tenant=tenant,
         client=client,
@@ -220,7 +220,7 @@ def _mapping(entry: str, raw: bytes) -> dict[str, str]:
     except UnicodeError:
         raise _useless(entry, "it is not text") from None
     if not isinstance(given, dict):
-        raise _useless(entry, "it is no mapping")
+        raise _useless(entry, "it is not a mapping")
     return {
         name: str(value).lower() if isinstance(value, bool) else value
         for name, value in given.items()

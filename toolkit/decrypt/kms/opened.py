@@ -1,7 +1,7 @@
 """Data keys that key services opened, kept for some minutes, in memory only.
 
 So that a dry-run, the write after it and the next reconcile cost one question together. What is
-kept is found only by whoever asks for the same with the same credentials. A right that is taken
+kept is found only by anyone who asks for the same with the same credentials. A right that is taken
 away at the service counts here when the time is over.
 """
 
@@ -74,7 +74,7 @@ class _Kept:
 
 @dataclass(slots=True)
 class _Turn:
-    """Whoever asks, and how many want to know."""
+    """Who asks, and how many want to know."""
 
     lock: asyncio.Lock = field(default_factory=asyncio.Lock)
     waiting: int = 0

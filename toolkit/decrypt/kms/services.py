@@ -1,7 +1,7 @@
 """Decrypting with keys and key services: work is tried, and tried again with what it lacked.
 
-The work itself is pure and runs in a thread (``KeyRing``). Whoever wrote the document wrote whom to
-ask, so each document has bounds:
+The work itself is pure and runs in a thread (``KeyRing``). Anyone who wrote the document wrote whom
+to ask, so each document has bounds:
 
 1. The keys at hand come first, those that only the engine can use among them. A service is asked
    only if they do not suffice, and of each key group only until one recipient opened it.

@@ -4,8 +4,8 @@ The document names the server, and the token goes there. So the steps of ``ways`
 
 1. The address is a server's, engine and key are plain names: nothing but ``decrypt`` of a transit
    engine is asked.
-2. Where the Secret lists addresses (``sops.vault-address``), one of them. Whoever may use the keys
-   without reading them must not have the token sent to a server of theirs, so outside a
+2. Where the Secret lists addresses (``sops.vault-address``), one of them. Anyone who may use the
+   keys without reading them must not have the token sent to a server of theirs, so outside a
    Kustomization the list is required.
 3. Without a list, a server that proves who it is: never in clear.
 

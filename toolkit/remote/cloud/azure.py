@@ -1,7 +1,7 @@
 """Azure: logins for Container Registry, tokens for Blob Storage and DevOps, access to AKS.
 
 A token for a service is shown to hosts of that service only: a bearer token is worth as much to
-whoever it is sent to.
+anyone it is sent to.
 """
 
 import base64
@@ -154,7 +154,7 @@ def _below(host: str, suffix: str) -> bool:
 
 
 def _end(token: str) -> datetime | None:
-    """Return when a JWT ends, as it says itself; whoever issued it just did so."""
+    """Return when a JWT ends, as it says itself; its issuer just made it."""
     try:
         payload = token.split(".")[1]
         decoded = base64.urlsafe_b64decode(payload + "=" * (-len(payload) % 4))

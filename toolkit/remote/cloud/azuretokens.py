@@ -190,7 +190,7 @@ def lifetime(answer: web.Json, purpose: str) -> timedelta:
     """Read ``expires_in`` of an OAuth answer; the node's comes as text.
 
     Raises:
-        CloudError: it is no number of seconds.
+        CloudError: it is not a number of seconds.
     """
     given = answer.get("expires_in")
     try:

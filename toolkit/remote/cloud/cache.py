@@ -1,6 +1,6 @@
 """Credentials that are kept: each is asked for once, by one, and again before it ends.
 
-Whoever comes while it is asked for waits for the same answer. A refusal is told again for some
+Anyone who comes while it is asked for waits for the same answer. A refusal is told again for some
 seconds without asking. While the issuer is out of reach, what still lives is still used.
 """
 
@@ -86,8 +86,8 @@ class TokenCache:
     def drop(self, value: Expiring) -> bool:
         """Forget a credential that was refused; tell whether another one may help.
 
-        One that is new is kept: whoever is refused with it is refused for another reason, and must
-        not make everybody else ask again.
+        One that is new is kept: anyone who is refused with it is refused for another reason, and
+        must not make everybody else ask again.
         """
         before = self.now() - _NEW
         kept = [key for key, slot in self._slots.items() if slot.value is value]
@@ -127,7 +127,7 @@ class TokenCache:
 
 @dataclass(slots=True)
 class _Slot:
-    """A credential that is kept, or why there is none, and whoever is asking for it."""
+    """A credential that is kept, or why there is none, and those who wait for it."""
 
     lock: asyncio.Lock = field(default_factory=asyncio.Lock)
     value: Expiring | None = field(default=None, repr=False)

@@ -1,6 +1,6 @@
 """The way in for ``spec.provider``: credentials for registries, buckets, Git and clusters.
 
-Whoever uses one and is refused gives it back with ``drop``, and asks once more if that says so.
+Anyone who uses one and is refused gives it back with ``drop``, and asks once more if that says so.
 """
 
 import os
@@ -154,7 +154,7 @@ class Cloud:
 
 
 def _check(who: Identity | None, *, own_ca: bool) -> None:
-    """Keep what this process is worth from whoever chooses both the way and whom to trust on it."""
+    """Keep this process' identity from those who choose both the way and whom to trust on it."""
     if who is None and own_ca:
         raise ForeignHostError(
             "a CA of the object's own does not go with the identity of this process: name an"

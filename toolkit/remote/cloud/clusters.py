@@ -54,7 +54,7 @@ def pem(text: str, *, purpose: str) -> bytes:
     """Decode a CA as clouds give it: PEM in base64.
 
     Raises:
-        CloudError: it is no base64.
+        CloudError: it is not base64.
     """
     try:
         return base64.b64decode(text, validate=True)

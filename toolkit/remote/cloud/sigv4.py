@@ -78,7 +78,7 @@ class Signer:
     ) -> str:
         """Return the URL with the proof in its query, good for ``seconds``.
 
-        Whoever uses it must send ``headers`` too.
+        Anyone who uses it must send ``headers`` too.
         """
         stamp = _stamp(now)
         signed = {"host": urlsplit(url).netloc, **(headers or {})}

@@ -1,8 +1,9 @@
 """Ask a cloud's services: one bounded answer, and errors that say whose identity it was about.
 
 The services are trusted by the system's CAs, or by what the operator says, and never by a CA that
-an object brings: whoever chose both proxy and CA would read the tokens of this process. An object's
-proxy is used, because through TLS it sees names only, but not for metadata services on the node.
+an object brings: anyone who chose both proxy and CA would read the tokens of this process. An
+object's proxy is used, because through TLS it sees names only, but not for metadata services on the
+node.
 """
 
 from collections.abc import Mapping

@@ -88,7 +88,7 @@ def _nested(files: Iterable[NewFile]) -> _Node:
     for file in files:
         *parents, name = file.path.encode().split(b"/")
         if not all(map(gittree.is_harmless, [*parents, name])):
-            raise GitSpecError(f"{file.path!r} is no path of a file in a repository")
+            raise GitSpecError(f"{file.path!r} is not a path of a file in a repository")
         at: _Node = top
         for parent in parents:
             below = at.setdefault(parent, {})

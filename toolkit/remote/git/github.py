@@ -121,8 +121,8 @@ class GitHubTokens:
         """Forget a token that a server refused; tell whether another one may help.
 
         GitHub revokes tokens before their time, as when the installation's permissions change. One
-        that is new is kept: whoever is refused with it is refused for another reason, and must not
-        make everybody else ask again.
+        that is new is kept: anyone who is refused with it is refused for another reason, and must
+        not make everybody else ask again.
         """
         before = self._now() - _NEW
         kept = [slot for slot in self._slots.values() if slot.end and slot.token == auth.password]
@@ -151,7 +151,7 @@ class GitHubTokens:
 
 @dataclass(slots=True)
 class _Slot:
-    """A token that is kept, and whoever is fetching it."""
+    """A token that is kept, and those who wait for it."""
 
     lock: asyncio.Lock = field(default_factory=asyncio.Lock)
     token: str = field(default="", repr=False)

@@ -173,7 +173,7 @@ class Pack:
         return _Entry(kind=kind, start=offset + used, size=size), base
 
     def _measure(self, offset: int, entry: _Entry, *, named: bool) -> int:
-        """Inflate an entry to find its end, and its id if it is no delta."""
+        """Inflate an entry to find its end, and its id if it is not a delta."""
         inflater = _Inflater(self._fd, entry)
         if not named:
             for _ in inflater:

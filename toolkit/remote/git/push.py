@@ -172,7 +172,7 @@ def told(reason: bytes, said: bytes | bytearray) -> str:
 def _ref(branch: str) -> str:
     ref = gitrefs.BRANCHES + branch
     if not check_ref_format(Ref(ref.encode())):
-        raise GitSpecError(f"{branch!r} is no name of a branch")
+        raise GitSpecError(f"{branch!r} is not a name of a branch")
     return ref
 
 
@@ -184,5 +184,5 @@ def identity(author: Author) -> bytes:
     """
     for text in (author.name, author.email):
         if not text.strip() or _FORBIDDEN & set(text):
-            raise GitSpecError(f"{text!r} is no name or address of a commit's author")
+            raise GitSpecError(f"{text!r} is not a name or address of a commit's author")
     return f"{author.name} <{author.email}>".encode()

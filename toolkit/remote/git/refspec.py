@@ -35,5 +35,5 @@ class Refspec:
                     f"'{name}' is not the full name of a reference, such as 'refs/heads/main'"
                 )
             if not gitrefs.possible(name.removeprefix("refs/")):
-                raise ValueError(f"'{name}' is no name that Git allows")
+                raise ValueError(f"'{name}' is not a name that Git allows")
         return cls(source=source, target=target, force=text.startswith("+"))

@@ -24,6 +24,6 @@ def from_secret(kind: Literal["gpg", "ssh"], data: Mapping[str, bytes]) -> Signi
     if not data.get(entry):
         raise GitAuthError(f"it has no '{entry}': put the private key there")
     if _ARMOUR[kind] not in data[entry]:
-        raise GitAuthError(f"'{entry}' is no private key in text form (-----BEGIN ...)")
+        raise GitAuthError(f"'{entry}' is not a private key in text form (-----BEGIN ...)")
     passphrase = data.get(secret, b"").decode("utf-8", "replace")
     return SigningKey(kind=kind, key=data[entry], passphrase=passphrase)

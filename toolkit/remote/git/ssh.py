@@ -218,7 +218,7 @@ def _private_key(auth: GitAuth) -> asyncssh.SSHKey:
         raise GitAuthError("the passphrase in 'password' does not open 'identity'") from exc
     except asyncssh.KeyImportError as exc:
         raise GitAuthError(
-            "'identity' in the secret is no private key that can be read; "
+            "'identity' in the secret is not a private key that can be read; "
             "an encrypted one needs its passphrase in 'password'"
         ) from exc
 

@@ -63,7 +63,7 @@ class Pulls:
         service = SERVICES.get(name)
         if service is None:
             raise StalledError(
-                f"'{name}' is no hosting service: write one of {', '.join(SERVICES)}"
+                f"'{name}' is not a hosting service: write one of {', '.join(SERVICES)}"
             )
         place = GitUrl.parse(url)
         token = auth.bearer_token or auth.password

@@ -384,7 +384,7 @@ def _opened(body: bytes | Path | None) -> Iterator[bytes | IO[bytes] | None]:
 
 @contextmanager
 def _sendable(url: URL) -> Iterator[None]:
-    """Refuse what cannot be sent: a host that is no name, a header with line ends."""
+    """Refuse what cannot be sent: a host that is not a name, a header with line ends."""
     try:
         yield
     except ValueError as exc:

@@ -1,7 +1,7 @@
 """How long to wait for a server: our own deadline, and what the server asks for.
 
 A short ``Retry-After`` is waited for. A long one is remembered instead, so that no worker is held:
-whoever asks the same server with the same credentials before the time has come gets the error at
+anyone who asks the same server with the same credentials before the time has come gets the error at
 once, and the server is left alone.
 """
 

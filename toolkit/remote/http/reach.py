@@ -3,7 +3,7 @@
 Names are looked at in the pool's resolver, which refuses all of a name for one bad address. Every
 address, also one that stands in a URL, is looked at once more where its socket is made.
 
-Names are looked up in threads of their own: whoever owns a name decides how long that takes.
+Names are looked up in threads of their own: anyone who owns a name decides how long that takes.
 """
 
 import asyncio

@@ -96,7 +96,7 @@ def parsed(url: str) -> URL:
     """Return a URL as it is written: one that is signed must not be quoted anew.
 
     Raises:
-        HttpError: it is no HTTP URL, or carries credentials.
+        HttpError: it is not an HTTP URL, or carries credentials.
     """
     if not (url.isascii() and url.isprintable()) or " " in url or len(url) > _LONGEST_URL:
         raise HttpError(f"the URL '{shown(url)}' is too long, or has what does not belong there")

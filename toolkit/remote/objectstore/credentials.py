@@ -71,7 +71,7 @@ class Keyring:
         self._kept: _Kept | None = None
 
     async def get(self) -> Direct:
-        """Return usable credentials; whoever asks brings deadline and patience.
+        """Return usable credentials; anyone who asks brings deadline and patience.
 
         Raises:
             CredentialsError: the exchange was refused or made no sense.

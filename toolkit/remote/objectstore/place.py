@@ -1,7 +1,8 @@
 """Where objects lie, who asks for them, and what is told about one: values, no IO.
 
 Nothing here or below is ever taken from the process's environment: a tenant's bucket must not be
-read with the identity of whoever runs us. Whoever wants an identity passes it in, as ``Provided``.
+read with the identity of this process. A caller that wants an identity passes it in, as
+``Provided``.
 """
 
 import re

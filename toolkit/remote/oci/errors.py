@@ -11,8 +11,8 @@
     StalledError
     └── RepositoryURLError            URLInvalid: only a new spec helps
 
-The last two of a registry are answers: whoever may push makes them, and no outage does. So they may
-not keep in use what nobody vouches for (``ANSWERS``).
+The last two of a registry are answers: anyone who may push makes them, and no outage does. So they
+may not keep in use what nobody vouches for (``ANSWERS``).
 """
 
 from typing import ClassVar, Final

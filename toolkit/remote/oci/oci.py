@@ -1,8 +1,8 @@
 """OCI artifacts as values: repositories, descriptors, manifests (image-spec and distribution-spec).
 
 Manifests are strangers' JSON. What is read is bounded in number and length, a digest is one that
-can be checked, and a document that is both a manifest and an index is refused: whoever signs one of
-the two readings must not get the other (CVE-2021-41190). Nothing here does IO.
+can be checked, and a document that is both a manifest and an index is refused: anyone who signs one
+of the two readings must not get the other (CVE-2021-41190). Nothing here does IO.
 """
 
 import hashlib

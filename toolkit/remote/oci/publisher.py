@@ -134,7 +134,7 @@ class Publisher:
             pass
         except KeyError as exc:
             raise RegistryError(
-                f"the tag '{tag}' of '{repository}' is no list of referrers"
+                f"the tag '{tag}' of '{repository}' is not a list of referrers"
             ) from exc
         if all(each["digest"] != entry["digest"] for each in entries):
             document = {"schemaVersion": 2, "mediaType": oci.OCI_INDEX}

@@ -2,7 +2,7 @@
 
 1. A tag is resolved once, to a digest; everything after that goes by digest.
 2. What is asked for by digest must have it, whatever the registry says in its headers. What has
-   its digest and is damaged all the same was pushed like that, and is no failure of the registry.
+   its digest but is damaged was pushed like that, and is not a failure of the registry.
 3. A blob goes to the disk as it comes, is cut off where its descriptor says it ends, and is there
    under its name only when size and digest are right.
 4. Lists end: after so many pages, entries and bytes, and pages lie on the registry itself.
@@ -193,7 +193,7 @@ class Registry:
             raise
 
     async def _head(self, repository: Repository, reference: str) -> Descriptor | None:
-        """Return what the registry says of a manifest, or nothing if that is no answer."""
+        """Return what the registry says of a manifest, or nothing if that is not an answer."""
         try:
             path = f"manifests/{reference}"
             async with self._exchange.ask("HEAD", repository, path, accept=_ACCEPT) as answer:
@@ -370,7 +370,7 @@ def _require_digest(content: bytes, digest: str) -> None:
 
 
 async def _body(answer: aiohttp.ClientResponse, *, limit: int) -> bytes:
-    """Return a body; one that is too long is whoever's who pushed it."""
+    """Return a body; one that is too long is the one's who pushed it."""
     try:
         return await http.read(answer, limit=limit)
     except HttpError as exc:

@@ -34,7 +34,7 @@ from toolkit.verify.cosign.steps import Step
 from toolkit.verify.signature import VerificationError
 
 MAX_BYTES: Final = 1 << 20
-"""A larger bundle or payload is no signature."""
+"""A larger bundle or payload is not a signature."""
 BUNDLE: Final = bundlerules.PREFIX
 SIMPLE_SIGNING: Final = "application/vnd.dev.cosign.simplesigning.v1+json"
 SIGN_PREDICATE: Final = "https://sigstore.dev/cosign/sign/v1"
@@ -70,7 +70,7 @@ def from_bundle(data: bytes, *, digest: str, manifest: bytes | None) -> Evidence
     ``manifest`` are the artifact's bytes, needed where they are what is signed.
 
     Raises:
-        VerificationError: it is no signature, or not of this artifact (steps 2 to 4).
+        VerificationError: it is not a signature, or not of this artifact (steps 2 to 4).
 
     """
     bundle = _decoded(_BUNDLE, data, "the bundle")
@@ -108,7 +108,7 @@ def from_simple_signing(payload: bytes, annotations: Mapping[str, str], *, diges
     """Read a layer of the old form that should sign the artifact with this digest.
 
     Raises:
-        VerificationError: it is no signature, or not of this artifact (steps 2 to 4).
+        VerificationError: it is not a signature, or not of this artifact (steps 2 to 4).
 
     """
     critical = _decoded(_SIMPLE, payload, "the signed payload").critical

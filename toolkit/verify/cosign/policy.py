@@ -73,7 +73,7 @@ class Policy:
         """Trust the ``*.pub`` of a Secret's data.
 
         Raises:
-            VerificationError: there is none, or one is no public key.
+            VerificationError: there is none, or one is not a public key.
 
         """
         keys = {name: key for name, key in data.items() if name.endswith(KEYS)}
@@ -123,7 +123,7 @@ def loaded(policy: Policy) -> Mapping[str, PublicKey]:
     """Return a policy's keys.
 
     Raises:
-        VerificationError: one is no public key, or of a kind that does not count.
+        VerificationError: one is not a public key, or of a kind that does not count.
 
     """
     keys = {}
@@ -131,7 +131,7 @@ def loaded(policy: Policy) -> Mapping[str, PublicKey]:
         try:
             keys[name] = publickey.from_pem(pem)
         except ValueError as exc:
-            raise VerificationError(f"'{name}' in the secret is no public key: {exc}") from exc
+            raise VerificationError(f"'{name}' in the secret is not a public key: {exc}") from exc
     return keys
 
 

@@ -32,7 +32,7 @@ def from_pem(pem: bytes) -> PublicKey:
     """Read ``-----BEGIN PUBLIC KEY-----`` (SPKI, or PKCS #1 for RSA).
 
     Raises:
-        ValueError: it is no public key, or one of a kind that does not count.
+        ValueError: it is not a public key, or one of a kind that does not count.
 
     """
     try:
@@ -45,7 +45,7 @@ def from_der(der: bytes) -> PublicKey:
     """Read the DER of a SubjectPublicKeyInfo.
 
     Raises:
-        ValueError: it is no public key, or one of a kind that does not count.
+        ValueError: it is not a public key, or one of a kind that does not count.
 
     """
     try:

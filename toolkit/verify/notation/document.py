@@ -141,7 +141,7 @@ def read(document: bytes) -> tuple[Statement, ...]:
     try:
         raw = untrusted.load_json(document, _Document, size=_MAX_BYTES)
     except untrusted.UntrustedError as exc:
-        raise unusable(f"'{DOCUMENT}' is no trust policy document: {exc}") from exc
+        raise unusable(f"'{DOCUMENT}' is not a trust policy document: {exc}") from exc
     if raw.version != "1.0":
         raise _wrong("version", f"'{raw.version}' is not supported: use 1.0")
     if not 0 < len(raw.trust_policies) <= _MAX_STATEMENTS:
@@ -178,7 +178,7 @@ def _statement(raw: _Statement, path: str) -> Statement:
 
 def _check_verification(raw: _Verification, path: str) -> None:
     if raw.level not in LEVELS:
-        raise _wrong(f"{path}.level", f"'{raw.level}' is none: use one of {', '.join(LEVELS)}")
+        raise _wrong(f"{path}.level", f"'{raw.level}' is not valid: use one of {', '.join(LEVELS)}")
     if raw.level == "skip" and raw.override:
         raise _wrong(f"{path}.override", "level skip has nothing to override")
     for what, action in raw.override.items():
@@ -188,11 +188,11 @@ def _check_verification(raw: _Verification, path: str) -> None:
             raise _wrong(where, f"'{what}' cannot be overridden: only {known} can")
         allowed = ("enforce", "log", "skip") if what == "revocation" else ("enforce", "log")
         if action not in allowed:
-            raise _wrong(f"{where}.{what}", f"'{action}' is none: use {' or '.join(allowed)}")
+            raise _wrong(f"{where}.{what}", f"'{action}' is not valid: use {' or '.join(allowed)}")
     if raw.verify_timestamp not in {"", "always", "afterCertExpiry"}:
         raise _wrong(
             f"{path}.verifyTimestamp",
-            f"'{raw.verify_timestamp}' is none: use always or afterCertExpiry",
+            f"'{raw.verify_timestamp}' is not valid: use always or afterCertExpiry",
         )
 
 
@@ -210,7 +210,7 @@ def _check_scopes(raw: _Statement, path: str) -> None:
         if len(scope) > _LONGEST or not _SCOPE.fullmatch(scope):
             raise _wrong(
                 path,
-                f"'{scope[:_LONGEST]}' is no repository: write registry/name, without scheme, "
+                f"'{scope[:_LONGEST]}' is not a repository: write registry/name, without scheme, "
                 "tag or wildcard",
             )
 
@@ -221,7 +221,7 @@ def _check_stores(stores: list[str], path: str) -> None:
         if match is None or match[1] not in TYPES:
             raise _wrong(
                 path,
-                f"'{store[:_LONGEST]}' is no trust store: write <type>:<name>, with a type of "
+                f"'{store[:_LONGEST]}' is not a trust store: write <type>:<name>, with a type of "
                 f"{', '.join(TYPES)}",
             )
     if not any(store.startswith(("ca:", "signingAuthority:")) for store in stores):
@@ -241,7 +241,7 @@ def _check_identities(identities: list[str], path: str) -> None:
         if not separator or not {"C", "O"} <= parts or not parts & {"ST", "S"}:
             raise _wrong(
                 path,
-                f"'{identity[:_LONGEST]}' is no identity: write 'x509.subject: C=…, ST=…, O=…' "
+                f"'{identity[:_LONGEST]}' is not an identity: write 'x509.subject: C=…, ST=…, O=…' "
                 "with at least these parts of the signer's subject",
             )
 

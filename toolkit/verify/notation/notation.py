@@ -150,7 +150,7 @@ async def _envelope(subject: Subject, signature: "Descriptor") -> tuple[str, byt
 def _layer(manifest: "Manifest", subject: Subject) -> "Descriptor":
     config = manifest.config.media_type if manifest.config else ""
     if SIGNATURE not in {manifest.artifact_type, config}:
-        raise _unreadable("it is no signature of the Notary Project")
+        raise _unreadable("it is not a signature of the Notary Project")
     if manifest.subject is None or manifest.subject.digest != subject.digest:
         other = manifest.subject.digest if manifest.subject else "nothing"
         raise _unreadable(f"it refers to {other[:_LONGEST]}")

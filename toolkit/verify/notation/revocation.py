@@ -1,6 +1,6 @@
 """Asking whether certificates are revoked: OCSP responders and revocation lists, by plain HTTP.
 
-Which servers to ask stands in certificates, so whoever runs an authority that a tenant trusts
+Which servers to ask stands in certificates, so anyone who runs an authority that a tenant trusts
 decides where we connect to. That is why
 
 1. only servers of chains that lead to a trusted certificate are asked (the engine sees to it),

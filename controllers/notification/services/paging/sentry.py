@@ -58,6 +58,6 @@ def endpoint(dsn: str) -> tuple[str, str]:
     parts = urlsplit(dsn)
     path, _, project = parts.path.rpartition("/")
     if not (parts.username and parts.hostname and project.isdigit()):
-        raise UnsuitableError("the address is no DSN: write https://<key>@<host>/<project>")
+        raise UnsuitableError("the address is not a DSN: write https://<key>@<host>/<project>")
     place = parts.netloc.rpartition("@")[2]
     return f"{parts.scheme}://{place}{path}/api/{project}/envelope/", parts.username

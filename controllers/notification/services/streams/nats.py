@@ -52,7 +52,7 @@ async def send(notice: Notice, target: Target, ask: Ask) -> None:
     scheme, host, port = place(target.address)
     subject = target.channel
     if not _SUBJECT.fullmatch(subject):
-        raise UnsuitableError("spec.channel is no subject: write words with dots, no * and no >")
+        raise UnsuitableError("spec.channel is not a subject: write words with dots, no * and no >")
     body = msgspec.json.encode(notice.event)
     line = await ask.dial(host, port)
     try:
@@ -76,15 +76,15 @@ def place(address: str) -> tuple[str, str, int]:
     """Return scheme, host and port of an address.
 
     Raises:
-        UnsuitableError: it is none of NATS, or holds credentials.
+        UnsuitableError: it is not an address of NATS, or holds credentials.
     """
     try:
         parts = urlsplit(address if "://" in address else f"nats://{address}")
         port = parts.port or _PORT
     except ValueError as exc:
-        raise UnsuitableError("the address is no URL: write nats://<host>:4222") from exc
+        raise UnsuitableError("the address is not a URL: write nats://<host>:4222") from exc
     if parts.scheme not in {"nats", "tls"} or not parts.hostname or parts.path.strip("/"):
-        raise UnsuitableError("the address is none of NATS: write nats://<host>:4222")
+        raise UnsuitableError("the address is not one of NATS: write nats://<host>:4222")
     if parts.username is not None or parts.password is not None:
         raise UnsuitableError("the address holds credentials: write them into the Secret")
     return parts.scheme, parts.hostname, port
@@ -131,12 +131,12 @@ def signed(seed: str, nonce: str) -> dict[str, str]:
     """Return the public key of a seed and its signature of a nonce.
 
     Raises:
-        UnsuitableError: it is no seed of a user.
+        UnsuitableError: it is not a seed of a user.
     """
     try:
         key = Ed25519PrivateKey.from_private_bytes(_seed(seed))
     except ValueError as exc:
-        raise UnsuitableError("'token' in the Secret is no seed of a user's NKey") from exc
+        raise UnsuitableError("'token' in the Secret is not a seed of a user's NKey") from exc
     public = bytes([_USER_PREFIX]) + key.public_key().public_bytes_raw()
     public += binascii.crc_hqx(public, 0).to_bytes(2, "little")
     signature = base64.urlsafe_b64encode(key.sign(nonce.encode())).decode().rstrip("=")
@@ -144,7 +144,7 @@ def signed(seed: str, nonce: str) -> dict[str, str]:
 
 
 def _seed(text: str) -> bytes:
-    """Return what a seed holds, nothing if it is none of a user."""
+    """Return what a seed holds, nothing if it is not a user's."""
     raw = base64.b32decode(text + "=" * (-len(text) % 8))
     if len(raw) != _SEED_BYTES:
         return b""

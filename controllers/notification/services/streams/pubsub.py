@@ -61,7 +61,9 @@ async def _signed_in(target: Target, ask: Ask) -> str:
         }
         assertion = jwt.encode(claims, key.private_key, algorithm="RS256")
     except (untrusted.UntrustedError, ValueError, TypeError, jwt.PyJWTError) as exc:
-        raise UnsuitableError("'token' in the Secret is no key file of a service account") from exc
+        raise UnsuitableError(
+            "'token' in the Secret is not a key file of a service account"
+        ) from exc
     form = {"grant_type": "urn:ietf:params:oauth:grant-type:jwt-bearer", "assertion": assertion}
     answer = await ask(
         "POST",

@@ -79,7 +79,7 @@ def test_what_is_no_index_is_refused(tmp_path: Path, content: bytes) -> None:
     path = tmp_path / "index.yaml"
     path.write_bytes(content)
 
-    with pytest.raises(TransientError, match="no index"):
+    with pytest.raises(TransientError, match="not an index"):
         comparing._charts(path, threads.go_on)
 
 

@@ -1,4 +1,4 @@
-"""What is read of objects, whoever wrote them."""
+"""What is read of objects, no matter who wrote them."""
 
 from typing import Any
 

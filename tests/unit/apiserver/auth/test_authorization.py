@@ -1,4 +1,4 @@
-"""One question a request, with everything in it; no answer is no permission."""
+"""One question a request, with everything in it; no answer is not permission."""
 
 import gc
 import tracemalloc

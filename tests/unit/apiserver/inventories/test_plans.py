@@ -140,7 +140,7 @@ async def test_a_redirect_is_not_followed() -> None:
 async def test_what_is_no_plan_is_not_passed_on(body: Any) -> None:
     found = await _diff(answering(200, body))
 
-    assert (found.status, "no plan" in found.body["message"]) == (503, True)
+    assert (found.status, "not a plan" in found.body["message"]) == (503, True)
 
 
 async def test_what_the_schema_does_not_know_is_dropped() -> None:

@@ -154,8 +154,8 @@ async def test_children_tell_how_they_fare() -> None:
 
     found = await tree(api, {STATEFUL_SET: seen()})
 
-    fares = [(one["name"], one["health"]) for one in found[0]["children"]]
-    assert fares == [("web-0", "Current"), ("web-1", "Terminating")]
+    health = [(one["name"], one["health"]) for one in found[0]["children"]]
+    assert health == [("web-0", "Current"), ("web-1", "Terminating")]
 
 
 async def test_nothing_below_somebody_elses_object_is_read() -> None:

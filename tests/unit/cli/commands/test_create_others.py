@@ -195,4 +195,4 @@ def test_a_tenant_may_take_namespaces_and_accounts_that_exist(
 def test_a_tenants_name_is_one_of_kubernetes(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["create", "tenant", "Dev_Team", "--with-namespace=x", "--export"]) == 1
 
-    assert "'Dev_Team' is no name" in capsys.readouterr().err
+    assert "'Dev_Team' is not a name" in capsys.readouterr().err

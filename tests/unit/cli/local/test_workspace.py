@@ -39,5 +39,5 @@ def test_otherwise_the_directory_is_the_tree(tmp_path: Path) -> None:
 
 
 def test_missing_directory_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(errors.UsageError, match="no directory"):
+    with pytest.raises(errors.UsageError, match="not a directory"):
         Workspace.find(tmp_path / "nowhere", spec_path="")

@@ -78,7 +78,7 @@ def test_what_is_no_part_of_flux_is_not_believed(part: Part) -> None:
         written = Book(api, FLUX)
         await written.open()
         await written.write(Memory(parts=(PART, part)))
-        with pytest.raises(FailedError, match=f"{part.name} is no part of Flux"):
+        with pytest.raises(FailedError, match=f"{part.name} is not a part of Flux"):
             await Book(api, FLUX).open()
 
     within(server, work)

@@ -114,7 +114,7 @@ async def test_failing_upgrade_is_rolled_back(tmp_path: Path) -> None:
     waits = await world.ready("source")
     assert waits.message == "Running 'rollback' action with timeout of 5m0s"
     assert world.condition("Ready")[0] == "Unknown"
-    world.fares("Current")
+    world.object_is("Current")
     ended = await world.run("health")
 
     assert world.helm.done == ["upgrade", "rollback"]
@@ -140,7 +140,7 @@ async def test_failing_rollback_is_told_and_the_correction_is_still_released(
     world.helm.failures.clear()
     world.source("1.2.0", "sha256:" + "c" * 64)
     await world.ready("source")
-    world.fares("Current")
+    world.object_is("Current")
     await world.ready("health")
 
     assert isinstance(ended, StalledError)
@@ -163,7 +163,7 @@ async def test_values_that_are_corrected_are_tried_although_no_retries_are_left(
     world.helm.failures.clear()
     world.spec(values={"broken": False})
     await world.ready("spec")
-    world.fares("Current")
+    world.object_is("Current")
     await world.ready("health")
 
     assert world.helm.done == ["upgrade", "upgrade"]

@@ -29,7 +29,7 @@ async def test_release_is_installed_and_then_awaited_without_a_worker(world: Wor
 async def test_healthy_objects_conclude_the_installation(world: World) -> None:
     await world.ready("spec")
 
-    world.fares("Current")
+    world.object_is("Current")
     assert world.woken == ["team/app health"]
     outcome = await world.ready("health")
 
@@ -80,7 +80,7 @@ async def test_new_version_of_the_chart_is_an_upgrade(tmp_path: Path) -> None:
 
     await world.ready("source")
     assert world.condition("Ready")[:2] == ("Unknown", "Progressing")
-    world.fares("Current")
+    world.object_is("Current")
     await world.ready("health")
 
     assert world.helm.done == ["upgrade"]
@@ -120,7 +120,7 @@ async def test_other_post_renderers_are_an_upgrade_and_only_one(tmp_path: Path) 
     world.spec(postRenderers=[{"kustomize": {"images": [{"name": "a", "newTag": "2"}]}}])
 
     await world.ready("spec")
-    world.fares("Current")
+    world.object_is("Current")
     await world.ready("health")
 
     assert world.helm.done == ["upgrade"]
@@ -132,7 +132,7 @@ async def test_new_revision_ends_the_wait_for_the_old_one(world: World) -> None:
     world.source("1.1.0", "sha256:" + "b" * 64)
 
     await world.ready("source")
-    world.fares("Current")
+    world.object_is("Current")
     await world.ready("health")
 
     assert world.helm.done == ["install", "upgrade"]
@@ -146,7 +146,7 @@ async def test_wait_goes_on_in_another_process(world: World) -> None:
     world.shows_records()
 
     first = await world.ready("start")
-    world.fares("Current")
+    world.object_is("Current")
     second = await world.ready("health")
 
     assert (first.ready, second.ready) == ("Unknown", "True")
@@ -163,7 +163,7 @@ async def test_definition_that_was_skipped_is_not_awaited_by_another_process(wor
     world.helm.kinds = (*world.helm.kinds, definition)
 
     await world.ready("start")
-    world.fares("Current")
+    world.object_is("Current")
 
     assert (await world.ready("health")).ready == "True"
 
@@ -204,7 +204,7 @@ async def test_force_upgrades_once(tmp_path: Path) -> None:
     world.ask(requestedAt="1", forceAt="1")
 
     await world.ready("requested")
-    world.fares("Current")
+    world.object_is("Current")
     await world.ready("health")
     await world.ready("interval")
 
@@ -218,7 +218,7 @@ async def test_tests_run_after_the_objects_are_ready(tmp_path: Path) -> None:
 
     await world.ready("spec")
     assert world.helm.done == ["install"]
-    world.fares("Current")
+    world.object_is("Current")
     await world.ready("health")
 
     assert world.helm.done == ["install", "test"]

@@ -95,7 +95,7 @@ class Repositories:
 
 
 class Here:
-    """Workers that are no processes."""
+    """Workers that are not processes."""
 
     async def call(self, op: str, payload: bytes, *, timeout: float) -> bytes:  # noqa: ARG002, ASYNC109  # the pool's signature
         return msgspec.msgpack.encode(build(msgspec.msgpack.decode(payload, type=BuildRequest)))
@@ -308,7 +308,7 @@ INVALID = [
 ]
 IMPOSSIBLE = [
     ({"from": "@app/none"}, "artifact 'web': '@app/none' does not exist"),
-    ({"strategy": "Extract", "from": "@app/README.md"}, "is no tarball"),
+    ({"strategy": "Extract", "from": "@app/README.md"}, "is not a tarball"),
 ]
 
 

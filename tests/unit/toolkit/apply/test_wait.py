@@ -76,7 +76,7 @@ def test_what_becomes_observable_without_a_change_is_looked_at_again(world: Worl
     world.waits.begin(OWNER, [A, B], timeout=60)
     world.becomes(A, CURRENT)
 
-    world.healths[B] = CURRENT  # its watch has caught up, and it fares as before
+    world.healths[B] = CURRENT  # its watch has caught up, and its health is as before
     world.waits.tick()
 
     assert (world.state(), world.told) == ("healthy", [OWNER])

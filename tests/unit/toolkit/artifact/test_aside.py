@@ -66,7 +66,7 @@ async def test_the_loop_goes_on_while_an_artifact_is_read(storage: Storage, tree
     for _ in range(10):
         await asyncio.sleep(0)
     assert not reading.done()
-    with contextlib.suppress(BrokenPipeError):  # a pipe is no file, and may be closed at once
+    with contextlib.suppress(BrokenPipeError):  # a pipe is not a file, and may be closed at once
         await asyncio.to_thread(path.write_bytes, b"no artifact")
 
     assert not await reading

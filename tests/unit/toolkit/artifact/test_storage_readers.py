@@ -1,4 +1,4 @@
-"""What stands in the store and is no artifact."""
+"""What stands in the store and is not an artifact."""
 
 import asyncio
 import os

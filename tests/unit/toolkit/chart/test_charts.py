@@ -230,7 +230,7 @@ def test_chart_outside_is_refused(root: Path, path: str) -> None:
         (_CHART | {"app/Chart.lock": "generated: soon"}, "cannot load Chart.lock"),
         (_CHART | {"app/charts/README.md": "r"}, "unpacking subchart README.md"),
         (_CHART | {"app/charts/a/Chart.yaml": "name: a\n"}, "unpacking subchart a in podinfo"),
-        (_CHART | {"app/charts/a.tgz": "x"}, "'?charts/a.tgz.* is no gzipped archive"),
+        (_CHART | {"app/charts/a.tgz": "x"}, "'?charts/a.tgz.* is not a gzipped archive"),
     ],
 )
 def test_what_is_no_chart_is_refused(root: Path, files: Mapping[str, str], message: str) -> None:

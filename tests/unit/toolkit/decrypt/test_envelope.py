@@ -167,14 +167,14 @@ CIPHERTEXT = {"note": SOPS.seal("x", "metadata:annotations:note:")}
 @pytest.mark.parametrize(
     ("document", "complaint"),
     [
-        (b"plain: text\n", "no SOPS document in YAML or JSON"),
+        (b"plain: text\n", "not a SOPS document in YAML or JSON"),
         (encrypted(manifest("a"), manifest("b")), "holds several documents"),
         (encrypted({**manifest(), "kind": "ConfigMap"}), "not the manifest of a Secret"),
         (encrypted({**manifest(), "unheard": "of"}), "nothing unusual"),
-        (encrypted(NAMELESS), "no Secret manifest with a name"),
+        (encrypted(NAMELESS), "not a Secret manifest with a name"),
         (SOPS.yaml(manifest()), "not the manifest of a Secret"),
         (encrypted(described(annotations=CIPHERTEXT)), "more than its data are encrypted"),
-        (encrypted(described(labels=["a"])), "its labels are no mapping"),
+        (encrypted(described(labels=["a"])), "its labels are not a mapping"),
         (encrypted(described(annotations={"on": date(2026, 1, 2)})), "a date stands in its"),
         (encrypted(manifest(stringData={"a": "x" * (2 << 20)})), "more than 2 MiB"),
     ],
@@ -194,7 +194,7 @@ def test_what_admission_cannot_decrypt_gets_no_carrier(document: bytes, complain
         (base64.b64encode(bytes((2 << 20) + 1)).decode(), "has more than 2 MiB"),
         (7, "is not text"),
         ("no base64!", "is not base64"),
-        ("eA==", "is no SOPS document in YAML or JSON"),
+        ("eA==", "is not a SOPS document in YAML or JSON"),
     ],
     ids=["large", "number", "raw", "plain"],
 )

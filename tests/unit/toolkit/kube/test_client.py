@@ -391,7 +391,7 @@ def test_an_answer_that_is_no_object_is_an_error_of_the_server(text: str) -> Non
 
     answer, _ = ask(read, server)
 
-    assert "no object" in str(answer)
+    assert "not an object" in str(answer)
 
 
 @pytest.mark.parametrize("text", ['{"items":[7]}', '{"items":[{"versions":[{"resources":[{}]}]}]}'])
@@ -401,7 +401,7 @@ def test_nonsense_for_discovery_is_an_error_of_the_server(text: str) -> None:
 
     answer, _ = ask(read, server)
 
-    assert "no discovery document" in str(answer)
+    assert "not a discovery document" in str(answer)
 
 
 @pytest.mark.parametrize("status", [200, 500])

@@ -311,7 +311,7 @@ def test_an_object_that_a_handler_fails_for_costs_itself_only(
 
     async def scenario(watched: Watched) -> None:
         watched.informer.subscribe(handle)
-        # Whoever listens after the one that fails hears of everything.
+        # Anyone who listens after the one that fails hears of everything.
         heard: list[str] = []
         watched.informer.subscribe(lambda change: heard.append(change.key.name))
         await watched.until(lambda: watched.informer.synced)

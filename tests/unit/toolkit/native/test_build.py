@@ -132,7 +132,7 @@ def test_sources_tell_versions_apart(tmp_path: Path, monkeypatch: pytest.MonkeyP
         path.write_text(content)
         digests.add(library.sources_digest())
     before = library.sources_digest()
-    (tmp_path / "a_test.go").write_text("tests are no part of it")
+    (tmp_path / "a_test.go").write_text("tests are not part of it")
 
     assert len(digests) == 5
     assert library.sources_digest() == before

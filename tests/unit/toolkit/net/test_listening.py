@@ -1,4 +1,4 @@
-"""A port without TLS: whoever opens connections and does nothing with them keeps nobody out."""
+"""A port without TLS: anyone who opens connections and does nothing with them keeps nobody out."""
 
 import asyncio
 import contextlib

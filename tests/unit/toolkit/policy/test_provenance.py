@@ -198,9 +198,9 @@ def test_an_origin_that_fits_satisfies(allowed: list[Json]) -> None:
 @pytest.mark.parametrize(
     ("origin", "why"),
     [
-        ({"source": {"kind": "Bucket"}}, "GitRepository/flux-system/fleet is no source that is"),
-        ({"source": {"namespace": "shop"}}, "is no source that is admitted"),
-        ({"source": {"name": "fleets"}}, "is no source that is admitted"),
+        ({"source": {"kind": "Bucket"}}, "GitRepository/flux-system/fleet is not a source that is"),
+        ({"source": {"namespace": "shop"}}, "is not a source that is admitted"),
+        ({"source": {"name": "fleets"}}, "is not a source that is admitted"),
         ({"source": {"urls": ["https://git.example"]}}, "which is not admitted"),
         (
             {"source": {"urls": ["https://other.example/**"]}},
@@ -287,7 +287,7 @@ def test_what_third_parties_say_of_an_origin_is_not_believed() -> None:
 
     said = foreign_to(FROM_GIT, part(kind="ExternalArtifact"), claims=claims)
 
-    assert said == "ExternalArtifact/flux-system/fleet is no source that is admitted"
+    assert said == "ExternalArtifact/flux-system/fleet is not a source that is admitted"
 
 
 def test_the_artifact_that_is_claimed_is_judged_and_not_its_neighbour() -> None:

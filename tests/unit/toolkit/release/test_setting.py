@@ -18,8 +18,8 @@ def refused(path: str, text: str = "s3cret", values: dict[str, Any] | None = Non
     [
         ("a\\", "s3cret", "has no value"),
         ("a[1]b", "s3cret", "after the index"),
-        ("a[x]", "s3cret", "no number"),
-        ("a[", "s3cret", "no number"),
+        ("a[x]", "s3cret", "not a number"),
+        ("a[", "s3cret", "not a number"),
         ("a[-1]", "s3cret", "between 0 and 65536"),
         ("a[65537]", "s3cret", "between 0 and 65536"),
         ("a[" + "9" * 5000 + "]", "s3cret", "between 0 and 65536"),
@@ -54,12 +54,15 @@ def test_lists_that_grow_entry_by_entry_are_refused_before_they_take_long() -> N
 
 @pytest.mark.parametrize("there", ["text", None, 1, [1]])
 def test_a_path_leads_through_objects_alone(there: Any) -> None:
-    assert refused("a.b", values={"a": there}) == "the path leads through what is no object"
+    assert (
+        refused("a.b", values={"a": there})
+        == "the path leads through something that is not an object"
+    )
 
 
 @pytest.mark.parametrize("there", ["text", None, 1, {"b": 1}])
 def test_an_index_is_of_a_list(there: Any) -> None:
-    assert refused("a[0]", values={"a": there}) == "an index is of what is no list"
+    assert refused("a[0]", values={"a": there}) == "an index is of something that is not a list"
 
 
 @pytest.mark.parametrize("path", ["a", "a.b", "a[0]", r"a\.b.c", "a[0].b[1]", "a/b"])

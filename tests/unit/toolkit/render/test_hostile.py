@@ -86,7 +86,7 @@ _REFUSED = {
     ),
     "deeper YAML": ({"app/a.yaml": f"a: {'{a: ' * 50_000}"}, r"app/a\.yaml: .*max depth"),
     "deep brackets": ({"app/a.yaml": f"a: {'[' * 50_000}{']' * 50_000}"}, r"app/a\.yaml"),
-    "what is no YAML": ({"app/a.yaml": "a: [1, 2\nb: }"}, r"app/a\.yaml"),
+    "something that is not YAML": ({"app/a.yaml": "a: [1, 2\nb: }"}, r"app/a\.yaml"),
     "many objects": ({"app/a.yaml": _MANY}, r"more than 10000 objects"),
     "many objects to transform": (
         {"app/kustomization.yaml": "namePrefix: x-\nresources: [a.yaml]", "app/a.yaml": _MANY},

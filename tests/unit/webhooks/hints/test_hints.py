@@ -1,4 +1,4 @@
-"""Hints: what is missing or will not do is told to whoever could find it out, and nobody else."""
+"""Hints tell what is missing or will not do, only to users who could find it out."""
 
 import base64
 from typing import Any
@@ -152,7 +152,7 @@ async def test_the_right_to_one_namespace_tells_nothing_of_another() -> None:
         (
             made("ImageUpdateAutomation", git=SIGNED),
             {"identity": "ssh-ed25519 AAAA"},
-            "'identity' is no private key",
+            "'identity' is not a private key",
         ),
         (made("GitRepository", secretRef={"name": "s"}), {"username": "u"}, "not 'password'"),
         (made("GitRepository", secretRef={"name": "s"}), {"githubAppID": "1"}, "a GitHub App"),

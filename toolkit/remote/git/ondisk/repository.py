@@ -55,7 +55,7 @@ async def checkout(
     Submodules stay empty directories. ``timeout`` is in seconds.
 
     Raises:
-        GitError: it is no repository, or lacks the reference.
+        GitError: it is not a repository, or lacks the reference.
         GitSpecError: the reference can never be found.
     """
     scratch = Path(await asyncio.to_thread(tempfile.mkdtemp, prefix=".fetch-", dir=into.parent))

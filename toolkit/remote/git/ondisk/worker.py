@@ -42,7 +42,7 @@ def checkout(payload: bytes) -> bytes:
         with closing(Repo(request.root)) as repository:
             done = _checkout(repository, request)
     except NotGitRepository as exc:
-        raise GitError(f"'{request.root}' is no Git repository") from exc
+        raise GitError(f"'{request.root}' is not a Git repository") from exc
     except OSError as exc:
         raise GitError(f"cannot read '{request.root}': {exc.strerror or exc}") from exc
     except (KeyError, AssertionError, ValueError) as exc:
@@ -122,7 +122,7 @@ def _packed(repository: Repo, resolved: Resolved, scratch: Path, limits: Limits)
     except KeyError as exc:
         raise GitError(f"commit {resolved.commit} not found in the repository") from exc
     if not isinstance(commit, Commit):
-        raise GitError(f"{resolved.commit} is no commit")
+        raise GitError(f"{resolved.commit} is not a commit")
     wanted = [oid, *dict.fromkeys(_below(repository, commit.tree, budget))]
     with path.open("wb") as file:
 
@@ -148,7 +148,7 @@ def _below(repository: Repo, top: ObjectID, budget: Budget) -> Iterator[ObjectID
         yield oid
         found = repository.object_store[oid]
         if not isinstance(found, Tree):
-            raise GitError(f"object {oid.decode()} of the repository is no directory")
+            raise GitError(f"object {oid.decode()} of the repository is not a directory")
         for entry in found.iteritems():
             if stat.S_ISDIR(entry.mode):
                 budget.spend("directories")

@@ -31,7 +31,7 @@ _HUB = "Endpoint=sb://a.servicebus.windows.net/;EntityPath=hub"
         ({"type": "gitlab", "address": "https://gitlab.com/"}, "names no repository"),
         ({"type": "azuredevops", "address": "https://dev.azure.com/org"}, "names no repository"),
         ({"type": "bitbucketserver", "address": "https://a.example/scm"}, "names no repository"),
-        ({"type": "sentry", "address": "https://sentry.example/1"}, "no DSN"),
+        ({"type": "sentry", "address": "https://sentry.example/1"}, "not a DSN"),
         ({"type": "azureeventhub", "address": "a.servicebus.windows.net"}, "no hub"),
         ({"type": "azureeventhub", "address": _HUB}, "there is no key"),
         (

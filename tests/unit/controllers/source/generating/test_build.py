@@ -170,9 +170,9 @@ def test_a_single_file_that_is_excluded_is_left_out(world: World) -> None:
         ({"from": "@src/none.yaml"}, "'@src/none.yaml' does not exist"),
         ({"from": "@src/*.json"}, "no files match pattern '@src/\\*.json'"),
         ({"from": "@src/*.yaml", "exclude": ["*.yaml"]}, "all files matching .* were excluded"),
-        ({"from": "@src/root.yaml", "strategy": "Extract"}, "is no tarball"),
+        ({"from": "@src/root.yaml", "strategy": "Extract"}, "is not a tarball"),
         ({"from": "@src/apps", "strategy": "Extract"}, "is a directory"),
-        ({"from": "@src/**", "strategy": "Extract"}, "are no tarballs"),
+        ({"from": "@src/**", "strategy": "Extract"}, "are not tarballs"),
     ],
 )
 def test_an_operation_that_finds_nothing_fails_and_says_so(
@@ -463,8 +463,8 @@ def test_a_pattern_that_matches_nothing_makes_nothing(world: World) -> None:
         (["my app"], "x{app}x", "cannot be a label"),
         (["a**"], "x", "cannot be a label"),
         (["a" * 64], "{app}", "cannot be a label"),
-        (["ok"], "{app}..x", "is no name of an object"),
-        (["a" * 63], "{app}" * 5, "is no name of an object"),
+        (["ok"], "{app}..x", "is not a name of an object"),
+        (["a" * 63], "{app}" * 5, "is not a name of an object"),
     ],
 )
 def test_directories_that_make_no_names_are_refused(

@@ -29,12 +29,12 @@ def test_nothing_secret_shows() -> None:
 @pytest.mark.parametrize(
     ("entry", "value", "complaint"),
     [
-        ("sops.aws-kms", b"", "it is no mapping"),
+        ("sops.aws-kms", b"", "it is not a mapping"),
         ("sops.aws-kms", b"aws_access_key_id: AKIA", "it takes 'aws_access_key_id' and"),
         ("sops.aws-kms", b"a: " + b"[" * 30_000, "16 levels"),
         ("sops.aws-kms", b"a: &a [x, x]\nb: [*a, *a]\n", "aliases are not supported"),
         ("sops.aws-kms", b"{", "it is not YAML"),
-        ("sops.aws-kms", b"[1]", "it is no mapping"),
+        ("sops.aws-kms", b"[1]", "it is not a mapping"),
         ("sops.aws-kms", b"\xff\xfe{", "it is not text"),
         ("sops.aws-kms", b"a: " + b"x" * (65 << 10), "it is larger than 65536 bytes"),
         ("sops.azure-kv", b"{clientId: c}", "a Secret cannot use a managed identity"),
@@ -43,7 +43,7 @@ def test_nothing_secret_shows() -> None:
         (
             "sops.azure-kv",
             b"{tenantId: t, clientId: c, clientSecret: s, authorityHost: 'https://attacker/'}",
-            "'authorityHost' is none of",
+            "'authorityHost' is not one of",
         ),
         (
             "sops.azure-kv",

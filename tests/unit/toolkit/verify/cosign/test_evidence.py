@@ -106,7 +106,7 @@ async def test_bundle_that_is_none_is_refused(
 async def test_key_in_place_of_the_certificate_is_refused(
     store: SignatureStore, sigstore: Sigstore
 ) -> None:
-    """Whoever demands an identity gets none from a bare key (GHSA-fx35-mq7g-6g98)."""
+    """Anyone who demands an identity gets none from a bare key (GHSA-fx35-mq7g-6g98)."""
     key = ec.generate_private_key(ec.SECP256R1())
     payload = cosignsigner.simple(store.digest)
     annotations = cosignsigner.simple_layer(sigstore, payload, key=key, public_key=pem(key))
@@ -135,7 +135,7 @@ async def test_certificate_that_is_none_is_refused(
 async def test_key_that_comes_along_is_not_trusted(
     store: SignatureStore, sigstore: Sigstore
 ) -> None:
-    """Whoever demands a key gets no other one, however it is smuggled in."""
+    """Anyone who demands a key gets no other one, however it is smuggled in."""
     trusted, smuggled = (ec.generate_private_key(ec.SECP256R1()) for _ in range(2))
     payload = cosignsigner.simple(store.digest)
     annotations = cosignsigner.simple_layer(

@@ -36,8 +36,8 @@ def test_only_pub_keys_of_the_secret_are_trusted() -> None:
     [
         ({}, "holds no public key"),
         ({"cosign.key": KEY}, "holds no public key"),
-        ({"a.pub": b"nothing"}, "'a.pub' in the secret is no public key"),
-        ({"a.pub": b""}, "'a.pub' in the secret is no public key"),
+        ({"a.pub": b"nothing"}, "'a.pub' in the secret is not a public key"),
+        ({"a.pub": b""}, "'a.pub' in the secret is not a public key"),
         ({"a.pub": SHORT}, "RSA keys have 2048"),
         ({"a.pub": pem(ec.generate_private_key(ec.SECP256K1()))}, "curve secp256k1"),
         ({"a.pub": pem(dsa.generate_private_key(key_size=2048))}, "only RSA, ECDSA"),

@@ -245,7 +245,7 @@ async def test_a_signature_that_refers_to_another_artifact_is_refused(
 @pytest.mark.parametrize(
     ("manifest", "complaint"),
     [
-        ({"artifact_type": "application/spdx+json"}, "no signature of the Notary Project"),
+        ({"artifact_type": "application/spdx+json"}, "not a signature of the Notary Project"),
         ({"media_type": "application/json"}, "'application/json' are not known"),
         ({"copies": 2}, "2 envelopes instead of one"),
         ({"copies": 0}, "0 envelopes instead of one"),

@@ -1,4 +1,4 @@
-"""What a server that is none of NATS, or a hostile one, makes of it."""
+"""What a server that does not speak NATS, or a hostile one, makes of it."""
 
 import asyncio
 import ssl
@@ -103,16 +103,16 @@ def test_what_no_server_of_nats_says_is_an_error(says: bytes, why: str) -> None:
 @pytest.mark.parametrize(
     ("fields", "why"),
     [
-        ({"channel": "a.*"}, "no subject"),
-        ({"channel": "a b"}, "no subject"),
-        ({"channel": "a\r\nPUB b 0"}, "no subject"),
-        ({"channel": "a."}, "no subject"),
-        ({"address": "http://nats.example:4222"}, "none of NATS"),
-        ({"address": "nats://nats.example:99999"}, "no URL"),
+        ({"channel": "a.*"}, "not a subject"),
+        ({"channel": "a b"}, "not a subject"),
+        ({"channel": "a\r\nPUB b 0"}, "not a subject"),
+        ({"channel": "a."}, "not a subject"),
+        ({"address": "http://nats.example:4222"}, "not one of NATS"),
+        ({"address": "nats://nats.example:99999"}, "not a URL"),
         ({"address": "nats://me:hunter2@nats.example"}, "into the Secret"),
-        ({"token": "SUABC"}, "no seed"),
-        ({"token": "SU!!!"}, "no seed"),
-        ({"token": "SUAAA" + "A" * 53}, "no seed"),
+        ({"token": "SUABC"}, "not a seed"),
+        ({"token": "SU!!!"}, "not a seed"),
+        ({"token": "SUAAA" + "A" * 53}, "not a seed"),
     ],
 )
 def test_what_can_never_be_sent_is_refused_for_good(fields: dict[str, str], why: str) -> None:

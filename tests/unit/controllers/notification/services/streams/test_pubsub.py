@@ -87,7 +87,7 @@ def test_an_event_is_published_with_a_token_for_the_key_of_the_account() -> None
 def test_what_is_no_key_file_asks_nobody(token: str) -> None:
     google = Google()
 
-    with pytest.raises(UnsuitableError, match="is no key file of a service account"):
+    with pytest.raises(UnsuitableError, match="is not a key file of a service account"):
         asyncio.run(pubsub.send(event(), target(token), google))
 
     assert google.sent == []
