@@ -2,17 +2,23 @@
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import click
 import yaml
 
-from cli import errors, examples, progress, session
-from toolkit.apply import masking
-from toolkit.decrypt import envelope, sops
+from cli import errors, examples, loading, progress, session
 from toolkit.decrypt.errors import DecryptionError
 from toolkit.kube.errors import ApiError, NotFoundError
 from toolkit.objects import Json, dig, gvk_of, ref_of
+
+if TYPE_CHECKING:
+    from toolkit.apply import masking
+    from toolkit.decrypt import envelope, sops
+else:
+    masking = loading.Later("toolkit.apply.masking")
+    envelope = loading.Later("toolkit.decrypt.envelope")
+    sops = loading.Later("toolkit.decrypt.sops")
 
 MANAGER: Final = "kubectl"
 """Field manager of ``kubectl apply --server-side``: the two may take turns."""

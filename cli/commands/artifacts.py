@@ -7,19 +7,20 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from cli import errors, examples, kindtree, loading, output, progress, session, table
-from cli.artifacts import address, flags, packing
+from cli.artifacts import address, flags
 from cli.artifacts.address import Address
 from toolkit.remote.oci import oci
 
 if TYPE_CHECKING:
     from contextlib import AbstractAsyncContextManager
 
-    from cli.artifacts import access, comparing, listing, pulling
+    from cli.artifacts import access, comparing, listing, packing, pulling
     from toolkit.remote.oci.publisher import Publisher
 else:
     access = loading.Later("cli.artifacts.access")
     comparing = loading.Later("cli.artifacts.comparing")
     listing = loading.Later("cli.artifacts.listing")
+    packing = loading.Later("cli.artifacts.packing")
     pulling = loading.Later("cli.artifacts.pulling")
 
 

@@ -5,21 +5,31 @@ import re
 import sys
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any, Final, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import click
 
-from cli import age, errors, examples, session
-from cli.bootstrap import access, bootstrapping, files
-from cli.bootstrap.access import Access, Given
-from cli.bootstrap.bootstrapping import Reach, Wish
-from cli.bootstrap.committing import Signature
-from cli.bootstrap.hosts import DIALECTS, hosting
+from cli import age, errors, examples, loading, session
+from cli.bootstrap.hosts import DIALECTS
 from cli.bootstrap.hosts.dialect import Dialect, Place
-from cli.bootstrap.hosts.hosting import Hosted
-from cli.installing import choosing, manifests
+from cli.installing import choosing
 from toolkit.kube import rbac
-from toolkit.remote.git.git import Author
+
+if TYPE_CHECKING:
+    from cli.bootstrap import access, bootstrapping, committing, files
+    from cli.bootstrap.access import Access
+    from cli.bootstrap.bootstrapping import Reach
+    from cli.bootstrap.hosts import hosting
+    from cli.installing import manifests
+    from toolkit.remote.git import git as gitclient
+else:
+    access = loading.Later("cli.bootstrap.access")
+    bootstrapping = loading.Later("cli.bootstrap.bootstrapping")
+    committing = loading.Later("cli.bootstrap.committing")
+    files = loading.Later("cli.bootstrap.files")
+    hosting = loading.Later("cli.bootstrap.hosts.hosting")
+    manifests = loading.Later("cli.installing.manifests")
+    gitclient = loading.Later("toolkit.remote.git.git")
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
@@ -125,7 +135,7 @@ def git(  # noqa: PLR0913  # options of the command
     Over SSH without --private-key-file a key is made: add the public key that is printed to the
     repository, with write access.
     """
-    given = Given(
+    given = access.Given(
         username=username,
         password=password,
         private_key=_content(private_key_file),
@@ -144,7 +154,7 @@ def git(  # noqa: PLR0913  # options of the command
         question = "Add this key to the repository, with write access. Is it added?"
         return click.confirm(question, err=True)
 
-    async def reach(earlier: Mapping[str, bytes]) -> Access:
+    async def reach(earlier: Mapping[str, bytes]) -> "Access":
         return access.of_repository(url, given, earlier, added)
 
     _run(said, reach)
@@ -179,7 +189,7 @@ def _command(name: str, dialect: Dialect) -> click.Command:
 
     def command(**said: Any) -> None:
         place = _place(said)
-        hosted = Hosted(
+        hosted = hosting.Hosted(
             place=place,
             token=_token(variable),
             token_auth=said["token_auth"],
@@ -190,7 +200,7 @@ def _command(name: str, dialect: Dialect) -> click.Command:
             ca=_content(said["ca_file"]),
         )
 
-        async def reach(earlier: Mapping[str, bytes]) -> Access:
+        async def reach(earlier: Mapping[str, bytes]) -> "Access":
             return await hosting.reach(dialect, hosted, earlier)
 
         _run(said, reach)
@@ -248,7 +258,7 @@ def _namespace(said: Mapping[str, Any]) -> str:
     return said["namespace"] or rbac.NAMESPACE
 
 
-def _run(said: dict[str, Any], reach: Reach) -> None:
+def _run(said: dict[str, Any], reach: "Reach") -> None:
     namespace = _namespace(said)
     connection = session.connection(said)
     choice = choosing.choice(said, namespace=namespace)
@@ -257,14 +267,14 @@ def _run(said: dict[str, Any], reach: Reach) -> None:
             f"--components: with {_LOCKED} no Kustomization is applied with an administrator's "
             "rights, so that none can apply the installation: use `penstock install`"
         )
-    wish = Wish(
+    wish = bootstrapping.Wish(
         choice=choice,
         branch=said["branch"],
         path=files.cleaned(said["path"]),
         interval=f"{said['interval']:g}s",
         secret=said["secret_name"] or choice.namespace,
-        signature=Signature(
-            author=Author(name=said["author_name"], email=said["author_email"]),
+        signature=committing.Signature(
+            author=gitclient.Author(name=said["author_name"], email=said["author_email"]),
             appendix=said["commit_message_appendix"],
         ),
         force=said["force"],

@@ -3,23 +3,32 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 from msgspec import structs
 
-from cli import errors, examples, kindtree, output, progress, session
+from cli import errors, examples, kindtree, loading, output, progress, session
 from cli.commands import artifacts, plan
-from cli.local import build as local_build
-from cli.local import diff as local_diff
-from cli.local import encrypted
-from cli.local import kustomization as source
 from cli.local.workspace import Workspace
-from controllers.kustomize import inputs
 from crds import HELM_RELEASE, KUSTOMIZATION
-from toolkit.apply.diff import Finding
-from toolkit.kube.secrets import Secrets
 from toolkit.objects import Json, ObjectKey
+
+if TYPE_CHECKING:
+    from cli.local import build as local_build
+    from cli.local import diff as local_diff
+    from cli.local import encrypted
+    from cli.local import kustomization as source
+    from controllers.kustomize import inputs
+    from toolkit.apply.diff import Finding
+    from toolkit.kube import secrets
+else:
+    local_build = loading.Later("cli.local.build")
+    local_diff = loading.Later("cli.local.diff")
+    encrypted = loading.Later("cli.local.encrypted")
+    source = loading.Later("cli.local.kustomization")
+    inputs = loading.Later("controllers.kustomize.inputs")
+    secrets = loading.Later("toolkit.kube.secrets")
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
@@ -112,7 +121,7 @@ def diff_kustomization(**arguments: Any) -> None:
     """
     connection, request = session.connection(arguments), _request(**arguments)
 
-    async def work(opened: session.Session) -> tuple[Finding, ...]:
+    async def work(opened: session.Session) -> "tuple[Finding, ...]":
         live, obj, built = await _build(opened, request)
         return await local_diff.diff(opened.api, live, obj, built)
 
@@ -130,7 +139,7 @@ async def _build(opened: session.Session, request: Request) -> tuple[Json, Any, 
     obj = source.decode(raw)
     # Keys are never read here: ciphertext stays masked.
     readable = structs.replace(obj, spec=structs.replace(obj.spec, decryption=None))
-    gathered = await inputs.gather(readable, Secrets(opened.api))
+    gathered = await inputs.gather(readable, secrets.Secrets(opened.api))
     built = await local_build.build(
         obj,
         local_build.Inputs(

@@ -4,24 +4,39 @@ import dataclasses
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import click
 
-from cli import errors, examples, output, progress, session, table
-from cli.check import builds, cluster, files, flags, judge
-from cli.check.report import Report, printable
+from cli import errors, examples, loading, output, progress, session, table
+from cli.check import flags
 from cli.check.subjects import Subject
-from cli.installing import inspection
-from cli.installing.inspection import Finding
-from cli.stack import install
 from toolkit.kube import rbac
-from toolkit.kube.options import Options
 from toolkit.objects import Json
-from toolkit.policy import references
+
+if TYPE_CHECKING:
+    from cli.check import builds, cluster, fetching, files, judge, report
+    from cli.installing import inspection
+    from cli.installing.inspection import Finding
+    from cli.stack import install
+    from toolkit.kube import options
+    from toolkit.policy import references
+else:
+    builds = loading.Later("cli.check.builds")
+    cluster = loading.Later("cli.check.cluster")
+    fetching = loading.Later("cli.check.fetching")
+    files = loading.Later("cli.check.files")
+    judge = loading.Later("cli.check.judge")
+    report = loading.Later("cli.check.report")
+    inspection = loading.Later("cli.installing.inspection")
+    install = loading.Later("cli.stack.install")
+    options = loading.Later("toolkit.kube.options")
+    references = loading.Later("toolkit.policy.references")
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
+ENFORCED: Final = "enforce"
+"""What ``--cross-namespace-refs`` of the processes is by default."""
 _BUILD_SECONDS: Final = 60.0
 _NOTES: Final = 10
 """Lines about one thing on stderr."""
@@ -68,12 +83,12 @@ def check(context: click.Context, /, *, pre: bool, fmt: str | None, **said: Any)
             raise errors.DifferentError("something is not well")
 
 
-async def _looked(opened: session.Session, namespace: str, *, pre: bool) -> list[Finding]:
+async def _looked(opened: session.Session, namespace: str, *, pre: bool) -> "list[Finding]":
     found = await inspection.before(opened.api)
     return found if pre else found + await inspection.after(opened.api, namespace)
 
 
-def _shown(findings: Sequence[Finding], fmt: str) -> str:
+def _shown(findings: "Sequence[Finding]", fmt: str) -> str:
     if fmt:
         return output.encode([dataclasses.asdict(row) for row in findings], fmt)
     rows = [
@@ -102,7 +117,7 @@ def _check_options(function: Function) -> Function:
             "--cross-namespace-refs",
             "mode",
             type=click.Choice(("enforce", "warn")),
-            default=Options().cross_namespace_refs,
+            default=ENFORCED,
             show_default=True,
             help="Check for an installation with this value of the flag: warn admits references "
             "that lack a ReferenceGrant.",
@@ -151,9 +166,6 @@ def repository(*, address: str, namespace: str, **said: Any) -> None:
         flags.require_none(said)
         _finish(_read(Path(address), chosen, address), request, shipped=True)
         return
-    # Help and directories need no Git client.
-    from cli.check import fetching  # noqa: PLC0415
-
     with fetching.fetched(address, fetching.Wanted.of(said)) as directory:
         found = _read(directory, chosen, "the manifests")
     _finish(found, request, shipped=True)
@@ -183,7 +195,7 @@ def _read(directory: Path, namespace: str, name: str) -> Sequence[Subject]:
     if found.others:
         counts = ", ".join(f"{count} {kind}" for kind, count in sorted(found.others.items()))
         progress.failure(
-            f"not checked, because Penstock does not reconcile them: {printable(counts)}"
+            f"not checked, because Penstock does not reconcile them: {report.printable(counts)}"
         )
     progress.action("building the Kustomizations of the repository")
     work = builds.build(directory.resolve(), found.subjects, namespace, _BUILD_SECONDS)
@@ -198,7 +210,7 @@ def _note(lines: Sequence[str], what: str) -> None:
     if lines:
         progress.failure(f"{len(lines)} {what}")
     for line in lines[:_NOTES]:
-        click.echo(f"  {printable(line)}", err=True)
+        click.echo(f"  {report.printable(line)}", err=True)
     if len(lines) > _NOTES:
         click.echo(f"  and {len(lines) - _NOTES} more", err=True)
 
@@ -211,21 +223,23 @@ def _finish(found: Sequence[Subject], request: Request, *, shipped: bool) -> Non
     """
     given = _shipped(request.install_namespace) if shipped else []
     grants = judge.granted(found, given)
-    flags = Options(no_cross_namespace_refs=request.blocked, cross_namespace_refs=request.mode)
-    policy = references.under(lambda namespace: grants.get(namespace, ()), flags)
+    rules = options.Options(
+        no_cross_namespace_refs=request.blocked, cross_namespace_refs=request.mode
+    )
+    policy = references.under(lambda namespace: grants.get(namespace, ()), rules)
     findings = judge.Judge(policy=policy).judge(found)
-    report = Report(checked=len(found), findings=findings, grants=judge.remedy(findings))
+    told = report.Report(checked=len(found), findings=findings, grants=judge.remedy(findings))
     if request.fix != "-":
-        click.echo(report.render(request.fmt), nl=False)
+        click.echo(told.render(request.fmt), nl=False)
     if request.fix:
-        _write(report.grants, request.fix)
-    left = report.ungrantable if request.fix else report.refused
+        _write(told.grants, request.fix)
+    left = told.ungrantable if request.fix else told.refused
     if left:
-        progress.failure(f"{left} of {report.checked} objects would be refused")
-        if report.grants and not request.fix:
-            progress.action(f"--fix FILE writes {len(report.grants)} ReferenceGrants to review")
+        progress.failure(f"{left} of {told.checked} objects would be refused")
+        if told.grants and not request.fix:
+            progress.action(f"--fix FILE writes {len(told.grants)} ReferenceGrants to review")
         raise errors.DifferentError(f"{left} objects would be refused")
-    progress.success(f"none of {report.checked} objects would be refused")
+    progress.success(f"none of {told.checked} objects would be refused")
 
 
 def _shipped(namespace: str) -> list[Json]:

@@ -2,12 +2,18 @@
 
 import os
 import sys
+from typing import TYPE_CHECKING
 
 import click
 
-from cli import errors, examples, session
-from toolkit.native import calls
-from toolkit.render import substitute
+from cli import errors, examples, loading, session
+
+if TYPE_CHECKING:
+    from toolkit.native import calls
+    from toolkit.render import substitute
+else:
+    calls = loading.Later("toolkit.native.calls")
+    substitute = loading.Later("toolkit.render.substitute")
 
 _SECONDS = 60.0
 

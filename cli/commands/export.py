@@ -1,16 +1,20 @@
 """``penstock export``: objects as they would stand in a repository, without what servers add."""
 
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from cli import errors, examples, kindtree, output, session, status
+from cli import errors, examples, kindtree, loading, output, session, status
 from cli.commands import printing
 from crds import IMAGE_REPOSITORY
 from crds.kind import Kind
 from toolkit.kube import errors as kube_errors
-from toolkit.kube.secrets import SECRET
 from toolkit.objects import GroupVersionKind, Json, dig
+
+if TYPE_CHECKING:
+    from toolkit.kube import secrets
+else:
+    secrets = loading.Later("toolkit.kube.secrets")
 
 _METADATA: Final = ("name", "namespace", "labels", "annotations")
 _CONTENTS: Final = ("apiVersion", "kind", "type", "spec", "data")
@@ -98,7 +102,7 @@ async def _secrets(opened: session.Session, obj: Json) -> list[Json]:
         {
             "apiVersion": "v1",
             "kind": "Secret",
-            **await opened.api.get(SECRET, name, opened.namespace),
+            **await opened.api.get(secrets.SECRET, name, opened.namespace),
         }
         for name in dict.fromkeys(filter(None, named))
     ]

@@ -1,18 +1,22 @@
 """``penstock diff inventory|helmrelease``: the plans that the aggregated API makes, printed."""
 
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import click
 import msgspec
 
-from apiserver.inventories import appliers
-from cli import errors, examples, output, plans, progress, session, window
+from cli import errors, examples, loading, output, plans, progress, session, window
 from crds import HELM_RELEASE
 from toolkit.objects import Json
 
+if TYPE_CHECKING:
+    from apiserver.inventories import appliers
+else:
+    appliers = loading.Later("apiserver.inventories.appliers")
 
-def _planning(command: str, *, prefix: str, what: str) -> click.Command:
-    """Make ``diff COMMAND NAME``; ``prefix`` and NAME are the name of the inventory."""
+
+def _planning(command: str, *, kind: str, what: str) -> click.Command:
+    """Make ``diff COMMAND NAME``, where NAME is an object of the kind, or an inventory."""
 
     @click.argument("name")
     @click.option("--revision", default="", help="Plan this stored revision, not the current.")
@@ -23,14 +27,15 @@ def _planning(command: str, *, prefix: str, what: str) -> click.Command:
 
         async def work(opened: session.Session) -> Json:
             subresource = "plan" if revision else "diff"
-            where = window.path("inventories", opened.namespace, f"{prefix}{name}", subresource)
+            inventory = appliers.inventory_name(kind, name) if kind else name
+            where = window.path("inventories", opened.namespace, inventory, subresource)
             query = {"revision": revision} if revision else {}
             found: Json = msgspec.json.decode(await window.read(opened, where, query=query))
             return found
 
         _tell(session.run(connection, work), fmt)
 
-    name = f"{'kustomization-' if not prefix else ''}apps"
+    name = f"{'' if kind else 'kustomization-'}apps"
     epilog = examples.example(f"penstock diff {command} {name}")
     return click.command(command, help=what, epilog=epilog)(planned)
 
@@ -48,7 +53,7 @@ def _tell(plan: Json, fmt: str | None) -> None:
 
 diff_inventory: Final = _planning(
     "inventory",
-    prefix="",
+    kind="",
     what="""Show what a reconcile would change; exit code 1 if anything would.
 
     The cluster's own controller builds and asks, with its keys and the account that applies. Values
@@ -56,7 +61,7 @@ diff_inventory: Final = _planning(
 )
 diff_helmrelease: Final = _planning(
     HELM_RELEASE.singular,
-    prefix=appliers.inventory_name(HELM_RELEASE.kind, ""),
+    kind=HELM_RELEASE.kind,
     what="""Show what an install or an upgrade would change; exit code 1 if anything would.
 
     The cluster's own controller renders the chart and asks, with the values and the account of the

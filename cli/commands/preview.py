@@ -1,14 +1,18 @@
 """``penstock preview automation``: the commit that an ImageUpdateAutomation would push."""
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from cli import examples, kindtree, output, progress, session
-from cli.local import automation as local
-from cli.local.automation import Preview
+from cli import examples, kindtree, loading, output, progress, session
 from crds import IMAGE_UPDATE_AUTOMATION
 from toolkit.objects import Json
+
+if TYPE_CHECKING:
+    from cli.local import automation as local
+    from cli.local.automation import Preview
+else:
+    local = loading.Later("cli.local.automation")
 
 
 @click.group("preview", cls=kindtree.AliasGroup, no_args_is_help=True)
@@ -28,7 +32,7 @@ def automation(*, name: str, fmt: str | None, **arguments: Any) -> None:
     """
     connection = session.connection(arguments)
 
-    async def work(opened: session.Session) -> Preview:
+    async def work(opened: session.Session) -> "Preview":
         return await local.preview(opened, name)
 
     found = session.run(connection, work)
@@ -44,7 +48,7 @@ def automation(*, name: str, fmt: str | None, **arguments: Any) -> None:
         click.echo(file.diff, nl=False)
 
 
-def _document(found: Preview) -> Json:
+def _document(found: "Preview") -> Json:
     return {
         "base": found.base,
         "targets": list(found.plan_targets),

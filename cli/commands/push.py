@@ -8,12 +8,14 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from cli import examples, kindtree, loading, output, progress, session
-from cli.artifacts import address, document, flags, packing
+from cli.artifacts import address, flags
 
 if TYPE_CHECKING:
-    from cli.artifacts import access, pushing, signers
+    from cli.artifacts import access, document, packing, pushing, signers
 else:
     access = loading.Later("cli.artifacts.access")
+    document = loading.Later("cli.artifacts.document")
+    packing = loading.Later("cli.artifacts.packing")
     pushing = loading.Later("cli.artifacts.pushing")
     signers = loading.Later("cli.artifacts.signers")
 

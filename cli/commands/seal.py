@@ -3,14 +3,20 @@
 import datetime as dt
 import sys
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
-from cli import errors, examples, progress
-from toolkit.decrypt import envelope
-from toolkit.decrypt import seal as sealing
+from cli import errors, examples, loading, progress
 from toolkit.decrypt.errors import DecryptionError
 from toolkit.objects import dig
+
+if TYPE_CHECKING:
+    from toolkit.decrypt import envelope
+    from toolkit.decrypt import seal as sealing
+else:
+    envelope = loading.Later("toolkit.decrypt.envelope")
+    sealing = loading.Later("toolkit.decrypt.seal")
 
 
 @click.command(

@@ -5,15 +5,20 @@ Only metadata are asked for; no value comes here.
 
 import json
 from collections.abc import Iterator, Sequence
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from cli import examples, output, session, table
-from toolkit.decrypt import envelope
-from toolkit.kube.client import Client
-from toolkit.kube.secrets import SECRET
+from cli import examples, loading, output, session, table
 from toolkit.objects import Json, dig, key_of
+
+if TYPE_CHECKING:
+    from toolkit.decrypt import envelope
+    from toolkit.kube import secrets as stored
+    from toolkit.kube.client import Client
+else:
+    envelope = loading.Later("toolkit.decrypt.envelope")
+    stored = loading.Later("toolkit.kube.secrets")
 
 _ACCEPT: Final = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"
 _PAGE: Final = 500
@@ -78,8 +83,8 @@ def _is_one_of(name: str, wanted: Sequence[str]) -> bool:
     return any(envelope.same_recipient(name, one) for one in wanted)
 
 
-async def _decrypted(api: Client, namespace: str) -> list[Json]:
-    path = (await api.mapper.resource(SECRET)).path(namespace=namespace)
+async def _decrypted(api: "Client", namespace: str) -> list[Json]:
+    path = (await api.mapper.resource(stored.SECRET)).path(namespace=namespace)
     query = {"labelSelector": f"{envelope.LABEL}={envelope.ENABLED}", "limit": str(_PAGE)}
     found: list[Json] = []
     while True:

@@ -2,11 +2,9 @@
 
 import asyncio
 from collections.abc import Iterator
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
-from rich.console import Console
-from rich.tree import Tree
 
 from apiserver.inventories import appliers
 from cli import errors, examples, kindtree, output, session, window
@@ -15,6 +13,9 @@ from crds.kind import Kind
 from toolkit import inventory
 from toolkit.kube import errors as kube_errors
 from toolkit.objects import GroupVersionKind, Json, ObjectRef, dig
+
+if TYPE_CHECKING:
+    from rich.tree import Tree
 
 _DEPTH = 20
 
@@ -108,10 +109,15 @@ def _named(node: Json) -> str:
 
 def show(node: Json) -> None:
     """Print the tree; lines are never wrapped."""
+    # Rich, which help and other formats do not need, takes a third of the time of a command.
+    from rich.console import Console  # noqa: PLC0415
+
     Console(highlight=False, markup=False).print(_rendered(node), soft_wrap=True)
 
 
-def _rendered(node: Json) -> Tree:
+def _rendered(node: Json) -> "Tree":
+    from rich.tree import Tree  # noqa: PLC0415 - as in `show`
+
     branch = Tree(" ".join([str(node["resource"]["name"]), *_remarks(node)]))
     for below in node.get("resources", ()):
         branch.add(_rendered(below))

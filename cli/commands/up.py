@@ -4,13 +4,21 @@ import asyncio
 import shlex
 from collections.abc import Mapping
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
-from cli import errors, examples, output, progress, table
-from cli.stack import COMPONENTS, cluster, stack, state
-from cli.stack import up as running
-from cli.stack.liveness import Probe
+from cli import errors, examples, loading, output, progress, table
+from cli.stack import COMPONENTS, state
+from cli.stack.probing import Probe
+from toolkit.kube import rbac
+
+if TYPE_CHECKING:
+    from cli.stack import cluster, stack
+    from cli.stack import up as running
+else:
+    stack = loading.Later("cli.stack.stack")
+    running = loading.Later("cli.stack.up")
 
 _STATE = click.option(
     "--state",
@@ -28,7 +36,7 @@ _STATE = click.option(
     help="Run against this cluster; otherwise an embedded control plane is started.",
 )
 @click.option("--context", default="", help="Context of the kubeconfig to use.")
-@click.option("-n", "--namespace", default=stack.NAMESPACE, show_default=True)
+@click.option("-n", "--namespace", default=rbac.NAMESPACE, show_default=True)
 @click.option("--replicas", default=1, show_default=True, help="Processes per component.")
 @click.option("--name", default="default", show_default=True, help="Name of the control plane.")
 @click.option(
@@ -167,7 +175,7 @@ def component_flags(pairs: tuple[str, ...]) -> Mapping[str, list[str]]:
     return found
 
 
-def command_line(settings: running.Settings) -> list[str]:
+def command_line(settings: "running.Settings") -> list[str]:
     """Return the arguments of a Python process that does the same."""
     options = settings.options
     words = ["-m", "cli", "up", f"--state={settings.directory}", f"--namespace={options.namespace}"]
@@ -185,7 +193,7 @@ def command_line(settings: running.Settings) -> list[str]:
     ]
 
 
-def _tell(chosen: cluster.Cluster) -> None:
+def _tell(chosen: "cluster.Cluster") -> None:
     progress.success("Penstock is running; Ctrl-C or `penstock down` stops it")
     click.echo(f"export KUBECONFIG={shlex.quote(str(chosen.kubeconfig))}")
     if chosen.directory:

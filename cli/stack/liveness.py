@@ -5,25 +5,12 @@ busy machine an answer takes its time, and so does the question.
 """
 
 import asyncio
-from dataclasses import dataclass
 
 import aiohttp
 
+from cli.stack.probing import Probe
+
 _PATH = "/healthz"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Probe:
-    """When a process counts as hung; all but ``failures`` in seconds.
-
-    ``failures`` are counted in a row, each an answer other than 200 or none within ``timeout``.
-    Before its first answer a process has ``startup`` to begin.
-    """
-
-    period: float = 10.0
-    timeout: float = 10.0
-    failures: int = 3
-    startup: float = 120.0
 
 
 async def hung(address: str, probe: Probe) -> str:

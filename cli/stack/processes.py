@@ -23,7 +23,7 @@ import aiohttp
 
 from cli import errors
 from cli.stack import liveness
-from cli.stack.liveness import Probe
+from cli.stack.probing import Probe
 
 FIRST_DELAY: Final = 0.25
 LONGEST_DELAY: Final = 15.0

@@ -39,9 +39,9 @@ from apiserver import registration
 from cli import errors
 from cli.stack import COMPONENTS, install, kubeconfigs, processes, tokens
 from cli.stack.components import Component, Neighbours, Ports
-from cli.stack.liveness import Probe
+from cli.stack.probing import Probe
 from crds import KINDS
-from toolkit.kube import client, config
+from toolkit.kube import client, config, rbac
 from toolkit.kube.errors import ApiError
 from toolkit.net import reserving
 from webhooks import arming, configuration, definitions, plugins
@@ -51,7 +51,7 @@ CONTROLLERS: Final = tuple(c.name for c in COMPONENTS if not c.asked_by_api_serv
 """What runs against any cluster."""
 EVERYTHING: Final = tuple(c.name for c in COMPONENTS)
 """What runs beside an API server on this machine."""
-NAMESPACE: Final = "penstock-system"
+NAMESPACE: Final = rbac.NAMESPACE
 _LOOK: Final = 0.05
 _ANYWHERE: Final = configuration.Target(namespace=NAMESPACE)
 _FAREWELL: Final = 20.0

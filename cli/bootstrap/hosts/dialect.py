@@ -2,9 +2,12 @@
 
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-from cli.bootstrap.hosts.api import Api
 from toolkit.objects import Json
+
+if TYPE_CHECKING:
+    from cli.bootstrap.hosts.api import Api
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,14 +53,14 @@ class Dialect:
     base: Callable[[str], str]
     headers: Callable[[str], Mapping[str, str]]
     repository: Callable[[Place], str]
-    create: Callable[[Api, Place], Awaitable[None]]
+    create: Callable[["Api", Place], Awaitable[None]]
     keys: Callable[[Place], str]
     written: Callable[[DeployKey], Json]
     read: Callable[[Json], DeployKey]
-    known_hosts: Callable[[Api, str], Awaitable[bytes]]
+    known_hosts: Callable[["Api", str], Awaitable[bytes]]
 
 
-async def none_published(api: Api, hostname: str) -> bytes:  # noqa: ARG001  # a row of ``Dialect``
+async def none_published(api: "Api", hostname: str) -> bytes:  # noqa: ARG001  # a row of ``Dialect``
     """Return no keys: the service's API has none."""
     return b""
 

@@ -1,17 +1,19 @@
 """GitHub's REST API (docs.github.com, "Repositories", "Deploy keys", "Meta")."""
 
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from cli import errors
 from cli.bootstrap.hosts import dialect
-from cli.bootstrap.hosts.api import Api
 from cli.bootstrap.hosts.dialect import Dialect, Place
 from toolkit.remote.hosting import services
+
+if TYPE_CHECKING:
+    from cli.bootstrap.hosts.api import Api
 
 _PUBLIC: Final = "github.com"
 
 
-async def create(api: Api, place: Place) -> None:
+async def create(api: "Api", place: Place) -> None:
     """Make a repository of the token's user, or of an organization.
 
     Raises:
@@ -27,7 +29,7 @@ async def create(api: Api, place: Place) -> None:
     await api.send("POST", path, body, doing=doing)
 
 
-async def require_user(api: Api, place: Place) -> None:
+async def require_user(api: "Api", place: Place) -> None:
     """Require that the token is the owner's.
 
     Raises:
@@ -41,7 +43,7 @@ async def require_user(api: Api, place: Place) -> None:
         )
 
 
-async def known_hosts(api: Api, hostname: str) -> bytes:
+async def known_hosts(api: "Api", hostname: str) -> bytes:
     """Return the keys that GitHub publishes at ``/meta``; an Enterprise Server publishes none."""
     meta = await api.send("GET", "/meta", doing="read the SSH keys of the host")
     keys = meta.get("ssh_keys") or ()

@@ -1,17 +1,19 @@
 """GitLab's REST API, version 4 (docs.gitlab.com, "Projects", "Namespaces", "Deploy keys")."""
 
-from typing import Final
+from typing import TYPE_CHECKING, Final
 from urllib.parse import quote
 
 from cli import errors
 from cli.bootstrap.hosts import dialect
-from cli.bootstrap.hosts.api import Api
 from cli.bootstrap.hosts.dialect import DeployKey, Dialect, Place
 from toolkit.objects import Json
 from toolkit.remote.hosting import services
 
+if TYPE_CHECKING:
+    from cli.bootstrap.hosts.api import Api
 
-async def create(api: Api, place: Place) -> None:
+
+async def create(api: "Api", place: Place) -> None:
     """Make a project in the namespace of a user or of a group.
 
     Raises:
