@@ -68,7 +68,7 @@ VERBS: Final[Mapping[str, Verb]] = {
     ),
     "uninstall": Verb("install", "Remove Penstock from a cluster; applied objects stay."),
     "migrate": Verb(
-        "migrate", "Take a cluster over from Flux step by step, or give it back to Flux."
+        "migrate", "Migrate to the newest API versions, or take a cluster over from Flux."
     ),
     "version": Verb(
         "version", "Print the version of this command, and of each component in a cluster."

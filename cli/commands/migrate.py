@@ -1,173 +1,189 @@
-"""``penstock migrate --from-flux``: a cluster of Flux is taken over, or given back."""
+"""``penstock migrate``: to the newest API versions, in a cluster or in files, and from Flux."""
 
-from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
-from typing import Any, Final, Literal
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from cli import errors, examples, progress, session
+from cli import errors, examples, loading, progress, session
 from cli.installing import choosing, flux
-from cli.installing.manifests import Choice
-from cli.migrating import findings, finishing, moving, preflight, survey
-from cli.migrating.findings import Finding
-from cli.migrating.memory import Book
-from cli.migrating.request import Request
-from cli.migrating.steps import STEPS, Takeover, listed
 from toolkit.kube import rbac
 
+if TYPE_CHECKING:
+    from cli.migrating import ways
+    from cli.versions import rewriting, storing, targets
+else:
+    ways = loading.Later("cli.migrating.ways")
+    rewriting = loading.Later("cli.versions.rewriting")
+    storing = loading.Later("cli.versions.storing")
+    targets = loading.Later("cli.versions.targets")
+
 _FORMATS: Final = ("json", "yaml")
+_OF_FLUX: Final = ("rollback", "finish", "until", "grants", "fmt")
+_OF_FILES: Final = ("extensions", "version")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Wish:
-    """What is to be done, and how it is told."""
-
-    direction: Literal["forward", "back", "finish"]
-    dry_run: bool
-    silent: bool
-    until: int
-    grants: bool
-    flux: str
-    fmt: str
-
-
-@click.command("migrate", epilog=examples.example("penstock migrate --from-flux --dry-run"))
-@click.option("--from-flux", is_flag=True, help="Take over from Flux. Required.")
-@click.option("--dry-run", is_flag=True, help="Only print the findings and the steps.")
-@click.option("--rollback", is_flag=True, help="Undo the steps, and give the cluster back to Flux.")
+@click.command(
+    "migrate",
+    epilog=examples.example(
+        "penstock migrate --dry-run",
+        "penstock migrate -f ./clusters --yes",
+        "penstock migrate --from-flux --dry-run",
+    ),
+)
+@click.option(
+    "-f",
+    "--path",
+    type=click.Path(path_type=Path),
+    help="Change the manifests in this file or directory, and ask no cluster.",
+)
+@click.option(
+    "-e",
+    "--extensions",
+    multiple=True,
+    metavar="LIST",
+    help="With --path: which files to read; default .yaml,.yml.",
+)
+@click.option(
+    "-v",
+    "--version",
+    default="",
+    help="With --path: the minor version of Flux, such as 2.6, whose newest API versions are "
+    "written, or penstock. The default is the newest that Flux and Penstock have, and then no "
+    "newer one is taken back.",
+)
+@click.option("--from-flux", is_flag=True, help="Take the cluster over from Flux.")
+@click.option("--dry-run", is_flag=True, help="Only print what would be done.")
+@click.option(
+    "--rollback",
+    is_flag=True,
+    help="With --from-flux: undo the steps, and give the cluster back to Flux.",
+)
 @click.option(
     "--finish",
     is_flag=True,
-    help="Delete what is left of Flux once no repository holds it. There is no way back.",
+    help="With --from-flux: delete what is left of Flux once no repository holds it. There is no "
+    "way back.",
 )
 @click.option(
     "--until",
-    type=click.IntRange(1, len(STEPS)),
-    default=len(STEPS),
+    type=click.IntRange(min=1),
     metavar="STEP",
-    help="Do the steps up to this number, and no more.",
+    help="With --from-flux: do the steps up to this number, and no more.",
 )
 @click.option(
     "--allow-references",
     "grants",
     is_flag=True,
-    help="Grant the references to other namespaces that there are now.",
+    help="With --from-flux: grant the references to other namespaces that there are now.",
 )
 @click.option(
     "--flux-namespace",
     "flux_namespace",
     default=flux.NAMESPACE,
     show_default=True,
-    help="Namespace of Flux.",
+    help="With --from-flux: namespace of Flux.",
 )
-@click.option("-o", "--output", "fmt", type=click.Choice(_FORMATS), help="Format of findings.")
-@click.option("-s", "--silent", is_flag=True, help="Do not ask for confirmation.")
+@click.option(
+    "-o",
+    "--output",
+    "fmt",
+    type=click.Choice(_FORMATS),
+    help="With --from-flux: format of findings.",
+)
+@click.option("-s", "--silent", "-y", "--yes", "silent", is_flag=True, help="Do not ask.")
 @choosing.options
 @session.options
-def migrate(*, from_flux: bool, rollback: bool, finish: bool, **said: Any) -> None:
-    """Take a cluster over from Flux step by step, or give it back to Flux.
+def migrate(*, path: Path | None, from_flux: bool, **said: Any) -> None:
+    """Migrate to the newest API versions, or take a cluster over from Flux.
 
-    First it tells what it finds, and what to do about it. What blocks has to be removed before the
-    first step. Each step may be done again: run the command again after an interruption. No
-    workload is changed. Exit code 0 means that it is done, or could be, 1 that it could not.
+    Alone it writes all objects of the cluster anew, so that each is stored in the version of its
+    definition, and tells the definition so. No spec changes. You need to list and patch the
+    objects, and to read and patch (status) the definitions.
+
+    With --path it changes the apiVersion of manifests, and nothing else of a file. What a person
+    has to change is told, and left as it is; the exit code is then 1.
+
+    With --from-flux it takes the cluster over step by step, or gives it back. First it tells what
+    it finds, and what to do about it. What blocks has to be removed before the first step. Each
+    step may be done again: run the command again after an interruption. No workload is changed.
+    Exit code 0 means that it is done, or could be, 1 that it could not.
     """
-    if not from_flux:
-        raise errors.UsageError("use --from-flux: there is nothing else to migrate from")
-    if rollback and finish:
+    _require_fitting(said, files=path is not None, from_flux=from_flux)
+    if path is not None:
+        _files(path, **{name: said[name] for name in (*_OF_FILES, "dry_run", "silent")})
+    elif from_flux:
+        _from_flux(said)
+    else:
+        dry_run = said["dry_run"]
+        connection = session.connection(said)
+        session.run(connection, lambda opened: storing.migrate(opened, dry_run=dry_run))
+
+
+def _require_fitting(said: dict[str, Any], *, files: bool, from_flux: bool) -> None:
+    if files and from_flux:
+        raise errors.UsageError("--path and --from-flux exclude each other")
+    if said["rollback"] and said["finish"]:
         raise errors.UsageError("--rollback and --finish exclude each other")
+    names = {"grants": "allow-references", "fmt": "output"}
+    for flag, needed, given in (("from-flux", _OF_FLUX, from_flux), ("path", _OF_FILES, files)):
+        alone = next((each for each in needed if said[each]), "")
+        if alone and not given:
+            raise errors.UsageError(f"--{names.get(alone, alone)} needs --{flag}")
+
+
+def _from_flux(said: dict[str, Any]) -> None:
     connection = session.connection(said)
     choice = choosing.choice(said, namespace=connection.namespace or rbac.NAMESPACE)
-    wish = Wish(
-        direction="back" if rollback else "finish" if finish else "forward",
-        flux=said.pop("flux_namespace"),
-        fmt=said.pop("fmt") or "",
-        **said,
+    wish = ways.Wish(
+        direction="back" if said["rollback"] else "finish" if said["finish"] else "forward",
+        dry_run=said["dry_run"],
+        silent=said["silent"],
+        until=said["until"] or 0,
+        grants=said["grants"],
+        flux=said["flux_namespace"],
+        fmt=said["fmt"] or "",
     )
-
-    async def work(opened: session.Session) -> None:
-        book = Book(opened.api, wish.flux)
-        await book.open()
-        await _WAYS[wish.direction](opened, book, choice, wish)
-
-    session.run(session.placed(connection, choice.namespace), work)
-
-
-async def _forward(opened: session.Session, book: Book, choice: Choice, wish: Wish) -> None:
-    _require_same(book, choice)
-    progress.action("looking at the cluster")
-    seen = await survey.read(opened.api, wish.flux)
-    found = preflight.find(Request(survey=seen, choice=choice, grants=wish.grants))
-    _tell(found, book, wish)
-    blocking = findings.blocking(found)
-    if blocking:
-        raise errors.FailedError(f"{len(blocking)} findings block the migration")
-    if wish.dry_run:
-        progress.success("nothing blocks the migration; nothing was changed")
-        return
-    _confirm(f"Take the cluster over from Flux, up to step {wish.until} of {len(STEPS)}?", wish)
-    work = Takeover(opened=opened, survey=seen, book=book, choice=choice, grants=wish.grants)
-    await moving.forward(work, until=wish.until)
-
-
-async def _back(opened: session.Session, book: Book, choice: Choice, wish: Wish) -> None:
-    _require_same(book, choice)
-    if not book.is_written:
-        raise errors.UsageError(
-            f"no migration from Flux in namespace {wish.flux} was begun, so there is none to undo"
-        )
-    undone = [each for each in reversed(STEPS) if each.name in book.memory.done]
-    if wish.dry_run or wish.fmt:
-        _tell([], book, wish)
-    if wish.dry_run:
-        progress.success(f"{len(undone)} steps would be undone; nothing was changed")
-        return
-    _confirm("Give the cluster back to Flux?", wish)
-    nothing = survey.nothing(wish.flux)
-    await moving.back(
-        Takeover(opened=opened, survey=nothing, book=book, choice=choice, grants=False)
+    session.run(
+        session.placed(connection, choice.namespace),
+        lambda opened: ways.go(opened, choice, wish),
     )
 
 
-async def _finish(opened: session.Session, book: Book, choice: Choice, wish: Wish) -> None:
-    _require_same(book, choice)
-    nothing = survey.nothing(wish.flux)
-    work = Takeover(opened=opened, survey=nothing, book=book, choice=choice, grants=False)
-    if wish.dry_run:
-        for part in await finishing.deletable(work):
-            click.echo(f"{part.ref}")
-        return
-    _confirm("Delete what is left of Flux? There is no way back", wish)
-    await finishing.finish(work)
+def _files(
+    path: Path, *, extensions: tuple[str, ...], version: str, dry_run: bool, silent: bool
+) -> None:
+    target = targets.Target.named(version)
+    endings = tuple(each for given in extensions for each in given.split(",") if each)
+    found = [rewriting.look(each, target) for each in rewriting.paths(path, endings or None)]
+    left = _told(found)
+    changed = [file for file in found if file.edits]
+    if not (changed or left):
+        progress.success("no custom resources found that require migration")
+    if dry_run:
+        progress.success("nothing was changed (--dry-run)")
+    elif changed:
+        _change(changed, silent=silent)
+    if left:
+        raise errors.FailedError(f"{left} objects or versions were left as they are")
 
 
-_WAYS: Final[dict[str, Callable[[session.Session, Book, Choice, Wish], Awaitable[None]]]] = {
-    "forward": _forward,
-    "back": _back,
-    "finish": _finish,
-}
+def _told(found: "list[rewriting.Found]") -> int:
+    """Print what is to change, and return how much a person has to change."""
+    for file in found:
+        for edit in file.edits:
+            click.echo(f"{file.path}:{edit.line}: {edit.kind} {edit.old} -> {edit.new}")
+    for note in [each for file in found for each in file.notes]:
+        progress.waiting(note)
+    left = [each for file in found for each in file.left]
+    for each in left:
+        progress.failure(each)
+    return len(left)
 
 
-def _require_same(book: Book, choice: Choice) -> None:
-    begun = book.memory.namespace
-    if begun and begun != choice.namespace:
-        raise errors.UsageError(
-            f"the migration was begun with --namespace {begun}: name it, or undo that first"
-        )
-
-
-def _tell(found: list[Finding], book: Book, wish: Wish) -> None:
-    steps = listed(book.memory.done)
-    if wish.fmt:
-        click.echo(findings.encode(found, steps, wish.fmt), nl=False)
-        return
-    click.echo(findings.shown(found), nl=False)
-    if wish.dry_run:
-        for row in steps:
-            note = " (done)" if row["done"] else ""
-            click.echo(f"{row['number']}. {row['title']}{note}; to undo it: {row['undo']}")
-
-
-def _confirm(question: str, wish: Wish) -> None:
-    if not (wish.silent or click.confirm(question, err=True)):
+def _change(found: "list[rewriting.Found]", *, silent: bool) -> None:
+    if not (silent or click.confirm("Change these files?", err=True)):
         raise errors.UsageError("nothing was changed")
+    for file in found:
+        rewriting.write(file)
+        progress.success(f"{file.path} migrated")

@@ -31,7 +31,7 @@ def versions(request: Request) -> Iterator[Finding]:
                 object=str(ref_of(each)),
                 message=f"may hold objects in {', '.join(sorted(stored - known))}, which "
                 "Penstock does not serve",
-                remedy="rewrite them with `flux migrate` first",
+                remedy="rewrite them with `penstock migrate` first",
             )
 
 

@@ -12,7 +12,7 @@ webhook may do so) is told by name, and tried again later; the list is not cut b
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -23,21 +23,18 @@ from toolkit import telemetry
 from toolkit.kube import rbac
 from toolkit.kube.client import Client
 from toolkit.kube.errors import ApiError, ConflictError, NoMatchError, NotFoundError
-from toolkit.objects import GroupVersionKind, Json, ObjectKey, dig, key_of
+from toolkit.kube.stored import DEFINITION, Item, Stored, storage
+from toolkit.objects import GroupVersionKind, Json, dig
 
 logger = logging.getLogger(__name__)
 
-DEFINITION: Final = GroupVersionKind("apiextensions.k8s.io", "v1", "CustomResourceDefinition")
-MANAGER: Final = "penstock-migration"
 RATE: Final = 20.0
 """Objects per second: a thousand take less than a minute, and nobody waits for them."""
 
-_PAGE: Final = 200
 _SHOWN_EACH: Final = 100
 _FIRST_PAUSE: Final = 5.0
 _MAX_PAUSE: Final = 600.0
 _NAMED: Final = 5
-_METADATA: Final = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"
 
 
 @dataclass(slots=True)
@@ -87,78 +84,33 @@ class Migration:
         definition = await self._client.get(DEFINITION, kind.crd_name)
         if not outdated(definition, kind):
             return True
-        if not _readable(definition, kind):
+        if not readable(definition, kind):
             logger.info("migration waits for conversion", extra={"definition": kind.crd_name})
             return False
+        store = Stored(
+            client=self._client, gvk=GroupVersionKind(*kind.gvk), definition=kind.crd_name
+        )
         progress = Progress()
-        async for key, version in self._objects(kind):
-            await self._write(kind, key, version, progress)
+        async for item in store.items():
+            await self._write(kind, store, item, progress)
             await asyncio.sleep(1 / self._rate)
         _tell(kind, progress, done=not progress.refused)
-        return not progress.refused and await self._cut(kind)
+        return not progress.refused and await store.cut()
 
-    async def _objects(self, kind: Kind[Struct]) -> AsyncIterator[tuple[ObjectKey, Json]]:
-        """Yield name and identity of every object, page by page."""
-        resource = await self._client.mapper.resource(GroupVersionKind(*kind.gvk))
-        following = ""
-        while True:
-            page = await self._client.request(
-                "GET",
-                resource.path(),
-                query={"limit": str(_PAGE), "continue": following},
-                headers={"Accept": _METADATA},
-            )
-            for item in page.get("items") or ():
-                metadata = item["metadata"]
-                known = {name: metadata[name] for name in ("uid", "resourceVersion")}
-                yield key_of(item), known
-            following = str(dig(page, "metadata", "continue", default=""))
-            if not following:
-                return
-
-    async def _write(
-        self, kind: Kind[Struct], key: ObjectKey, known: Json, progress: Progress
-    ) -> None:
+    async def _write(self, kind: Kind[Struct], store: Stored, item: Item, done: Progress) -> None:
         """Write the object as it is; anyone who changed it meanwhile has done that for us."""
-        gvk = GroupVersionKind(*kind.gvk)
-        body: Json = {"metadata": known}
         try:
-            await self._client.patch(
-                gvk, key.name, key.namespace, body, strategy="merge", manager=MANAGER
-            )
+            await store.write(item)
         except (ConflictError, NotFoundError):
             pass
         except ApiError as exc:
             if exc.status in {0, 429} or exc.status >= 500:
                 raise
-            progress.refused.append(f"{key}: {exc}")
-        progress.written += 1
+            done.refused.append(f"{item.key}: {exc}")
+        done.written += 1
         telemetry.MIGRATED.labels(kind.kind).inc()
-        if progress.written % _SHOWN_EACH == 0:
-            _tell(kind, progress, done=False)
-
-    async def _cut(self, kind: Kind[Struct]) -> bool:
-        """Say that all is stored in the newest version, unless the definition changed meanwhile."""
-        definition = await self._client.get(DEFINITION, kind.crd_name)
-        body: Json = {
-            "metadata": {"resourceVersion": definition["metadata"]["resourceVersion"]},
-            "status": {"storedVersions": [kind.version]},
-        }
-        if _storage(definition) != kind.version:
-            return False
-        try:
-            await self._client.patch(
-                DEFINITION,
-                kind.crd_name,
-                "",
-                body,
-                strategy="merge",
-                subresource="status",
-                manager=MANAGER,
-            )
-        except ConflictError:
-            return False
-        return True
+        if done.written % _SHOWN_EACH == 0:
+            _tell(kind, done, done=False)
 
 
 def permissions(kinds: Sequence[Kind[Struct]]) -> tuple[rbac.Rule, ...]:
@@ -195,22 +147,23 @@ def outdated(definition: Json, kind: Kind[Struct]) -> tuple[str, ...]:
 
     None while the newest is not the one that is written: an older installation is still there.
     """
-    if _storage(definition) != kind.version:
+    if storage(definition) != kind.version:
         return ()
+    return others(definition)
+
+
+def others(definition: Json) -> tuple[str, ...]:
+    """Return the versions besides the one that is written that objects may be stored in."""
     stored = dig(definition, "status", "storedVersions", default=[])
-    return tuple(version for version in stored if version != kind.version)
+    return tuple(version for version in stored if version != storage(definition))
 
 
-def _storage(definition: Json) -> str:
-    versions = dig(definition, "spec", "versions", default=[])
-    return next((str(each["name"]) for each in versions if each.get("storage")), "")
-
-
-def _readable(definition: Json, kind: Kind[Struct]) -> bool:
+def readable(definition: Json, kind: Kind[Struct]) -> bool:
     """Tell whether objects in those versions are converted as they should be."""
-    relabelled = {old.version for old in kind.older if old.relabelled}
+    rewritten = {old.version for old in kind.older if not old.relabelled}
     armed = dig(definition, "spec", "conversion", "strategy") == "Webhook"
-    return armed or relabelled.issuperset(outdated(definition, kind))
+    involved = {storage(definition), *others(definition)}
+    return armed or len(involved) == 1 or not involved & rewritten
 
 
 def _tell(kind: Kind[Struct], progress: Progress, *, done: bool) -> None:

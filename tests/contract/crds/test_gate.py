@@ -19,7 +19,8 @@ from tests.tools.waiting import until
 from toolkit.kube import config
 from toolkit.kube.client import Client
 from toolkit.kube.errors import ApiError
-from toolkit.kube.migration import DEFINITION, Migration
+from toolkit.kube.migration import Migration
+from toolkit.kube.stored import DEFINITION
 from toolkit.objects import GroupVersionKind, Json, dig
 from webhooks import definitions
 from webhooks.configuration import Target

@@ -166,7 +166,7 @@ def test_a_version_that_is_stored_and_not_served_blocks() -> None:
 
     assert found.result == "blocking"
     assert "v1alpha1" in found.message
-    assert "flux migrate" in found.remedy
+    assert "penstock migrate" in found.remedy
 
 
 @pytest.mark.parametrize(("grants", "result"), [(False, "blocking"), (True, "warning")])

@@ -1,0 +1,153 @@
+"""The objects of one kind as they are stored: which there are, and how each is stored anew.
+
+An API server stores an object in the storage version whenever it is written, also with nothing
+changed. ``metadata.managedFields`` keep the versions in which each manager wrote: they are brought
+to the same version, because the API server cannot merge an apply with fields of a version that is
+not served any more (Flux's newest definitions serve the newest alone).
+
+Writes name the uid and resourceVersion that were read, so nobody's change is undone.
+"""
+
+from collections.abc import AsyncIterator, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from toolkit.kube.client import Client
+from toolkit.kube.errors import ConflictError
+from toolkit.objects import GroupVersionKind, Json, ObjectKey, dig, key_of
+
+DEFINITION: Final = GroupVersionKind("apiextensions.k8s.io", "v1", "CustomResourceDefinition")
+MANAGER: Final = "penstock-migration"
+_PAGE: Final = 200
+_METADATA: Final = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Item:
+    """One object: ``known`` is its identity, ``owners`` are its managedFields if any is old."""
+
+    key: ObjectKey
+    known: Json
+    owners: tuple[Json, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stored:
+    """The objects of a kind, in the version ``gvk`` has; with ``dry_run`` nothing is stored."""
+
+    client: Client
+    gvk: GroupVersionKind
+    definition: str
+    dry_run: bool = False
+
+    async def items(self) -> AsyncIterator[Item]:
+        """Yield every object, page by page.
+
+        Raises:
+            ApiError: they cannot be listed.
+        """
+        resource = await self.client.mapper.resource(self.gvk)
+        following = ""
+        while True:
+            page = await self.client.request(
+                "GET",
+                resource.path(),
+                query={"limit": str(_PAGE), "continue": following},
+                headers={"Accept": _METADATA},
+            )
+            for found in page.get("items") or ():
+                yield self._item(found)
+            following = str(dig(page, "metadata", "continue", default=""))
+            if not following:
+                return
+
+    def _item(self, found: Json) -> Item:
+        metadata = found["metadata"]
+        entries = metadata.get("managedFields") or ()
+        old = any(entry.get("apiVersion") != self.gvk.api_version for entry in entries)
+        return Item(
+            key=key_of(found),
+            known={name: metadata[name] for name in ("uid", "resourceVersion")},
+            owners=relabelled(entries, self.gvk.api_version) if old else (),
+        )
+
+    async def write(self, item: Item) -> None:
+        """Write the object as it is.
+
+        Raises:
+            ConflictError: it was written since it was read, so it is stored anew already.
+            NotFoundError: it is gone.
+            ApiError: the API server refuses.
+        """
+        await self.client.patch(
+            self.gvk,
+            item.key.name,
+            item.key.namespace,
+            _patch(item) if item.owners else {"metadata": item.known},
+            strategy="json" if item.owners else "merge",
+            manager=MANAGER,
+            dry_run=self.dry_run,
+        )
+
+    async def cut(self) -> bool:
+        """Tell the definition that all is stored in this version; False if it changed meanwhile.
+
+        Raises:
+            ApiError: the API server refuses.
+        """
+        definition = await self.client.get(DEFINITION, self.definition)
+        if storage(definition) != self.gvk.version:
+            return False
+        body: Json = {
+            "metadata": {"resourceVersion": definition["metadata"]["resourceVersion"]},
+            "status": {"storedVersions": [self.gvk.version]},
+        }
+        try:
+            await self.client.patch(
+                DEFINITION,
+                self.definition,
+                "",
+                body,
+                strategy="merge",
+                subresource="status",
+                manager=MANAGER,
+                dry_run=self.dry_run,
+            )
+        except ConflictError:
+            return False
+        return True
+
+
+def storage(definition: Json) -> str:
+    """Return the version that a definition has objects written in."""
+    versions = dig(definition, "spec", "versions", default=[])
+    return next((str(each["name"]) for each in versions if each.get("storage")), "")
+
+
+def relabelled(entries: Sequence[Json], api_version: str) -> tuple[Json, ...]:
+    """Return managedFields in one version; what a manager wrote in several becomes one entry."""
+    found: dict[tuple[Any, ...], Json] = {}
+    for entry in entries:
+        same = tuple(entry.get(name, "") for name in ("manager", "operation", "subresource"))
+        earlier = found.get(same)
+        joined = {**entry, "apiVersion": api_version}
+        if earlier is not None:
+            joined["time"] = max(str(earlier.get("time", "")), str(entry.get("time", "")))
+            joined["fieldsV1"] = _union(earlier.get("fieldsV1") or {}, entry.get("fieldsV1") or {})
+        found[same] = joined
+    return tuple(found.values())
+
+
+def _union(one: Json, other: Json) -> Json:
+    both = {name: _union(one[name], other[name]) for name in one.keys() & other.keys()}
+    return {**one, **other, **both}
+
+
+def _patch(item: Item) -> list[Json]:
+    """Return the JSON patch of the owners; what it says of the identity has to be so (409)."""
+    identity = [
+        {"op": "replace", "path": f"/metadata/{name}", "value": value}
+        for name, value in item.known.items()
+    ]
+    owners = {"op": "replace", "path": "/metadata/managedFields", "value": list(item.owners)}
+    return [*identity, owners]
