@@ -4,7 +4,7 @@ First everything is read (``survey``), and the removal is refused where it would
 
 - an object that is being deleted, while its controller still deletes what it applied: without the
   controller these workloads would be orphaned;
-- with the namespace, whatever else is in it.
+- with the namespace, whatever else is in it, but what ``penstock bootstrap`` has made there.
 
 Then the controllers go, before all else, because they would add their finalizers again; what the
 API server asks of the gate goes next, because nobody answers it any more. Custom resources stay
@@ -19,7 +19,7 @@ from typing import Final
 
 from certs import injection
 from cli import errors, progress, session, watching
-from cli.installing import manifests, writing
+from cli.installing import following, manifests, writing
 from cli.installing.cluster import DEPLOYMENT, NAMESPACE, listed, namespaced_kinds
 from cli.stack import install
 from crds import KINDS
@@ -103,13 +103,15 @@ async def survey(opened: session.Session, wish: Wish) -> Survey:
         definitions=_refs(crds),
         held=tuple(held),
         terminating=_refs(found for found in held if _terminates(found)),
-        others=() if wish.keep_namespace else await _others(api, namespace, wish, custom),
+        others=()
+        if wish.keep_namespace
+        else await _others(api, namespace, wish, custom, installed=installed),
         emptied=await _emptied(api, namespace, wish, custom),
     )
 
 
 async def _emptied(
-    api: Client, namespace: str, wish: Wish, custom: Iterable[Json]
+    api: Client, namespace: str, wish: Wish, custom: Sequence[Json]
 ) -> tuple[ObjectRef, ...]:
     """Return the namespace that an installation has made to share its sources, if nobody uses it.
 
@@ -127,7 +129,12 @@ async def _emptied(
 
 
 async def _others(
-    api: Client, namespace: str, wish: Wish, custom: Iterable[Json]
+    api: Client,
+    namespace: str,
+    wish: Wish,
+    custom: Sequence[Json],
+    *,
+    installed: Sequence[Json] = (),
 ) -> tuple[ObjectRef, ...]:
     """Return what of users is in the namespace."""
     kinds = [kind for kind in await namespaced_kinds(api) if kind.kind not in _PASSING]
@@ -139,9 +146,14 @@ async def _others(
         if not (_of_installation(obj) or _of_process(obj))
         and not dig(obj, "metadata", "ownerReferences", default=())
     ]
+    own = following.made(namespace, (*installed, *custom, *found))
     if not wish.custom_resources:
         found += [obj for obj in custom if dig(obj, "metadata", "namespace") == namespace]
-    return tuple(ref for ref in _refs(found) if (ref.gvk.kind, ref.name) not in _EVERYWHERE)
+    return tuple(
+        ref
+        for ref in _refs(found)
+        if ref not in own and (ref.gvk.kind, ref.name) not in _EVERYWHERE
+    )
 
 
 def require_harmless(found: Survey, namespace: str) -> None:

@@ -54,6 +54,7 @@ FOLLOWED = (
     f"/apis/kustomize.toolkit.fluxcd.io/v1/namespaces/{PLACE}/kustomizations/{PLACE}",
     f"/apis/apps/v1/namespaces/{PLACE}/deployments/webhook",
 )
+SECRETS = f"/api/v1/namespaces/{PLACE}/secrets"
 TOKEN = "token-s3cret"
 MERGE = "application/merge-patch+json"
 
@@ -447,6 +448,15 @@ async def test_a_repository_installs_and_then_applies_what_it_holds(
         monkeypatch.setenv("GITHUB_TOKEN", TOKEN)
         await move_to_a_service(penstock, asked, tmp_path)
         assert "penstock" in names(asked, GATE)
+
+    removal = await asyncio.to_thread(penstock, "uninstall", "--dry-run")
+    taken = {"data": {"password": "eA=="}}
+    asked.send("PATCH", f"{SECRETS}/{PLACE}", taken, content=MERGE)
+    refused = await asyncio.to_thread(penstock, "uninstall", "--dry-run")
+
+    assert removal.code == 0, removal.err
+    assert refused.code == 1
+    assert refused.err.startswith(f"✗ Secret {PLACE}/{PLACE}: would be deleted with namespace")
 
 
 def is_applied(result: Result, head: str) -> bool:

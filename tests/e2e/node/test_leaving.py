@@ -22,9 +22,9 @@ async def test_uninstalling_leaves_workloads(real_node: Cluster, tmp_path: Path)
     async with load(real_node, tmp_path):
         before = real_node.of("pods", f"--namespace={TEAM}")["items"]
 
-    # Without --force it refuses because of what test_bootstrap.py has left: the credentials of the
-    # repository, and the source that follows it.
-    done = await real_node.penstock("uninstall", "--silent", "--force")
+    # What test_bootstrap.py has left is bootstrap's own: the credentials of the repository, and the
+    # objects that follow it.
+    done = await real_node.penstock("uninstall", "--silent")
 
     assert done.code == 0, done.err
     after = real_node.of("pods", f"--namespace={TEAM}")["items"]
