@@ -4,6 +4,7 @@ import difflib
 from collections.abc import Iterator
 from typing import Final
 
+from cli.terminal import printable
 from toolkit import untrusted
 
 _MAX: Final = 1 << 20
@@ -15,10 +16,11 @@ def lines(sign: str, path: str, before: str, after: str) -> Iterator[str]:
     """Yield the lines of a difference; ``sign`` is one of ``+ - ~``, the values are JSON or cut."""
     old, new = _text(before), _text(after)
     if "\n" in old + new:
-        yield f"{sign} {path}:"
-        yield from (f"    {line}" for line in _compared(old, new))
+        yield printable(f"{sign} {path}:")
+        yield from (printable(f"    {line}", keep="\t") for line in _compared(old, new))
         return
-    yield f"{sign} {path}: {' → '.join(value for value in (before, after) if value)}"
+    values = " → ".join(value for value in (before, after) if value)
+    yield printable(f"{sign} {path}: {values}")
 
 
 def _compared(old: str, new: str) -> Iterator[str]:

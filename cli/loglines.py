@@ -12,6 +12,7 @@ from datetime import datetime
 from typing import Final
 
 from cli import age
+from cli.terminal import printable
 from toolkit.objects import Json, dig
 
 LEVELS: Final = ("debug", "info", "error")
@@ -105,4 +106,6 @@ def render(line: Line) -> str:
     """Return ``time level Kind/name.namespace - message``, as ``flux logs`` prints it."""
     where = f"{line.kind}/{line.name}.{line.namespace} - " if line.kind and line.name else ""
     head = " ".join(part for part in (line.time, line.level) if part)
-    return f"{head} {where}{line.message}".strip()
+    # A line break that a message brought along begins no line of the log.
+    text = printable(f"{head} {where}{line.message}".strip(), keep="\n\t")
+    return text.replace("\n", "\n  ")

@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from cli import differences
+from cli.terminal import printable
 from toolkit.objects import Json
 
 _SIGNS: Final = {"added": "+", "removed": "-", "changed": "~"}
@@ -15,7 +16,7 @@ def lines(plan: Json) -> Iterator[str]:
         place = "/".join(part for part in (change.get("namespace"), change["name"]) if part)
         yield f"► {change['kind']}/{place} {change['action']}"
         if change.get("message"):
-            yield f"  {change['message']}"
+            yield printable(f"  {change['message']}")
         for field in change.get("differences") or ():
             sign, path = _SIGNS[field["action"]], str(field["path"])
             values = str(field.get("before") or ""), str(field.get("after") or "")

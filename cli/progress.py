@@ -9,6 +9,8 @@ from typing import Final
 
 import click
 
+from cli.terminal import printable
+
 
 def action(text: str) -> None:
     """Announce what is done next: ``►``."""
@@ -34,10 +36,11 @@ def _say(symbol: str, text: str) -> None:
     # click leaves colours out where stderr is not a terminal.
     plain = bool(os.environ.get("NO_COLOR"))
     click.echo(
-        f"{click.style(symbol, fg=_COLOURS[symbol])} {text}",
+        f"{click.style(symbol, fg=_COLOURS[symbol])} {printable(text, keep=_KEPT)}",
         err=True,
         color=False if plain else None,
     )
 
 
+_KEPT: Final = "\n\t"
 _COLOURS: Final = {"►": "cyan", "✔": "green", "◎": "yellow", "✗": "red"}

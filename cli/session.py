@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import click
 
-from cli import age, errors, loading
+from cli import errors, loading, servers
 from toolkit.kube import errors as kube_errors
 
 if TYPE_CHECKING:
@@ -61,13 +61,7 @@ def options(function: Function) -> Function:
                 metavar="FILE",
                 help="Kubeconfig to use instead of KUBECONFIG or ~/.kube/config.",
             ),
-            click.option(
-                "--timeout",
-                type=age.DURATION,
-                default="5m",
-                show_default=True,
-                help="How long waiting may take.",
-            ),
+            servers.timeout("How long waiting may take."),
             click.option("--as", "user", default="", metavar="USER", help="Act as this user."),
             click.option(
                 "--as-group",

@@ -12,6 +12,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import zip_longest
 from typing import Final
 
+from cli.terminal import printable
+
 _GAP: Final = "   "
 _NARROWEST: Final = 24
 """Columns that a folded cell needs to be readable; in less, nothing is folded."""
@@ -103,8 +105,8 @@ def _widest(cell: str) -> int:
 
 
 def _cell(cell: str, *, breaks: bool) -> str:
-    return cell.expandtabs().strip() if breaks else _one_line(cell)
+    return printable(cell.expandtabs().strip(), keep="\n") if breaks else _one_line(cell)
 
 
 def _one_line(cell: str) -> str:
-    return " ".join(cell.split())
+    return printable(" ".join(cell.split()))

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Final
 
-from cli import errors
+from cli import errors, servers
 from cli.artifacts import flags
 from toolkit import untrusted
 from toolkit.remote.cloud.cache import TokenCache
@@ -37,12 +37,11 @@ class Access:
     @classmethod
     def of(cls, said: dict[str, Any]) -> "Access":
         """Take what ``flags.access`` has read."""
-        file: Path | None = said["ca_file"]
         return cls(
             credentials=said["creds"],
             provider=said["provider"],
             insecure=said["insecure"],
-            ca=_read(file) if file else None,
+            ca=servers.content(said["ca_file"]) or None,
             timeout=said["timeout"],
         )
 
@@ -88,7 +87,7 @@ def _from_docker(endpoint: Endpoint, repository: Repository) -> tuple[Endpoint, 
     file = _docker_file()
     if not file.is_file():
         return endpoint, f"sign in with --creds or `docker login`: there is no {file}"
-    raw = _read(file)
+    raw = servers.content(file)
     try:
         login = dockerconfig.login([{dockerconfig.CONFIG_JSON: raw}], repository)
     except AuthError as exc:
@@ -108,14 +107,6 @@ _MAX_CONFIG: Final = 1 << 20
 def _docker_file() -> Path:
     home = os.environ.get("DOCKER_CONFIG") or Path.home() / ".docker"
     return Path(home) / "config.json"
-
-
-def _read(file: Path) -> bytes:
-    try:
-        with file.open("rb") as opened_file:
-            return opened_file.read(_MAX_CONFIG + 1)
-    except OSError as exc:
-        raise errors.UsageError(f"cannot read {file}: {exc.strerror}") from exc
 
 
 def _helped(raw: bytes, repository: Repository) -> bool:

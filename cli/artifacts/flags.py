@@ -6,7 +6,7 @@ from typing import Any, Final, TypeVar
 
 import click
 
-from cli import age
+from cli import servers
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
@@ -31,18 +31,8 @@ def access(function: Function) -> Function:
                 is_flag=True,
                 help="The registry may lack TLS.",
             ),
-            click.option(
-                "--ca-file",
-                type=_FILE,
-                help="Certificates of the authorities that the registry may have.",
-            ),
-            click.option(
-                "--timeout",
-                type=age.DURATION,
-                default="5m",
-                show_default=True,
-                help="How long each request may take.",
-            ),
+            servers.ca_file("Authority of the registry's certificate, PEM."),
+            servers.timeout("How long each request may take."),
         )
     ):
         function = option(function)

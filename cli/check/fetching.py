@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, Final
 from urllib.parse import unquote, urlsplit
 
-from cli import errors, progress, session
+from cli import errors, progress, servers, session
 from cli.check import flags
 from toolkit.artifact import scratch
 from toolkit.remote.git import git
@@ -72,7 +72,7 @@ class Wanted:
             commit=said["commit"],
         )
         given: dict[str, Any] = {name: said[name] for name in _AS_SAID}
-        given |= {name: flags.content(said[name]) for name in flags.FILES if said[name]}
+        given |= {name.removesuffix("_file"): servers.content(said[name]) for name in flags.FILES}
         return cls(reference=reference if named else _DEFAULT, **given)
 
 

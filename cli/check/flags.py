@@ -10,11 +10,10 @@ from typing import Any, Final, TypeVar
 
 import click
 
-from cli import age, errors
+from cli import errors, servers
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
-_FILE: Final = click.Path(path_type=Path, dir_okay=False)
 REFERENCE: Final = ("branch", "tag", "tag_semver", "ref_name", "commit")
 SCP: Final = re.compile(r"(?:(?P<user>[^@/:]+)@)?(?P<host>[^/:@]+):(?P<path>[^/].*)")
 """An address as scp has it, which Git takes too."""
@@ -45,31 +44,19 @@ _OPTIONS: Final = (
         metavar="TOKEN",
         help="Token, instead of a user.",
     ),
-    click.option("--private-key-file", "private_key", type=_FILE, help="Key to fetch with, SSH."),
-    click.option(
-        "--known-hosts-file",
-        "known_hosts",
-        type=_FILE,
-        help="Keys that the server may show over SSH, as ssh-keyscan writes them.",
-    ),
-    click.option("--ca-file", "ca", type=_FILE, help="Authority of the certificate, PEM."),
+    click.option("--private-key-file", type=servers.FILE, help="Key to fetch with, SSH."),
+    servers.known_hosts_file,
+    servers.ca_file("Authority of the server's certificate, PEM."),
     click.option(
         "--allow-insecure-http",
         "plain_http",
         is_flag=True,
         help="Send credentials also where there is no TLS.",
     ),
-    click.option(
-        "--timeout",
-        type=age.DURATION,
-        default="5m",
-        show_default=True,
-        help="How long fetching may take.",
-    ),
+    servers.timeout("How long fetching may take."),
 )
-_OF_URLS: Final = (*REFERENCE, "submodules", "username", "private_key", "known_hosts", "ca")
-FILES: Final = ("private_key", "known_hosts", "ca")
-_LARGEST: Final = 1 << 20
+FILES: Final = ("private_key_file", "known_hosts_file", "ca_file")
+_OF_URLS: Final = (*REFERENCE, "submodules", "username", *FILES)
 
 
 def fetching(function: Function) -> Function:
@@ -92,24 +79,6 @@ def require_none(said: Mapping[str, Any]) -> None:
     """
     if given := next((name for name in _OF_URLS if said[name]), ""):
         flag = {"submodules": "recurse-submodules"}.get(given, given.replace("_", "-"))
-        suffix = "-file" if given in FILES else ""
         raise errors.UsageError(
-            f"--{flag}{suffix} is for a URL; a directory is checked as it is, with what is not "
-            "committed"
+            f"--{flag} is for a URL; a directory is checked as it is, with what is not committed"
         )
-
-
-def content(file: Path) -> bytes:
-    """Return what is in a file with a key or a certificate.
-
-    Raises:
-        UsageError: it cannot be read, or is neither by its size.
-    """
-    try:
-        with file.open("rb") as opened:
-            found = opened.read(_LARGEST + 1)
-    except OSError as exc:
-        raise errors.UsageError(f"cannot read {file}: {exc.strerror}") from exc
-    if len(found) > _LARGEST:
-        raise errors.UsageError(f"{file} is larger than {_LARGEST} bytes")
-    return found

@@ -10,6 +10,7 @@ from typing import Final
 
 from cli import output, table
 from cli.check.judge import Finding
+from cli.terminal import printable
 from toolkit.objects import Json
 from toolkit.policy import remedies
 
@@ -86,11 +87,6 @@ def _names(alike: Sequence[Finding]) -> str:
     place = f" ({subject.place})" if subject.place.file else ""
     shown = [f"{subject.ref}{place}", *named[1:_SHOWN]]
     return ", ".join([*shown, "…"] if len(named) > _SHOWN else shown)
-
-
-def printable(text: str) -> str:
-    """Return text that others wrote without what a terminal would obey."""
-    return "".join(each if each.isprintable() else "\N{REPLACEMENT CHARACTER}" for each in text)
 
 
 def _entry(finding: Finding) -> Json:

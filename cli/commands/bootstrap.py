@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import click
 
-from cli import age, errors, examples, loading, session
+from cli import age, errors, examples, loading, servers, session
 from cli.bootstrap.hosts import DIALECTS
 from cli.bootstrap.hosts.dialect import Dialect, Place
 from cli.installing import choosing
@@ -41,7 +41,6 @@ _NAMES: Final = {
     "hostname": re.compile(rf"{_NAME}(:[0-9]+)?"),
     "ssh_hostname": re.compile(rf"({_NAME}(:[0-9]+)?)?"),
 }
-_FILE: Final = click.Path(path_type=Path, dir_okay=False)
 _LOCKED: Final = "lockdown"
 _SHARED: Final = (
     click.option("--branch", default="main", show_default=True, help="Branch to commit to."),
@@ -64,12 +63,8 @@ _SHARED: Final = (
         "--author-email", default="penstock@localhost", show_default=True, help="Of the commit."
     ),
     click.option("--commit-message-appendix", default="", help="Text to end the message with."),
-    click.option(
-        "--known-hosts-file",
-        type=_FILE,
-        help="Keys that the server may show over SSH, as ssh-keyscan writes them.",
-    ),
-    click.option("--ca-file", type=_FILE, help="Authority of the server's certificate, PEM."),
+    servers.known_hosts_file,
+    servers.ca_file("Authority of the server's certificate, PEM."),
     click.option("-s", "--silent", is_flag=True, help="Do not ask for confirmation."),
     click.option(
         "--force",
@@ -114,7 +109,7 @@ def bootstrap() -> None:
 )
 @click.option(
     "--private-key-file",
-    type=_FILE,
+    type=servers.FILE,
     help="Key to push and fetch with over SSH; default is one that is made and printed.",
 )
 @click.option("--allow-insecure-http", is_flag=True, help="Send the password even without TLS.")
@@ -138,9 +133,9 @@ def git(  # noqa: PLR0913  # options of the command
     given = access.Given(
         username=username,
         password=password,
-        private_key=_content(private_key_file),
-        known_hosts=_content(said["known_hosts_file"]),
-        ca=_content(said["ca_file"]),
+        private_key=servers.content(private_key_file),
+        known_hosts=servers.content(said["known_hosts_file"]),
+        ca=servers.content(said["ca_file"]),
         plain_http=allow_insecure_http,
     )
 
@@ -196,8 +191,8 @@ def _command(name: str, dialect: Dialect) -> click.Command:
             read_write_key=said["read_write_key"],
             key_title=f"{_namespace(said)}-{said['branch']}-./{files.cleaned(said['path'])}",
             ssh_hostname=said["ssh_hostname"] or place.hostname,
-            known_hosts=_content(said["known_hosts_file"]),
-            ca=_content(said["ca_file"]),
+            known_hosts=servers.content(said["known_hosts_file"]),
+            ca=servers.content(said["ca_file"]),
         )
 
         async def reach(earlier: Mapping[str, bytes]) -> "Access":
@@ -285,12 +280,3 @@ def _run(said: dict[str, Any], reach: "Reach") -> None:
         await bootstrapping.run(opened, wish, objects, reach)
 
     session.run(session.placed(connection, choice.namespace), work)
-
-
-def _content(file: Path | None) -> bytes:
-    if file is None:
-        return b""
-    try:
-        return file.read_bytes()
-    except OSError as exc:
-        raise errors.UsageError(f"cannot read {file}: {exc.strerror}") from None

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import click
 
-from cli import errors, examples, loading, output, progress, session, table
+from cli import errors, examples, loading, output, progress, session, table, terminal
 from cli.check import flags
 from cli.check.subjects import Subject
 from toolkit.kube import rbac
@@ -195,7 +195,7 @@ def _read(directory: Path, namespace: str, name: str) -> Sequence[Subject]:
     if found.others:
         counts = ", ".join(f"{count} {kind}" for kind, count in sorted(found.others.items()))
         progress.failure(
-            f"not checked, because Penstock does not reconcile them: {report.printable(counts)}"
+            f"not checked, because Penstock does not reconcile them: {terminal.printable(counts)}"
         )
     progress.action("building the Kustomizations of the repository")
     work = builds.build(directory.resolve(), found.subjects, namespace, _BUILD_SECONDS)
@@ -210,7 +210,7 @@ def _note(lines: Sequence[str], what: str) -> None:
     if lines:
         progress.failure(f"{len(lines)} {what}")
     for line in lines[:_NOTES]:
-        click.echo(f"  {report.printable(line)}", err=True)
+        click.echo(f"  {terminal.printable(line)}", err=True)
     if len(lines) > _NOTES:
         click.echo(f"  and {len(lines) - _NOTES} more", err=True)
 

@@ -1,14 +1,14 @@
 """``penstock logs``: what the controllers log, for people."""
 
 import asyncio
-from collections.abc import AsyncIterator
+import dataclasses
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from cli import age, errors, examples, loading, loglines, session
+from cli import age, errors, examples, loading, loglines, progress, session
 from cli.stack import state
 
 if TYPE_CHECKING:
@@ -22,6 +22,9 @@ else:
 @click.option("--name", default="", help="Only lines about objects of this name.")
 @click.option("--level", type=click.Choice(loglines.LEVELS), help="Only this level.")
 @click.option("--since", type=age.DURATION, help="Only lines younger than this, such as 5m.")
+@click.option(
+    "--since-time", default="", metavar="TIME", help="Only lines since this time (RFC 3339)."
+)
 @click.option("--tail", default=-1, help="The last lines of each log only; -1 means all.")
 @click.option("-f", "--follow", is_flag=True, help="Go on with new lines.")
 @click.option("--flux-namespace", default="", help="Namespace of the controllers, in a cluster.")
@@ -31,21 +34,39 @@ else:
     type=click.Path(path_type=Path),
     help="State directory of `penstock up`; its logs are preferred while it runs.",
 )
+@click.option(
+    "-A",
+    "--all-namespaces",
+    "everywhere",
+    is_flag=True,
+    help="Lines about objects of all namespaces, whatever --namespace says.",
+)
 @session.options
-def logs(
+def logs(  # noqa: PLR0913 -- one parameter per option
     directory: Path | None,
     flux_namespace: str,
     *,
     tail: int,
     follow: bool,
+    everywhere: bool,
+    since: float | None,
+    since_time: str,
     **arguments: Any,
 ) -> None:
     """Show the controllers' logs: of the local `penstock up` if it runs, else of the cluster.
 
-    With --namespace only lines about objects of that namespace are shown.
+    With --namespace only lines about objects of that namespace are shown. Where the log of a pod
+    cannot be read, the others are shown, and the exit code is 1.
     """
     connection = session.connection(arguments)
-    chosen = _filter(connection.namespace, **arguments)
+    start = _start(since, since_time)
+    chosen = loglines.Filter(
+        kind=arguments["kind"],
+        name=arguments["name"],
+        namespace="" if everywhere else connection.namespace,
+        level=arguments["level"] or "",
+        since=start,
+    )
     home = directory or state.default_directory()
     if directory or state.is_locked(home):
         files = sorted((home / "logs").glob("*.log"))
@@ -53,33 +74,53 @@ def logs(
             raise errors.UsageError(
                 f"there are no logs in {home}: name the --state of `penstock up`"
             )
-        sources = [logsources.of_file(path, tail=tail, follow=follow) for path in files]
+        extent = logsources.Extent(tail=tail, follow=follow)
+        sources = [logsources.of_file(path, extent) for path in files]
         asyncio.run(_print(sources, chosen, follow=follow))
         return
 
     async def work(opened: session.Session) -> None:
         found = await logsources.pods(opened.api, flux_namespace)
-        pods = [logsources.of_pod(opened.api, pod, tail=tail, follow=follow) for pod in found]
-        await _print(pods, chosen, follow=follow)
+        # The kubelet compares with its own clock, which is the one of the lines.
+        extent = logsources.Extent(
+            tail=tail,
+            follow=follow,
+            since=since,
+            since_time=start.isoformat() if start and since_time else "",
+        )
+        pods = [logsources.of_pod(opened.api, pod, extent) for pod in found]
+        await _print(pods, dataclasses.replace(chosen, since=None), follow=follow)
 
     session.run(connection, work)
 
 
-def _filter(
-    namespace: str, *, kind: str, name: str, level: str | None, since: float | None
-) -> loglines.Filter:
-    start = None if since is None else datetime.now(UTC) - timedelta(seconds=since)
-    return loglines.Filter(
-        kind=kind, name=name, namespace=namespace, level=level or "", since=start
-    )
+def _start(since: float | None, since_time: str) -> datetime | None:
+    if since is not None and since_time:
+        raise errors.UsageError("--since and --since-time exclude each other")
+    if since_time:
+        try:
+            return age.parse_time(since_time)
+        except ValueError as exc:
+            raise errors.UsageError(
+                f"--since-time: {since_time!r} is not a time such as 2026-01-31T12:00:00Z"
+            ) from exc
+    return None if since is None else datetime.now(UTC) - timedelta(seconds=since)
 
 
 async def _print(
-    sources: list[AsyncIterator[str]], chosen: loglines.Filter, *, follow: bool
+    sources: "list[logsources.Source]", chosen: loglines.Filter, *, follow: bool
 ) -> None:
-    """Print the lines as they come, or sorted by time where there is an end."""
+    """Print the lines as they come, or sorted by time where there is an end.
+
+    Raises:
+        FailedError: some could not be read; the others are printed.
+    """
     kept: list[loglines.Line] = []
+    failures: list[errors.FailedError] = []
     async for text in logsources.merged(sources):
+        if isinstance(text, errors.FailedError):
+            failures.append(text)
+            continue
         line = loglines.parse(text)
         if line is None or not chosen.passes(line):
             continue
@@ -89,3 +130,7 @@ async def _print(
             kept.append(line)
     for line in sorted(kept, key=lambda line: line.time):
         click.echo(loglines.render(line))
+    for failure in failures:
+        progress.failure(str(failure))
+    if failures:
+        raise errors.FailedError(f"{len(failures)} of {len(sources)} logs could not be read")

@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from cli import examples, kindtree, loading, output, progress, session
+from cli import examples, kindtree, loading, output, progress, session, terminal
 from crds import IMAGE_UPDATE_AUTOMATION
 from toolkit.objects import Json
 
@@ -43,9 +43,10 @@ def automation(*, name: str, fmt: str | None, **arguments: Any) -> None:
         progress.success(f"repository up-to-date at {found.base}")
         return
     progress.action(f"{found.targets} would get a commit on {found.base}")
-    click.echo("".join(f"    {line}\n" for line in found.message.splitlines()))
+    message = "".join(f"    {line}\n" for line in found.message.splitlines())
+    click.echo(terminal.printable(message, keep="\n\t"))
     for file in found.files:
-        click.echo(file.diff, nl=False)
+        click.echo(terminal.printable(file.diff, keep="\n\t"), nl=False)
 
 
 def _document(found: "Preview") -> Json:

@@ -10,7 +10,18 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from cli import errors, examples, kindtree, loading, origins, output, selectors, session, status
+from cli import (
+    errors,
+    examples,
+    kindtree,
+    loading,
+    origins,
+    output,
+    selectors,
+    session,
+    status,
+    terminal,
+)
 from crds import KINDS
 from toolkit.kube import errors as kube_errors
 from toolkit.objects import GroupVersionKind, Json, ObjectRef, dig, gvk_of, key_of
@@ -75,7 +86,7 @@ def trace(words: tuple[str, ...], api_version: str, *, fmt: str | None, **argume
         told = [one.told() for one in traces]
         click.echo(output.encode(told[0] if len(told) == 1 else told, fmt), nl=False)
     else:
-        click.echo("\n".join(map(render, traces)), nl=False)
+        click.echo(terminal.printable("\n".join(map(render, traces)), keep="\n"), nl=False)
 
 
 async def resolve(api: "client.Client", word: str, api_version: str) -> "mapper.Resource":

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from apiserver.inventories import appliers
-from cli import errors, examples, kindtree, output, session, window
+from cli import errors, examples, kindtree, output, session, terminal, window
 from crds import KINDS
 from crds.kind import Kind
 from toolkit import inventory
@@ -118,7 +118,8 @@ def show(node: Json) -> None:
 def _rendered(node: Json) -> "Tree":
     from rich.tree import Tree  # noqa: PLC0415 - as in `show`
 
-    branch = Tree(" ".join([str(node["resource"]["name"]), *_remarks(node)]))
+    shown = " ".join([str(node["resource"]["name"]), *_remarks(node)])
+    branch = Tree(terminal.printable(shown))
     for below in node.get("resources", ()):
         branch.add(_rendered(below))
     return branch

@@ -5,6 +5,7 @@ from dataclasses import asdict, dataclass
 from typing import Final, Literal, TypeAlias
 
 from cli import output, table
+from cli.terminal import printable
 from toolkit.objects import Json
 
 Result: TypeAlias = Literal["blocking", "warning", "info"]
@@ -56,8 +57,3 @@ def document(found: Sequence[Finding], steps: Sequence[Json]) -> Json:
 def encode(found: Sequence[Finding], steps: Sequence[Json], fmt: str) -> str:
     """Return the document as ``json`` or ``yaml``."""
     return output.encode(document(found, steps), fmt)
-
-
-def printable(text: str) -> str:
-    """Return text that others wrote without what a terminal would obey."""
-    return "".join(each if each.isprintable() else "\N{REPLACEMENT CHARACTER}" for each in text)

@@ -1,0 +1,23 @@
+"""Text that others wrote, for a terminal.
+
+A message of a tenant's object, a name in a repository or a line of a log may hold what a terminal
+obeys: escapes that colour, move, or hide what is printed, and marks that turn the direction of a
+line. ``kubectl`` leaves them out of its tables, too. What is for programs (``-o json``) keeps them.
+"""
+
+import unicodedata
+from typing import Final
+
+_INSTEAD: Final = "\N{REPLACEMENT CHARACTER}"
+_SPACE: Final = "Zs"
+
+
+def printable(text: str, *, keep: str = "") -> str:
+    """Return the text without control characters but those of ``keep``."""
+    if text.isprintable():
+        return text
+    return "".join(each if _harmless(each, keep) else _INSTEAD for each in text)
+
+
+def _harmless(each: str, keep: str) -> bool:
+    return each.isprintable() or each in keep or unicodedata.category(each) == _SPACE
