@@ -26,7 +26,7 @@ _PAGE: Final = "docs/api-versions.md"
 
 
 @dataclass(slots=True)
-class _Done:
+class Done:
     """What was written of a kind; ``again`` are objects that changed under us."""
 
     written: set[str] = field(default_factory=set)
@@ -82,7 +82,7 @@ async def _kind(api: Client, kind: Kind[Struct], definition: Json, *, dry_run: b
     version = storage(definition)
     gvk = GroupVersionKind(kind.group, version, kind.kind)
     store = Stored(client=api, gvk=gvk, definition=kind.crd_name, dry_run=dry_run)
-    done = await _written(store, every=bool(others))
+    done = await written(store, every=bool(others))
     failures = [f"{kind.kind} {key}: {why}" for key, why in sorted(done.refused.items())]
     if others and not failures and not await store.cut():
         failures = [f"{kind.crd_name} changed meanwhile"]
@@ -93,9 +93,13 @@ async def _kind(api: Client, kind: Kind[Struct], definition: Json, *, dry_run: b
     return _told(failures)
 
 
-async def _written(store: Stored, *, every: bool) -> _Done:
-    """Write all objects, or those alone whose managedFields are in an old version."""
-    done = _Done()
+async def written(store: Stored, *, every: bool) -> Done:
+    """Write all objects of a kind, or those alone whose managedFields are in an old version.
+
+    Raises:
+        ApiError: they cannot be listed, or the API server takes no writes at all.
+    """
+    done = Done()
     for _ in range(_PASSES):
         done.again.clear()
         async for item in store.items():
@@ -108,7 +112,7 @@ async def _written(store: Stored, *, every: bool) -> _Done:
     return done
 
 
-async def _one(store: Stored, item: Item, key: str, done: _Done) -> None:
+async def _one(store: Stored, item: Item, key: str, done: Done) -> None:
     if key in done.refused or (store.dry_run and key in done.written):
         return
     try:

@@ -30,6 +30,8 @@ from tests.e2e.conftest import (
 from tests.e2e.helmreleases import HELM_RELEASE, at, release, served
 from tests.e2e.plans import ask, reader
 from tests.e2e.window import Window
+from tests.tools import rights
+from tests.tools.command import penstock
 from toolkit.kube import config
 from toolkit.kube.client import Client
 from toolkit.kube.errors import NotFoundError
@@ -198,6 +200,44 @@ async def test_a_plan_asks_the_other_cluster_and_the_inventory_says_it_is_there(
     ]
     assert inventory["status"]["unobserved"] == 1
     assert "another cluster" in inventory["status"]["problems"][0]["message"]
+
+
+async def test_the_tree_leads_to_the_pods_there_for_those_who_may_read_the_secret(
+    far: Far,
+) -> None:
+    await far.connect(far.admin)
+    commit = await far.start({"web.yaml": deployment("web")}, wait=True)
+    await far.ready(revision=commit)
+    words = ("tree", "ks", "app", "-n", far.namespace)
+
+    tree = await penstock(far.world.plane.kubeconfig, *words)
+    user = f"reader-{far.namespace}"
+    await reads_kustomizations(far, user)
+    lacking = await penstock(far.world.plane.kubeconfig, *words, "--as", user)
+
+    assert [line.lstrip("│├└─ ").split("/")[0] for line in tree.out.splitlines()] == [
+        *("Kustomization", "Deployment", "ReplicaSet", "Pod"),
+    ]
+    assert (tree.code, lacking.code) == (0, 0)
+    first, second = lacking.out.splitlines()
+    assert "on another cluster (spec.kubeConfig): " in first
+    assert 'cannot get resource "secrets"' in first
+    assert second.endswith(f"Deployment/{far.namespace}/web")
+
+
+async def reads_kustomizations(space: Space, user: str) -> None:
+    """Let somebody read the Kustomizations of the space, and nothing else."""
+    rule = {"apiGroups": [KUSTOMIZATION.group], "resources": ["kustomizations"], "verbs": ["get"]}
+    metadata = {"name": "reads", "namespace": space.namespace}
+    role = {"apiVersion": f"{RBAC}/v1", "kind": "Role", "metadata": metadata}
+    binding = {
+        **role,
+        "kind": "RoleBinding",
+        "roleRef": {"apiGroup": RBAC, "kind": "Role", "name": "reads"},
+        "subjects": [{"apiGroup": RBAC, "kind": "User", "name": user}],
+    }
+    await space.world.apply({**role, "rules": [rule]}, binding)
+    await rights.noticed(space.world.api, user, rule, namespace=space.namespace)
 
 
 async def test_account_named_by_the_spec_is_one_of_the_other_cluster(far: Far) -> None:

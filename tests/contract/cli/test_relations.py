@@ -7,7 +7,9 @@ from typing import Any
 import pytest
 
 from tests.contract.cli.controller import event
-from tests.tools.waiting import SECONDS
+from tests.tools import namespaces
+from tests.tools.administrator import Administrator
+from tests.tools.waiting import SECONDS, until
 
 GROUP = "kustomize.toolkit.fluxcd.io"
 
@@ -59,6 +61,59 @@ def test_tree_goes_down_into_what_applies_in_turn(applied: Any, penstock: Any) -
         f"ConfigMap/{ns}/banner",
         f"ClusterRole/{ns}-admin",
     ]
+
+
+async def test_tree_reads_with_the_rights_of_the_user_down_to_pods(
+    applied: Any, penstock: Any, administrator: Administrator
+) -> None:
+    ns, other = applied.namespace, namespaces.create_blocking(administrator)
+    template = {
+        "metadata": {"labels": {"app": "far"}},
+        "spec": {"containers": [{"name": "web", "image": "web:1"}]},
+    }
+    spec = {"replicas": 1, "selector": {"matchLabels": {"app": "far"}}, "template": template}
+    deployment = {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "far"}}
+    administrator.send(
+        "POST", f"/apis/apps/v1/namespaces/{other}/deployments", {**deployment, "spec": spec}
+    )
+    entries = [{"id": f"{other}_far_apps_Deployment", "v": "v1"}]
+    applied.kustomization("elsewhere", inventory={"entries": entries})
+    words = ("tree", "ks", "elsewhere", "-n", ns)
+
+    def tree() -> list[str]:
+        shown = penstock(*words).out
+        return [line.lstrip("│├└─ ").partition(" ")[0] for line in shown.splitlines()]
+
+    found = await until(lambda: _deep(tree()))
+    reader = f"reader-{ns}"
+    subject = {"apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": reader}
+    metadata = {"name": "reads", "namespace": ns}
+    reference = {"apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": "reads"}
+    rule = {"apiGroups": [GROUP], "resources": ["kustomizations"], "verbs": ["get"]}
+    path = f"/apis/rbac.authorization.k8s.io/v1/namespaces/{ns}"
+    administrator.send("POST", f"{path}/roles", {"metadata": metadata, "rules": [rule]})
+    binding = {"metadata": metadata, "roleRef": reference, "subjects": [subject]}
+    administrator.send("POST", f"{path}/rolebindings", binding)
+    lacking = await until(lambda: _ended_well(penstock(*words, "--as", reader)))
+
+    assert [line.rpartition("/")[0] for line in found] == [
+        f"Kustomization/{ns}",
+        f"Deployment/{other}",
+        f"ReplicaSet/{other}",
+        f"Pod/{other}",
+    ]
+    assert len(lacking.out.splitlines()) == 2
+    assert f'cannot get resource "deployments" in API group "apps" in the namespace "{other}"' in (
+        " ".join(lacking.out.split())
+    )
+
+
+def _ended_well(result: Any) -> Any:
+    return None if result.code else result
+
+
+def _deep(lines: list[str]) -> list[str]:
+    return lines if len(lines) == 4 else []
 
 
 def test_tree_of_a_missing_object_is_an_error(applied: Any, penstock: Any) -> None:

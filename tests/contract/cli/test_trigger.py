@@ -121,12 +121,3 @@ def test_logs_of_a_directory_without_logs_name_it(tmp_path: Path, penstock: Any)
 
     assert result.code == 1
     assert f"there are no logs in {tmp_path}: name the --state of `penstock up`" in result.err
-
-
-def test_logs_of_a_cluster_without_controllers_name_the_remedy(
-    namespace: str, penstock: Any
-) -> None:
-    result = penstock("logs", "--flux-namespace", namespace)
-
-    assert result.code == 1
-    assert f"no Deployment labelled app.kubernetes.io/part-of=flux in {namespace}" in result.err

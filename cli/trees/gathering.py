@@ -1,0 +1,160 @@
+"""Follow inventories from an applier down, on this cluster and on those that it applies to.
+
+The aggregated API knows the health of applied objects, and what they own in the namespace of the
+applier. What it does not tell is read with the rights of the user. For another cluster that means:
+with the kubeconfig in the Secret that the applier names, if the user may read the Secret. Such a
+kubeconfig is a tenant's, so it is read as the controllers read it (``toolkit.kube.remote``).
+"""
+
+import asyncio
+from dataclasses import dataclass, replace
+from typing import Final
+
+import msgspec
+
+from apiserver.inventories import appliers
+from cli import errors, kindtree, session, window
+from cli.trees.owned import Owned
+from crds import KINDS
+from crds.meta import KubeConfigReference
+from toolkit import inventory
+from toolkit.errors import PenstockError
+from toolkit.kube import errors as kube_errors
+from toolkit.kube.remote import RemoteClients
+from toolkit.objects import GroupVersionKind, Json, ObjectRef, dig
+
+_DEPTH: Final = 20
+_FAR: Final = "on another cluster (spec.kubeConfig)"
+_TOLD: Final = ("health", "message", "unread")
+Above = frozenset[tuple[str, ObjectRef]]
+"""The appliers on the way down, each with its API server."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Cluster:
+    """Where objects are read, and the clusters that are entered from there."""
+
+    opened: session.Session
+    owned: Owned
+    remotes: RemoteClients
+
+    def seen(self, ref: ObjectRef) -> tuple[str, ObjectRef]:
+        return self.opened.api.server, ref
+
+
+async def gather(opened: session.Session, ref: ObjectRef) -> Json:
+    """Return ``{resource, resources}`` of an applier and of all below it.
+
+    An applier that is below itself is shown there without its inventory; one that is gone too.
+
+    Raises:
+        UsageError: the root does not exist.
+    """
+    async with RemoteClients(opened.api) as remotes:
+        here = _Cluster(opened=opened, owned=Owned(opened.api), remotes=remotes)
+        return await _node(here, ref, frozenset())
+
+
+async def _node(at: _Cluster, ref: ObjectRef, above: Above) -> Json:
+    node: Json = {"resource": _of(ref)}
+    if not _has_inventory(ref) or at.seen(ref) in above or len(above) >= _DEPTH:
+        return node
+    try:
+        obj = await at.opened.api.get(ref.gvk, ref.name, ref.namespace)
+    except kube_errors.NotFoundError as exc:
+        if above:
+            return node
+        raise errors.UsageError(
+            f'{ref.gvk.kind} object {ref.name!r} not found in "{ref.namespace}" namespace; '
+            "choose another one with --namespace"
+        ) from exc
+    except kube_errors.ApiError as exc:
+        if above:
+            return node | {"unread": str(exc)}
+        raise
+    below = above | {at.seen(ref)}
+    if dig(obj, "spec", "kubeConfig"):
+        return node | await _far(at, obj, ref, below)
+    grown = await _grown(at.opened, ref)
+    return node | {"resources": await _below(at, obj, below, grown)}
+
+
+async def _below(at: _Cluster, obj: Json, above: Above, grown: dict[str, Json]) -> list[Json]:
+    entries = inventory.decode(dig(obj, "status", "inventory", "entries", default=()))
+    return list(
+        await asyncio.gather(
+            *(_entry(at, entry, above, grown.get(str(entry), {})) for entry in entries)
+        )
+    )
+
+
+async def _entry(at: _Cluster, ref: ObjectRef, above: Above, told: Json) -> Json:
+    node = await _node(at, ref, above)
+    if told and "unread" not in told:
+        return {**node, **told}
+    own = await at.owned.below(ref)
+    kept = {key: value for key, value in told.items() if key != "unread" or not own}
+    return {**node, **kept, **own}
+
+
+async def _far(at: _Cluster, obj: Json, ref: ObjectRef, above: Above) -> Json:
+    """Return what an applier has on another cluster; the names alone where that cannot be read."""
+    try:
+        named = msgspec.convert(obj["spec"]["kubeConfig"], KubeConfigReference)
+        if named.secret_ref is None:
+            raise errors.UsageError("it is entered as a ServiceAccount: use kubectl there")
+        async with (
+            at.remotes.client(ref.namespace, named) as api,
+            RemoteClients(api) as remotes,
+        ):
+            await api.request("GET", "/version")
+            opened = replace(at.opened, api=api)
+            there = _Cluster(opened=opened, owned=Owned(api), remotes=remotes)
+            return {"resources": await _below(there, obj, above, {})}
+    except (PenstockError, msgspec.ValidationError) as exc:
+        entries = inventory.decode(dig(obj, "status", "inventory", "entries", default=()))
+        return {
+            "unread": f"{_FAR}: {exc}",
+            "resources": [{"resource": _of(entry)} for entry in entries],
+        }
+
+
+async def _grown(opened: session.Session, ref: ObjectRef) -> dict[str, Json]:
+    """Return what the aggregated API knows beyond names: health, and what the objects own.
+
+    Nothing where it is not served, or we may not ask.
+    """
+    name = appliers.inventory_name(ref.gvk.kind, ref.name)
+    where = window.path("inventories", ref.namespace, name, "tree")
+    found = await window.read_if_served(opened, where) or {}
+    return {_named(node): _told(node) for node in found.get("objects") or ()}
+
+
+def _told(node: Json) -> Json:
+    told = {key: node[key] for key in _TOLD if node.get(key)}
+    if node.get("children"):
+        told["resources"] = [
+            {"resource": _resource(child), **_told(child)} for child in node["children"]
+        ]
+    return told
+
+
+def _resource(node: Json) -> Json:
+    group, _, _ = str(node["apiVersion"]).rpartition("/")
+    return {"kind": node["kind"], "name": _named(node), "group": group}
+
+
+def _named(node: Json) -> str:
+    gvk = GroupVersionKind.parse(str(node["apiVersion"]), str(node["kind"]))
+    return str(ObjectRef(gvk, str(node.get("namespace") or ""), str(node["name"])))
+
+
+def _of(ref: ObjectRef) -> Json:
+    return {"kind": ref.gvk.kind, "name": str(ref), "group": ref.gvk.group}
+
+
+def _has_inventory(ref: ObjectRef) -> bool:
+    return any(
+        (kind.group, kind.kind) == ref.gvk.group_kind and kindtree.APPLIERS in kind.categories
+        for kind in KINDS
+    )
