@@ -16,7 +16,7 @@ from crds import (
     PROVIDER,
     RECEIVER,
 )
-from toolkit.objects import Json, dig
+from toolkit.objects import Json, dig, key_of
 
 Column = tuple[str, Callable[[Json], str]]
 """A header, and what stands below it for an object."""
@@ -31,6 +31,19 @@ def _at(*path: str) -> Callable[[Json], str]:
     return lambda obj: str(dig(obj, "status", *path, default=""))
 
 
+def _source(obj: Json) -> str:
+    """Return the sources of an applier as ``Kind/namespace/name``."""
+    spec = dig(obj, "spec", default={})
+    first = spec.get("chartRef") or dig(spec, "chart", "spec", "sourceRef") or spec.get("sourceRef")
+    named = [first] if first else spec.get("sourceRefs") or ()
+    own = key_of(obj).namespace
+    return ", ".join(
+        f"{each.get('kind')}/{each.get('namespace') or own}/{each.get('name')}" for each in named
+    )
+
+
+SOURCE: Final[Column] = ("SOURCE", _source)
+"""What ``--show-source`` adds for kinds that apply."""
 _REVISION: Final[Column] = ("REVISION", lambda obj: shorten(status.revision(obj)))
 _SUSPENDED: Final[Column] = ("SUSPENDED", lambda obj: str(status.suspended(obj)))
 COMMON: Final = (_REVISION, _SUSPENDED)

@@ -41,13 +41,15 @@ class StatusSelector:
 
 
 def several(words: tuple[str, ...]) -> tuple[tuple[str, str], ...]:
-    """Take ``KIND NAME``, or one or more ``KIND/NAME``, apart.
+    """Take ``KIND NAME...``, or one or more ``KIND/NAME``, apart.
 
     Raises:
         UsageError: it is neither.
     """
     if len(words) > 1 and all("/" in word for word in words):
         return tuple(kind_and_name((word,)) for word in words)
+    if len(words) > 1:
+        return tuple(kind_and_name((words[0], word)) for word in words[1:])
     return (kind_and_name(words),)
 
 

@@ -1,5 +1,6 @@
 """``penstock pull``, ``tag``, ``list`` and ``diff artifact``: what was pushed to a registry."""
 
+import shutil
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -174,6 +175,38 @@ def diff_artifact(*, url: str, path: str, ignored: tuple[str, ...], **said: Any)
         progress.failure("there are differences")
         raise errors.DifferentError("there are differences")
     progress.success("no changes detected")
+
+
+@click.command(
+    "artifact",
+    epilog=examples.example("penstock build artifact --path ./deploy --output artifact.tgz"),
+)
+@click.option("-p", "--path", required=True, help="Directory or file to pack; - is stdin.")
+@click.option(
+    "-o",
+    "--output",
+    "into",
+    type=click.Path(path_type=Path, dir_okay=False),
+    default="artifact.tgz",
+    show_default=True,
+    help="File to write; one that exists is replaced.",
+)
+@click.option("--resolve-symlinks", is_flag=True, help="Pack what symbolic links lead to.")
+@flags.ignored
+def build_artifact(
+    *, path: str, into: Path, resolve_symlinks: bool, ignored: tuple[str, ...]
+) -> None:
+    """Pack local files as `push artifact` would, into a file; no registry is asked."""
+    files = packing.packed(
+        path, sys.stdin.buffer, ignored=ignored or packing.IGNORED, resolve=resolve_symlinks
+    )
+    progress.action(f"building artifact from {path}")
+    with files as content:
+        try:
+            shutil.copyfile(content.file, into)
+        except OSError as exc:
+            raise errors.UsageError(f"--output: cannot write {into}: {exc.strerror}") from exc
+        progress.success(f"artifact created at {into}, digest {content.digest}")
 
 
 _HEADER: Final = ("ARTIFACT", "DIGEST", "SOURCE", "REVISION")

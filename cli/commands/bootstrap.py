@@ -99,8 +99,9 @@ def bootstrap() -> None:
     ),
 )
 @click.option("--url", required=True, help="Address of the repository: https:// or ssh://.")
-@click.option("--username", default="", help="Of the user who pushes and fetches over HTTPS.")
+@click.option("-u", "--username", default="", help="Of the user who pushes and fetches over HTTPS.")
 @click.option(
+    "-p",
     "--password",
     default="",
     envvar="GIT_PASSWORD",

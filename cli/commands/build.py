@@ -186,6 +186,8 @@ def _request(*, mounts: tuple[str, ...], **fields: Any) -> Request:
 
 build.add_command(build_kustomization)
 build.add_aliases(build_kustomization, kindtree.names(KUSTOMIZATION))
+build.add_command(artifacts.build_artifact)
+build.add_aliases(artifacts.build_artifact, ("artifacts",))
 diff.add_command(diff_kustomization)
 diff.add_aliases(diff_kustomization, kindtree.names(KUSTOMIZATION))
 diff.add_command(plan.diff_helmrelease)

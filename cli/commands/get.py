@@ -27,6 +27,7 @@ from cli import (
     watching,
 )
 from cli.commands import window
+from crds import ARTIFACT_GENERATOR
 from toolkit.kube import errors as kube_errors
 from toolkit.objects import GroupVersionKind, Json, dig, key_of
 
@@ -46,6 +47,7 @@ class Query:
     format: str
     wide: bool
     header: bool
+    show_source: bool = False
 
     @property
     def prefixed(self) -> bool:
@@ -53,7 +55,23 @@ class Query:
         return len(self.kinds) > 1
 
 
-@click.group("get", cls=kindtree.AliasGroup, no_args_is_help=True)
+class _Verb(kindtree.AliasGroup):
+    """Takes ``get artifacts generators``, as ``flux`` has it, for the kind of that name."""
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """Find the kind behind two words (click)."""
+        if args[0] in _STORED and args[1:2] and args[1] in _GENERATORS:
+            args = ["sources", ARTIFACT_GENERATOR.singular, *args[2:]]
+        return super().resolve_command(ctx, args)
+
+
+_STORED: Final = ("artifact", "artifacts")
+_GENERATORS: Final = ("generator", "generators")
+
+
+@click.group("get", cls=_Verb, no_args_is_help=True)
 def get() -> None:
     """List objects with their revision, readiness and message."""
 
@@ -79,6 +97,10 @@ def _command(
         else:
             click.echo(session.run(connection, lambda opened: once(opened, query)), nl=False)
 
+    if len(kinds) == 1 and kindtree.APPLIERS in kinds[0].categories:
+        command = click.option(
+            "--show-source", is_flag=True, help="Show the source that each of them applies."
+        )(command)
     if len(kinds) == 1:
         command = click.argument("name", default="")(command)
     return click.command(word, help=summary, epilog=examples.example(*example))(command)
@@ -165,9 +187,13 @@ def _require_some(opened: session.Session, query: Query) -> None:
 
 
 def _table(rows: Sequence[tuple[kindtree.AnyKind, Json]], query: Query) -> str:
-    shown = columns.of(rows[0][0].kind) if rows else columns.COMMON
+    shown = _shown(query, rows[0][0].kind) if rows else columns.COMMON
     cells = [row(kind, obj, query, shown) for kind, obj in rows]
     return table.render(_header(query, shown), cells, show_header=query.header)
+
+
+def _shown(query: Query, kind: str) -> tuple[columns.Column, ...]:
+    return (*((columns.SOURCE,) if query.show_source else ()), *columns.of(kind))
 
 
 def _header(query: Query, shown: Sequence[columns.Column]) -> tuple[str, ...]:
@@ -202,7 +228,7 @@ def _wide(obj: Json) -> tuple[str, str]:
 async def follow(opened: session.Session, query: Query) -> None:
     """Print what is there and then a line per change, until interrupted."""
     # Lines of several kinds are mixed, below one header.
-    shown = columns.COMMON if query.prefixed else columns.of(query.kinds[0].kind)
+    shown = columns.COMMON if query.prefixed else _shown(query, query.kinds[0].kind)
     lines = table.Stream(_header(query, shown), show_header=query.header)
     if not query.format:
         lists = await asyncio.gather(*(_list(opened, query, kind) for kind in query.kinds))
@@ -268,6 +294,8 @@ get.add_command(
 )
 _INVENTORIES = window.listing("inventories", "List what was applied, with its health and drift.")
 _ARTIFACTS = window.listing("artifacts", "List the artifacts that are stored for each source.")
+
+
 get.add_command(_INVENTORIES)
 get.add_aliases(_INVENTORIES, ("inventory", "inv"))
 get.add_command(_ARTIFACTS)

@@ -65,18 +65,21 @@ class Trace:
         "penstock trace deployment/web service/web configmap/web -n apps",
     ),
 )
-@click.argument("words", nargs=-1, metavar="KIND/NAME... | KIND NAME")
+@click.argument("words", nargs=-1, metavar="KIND/NAME... | KIND NAME...")
+@click.option("--kind", default="", help="Kind of the objects; then only names follow.")
 @click.option("--api-version", default="", help="Such as apps/v1, where the kind is ambiguous.")
 @click.option("-o", "--output", "fmt", type=click.Choice(("json", "yaml")), help="Format.")
 @session.options
-def trace(words: tuple[str, ...], api_version: str, *, fmt: str | None, **arguments: Any) -> None:
+def trace(
+    words: tuple[str, ...], kind: str, api_version: str, *, fmt: str | None, **arguments: Any
+) -> None:
     """Show where objects in the cluster come from."""
-    named = selectors.several(words)
+    named = [(kind, word) for word in words] if kind else selectors.several(words)
 
     async def work(opened: session.Session) -> list[Trace]:
         found = []
-        for kind, name in named:
-            resource = await resolve(opened.api, kind, api_version)
+        for word, name in named:
+            resource = await resolve(opened.api, word, api_version)
             namespace = opened.namespace if resource.namespaced else ""
             found.append(await gather(opened.api, ObjectRef(resource.gvk, namespace, name)))
         return found

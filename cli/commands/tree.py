@@ -1,7 +1,7 @@
 """``penstock tree``: what an object has applied, and what those objects in turn applied."""
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import click
 
@@ -10,11 +10,12 @@ from crds.kind import Kind
 from toolkit.objects import GroupVersionKind, Json, ObjectRef
 
 if TYPE_CHECKING:
-    from rich.tree import Tree
-
     from cli.trees import gathering
 else:
     gathering = loading.Later("cli.trees.gathering")
+
+
+_FLUX: Final = ".toolkit.fluxcd.io"
 
 
 @click.group("tree", cls=kindtree.AliasGroup, no_args_is_help=True)
@@ -24,6 +25,7 @@ def tree() -> None:
 
 def _command(kind: Kind[Any], word: str) -> click.Command:
     @click.argument("name")
+    @click.option("--compact", is_flag=True, help="Show objects of Flux's kinds alone.")
     @click.option("-o", "--output", "fmt", type=click.Choice(("json", "yaml")), help="Format.")
     @session.options
     def command(**arguments: Any) -> None:
@@ -35,6 +37,8 @@ def _command(kind: Kind[Any], word: str) -> click.Command:
             return await gathering.gather(opened, root)
 
         found = session.run(connection, work)
+        if arguments["compact"]:
+            found = compacted(found)
         if arguments["fmt"]:
             click.echo(output.render([found], arguments["fmt"], single=True), nl=False)
         else:
@@ -47,22 +51,28 @@ def _command(kind: Kind[Any], word: str) -> click.Command:
     )(command)
 
 
+def compacted(node: Json) -> Json:
+    """Return a tree without objects of other groups, and what is below them."""
+    kept = [
+        compacted(each)
+        for each in node.get("resources", ())
+        if each["resource"]["group"].endswith(_FLUX)
+    ]
+    return {**node, "resources": kept} if "resources" in node else node
+
+
 def show(node: Json) -> None:
-    """Print the tree; lines are never wrapped."""
-    # Rich, which help and other formats do not need, takes a third of the time of a command.
-    from rich.console import Console  # noqa: PLC0415
-
-    Console(highlight=False, markup=False).print(_rendered(node), soft_wrap=True)
+    """Print the tree, a line for each object; lines are never wrapped."""
+    click.echo("\n".join(_lines(node)))
 
 
-def _rendered(node: Json) -> "Tree":
-    from rich.tree import Tree  # noqa: PLC0415 - as in `show`
-
-    shown = " ".join([str(node["resource"]["name"]), *_remarks(node)])
-    branch = Tree(terminal.printable(shown))
-    for below in node.get("resources", ()):
-        branch.add(_rendered(below))
-    return branch
+def _lines(node: Json) -> Iterator[str]:
+    yield terminal.printable(" ".join([str(node["resource"]["name"]), *_remarks(node)]))
+    below = node.get("resources", ())
+    for number, each in enumerate(below, 1):
+        first, rest = ("└── ", "    ") if number == len(below) else ("├── ", "│   ")
+        for place, line in enumerate(_lines(each)):
+            yield (rest if place else first) + line
 
 
 def _remarks(node: Json) -> Iterator[str]:
@@ -73,4 +83,28 @@ def _remarks(node: Json) -> Iterator[str]:
         yield f"({node['unread']})"
 
 
+@click.command("generator", epilog=examples.example("penstock tree artifact generator apps"))
+@click.argument("name")
+@click.option("-o", "--output", "fmt", type=click.Choice(("json", "yaml")), help="Format.")
+@session.options
+def generator(*, name: str, fmt: str | None, **arguments: Any) -> None:
+    """Show the ExternalArtifacts of an ArtifactGenerator."""
+
+    async def work(opened: session.Session) -> Json:
+        return await gathering.generated(opened, name)
+
+    found = session.run(session.connection(arguments), work)
+    if fmt:
+        click.echo(output.render([found], fmt, single=True), nl=False)
+    else:
+        show(found)
+
+
+artifact: Final = kindtree.AliasGroup(
+    "artifact", help="Kinds that make artifacts.", no_args_is_help=True
+)
+artifact.add_command(generator)
+artifact.add_aliases(generator, ("generators",))
 kindtree.attach_appliers(tree, _command)
+tree.add_command(artifact)
+tree.add_aliases(artifact, ("artifacts",))

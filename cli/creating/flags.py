@@ -25,7 +25,10 @@ def _same(value: Any) -> Any:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Flag:
-    """One option; ``at`` is the dotted place of the value, ``shape`` makes it of what was typed."""
+    """One option; ``at`` is the dotted place of the value, ``shape`` makes it of what was typed.
+
+    ``also`` are names that ``flux`` had before, or has for the same.
+    """
 
     name: str
     help: str
@@ -33,6 +36,7 @@ class Flag:
     type: Any = str
     default: Any = None
     short: str = ""
+    also: tuple[str, ...] = ()
     several: bool = False
     required: bool = False
     shape: Callable[[Any], Any] = _same
@@ -44,7 +48,8 @@ class Flag:
 
     def option(self) -> Callable[[Function], Function]:
         """Return click's decorator."""
-        words = [f"--{self.name}", *([f"-{self.short}"] if self.short else []), self.key]
+        names = [f"--{name}" for name in (self.name, *self.also)]
+        words = [*names, *([f"-{self.short}"] if self.short else []), self.key]
         if self.type is bool:
             return click.option(*words, is_flag=True, default=bool(self.default), help=self.help)
         # For click a default of None is a value, so that nothing would be required.
@@ -136,9 +141,11 @@ def named(name: str) -> Json:
     return {"name": name}
 
 
-def secret_ref(text: str, *, name: str = "secret-ref", at: str = "secretRef") -> Flag:
+def secret_ref(
+    text: str, *, name: str = "secret-ref", at: str = "secretRef", also: tuple[str, ...] = ()
+) -> Flag:
     """Return a flag that names a Secret; ``text`` is its help."""
-    return Flag(name=name, at=at, shape=named, help=text)
+    return Flag(name=name, at=at, also=also, shape=named, help=text)
 
 
 INTERVAL: Final = Flag(
@@ -161,9 +168,21 @@ IGNORE_PATHS: Final = Flag(
 )
 USERNAME: Final = Flag(name="username", short="u", help="Name for basic authentication.")
 PASSWORD: Final = Flag(name="password", short="p", help="Password for basic authentication.")
-CA_FILE: Final = Flag(name="ca-file", type=click.Path(), help="File with the authorities to trust.")
-CERT_FILE: Final = Flag(name="cert-file", type=click.Path(), help="File with a client certificate.")
-KEY_FILE: Final = Flag(name="key-file", type=click.Path(), help="File with the key of it.")
+CA_FILE: Final = Flag(
+    name="ca-file",
+    also=("ca-crt-file",),
+    type=click.Path(),
+    help="File with the authorities to trust.",
+)
+CERT_FILE: Final = Flag(
+    name="cert-file",
+    also=("tls-crt-file",),
+    type=click.Path(),
+    help="File with a client certificate.",
+)
+KEY_FILE: Final = Flag(
+    name="key-file", also=("tls-key-file",), type=click.Path(), help="File with the key of it."
+)
 SSH: Final = (
     Flag(
         name="ssh-key-algorithm",

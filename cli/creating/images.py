@@ -42,6 +42,8 @@ def _update(values: Values, spec: Json) -> None:
     spec["sourceRef"] = {"kind": "GitRepository", "name": values["git_repo_ref"]}
     if values.get("git_repo_namespace"):
         spec["sourceRef"]["namespace"] = values["git_repo_namespace"]
+    if values.get("signing_key_type") and not values.get("signing_key_secret"):
+        raise errors.UsageError("--signing-key-type needs --signing-key-secret")
     spec["update"] = {"strategy": "Setters", **spec.get("update", {})}
 
 
@@ -54,7 +56,10 @@ REPOSITORY: Final = Row(
         flags.INTERVAL,
         flags.secret_ref("Secret with credentials, made before."),
         flags.secret_ref(
-            "Secret with TLS certificates.", name="cert-secret-ref", at="certSecretRef"
+            "Secret with TLS certificates.",
+            name="cert-secret-ref",
+            at="certSecretRef",
+            also=("cert-ref",),
         ),
         Flag(
             name="scan-timeout",
@@ -137,6 +142,17 @@ UPDATE: Final = Row(
             at="git.commit.author.email",
             required=True,
             help="Mail address of the author of commits.",
+        ),
+        flags.secret_ref(
+            "Secret with the key that signs commits.",
+            name="signing-key-secret",
+            at="git.commit.signingKey.secretRef",
+        ),
+        Flag(
+            name="signing-key-type",
+            at="git.commit.signingKey.type",
+            type=click.Choice(("gpg", "ssh")),
+            help="What kind of key it is; gpg unless it is said.",
         ),
     ),
     finish=_update,

@@ -64,6 +64,19 @@ def _any(values: Values, *keys: str) -> bool:
     return any(values.get(key) for key in keys)
 
 
+def _layer(text: str) -> Json:
+    media, _, operation = text.partition(":")
+    if not media or operation not in _OPERATIONS:
+        raise errors.UsageError(
+            f"--layer-selector: {text!r} must be MEDIA-TYPE:OPERATION, where OPERATION is "
+            f"{' or '.join(_OPERATIONS)}"
+        )
+    return {"mediaType": media, "operation": operation}
+
+
+_OPERATIONS: Final = ("extract", "copy")
+
+
 def _oci(values: Values, spec: Json) -> None:
     if not _any(values, "tag", "tag_semver", "digest"):
         raise errors.UsageError("name what to fetch with --tag, --tag-semver or --digest")
@@ -171,6 +184,12 @@ OCI: Final = Row(
         Flag(name="tag", at="ref.tag", help="Tag to fetch."),
         Flag(name="tag-semver", at="ref.semver", help="Range of tags; the highest is fetched."),
         Flag(name="digest", at="ref.digest", help="Digest to fetch."),
+        Flag(
+            name="layer-selector",
+            at="layerSelector",
+            shape=_layer,
+            help="Layer to take, as MEDIA-TYPE:OPERATION; the operation is extract or copy.",
+        ),
         flags.secret_ref("Secret of type kubernetes.io/dockerconfigjson."),
         Flag(
             name="service-account",

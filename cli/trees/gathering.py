@@ -15,7 +15,7 @@ import msgspec
 from apiserver.inventories import appliers
 from cli import errors, kindtree, session, window
 from cli.trees.owned import Owned
-from crds import KINDS
+from crds import ARTIFACT_GENERATOR, EXTERNAL_ARTIFACT, KINDS
 from crds.meta import KubeConfigReference
 from toolkit import inventory
 from toolkit.errors import PenstockError
@@ -55,23 +55,45 @@ async def gather(opened: session.Session, ref: ObjectRef) -> Json:
         return await _node(here, ref, frozenset())
 
 
-async def _node(at: _Cluster, ref: ObjectRef, above: Above) -> Json:
-    node: Json = {"resource": _of(ref)}
-    if not _has_inventory(ref) or at.seen(ref) in above or len(above) >= _DEPTH:
-        return node
+async def generated(opened: session.Session, name: str) -> Json:
+    """Return ``{resource, resources}`` of an ArtifactGenerator and its ExternalArtifacts.
+
+    Raises:
+        UsageError: it does not exist.
+    """
+    ref = ObjectRef(GroupVersionKind(*ARTIFACT_GENERATOR.gvk), opened.namespace, name)
+    obj = await _root(opened, ref)
+    made = GroupVersionKind(*EXTERNAL_ARTIFACT.gvk)
+    below = [
+        ObjectRef(made, str(each.get("namespace")), str(each.get("name")))
+        for each in dig(obj, "status", "inventory", default=())
+    ]
+    return {"resource": _of(ref), "resources": [{"resource": _of(each)} for each in below]}
+
+
+async def _root(opened: session.Session, ref: ObjectRef) -> Json:
     try:
-        obj = await at.opened.api.get(ref.gvk, ref.name, ref.namespace)
+        return await opened.api.get(ref.gvk, ref.name, ref.namespace)
     except kube_errors.NotFoundError as exc:
-        if above:
-            return node
         raise errors.UsageError(
             f'{ref.gvk.kind} object {ref.name!r} not found in "{ref.namespace}" namespace; '
             "choose another one with --namespace"
         ) from exc
-    except kube_errors.ApiError as exc:
-        if above:
+
+
+async def _node(at: _Cluster, ref: ObjectRef, above: Above) -> Json:
+    node: Json = {"resource": _of(ref)}
+    if not _has_inventory(ref) or at.seen(ref) in above or len(above) >= _DEPTH:
+        return node
+    if not above:
+        obj = await _root(at.opened, ref)
+    else:
+        try:
+            obj = await at.opened.api.get(ref.gvk, ref.name, ref.namespace)
+        except kube_errors.NotFoundError:
+            return node
+        except kube_errors.ApiError as exc:
             return node | {"unread": str(exc)}
-        raise
     below = above | {at.seen(ref)}
     if dig(obj, "spec", "kubeConfig"):
         return node | await _far(at, obj, ref, below)

@@ -84,13 +84,21 @@ async def _kind(api: Client, kind: Kind[Struct], definition: Json, *, dry_run: b
     store = Stored(client=api, gvk=gvk, definition=kind.crd_name, dry_run=dry_run)
     done = await written(store, every=bool(others))
     failures = [f"{kind.kind} {key}: {why}" for key, why in sorted(done.refused.items())]
-    if others and not failures and not await store.cut():
-        failures = [f"{kind.crd_name} changed meanwhile"]
+    if others and not failures and not await _cut(store):
+        failures = [f"{kind.crd_name}: its storage version changes all the time"]
     if done.written or others:
         word = "would be stored" if dry_run else "are stored"
         was = f", also in {', '.join(others)}" if others and failures else ""
         progress.success(f"{kind.crd_name}: {len(done.written)} objects {word} in {version}{was}")
     return _told(failures)
+
+
+async def _cut(store: Stored) -> bool:
+    """Cut the list of versions; somebody else may write the definition at the same time."""
+    for _ in range(_PASSES):
+        if await store.cut():
+            return True
+    return False
 
 
 async def written(store: Stored, *, every: bool) -> Done:

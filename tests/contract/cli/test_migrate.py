@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import re
 from collections.abc import AsyncIterator, Iterator
 from typing import Any
 
@@ -82,9 +83,9 @@ async def test_objects_are_stored_in_the_version_of_their_definition(
 
     assert (tried.code, done.code, again.code) == (0, 0, 0), tried.err + done.err + again.err
     assert untouched == (before, ["v1beta2", "v1"])
-    assert "buckets.source.toolkit.fluxcd.io: 1 objects would be stored in v1" in tried.err
+    assert re.search(r"buckets\.source\S+: \d+ objects would be stored in v1\n", tried.err)
     assert "nothing was changed (--dry-run)" in tried.err
-    assert "buckets.source.toolkit.fluxcd.io: 1 objects are stored in v1" in done.err
+    assert re.search(r"buckets\.source\S+: \d+ objects are stored in v1\n", done.err)
     assert "buckets" not in again.err, "nothing was left to do"
     assert stored(administrator) == ["v1"]
     assert owners(administrator, old) == {f"{SOURCE_GROUP}/v1"}
@@ -160,9 +161,7 @@ async def test_what_the_api_server_refuses_is_named_and_keeps_its_version_listed
     assert done.code == 1
     assert f"Bucket {namespace}/old: " in done.err
     assert "not on a Sunday" in done.err
-    assert "buckets.source.toolkit.fluxcd.io: 0 objects are stored in v1, also in v1beta2" in (
-        done.err
-    )
+    assert "objects are stored in v1, also in v1beta2\n" in done.err
     assert stored(administrator) == ["v1beta2", "v1"]
     assert owners(administrator, old) == {f"{SOURCE_GROUP}/v1beta2"}
 

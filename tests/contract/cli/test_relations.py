@@ -1,5 +1,6 @@
 """From objects to their source and back: tree, trace, events."""
 
+import asyncio
 import json
 import time
 from typing import Any
@@ -84,7 +85,7 @@ async def test_tree_reads_with_the_rights_of_the_user_down_to_pods(
         shown = penstock(*words).out
         return [line.lstrip("│├└─ ").partition(" ")[0] for line in shown.splitlines()]
 
-    found = await until(lambda: _deep(tree()))
+    found = await until(lambda: asyncio.to_thread(lambda: _deep(tree())))
     reader = f"reader-{ns}"
     subject = {"apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": reader}
     metadata = {"name": "reads", "namespace": ns}
@@ -94,7 +95,9 @@ async def test_tree_reads_with_the_rights_of_the_user_down_to_pods(
     administrator.send("POST", f"{path}/roles", {"metadata": metadata, "rules": [rule]})
     binding = {"metadata": metadata, "roleRef": reference, "subjects": [subject]}
     administrator.send("POST", f"{path}/rolebindings", binding)
-    lacking = await until(lambda: _ended_well(penstock(*words, "--as", reader)))
+    lacking = await until(
+        lambda: asyncio.to_thread(lambda: _ended_well(penstock(*words, "--as", reader)))
+    )
 
     assert [line.rpartition("/")[0] for line in found] == [
         f"Kustomization/{ns}",

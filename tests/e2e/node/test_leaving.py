@@ -18,6 +18,17 @@ pytestmark = [
 ]
 
 
+async def test_logs_come_from_the_kubelet(real_node: Cluster) -> None:
+    words = ("logs", "--flux-namespace", PLACE, "-n", PLACE, "--kind", "Kustomization")
+
+    shown = await real_node.penstock(*words, "--since=1h")
+    none = await real_node.penstock(*words, "--since-time=2100-01-01T00:00:00Z")
+
+    assert (shown.code, none.code) == (0, 0), shown.err + none.err
+    assert f"Kustomization/{PLACE}.{PLACE} - " in shown.out
+    assert not none.out
+
+
 async def test_uninstalling_leaves_workloads(real_node: Cluster, tmp_path: Path) -> None:
     async with load(real_node, tmp_path):
         before = real_node.of("pods", f"--namespace={TEAM}")["items"]

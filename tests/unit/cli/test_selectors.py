@@ -50,10 +50,11 @@ def test_anything_else_names_no_object(words: tuple[str, ...]) -> None:
 def test_several_objects_are_named_with_their_kinds() -> None:
     assert selectors.several(("a/b", "c/d")) == (("a", "b"), ("c", "d"))
     assert selectors.several(("a", "b")) == (("a", "b"),)
+    assert selectors.several(("a", "b", "c")) == (("a", "b"), ("a", "c"))
     assert selectors.several(("a/b",)) == (("a", "b"),)
 
 
-@pytest.mark.parametrize("words", [("a", "b", "c"), ("a/b", "c"), ("a/b", "c/"), ()])
+@pytest.mark.parametrize("words", [("a", "b/c"), ("a/b", "c"), ("a/b", "c/"), ()])
 def test_names_without_kinds_are_refused(words: tuple[str, ...]) -> None:
     with pytest.raises(errors.UsageError):
         selectors.several(words)

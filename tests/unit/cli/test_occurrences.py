@@ -3,7 +3,7 @@
 from datetime import UTC, datetime
 from typing import Any
 
-from cli.commands import events
+from cli import occurrences
 
 NOW = datetime(2026, 1, 1, 12, 0, tzinfo=UTC)
 
@@ -20,27 +20,28 @@ def event(kind: str, moment: str, **more: Any) -> dict[str, Any]:
     }
 
 
-def test_other_kinds_are_left_out_and_the_rest_is_sorted() -> None:
-    late = event("Kustomization", "2026-01-01T11:59:00Z")
-    early = event("GitRepository", "2026-01-01T11:00:00Z")
+def test_other_kinds_and_types_are_left_out() -> None:
+    every = occurrences.Query(about=None, namespace="", types=frozenset())
+    warnings = occurrences.Query(about=None, namespace="", types=frozenset({"warning"}))
+    own, foreign = event("Kustomization", ""), event("Pod", "")
 
-    found = events.ours([late, event("Pod", "2026-01-01T11:30:00Z"), early])
-
-    assert found == [early, late]
+    assert (every.admits(own), every.admits(foreign)) == (True, False)
+    assert not warnings.admits(own)
+    assert warnings.admits(event("Kustomization", "", type="Warning"))
 
 
 def test_series_and_new_api_times_count() -> None:
     series = event("Kustomization", "", series={"lastObservedTime": "2026-01-01T11:58:00.000000Z"})
     single = event("Kustomization", "", eventTime="2026-01-01T11:59:00.000000Z")
 
-    assert events.last_seen(series) == "2026-01-01T11:58:00.000000Z"
-    assert events.last_seen(single) == "2026-01-01T11:59:00.000000Z"
+    assert occurrences.last_seen(series) == "2026-01-01T11:58:00.000000Z"
+    assert occurrences.last_seen(single) == "2026-01-01T11:59:00.000000Z"
 
 
 def test_repeated_event_shows_its_count() -> None:
     repeated = event("Kustomization", "2026-01-01T11:55:00Z", count=7)
 
-    text = events.render([repeated], NOW, namespaces=False, header=True)
+    text = occurrences.render([repeated], NOW, namespaces=False, header=True)
 
     assert text.splitlines()[0].split() == ["LAST", "SEEN", "TYPE", "REASON", "OBJECT", "MESSAGE"]
     assert "5m (x7)" in text
@@ -48,7 +49,7 @@ def test_repeated_event_shows_its_count() -> None:
 
 
 def test_namespace_is_shown_when_there_are_several() -> None:
-    text = events.render(
+    text = occurrences.render(
         [event("Kustomization", "2026-01-01T11:55:00Z")], NOW, namespaces=True, header=False
     )
 
