@@ -41,6 +41,7 @@ class Request:
     path: Path
     mounts: dict[str, Path]
     file: Path | None
+    strict: bool
 
 
 @click.group("build", cls=kindtree.AliasGroup, no_args_is_help=True)
@@ -55,6 +56,12 @@ def diff() -> None:
 
 def _local_options(function: Function) -> Function:
     for option in (
+        click.option(
+            "--strict-substitute",
+            "strict",
+            is_flag=True,
+            help="Fail where a variable has no value and no default, also with --dry-run.",
+        ),
         click.option(
             "--kustomization-file",
             "file",
@@ -146,6 +153,7 @@ async def _build(opened: session.Session, request: Request) -> tuple[Json, Any, 
             workspace=Workspace.find(request.path, spec_path=obj.spec.path),
             mounts=request.mounts,
             variables=gathered.variables,
+            strict=request.strict,
             seconds=opened.timeout,
         ),
     )
@@ -172,6 +180,7 @@ def _offline(connection: session.Connection, request: Request) -> tuple[Json, ..
     chosen = local_build.Inputs(
         workspace=Workspace.find(request.path, spec_path=obj.spec.path),
         mounts=request.mounts,
+        strict=request.strict,
         seconds=connection.timeout,
     )
     return session.run_offline(local_build.build(obj, chosen))

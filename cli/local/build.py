@@ -28,12 +28,14 @@ from toolkit.render import kustomize, substitute
 class Inputs:
     """What a build takes besides the Kustomization; ``mounts`` are by path in the tree.
 
-    ``variables`` of ``None`` means that no cluster was asked: those undefined are empty.
+    ``variables`` of ``None`` means that no cluster was asked: those undefined are empty, unless it
+    is ``strict``.
     """
 
     workspace: Workspace
     mounts: Mapping[str, Path] = field(default_factory=dict)
     variables: Mapping[str, str] | None = field(default=None, repr=False)
+    strict: bool = False
     seconds: float = 60.0
 
 
@@ -76,7 +78,7 @@ async def _substituted(
         pool,
         objects,
         known,
-        strict=inputs.variables is not None,
+        strict=inputs.strict or inputs.variables is not None,
         always=post_build.substitute_strategy == "Always",
         timeout=inputs.seconds,
     )

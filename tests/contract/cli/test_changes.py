@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from tests.contract.cli.controller import answer, start
+from tests.contract.cli.controller import answer, event, start
 from tests.tools.waiting import SECONDS
 
 
@@ -138,3 +138,21 @@ def test_waiting_ends_with_the_timeout_and_the_last_message(source: Any) -> None
 
     assert command.returncode == 1
     assert "has not finished within 5s; its last message was: stored artifact" in said
+
+
+def test_events_go_on_with_every_event_until_interrupted(source: Any) -> None:
+    source.write(event(source, "Bucket", "another", "Other", message="not asked for"))
+    source.write(event(source, "GitRepository", "apps", "First", message="it was there"))
+
+    with start(source, "events", "--for", "gitrepo/apps", "--watch") as command:
+        assert command.stdout is not None
+        header, first = command.stdout.readline(), command.stdout.readline()
+        source.write(event(source, "Bucket", "another", "Other", message="nor later"))
+        source.write(event(source, "GitRepository", "apps", "Second", message="it came"))
+        second = command.stdout.readline()
+        command.send_signal(signal.SIGINT)
+        command.communicate(timeout=SECONDS)
+
+    assert header.split()[:2] == ["LAST", "SEEN"]
+    assert ("it was there" in first, "it came" in second) == (True, True)
+    assert command.returncode == 130

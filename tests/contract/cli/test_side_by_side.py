@@ -86,7 +86,9 @@ TABLES = (
     ("get", "kustomizations", "--no-header"),
     ("get", "sources", "git"),
     ("get", "sources", "git", "apps"),
+    ("get", "kustomizations", "--show-source"),
     ("tree", "kustomization", "apps"),
+    ("tree", "kustomization", "apps", "--compact"),
 )
 OF_WATCHERS = (
     ("get", "alerts"),
@@ -124,6 +126,10 @@ DOCUMENTS = (
     (
         *("create", "helmrelease", "new", "--source=HelmRepository/x", "--chart=c"),
         *("--interval=1m", "--export"),
+    ),
+    (
+        *("create", "source", "oci", "new", "--url=oci://example.com/x", "--tag=v1"),
+        *("--layer-selector=application/x:copy", "--interval=1m", "--export"),
     ),
     ("create", "tenant", "team", "--with-namespace=team-a", "--export"),
     (
@@ -173,7 +179,7 @@ DOCUMENTS = (
     (
         *("create", "image", "update", "apps", "--git-repo-ref=fleet", "--checkout-branch=main"),
         *("--author-name=bot", "--author-email=bot@example.com", "--git-repo-path=./apps"),
-        "--export",
+        *("--signing-key-secret=key", "--signing-key-type=ssh", "--export"),
     ),
 )
 
@@ -285,6 +291,12 @@ FAILURES = (
     ("create", "alert", "new", "--provider-ref=slack"),
     ("create", "receiver", "new", "--type=github"),
     ("create", "image", "policy", "new", "--image-ref=app"),
+    ("create", "source", "oci", "new", "--url=oci://x/y", "--tag=v1", "--layer-selector=x"),
+    (
+        *("create", "image", "update", "new", "--git-repo-ref=x", "--checkout-branch=main"),
+        *("--author-name=bot", "--author-email=bot@x", "--signing-key-type=ssh"),
+    ),
+    ("tree", "artifact", "generator", "none"),
     ("create", "secret", "receiver", "new", "--type=github"),
     ("create", "secret", "receiver", "new", "--type=gcr", "--hostname=h.example.com"),
 )
@@ -315,8 +327,35 @@ def test_what_one_suspends_the_other_shows_and_deletes(
     assert one("get", "kustomizations", "broken", *here).code == 1
 
 
-def test_both_trace_to_the_same_commit(fleet: Any, penstock: Any, flux: Flux) -> None:
-    words = ("trace", "configmap", "banner", "-n", fleet.namespace)
+def test_both_show_what_a_generator_made(cluster: Any, penstock: Any, flux: Flux) -> None:
+    obj = custom("source.extensions.fluxcd.io", "ArtifactGenerator", "app", GENERATOR)
+    made = {"name": "web", "namespace": cluster.namespace, "digest": "sha256:1", "filename": "x"}
+    status = {"conditions": cluster.ready("True", "made"), "inventory": [made]}
+    cluster.write({**obj, "apiVersion": "source.extensions.fluxcd.io/v1beta1"}, status=status)
+    here = ("-n", cluster.namespace)
+
+    trees = [run("tree", "artifact", "generator", "app", *here) for run in (penstock, flux)]
+    lists = [run("get", "artifacts", "generators", *here) for run in (penstock, flux)]
+
+    assert [run.code for run in (*trees, *lists)] == [0, 0, 0, 0], trees[0].err + lists[0].err
+    assert table(trees[0].out) == table(trees[1].out)
+    assert len(table(trees[0].out)) == 2
+    assert [line[0] for line in table(lists[0].out)] == [line[0] for line in table(lists[1].out)]
+
+
+GENERATOR = {
+    "sources": [{"alias": "apps", "kind": "GitRepository", "name": "apps"}],
+    "artifacts": [{"name": "web", "copy": [{"from": "@apps/**", "to": "@artifact/"}]}],
+}
+
+
+@pytest.mark.parametrize(
+    "named", [("configmap", "banner"), ("banner", "--kind=ConfigMap", "--api-version=v1")]
+)
+def test_both_trace_to_the_same_commit(
+    named: tuple[str, ...], fleet: Any, penstock: Any, flux: Flux
+) -> None:
+    words = ("trace", *named, "-n", fleet.namespace)
 
     theirs, ours = flux(*words), penstock(*words)
 

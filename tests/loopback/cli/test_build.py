@@ -1,0 +1,103 @@
+"""``build`` beside Flux's command, without a cluster: the same files, and the same failures."""
+
+import asyncio
+import os
+import tarfile
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from tests.tools import command
+from tests.tools.command import Ended
+
+KUSTOMIZATION = {
+    "apiVersion": "kustomize.toolkit.fluxcd.io/v1",
+    "kind": "Kustomization",
+    "metadata": {"name": "apps", "namespace": "flux-system"},
+    "spec": {
+        "interval": "10m",
+        "path": "./deploy",
+        "prune": True,
+        "sourceRef": {"kind": "GitRepository", "name": "apps"},
+        "postBuild": {"substitute": {"who": "you"}},
+    },
+}
+
+
+@pytest.fixture
+def files(tmp_path: Path) -> Path:
+    """Return a directory with a manifest, a link to it, and what is left out."""
+    root = tmp_path / "deploy"
+    root.mkdir()
+    (root / "app.yaml").write_text(
+        "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: app, namespace: apps}\n"
+        "data: {text: 'hello ${who}${nobody}'}\n"
+    )
+    (root / "logo.png").write_bytes(b"png")
+    (tmp_path / "apps.yaml").write_text(yaml.safe_dump(KUSTOMIZATION))
+    return root
+
+
+async def flux(program: Path, home: Path, *words: str) -> Ended:
+    process = await asyncio.create_subprocess_exec(
+        program,
+        *words,
+        cwd=home,
+        env={"PATH": os.defpath, "HOME": str(home)},
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.PIPE,
+    )
+    said, complaint = await process.communicate()
+    return Ended(process.returncode or 0, said.decode(), complaint.decode())
+
+
+@pytest.mark.parametrize(("flags", "code"), [((), 0), (("--strict-substitute",), 1)])
+async def test_both_build_alike(
+    flux_program: Path, files: Path, flags: tuple[str, ...], code: int
+) -> None:
+    words = ("build", "kustomization", "apps", "--path", str(files), "--dry-run", *flags)
+    named = ("--kustomization-file", str(files.parent / "apps.yaml"), "-n", "flux-system")
+
+    theirs = await flux(flux_program, files.parent, *words, *named)
+    ours = await command.alone(*words, *named)
+
+    assert (ours.code, theirs.code) == (code, code), ours.err + theirs.err
+    assert documents(ours.out) == documents(theirs.out)
+    assert ("nobody" in ours.err) is bool(code)
+
+
+@pytest.mark.parametrize("flags", [(), ("--ignore-paths", "app.yaml")], ids=["all", "ignored"])
+async def test_both_pack_the_same_files(
+    flux_program: Path, files: Path, tmp_path: Path, flags: tuple[str, ...]
+) -> None:
+    packed = [tmp_path / "theirs.tgz", tmp_path / "ours.tgz"]
+    words = ("build", "artifact", "--path", str(files), *flags, "--output")
+
+    theirs = await flux(flux_program, tmp_path, *words, str(packed[0]))
+    ours = await command.alone(*words, str(packed[1]))
+
+    assert (ours.code, theirs.code) == (0, 0), ours.err + theirs.err
+    assert contents(packed[0]) == contents(packed[1])
+    assert "artifact created at" in ours.err
+
+
+def documents(text: str) -> list[Any]:
+    """Return the documents; Flux ends them with a separator."""
+    return [each for each in yaml.safe_load_all(text) if each is not None]
+
+
+def contents(file: Path) -> dict[str, bytes]:
+    with tarfile.open(file) as archive:
+        found = {entry.name: archive.extractfile(entry) for entry in archive if entry.isfile()}
+        return {name.removeprefix("./"): file.read() for name, file in found.items() if file}
+
+
+async def test_a_file_that_cannot_be_written_is_told(files: Path) -> None:
+    words = ("build", "artifact", "--path", str(files), "--output")
+
+    ended = await command.alone(*words, str(files / "no" / "such.tgz"))
+
+    assert ended.code == 1
+    assert "--output: cannot write" in ended.err
