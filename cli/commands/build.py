@@ -60,7 +60,7 @@ def _local_options(function: Function) -> Function:
             "--strict-substitute",
             "strict",
             is_flag=True,
-            help="Fail where a variable has no value and no default, also with --dry-run.",
+            help="Fail where a variable has no value and no default, with or without a cluster.",
         ),
         click.option(
             "--kustomization-file",

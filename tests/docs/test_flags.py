@@ -18,7 +18,7 @@ THEIRS = {
     "kube-apiserver": "admission-control-config-file audit-log-path authentication-config "
     "service-account-issuer permit-port-sharing",
     "helm": "reuse-values set set-literal",
-    "flux": "force reset",
+    "flux": "force reset recursive local-sources components-extra",
     "cosign": "key fulcio rekor ctfe tsa out insecure-ignore-tlog signature",
     "notation": "timestamp-url",
     "python -m bench": "pace",
