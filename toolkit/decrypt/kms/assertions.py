@@ -6,12 +6,12 @@ import re
 from collections.abc import Mapping
 from typing import Any, Final, Literal
 
-from cryptography.exceptions import UnsupportedAlgorithm
-from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives import hashes
 from cryptography.hazmat.primitives.asymmetric import padding
 from cryptography.hazmat.primitives.asymmetric.rsa import RSAPrivateKey
 
 from toolkit.decrypt.errors import DecryptionError
+from toolkit.remote import rsakeys
 
 
 def sign(
@@ -50,14 +50,10 @@ _KEY: Final = re.compile(
 
 def _key(pem: str, entry: str) -> RSAPrivateKey:
     found = _KEY.search(pem)
-    key = None
-    if found:
-        try:
-            key = serialization.load_pem_private_key(found[0].encode(), password=None)
-        except (ValueError, TypeError, UnsupportedAlgorithm):
-            key = None
-    if not isinstance(key, RSAPrivateKey):
-        raise DecryptionError(
-            f"the private key in the entry '{entry}' of the Secret is not an RSA key"
-        )
-    return key
+    shown = f"the private key in the entry '{entry}' of the Secret"
+    if not found:
+        raise DecryptionError(f"{shown} is missing, or is not a PEM private key without a password")
+    try:
+        return rsakeys.load(found[0].encode())
+    except rsakeys.RSAKeyError as exc:
+        raise DecryptionError(f"{shown} {exc}") from exc

@@ -18,12 +18,12 @@ from urllib.parse import urlencode
 
 import msgspec
 from cryptography import x509
-from cryptography.exceptions import UnsupportedAlgorithm
 from cryptography.hazmat.primitives.asymmetric import padding, rsa
 from cryptography.hazmat.primitives.hashes import SHA1, SHA256
-from cryptography.hazmat.primitives.serialization import Encoding, load_pem_private_key
+from cryptography.hazmat.primitives.serialization import Encoding
 
 from toolkit import untrusted
+from toolkit.remote import rsakeys
 from toolkit.remote.objectstore import encryptedkey, xml
 from toolkit.remote.objectstore.dialect import encode
 from toolkit.remote.objectstore.errors import CredentialsError, ObjectStoreError, PlaceError
@@ -281,14 +281,10 @@ def _private_key(pem: bytes, password: bytes | None) -> rsa.RSAPrivateKey:
             " with at most 1,000,000 iterations"
         )
     try:
-        key = load_pem_private_key(block, password or None)
-    except (ValueError, TypeError, UnsupportedAlgorithm) as exc:
-        raise CredentialsError(
-            "the private key in the secret is not PEM, or its password is not right"
-        ) from exc
-    if not isinstance(key, rsa.RSAPrivateKey):
-        raise CredentialsError("the private key in the secret is not an RSA key")
-    return key
+        return rsakeys.load(block, password or None)
+    except rsakeys.RSAKeyError as exc:
+        also = ", or its password is not right" if password else ""
+        raise CredentialsError(f"the private key in the secret {exc}{also}") from exc
 
 
 def _key_block(pem: bytes) -> bytes:

@@ -93,5 +93,5 @@ async def test_a_private_key_that_is_none_is_told(scene: Scene) -> None:
         scene.document(gcp_kms=[scene.gcp_kms()]), {"sops.gcp-kms": json.dumps(given).encode()}
     )
 
-    assert "is not an RSA key" in str(error)
+    assert "is not a PEM private key" in str(error)
     assert scene.clouds.dialled == []
