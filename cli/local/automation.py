@@ -94,7 +94,7 @@ async def _grant(opened: session.Session, source: GitRepository) -> Grant:
     async with Http() as http:
         access = GitAccess(
             secrets=Secrets(opened.api),
-            github=GitHubTokens(),
+            github=GitHubTokens(http),
             cloud=Cloud(http, cache=TokenCache()),
             identity=nobody,
         )

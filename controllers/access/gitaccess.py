@@ -18,6 +18,7 @@ from toolkit.remote.git.errors import GitAuthError
 from toolkit.remote.git.git import GitAuth, Proxy
 from toolkit.remote.git.github import GitHubApp, GitHubTokens
 from toolkit.remote.git.url import GitUrl
+from toolkit.remote.http.rules import Endpoint
 
 _REASON: Final = "AuthenticationFailed"
 _CLOUDS: Final = ("aws", "azure")
@@ -81,7 +82,8 @@ class GitAccess:
             return await self._lent(obj, data, proxy)
         if spec.provider == "github":
             app = _named(spec, lambda: GitHubApp.from_secret(data))
-            auth = await self.github.auth(app, proxy=proxy, timeout=spec.timeout_seconds)
+            way = Endpoint(proxy=proxy, plain_http=self.plain_http)
+            auth = await self.github.auth(app, way=way, timeout=spec.timeout_seconds)
             return Grant(auth=auth)
         if "githubAppID" in data:
             raise TransientError(

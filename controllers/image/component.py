@@ -305,7 +305,7 @@ def _automating(shared: _Shared, policies: Controller[Any], engine: WorkerPool) 
             git=client,
             access=GitAccess(
                 secrets=shared.secrets,
-                github=GitHubTokens(),
+                github=GitHubTokens(shared.outside.http),
                 cloud=shared.outside.cloud,
                 identity=shared.accounts.identity,
                 plain_http=options.insecure_allow_http,

@@ -83,7 +83,7 @@ def start(  # noqa: PLR0913 - the parts that the caller has
         ),
         signatures=GitSignatures(judging),
         git=GitClient(fetching),
-        github=GitHubTokens(),
+        github=GitHubTokens(outside.http),
         charts=Charts(charting),
     )
 

@@ -103,7 +103,7 @@ class Bench:
                     git=client,
                     access=GitAccess(
                         secrets=self.held,  # type: ignore[arg-type]  # as above
-                        github=GitHubTokens(),
+                        github=GitHubTokens(self.http),
                         cloud=self.held,  # type: ignore[arg-type]  # no cloud is asked here
                         identity=self.held.identity,
                     ),

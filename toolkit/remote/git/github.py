@@ -12,22 +12,21 @@ import json
 import re
 from collections import OrderedDict
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from typing import Any, Final
 
-import aiohttp
-from cryptography.exceptions import UnsupportedAlgorithm
-from cryptography.hazmat.primitives import hashes, serialization
-from cryptography.hazmat.primitives.asymmetric import padding, rsa
+from cryptography.hazmat.primitives import hashes
+from cryptography.hazmat.primitives.asymmetric import padding
 
 from toolkit import untrusted
-from toolkit.remote import tls
+from toolkit.remote import rsakeys
 from toolkit.remote.git.auth import GitAuth
 from toolkit.remote.git.errors import GitAuthError, GitError
-from toolkit.remote.http import causes
-from toolkit.remote.http.reach import Reach, connector
-from toolkit.remote.proxy import Proxy
+from toolkit.remote.http import http as transport
+from toolkit.remote.http.errors import HttpError
+from toolkit.remote.http.http import Http
+from toolkit.remote.http.rules import Endpoint
 
 DEFAULT_API: Final = "https://api.github.com"
 USER: Final = "x-access-token"
@@ -87,35 +86,45 @@ class GitHubApp:
 
 
 class GitHubTokens:
-    """Gets and keeps installation tokens; ``now`` is the clock."""
+    """Gets and keeps installation tokens, each by the App, the API and the way there.
 
-    def __init__(self, now: Callable[[], datetime] = lambda: datetime.now(UTC)) -> None:
+    ``now`` is the clock.
+    """
+
+    def __init__(self, http: Http, now: Callable[[], datetime] = lambda: datetime.now(UTC)) -> None:
+        self._http = http
         self._now = now
-        self._slots: OrderedDict[tuple[str, ...], _Slot] = OrderedDict()
+        self._slots: OrderedDict[tuple[str | Endpoint, ...], _Slot] = OrderedDict()
 
     async def auth(
         self,
         app: GitHubApp,
         *,
-        proxy: Proxy | None = None,
-        timeout: float,  # noqa: ASYNC109  # applied where the request is made
+        way: Endpoint,
+        timeout: float,  # noqa: ASYNC109  # applied where the requests are made
     ) -> GitAuth:
-        """Return credentials for repositories of the installation; ``timeout`` is in seconds.
+        """Return credentials for repositories of the installation.
+
+        ``way`` says through which proxy the API is asked, whether without TLS, and whether at a
+        private address: the App's owner names it. ``timeout`` is in seconds.
 
         Raises:
             GitAuthError: GitHub does not accept the App, or does not know the installation.
             GitError: GitHub cannot be reached.
 
         """
-        slot = self._slots.setdefault(app.identity, _Slot())
+        way = replace(way.anonymous(), ca=app.ca or way.ca)
+        key = (*app.identity, way)
+        slot = self._slots.setdefault(key, _Slot())
+        self._slots.move_to_end(key)
         while len(self._slots) > _MAX_TOKENS:
             self._slots.popitem(last=False)
         # One at a time: a hundred repositories of one App must not ask for a hundred tokens.
         async with slot.lock:
             if slot.end is None or slot.end - _SPARE <= self._now():
-                slot.token, slot.end = await self._fetch(app, proxy, timeout)
+                slot.token, slot.end = await self._fetch(app, way, timeout)
                 slot.begin = self._now()
-            return GitAuth(username=USER, password=slot.token, ca=app.ca, proxy=proxy)
+            return GitAuth(username=USER, password=slot.token, ca=app.ca, proxy=way.proxy)
 
     def drop(self, auth: GitAuth) -> bool:
         """Forget a token that a server refused; tell whether another one may help.
@@ -131,18 +140,12 @@ class GitHubTokens:
             slot.end = None
         return bool(old)
 
-    async def _fetch(
-        self, app: GitHubApp, proxy: Proxy | None, seconds: float
-    ) -> tuple[str, datetime]:
-        if proxy is not None and proxy.endpoint[0] == "socks5":
-            raise GitError("the GitHub API cannot be reached through a SOCKS proxy")
-        async with aiohttp.ClientSession(
-            connector=connector(Reach.NOT_METADATA, ssl=tls.client_context(app.ca)),
-            timeout=aiohttp.ClientTimeout(total=seconds),
-        ) as session:
-            api = _Api(session, app.api, proxy, _jwt(app, self._now()))
-            installation = app.installation_id or await api.installation(app.installation_owner)
-            answer = await api.ask("POST", f"/app/installations/{installation}/access_tokens")
+    async def _fetch(self, app: GitHubApp, way: Endpoint, seconds: float) -> tuple[str, datetime]:
+        # The App's JWT is a bearer token; no redirect takes it along.
+        endpoint = replace(way, bearer_token=_jwt(app, self._now()))
+        api = _Api(self._http, app.api, endpoint, seconds)
+        installation = app.installation_id or await api.installation(app.installation_owner)
+        answer = await api.ask("POST", f"/app/installations/{installation}/access_tokens")
         try:
             return str(answer["token"]), datetime.fromisoformat(answer["expires_at"])
         except (KeyError, TypeError, ValueError) as exc:
@@ -163,50 +166,50 @@ class _Slot:
 class _Api:
     """The two requests that are made."""
 
-    session: aiohttp.ClientSession
+    http: Http
     base: str
-    proxy: Proxy | None
-    jwt: str = field(repr=False)
+    endpoint: Endpoint
+    seconds: float
 
     async def installation(self, owner: str) -> str:
         """Return the id of the App's installation at an organisation or a user."""
         for kind in ("orgs", "users"):
             answer = await self.ask("GET", f"/{kind}/{owner}/installation", missing_ok=True)
-            if "id" in answer:
-                return str(answer["id"])
+            found = _field({"id": str(answer.get("id", "")).encode()}, "id")
+            if found:
+                return found
         raise GitAuthError(f"the GitHub App is not installed at '{owner}'")
 
     async def ask(self, method: str, path: str, *, missing_ok: bool = False) -> dict[str, Any]:
         """Send a request and return the JSON object of the answer."""
-        # Not the session's headers: aiohttp would show those to a proxy too.
-        headers = {
-            "Authorization": f"Bearer {self.jwt}",
-            "Accept": "application/vnd.github+json",
-            "X-GitHub-Api-Version": "2022-11-28",
-        }
-        options: dict[str, Any] = {"allow_redirects": False}
-        if self.proxy is not None:
-            options["proxy"] = self.proxy.address
-            if login := self.proxy.authorization:
-                # The former go with CONNECT only, the latter to a server of http as well.
-                kind = "proxy_headers" if self.base.startswith("https:") else "headers"
-                options[kind] = {"Proxy-Authorization": login}
-        options["headers"] = headers | options.get("headers", {})
         try:
-            async with self.session.request(method, self.base + path, **options) as response:
-                body = await response.content.read(_MAX_ANSWER)
-                status = response.status
-        except (aiohttp.ClientError, TimeoutError, OSError) as exc:
-            why = causes.cause(exc)
-            raise GitError(f"cannot reach the GitHub API at '{self.base}': {why}") from exc
-        if status == 404 and missing_ok:
-            return {}
-        answer = _json_object(body)
-        if status not in {200, 201}:
-            said = str(answer.get("message", ""))[:200]
-            error = GitAuthError if status in {401, 403, 404, 422} else GitError
-            raise error(f"the GitHub API at '{self.base}' refused the App: HTTP {status} {said}")
-        return answer
+            async with self.http.request(
+                method,
+                self.base + path,
+                endpoint=self.endpoint,
+                headers=_HEADERS,
+                timeout=self.seconds,
+            ) as response:
+                body = await transport.read(response, limit=_MAX_ANSWER)
+        except HttpError as exc:
+            if exc.status == 404 and missing_ok:
+                return {}
+            raise self._refusal(exc) from exc
+        return _json_object(body)
+
+    def _refusal(self, exc: HttpError) -> GitError:
+        """Return the error for a request that failed."""
+        if not exc.status:
+            return GitError(f"cannot reach the GitHub API at '{self.base}': {exc}")
+        error = GitAuthError if exc.status in {401, 403, 404, 422} else GitError
+        said = f"HTTP {exc.status} {exc.code}".rstrip()
+        return error(f"the GitHub API at '{self.base}' refused the App: {said}")
+
+
+_HEADERS: Final = {
+    "Accept": "application/vnd.github+json",
+    "X-GitHub-Api-Version": "2022-11-28",
+}
 
 
 def _json_object(body: bytes) -> dict[str, Any]:
@@ -219,11 +222,9 @@ def _json_object(body: bytes) -> dict[str, Any]:
 def _jwt(app: GitHubApp, now: datetime) -> str:
     """Sign the App's claim to be itself (RFC 7519, RS256)."""
     try:
-        key = serialization.load_pem_private_key(app.private_key, password=None)
-    except (ValueError, TypeError, UnsupportedAlgorithm) as exc:
-        raise GitAuthError("'githubAppPrivateKey' in the secret is not a PEM private key") from exc
-    if not isinstance(key, rsa.RSAPrivateKey):
-        raise GitAuthError("'githubAppPrivateKey' in the secret is not an RSA key")
+        key = rsakeys.load(app.private_key)
+    except rsakeys.RSAKeyError as exc:
+        raise GitAuthError(f"'githubAppPrivateKey' in the secret {exc}") from exc
     claims = {
         "iat": int((now - _CLOCK_SKEW).timestamp()),
         "exp": int((now + _JWT_LIFE).timestamp()),
