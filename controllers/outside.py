@@ -13,11 +13,15 @@ from toolkit.remote.http.http import Http
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outside:
-    """``tokens`` are those of ServiceAccounts, which clouds and other clusters know."""
+    """``tokens`` are those of ServiceAccounts, which clouds and other clusters know.
+
+    ``cache`` holds the credentials that were given.
+    """
 
     http: Http
     cloud: Cloud
     tokens: ServiceAccountTokens
+    cache: TokenCache
 
 
 async def connect(manager: Manager, options: Options, *, default_account: str = "") -> Outside:
@@ -36,4 +40,4 @@ async def connect(manager: Manager, options: Options, *, default_account: str = 
         object_level=options.feature_gates.get(GATE, False),
         default_account=default_account,
     )
-    return Outside(http=http, cloud=Cloud(http, cache=cache), tokens=tokens)
+    return Outside(http=http, cloud=Cloud(http, cache=cache), tokens=tokens, cache=cache)

@@ -18,8 +18,10 @@ from controllers.notification.receiving.oidc import Tokens
 from controllers.notification.receiving.receiver import ReceiverReconciler
 from controllers.notification.receiving.requests import Requests
 from controllers.notification.receiving.resources import Resources
+from controllers.notification.sending.keyfiles import KeyFiles
 from controllers.notification.sending.provider import ProviderReconciler
 from controllers.notification.sending.sender import Sender
+from controllers.notification.sending.signing import SignIns
 from controllers.notification.sending.targets import Reachable, Targets
 from controllers.outside import connect
 from crds import ALERT, KINDS, PROVIDER, RECEIVER
@@ -36,6 +38,7 @@ from toolkit.kube.reconciliation import Outcome, Reconciliation
 from toolkit.kube.secrets import Secrets
 from toolkit.net.connections import Limits
 from toolkit.policy import references
+from toolkit.remote.git.github import GitHubTokens
 
 ACCOUNT: Final = "notification-controller"
 _OWN: Final = tuple(kind.plural for kind in (PROVIDER, ALERT, RECEIVER))
@@ -71,12 +74,16 @@ CLUSTER_PERMISSIONS: Final = (
     Rule(groups=("",), resources=("events",), verbs=("create", "patch")),
 )
 TENANT_PERMISSIONS: Final = (
-    # Tokens of services and of senders are read when named, never listed.
-    Rule(groups=("",), resources=("secrets",), verbs=("get",)),
+    # Tokens of services and of senders, and accounts that sign in, are read when named, never
+    # listed.
+    Rule(groups=("",), resources=("secrets", "serviceaccounts"), verbs=("get",)),
 )
 """What it needs in each namespace that it works for; see ``deploy/components/by-namespace``."""
-WORKLOAD_IDENTITY_PERMISSIONS: Final[tuple[Rule, ...]] = ()
-"""None: services are signed in at with Secrets."""
+WORKLOAD_IDENTITY_PERMISSIONS: Final = (
+    # With --feature-gates=ObjectLevelWorkloadIdentity=true Providers act as accounts at clouds.
+    Rule(groups=("",), resources=("serviceaccounts/token",), verbs=("create",)),
+)
+"""Granted by the component ``workload-identity`` alone: who has them can be any account."""
 NAMESPACE_PERMISSIONS: Final = rbac.lease(ACCOUNT)
 _CONCURRENT: Final = 2
 _CONNECTIONS: Final = 256
@@ -98,7 +105,13 @@ async def start(manager: Manager, options: Options) -> None:
     recorder = Recorder(manager.client, controller=ACCOUNT)
     wire = functools.partial(_controller, manager, options, recorder)
 
-    targets = Targets(secrets, reachable)
+    sign_ins = SignIns(
+        cloud=outside.cloud,
+        github=GitHubTokens(outside.http),
+        accounts=outside.tokens,
+        keys=KeyFiles(outside.http, outside.cache),
+    )
+    targets = Targets(secrets, reachable, sign_ins)
     sender = Sender(spool, place=targets.place, http=outside.http)
     reconciler = ProviderReconciler(targets.place, sender.health)
     providers = wire(PROVIDER, reconcile=reconciler.reconcile, finalize=reconciler.finalize)

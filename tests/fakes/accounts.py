@@ -101,11 +101,12 @@ class FakeAccounts:
     async def _discovery(self, request: web.Request) -> web.Response:
         rows = [
             {
-                "resource": "configmaps",
-                "responseKind": {"kind": "ConfigMap"},
+                "resource": resource,
+                "responseKind": {"kind": kind},
                 "scope": "Namespaced",
                 "verbs": ["get"],
             }
+            for resource, kind in (("configmaps", "ConfigMap"), ("secrets", "Secret"))
         ]
         versions = [{"version": "v1", "resources": rows}]
         group = {"metadata": {"name": ""}, "versions": versions}

@@ -40,6 +40,8 @@ _NAMES = (
     "*.azurecr.io",
     "*.vault.azure.net",
     "*.googleapis.com",
+    "*.servicebus.windows.net",
+    "dev.azure.com",
 )
 
 

@@ -5,6 +5,7 @@ from typing import Any, Final
 Json = dict[str, Any]
 
 _TOKEN: Final = {"secretRef": {"name": "token"}}
+_ACCOUNT: Final = {"serviceAccountName": "deployer"}
 _APPS: Final = {"kind": "Kustomization", "name": "*"}
 _OIDC: Final = {
     "issuerURL": "https://token.actions.githubusercontent.com",
@@ -24,6 +25,12 @@ ALSO_RIGHT: Final[tuple[tuple[str, Json], ...]] = (
     ("Provider", {"type": "discord", "address": "", **_TOKEN}),
     ("Provider", {"type": "nats", "address": "nats.example:4222", "channel": "events"}),
     ("Provider", {"type": "nats", "address": "tls://nats.example", "channel": "events"}),
+    ("Provider", {"type": "azureeventhub", "address": "a", "channel": "b", **_ACCOUNT}),
+    ("Provider", {"type": "googlepubsub", "address": "a", "channel": "b", **_ACCOUNT}),
+    (
+        "Provider",
+        {"type": "azuredevops", "address": "https://dev.azure.com/o/p/_git/r", **_ACCOUNT},
+    ),
     ("Alert", {"eventSources": [{**_APPS, "matchLabels": {"app.kubernetes.io/name": "a"}}]}),
     ("Alert", {"inclusionList": [".*succeeded.*"], "exclusionList": ["^Dependencies"]}),
     ("Receiver", {"type": "generic-oidc", "secretRef": None, "oidcProviders": [_OIDC]}),
@@ -61,7 +68,18 @@ REFUSED: Final = (
         {"serviceAccountName": "a"},
         "provider-service",
         "spec.serviceAccountName",
-        "not implemented",
+        "only azuredevops, azureeventhub, googlepubsub do: remove it",
+    ),
+    (
+        "Provider",
+        {
+            "type": "azureeventhub",
+            "address": "Endpoint=sb://a.servicebus.windows.net;SharedAccessKey=b",
+            "serviceAccountName": "a",
+        },
+        "provider-service",
+        "spec.serviceAccountName",
+        "has a key: remove one of the two",
     ),
     (
         "Provider",

@@ -3,8 +3,8 @@
 A type that is not in ``DEMANDS`` is not implemented, and is refused. Pure.
 """
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Final
 
@@ -18,13 +18,18 @@ class Demand:
     """What a type needs. The address and the token may come from the Secret.
 
     ``address`` is whether there is no default address, ``schemes`` are what it may begin with.
-    ``plain`` types take an address that is not a URL.
+    ``plain`` types take an address that is not a URL. Types with a ``cloud`` sign in as a
+    ServiceAccount too, those with ``app`` as a GitHub App. Those with a ``login`` take a user and a
+    password, which may stand in an address that comes from the Secret.
     """
 
     address: bool = True
     channel: bool = False
     secret: bool = False
     plain: bool = False
+    cloud: str = ""
+    app: bool = False
+    login: bool = False
     schemes: tuple[str, ...] = ("http", "https")
     hint: str = ""
 
@@ -38,12 +43,14 @@ class Problem:
     value: str = ""
 
 
-_GIT: Final = Demand(secret=True, hint="https://<host>/<owner>/<repository>")
+_HINT: Final = "https://<host>/<owner>/<repository>"
+_GIT: Final = Demand(secret=True, hint=_HINT)
+_GITHUB: Final = Demand(secret=True, app=True, hint=_HINT)
 DEMANDS: Final[Mapping[str, Demand]] = MappingProxyType(
     {
         # events as they are
-        "generic": Demand(hint="https://<host>/<path>"),
-        "generic-hmac": Demand(secret=True, hint="https://<host>/<path>"),
+        "generic": Demand(login=True, hint="https://<host>/<path>"),
+        "generic-hmac": Demand(secret=True, login=True, hint="https://<host>/<path>"),
         # chat
         "slack": Demand(hint="https://hooks.slack.com/services/<path>"),
         "discord": Demand(hint="https://discord.com/api/webhooks/<id>/<token>"),
@@ -60,24 +67,32 @@ DEMANDS: Final[Mapping[str, Demand]] = MappingProxyType(
         "pagerduty": Demand(address=False, channel=True),
         "sentry": Demand(hint="https://<key>@<host>/<project>"),
         "datadog": Demand(secret=True, hint="https://api.datadoghq.com"),
-        "grafana": Demand(hint="https://<host>/api/annotations"),
-        "alertmanager": Demand(hint="https://<host>/api/v2/alerts/"),
-        "otel": Demand(hint="https://<host>:4318/v1/traces"),
+        "grafana": Demand(login=True, hint="https://<host>/api/annotations"),
+        "alertmanager": Demand(login=True, hint="https://<host>/api/v2/alerts/"),
+        "otel": Demand(login=True, hint="https://<host>:4318/v1/traces"),
         # streams
-        "nats": Demand(channel=True, schemes=("nats", "tls"), hint="nats://<host>:4222"),
-        "azureeventhub": Demand(
-            plain=True, hint="Endpoint=sb://<namespace>.servicebus.windows.net"
+        "nats": Demand(
+            channel=True, login=True, schemes=("nats", "tls"), hint="nats://<host>:4222"
         ),
-        "googlepubsub": Demand(plain=True, channel=True, secret=True, hint="the id of the project"),
+        "azureeventhub": Demand(
+            plain=True, cloud="azure", hint="the name of the hub, or a connection string"
+        ),
+        "googlepubsub": Demand(
+            plain=True, channel=True, secret=True, cloud="gcp", hint="the id of the project"
+        ),
         # Git hosting
-        "github": _GIT,
+        "github": _GITHUB,
         "gitlab": _GIT,
         "gitea": _GIT,
         "bitbucket": _GIT,
         "bitbucketserver": _GIT,
-        "azuredevops": _GIT,
-        "githubdispatch": _GIT,
-        "githubpullrequestcomment": _GIT,
+        "azuredevops": Demand(
+            secret=True,
+            cloud="azure",
+            hint="https://dev.azure.com/<organization>/<project>/_git/<repository>",
+        ),
+        "githubdispatch": _GITHUB,
+        "githubpullrequestcomment": _GITHUB,
         "gitlabmergerequestcomment": _GIT,
         "giteapullrequestcomment": _GIT,
     }
@@ -95,13 +110,76 @@ def problems(spec: ProviderSpec) -> Iterator[Problem]:
         yield Problem("spec.address", f"'{spec.type}' needs it: write {demand.hint}")
     if demand.channel and not spec.channel:
         yield Problem("spec.channel", f"'{spec.type}' needs it")
-    if demand.secret and spec.secret_ref is None:
+    if demand.secret and not demand.cloud and spec.secret_ref is None:
         yield Problem("spec.secretRef", f"'{spec.type}' needs a Secret with a token")
-    if spec.service_account_name:
-        why = "signing in by workload identity is not implemented: name a Secret in spec.secretRef"
+    if spec.service_account_name and (why := _no_account(spec, demand)):
         yield Problem("spec.serviceAccountName", why, spec.service_account_name)
     if spec.address and not demand.plain and (why := unusable(spec.address, spec.type)):
         yield Problem("spec.address", f"{why}: write {demand.hint or 'https://<host>'}")
+
+
+def _no_account(spec: ProviderSpec, demand: Demand) -> str:
+    """Return why a Provider cannot sign in as a ServiceAccount, nothing if it can."""
+    if not demand.cloud:
+        known = ", ".join(sorted(name for name, each in DEMANDS.items() if each.cloud))
+        return (
+            f"'{spec.type}' does not sign in as a ServiceAccount, only {known} do: remove it, and"
+            " name a Secret in spec.secretRef"
+        )
+    if has_key(spec.address):
+        return "the connection string in spec.address has a key: remove one of the two"
+    return ""
+
+
+def has_key(address: str) -> bool:
+    """Tell whether an address is a connection string that signs in by itself."""
+    return "SharedAccessKey" in address
+
+
+def unsigned(kind: str, given: Collection[str]) -> str:
+    """Return what a Secret lacks to sign in with; nothing if it need not, or lacks nothing.
+
+    ``given`` are the keys of the Secret that have a value.
+    """
+    demand = DEMANDS.get(kind, _WEB)
+    if not demand.secret or {"token", "password"} & set(given):
+        return ""
+    if APP in given:
+        apps = ", ".join(sorted(name for name, each in DEMANDS.items() if each.app))
+        return "" if demand.app else f"'{kind}' does not sign in as a GitHub App, only {apps} do"
+    if demand.cloud:
+        return ""
+    more = ", or the keys of a GitHub App" if demand.app else ""
+    return f"'{kind}' needs a token: write it as 'token' into the Secret{more}"
+
+
+APP: Final = "githubAppID"
+"""The key of a Secret that says that it holds a GitHub App."""
+
+
+@dataclass(frozen=True, slots=True)
+class Login:
+    """An address without the user and the password that stood in it."""
+
+    address: str
+    username: str = field(default="", repr=False)
+    password: str = field(default="", repr=False)
+
+
+def login(address: str, kind: str) -> Login:
+    """Take user and password out of an address from a Secret, where the type takes them.
+
+    Flux's examples for Alertmanager and NATS have them there.
+    """
+    if not DEMANDS.get(kind, _WEB).login or "@" not in address:
+        return Login(address)
+    try:
+        url = URL(address, encoded=True)
+        if url.user is None:
+            return Login(address)
+        return Login(str(url.with_user(None)), url.user, url.password or "")
+    except ValueError:
+        return Login(address)
 
 
 def unusable(address: str, kind: str) -> str:
@@ -118,7 +196,7 @@ def unusable(address: str, kind: str) -> str:
         return f"it is not a URL that begins with {' or '.join(f'{each}://' for each in schemes)}"
     # a DSN of Sentry holds a public key as its user
     if kind != "sentry" and (url.user is not None or url.password is not None):
-        return "it holds credentials, which belong into the Secret"
+        return "it holds credentials, which belong into the Secret as 'username' and 'password'"
     return ""
 
 

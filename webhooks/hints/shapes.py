@@ -11,6 +11,7 @@ from crds.helm import HelmRelease
 from crds.image import ImageRepository
 from crds.image_automation import ImageUpdateAutomation
 from crds.kustomize import Kustomization
+from crds.notification import Provider
 from crds.source import GitRepository
 from crds.source_bucket import Bucket
 from crds.source_helm import HelmRepository
@@ -19,6 +20,7 @@ from toolkit.decrypt.keyring import KeyRing
 from toolkit.decrypt.kms import logins
 from toolkit.errors import PenstockError, TransientError
 from toolkit.kube import config, remote
+from toolkit.notification import demands
 from toolkit.policy import imagereference
 from toolkit.remote import proxy, tls
 from toolkit.remote.git import signingkeys as signing
@@ -146,6 +148,17 @@ def _image(obj: ImageRepository, data: Data) -> None:
     _login(imagereference.parse(obj.spec.image).repository, data)
 
 
+def _provider(obj: Provider, data: Data) -> None:
+    given = [key for key, value in data.items() if value.strip()]
+    if why := demands.unsigned(obj.spec.type, given):
+        raise TransientError(why)
+    if demands.APP in given and "token" not in given:
+        GitHubApp.from_secret(data)
+    address = proxy.text(data, "address") or obj.spec.address
+    if obj.spec.service_account_name and ("token" in given or demands.has_key(address)):
+        raise TransientError("it signs in, and so does spec.serviceAccountName: remove one of them")
+
+
 def _signing(obj: ImageUpdateAutomation, data: Data) -> None:
     key = obj.spec.git.commit.signing_key if obj.spec.git else None
     if key is not None:
@@ -185,6 +198,9 @@ READERS: Final[Mapping[tuple[str, str], Read]] = MappingProxyType(
         ("ImageRepository", "spec.proxySecretRef"): _proxy,
         ("ImageUpdateAutomation", "spec.git.commit.signingKey.secretRef"): _signing,
         ("HelmRelease", "spec.kubeConfig.secretRef"): _kubeconfig,
+        ("Provider", "spec.secretRef"): _provider,
+        ("Provider", "spec.certSecretRef"): _certificates,
+        ("Provider", "spec.proxySecretRef"): _proxy,
     }
 )
 """By kind and path of the field that names the Secret (``Named.path``)."""

@@ -65,8 +65,14 @@ PROVIDER_CHECKS: Final[Checks[Provider]] = Checks(
     rules=(
         Rule(
             name="provider-service",
-            fields=("spec.type", "spec.address", "spec.channel", "spec.secretRef"),
-            demands="the type is implemented and gets what its service needs",
+            fields=(
+                "spec.type",
+                "spec.address",
+                "spec.channel",
+                "spec.secretRef",
+                "spec.serviceAccountName",
+            ),
+            demands="the type is implemented and gets what its service needs, and no more",
             remedy="see docs/notifications.md",
             find=_demanded,
         ),

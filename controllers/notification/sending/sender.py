@@ -23,7 +23,7 @@ from controllers.notification.services import SERVICES
 from controllers.notification.services.service import UnsuitableError
 from crds.notification import Provider
 from toolkit import telemetry
-from toolkit.errors import PenstockError, StalledError
+from toolkit.errors import PenstockError, StalledError, TransientError
 from toolkit.kube.informer import Change
 from toolkit.objects import ObjectKey
 from toolkit.remote.http.errors import AuthError, HttpError
@@ -179,7 +179,7 @@ class Sender:
             logger.info("events dropped", extra={"provider": str(key), "count": dropped})
             return 0.0
         try:
-            place = await self._place(provider)
+            place = await self._signed_in(await self._place(provider), failures)
         except PenstockError as exc:
             self._tell(key, Health(str(exc), exc.reason, self._spool.waiting(key)))
             return self._delay(failures, None)
@@ -194,19 +194,35 @@ class Sender:
             await settled.remove()
         return 0.0
 
+    async def _signed_in(self, place: Place, failures: int) -> Place:
+        """Return a place with the token that is lent for it; asking for one takes a turn."""
+        if place.borrow is None:
+            return place
+        try:
+            async with self._turn(failures), asyncio.timeout(place.timeout * _MOST_REQUESTS):
+                return await place.signed_in()
+        except TimeoutError as exc:
+            raise TransientError(
+                "nobody gave a token in time", reason="AuthenticationFailed"
+            ) from exc
+
+    def _turn(self, failures: int) -> asyncio.Semaphore:
+        return self._doubtful if failures else self._turns
+
     async def _deliver(
         self, key: ObjectKey, place: Place, delivery: Delivery, failures: int
     ) -> float:
         """Make one delivery; return how long to wait, 0 if it is settled."""
         kind = place.target.type
-        turns = self._doubtful if failures else self._turns
         try:
-            async with turns, asyncio.timeout(place.timeout * _MOST_REQUESTS):
+            async with self._turn(failures), asyncio.timeout(place.timeout * _MOST_REQUESTS):
                 notice = msgspec.json.decode(delivery.notice, type=Notice)
                 notice = msgspec.structs.replace(notice, key=delivery.key)
                 await SERVICES[kind](notice, place.target, Asking(self._http, place))
         except (PenstockError, TimeoutError) as exc:
             problem = place.masked(str(exc) or "the service did not respond in time")
+            if isinstance(exc, AuthError):
+                place.refused()
             for_good = _for_good(exc) or time.time() - delivery.since > _MOST_HOURS * 3600
             reason = "EventRefused" if for_good else "DeliveryFailed"
             SENT.labels(kind, "refused" if for_good else "failed").inc()

@@ -3,10 +3,11 @@
 Secrets are read each time: a token that was rotated counts from the next delivery on.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Final
 
+from controllers.notification.sending.signing import Asked, Borrow, SignIns
 from controllers.notification.services.service import Target
 from crds.notification import Provider
 from toolkit import untrusted
@@ -40,12 +41,34 @@ class Reachable:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Place:
-    """A target, whom to trust there, and what never to show."""
+    """A target, whom to trust there, and what never to show.
+
+    ``borrow`` lends the token where the target has none; ``refused`` is told of one that the
+    service did not take.
+    """
 
     target: Target
     endpoint: Endpoint
     timeout: float
     secrets: tuple[str, ...] = field(repr=False)
+    borrow: Borrow | None = None
+    refused: Callable[[], object] = bool
+
+    async def signed_in(self) -> "Place":
+        """Return the place with the token that is lent for it.
+
+        Raises:
+            PenstockError: nobody lends one.
+        """
+        if self.borrow is None:
+            return self
+        loan = await self.borrow()
+        return replace(
+            self,
+            target=replace(self.target, token=loan.token, lent=True),
+            secrets=(loan.token, *self.secrets),
+            refused=loan.give_back,
+        )
 
     def masked(self, text: str) -> str:
         """Return a text without the address's path and without credentials."""
@@ -57,12 +80,13 @@ class Place:
 class Targets:
     """Reads what Providers name."""
 
-    def __init__(self, secrets: Secrets, reachable: Reachable) -> None:
+    def __init__(self, secrets: Secrets, reachable: Reachable, sign_ins: SignIns) -> None:
         self._secrets = secrets
         self._reachable = reachable
+        self._sign_ins = sign_ins
 
     async def place(self, provider: Provider) -> Place:
-        """Return where a Provider leads.
+        """Return where a Provider leads; nobody outside the cluster is asked.
 
         Raises:
             StalledError: something is missing or wrong in the Provider.
@@ -72,27 +96,37 @@ class Targets:
             raise StalledError(f"{problem.field}: {problem.why}", reason=REASON)
         spec, meta = provider.spec, provider.metadata
         data = await self._read(provider, spec.secret_ref.name if spec.secret_ref else "")
-        address = proxy.text(data, "address") or spec.address
+        own = demands.login(proxy.text(data, "address") or "", spec.type)
         target = Target(
             type=spec.type,
             namespace=meta.namespace,
             name=meta.name,
             uid=meta.uid,
-            address=address,
+            address=own.address or spec.address,
             channel=spec.channel,
-            username=proxy.text(data, "username") or spec.username,
+            username=proxy.text(data, "username") or own.username or spec.username,
             token=_text(data, "token"),
-            password=proxy.text(data, "password") or "",
+            password=proxy.text(data, "password") or own.password,
             headers=_headers(data),
             status_expression=spec.commit_status_expr,
         )
-        _require(target)
+        _require(target, data)
         endpoint = await self._endpoint(provider, data)
+        borrow = await self._sign_ins.borrowing(
+            Asked(
+                target=target,
+                endpoint=endpoint,
+                account=spec.service_account_name,
+                data=data,
+                timeout=spec.timeout_seconds,
+            )
+        )
         return Place(
             target=target,
             endpoint=endpoint,
             timeout=spec.timeout_seconds,
             secrets=_secrets(target),
+            borrow=borrow,
         )
 
     async def _endpoint(self, provider: Provider, data: Mapping[str, bytes]) -> Endpoint:
@@ -114,7 +148,7 @@ class Targets:
         return await self._secrets.read(provider.metadata.namespace, name, reason=_UNREAD)
 
 
-def _require(target: Target) -> None:
+def _require(target: Target, data: Mapping[str, bytes]) -> None:
     """Require of the Secret what the type needs and only it can bring."""
     demand = demands.DEMANDS[target.type]
     if demand.address and not target.address:
@@ -122,8 +156,8 @@ def _require(target: Target) -> None:
     read = bool(target.address) and not demand.plain
     if read and (why := demands.unusable(target.address, target.type)):
         raise AuthError(f"the address is not usable: {why}")
-    if demand.secret and not (target.token or target.password):
-        raise AuthError(f"'{target.type}' needs a token: write it as 'token' into the Secret")
+    if why := demands.unsigned(target.type, [key for key, value in data.items() if value.strip()]):
+        raise AuthError(why)
 
 
 def _text(data: Mapping[str, bytes], key: str) -> str:

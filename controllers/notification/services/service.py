@@ -22,7 +22,7 @@ class UnsuitableError(StalledError):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Target:
-    """A Provider with what its Secret holds."""
+    """A Provider with what its Secret holds; ``lent`` tells of a token that a cloud gave."""
 
     type: str
     namespace: str
@@ -33,6 +33,7 @@ class Target:
     username: str = ""
     token: str = field(default="", repr=False)
     password: str = field(default="", repr=False)
+    lent: bool = False
     headers: Mapping[str, str] = field(default_factory=dict, repr=False)
     status_expression: str = ""
 

@@ -5,7 +5,7 @@ import hashlib
 import hmac
 import json
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 from urllib.parse import parse_qs
 
@@ -397,3 +397,24 @@ def test_a_redirect_is_not_followed() -> None:
 
     with pytest.raises(HttpError, match=re.escape("redirects a POST with HTTP 307")):
         asyncio.run(told(case, event(), 307))
+
+
+def test_a_login_is_sent_unless_a_header_of_the_secret_is() -> None:
+    (case,) = [each for each in CASES if each.type == "generic"]
+    taken: list[str] = []
+
+    async def answer(request: web.Request) -> web.Response:
+        taken.append(request.headers.get("Authorization", ""))
+        return web.Response()
+
+    async def main() -> None:
+        async with serving(answer) as port, Http() as http:
+            where = place(f"http://127.0.0.1:{port}", case)
+            with_login = replace(where.target, username="me", password="hunter2")
+            for headers in ({}, {"Authorization": "own"}):
+                target = replace(with_login, headers=headers)
+                await SERVICES["generic"](event(), target, Asking(http, where))
+
+    asyncio.run(main())
+
+    assert taken == ["Basic bWU6aHVudGVyMg==", "own"]

@@ -37,6 +37,7 @@ class Environment:
     """The Resource Manager; with ``/.default`` it is the scope for it, and for registries."""
     registries: str
     blobs: tuple[str, ...]
+    hubs: str = "servicebus.windows.net"
 
 
 _PUBLIC: Final = Environment(
@@ -52,12 +53,14 @@ _ENVIRONMENTS: Final = (
         manager="https://management.chinacloudapi.cn",
         registries="azurecr.cn",
         blobs=("blob.core.chinacloudapi.cn",),
+        hubs="servicebus.chinacloudapi.cn",
     ),
     Environment(
         authority="https://login.microsoftonline.us",
         manager="https://management.usgovcloudapi.net",
         registries="azurecr.us",
         blobs=("blob.core.usgovcloudapi.net",),
+        hubs="servicebus.usgovcloudapi.net",
     ),
 )
 
@@ -217,4 +220,5 @@ def _with(found: Environment, authority: str, given: dict[str, object]) -> Envir
         manager=value("resourceManagerEndpoint", found.manager),
         registries=value("containerRegistryDNSSuffix", found.registries).lstrip("."),
         blobs=(f"blob.{suffix}",) if suffix else found.blobs,
+        hubs=f"servicebus.{suffix}" if suffix else found.hubs,
     )

@@ -5,9 +5,11 @@ Anyone who uses one and is refused gives it back with ``drop``, and asks once mo
 
 import os
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Final
 
 from toolkit.remote import cloud
+from toolkit.remote.cloud import streams
 from toolkit.remote.cloud.cache import Expiring, TokenCache
 from toolkit.remote.cloud.errors import ForeignHostError
 from toolkit.remote.cloud.identity import (
@@ -45,11 +47,19 @@ class Cloud:
         environment: Mapping[str, str] = os.environ,
         trust: Endpoint = _ANYBODY,
     ) -> None:
+        self._http = http
         self._cache = cache
+        self._environment = environment
+        self._trust = trust
         self.services = Services(
             web=Web(http=http, trust=trust), cache=cache, environment=environment, now=cache.now
         )
         self._providers = {name: make(self.services) for name, make in cloud.PROVIDERS.items()}
+
+    def outside(self) -> "Cloud":
+        """Return the same for objects whose proxies must have public addresses."""
+        trust = replace(self._trust, private=False)
+        return Cloud(self._http, cache=self._cache, environment=self._environment, trust=trust)
 
     async def registry(
         self,
@@ -120,6 +130,25 @@ class Cloud:
         """
         _check(who, own_ca=own_ca)
         return await self._provider(provider).git(url, who, proxy)
+
+    async def stream(
+        self,
+        provider: str,
+        url: str,
+        who: Identity | None = None,
+        *,
+        proxy: Proxy | None = None,
+        own_ca: bool = False,
+    ) -> Bearer:
+        """Return a token to send events with; ``url`` is where they are sent.
+
+        Raises:
+            CloudError: the cloud gives none.
+            ForeignHostError: the URL is not the provider's, or its certificate is not to be one
+                that everybody trusts.
+        """
+        _check(who, own_ca=own_ca)
+        return await streams.TOKENS[provider](self.services, url, who, proxy)
 
     async def cluster(
         self,

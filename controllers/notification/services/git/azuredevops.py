@@ -8,7 +8,7 @@ from urllib.parse import quote, urlsplit
 
 from controllers.notification.events.matching import Notice
 from controllers.notification.services.git import commit
-from controllers.notification.services.service import Ask, Target, UnsuitableError, post
+from controllers.notification.services.service import Ask, Target, UnsuitableError, bearer, post
 from toolkit.remote.proxy import basic
 
 _GENRE: Final = "fluxcd"
@@ -25,7 +25,9 @@ async def send(notice: Notice, target: Target, ask: Ask) -> None:
         "description": found.description,
         "context": {"genre": _GENRE, "name": found.name},
     }
-    await post(ask, url, body, {"Authorization": basic("", target.token)})
+    # a personal access token is a password, one of Entra ID a bearer token
+    login = bearer(target.token) if target.lent else {"Authorization": basic("", target.token)}
+    await post(ask, url, body, login)
 
 
 def place(target: Target) -> str:

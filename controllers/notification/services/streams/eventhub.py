@@ -1,14 +1,17 @@
 """Azure Event Hubs: the event over HTTPS, with a shared access signature or a token.
 
 Schema: learn.microsoft.com/rest/api/eventhub/send-event and "Generate a shared access signature".
-The address is a connection string, or the host of the namespace beside a token; ``spec.channel`` is
-the name of the hub where the connection string has none.
+The address is a connection string, whose key signs; or, beside a token, the name of the hub with
+its namespace in ``spec.channel``, as in Flux. The address may name the namespace's host instead,
+and ``spec.channel`` the hub.
 """
 
 import base64
 import hashlib
 import hmac
+import re
 import time
+from dataclasses import dataclass, field
 from typing import Final
 from urllib.parse import quote_plus
 
@@ -18,48 +21,89 @@ from controllers.notification.events.matching import Notice
 from controllers.notification.services.service import Ask, Target, UnsuitableError
 
 _VALID_SECONDS: Final = 300
+_NAME: Final = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9._-]{0,254}[A-Za-z0-9])?")
+_HOST: Final = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9.-]{0,252}[A-Za-z0-9])?(?::[0-9]{1,5})?")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Hub:
+    """Where events go, and the key of a connection string, if it has one."""
+
+    url: str
+    key_name: str = ""
+    key: str = field(default="", repr=False)
 
 
 async def send(notice: Notice, target: Target, ask: Ask) -> None:
     """Send the event."""
-    url, authorization = signed(target, now=time.time())
+    if notice.updates_commit:
+        return
+    found = hub(target)
+    login = f"Bearer {target.token}" if target.token else signature(found, now=time.time())
     headers = {
         "Content-Type": "application/json",
-        "Authorization": authorization,
+        "Authorization": login,
         "BrokerProperties": msgspec.json.encode({"MessageId": notice.key}).decode(),
     }
-    await ask("POST", url, body=msgspec.json.encode(notice.event), headers=headers)
+    body = msgspec.json.encode(notice.event)
+    await ask("POST", f"{found.url}/messages", body=body, headers=headers)
 
 
-def signed(target: Target, *, now: float) -> tuple[str, str]:
-    """Return the address of the hub and the header that signs in.
+def hub(target: Target) -> Hub:
+    """Return which hub a target means.
 
     Raises:
-        UnsuitableError: the address names no namespace or no hub, or there is no key.
+        UnsuitableError: the address names no namespace or no hub.
     """
-    pairs = (each.partition("=") for each in target.address.split(";"))
+    address, channel = target.address, target.channel
+    pairs = (each.partition("=") for each in address.split(";"))
     parts = {name.strip(): value for name, equals, value in pairs if equals}
-    place = parts.get("Endpoint", "" if parts else target.address).partition("://")[2]
-    place = (place or target.address).strip("/")
-    hub = parts.get("EntityPath", "") or target.channel
-    if not place or "=" in place or not hub:
-        raise UnsuitableError(
-            "the address names no namespace or no hub: write a connection string with Endpoint, "
-            "SharedAccessKeyName, SharedAccessKey and EntityPath"
+    if "Endpoint" in parts:
+        scheme, place = _split(parts["Endpoint"])
+        return Hub(
+            url=_url(scheme, place, parts.get("EntityPath", "") or channel),
+            key_name=parts.get("SharedAccessKeyName", ""),
+            key=parts.get("SharedAccessKey", ""),
         )
-    scheme = "http" if target.address.startswith("http://") or "=http://" in target.address else ""
-    url = f"{scheme or 'https'}://{place}/{hub}"
-    if target.token:
-        return f"{url}/messages", f"Bearer {target.token}"
-    name, key = parts.get("SharedAccessKeyName", ""), parts.get("SharedAccessKey", "")
-    if not (name and key):
+    if "://" in address or ".servicebus." in address:
+        scheme, place = _split(address)
+        return Hub(url=_url(scheme, place, channel))
+    host = channel if "." in channel else f"{channel}.servicebus.windows.net"
+    return Hub(url=_url("https", host if channel else "", address))
+
+
+def signature(found: Hub, *, now: float) -> str:
+    """Return the header that signs in with the key of a connection string.
+
+    Raises:
+        UnsuitableError: it has none.
+    """
+    if not (found.key_name and found.key):
         raise UnsuitableError(
-            "there is no key: write SharedAccessKeyName and SharedAccessKey into the address"
+            "nothing signs in: write a connection string with SharedAccessKeyName and"
+            " SharedAccessKey as 'address', or a token as 'token' into the Secret, or name a"
+            " ServiceAccount in spec.serviceAccountName"
         )
     until = str(int(now) + _VALID_SECONDS)
-    resource = quote_plus(url.lower())
-    digest = hmac.new(key.encode(), f"{resource}\n{until}".encode(), hashlib.sha256).digest()
-    signature = quote_plus(base64.b64encode(digest))
-    return f"{url}/messages", (
-        f"SharedAccessSignature sr={resource}&sig={signature}&se={until}&skn={quote_plus(name)}"
+    resource = quote_plus(found.url.lower())
+    signed = f"{resource}\n{until}".encode()
+    digest = base64.b64encode(hmac.new(found.key.encode(), signed, hashlib.sha256).digest())
+    return (
+        f"SharedAccessSignature sr={resource}&sig={quote_plus(digest)}&se={until}"
+        f"&skn={quote_plus(found.key_name)}"
     )
+
+
+def _split(place: str) -> tuple[str, str]:
+    scheme, mark, rest = place.partition("://")
+    # sb:// is the scheme of AMQP; the same host serves HTTPS
+    return ("http" if scheme == "http" else "https"), (rest if mark else place).strip("/")
+
+
+def _url(scheme: str, host: str, name: str) -> str:
+    if not _HOST.fullmatch(host) or not _NAME.fullmatch(name):
+        raise UnsuitableError(
+            "the address names no namespace or no hub: write the name of the hub as address and its"
+            " namespace as channel, or a connection string with Endpoint and EntityPath"
+        )
+    return f"{scheme}://{host}/{name}"

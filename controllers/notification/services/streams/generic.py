@@ -11,6 +11,7 @@ import msgspec
 
 from controllers.notification.events.matching import Notice
 from controllers.notification.services.service import Ask, Target
+from toolkit.remote.proxy import basic
 
 KEY: Final = "Idempotency-Key"
 """The same for each attempt (draft-ietf-httpapi-idempotency-key-header)."""
@@ -31,8 +32,10 @@ async def send_signed(notice: Notice, target: Target, ask: Ask) -> None:
 async def _post(
     notice: Notice, target: Target, ask: Ask, body: bytes, signature: dict[str, str]
 ) -> None:
+    login = {"Authorization": basic(target.username, target.password)} if target.password else {}
     headers = {
         "Content-Type": "application/json",
+        **login,
         "gotk-component": notice.event.reporting_controller,
         KEY: notice.key,
         **target.headers,

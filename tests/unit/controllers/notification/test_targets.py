@@ -7,12 +7,19 @@ from typing import Any
 import msgspec
 import pytest
 
+from controllers.notification.sending.keyfiles import KeyFiles
+from controllers.notification.sending.signing import SignIns
 from controllers.notification.sending.targets import Place, Reachable, Targets
 from crds.notification import Provider
 from tests.fakes.apiserver import FakeApiServer
 from toolkit.errors import PenstockError, StalledError
 from toolkit.kube.secrets import Secrets
+from toolkit.kube.tokens import ServiceAccountTokens
+from toolkit.remote.cloud.cache import TokenCache
+from toolkit.remote.cloud.cloud import Cloud
+from toolkit.remote.git.github import GitHubTokens
 from toolkit.remote.http.errors import AuthError
+from toolkit.remote.http.http import Http
 
 INSTALLED = Reachable(plain_http=False, private=frozenset({"penstock-system"}))
 
@@ -34,8 +41,14 @@ def place(
         raw = {key: v if isinstance(v, bytes) else v.encode() for key, v in data.items()}
         encoded = {key: base64.b64encode(value).decode() for key, value in raw.items()}
         server.put("secrets", "s", namespace, data=encoded)
-        async with server.running() as client:
-            return await Targets(Secrets(client), reachable).place(provider)
+        async with server.running() as client, Http() as http:
+            sign_ins = SignIns(
+                cloud=Cloud(http, cache=TokenCache()),
+                github=GitHubTokens(http),
+                accounts=ServiceAccountTokens(client, cache=TokenCache()),
+                keys=KeyFiles(http, TokenCache()),
+            )
+            return await Targets(Secrets(client), reachable, sign_ins).place(provider)
 
     return asyncio.run(main())
 
@@ -70,11 +83,29 @@ def test_a_secret_wins_over_the_spec_and_nothing_of_it_is_shown() -> None:
 
 
 @pytest.mark.parametrize(
+    ("kind", "address", "left"),
+    [
+        ("generic", "https://me:hunter%402@a.example/x?y=1", "https://a.example/x?y=1"),
+        ("alertmanager", "https://me:hunter%402@a.example/x", "https://a.example/x"),
+        ("nats", "nats://me:hunter%402@a.example:4222", "nats://a.example:4222"),
+    ],
+)
+def test_a_login_in_the_address_of_a_secret_is_taken_out(
+    kind: str, address: str, left: str
+) -> None:
+    found = place({"address": address}, type=kind, channel="events")
+
+    target = found.target
+    assert (target.address, target.username, target.password) == (left, "me", "hunter@2")
+    assert found.masked("refused hunter@2") == "refused *****"
+
+
+@pytest.mark.parametrize(
     ("data", "spec", "why"),
     [
         ({}, {}, "needs an address"),
         ({"address": "ftp://a.example"}, {}, "not usable"),
-        ({"address": "https://me:hunter2@a.example"}, {}, "belong into the Secret"),
+        ({"address": "https://me:hunter2@a.example"}, {"type": "slack"}, "as 'username' and"),
         ({"address": "https://a.example"}, {"type": "generic-hmac"}, "needs a token"),
         ({"address": "https://a.example", "token": b"\xff"}, {}, "not UTF-8"),
         ({"address": "https://a.example", "headers": "- a"}, {}, "1 to 32 lines"),

@@ -22,12 +22,23 @@ VERSIONS = {
     "HelmRelease": "helm.toolkit.fluxcd.io/v2",
     "ImageRepository": "image.toolkit.fluxcd.io/v1",
     "ImageUpdateAutomation": "image.toolkit.fluxcd.io/v1",
+    "Provider": "notification.toolkit.fluxcd.io/v1",
     "SourcePolicy": "policy.penstock.dev/v1alpha1",
 }
 APPLIER = {"provenance.penstock.dev/applier": ("Kustomization/apps/all",)}
 HOST_KEY = "ssh-ed25519 " + base64.b64encode(b"\0\0\0\x0bssh-ed25519" + bytes(36)).decode()
 READABLE = ("secrets", "configmaps", "serviceaccounts", "gitrepositories", "kustomizations")
 
+SECRET = {"secretRef": {"name": "s"}}
+TELEGRAM = {"type": "telegram", "address": "", "channel": "-1", **SECRET}
+DISPATCH = {"type": "githubdispatch", "address": "https://github.com/org/app", **SECRET}
+HUB = {
+    "type": "azureeventhub",
+    "address": "hub",
+    "channel": "team",
+    "serviceAccountName": "robot",
+    **SECRET,
+}
 SIGNED = {
     "commit": {
         "author": {"email": "bot@example.com"},
@@ -132,6 +143,15 @@ async def test_the_right_to_one_namespace_tells_nothing_of_another() -> None:
 
 
 @pytest.mark.parametrize(
+    "data", [{"token": "x"}, {"address": "Endpoint=sb://a.example;SharedAccessKey=b"}]
+)
+async def test_credentials_beside_an_account_are_told(data: dict[str, str]) -> None:
+    told = await hints(made("Provider", **HUB), secrets={"s": data})
+
+    assert "and so does spec.serviceAccountName" in " ".join(told)
+
+
+@pytest.mark.parametrize(
     ("obj", "data", "words"),
     [
         (
@@ -154,6 +174,11 @@ async def test_the_right_to_one_namespace_tells_nothing_of_another() -> None:
             {"identity": "ssh-ed25519 AAAA"},
             "'identity' is not a private key",
         ),
+        (made("Provider", **TELEGRAM), {"address": "x"}, "needs a token: write it as 'token'"),
+        (made("Provider", **TELEGRAM), {"githubAppID": "1"}, "does not sign in as a GitHub App"),
+        (made("Provider", **DISPATCH), {"githubAppID": "1"}, "'githubAppPrivateKey'"),
+        (made("Provider", certSecretRef={"name": "s"}), {"tls.crt": "x"}, "only one of"),
+        (made("Provider", proxySecretRef={"name": "s"}), {"address": "x"}, "needs 'address'"),
         (made("GitRepository", secretRef={"name": "s"}), {"username": "u"}, "not 'password'"),
         (made("GitRepository", secretRef={"name": "s"}), {"githubAppID": "1"}, "a GitHub App"),
         (

@@ -33,7 +33,10 @@ _HUB = "Endpoint=sb://a.servicebus.windows.net/;EntityPath=hub"
         ({"type": "bitbucketserver", "address": "https://a.example/scm"}, "names no repository"),
         ({"type": "sentry", "address": "https://sentry.example/1"}, "not a DSN"),
         ({"type": "azureeventhub", "address": "a.servicebus.windows.net"}, "no hub"),
-        ({"type": "azureeventhub", "address": _HUB}, "there is no key"),
+        ({"type": "azureeventhub", "address": "hub"}, "no namespace"),
+        ({"type": "azureeventhub", "address": "hub", "channel": "a.example/x?"}, "no namespace"),
+        ({"type": "azureeventhub", "address": "../x", "channel": "a"}, "no hub"),
+        ({"type": "azureeventhub", "address": _HUB}, "nothing signs in"),
         (
             {
                 "type": "github",

@@ -1,0 +1,143 @@
+"""How Providers sign in with what is only lent: as a ServiceAccount, as a GitHub App, with a key.
+
+1. Nothing is lent where the Secret has a token, or the address a key. Both together are refused.
+2. This process lends what it is worth itself to the namespaces of the administrator alone.
+3. Whoever is asked for a token is reached by the rules of the Provider: a tenant's App and proxy
+   lead to public addresses only.
+4. A token goes to hosts of its service only (``toolkit.remote.cloud``). GitHub's is the owner's of
+   the App, who names the host.
+5. What a service refuses is given back, so that the next attempt gets another one.
+"""
+
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Final
+
+from controllers.notification.sending.keyfiles import KeyFiles
+from controllers.notification.services.service import Target
+from controllers.notification.services.streams import eventhub, pubsub
+from toolkit.errors import StalledError
+from toolkit.kube.tokens import ServiceAccountTokens
+from toolkit.notification import demands
+from toolkit.remote.cloud.cloud import Cloud
+from toolkit.remote.cloud.identity import Bearer, Identity, Login
+from toolkit.remote.git.github import GitHubApp, GitHubTokens
+from toolkit.remote.http.errors import AuthError
+from toolkit.remote.http.rules import Endpoint
+
+_REASON: Final = "InvalidProvider"
+_PUBSUB: Final = "googlepubsub"
+_HUB: Final = "azureeventhub"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Loan:
+    """A token that is lent, and how it is given back."""
+
+    token: str = field(repr=False)
+    give_back: Callable[[], bool]
+
+
+Borrow = Callable[[], Awaitable[Loan]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Asked:
+    """For what a token is wanted: a Provider, as far as it is read.
+
+    ``account`` is the ServiceAccount that it names, ``data`` what its Secret holds.
+    """
+
+    target: Target
+    endpoint: Endpoint
+    account: str
+    data: Mapping[str, bytes] = field(repr=False)
+    timeout: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SignIns:
+    """Lends tokens."""
+
+    cloud: Cloud
+    github: GitHubTokens
+    accounts: ServiceAccountTokens
+    keys: KeyFiles
+
+    async def borrowing(self, asked: Asked) -> Borrow | None:
+        """Return what lends a token, None where there is nothing to lend.
+
+        Secrets and accounts are read here; nobody outside the cluster is asked.
+
+        Raises:
+            StalledError: fields contradict each other, or ask for what is not allowed.
+            TransientError: an account or a Secret is missing, or not what it must be.
+        """
+        target = asked.target
+        demand = demands.DEMANDS[target.type]
+        if demand.app and not target.token and demands.APP in asked.data:
+            return self._app(asked)
+        if not demand.cloud:
+            return None
+        keyed = bool(target.token) or demands.has_key(target.address)
+        if keyed and asked.account:  # rule 1
+            raise AuthError(
+                "the secret holds credentials, and spec.serviceAccountName names an account:"
+                " remove one of the two"
+            )
+        if target.type == _PUBSUB and target.token:
+            read = self.keys.reading(target.token, asked.endpoint, timeout=asked.timeout)
+            return _lending(read, self.cloud.drop)
+        return None if keyed else await self._account(asked, demand.cloud)
+
+    def _app(self, asked: Asked) -> Borrow:
+        app = GitHubApp.from_secret(asked.data)
+
+        async def borrow() -> Loan:
+            way = asked.endpoint  # rule 3
+            auth = await self.github.auth(app, way=way, timeout=asked.timeout)
+            return Loan(token=auth.password or "", give_back=lambda: self.github.drop(auth))
+
+        return borrow
+
+    async def _account(self, asked: Asked, provider: str) -> Borrow:
+        target, endpoint = asked.target, asked.endpoint
+        who = await self.accounts.identity(target.namespace, asked.account)
+        if who is None and not endpoint.private:  # rule 2
+            raise StalledError(
+                f"'{target.type}' needs a token: write it as 'token' into the Secret of"
+                " spec.secretRef, or name a ServiceAccount in spec.serviceAccountName; the"
+                " controller's own identity is for Providers of its own namespace",
+                reason=_REASON,
+            )
+        cloud = self.cloud
+        if endpoint.proxy is not None and not endpoint.private:  # rule 3
+            cloud = cloud.outside()
+
+        async def token() -> Bearer:
+            return await _token(cloud, provider, target, who, endpoint)
+
+        return _lending(token, cloud.drop)
+
+
+def _lending(token: Callable[[], Awaitable[Bearer]], drop: Callable[[Bearer], bool]) -> Borrow:
+    async def borrow() -> Loan:
+        lent = await token()
+        return Loan(token=lent.token, give_back=lambda: drop(lent))
+
+    return borrow
+
+
+async def _token(
+    cloud: Cloud, provider: str, target: Target, who: Identity | None, endpoint: Endpoint
+) -> Bearer:
+    """Return a token for the host that events go to (rule 4)."""
+    options = {"proxy": endpoint.proxy, "own_ca": endpoint.ca is not None}
+    if target.type == _HUB:
+        return await cloud.stream(provider, eventhub.hub(target).url, who, **options)
+    if target.type == _PUBSUB:
+        return await cloud.stream(provider, pubsub.url(target), who, **options)
+    found = await cloud.git(provider, target.address, who, **options)
+    if isinstance(found, Login):
+        raise AuthError(f"'{provider}' lends no token for '{target.type}'")
+    return found
