@@ -105,6 +105,7 @@ class Helm:
     orders: list[Order] = field(default_factory=list)
     kinds: tuple[tuple[str, str, str], ...] = (("apps/v1", "Deployment", "web"),)
     fields: Json = field(default_factory=dict)
+    written: dict[tuple[str, str], list[Json]] = field(default_factory=dict)
     route: Callable[[str, Json], tuple[str, dict[str, str]]] = lambda method, obj: (
         f"/{method}/{key_of(obj)}",
         {},
@@ -146,9 +147,12 @@ class Helm:
             changed = kept
         elif order.action == "uninstall":
             changed = [self._as(each, "uninstalled") for each in before.values()][-1:]
+        objects = self._objects(release, order)
+        if order.action == "history":
+            objects = self.written.get((release.storage_namespace, release.name), objects)
         outcome = Outcome(
             records=tuple(reversed(changed)),
-            objects=tuple(self._objects(release, order)),
+            objects=tuple(objects),
             log=("a line of Helm's",),
         )
         if failure is not None and failure.code == "died":
@@ -248,7 +252,9 @@ class Helm:
         ]
 
     async def _write(self, release: Release, order: Order) -> None:
-        for obj in self._objects(release, order):
+        objects = self._objects(release, order)
+        self.written[release.storage_namespace, release.name] = objects
+        for obj in objects:
             await self._send(release.acting, "PATCH", as_helm_sends(obj, release))
 
     async def _send(self, client: Any, method: str, obj: Json) -> None:

@@ -14,8 +14,10 @@ from typing import Final
 
 from msgspec import structs
 
+from controllers.applying import reporting
 from controllers.helm.deciding import (
     decisions,
+    differences,
     orders,
     outcomes,
     policies,
@@ -27,7 +29,7 @@ from controllers.helm.deciding.decisions import Action, Kind
 from controllers.helm.deciding.outcomes import Happening
 from controllers.helm.running import awaiting, drifting, telling
 from controllers.helm.running.engine import Engine, Traces
-from controllers.helm.running.memory import Pending
+from controllers.helm.running.memory import Kept, Pending
 from controllers.helm.running.work import Work, metadata_of, words
 from crds.helm_status import Snapshot
 from crds.meta import format_duration
@@ -89,6 +91,7 @@ class Actor:
         outcome = await self._history(work)
         newest = outcome.records[0] if outcome.records else None
         _remember(work, newest, outcome.objects)
+        work.kept.rendered = differences.rendered(outcome.objects)
 
     async def records(self, work: Work) -> tuple[Record, ...]:
         """Return all records of the release."""
@@ -142,6 +145,7 @@ class Actor:
         if action is Action.INSTALL:
             # A new life: nothing before it is gone back to.
             draft.keep(())
+            work.kept.rendered = {}
         draft.rec.unmark(outcomes.TESTED, outcomes.REMEDIATED)
         message = progress.running(work.obj, action)
         draft.begin(outcomes.RELEASED, message)
@@ -345,10 +349,11 @@ def _wrote(work: Work, outcome: Outcome, traces: Traces) -> None:
     """Note the objects of the newest record, and what the watches are to show of them."""
     newest = outcome.records[0] if outcome.records else None
     if newest is None:
-        work.kept.read = False
+        work.kept.read, work.kept.rendered = False, None
         work.cluster.live.release(work.draft.rec.key)
         return
     _remember(work, newest, outcome.objects)
+    _compare(work.kept, outcome.objects)
     refs = [ref_of(each) for each in outcome.objects]
     work.draft.note({"inventory": {"entries": inventory.encode(refs)}})
     key, live = work.draft.rec.key, work.cluster.live
@@ -357,6 +362,13 @@ def _wrote(work: Work, outcome: Outcome, traces: Traces) -> None:
     live.expect(key, {i: known for i, known in traces.written.items() if i in wanted})
     work.cluster.rivals.pop(key, None)
     work.compared = drifting.complete(work, outcome.objects, traces.written)
+
+
+def _compare(kept: Kept, objects: Sequence[Json]) -> None:
+    """Note what the newest record changed of the one before, if that is known."""
+    before, after = kept.rendered, differences.rendered(objects)
+    changed = () if before is None else differences.lines(before, after)
+    kept.rendered, kept.changes = after, reporting.in_short(changed)
 
 
 def _remember(work: Work, newest: Record | None, objects: Sequence[Json]) -> None:

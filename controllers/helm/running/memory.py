@@ -12,6 +12,7 @@ from typing import Final
 
 from controllers.applying.waiting import Wait
 from controllers.helm.deciding.decisions import Action
+from controllers.helm.deciding.differences import Rendered
 from controllers.helm.deciding.states import Seen
 from crds.helm import HelmRelease
 from crds.helm_status import Snapshot
@@ -48,6 +49,8 @@ class Kept:
     record, valid as long as ``read``. ``compared`` is the generation of the spec by which the
     cluster was last compared with it, 0 if it was not: then the watches know what to expect.
     ``unproven`` tells that the last look found what they cannot, so every interval looks again.
+    ``rendered`` are the objects of the newest record, None where they are not known; ``changes``
+    tells in short what the last action changed of those before.
     """
 
     fingerprint: str = ""
@@ -56,6 +59,8 @@ class Kept:
     compared: int = 0
     unproven: bool = False
     pending: Pending | None = None
+    rendered: Rendered | None = None
+    changes: str = ""
 
 
 class Memory:

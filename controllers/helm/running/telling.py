@@ -23,7 +23,8 @@ def released(work: Work, action: Action) -> None:
     latest = work.latest
     if latest is None:
         return
-    work.draft.tell(_SUCCEEDED[action], words(latest), metadata=metadata_of(latest))
+    metadata = metadata_of(latest) | work.changes
+    work.draft.tell(_SUCCEEDED[action], words(latest), metadata=metadata)
     if policies.tests(work.obj) and not snapshots.tested(latest):
         work.draft.tell(Happening.AWAITS_TESTS, words(latest))
 
@@ -48,7 +49,7 @@ def rolled_back(work: Work, target: Snapshot | None, error: str, *, log: Sequenc
     work.draft.tell(
         Happening.ROLLBACK_FAILED if error else Happening.ROLLED_BACK,
         {**words(target), "error": error},
-        metadata=metadata_of(target),
+        metadata=metadata_of(target) | ({} if error else work.changes),
         log=log if error else (),
     )
 

@@ -77,6 +77,11 @@ class Work:
         return manifests.renders(self.manifest, obj)
 
     @property
+    def changes(self) -> Json:
+        """Return the metadata of an event that tell what the last action changed."""
+        return {"changes": self.kept.changes} if self.kept.changes else {}
+
+    @property
     def wanted(self) -> dict[str, str]:
         """Return the words for what is to be released."""
         namespace, name = targets.release_namespace(self.obj), targets.release_name(self.obj)

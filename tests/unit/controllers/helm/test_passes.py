@@ -236,3 +236,54 @@ async def test_release_of_somebody_else_is_taken_over_by_an_upgrade(tmp_path: Pa
     await world.ready("storage")
 
     assert world.helm.done == ["upgrade"]
+
+
+async def test_an_event_tells_what_an_installation_created(tmp_path: Path) -> None:
+    world = World(tmp_path)
+
+    await world.ready("spec")
+    world.fares("Current")
+    await world.ready("health")
+
+    (event,) = world.events
+    assert event.metadata["changes"] == "1 created: Deployment/team/web"
+
+
+async def test_an_event_tells_what_an_upgrade_changed(tmp_path: Path) -> None:
+    world = await installed(tmp_path)
+    world.helm.kinds = (("apps/v1", "Deployment", "web"), ("v1", "Service", "web"))
+    world.helm.fields = {"spec": {"replicas": 2}}
+    world.source("1.1.0", "sha256:" + "b" * 64)
+
+    await world.ready("source")
+    world.fares("Current")
+    await world.ready("health")
+    told = [each.metadata.get("changes") for each in world.events]
+    world.events.clear()
+    world.helm.kinds = (("v1", "Service", "web"),)
+    world.source("1.2.0", "sha256:" + "c" * 64)
+    await world.ready("source")
+    world.fares("Current")
+    await world.ready("health")
+
+    assert told == ["1 created, 1 configured: Service/team/web, Deployment/team/web"]
+    assert [each.metadata.get("changes") for each in world.events] == [
+        "1 deleted: Deployment/team/web"
+    ]
+
+
+async def test_changes_are_told_by_a_process_that_did_not_see_the_release_before(
+    tmp_path: Path,
+) -> None:
+    world = await installed(tmp_path)
+    world.start()
+    world.helm.fields = {"spec": {"replicas": 2}}
+    world.source("1.1.0", "sha256:" + "b" * 64)
+
+    await world.ready("source")
+    world.fares("Current")
+    await world.ready("health")
+
+    assert [each.metadata.get("changes") for each in world.events] == [
+        "1 configured: Deployment/team/web"
+    ]
