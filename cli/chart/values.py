@@ -90,9 +90,10 @@ ABOUT: Final[Mapping[str, str]] = {
     "sharding": "Controllers for the objects with the label sharding.fluxcd.io/key: shard1.",
     "ha": "Two replicas of each controller, spread over nodes, with disruption budgets.",
     "monitoring": "ServiceMonitor, alerts and dashboards; needs the Prometheus operator.",
+    "persistent-events": "A volume for events that are still to be sent.",
     "cert-manager": "Certificates by cert-manager, which must be installed.",
     "decryption": "The webhook finds keys of documents that are encrypted with SOPS.",
-    "workload-identity": "Sources and documents sign in at clouds as ServiceAccounts.",
+    "workload-identity": "Sources, Providers and documents sign in at clouds as ServiceAccounts.",
     "by-namespace": "Controllers read Secrets and act as accounts only in namespaces that bind "
     "them.",
     "warn-cross-namespace-refs": "Warn of references that no ReferenceGrant allows, instead of "

@@ -6,6 +6,7 @@ NAMES: Final = (
     "sharding",
     "ha",
     "monitoring",
+    "persistent-events",
     "cert-manager",
     "decryption",
     "workload-identity",

@@ -11,6 +11,7 @@ from typing import Any, Final, TypeVar
 from controllers import grants
 from controllers.notification.events import endpoint
 from controllers.notification.events.duplicates import Duplicates
+from controllers.notification.events.handover import LABEL, Handover
 from controllers.notification.events.intake import Alerts, Intake
 from controllers.notification.events.spool import Spool
 from controllers.notification.receiving.hooks import Hooks, Paths
@@ -31,12 +32,14 @@ from crds.notification_receiver import Receiver
 from toolkit.events import Recorder
 from toolkit.kube import rbac
 from toolkit.kube.controller import Controller
+from toolkit.kube.informer import Informer
 from toolkit.kube.manager import Manager, serve
 from toolkit.kube.options import Options
 from toolkit.kube.rbac import Rule
 from toolkit.kube.reconciliation import Outcome, Reconciliation
-from toolkit.kube.secrets import Secrets
+from toolkit.kube.secrets import CONFIG_MAP, Secrets
 from toolkit.net.connections import Limits
+from toolkit.objects import ObjectKey
 from toolkit.policy import references
 from toolkit.remote.git.github import GitHubTokens
 
@@ -84,10 +87,18 @@ WORKLOAD_IDENTITY_PERMISSIONS: Final = (
     Rule(groups=("",), resources=("serviceaccounts/token",), verbs=("create",)),
 )
 """Granted by the component ``workload-identity`` alone: who has them can be any account."""
-NAMESPACE_PERMISSIONS: Final = rbac.lease(ACCOUNT)
+NAMESPACE_PERMISSIONS: Final = (
+    *rbac.lease(ACCOUNT),
+    # What a replica that ends has not sent, for the one that leads; see events.handover.
+    Rule(
+        groups=("",), resources=("configmaps",), verbs=("create", "get", "list", "watch", "delete")
+    ),
+)
 _CONCURRENT: Final = 2
 _CONNECTIONS: Final = 256
 _SPOOL: Final = "notifications"
+_FINISH_SECONDS: Final = 20.0
+"""Of the grace period, 60 seconds, in which events are still sent; see the Deployment."""
 
 T = TypeVar("T", Provider, Alert, Receiver)
 
@@ -96,7 +107,8 @@ async def start(manager: Manager, options: Options) -> None:
     """Wire both endpoints, the spool, the sender and the reconcilers into the manager."""
     outside = await connect(manager, options)
     policy = references.under(grants.follow(manager, options), options)
-    spool = Spool(Path(options.storage_path or "/data") / _SPOOL)
+    directory = Path(options.storage_path or "/data") / _SPOOL
+    spool = Spool(directory, limit=options.event_storage_limit)
     await spool.open()
     manager.until_end.push_async_callback(spool.close)
     secrets = Secrets(manager.client)
@@ -124,6 +136,7 @@ async def start(manager: Manager, options: Options) -> None:
         spool=spool,
         duplicates=Duplicates(options.rate_limit_interval),
     )
+    _hand_over(manager, options, spool, sender, intake)
     receiving = ReceiverReconciler(secrets)
     receivers = wire(RECEIVER, reconcile=receiving.reconcile, finalize=receiving.finalize)
     hooks = Hooks(
@@ -145,6 +158,33 @@ async def start(manager: Manager, options: Options) -> None:
     manager.add_service(
         functools.partial(_serve, receivers, hooks.application(), options.receiver_addr, limits)
     )
+
+
+def _hand_over(
+    manager: Manager, options: Options, spool: Spool, sender: Sender, intake: Intake
+) -> None:
+    """Leave what is still to be sent to the next replica, and adopt what others left."""
+    lease = options.lease(ACCOUNT)
+    own = ObjectKey(manager.namespace, lease)
+    handover = Handover(manager.client, spool, wake=sender.wake, lease=own)
+    left: Informer[bool] = Informer(
+        manager.client,
+        CONFIG_MAP,
+        decode=lambda _: True,
+        namespace=manager.namespace,
+        label_selector=f"{LABEL}={lease}",
+        metadata_only=True,
+    )
+    left.subscribe(handover.saw)
+
+    async def farewell() -> None:
+        await sender.finish(_FINISH_SECONDS)
+        intake.close()
+        await handover.leave()
+
+    manager.add_informer(left)
+    manager.add_elected(handover.adopt, lease=ACCOUNT)
+    manager.add_farewell(farewell)
 
 
 def _controller(  # noqa: PLR0913 - the parts of a controller

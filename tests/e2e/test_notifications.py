@@ -4,6 +4,7 @@ import asyncio
 import hashlib
 import hmac
 import json
+import shutil
 from collections.abc import AsyncIterator
 from dataclasses import dataclass, field
 from typing import Any
@@ -130,9 +131,11 @@ async def test_a_commit_is_told_to_the_service(space: Space, sink: Sink) -> None
     assert condition(provider, "Ready")["message"] == "Initialized"
 
 
-async def test_events_wait_for_a_service_that_is_down_and_for_a_restart(
-    space: Space, sink: Sink
+@pytest.mark.parametrize("pod", ["restarts", "is deleted"])
+async def test_events_wait_for_a_service_that_is_down_while_the_pod(
+    space: Space, sink: Sink, pod: str
 ) -> None:
+    stack = space.world.stack
     await alerted(space, sink)
     sink.status = 503
     repository = space.repository()
@@ -146,7 +149,15 @@ async def test_events_wait_for_a_service_that_is_down_and_for_a_restart(
         lambda obj: condition(obj, "Delivering").get("status") == "False",
     )
 
-    await space.world.stack.restart("notification")
+    if pod == "restarts":
+        before = stack.starts("notification")
+        await stack.kill("notification")
+        await until(lambda: stack.starts("notification") > before)
+        await stack.wait_ready("notification")
+    else:
+        await stack.stop("notification")
+        await asyncio.to_thread(shutil.rmtree, stack.layout.storage / "notification")
+        await stack.restart("notification")
     assert not sink.told
     sink.status = 200
 

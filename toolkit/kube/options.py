@@ -171,6 +171,12 @@ class Options:
     # Notification.
     event_endpoint_addr: str = flag(str, ":9090", "address that receives events")
     receiver_addr: str = flag(str, ":9292", "address that receives the hooks of Receivers")
+    event_storage_limit: int = flag(
+        flags.bytes_,
+        "256Mi",
+        "how much disk the events take that are still to be sent; above it those of the namespace"
+        " with most are dropped. The file may grow to one and a half times as much",
+    )
     rate_limit_interval: float = flag(
         flags.duration, "5m", "how long to leave out an event that equals an earlier one"
     )

@@ -83,6 +83,11 @@ class Intake:
         self._policy = policy
         self._spool = spool
         self._duplicates = duplicates
+        self._closed = False
+
+    def close(self) -> None:
+        """Take no more events: nobody would send them from here."""
+        self._closed = True
 
     async def take(self, event: Event) -> Sequence[ObjectKey] | None:
         """Keep what Alerts want of an event; return for which Providers, None for a duplicate.
@@ -90,6 +95,8 @@ class Intake:
         Raises:
             TransientError: it cannot be kept now; it may be sent again.
         """
+        if self._closed:
+            raise TransientError("this replica is stopping")
         if self._duplicates.seen(event):
             return None
         try:

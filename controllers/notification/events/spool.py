@@ -6,7 +6,8 @@ that come while one is under way are committed together.
 
 Bounded: above ``MOST`` deliveries of one Provider, those go whose object has a newer one, so that
 the newest state of each object is told. Where that is too little, at ``MOST_OBJECTS`` deliveries or
-``MOST_BYTES``, the oldest go.
+``MOST_BYTES``, the oldest go. All together have a limit too, above which those of the namespace
+with most go. Should the file still grow too large, nothing more is taken.
 """
 
 import asyncio
@@ -14,13 +15,14 @@ import contextlib
 import fcntl
 import sqlite3
 import uuid
-from collections import Counter
+from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Final, TypeVar
 
+from controllers.notification.events.sums import ROW, Sums
 from toolkit import telemetry
 from toolkit.errors import TransientError
 from toolkit.objects import ObjectKey
@@ -37,6 +39,7 @@ _ROOM: Final = 100
 _SCHEMA: Final = """
 PRAGMA journal_mode = WAL;
 PRAGMA synchronous = NORMAL;
+PRAGMA journal_size_limit = 33554432;
 CREATE TABLE IF NOT EXISTS deliveries (
     id INTEGER PRIMARY KEY AUTOINCREMENT,
     key TEXT NOT NULL,
@@ -64,6 +67,14 @@ _COUNT: Final = """
 SELECT namespace, provider, count(*), sum(length(notice)) FROM deliveries
 GROUP BY namespace, provider
 """
+_NEWEST: Final = """
+SELECT id, key, object, since, notice FROM deliveries
+WHERE namespace = ? AND provider = ? ORDER BY id DESC
+"""
+_FILE: Final = 1.5
+"""How large the file may be, as a share of the limit: pages are not filled to the last byte."""
+_REMEMBERED: Final = 20_000
+"""Objects of Providers whose newest event is remembered."""
 _AT_ONCE_BYTES: Final = 1 << 20
 """Bytes of the notices that are read for one Provider at once."""
 
@@ -83,15 +94,17 @@ class Delivery:
 
 
 class Spool:
-    """The deliveries; ``open`` before use."""
+    """The deliveries; ``open`` before use. ``limit`` is in bytes, of all rows."""
 
-    def __init__(self, directory: Path) -> None:
+    def __init__(self, directory: Path, *, limit: int) -> None:
         self._directory = directory
+        self._limit = limit
         self._held: IO[str] | None = None
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="spool")
         self._database: sqlite3.Connection | None = None
-        self._sums = _Sums()
+        self._sums = Sums()
         self._adding: list[tuple[Sequence[Delivery], asyncio.Future[None]]] = []
+        self._since: OrderedDict[tuple[ObjectKey, str], float] = OrderedDict()
 
     async def open(self) -> None:
         """Open the file, or make it.
@@ -120,6 +133,8 @@ class Spool:
         Raises:
             TransientError: the disk is full, or cannot be written.
         """
+        for each in deliveries:
+            self._note(each)
         done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._adding.append((deliveries, done))
         if len(self._adding) == 1:
@@ -131,6 +146,21 @@ class Spool:
     async def next(self, provider: ObjectKey, limit: int) -> list[Delivery]:
         """Return the oldest deliveries of a Provider, fewer where they are large."""
         return await self._run(lambda: self._next(provider, limit))
+
+    async def newest(self, provider: ObjectKey, size: int) -> list[Delivery]:
+        """Return the newest deliveries of a Provider in their order, of ``size`` bytes in all."""
+        return await self._run(lambda: self._newest(provider, size))
+
+    def overtaken(self, delivery: Delivery) -> bool:
+        """Tell whether a newer event of the object was added, as far as that is remembered."""
+        return self._since.get((delivery.provider, delivery.object), 0.0) > delivery.since
+
+    def _note(self, delivery: Delivery) -> None:
+        about = (delivery.provider, delivery.object)
+        self._since[about] = max(delivery.since, self._since.get(about, 0.0))
+        self._since.move_to_end(about)
+        while len(self._since) > _REMEMBERED:
+            self._since.popitem(last=False)
 
     async def remove(self, provider: ObjectKey, ids: Sequence[int]) -> None:
         """Forget deliveries that were made, or never will be."""
@@ -174,6 +204,8 @@ class Spool:
             self._directory / f"{name}.db", isolation_level=None, check_same_thread=False
         )
         database.executescript(_SCHEMA)
+        (page,) = database.execute("PRAGMA page_size").fetchone()
+        database.execute(f"PRAGMA max_page_count = {int(self._limit * _FILE) // page}")
         self._database = database
         for namespace, provider, count, size in database.execute(_COUNT):
             self._sums.add(ObjectKey(namespace, provider), count, size)
@@ -206,12 +238,18 @@ class Spool:
                 database.execute(
                     "INSERT INTO deliveries (key, namespace, provider, object, since, notice)"
                     " VALUES (?, ?, ?, ?, ?, ?)",
-                    (uuid.uuid4().hex, *_pair(each.provider), each.object, each.since, each.notice),
+                    (
+                        each.key or uuid.uuid4().hex,
+                        *_pair(each.provider),
+                        each.object,
+                        each.since,
+                        each.notice,
+                    ),
                 )
                 sums.add(each.provider, 1, len(each.notice))
         self._sums = sums
 
-    def _make_room(self, delivery: Delivery, sums: "_Sums") -> None:
+    def _make_room(self, delivery: Delivery, sums: "Sums") -> None:
         provider = delivery.provider
         excess = sums.waiting[provider] - MOST
         # The more there are, the longer that takes, and the less often it is done.
@@ -226,8 +264,12 @@ class Spool:
                 continue
             if not self._drop(_OLDEST, provider, _ROOM, sums):
                 return
+        while sums.total + len(delivery.notice) + ROW > self._limit and sums.total:
+            largest = sums.largest()
+            if not self._drop(_OVERTAKEN, largest, _ROOM, sums):
+                self._drop(_OLDEST, largest, _ROOM, sums)
 
-    def _drop(self, choice: str, provider: ObjectKey, most: int, sums: "_Sums") -> int:
+    def _drop(self, choice: str, provider: ObjectKey, most: int, sums: "Sums") -> int:
         """Drop some of a Provider's deliveries; return how many."""
         found = self._opened.execute(choice, (*_pair(provider), most)).fetchall()
         for number, size in found:
@@ -242,18 +284,11 @@ class Spool:
             " WHERE namespace = ? AND provider = ? ORDER BY id LIMIT ?",
             (*_pair(provider), limit),
         )
-        found, size = [], 0
-        for number, key, about, since, notice in rows:
-            found.append(
-                Delivery(
-                    provider=provider, id=number, key=key, object=about, since=since, notice=notice
-                )
-            )
-            size += len(notice)
-            if size > _AT_ONCE_BYTES:
-                break
-        rows.close()
-        return found
+        return _read(rows, provider, _AT_ONCE_BYTES)
+
+    def _newest(self, provider: ObjectKey, size: int) -> list[Delivery]:
+        rows = self._opened.execute(_NEWEST, _pair(provider))
+        return _read(rows, provider, size)[::-1]
 
     def _remove(self, provider: ObjectKey, ids: Sequence[int]) -> None:
         sums = self._sums.copy()
@@ -274,30 +309,6 @@ class Spool:
         return gone.rowcount
 
 
-class _Sums:
-    """How many deliveries wait for each Provider, and the bytes of their notices."""
-
-    def __init__(self) -> None:
-        self.waiting: Counter[ObjectKey] = Counter()
-        self.size: Counter[ObjectKey] = Counter()
-
-    def copy(self) -> "_Sums":
-        """Return another one, for a transaction that may fail."""
-        found = _Sums()
-        found.waiting, found.size = self.waiting.copy(), self.size.copy()
-        return found
-
-    def add(self, provider: ObjectKey, count: int, size: int) -> None:
-        """Add deliveries of a Provider."""
-        self.waiting[provider] += count
-        self.size[provider] += size
-
-    def forget(self, provider: ObjectKey) -> None:
-        """Forget a Provider."""
-        self.waiting.pop(provider, None)
-        self.size.pop(provider, None)
-
-
 @contextlib.contextmanager
 def _transaction(database: sqlite3.Connection) -> Iterator[None]:
     """Commit at the end of the block, or undo all of it."""
@@ -312,3 +323,19 @@ def _transaction(database: sqlite3.Connection) -> Iterator[None]:
 
 def _pair(provider: ObjectKey) -> tuple[str, str]:
     return provider.namespace, provider.name
+
+
+def _read(rows: sqlite3.Cursor, provider: ObjectKey, most: int) -> list[Delivery]:
+    """Return deliveries until they have so many bytes."""
+    found, size = [], 0
+    for number, key, about, since, notice in rows:
+        found.append(
+            Delivery(
+                provider=provider, id=number, key=key, object=about, since=since, notice=notice
+            )
+        )
+        size += len(notice)
+        if size > most:
+            break
+    rows.close()
+    return found

@@ -97,6 +97,7 @@ class Sender:
         self._turns = asyncio.Semaphore(AT_ONCE)
         self._doubtful = asyncio.Semaphore(_DOUBTFUL)
         self._group: asyncio.TaskGroup | None = None
+        self._finishing = False
 
     def health(self, key: ObjectKey) -> Health | None:
         """Return how sending goes; None before the first attempt."""
@@ -106,10 +107,28 @@ class Sender:
         """Look for what there is to send."""
         if key in self._woken:
             self._woken[key].set()
-        if self._group is None or key in self._working or not self._spool.waiting(key):
+        group = None if self._finishing else self._group
+        if group is None or key in self._working or not self._spool.waiting(key):
             return
         self._woken[key] = asyncio.Event()
-        self._working[key] = self._group.create_task(self._work(key))
+        self._working[key] = group.create_task(self._work(key))
+
+    async def finish(self, seconds: float) -> None:
+        """Send what can be sent within so many seconds, and then no more.
+
+        Whom a failure lets wait is not asked again.
+        """
+        self._finishing = True
+        for woken in self._woken.values():
+            woken.set()
+        under_way = list(self._working.values())
+        if not under_way:
+            return
+        _, late = await asyncio.wait(under_way, timeout=seconds)
+        for each in late:
+            each.cancel()
+        if late:
+            await asyncio.wait(late)
 
     def follow(self, providers: Providers, *, changed: Callable[[ObjectKey], None]) -> None:
         """Look Providers up there; ``changed`` is told when the health of one is another one."""
@@ -142,7 +161,7 @@ class Sender:
         """Send what waits for one Provider; end when there is nothing more."""
         failures = 0
         try:
-            while self._spool.waiting(key):
+            while self._spool.waiting(key) and not (failures and self._finishing):
                 self._woken[key].clear()
                 wait = await self._round(key, failures)
                 failures = failures + 1 if wait else 0
@@ -162,7 +181,7 @@ class Sender:
                     generation = self._generation(key)
                     await self._woken[key].wait()
                     self._woken[key].clear()
-                    if self._generation(key) != generation:
+                    if self._finishing or self._generation(key) != generation:
                         return
         except TimeoutError:
             return

@@ -32,7 +32,7 @@ INCLUDED = "network-policies"
 FOREIGN = ("cert-manager.io/", "monitoring.coreos.com/")
 """Kinds of others, which the API server of the test does not serve."""
 SHARDED = ("source-controller", "kustomize-controller", "helm-controller", "image-controller")
-"""Those that divide their objects, and sign in at clouds for them."""
+"""Those that divide their objects."""
 CONTROLLERS = (*SHARDED, "notification-controller")
 CLUSTER_WIDE = ("ClusterRole", "ClusterRoleBinding", "CustomResourceDefinition", "Namespace")
 LEVEL = "pod-security.kubernetes.io/enforce"
@@ -380,13 +380,25 @@ def test_nothing_that_is_locked_down_signs_in_as_itself_for_others(room: Room) -
         assert not [word for word in arguments(each) if word.startswith("--shared-")], name
 
 
+def test_events_are_kept_on_a_volume_that_outlives_the_pod(room: Room) -> None:
+    documents = room.way("persistent-events")
+    deployment = of_kind(documents, "Deployment")["notification-controller"]
+
+    (claim,) = of_kind(documents, "PersistentVolumeClaim")
+    volumes = {
+        each["name"]: each for each in dig(deployment, "spec", "template", "spec", "volumes")
+    }
+    assert volumes["data"]["persistentVolumeClaim"] == {"claimName": claim}
+    assert deployment["spec"]["strategy"] == {"type": "Recreate"}
+
+
 def test_identities_at_clouds_are_added_by_a_component(room: Room) -> None:
     documents = room.way("workload-identity")
 
     gate = "--feature-gates=ObjectLevelWorkloadIdentity=true"
-    assert told(documents, gate) == {*SHARDED, "webhook"}
+    assert told(documents, gate) == {*CONTROLLERS, "webhook"}
     bindings = of_kind(documents, "ClusterRoleBinding")
-    for account in (*SHARDED, "webhook"):
+    for account in (*CONTROLLERS, "webhook"):
         assert bindings[f"penstock-{account}-workload-identity"]["subjects"] == [
             {"kind": "ServiceAccount", "name": account, "namespace": room.namespace}
         ]

@@ -27,6 +27,7 @@ from toolkit.kube.informer import Change
 from toolkit.objects import ObjectKey
 from toolkit.policy.references import References
 
+LIMIT = 256 << 20
 SLACK = ObjectKey("apps", "slack")
 ALL = {"kind": "Kustomization", "name": "*"}
 
@@ -77,7 +78,7 @@ async def running(
     directory: Path, alerts: Written | None = None, policy: References | None = None
 ) -> AsyncIterator[Running]:
     """Serve the endpoint with one Alert."""
-    spool = Spool(directory)
+    spool = Spool(directory, limit=LIMIT)
     await spool.open()
     woken: list[ObjectKey] = []
     server = FakeApiServer()

@@ -26,6 +26,7 @@ from toolkit.objects import ObjectKey
 from toolkit.remote.http.http import Http
 
 BROKEN, SOUND = ObjectKey("apps", "broken"), ObjectKey("apps", "sound")
+LIMIT = 256 << 20
 ANYWHERE = Reachable(plain_http=True, private=frozenset({"*"}))
 PUBLIC = Reachable(plain_http=True, private=frozenset())
 
@@ -104,7 +105,7 @@ async def sending(
             secrets=("secret-path",),
         )
 
-    spool = Spool(directory)
+    spool = Spool(directory, limit=LIMIT)
     await spool.open()
     async with Http() as http:
         sender = Sender(spool, place=place, http=http, pause=pause)
@@ -354,3 +355,54 @@ def test_deliveries_of_a_provider_that_is_gone_are_dropped(tmp_path: Path) -> No
             await until(lambda: not spool.waiting(BROKEN))
 
     asyncio.run(main())
+
+
+def test_what_can_be_sent_is_sent_before_the_end(tmp_path: Path) -> None:
+    service = Service()
+    began, go_on = asyncio.Event(), asyncio.Event()
+
+    async def slow(request: web.Request) -> web.Response:
+        began.set()
+        await go_on.wait()
+        return await service.answer(request)
+
+    async def main() -> int:
+        async with serving(slow) as port:
+            known = Known(broken=f"http://127.0.0.1:{port}/")
+            async with sending(tmp_path, known) as (sender, spool):
+                await add(sender, spool, *(delivery(BROKEN, n) for n in range(20)))
+                await began.wait()
+                ending = asyncio.create_task(sender.finish(60))
+                await asyncio.sleep(0)
+                go_on.set()
+                await ending
+                return spool.waiting(BROKEN)
+
+    assert asyncio.run(main()) == 0
+    assert service.taken == list(range(20))
+
+
+def test_the_end_waits_for_no_service_that_fails(tmp_path: Path) -> None:
+    service = Service(*[(503, {"Retry-After": "60"})] * 9)
+
+    async def never(_: web.Request) -> web.Response:
+        await asyncio.Event().wait()
+        raise AssertionError
+
+    async def main() -> tuple[float, int]:
+        async with serving(never) as silent, serving(service.answer) as port:
+            known = Known(broken=f"http://127.0.0.1:{port}/", sound=f"http://127.0.0.1:{silent}/")
+            async with sending(tmp_path, known, pause=30) as (sender, spool):
+                await add(sender, spool, delivery(BROKEN, 1), delivery(SOUND, 1))
+                await until(lambda: sender.health(BROKEN))
+                began = asyncio.get_running_loop().time()
+                await sender.finish(3)
+                sender.wake(BROKEN)
+                took = asyncio.get_running_loop().time() - began
+                return took, spool.waiting(BROKEN) + spool.waiting(SOUND)
+
+    took, waiting = virtualtime.run(main)
+
+    assert took < 4
+    assert waiting == 2
+    assert service.asked == 1

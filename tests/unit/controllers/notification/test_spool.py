@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -11,6 +12,7 @@ from controllers.notification.events.spool import Delivery, Spool
 from toolkit.errors import TransientError
 from toolkit.objects import ObjectKey
 
+LIMIT = 256 << 20
 SLACK, TEAMS = ObjectKey("apps", "slack"), ObjectKey("apps", "teams")
 
 
@@ -20,13 +22,15 @@ def delivery(number: int, *, about: str = "", provider: ObjectKey = SLACK) -> De
     )
 
 
-def run(directory: Path, *steps: Callable[[Spool], Awaitable[object]]) -> list[object]:
+def run(
+    directory: Path, *steps: Callable[[Spool], Awaitable[object]], limit: int = LIMIT
+) -> list[object]:
     """Run each step in a process of its own, as far as the spool can tell."""
 
     async def main() -> list[object]:
         results = []
         for step in steps:
-            opened = Spool(directory)
+            opened = Spool(directory, limit=limit)
             await opened.open()
             results.append(await step(opened))
             await opened.close()
@@ -126,7 +130,7 @@ def test_large_notices_are_bounded_by_their_bytes(tmp_path: Path) -> None:
 
 def test_two_processes_never_share_a_file(tmp_path: Path) -> None:
     async def main() -> list[int]:
-        first, second = Spool(tmp_path), Spool(tmp_path)
+        first, second = Spool(tmp_path, limit=LIMIT), Spool(tmp_path, limit=LIMIT)
         await first.open()
         await second.open()
         await first.add([delivery(1)])
@@ -142,10 +146,10 @@ def test_no_more_replicas_share_a_directory_than_there_are_files(tmp_path: Path)
     async def main() -> None:
         opened = []
         for _ in range(16):
-            opened.append(Spool(tmp_path))
+            opened.append(Spool(tmp_path, limit=LIMIT))
             await opened[-1].open()
         with pytest.raises(TransientError, match="every file of the spool is in use"):
-            await Spool(tmp_path).open()
+            await Spool(tmp_path, limit=LIMIT).open()
         for each in opened:
             await each.close()
 
@@ -154,7 +158,7 @@ def test_no_more_replicas_share_a_directory_than_there_are_files(tmp_path: Path)
 
 def test_a_spool_is_opened_before_it_is_used(tmp_path: Path) -> None:
     with pytest.raises(RuntimeError, match="not open"):
-        asyncio.run(Spool(tmp_path).next(SLACK, 1))
+        asyncio.run(Spool(tmp_path, limit=LIMIT).next(SLACK, 1))
 
 
 def test_a_disk_that_cannot_be_written_is_told(tmp_path: Path) -> None:
@@ -170,3 +174,70 @@ def test_adding_at_once_is_one_commit(tmp_path: Path) -> None:
         return opened.waiting(SLACK)
 
     assert run(tmp_path, main) == [100]
+
+
+def test_who_floods_displaces_what_is_their_own(tmp_path: Path) -> None:
+    """A tenant may make a great many Providers, each within its own limit."""
+    limit = 1 << 20
+    quiet = [delivery(number, provider=SLACK) for number in range(20)]
+    flood = [
+        Delivery(
+            provider=ObjectKey("team-a", f"p{number % 40}"),
+            object=str(number),
+            since=0.0,
+            notice=bytes(4 << 10),
+        )
+        for number in range(1000)
+    ]
+
+    async def filled(opened: Spool) -> int:
+        return sum(opened.waiting(key) for key in opened.providers())
+
+    _, _, found, kept, again = run(
+        tmp_path,
+        lambda s: s.add(quiet),
+        lambda s: s.add(flood),
+        notices,
+        filled,
+        filled,
+        limit=limit,
+    )
+
+    assert found == list(range(20))
+    assert isinstance(kept, int)
+    assert 20 < kept < 20 + limit // (4 << 10)
+    assert again == kept
+    assert sum(each.stat().st_size for each in tmp_path.iterdir()) < 16 * limit
+
+
+def test_what_is_larger_than_the_file_may_be_is_refused(tmp_path: Path) -> None:
+    async def main(opened: Spool) -> int:
+        huge = Delivery(provider=SLACK, object="a", since=0.0, notice=bytes(1 << 20))
+        with pytest.raises(TransientError, match="free space"):
+            await opened.add([huge])
+        await opened.add([delivery(1)])
+        return opened.waiting(SLACK)
+
+    assert run(tmp_path, main, limit=256 << 10) == [1]
+
+
+def test_the_newest_are_given_in_their_order(tmp_path: Path) -> None:
+    async def main(opened: Spool) -> list[bytes]:
+        await opened.add([delivery(number) for number in range(100)])
+        return [each.notice for each in await opened.newest(SLACK, 3)]
+
+    (found,) = run(tmp_path, main)
+
+    assert found == [b"98", b"99"]
+
+
+def test_a_key_that_a_delivery_has_stays(tmp_path: Path) -> None:
+    async def main(opened: Spool) -> list[str]:
+        await opened.add([replace(delivery(1), key="given"), delivery(2)])
+        return [each.key for each in await opened.next(SLACK, 2)]
+
+    (keys,) = run(tmp_path, main)
+
+    assert isinstance(keys, list)
+    assert keys[0] == "given"
+    assert len(keys[1]) == 32
