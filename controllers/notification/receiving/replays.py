@@ -1,4 +1,8 @@
-"""Deliveries that were acted upon, so that they count once."""
+"""Deliveries that were acted upon, so that they count once.
+
+Each namespace has room of its own: a tenant who sends a great many to its own Receivers has those
+of nobody else forgotten.
+"""
 
 import hashlib
 import time
@@ -8,7 +12,8 @@ from typing import Final
 
 from toolkit.objects import ObjectKey
 
-_MOST: Final = 20_000
+MOST: Final = 5_000
+"""Deliveries of one namespace."""
 _SECONDS: Final = 24 * 3600.0
 
 
@@ -17,23 +22,25 @@ class Replays:
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
-        self._seen: OrderedDict[bytes, float] = OrderedDict()
+        self._seen: dict[str, OrderedDict[bytes, float]] = {}
 
     def seen(self, receiver: ObjectKey, once: str) -> bool:
         """Tell whether a delivery was acted upon, or is being so."""
-        when = self._seen.get(_digest(receiver, once))
+        when = self._seen.get(receiver.namespace, {}).get(_digest(receiver, once))
         return bool(once) and when is not None and self._clock() - when < _SECONDS
 
     def note(self, receiver: ObjectKey, once: str) -> None:
         """Remember a delivery."""
-        if once:
-            self._seen[_digest(receiver, once)] = self._clock()
-            while len(self._seen) > _MOST:
-                self._seen.popitem(last=False)
+        if not once:
+            return
+        own = self._seen.setdefault(receiver.namespace, OrderedDict())
+        own[_digest(receiver, once)] = self._clock()
+        while len(own) > MOST:
+            own.popitem(last=False)
 
     def forget(self, receiver: ObjectKey, once: str) -> None:
         """Let a delivery come again: it could not be acted upon."""
-        self._seen.pop(_digest(receiver, once), None)
+        self._seen.get(receiver.namespace, {}).pop(_digest(receiver, once), None)
 
 
 def _digest(receiver: ObjectKey, once: str) -> bytes:

@@ -53,10 +53,14 @@ class Hook:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Checked:
-    """What a check found: the name of the event, and what no second request may have."""
+    """What a check found: the name of the event, and what no second request may have.
+
+    Without ``counts`` the request itself may come again, but not after one that counted.
+    """
 
     event: str = ""
     once: str = ""
+    counts: bool = True
 
 
 def require_event(hook: Hook, event: str) -> None:

@@ -1,6 +1,8 @@
 """Which objects a hook concerns: names, ``*`` with labels, and CEL over object and request."""
 
-from collections.abc import Mapping, Sequence
+import asyncio
+import time
+from collections.abc import AsyncIterator, Mapping, Sequence
 from typing import Any, Final
 
 from controllers.notification.receiving.request import RefusedError
@@ -16,6 +18,8 @@ from toolkit.policy.references import References
 _KINDS: Final = {kind.kind: GroupVersionKind(*kind.gvk) for kind in KINDS}
 _RECEIVER: Final = GroupVersionKind(*RECEIVER.gvk)
 _EVERY: Final = "*"
+_CPU_SECONDS: Final = 2.0
+"""For all expressions of one hook."""
 MOST: Final = 5000
 """Objects of one hook."""
 
@@ -58,8 +62,7 @@ class Resources:
             return [ObjectRef(gvk, namespace, each.name)]
         objects = await self._objects(gvk, namespace, each)
         filters = [_compiled(text) for text in texts]
-        chosen = [obj for obj in objects if _holds(filters, {"res": obj, "req": request})]
-        return [ref_of(obj) for obj in chosen]
+        return [ref_of(obj) async for obj in _chosen(objects, filters, request)]
 
     async def _objects(
         self, gvk: GroupVersionKind, namespace: str, each: ReceiverResource
@@ -78,6 +81,29 @@ def _compiled(text: str) -> expressions.Expression:
         return expressions.Expression(text)
     except StalledError as exc:
         raise RefusedError("an expression of the Receiver cannot be used", status=503) from exc
+
+
+async def _chosen(
+    objects: Sequence[Json], filters: Sequence[expressions.Expression], request: Json | None
+) -> AsyncIterator[Json]:
+    """Give the objects for which all filters hold; others have the loop between them.
+
+    Raises:
+        RefusedError: that takes too long.
+    """
+    spent = 0.0
+    for obj in objects:
+        began = time.thread_time()
+        if _holds(filters, {"res": obj, "req": request}):
+            yield obj
+        spent += time.thread_time() - began
+        if spent > _CPU_SECONDS:
+            raise RefusedError(
+                f"the expressions of the Receiver take more than {_CPU_SECONDS:g} s of CPU on"
+                f" {len(objects)} objects: select fewer, or send less",
+                status=503,
+            )
+        await asyncio.sleep(0)
 
 
 def _holds(filters: Sequence[expressions.Expression], values: Mapping[str, Any]) -> bool:

@@ -74,8 +74,8 @@ async def _github(hook: Hook, _tokens: Tokens) -> Checked:
     _require_signature(hook, given)
     event = hook.header("X-GitHub-Event")
     require_event(hook, event)
-    # The id is not signed: with another one the same bytes would pass.
-    return Checked(event=event, once=given if hook.header("X-GitHub-Delivery") else "")
+    # The id is not signed: with another one, or without, the same bytes would pass.
+    return Checked(event=event, once=given, counts=bool(hook.header("X-GitHub-Delivery")))
 
 
 async def _gitlab(hook: Hook, _tokens: Tokens) -> Checked:
@@ -90,8 +90,8 @@ async def _bitbucket(hook: Hook, _tokens: Tokens) -> Checked:
     _require_signature(hook, given)
     event = hook.header("X-Event-Key")
     require_event(hook, event)
-    once = given if hook.header("X-Request-UUID") or hook.header("X-Request-Id") else ""
-    return Checked(event=event, once=once)
+    counts = bool(hook.header("X-Request-UUID") or hook.header("X-Request-Id"))
+    return Checked(event=event, once=given, counts=counts)
 
 
 async def _harbor(hook: Hook, _tokens: Tokens) -> Checked:
@@ -103,7 +103,8 @@ async def _nexus(hook: Hook, _tokens: Tokens) -> Checked:
     given = hook.header("X-Nexus-Webhook-Signature")
     _require_signature(hook, given, default="sha1")
     event = _text(_mapping(hook.json()), "action")
-    return Checked(event=event, once=given if hook.header("X-Nexus-Webhook-Delivery") else "")
+    counts = bool(hook.header("X-Nexus-Webhook-Delivery"))
+    return Checked(event=event, once=given, counts=counts)
 
 
 async def _dockerhub(hook: Hook, _tokens: Tokens) -> Checked:

@@ -6,9 +6,10 @@ Provider says so in its condition.
 """
 
 import asyncio
+import contextlib
 import logging
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import dataclass
 from typing import Final, Protocol
 
@@ -28,6 +29,7 @@ from toolkit.kube.informer import Change
 from toolkit.objects import ObjectKey
 from toolkit.remote.http.errors import AuthError, HttpError
 from toolkit.remote.http.http import Http
+from toolkit.turns import Turns
 
 logger = logging.getLogger(__name__)
 
@@ -39,12 +41,17 @@ SENT: Final = prom.Counter(
 AT_ONCE: Final = 32
 """Requests to services, of all Providers together whose last one succeeded."""
 _DOUBTFUL: Final = 16
-"""The same of Providers whose last one failed: those that hang hold up no sound one."""
+"""The same of Providers whose last one failed or was slow: they hold up no sound one."""
+_SLOW_SECONDS: Final = 5.0
+_ENDLESS: Final = 1 << 30
+"""Who waits for a turn has its events on disk, and one task."""
 _BATCH: Final = 64
 _KEPT_SECONDS: Final = 0.2
 """How long deliveries that were made wait for others, to leave the spool with them."""
 _MOST_REQUESTS: Final = 3
-"""A delivery takes at most as long as so many requests."""
+"""A delivery takes at most as long as so many requests,"""
+_LONGEST_DELIVERY: Final = 60.0
+"""and no longer than this, whatever ``spec.timeout`` says: it has a turn that others wait for."""
 _LONGEST_WAIT: Final = 300.0
 _MOST_HOURS: Final = 24.0
 _RETRIED: Final = frozenset({0, 401, 403, 404, 407, 408, 425, 429})
@@ -94,8 +101,10 @@ class Sender:
         self._health: dict[ObjectKey, Health] = {}
         self._woken: dict[ObjectKey, asyncio.Event] = {}
         self._working: dict[ObjectKey, asyncio.Task[None]] = {}
-        self._turns = asyncio.Semaphore(AT_ONCE)
-        self._doubtful = asyncio.Semaphore(_DOUBTFUL)
+        # Fair between namespaces: one with many Providers that are slow takes not every turn.
+        self._turns = Turns(places=AT_ONCE, waiting=_ENDLESS)
+        self._doubtful = Turns(places=_DOUBTFUL, waiting=_ENDLESS)
+        self._slow: set[ObjectKey] = set()
         self._group: asyncio.TaskGroup | None = None
         self._finishing = False
 
@@ -138,6 +147,7 @@ class Sender:
     def _saw(self, change: Change[Provider]) -> None:
         if change.new is None:
             self._health.pop(change.key, None)
+            self._slow.discard(change.key)
         self.wake(change.key)
 
     def _find(self, key: ObjectKey) -> Provider | None:
@@ -198,7 +208,7 @@ class Sender:
             logger.info("events dropped", extra={"provider": str(key), "count": dropped})
             return 0.0
         try:
-            place = await self._signed_in(await self._place(provider), failures)
+            place = await self._signed_in(key, await self._place(provider), failures)
         except PenstockError as exc:
             self._tell(key, Health(str(exc), exc.reason, self._spool.waiting(key)))
             return self._delay(failures, None)
@@ -213,20 +223,31 @@ class Sender:
             await settled.remove()
         return 0.0
 
-    async def _signed_in(self, place: Place, failures: int) -> Place:
+    async def _signed_in(self, key: ObjectKey, place: Place, failures: int) -> Place:
         """Return a place with the token that is lent for it; asking for one takes a turn."""
         if place.borrow is None:
             return place
         try:
-            async with self._turn(failures), asyncio.timeout(place.timeout * _MOST_REQUESTS):
+            async with self._turn(key, place, failures):
                 return await place.signed_in()
         except TimeoutError as exc:
             raise TransientError(
                 "nobody gave a token in time", reason="AuthenticationFailed"
             ) from exc
 
-    def _turn(self, failures: int) -> asyncio.Semaphore:
-        return self._doubtful if failures else self._turns
+    @contextlib.asynccontextmanager
+    async def _turn(self, key: ObjectKey, place: Place, failures: int) -> AsyncIterator[None]:
+        """Hold a turn for one delivery, which ends in time."""
+        turns = self._doubtful if failures or key in self._slow else self._turns
+        seconds = min(place.timeout * _MOST_REQUESTS, _LONGEST_DELIVERY)
+        clock = asyncio.get_running_loop().time
+        async with turns.turn(key.namespace):
+            began = clock()
+            try:
+                async with asyncio.timeout(seconds):
+                    yield
+            finally:
+                (self._slow.add if clock() - began > _SLOW_SECONDS else self._slow.discard)(key)
 
     async def _deliver(
         self, key: ObjectKey, place: Place, delivery: Delivery, failures: int
@@ -234,7 +255,7 @@ class Sender:
         """Make one delivery; return how long to wait, 0 if it is settled."""
         kind = place.target.type
         try:
-            async with self._turn(failures), asyncio.timeout(place.timeout * _MOST_REQUESTS):
+            async with self._turn(key, place, failures):
                 notice = msgspec.json.decode(delivery.notice, type=Notice)
                 notice = msgspec.structs.replace(notice, key=delivery.key)
                 await SERVICES[kind](notice, place.target, Asking(self._http, place))

@@ -27,6 +27,7 @@ from tests.fakes.granting import SOURCE, grant
 from tests.fakes.issuer import Issuer
 from tests.fakes.serving import serving
 from tests.fakes.strangers import Stranger
+from tests.tools.waiting import until
 from toolkit.kube.secrets import Secrets
 from toolkit.objects import Json
 from toolkit.policy.references import References
@@ -70,6 +71,15 @@ class Running:
         """Tell whether a GitRepository was asked to reconcile."""
         meta = self._api.objects["gitrepositories", namespace, name]["metadata"]
         return REQUESTED_AT in (meta.get("annotations") or {})
+
+    def put(self, name: str) -> None:
+        """Make a GitRepository."""
+        self._api.put("gitrepositories", name, "apps", spec={"url": "https://example.com/a"})
+
+    @property
+    def listed(self) -> bool:
+        """Tell whether the GitRepositories were listed."""
+        return any(path.endswith("/gitrepositories") for _, path, _ in self._api.requests)
 
     async def post(self, body: Any, **headers: str) -> tuple[int, str]:
         """Send a request; return the status and the text."""
@@ -186,6 +196,74 @@ async def test_a_delivery_counts_once() -> None:
 
     assert (first, again) == (200, 409)
     assert "acted upon before" in why
+
+
+async def test_a_delivery_without_its_id_is_still_the_same() -> None:
+    """The header is not signed: who replays a request leaves it out."""
+    body = b'{"ref": "main"}'
+    async with running() as here:
+        first, _ = await here.signed(body, **{"X-GitHub-Delivery": "1"})
+        stripped, _ = await here.signed(body)
+
+    assert (first, stripped) == (200, 409)
+
+
+async def test_requests_without_an_id_may_be_equal() -> None:
+    """As those of a CI job that signs the same bytes each time."""
+    async with running() as here:
+        answers = [(await here.signed(b"{}"))[0] for _ in range(2)]
+
+    assert answers == [200, 200]
+
+
+@pytest.mark.parametrize(
+    ("kind", "headers", "extra"),
+    [
+        ("bitbucket", {"X-Event-Key": "push"}, {"X-Request-UUID": "1"}),
+        ("nexus", {}, {"X-Nexus-Webhook-Delivery": "1"}),
+    ],
+)
+async def test_other_senders_deliveries_count_once_too(
+    kind: str, headers: dict[str, str], extra: dict[str, str]
+) -> None:
+    body = b'{"action": "CREATED"}'
+    digest = hmac.new(TOKEN, body, hashlib.sha256).hexdigest()
+    name = "X-Nexus-Webhook-Signature" if kind == "nexus" else "X-Hub-Signature"
+    signed = {**headers, name: f"sha256={digest}"}
+    async with running(kind) as here:
+        first, _ = await here.post(body, **signed, **extra)
+        stripped, _ = await here.post(body, **signed)
+
+    assert (first, stripped) == (200, 409)
+
+
+async def test_expressions_look_at_bodies_of_a_megabyte_at_most() -> None:
+    async with running("generic", resourceFilter="true") as here:
+        status, why = await here.post(b'"' + b"a" * (1 << 20) + b'"')
+
+        assert (status, here.asked()) == (413, False)
+
+    assert "at most" in why
+
+
+async def test_expressions_that_take_long_end_and_hold_up_no_other() -> None:
+    """Each object costs a conversion of the whole body, which a tenant may send all day."""
+    body = msgspec.json.encode({"ref": "main", "x": [1] * 500_000})
+    mine = {"kind": "GitRepository", "name": "*"}
+    async with running("generic", resources=[mine], resourceFilter="req.ref == 'x'") as here:
+        for number in range(60):
+            here.put(f"other-{number}")
+        heavy = asyncio.create_task(here.post(body))
+        await until(lambda: here.listed)
+        async with aiohttp.ClientSession() as session:
+            url = f"http://127.0.0.1:{here.port}/hook/unknown"
+            async with session.post(url) as other:
+                early = not heavy.done()
+        status, why = await heavy
+
+    assert (other.status, early) == (404, True)
+    assert status == 503
+    assert "of CPU on" in why
 
 
 async def test_what_is_nested_too_deeply_is_told_so() -> None:

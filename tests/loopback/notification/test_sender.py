@@ -87,7 +87,12 @@ class Known:
 
 @asynccontextmanager
 async def sending(
-    directory: Path, known: Known, *, reachable: Reachable = ANYWHERE, pause: float = 0.05
+    directory: Path,
+    known: Known,
+    *,
+    reachable: Reachable = ANYWHERE,
+    pause: float = 0.05,
+    timeout: float = 5,  # noqa: ASYNC109 - of a Provider
 ) -> AsyncIterator[tuple[Sender, Spool]]:
     """Run a sender over a spool."""
 
@@ -101,7 +106,7 @@ async def sending(
         return Place(
             target=target,
             endpoint=reachable.endpoint(provider.metadata.namespace),
-            timeout=5,
+            timeout=timeout,
             secrets=("secret-path",),
         )
 
@@ -245,6 +250,55 @@ def test_services_that_hang_hold_up_no_sound_one(tmp_path: Path) -> None:
                 return asyncio.get_running_loop().time() - began
 
     assert virtualtime.run(main) < 1
+
+
+def test_a_tenants_slow_services_hold_up_no_other_namespace(tmp_path: Path) -> None:
+    """They take what they are sent, one after the other, just before the time is over."""
+    service = Service()
+    slow = {f"slow-{number}": "" for number in range(4 * AT_ONCE)}
+
+    async def late(_: web.Request) -> web.Response:
+        await asyncio.sleep(14)
+        return web.Response()
+
+    async def main() -> float:
+        async with serving(late) as slowly, serving(service.answer) as port:
+            known = Known(
+                sound=f"http://127.0.0.1:{port}/",
+                **dict.fromkeys(slow, f"http://127.0.0.1:{slowly}/"),
+            )
+            async with sending(tmp_path, known, timeout=15) as (sender, spool):
+                keys = [ObjectKey("team-a", name) for name in slow]
+                many = [delivery(key, number) for key in keys for number in range(3)]
+                await add(sender, spool, *many)
+                await asyncio.sleep(20)
+                began = asyncio.get_running_loop().time()
+                await add(sender, spool, delivery(SOUND, 1))
+                await drained(spool, SOUND)
+                return asyncio.get_running_loop().time() - began
+
+    assert virtualtime.run(main) < 1
+    assert service.taken == [1]
+
+
+def test_a_delivery_ends_whatever_time_a_provider_asks_for(tmp_path: Path) -> None:
+    async def never(_: web.Request) -> web.Response:
+        await asyncio.Event().wait()
+        raise AssertionError
+
+    async def main() -> tuple[float, Health]:
+        async with serving(never) as silent:
+            known = Known(broken=f"http://127.0.0.1:{silent}/")
+            async with sending(tmp_path, known, timeout=86_400) as (sender, spool):
+                await add(sender, spool, delivery(BROKEN, 1))
+                while sender.health(BROKEN) is None:  # noqa: ASYNC110 - nobody tells
+                    await asyncio.sleep(0.1)
+                return asyncio.get_running_loop().time(), health(sender)
+
+    when, found = virtualtime.run(main)
+
+    assert when < 62
+    assert "in time" in found.problem
 
 
 def test_a_redirect_to_a_private_address_is_not_followed(tmp_path: Path) -> None:

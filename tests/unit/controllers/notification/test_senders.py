@@ -11,7 +11,7 @@ import pytest
 
 from controllers.notification.receiving import senders
 from controllers.notification.receiving.oidc import Tokens
-from controllers.notification.receiving.replays import Replays
+from controllers.notification.receiving.replays import MOST, Replays
 from controllers.notification.receiving.request import Checked, Hook, RefusedError
 from controllers.notification.receiving.senders import SENDERS
 from crds.notification_receiver import Receiver, ReceiverType
@@ -135,6 +135,18 @@ def test_the_path_is_that_of_flux() -> None:
     digest = hashlib.sha256(b"t0ken" + b"fleet" + b"flux-system").hexdigest()
 
     assert senders.path(b"t0ken", "fleet", "flux-system") == f"/hook/{digest}"
+
+
+def test_deliveries_of_one_namespace_make_nobody_elses_be_forgotten() -> None:
+    replays = Replays()
+    replays.note(ObjectKey("apps", "r"), "first")
+
+    for number in range(MOST + 1):
+        replays.note(ObjectKey("team-a", f"r{number % 7}"), str(number))
+
+    assert replays.seen(ObjectKey("apps", "r"), "first")
+    assert not replays.seen(ObjectKey("team-a", "r0"), "0")
+    assert replays.seen(ObjectKey("team-a", "r1"), "1")
 
 
 def test_another_id_does_not_make_a_replay_a_new_delivery() -> None:
