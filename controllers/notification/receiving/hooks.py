@@ -7,9 +7,10 @@ upon before.
 """
 
 import asyncio
+import contextlib
 import hmac
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
 import prometheus_client as prom
@@ -43,24 +44,27 @@ _FILTERED: Final = 1 << 20
 
 
 class Paths:
-    """Which Receiver has a path."""
+    """Which Receivers have a path: one, unless somebody has written another's into a status."""
 
     def __init__(self, informer: Informer[Receiver]) -> None:
-        self._found: dict[str, ObjectKey] = {}
+        self._found: dict[str, dict[ObjectKey, None]] = {}
         self._informer = informer
         informer.subscribe(self._changed)
 
-    def find(self, path: str) -> Receiver | None:
-        """Return the Receiver of a path."""
-        key = self._found.get(path)
-        return self._informer.get(key) if key else None
+    def find(self, path: str) -> Sequence[Receiver]:
+        """Return the Receivers whose status has a path."""
+        found = (self._informer.get(key) for key in self._found.get(path, ()))
+        return [each for each in found if each is not None]
 
     def _changed(self, change: Change[Receiver]) -> None:
         before = change.old.status.webhook_path if change.old else ""
-        if self._found.get(before) == change.key:
-            del self._found[before]
-        if change.new and change.new.status.webhook_path:
-            self._found[change.new.status.webhook_path] = change.key
+        after = change.new.status.webhook_path if change.new else ""
+        if before and before != after:
+            self._found.get(before, {}).pop(change.key, None)
+            if not self._found.get(before):
+                self._found.pop(before, None)
+        if after:
+            self._found.setdefault(after, {})[change.key] = None
 
 
 class Hooks:
@@ -69,7 +73,7 @@ class Hooks:
     def __init__(
         self,
         *,
-        find: Callable[[str], Receiver | None],
+        find: Callable[[str], Sequence[Receiver]],
         secrets: Secrets,
         tokens: Tokens,
         resources: Resources,
@@ -91,13 +95,23 @@ class Hooks:
         return app
 
     async def _post(self, request: web.Request) -> web.Response:
-        receiver = self._find(request.path)
+        receiver = await self._receiver(request.path)
         if receiver is None:
             HOOKS.labels("", "404").inc()
             return web.Response(status=404)
         status, text = await self._answer(request, receiver)
         HOOKS.labels(receiver.spec.type, str(status)).inc()
         return web.Response(status=status, text=text)
+
+    async def _receiver(self, path: str) -> Receiver | None:
+        """Return the Receiver whose token gives the path, else any whose status has it."""
+        found = self._find(path)
+        if len(found) > 1:
+            for each in found:
+                with contextlib.suppress(RefusedError):
+                    await self._secret(each, path)
+                    return each
+        return found[0] if found else None
 
     async def _answer(self, request: web.Request, receiver: Receiver) -> tuple[int, str]:
         name = f"{receiver.metadata.namespace}/{receiver.metadata.name}"
@@ -120,6 +134,11 @@ class Hooks:
         return 200, ""
 
     async def _hook(self, request: web.Request, receiver: Receiver, body: bytes) -> Hook:
+        secret = await self._secret(receiver, request.path)
+        return Hook(receiver=receiver, headers=request.headers, body=body, secret=secret)
+
+    async def _secret(self, receiver: Receiver, path: str) -> Mapping[str, bytes]:
+        """Return what the Secret of a Receiver holds, if the path is of its token."""
         meta, ref = receiver.metadata, receiver.spec.secret_ref
         secret: Mapping[str, bytes] = {}
         try:
@@ -127,12 +146,11 @@ class Hooks:
                 secret = await self._secrets.read(meta.namespace, ref.name, reason="TokenNotFound")
         except (PenstockError, ApiError) as exc:
             raise RefusedError("the token of the Receiver cannot be read", status=503) from exc
-        hook = Hook(receiver=receiver, headers=request.headers, body=body, secret=secret)
         # The path is of a token that may have been replaced since it was written.
-        own = senders.path(hook.token, meta.name, meta.namespace)
-        if not hmac.compare_digest(own, request.path):
+        own = senders.path(secret.get("token", b"").strip(), meta.name, meta.namespace)
+        if not hmac.compare_digest(own, path):
             raise RefusedError("the path is of an older token", status=404)
-        return hook
+        return secret
 
     async def _act(self, hook: Hook, checked: Checked) -> list[str]:
         """Ask for the reconciles; return what went wrong."""

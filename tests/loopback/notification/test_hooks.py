@@ -76,6 +76,11 @@ class Running:
         """Make a GitRepository."""
         self._api.put("gitrepositories", name, "apps", spec={"url": "https://example.com/a"})
 
+    def secret(self, namespace: str, token: bytes) -> None:
+        """Make the Secret of the Receivers of a namespace."""
+        data = {"token": base64.b64encode(token).decode()}
+        self._api.put("secrets", "token", namespace, data=data)
+
     @property
     def listed(self) -> bool:
         """Tell whether the GitRepositories were listed."""
@@ -105,11 +110,17 @@ async def running(
     policy: References | None = None,
     token: bytes = TOKEN,
     written: bytes = TOKEN,
+    forged: int = 0,
     **spec: Any,
 ) -> AsyncIterator[Running]:
-    """Serve the hooks of one Receiver, whose path is of the token when it was ``written``."""
+    """Serve the hooks of one Receiver, whose path is of the token when it was ``written``.
+
+    So many others have ``forged`` the path in their status.
+    """
     path = senders.path(written if spec.get("secretRef", True) else b"", "hook", "apps")
     receiver = made(kind, path, **spec)
+    meta = msgspec.structs.replace(receiver.metadata, namespace="team-a")
+    others = [msgspec.structs.replace(receiver, metadata=meta)] * forged
     api = FakeApiServer()
     api.put("secrets", "token", "apps", data={"token": base64.b64encode(token).decode()})
     for namespace in ("apps", "team-a"):
@@ -117,7 +128,7 @@ async def running(
     references = policy or References(grants=lambda _: ())
     async with api.running() as client, Http() as http:
         hooks = Hooks(
-            find=lambda asked: receiver if asked == path else None,
+            find=lambda asked: [*others, receiver] if asked == path else [],
             secrets=Secrets(client),
             tokens=Tokens(http, lambda _: Endpoint(plain_http=True)),
             resources=Resources(client, references),
@@ -206,6 +217,18 @@ async def test_a_delivery_without_its_id_is_still_the_same() -> None:
         stripped, _ = await here.signed(body)
 
     assert (first, stripped) == (200, 409)
+
+
+@pytest.mark.parametrize("secret", [True, False])
+async def test_a_path_that_others_write_into_their_status_stays_with_its_owner(
+    *, secret: bool
+) -> None:
+    async with running(forged=3) as here:
+        if secret:
+            here.secret("team-a", b"of the others")
+        status, _ = await here.signed(b"{}")
+
+        assert (status, here.asked(), here.asked(namespace="team-a")) == (200, True, False)
 
 
 async def test_requests_without_an_id_may_be_equal() -> None:
