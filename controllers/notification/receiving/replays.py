@@ -26,7 +26,8 @@ class Replays:
 
     def seen(self, receiver: ObjectKey, once: str) -> bool:
         """Tell whether a delivery was acted upon, or is being so."""
-        when = self._seen.get(receiver.namespace, {}).get(_digest(receiver, once))
+        own = self._seen.get(receiver.namespace)
+        when = own.get(_digest(receiver, once)) if own else None
         return bool(once) and when is not None and self._clock() - when < _SECONDS
 
     def note(self, receiver: ObjectKey, once: str) -> None:
@@ -40,7 +41,8 @@ class Replays:
 
     def forget(self, receiver: ObjectKey, once: str) -> None:
         """Let a delivery come again: it could not be acted upon."""
-        self._seen.get(receiver.namespace, {}).pop(_digest(receiver, once), None)
+        if own := self._seen.get(receiver.namespace):
+            own.pop(_digest(receiver, once), None)
 
 
 def _digest(receiver: ObjectKey, once: str) -> bytes:

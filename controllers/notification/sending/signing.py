@@ -11,6 +11,7 @@
 
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import Final
 
 from controllers.notification.sending.keyfiles import KeyFiles
@@ -27,7 +28,10 @@ from toolkit.remote.http.rules import Endpoint
 
 _REASON: Final = "InvalidProvider"
 _PUBSUB: Final = "googlepubsub"
-_HUB: Final = "azureeventhub"
+_URLS: Final[Mapping[str, Callable[[Target], str]]] = MappingProxyType(
+    {"azureeventhub": lambda target: eventhub.hub(target).url, _PUBSUB: pubsub.url}
+)
+"""Where streams of events go, by the type of Provider."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -132,12 +136,10 @@ async def _token(
     cloud: Cloud, provider: str, target: Target, who: Identity | None, endpoint: Endpoint
 ) -> Bearer:
     """Return a token for the host that events go to (rule 4)."""
-    options = {"proxy": endpoint.proxy, "own_ca": endpoint.ca is not None}
-    if target.type == _HUB:
-        return await cloud.stream(provider, eventhub.hub(target).url, who, **options)
-    if target.type == _PUBSUB:
-        return await cloud.stream(provider, pubsub.url(target), who, **options)
-    found = await cloud.git(provider, target.address, who, **options)
+    proxy, own_ca = endpoint.proxy, endpoint.ca is not None
+    if url := _URLS.get(target.type):
+        return await cloud.stream(provider, url(target), who, proxy=proxy, own_ca=own_ca)
+    found = await cloud.git(provider, target.address, who, proxy=proxy, own_ca=own_ca)
     if isinstance(found, Login):
         raise AuthError(f"'{provider}' lends no token for '{target.type}'")
     return found

@@ -94,7 +94,7 @@ class GitHubTokens:
     def __init__(self, http: Http, now: Callable[[], datetime] = lambda: datetime.now(UTC)) -> None:
         self._http = http
         self._now = now
-        self._slots: OrderedDict[tuple[str | Endpoint, ...], _Slot] = OrderedDict()
+        self._slots: OrderedDict[tuple[tuple[str, ...], Endpoint], _Slot] = OrderedDict()
 
     async def auth(
         self,
@@ -114,7 +114,7 @@ class GitHubTokens:
 
         """
         way = replace(way.anonymous(), ca=app.ca or way.ca)
-        key = (*app.identity, way)
+        key = (app.identity, way)
         slot = self._slots.setdefault(key, _Slot())
         self._slots.move_to_end(key)
         while len(self._slots) > _MAX_TOKENS:
