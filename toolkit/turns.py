@@ -31,13 +31,14 @@ class Turns:
         self._share = max(1, int(places * _SHARE))
         self._limit = waiting
         self._running: Counter[str] = Counter()
+        self._taken = 0
         self._queues: OrderedDict[str, deque[asyncio.Future[None]]] = OrderedDict()
         self._waiting = 0
 
     @property
     def running(self) -> int:
         """Return how many places are taken."""
-        return self._running.total()
+        return self._taken
 
     @property
     def waiting(self) -> int:
@@ -54,7 +55,7 @@ class Turns:
         if not self._free(flow) or self._waiting:
             await self._wait(flow)
         else:
-            self._running[flow] += 1
+            self._take(flow)
         try:
             yield
         finally:
@@ -86,8 +87,13 @@ class Turns:
             if not queue:
                 del self._queues[flow]
 
+    def _take(self, flow: str) -> None:
+        self._running[flow] += 1
+        self._taken += 1
+
     def _release(self, flow: str) -> None:
         self._running[flow] -= 1
+        self._taken -= 1
         if not self._running[flow]:
             del self._running[flow]
         self._admit()
@@ -107,7 +113,7 @@ class Turns:
             else:
                 del self._queues[flow]
             if not place.cancelled():
-                self._running[flow] += 1
+                self._take(flow)
                 place.set_result(None)
 
     def _free(self, flow: str) -> bool:

@@ -185,15 +185,18 @@ async def read(response: aiohttp.ClientResponse, *, limit: int) -> bytes:
     Raises:
         HttpError: it is longer than ``limit`` bytes.
     """
-    too_long = HttpError(f"'{shown(response.url)}' answers with more than {limit} bytes")
     if (response.content_length or 0) > limit:
-        raise too_long
+        raise _too_long(response, limit)
     body = bytearray()
     async for chunk in response.content.iter_any():
         body += chunk
         if len(body) > limit:
-            raise too_long
+            raise _too_long(response, limit)
     return bytes(body)
+
+
+def _too_long(response: aiohttp.ClientResponse, limit: int) -> HttpError:
+    return HttpError(f"'{shown(response.url)}' answers with more than {limit} bytes")
 
 
 CONNECT_SECONDS: Final = 15.0
