@@ -59,12 +59,12 @@ class KeyFiles:
         """Return what asks for a token; ``timeout`` is in seconds.
 
         Raises:
-            AuthError: the text is no key file.
+            AuthError: the text is not a key file.
         """
         try:
             key = untrusted.load_json(text, _Key, size=_LONGEST)
         except untrusted.UntrustedError as exc:
-            raise AuthError("'token' in the secret is no key file of a service account") from exc
+            raise AuthError("'token' in the secret is not a key file of a service account") from exc
         digest = hashlib.sha256(text.encode()).hexdigest()
 
         async def fetch() -> Bearer:

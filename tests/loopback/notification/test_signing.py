@@ -208,13 +208,13 @@ async def test_a_key_file_is_exchanged_once(scene: Scene) -> None:
 @pytest.mark.parametrize(
     ("key", "why"),
     [
-        ("no JSON", "is no key file"),
-        ('{"client_email": "a"}', "is no key file"),
+        ("no JSON", "is not a key file"),
+        ('{"client_email": "a"}', "is not a key file"),
         ('{"client_email": "a", "private_key": "b"}', "is not a PEM private key"),
         (json.dumps({"client_email": "a", "private_key": "b" * 5000}), "is longer than"),
     ],
 )
-async def test_what_is_no_key_file_asks_nobody(scene: Scene, key: str, why: str) -> None:
+async def test_what_is_not_a_key_file_asks_nobody(scene: Scene, key: str, why: str) -> None:
     with pytest.raises(AuthError, match=why):
         await scene.send(
             await scene.place(**PUBSUB, secretRef=scene.secret("key", token=key), **scene.way())
