@@ -156,7 +156,7 @@ async def test_events_wait_for_a_service_that_is_down_while_the_pod(
         await stack.wait_ready("notification")
     else:
         await stack.stop("notification")
-        await asyncio.to_thread(shutil.rmtree, stack.layout.storage / "notification")
+        await asyncio.to_thread(shutil.rmtree, stack.layout.storage / "notifications")
         await stack.restart("notification")
     assert not sink.told
     sink.status = 200

@@ -242,7 +242,7 @@ async def test_an_event_tells_what_an_installation_created(tmp_path: Path) -> No
     world = World(tmp_path)
 
     await world.ready("spec")
-    world.fares("Current")
+    world.object_is("Current")
     await world.ready("health")
 
     (event,) = world.events
@@ -256,14 +256,14 @@ async def test_an_event_tells_what_an_upgrade_changed(tmp_path: Path) -> None:
     world.source("1.1.0", "sha256:" + "b" * 64)
 
     await world.ready("source")
-    world.fares("Current")
+    world.object_is("Current")
     await world.ready("health")
     told = [each.metadata.get("changes") for each in world.events]
     world.events.clear()
     world.helm.kinds = (("v1", "Service", "web"),)
     world.source("1.2.0", "sha256:" + "c" * 64)
     await world.ready("source")
-    world.fares("Current")
+    world.object_is("Current")
     await world.ready("health")
 
     assert told == ["1 created, 1 configured: Service/team/web, Deployment/team/web"]
@@ -281,7 +281,7 @@ async def test_changes_are_told_by_a_process_that_did_not_see_the_release_before
     world.source("1.1.0", "sha256:" + "b" * 64)
 
     await world.ready("source")
-    world.fares("Current")
+    world.object_is("Current")
     await world.ready("health")
 
     assert [each.metadata.get("changes") for each in world.events] == [

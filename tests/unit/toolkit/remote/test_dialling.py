@@ -44,7 +44,6 @@ KNOWN = {
     "controllers/notification/sending/asking.py": {"asyncio.open_connection"},
     "toolkit/artifact/fetch.py": {"aiohttp.ClientSession"},
     "toolkit/kube/transport.py": {"aiohttp.ClientSession"},
-    "toolkit/remote/git/github.py": {"aiohttp.ClientSession"},
     "toolkit/remote/git/http.py": {"urllib3.PoolManager", "urllib3.ProxyManager"},
     "toolkit/remote/git/ssh.py": {"asyncssh.connect", "create_connection"},
     "toolkit/remote/http/http.py": {"aiohttp.ClientSession"},
