@@ -104,6 +104,7 @@ async def create(bench: Bench) -> Phase:
         )
         work.timed(phase, began, await _all(bench, work.ready, "HelmReleases not Ready"))
     phase.floor = bench.floor.applied
+    phase.note = f"{phase.memory_before / (1 << 20):.0f} MiB before"
     return phase
 
 

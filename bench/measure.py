@@ -23,6 +23,8 @@ class Watched:
 class Phase:
     """What a phase took. ``requests`` are of all clients but the bench; -1 is not measured.
 
+    ``cpu_by_component`` are the parts of ``controller_cpu``, ``memory_before`` is what the
+    processes had when it began.
     ``latencies`` are seconds per object, where the phase has such, and ``beside`` those of the same
     without what is measured; ``note`` is for the reader. ``floor`` is the phase that does the same
     with no controller's part.
@@ -33,6 +35,8 @@ class Phase:
     wall: float = 0.0
     controller_cpu: float = -1.0
     control_plane_cpu: float = -1.0
+    cpu_by_component: Mapping[str, float] = field(default_factory=dict)
+    memory_before: int = -1
     peak_memory: int = -1
     requests: Mapping[str, int] = field(default_factory=dict)
     own_requests: int = 0
@@ -69,8 +73,10 @@ class Meter:
         verbs = await apirequests.by_verb(self._api)
         controllers = await apirequests.of_controllers(self.watched.metrics)
         own = apirequests.our_own()
-        cpu, plane = self._cpu()
         self._peak.reset()
+        phase.memory_before = self._peak.bytes if self.watched.controllers else -1
+        shares = processes.cpu_by_component(self.watched.controllers)
+        cpu, plane = self._cpu()
         began = time.perf_counter()
         yield phase
         phase.wall = phase.wall or time.perf_counter() - began
@@ -80,12 +86,16 @@ class Meter:
         phase.requests = apirequests.difference(verbs, await apirequests.by_verb(self._api))
         if self.watched.controllers:
             phase.controller_cpu = cpu_after - cpu
+            after = processes.cpu_by_component(self.watched.controllers)
+            phase.cpu_by_component = {
+                name: round(seconds - shares.get(name, 0.0), 2) for name, seconds in after.items()
+            }
             phase.peak_memory = self._peak.bytes
         if self.watched.control_plane:
             phase.control_plane_cpu = plane_after - plane
         if self.watched.metrics:
-            after = await apirequests.of_controllers(self.watched.metrics)
-            phase.controller_requests = round(after - controllers)
+            total = await apirequests.of_controllers(self.watched.metrics)
+            phase.controller_requests = round(total - controllers)
 
     def _cpu(self) -> tuple[float, float]:
         return (

@@ -37,6 +37,11 @@ def cpu_seconds(roots: Iterable[int]) -> float:
     return sum(_ticks(pid) for pid in tree(roots)) / _TICK
 
 
+def cpu_by_component(roots: Iterable[int]) -> dict[str, float]:
+    """Return the processor time of each tree, by what of Penstock its root runs."""
+    return {_component(root): cpu_seconds([root]) for root in roots}
+
+
 def memory_bytes(roots: Iterable[int]) -> int:
     """Return the proportional set size of the trees."""
     return sum(_proportional(pid) for pid in tree(roots))
