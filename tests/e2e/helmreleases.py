@@ -7,24 +7,11 @@ from typing import Any
 from tests.e2e.conftest import CONFIG_MAP, SECRET, Space, is_ready
 from tests.e2e.helmsources import repository
 from tests.fakes.chartrepository import ChartRepository
-from tests.fakes.charts import chart
+from tests.fakes.charts import DEPLOYMENT, chart
 from toolkit.objects import GroupVersionKind, Json, dig
 
 HELM_RELEASE = GroupVersionKind("helm.toolkit.fluxcd.io", "v2", "HelmRelease")
 
-DEPLOY = """\
-apiVersion: apps/v1
-kind: Deployment
-metadata:
-  name: {{ .Release.Name }}
-spec:
-  replicas: 1
-  selector: {matchLabels: {app: {{ .Release.Name }}}}
-  template:
-    metadata: {labels: {app: {{ .Release.Name }}}}
-    spec:
-      containers: [{name: app, image: "registry.example/shop:{{ .Chart.AppVersion }}"}]
-"""
 SETTINGS = """\
 apiVersion: v1
 kind: ConfigMap
@@ -34,6 +21,8 @@ data:
   colour: {{ required "values.colour is missing" .Values.colour | quote }}
   version: {{ .Chart.Version | quote }}
 """
+BROKEN = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: broken}\ndata: {a: {b: c}}\n"
+"""What the API server refuses."""
 
 
 def shop(version: str, **files: str) -> dict[str, str]:
@@ -45,7 +34,7 @@ def shop(version: str, **files: str) -> dict[str, str]:
         **{
             "values.yaml": "colour: red\n",
             "templates__configmap.yaml": SETTINGS,
-            "templates__deployment.yaml": DEPLOY,
+            "templates__deployment.yaml": DEPLOYMENT,
             **files,
         },
     )

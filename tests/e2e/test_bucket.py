@@ -1,9 +1,8 @@
 """Buckets: objects of a real S3 server, from the API to the files that a consumer gets."""
 
-from typing import Any
-
 import pytest
 
+from tests.e2e.buckets import BUCKET, KEYS, put, source
 from tests.e2e.conftest import (
     CONFIG_MAP,
     EVENT,
@@ -15,37 +14,10 @@ from tests.e2e.conftest import (
     is_ready,
 )
 from tests.e2e.sources import artifact_of, content, replace, secret
-from tests.fakes.objectservers import ACCESS_KEY, SECRET_KEY, S3Server
-from toolkit.objects import GroupVersionKind, Json
-from toolkit.remote.objectstore.objectstore import ObjectStore, Place
+from tests.fakes.objectservers import S3Server
+from toolkit.objects import Json
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
-
-BUCKET = GroupVersionKind("source.toolkit.fluxcd.io", "v1", "Bucket")
-KEYS = {"accesskey": ACCESS_KEY, "secretkey": SECRET_KEY}
-
-
-def source(space: Space, place: Place, name: str = "app", **spec: Any) -> Json:
-    """Return a Bucket at a place, with the keys of the Secret ``keys``."""
-    return {
-        "apiVersion": BUCKET.api_version,
-        "kind": "Bucket",
-        "metadata": {"name": name, "namespace": space.namespace},
-        "spec": {
-            "interval": "10m",
-            "endpoint": place.endpoint,
-            "bucketName": place.bucket,
-            "insecure": True,
-            "secretRef": {"name": "keys"},
-            **spec,
-        },
-    }
-
-
-async def put(place: Place, **objects: str) -> None:
-    async with ObjectStore(place) as store:
-        for key, data in objects.items():
-            await store.write_bytes(key, data.encode())
 
 
 async def edited(space: Space, change: Json) -> None:

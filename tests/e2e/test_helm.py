@@ -3,17 +3,21 @@
 import pytest
 
 from tests.e2e.conftest import CONFIG_MAP, DEPLOYMENT, Space, condition
-from tests.e2e.helmreleases import HELM_RELEASE, at, records, release, served, settings, shop
+from tests.e2e.helmreleases import (
+    BROKEN,
+    HELM_RELEASE,
+    at,
+    records,
+    release,
+    served,
+    settings,
+    shop,
+)
 from tests.e2e.helmsources import HELM_CHART, HELM_REPOSITORY, repository
-from tests.e2e.ocirepositories import OCI_REPOSITORY, source
-from tests.fakes.charts import package
-from tests.fakes.registry import HELM_CONFIG, HELM_CONTENT, FakeRegistry
 from tests.tools.waiting import until
 from toolkit.objects import Json, dig
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
-
-BROKEN = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: broken}\ndata: {a: {b: c}}\n"
 
 
 async def test_release_is_installed_upgraded_healed_and_uninstalled(space: Space) -> None:
@@ -203,34 +207,3 @@ async def test_two_of_one_release_are_told_apart_and_take_turns(space: Space) ->
     assert before == ["sh.helm.release.v1.app.v1"]
     assert "sh.helm.release.v1.app.v2" in await records(space)
     assert await settings(space) == {"colour": "red", "version": "1.0.0"}
-
-
-async def test_chart_of_a_registry_is_released_by_its_digest(space: Space) -> None:
-    async with FakeRegistry() as registry:
-
-        def push(version: str) -> str:
-            data = package(shop(version), folder="shop")
-            pushed = registry.push(
-                "charts/shop", version, [data], HELM_CONTENT, config_type=HELM_CONFIG
-            )
-            return f"{version}+{pushed['digest'].removeprefix('sha256:')[:12]}"
-
-        first = push("1.0.0")
-        offered = source(
-            space,
-            registry,
-            "shop",
-            url=registry.url("charts/shop"),
-            ref={"semver": ">=1"},
-            layerSelector={"mediaType": HELM_CONTENT, "operation": "copy"},
-        )
-        obj = release(space, chartRef={"kind": "OCIRepository", "name": "shop"})
-        del obj["spec"]["chart"]
-        await space.world.apply(offered, obj)
-        await at(space, first)
-        second = push("1.1.0")
-        await space.request(OCI_REPOSITORY, "shop")
-        told = await at(space, second)
-
-    assert (await settings(space))["version"] == second
-    assert "helmChart" not in told["status"]

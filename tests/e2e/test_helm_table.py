@@ -5,7 +5,16 @@ from typing import Any
 import pytest
 
 from tests.e2e.conftest import CONFIG_MAP, Space, condition
-from tests.e2e.helmreleases import HELM_RELEASE, at, records, release, served, settings, shop
+from tests.e2e.helmreleases import (
+    BROKEN,
+    HELM_RELEASE,
+    at,
+    records,
+    release,
+    served,
+    settings,
+    shop,
+)
 from tests.e2e.helmsources import HELM_REPOSITORY, repository
 from tests.fakes.chartrepository import ChartRepository
 from toolkit.objects import GroupVersionKind, Json, dig
@@ -81,6 +90,34 @@ async def test_failing_hook_ends_the_attempts_until_values_are_corrected(space: 
     assert condition(healed, "Ready")["reason"] == "UpgradeSucceeded"
     assert (await settings(space))["colour"] == "blue"
     assert condition(healed, "Stalled") == {}
+
+
+async def test_failing_rollback_is_told_and_a_correction_is_still_released(space: Space) -> None:
+    upgrade = {"remediation": {"retries": 0, "remediateLastFailure": True}}
+    async with served(space) as server:
+        hook = HOOK.replace("EVENT", "pre-rollback")
+        server.add("shop", "1.0.0", files=shop("1.0.0", templates__hook_yaml=hook))
+        await space.world.apply(
+            repository(space, server.url),
+            release(space, values={"checked": True}, upgrade=upgrade),
+        )
+        await at(space, "1.0.0")
+
+        await offer(space, server, "2.0.0", templates__broken_yaml=BROKEN)
+        await fails(space, "check")
+        failed = await space.world.until(HELM_RELEASE, space.namespace, "app", stalls)
+        await space.told("rollback to previous release", HELM_RELEASE)
+        await offer(space, server, "2.0.1")
+        healed = await at(space, "2.0.1")
+
+    remediated = condition(failed, "Remediated")
+    assert (remediated["status"], remediated["reason"]) == ("False", "RollbackFailed")
+    assert f"Pod/{space.namespace}/check" in remediated["message"]
+    assert condition(failed, "Ready")["reason"] == "RollbackFailed"
+    assert failed["status"]["history"][0]["status"] == "failed"
+    assert condition(healed, "Ready")["reason"] == "UpgradeSucceeded"
+    assert condition(healed, "Remediated") == {}
+    assert (await settings(space))["version"] == "2.0.1"
 
 
 async def test_failing_test_fails_the_release_unless_it_is_ignored(space: Space) -> None:

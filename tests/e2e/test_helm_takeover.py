@@ -10,7 +10,6 @@ import pytest
 
 from tests.e2e.conftest import CONFIG_MAP, DEPLOYMENT, Space, condition
 from tests.e2e.helmreleases import (
-    DEPLOY,
     HELM_RELEASE,
     SETTINGS,
     at,
@@ -119,7 +118,9 @@ async def test_release_of_flux_goes_on_without_an_upgrade(
 ) -> None:
     marked = {
         "templates__configmap.yaml": SETTINGS.replace("metadata:\n", fluxrelease.MARKS, 1),
-        "templates__deployment.yaml": DEPLOY.replace("metadata:\n", fluxrelease.MARKS, 1),
+        "templates__deployment.yaml": charts.DEPLOYMENT.replace(
+            "metadata:\n", fluxrelease.MARKS, 1
+        ),
     }
     await installed(space, helm, tmp_path, **marked)
     await fluxrelease.in_its_name(space.world.api, space.namespace, MADE)

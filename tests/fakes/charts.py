@@ -14,6 +14,21 @@ from tests.fakes import chartworker
 from toolkit.chart import worker
 from toolkit.chart.wire import Built, Inspected, InspectRequest, PackageRequest
 
+DEPLOYMENT = """\
+apiVersion: apps/v1
+kind: Deployment
+metadata:
+  name: {{ .Release.Name }}
+spec:
+  replicas: 1
+  selector: {matchLabels: {app: {{ .Release.Name }}}}
+  template:
+    metadata: {labels: {app: {{ .Release.Name }}}}
+    spec:
+      containers: [{name: app, image: "registry.example/shop:{{ .Chart.AppVersion }}"}]
+"""
+"""A template: a Deployment that is named after its release."""
+
 
 class InProcess:
     """The workers of ``toolkit.chart.charts`` in one process; counts what they are asked.

@@ -27,26 +27,14 @@ metadata:
     helm.toolkit.fluxcd.io/name: {{ .Release.Name }}
     helm.toolkit.fluxcd.io/namespace: {{ .Release.Namespace }}
 """
-DEPLOY = """\
-apiVersion: apps/v1
-kind: Deployment
-metadata:
-  name: {{ .Release.Name }}
-spec:
-  replicas: 1
-  selector: {matchLabels: {app: {{ .Release.Name }}}}
-  template:
-    metadata: {labels: {app: {{ .Release.Name }}}}
-    spec:
-      containers: [{name: app, image: "registry.example/shop:1"}]
-"""
 CHART = charts.chart(
     "shop",
     "1.0.0",
+    extra="appVersion: '1'\n",
     **{
         "values.yaml": "{}\n",
         "templates__configmap.yaml": "",
-        "templates__deployment.yaml": DEPLOY.replace("metadata:\n", MARKS, 1),
+        "templates__deployment.yaml": charts.DEPLOYMENT.replace("metadata:\n", MARKS, 1),
     },
 )
 """A chart of one Deployment, which is named after the release."""
