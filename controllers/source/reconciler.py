@@ -85,9 +85,9 @@ class SourceReconciler(Generic[T, U]):
                 return await self._settled(rec, proven)
         elif stored:
             _outdate(rec, stored, upstream)
-        await rec.progress(f"building artifact: new upstream revision '{upstream.revision}'")
+        building = f"building artifact: new upstream revision '{upstream.revision}'"
         try:
-            artifact, fetched = await self._build(rec, upstream, scratch)
+            artifact, fetched = await rec.during(self._build(rec, upstream, scratch), building)
         except (VerificationError, VerificationModeError):
             if stored and stored.metadata.get(TRUST, "") != upstream.trust:
                 why = "which was not verified with the present mode and keys"

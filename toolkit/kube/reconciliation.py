@@ -4,6 +4,7 @@
 ``controller`` writes them, whether the pass ends well or not.
 """
 
+import asyncio
 import datetime as dt
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
@@ -15,7 +16,7 @@ import msgspec
 from crds import unwritten
 from crds.meta import ObjectMeta
 from toolkit import telemetry
-from toolkit.errors import StalledError
+from toolkit.errors import PenstockError, StalledError
 from toolkit.kube import conditions, patch
 from toolkit.objects import GroupVersionKind, Json, ObjectKey, ObjectRef
 
@@ -52,6 +53,10 @@ class Reconcilable(Protocol):
 
 
 T = TypeVar("T", bound=Reconcilable)
+R = TypeVar("R")
+
+_MOMENT: Final = 1.0
+"""Seconds that work may take before the status says that it is under way."""
 
 
 def require_spec(obj: Reconcilable) -> None:
@@ -215,13 +220,44 @@ class Reconciliation(Generic[T]):
 
         With ``ready=False`` Ready stays as it is: what is done next repairs what it tells of.
         """
+        self._progresses(message, reason, ready=ready)
+        if not self._progressed:
+            self._progressed = True
+            await self.write()
+
+    async def during(
+        self, work: Awaitable[R], message: str, *, reason: str = "Progressing", ready: bool = True
+    ) -> R:
+        """Do work, and show it as ``progress`` does if it takes longer than a moment.
+
+        Work that is done by then is told by what comes of it, so it costs one write less. The work
+        goes on if the status cannot be written: the controller tells that at the end of the pass.
+        """
+        self._progresses(message, reason, ready=ready)
+        task = asyncio.ensure_future(work)
+        try:
+            if not self._progressed:
+                await asyncio.wait({task}, timeout=_MOMENT)
+            if not (task.done() or self._progressed):
+                self._progressed = True
+                await self._try_to_write()
+            return await task
+        except BaseException:
+            task.cancel()
+            await asyncio.wait({task})
+            raise
+
+    def _progresses(self, message: str, reason: str, *, ready: bool) -> None:
         self.log.info(message)
         self.mark(conditions.RECONCILING, "True", reason, message)
         if ready:
             self.mark(conditions.READY, "Unknown", reason, message)
-        if not self._progressed:
-            self._progressed = True
+
+    async def _try_to_write(self) -> None:
+        try:
             await self.write()
+        except PenstockError as exc:
+            self.log.info("Status not written", extra={"error": str(exc)})
 
     async def write(self) -> bool:
         """Patch the status if it differs from what the server has; tell whether it did.

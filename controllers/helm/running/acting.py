@@ -147,9 +147,7 @@ class Actor:
             draft.keep(())
             work.kept.rendered = {}
         draft.rec.unmark(outcomes.TESTED, outcomes.REMEDIATED)
-        message = progress.running(work.obj, action)
-        draft.begin(outcomes.RELEASED, message)
-        await draft.rec.progress(message)
+        draft.begin(outcomes.RELEASED, progress.running(work.obj, action))
         traces = Traces()
         options = orders.options(work.obj, action) | _version_option(work)
         outcome, error = await self._tried(work, action, options, traces, charted=True)
@@ -182,7 +180,6 @@ class Actor:
 
     async def _test(self, work: Work, action: Action, done: tuple[Action, ...]) -> None:
         del done
-        await work.draft.rec.progress(progress.running(work.obj, action), ready=False)
         options = orders.options(work.obj, action)
         outcome, error = await self._tried(work, action, options, Traces())
         newest = outcome.records[0] if outcome.records else None
@@ -217,9 +214,7 @@ class Actor:
         target = snapshots.previous(work.obj.status.history, ignores_tests=ignores)
         if target is None:
             raise ActionError("there is no release to roll back to")
-        message = progress.running(work.obj, action)
-        draft.begin(outcomes.REMEDIATED, message)
-        await draft.rec.progress(message, ready=False)
+        draft.begin(outcomes.REMEDIATED, progress.running(work.obj, action))
         traces = Traces()
         options = orders.options(work.obj, action) | {"version": target.version}
         outcome, error = await self._tried(work, action, options, traces)
@@ -235,9 +230,7 @@ class Actor:
             telling.rolled_back(work, target, "", log=())
 
     async def _uninstall(self, work: Work, action: Action, done: tuple[Action, ...]) -> None:
-        message = progress.running(work.obj, action)
-        work.draft.begin(outcomes.REMEDIATED, message)
-        await work.draft.rec.progress(message, ready=False)
+        work.draft.begin(outcomes.REMEDIATED, progress.running(work.obj, action))
         traces = Traces()
         options = orders.options(work.obj, action)
         outcome, error = await self._tried(work, action, options, traces)
@@ -264,7 +257,6 @@ class Actor:
     async def _unlock(self, work: Work, action: Action, done: tuple[Action, ...]) -> None:
         del done
         before = work.kept.seen.status if work.kept.seen else ""
-        await work.draft.rec.progress(progress.running(work.obj, action), ready=False)
         outcome, error = await self._tried(work, action, {}, Traces())
         newest = outcome.records[0] if outcome.records else None
         if newest is not None:
@@ -303,13 +295,18 @@ class Actor:
             cluster.live.hold(key)
             work.compared = False
         try:
-            outcome = await self._perform(
-                work,
-                action.value,
-                timeout=policies.timeout_seconds(work.obj, action.value),
-                options=options,
-                charted=charted,
-                traces=traces,
+            outcome = await work.draft.rec.during(
+                self._perform(
+                    work,
+                    action.value,
+                    timeout=policies.timeout_seconds(work.obj, action.value),
+                    options=options,
+                    charted=charted,
+                    traces=traces,
+                ),
+                progress.running(work.obj, action),
+                # what repairs leaves Ready as it is: it tells what failed
+                ready=decisions.KINDS[action] is Kind.RELEASE,
             )
         except EngineError as error:
             cluster.live.release(key)

@@ -159,11 +159,9 @@ class Releaser:
         return drift
 
     async def _correct(self, work: Work, drift: Drift | None) -> Drift:
-        await work.draft.rec.progress(progress.CORRECTING)
         if drift is not None:
-            went_well = await drifting.correct(
-                work, drift, concurrency=self.settings.concurrent_ssa
-            )
+            correcting = drifting.correct(work, drift, concurrency=self.settings.concurrent_ssa)
+            went_well = await work.draft.rec.during(correcting, progress.CORRECTING)
             work.kept.unproven = not went_well
             if went_well:
                 work.compared = True

@@ -748,6 +748,76 @@ def test_progress_shows_at_once_and_costs_one_patch() -> None:
     assert bench.condition("Reconciling") is None
 
 
+def test_quick_work_costs_no_patch_of_its_own() -> None:
+    async def scenario(bench: Bench) -> None:
+        async def script(rec: Pass) -> Outcome:
+            done = await rec.during(asyncio.sleep(0.5, "done"), "at work")
+            return Outcome(message=done)
+
+        bench.script = script
+        bench.put()
+        await bench.until(lambda: (bench.condition("Ready") or ("",))[0] == "True")
+
+    bench = work(scenario)
+
+    assert bench.status_patches == 1
+    assert bench.condition("Ready") == ("True", "Succeeded", "done")
+    assert bench.condition("Reconciling") is None
+
+
+def test_work_that_takes_longer_shows_and_goes_on_if_that_fails() -> None:
+    shown: list[Any] = []
+
+    async def scenario(bench: Bench) -> None:
+        async def work_(rec: Pass) -> str:
+            await asyncio.sleep(30)
+            shown.append(bench.condition("Ready"))
+            return rec.obj.metadata.name
+
+        async def script(rec: Pass) -> Outcome:
+            return Outcome(message=await rec.during(work_(rec), "at work"))
+
+        bench.script = script
+        bench.put("a")
+        await bench.until(lambda: (bench.condition("Ready") or ("",))[0] == "True")
+        bench.put("b")
+        await bench.until(lambda: len(bench.passes) == 2)
+        # Nobody can be told of the work any more; it is not cut off.
+        del bench.server.objects[(REPOS, "default", "b")]
+        await bench.until(lambda: len(shown) == 2)
+
+    work(scenario)
+
+    assert shown[0] == ("Unknown", "Progressing", "at work")
+
+
+def test_work_ends_with_the_pass_that_is_cancelled() -> None:
+    ended: list[str] = []
+
+    async def scenario(bench: Bench) -> None:
+        async def work_() -> None:
+            try:
+                await asyncio.sleep(60)
+            finally:
+                await asyncio.sleep(1)  # it writes down how it ended
+                ended.append("work")
+
+        async def script(rec: Pass) -> Outcome:
+            try:
+                await rec.during(work_(), "at work")
+            finally:
+                ended.append("pass")
+            raise AssertionError
+
+        bench.script = script
+        bench.put()
+        await bench.until(lambda: bench.condition("Ready"))
+
+    work(scenario, grace=0.0)
+
+    assert ended == ["work", "pass"]
+
+
 def test_status_fields_are_written_even_when_the_pass_fails() -> None:
     async def script(rec: Pass) -> Outcome:
         rec.status({"observedIgnore": "*.md"})
