@@ -101,8 +101,9 @@ def compile_expressions(obj: Dependent) -> None:
     """Compile every ``readyExpr``.
 
     Raises:
-        StalledError: one does not compile.
+        StalledError: one does not compile, or there are too many.
     """
+    expressions.require_few(each.ready_expr for each in obj.spec.depends_on)
     for dependency in obj.spec.depends_on:
         if dependency.ready_expr:
             expressions.ready_expression(dependency.ready_expr)

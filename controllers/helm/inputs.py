@@ -6,6 +6,7 @@ costs no request.
 """
 
 import asyncio
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -57,11 +58,17 @@ def references(obj: HelmRelease) -> Iterator[ObjectRef]:
 async def gather(obj: HelmRelease, secrets: Secrets) -> Inputs:
     """Read what ``valuesFrom`` names; each object once.
 
+    What is read is bounded, so that no HelmRelease takes the memory of this process from others.
+
     Raises:
+        ValuesError: there is more to read than is read for one release.
         TransientError: one cannot be read, for another reason than that it does not exist.
     """
+    values.require_few(obj.spec.values_from)
     fetched: dict[tuple[str, str], Mapping[str, bytes] | None] = {}
     versions: list[str] = []
+    uses = Counter((each.kind, each.name, each.values_key) for each in obj.spec.values_from)
+    left = values.MOST_READ
     for kind, name in {(each.kind, each.name): None for each in obj.spec.values_from}:
         gvk = SECRET if kind == "Secret" else CONFIG_MAP
         try:
@@ -74,7 +81,15 @@ async def gather(obj: HelmRelease, secrets: Secrets) -> Inputs:
             fetched[kind, name] = None
             versions.append(f"{kind}/{name}@{_MISSING}")
         else:
-            fetched[kind, name] = data.values
+            named = {key: text for key, text in data.values.items() if uses[kind, name, key]}
+            left -= sum(len(text) * uses[kind, name, key] for key, text in named.items())
+            if left < 0:
+                raise ValuesError(
+                    f"what spec.valuesFrom refers to has more than {values.MOST_READ} bytes:"
+                    " refer to each document once, and move files that it holds into ConfigMaps"
+                    " of their own"
+                )
+            fetched[kind, name] = named
             versions.append(data.version)
     return Inputs(fetched=fetched, versions=tuple(versions))
 

@@ -8,7 +8,7 @@ import pytest
 
 from crds import schema
 from webhooks.hints import admission as hints
-from webhooks.validation import CHECKS, expressions, patches, shapes, verdict
+from webhooks.validation import CHECKS, patches, shapes, verdict
 from webhooks.validation.admission import _SMALL
 from webhooks.validation.rule import Checks, Rule
 
@@ -66,7 +66,6 @@ def _stands(node: Any, path: str) -> bool:
     [
         (verdict._MOST_SHOWN, "up to 16 places"),
         (_SMALL, "a spec of more than 8 KiB"),
-        (expressions.MOST, "expressions beyond 64 KiB"),
         (patches._MOST, "patches beyond 128 KiB"),
         (patches._MOST_TARGETS, "targets of patches beyond 200"),
         (hints._MOST, "the first 12 names"),

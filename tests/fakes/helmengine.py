@@ -15,7 +15,7 @@ import msgspec
 
 from controllers.helm.deciding.orders import MANAGER
 from toolkit.helm.actions import Chart, Order, Outcome, Release
-from toolkit.kube.errors import NotFoundError
+from toolkit.kube.errors import ForbiddenError, NotFoundError
 from toolkit.native.calls import EngineError
 from toolkit.native.pool import WorkerDiedError
 from toolkit.objects import Json, ObjectRef, key_of, ref_of
@@ -35,6 +35,7 @@ class Api:
         self.objects: dict[tuple[str, ...], Json] = {}
         self.requests: list[str] = []
         self.finalizing: set[str] = set()
+        self.forbidden: set[str] = set()
         self.version = 100
 
     def impersonating(self, user: str, **_: Any) -> "Api":
@@ -49,7 +50,9 @@ class Api:
         """Serve every kind."""
 
     async def get(self, gvk: Any, name: str, namespace: str = "") -> Json:
-        """Answer that every account exists, and what finalizers hold."""
+        """Answer that every account exists, and what finalizers hold; some may not be read."""
+        if name in self.forbidden:
+            raise ForbiddenError(f"{gvk.kind} {name} is forbidden")
         if gvk.kind != "ServiceAccount" and name not in self.finalizing:
             raise NotFoundError(f"{gvk.kind} {name}")
         return {"metadata": {"name": name, "namespace": namespace}}

@@ -154,6 +154,13 @@ REFUSED: Final = (
     ),
     (
         _KIND,
+        {"valuesFrom": [{"kind": "ConfigMap", "name": "c"}] * 257},
+        "values-count",
+        "spec.valuesFrom",
+        "257 references, more than 256",
+    ),
+    (
+        "HelmRelease",
         {"driftDetection": {"mode": "enabled", "ignore": [{"paths": ["spec"]}]}},
         "ignore-pointer",
         "spec.driftDetection.ignore[0].paths[0]",

@@ -420,6 +420,38 @@ REFUSED: Final[tuple[Case, ...]] = (
         "malformed pattern",
     ),
     (
+        "Kustomization",
+        {"ignore": [{"paths": ["/spec/replicas"]}] * 101},
+        "ignore-count",
+        "spec.ignore",
+        "there are 101 rules of fields to ignore, more than 100",
+    ),
+    (
+        "Kustomization",
+        {"ignore": [{"paths": ["/spec/replicas"] * 1001}]},
+        "ignore-count",
+        "spec.ignore",
+        "there are 1001 paths of fields to ignore, more than 1000",
+    ),
+    (
+        "Kustomization",
+        {"wait": True, "healthCheckExprs": [{"apiVersion": "v1", "current": "true"}] * 257},
+        "cel-many",
+        "spec.healthCheckExprs",
+        "there are 257 expressions",
+    ),
+    (
+        "Kustomization",
+        {
+            "wait": True,
+            "healthCheckExprs": [{"apiVersion": "v1", "current": "true"}]
+            + [{"apiVersion": "v1", "current": "'" + "x" * 4000 + "' == ''"}] * 17,
+        },
+        "cel-many",
+        "spec.healthCheckExprs",
+        "18 expressions with 68140 characters together",
+    ),
+    (
         "SourcePolicy",
         {
             "sources": [
@@ -598,17 +630,6 @@ WARNED: Final[tuple[Case, ...]] = (
         "depends-on-twice",
         "spec.dependsOn[1]",
         "'x': it occurs twice",
-    ),
-    (
-        "Kustomization",
-        {
-            "wait": True,
-            "healthCheckExprs": [{"apiVersion": "v1", "current": "true"}]
-            + [{"apiVersion": "v1", "current": "'" + "x" * 4000 + "' == ''"}] * 17,
-        },
-        "cel-many",
-        "spec.healthCheckExprs",
-        "only the first 65536 characters",
     ),
     (
         "Kustomization",

@@ -8,22 +8,26 @@ repetition. A field that is missing makes the whole expression false, as in Flux
 It does not know what an expression is for: see ``health`` and ``ready_expression``.
 """
 
+import functools
 import math
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Final
 
 from toolkit import errors
 from toolkit.objects import Json
 
 INVALID: Final = "InvalidCELExpression"
+MOST: Final = 256
+MOST_CHARACTERS: Final = 64 << 10
+"""Of all expressions of one object: to compile a thousand takes up to four milliseconds."""
+_COMPILED: Final = 128
 _MAX_LENGTH: Final = 4096
 _MAX_STEPS: Final = 100_000
 """About 20 ms: the engine makes five million steps a second."""
 _STEP: Final = 100
 """Characters of a string that cost as much as an element of a list."""
 _MATCH_STEPS: Final = 2_000
-_MAX_PATTERN: Final = 256
 _MAP: Final = re.compile(r"\.\s*map\s*\(")
 _MATCH: Final = re.compile(r"\bmatches\s*\(")
 _LITERAL_MATCH: Final = re.compile(
@@ -127,30 +131,38 @@ class Expression:
         return int(size ** max(depth, 1)) * max(1, self._matches * _MATCH_STEPS)
 
 
+@functools.lru_cache(maxsize=_COMPILED)
+def compiled(text: str) -> Expression:
+    """Return an expression that others may use as well: passes repeat what they compile.
+
+    Raises:
+        StalledError: as ``Expression`` does.
+    """
+    return Expression(text)
+
+
+def require_few(texts: Iterable[str]) -> None:
+    """Refuse more expressions for one object than are compiled for it.
+
+    Raises:
+        StalledError: reason ``InvalidCELExpression``; there are too many, or they are too long.
+    """
+    lengths = [len(text) for text in texts if text]
+    if len(lengths) > MOST or sum(lengths) > MOST_CHARACTERS:
+        raise _invalid(
+            f"there are {len(lengths)} expressions with {sum(lengths)} characters together, more"
+            f" than {MOST} or {MOST_CHARACTERS}: use fewer"
+        )
+
+
 def ready_expression(text: str) -> Callable[[Json, Json], bool]:
     """Compile ``dependsOn[].readyExpr``: a test over ``self`` and ``dep``.
 
     Raises:
         StalledError: reason ``InvalidCELExpression``.
     """
-    expression = Expression(text)
+    expression = compiled(text)
     return lambda self, dep: expression.holds({"self": self, "dep": dep})
-
-
-def matches(pattern: str, text: str) -> bool:
-    """Search ``text`` with an RE2-like pattern in linear time.
-
-    Raises:
-        StalledError: the pattern is malformed or too long.
-    """
-    import cel  # noqa: PLC0415 - as above
-
-    if len(pattern) > _MAX_PATTERN:
-        raise errors.StalledError(f"pattern is longer than {_MAX_PATTERN} characters")
-    try:
-        return bool(cel.evaluate("text.matches(pattern)", {"text": text, "pattern": pattern}))
-    except (RuntimeError, ValueError) as exc:
-        raise errors.StalledError(f"malformed pattern {pattern!r}") from exc
 
 
 def _invalid(message: str) -> errors.StalledError:

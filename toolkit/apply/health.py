@@ -8,7 +8,7 @@ the first two.
 Pure; an object is judged as it is given, and what lies between two versions is not remembered.
 """
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from typing import Any, Final
@@ -19,6 +19,7 @@ from toolkit.apply.expressions import Expression
 from toolkit.objects import Json, dig, gvk_of
 
 _MAX_MESSAGE: Final = 500
+_EXPRESSIONS: Final = ("current", "failed", "inProgress")
 
 
 class Status(Enum):
@@ -65,12 +66,13 @@ class Rule:
         return fields.digest([self.api_version, self.kind, *texts])
 
 
-def compile_rules(specs: Iterable[Mapping[str, str]]) -> tuple[Rule, ...]:
+def compile_rules(specs: Sequence[Mapping[str, str]]) -> tuple[Rule, ...]:
     """Compile ``spec.healthCheckExprs``, given with their JSON names.
 
     Raises:
         StalledError: reason ``InvalidCELExpression``; which expression, and why.
     """
+    expressions.require_few(spec.get(name, "") for spec in specs for name in _EXPRESSIONS)
     return tuple(
         Rule(
             api_version=spec["apiVersion"],
@@ -152,7 +154,7 @@ def _evaluated(rule: Rule, obj: Json) -> Health:
 
 def _compiled(spec: Mapping[str, str], name: str) -> Expression:
     try:
-        return Expression(spec[name])
+        return expressions.compiled(spec[name])
     except errors.StalledError as exc:
         kind = f"{spec['apiVersion']}/{spec.get('kind') or '*'}"
         raise errors.StalledError(

@@ -25,6 +25,10 @@ _IDENTITY: Final = frozenset(
 )
 _MISSING: Final = object()
 
+MOST_RULES: Final = 100
+MOST_PATHS: Final = 1_000
+"""Of all rules together: each is looked at for each object."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IgnoreRule:
@@ -44,6 +48,22 @@ def pointers(obj: Json, rules: Iterable[IgnoreRule]) -> tuple[tuple[str, ...], .
         parse_pointer(path) for rule in rules if rule.target.matches(obj) for path in rule.paths
     }
     return tuple(sorted(found))
+
+
+def require_few(rules: Sequence[IgnoreRule]) -> None:
+    """Refuse more rules than are looked at.
+
+    Raises:
+        StalledError: there are too many rules, or paths.
+    """
+    for what, count, most in (
+        ("rules", len(rules), MOST_RULES),
+        ("paths", sum(len(rule.paths) for rule in rules), MOST_PATHS),
+    ):
+        if count > most:
+            raise errors.StalledError(
+                f"there are {count} {what} of fields to ignore, more than {most}: join them"
+            )
 
 
 def parse_pointer(path: str) -> tuple[str, ...]:

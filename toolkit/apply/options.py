@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Final
 
-from toolkit.apply.ignore import IgnoreRule
+from toolkit.apply.ignore import IgnoreRule, require_few
 from toolkit.apply.order import GroupKind
 from toolkit.apply.ownership import Owner
 
@@ -32,3 +32,11 @@ class ApplyOptions:
     concurrency: int = 8
     stage_timeout: float = 60.0
     recreate_timeout: float = 60.0
+
+    def __post_init__(self) -> None:
+        """Refuse more rules than can be looked at for each object.
+
+        Raises:
+            StalledError: there are too many.
+        """
+        require_few(self.ignore)

@@ -1,8 +1,8 @@
 """Which objects a rule is about: kustomize's selector over rendered objects.
 
 Names are anchored regular expressions (kustomize ``types.Selector``) and come from tenants, so
-they run on CEL's engine, which takes linear time; plain names need no engine at all. Labels and
-annotations are matched by Kubernetes' label-selector expressions.
+they are patterns of ``toolkit.regexp``, which bounds what one costs; plain names need no pattern at
+all. Labels and annotations are matched by Kubernetes' label-selector expressions.
 """
 
 import re
@@ -10,11 +10,11 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from toolkit import errors
-from toolkit.apply import expressions
+from toolkit import errors, regexp
 from toolkit.objects import Json, dig, gvk_of, key_of
 
 _MAX_SELECTOR: Final = 1024
+_MAX_PATTERN: Final = 256
 _PLAIN: Final = re.compile(r"[A-Za-z0-9-]*")
 _REQUIREMENT: Final = re.compile(
     r"\s*(?:"
@@ -74,7 +74,12 @@ def _anchored(pattern: str, text: str) -> bool:
         return True
     if _PLAIN.fullmatch(pattern):
         return False
-    return expressions.matches(f"^(?:{pattern})$", text)
+    if len(pattern) > _MAX_PATTERN:
+        raise errors.StalledError(f"pattern is longer than {_MAX_PATTERN} characters")
+    try:
+        return regexp.compiled(pattern).fullmatch(text) is not None
+    except ValueError as exc:
+        raise errors.StalledError(f"malformed pattern {pattern!r}: {exc}") from exc
 
 
 def _selected(selector: str, values: Mapping[str, str]) -> bool:

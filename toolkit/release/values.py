@@ -29,6 +29,9 @@ Fetched: TypeAlias = Mapping[tuple[str, str], Data | None]
 MOST_BYTES: Final = 4 << 20
 """Of all composed values as JSON; Helm stores them in a Secret, which holds a mebibyte packed."""
 MOST_LEVELS: Final = 100
+MOST_REFERENCES: Final = 256
+MOST_READ: Final = 8 << 20
+"""Bytes that are read for one release, content counted each time that it is referred to."""
 
 _EXACT: Final = 1 << 53
 """Up to here every whole number is a float."""
@@ -50,6 +53,19 @@ class Composed:
 
     values: Values
     missing: tuple[str, ...] = ()
+
+
+def require_few(references: Sequence[ValuesReference]) -> None:
+    """Refuse more references than are read for one release: each merges all values once more.
+
+    Raises:
+        ValuesError: there are too many.
+    """
+    if len(references) > MOST_REFERENCES:
+        raise ValuesError(
+            f"spec.valuesFrom has {len(references)} references, more than {MOST_REFERENCES}:"
+            " join objects"
+        )
 
 
 def compose(

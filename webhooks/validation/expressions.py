@@ -1,7 +1,7 @@
 """CEL of what applies: health checks and ``readyExpr``, compiled once for all who repeat them.
 
-To compile takes up to three milliseconds for each thousand characters, so what is compiled for one
-object is bounded; beyond that the reconciler tells.
+To compile takes up to four milliseconds for each thousand characters, so what is compiled for one
+object is bounded.
 """
 
 from collections.abc import Iterator, Sequence
@@ -11,10 +11,7 @@ from crds.kustomize_parts import CustomHealthCheck
 from toolkit.apply import expressions
 from toolkit.errors import StalledError
 from webhooks.validation.remembered import remembered
-from webhooks.validation.rule import Fault, Rule, WithSpec, when
-
-MOST: Final = 64 << 10
-"""Characters that are compiled for one object."""
+from webhooks.validation.rule import Fault, Rule, WithSpec
 
 
 class _Dependency(Protocol):
@@ -55,7 +52,7 @@ def _texts(obj: WithSpec[_Applying]) -> Iterator[tuple[str, str]]:
 
 
 def _invalid(obj: WithSpec[_Applying]) -> Iterator[Fault]:
-    left = MOST
+    left = expressions.MOST_CHARACTERS
     for field, text in _texts(obj):
         left -= len(text)
         if left < 0:
@@ -66,9 +63,10 @@ def _invalid(obj: WithSpec[_Applying]) -> Iterator[Fault]:
 
 
 def _many(obj: WithSpec[_Applying]) -> Iterator[Fault]:
-    total = sum(len(text) for _, text in _texts(obj))
-    why = f"of all expressions only the first {MOST} characters were checked"
-    yield from when(total > MOST, "spec.healthCheckExprs", why)
+    try:
+        expressions.require_few(text for _, text in _texts(obj))
+    except StalledError as exc:
+        yield Fault("spec.healthCheckExprs", str(exc))
 
 
 RULES: Final[tuple[Rule[WithSpec[_Applying]], ...]] = (
@@ -87,9 +85,11 @@ RULES: Final[tuple[Rule[WithSpec[_Applying]], ...]] = (
     Rule(
         name="cel-many",
         fields=("spec.healthCheckExprs[]", "spec.dependsOn[].readyExpr"),
-        demands="there are few enough to be checked when the object is written",
+        demands=(
+            f"there are at most {expressions.MOST}, with {expressions.MOST_CHARACTERS} characters"
+            " in all"
+        ),
         remedy="use fewer",
         find=_many,
-        refuses=False,
     ),
 )

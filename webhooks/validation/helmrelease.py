@@ -7,7 +7,7 @@ from crds import HELM_RELEASE
 from crds import meta as fields
 from crds.helm import HelmRelease
 from crds.helm_parts import ChartSpec, DriftIgnoreRule, Kustomize
-from toolkit.release import names, setting
+from toolkit.release import names, setting, values
 from webhooks.validation import (
     circles,
     decrypting,
@@ -43,6 +43,13 @@ def _target_path(obj: HelmRelease) -> Iterator[Fault]:
     for number, each in enumerate(obj.spec.values_from):
         field = f"spec.valuesFrom[{number}]"
         yield from read(f"{field}.targetPath", each.target_path, setting.require_path)
+
+
+def _references(obj: HelmRelease) -> Iterator[Fault]:
+    try:
+        values.require_few(obj.spec.values_from)
+    except values.ValuesError as exc:
+        yield Fault("spec.valuesFrom", str(exc))
 
 
 def _literal(obj: HelmRelease) -> Iterator[Fault]:
@@ -169,6 +176,13 @@ RULES: Final[tuple[Rule[HelmRelease], ...]] = (
         find=_target_path,
     ),
     Rule(
+        name="values-count",
+        fields=("spec.valuesFrom",),
+        demands=f"it has at most {values.MOST_REFERENCES} references",
+        remedy="join ConfigMaps or Secrets",
+        find=_references,
+    ),
+    Rule(
         name="literal-unused",
         fields=("spec.valuesFrom[].literal",),
         demands="it is looked at",
@@ -190,7 +204,7 @@ RULES: Final[tuple[Rule[HelmRelease], ...]] = (
     naming.COMMON_METADATA,
     decrypting.KEYS,
     decrypting.AT_ADMISSION,
-    ignored.rule("spec.driftDetection.ignore[]", _ignoring),
+    *ignored.rules("spec.driftDetection.ignore[]", _ignoring),
     Rule(
         name="remediation-unused",
         fields=("spec.install.remediation", "spec.upgrade.remediation"),

@@ -1,7 +1,7 @@
 """Fields that are left to other writers: JSON pointers, and the objects that they are for."""
 
 from collections.abc import Callable, Iterator, Sequence
-from typing import Final, Protocol, TypeVar
+from typing import Protocol, TypeVar
 
 from crds import kustomize_parts
 from toolkit.apply import ignore, selector
@@ -11,8 +11,6 @@ from webhooks.validation.rule import Fault, Rule, read
 
 T = TypeVar("T")
 
-_MOST_RULES: Final = 500
-
 
 class _Ignoring(Protocol):
     @property
@@ -21,19 +19,36 @@ class _Ignoring(Protocol):
     def target(self) -> kustomize_parts.Selector | None: ...
 
 
-def rule(path: str, given: Callable[[T], Sequence[_Ignoring]]) -> Rule[T]:
-    """Return the rule for a kind that has such a list at ``path``, which ends in ``[]``."""
-    return Rule(
+def rules(path: str, given: Callable[[T], Sequence[_Ignoring]]) -> tuple[Rule[T], ...]:
+    """Return the rules for a kind that has such a list at ``path``, which ends in ``[]``."""
+    field = path.removesuffix("[]")
+    pointers: Rule[T] = Rule(
         name="ignore-pointer",
         fields=(f"{path}.paths[]", f"{path}.target"),
         demands="it is a JSON pointer to a field that does not identify the object",
         remedy="write it as /spec/replicas; ~1 stands for a slash, ~0 for a tilde",
-        find=lambda obj: _faults(path.removesuffix("[]"), given(obj)),
+        find=lambda obj: _faults(field, given(obj)),
     )
+    counts: Rule[T] = Rule(
+        name="ignore-count",
+        fields=(field,),
+        demands=f"it has at most {ignore.MOST_RULES} rules, with {ignore.MOST_PATHS} paths in all",
+        remedy="join rules with the same target, and ignore the object that holds the fields",
+        find=lambda obj: _too_many(field, given(obj)),
+    )
+    return pointers, counts
+
+
+def _too_many(field: str, given: Sequence[_Ignoring]) -> Iterator[Fault]:
+    counted = [ignore.IgnoreRule(paths=tuple(each.paths)) for each in given]
+    try:
+        ignore.require_few(counted)
+    except PenstockError as exc:
+        yield Fault(field, str(exc))
 
 
 def _faults(path: str, rules: Sequence[_Ignoring]) -> Iterator[Fault]:
-    for number, each in enumerate(rules[:_MOST_RULES]):
+    for number, each in enumerate(rules[: ignore.MOST_RULES]):
         field = f"{path}[{number}]"
         for place, pointer in enumerate(each.paths):
             yield from read(f"{field}.paths[{place}]", pointer or " ", ignore.parse_pointer)

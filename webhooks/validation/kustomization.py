@@ -110,7 +110,7 @@ RULES: Final[tuple[Rule[Kustomization], ...]] = (
         find=_variables,
     ),
     naming.COMMON_METADATA,
-    ignored.rule("spec.ignore[]", _ignoring),
+    *ignored.rules("spec.ignore[]", _ignoring),
     Rule(
         name="field-unused",
         fields=("spec.healthChecks", "spec.healthCheckExprs"),

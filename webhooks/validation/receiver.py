@@ -5,11 +5,11 @@ from typing import Final
 
 from crds import RECEIVER
 from crds.notification_receiver import Receiver
+from toolkit.apply.expressions import MOST_CHARACTERS as _MOST
 from toolkit.notification import demands
 from webhooks.validation import expressions, notifying, schedule
 from webhooks.validation.rule import Checks, Fault, Named, Rule, when
 
-_MOST: Final = expressions.MOST
 _WITHOUT_EVENTS: Final = frozenset({"generic", "generic-hmac", "generic-oidc", "harbor"})
 
 

@@ -8,6 +8,7 @@ only ways out.
 from dataclasses import dataclass
 from typing import Final, NoReturn
 
+from controllers.applying import waiting
 from controllers.helm.deciding import decisions, outcomes, policies, progress, snapshots, states
 from controllers.helm.deciding.decisions import Action, Facts, Next, Target
 from controllers.helm.deciding.outcomes import CLEARED, RELEASED, REMEDIATED, TESTED, Happening
@@ -110,6 +111,10 @@ class Releaser:
         if pending.wait is None and not pending.going:
             await self._objects(work)
             objects = [*filter(work.renders, work.objects or ())]
+            # The history says that these were applied. The watches see all objects, so who could
+            # write it would learn of objects of others by CEL expressions.
+            awaited = awaiting.awaited(work.obj, pending.action, objects)
+            await waiting.require_access(work.target.client, awaited, ())
             # Another process has applied them, so nobody watches them here yet.
             work.cluster.live.ensure(work.draft.rec.key, {gvk_of(each) for each in objects})
             awaiting.begin(work, pending, objects)

@@ -89,6 +89,23 @@ async def test_values_are_composed_with_their_digest() -> None:
     assert found.secrets == ()
 
 
+async def test_no_more_is_read_than_a_release_may_have() -> None:
+    given = Given(c="a" * (1 << 20))
+
+    await gathered(given, *[CONFIG] * 8)
+    with pytest.raises(ValuesError, match="more than 8388608 bytes"):
+        await gathered(given, *[CONFIG] * 9)
+    with pytest.raises(ValuesError, match="257 references, more than 256"):
+        await gathered(Given(c="a: 1"), *[CONFIG] * 257)
+    assert given.read == ["ConfigMap/c"] * 2
+
+
+async def test_keys_that_nobody_names_are_not_kept() -> None:
+    found = await gathered(Given(s="a: 1"), {**SECRET, "valuesKey": "other"})
+
+    assert found.fetched == {("Secret", "s"): {}}
+
+
 async def test_content_of_secrets_is_secret_whole_and_leaf_by_leaf() -> None:
     obj = release(spec={"valuesFrom": [SECRET]})
 

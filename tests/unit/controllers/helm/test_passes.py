@@ -6,6 +6,7 @@ import pytest
 from msgspec import structs
 
 from tests.fakes.helmworld import DIGEST, INSTALLED, VERSION, World, installed
+from toolkit.errors import TransientError
 
 
 @pytest.fixture
@@ -152,6 +153,28 @@ async def test_wait_goes_on_in_another_process(world: World) -> None:
     assert (first.ready, second.ready) == ("Unknown", "True")
     assert world.helm.done == ["install"]
     assert world.condition("Ready") == ("True", "InstallSucceeded", INSTALLED)
+
+
+async def test_wait_shows_nothing_of_objects_that_the_account_may_not_read(world: World) -> None:
+    await world.ready("spec")
+    world.start()
+    world.shows_records()
+    world.api.forbidden.add("web")
+
+    refused = await world.run("start")
+    world.fares("Current")
+    again = await world.run("retry")
+
+    assert isinstance(refused, TransientError)
+    assert isinstance(again, TransientError)
+    assert "Deployment web is forbidden" in world.condition("Ready")[2]
+    assert world.clusters.local.live.watched == frozenset()
+
+    world.api.forbidden.clear()
+    world.api.finalizing.add("web")
+    await world.ready("retry")
+    world.fares("Current")
+    assert (await world.ready("health")).ready == "True"
 
 
 async def test_definition_that_was_skipped_is_not_awaited_by_another_process(world: World) -> None:

@@ -271,3 +271,13 @@ def test_equal_rules_have_equal_keys() -> None:
     (other,) = health.compile_rules([RULE | {"failed": "false"}])
 
     assert one.key == same.key != other.key
+
+
+@pytest.mark.parametrize(
+    ("current", "count"), [("true", 257), ("a.b == 'x' || " * 250 + "true", 19)]
+)
+def test_more_rules_than_are_compiled_are_refused(current: str, count: int) -> None:
+    rule = {"apiVersion": "x/v1", "current": current}
+
+    with pytest.raises(errors.StalledError, match="use fewer"):
+        health.compile_rules([rule] * count)

@@ -110,3 +110,13 @@ def test_a_rule_for_other_objects_does_not_count() -> None:
     rule = IgnoreRule(paths=("/spec/replicas",), target=Selector(kind="StatefulSet"))
 
     assert ignore.pointers(_obj(), [rule]) == ()
+
+
+def test_more_rules_than_are_looked_at_are_refused() -> None:
+    few = [IgnoreRule(paths=("/spec/replicas",) * 10)] * 100
+
+    ignore.require_few(few)
+    with pytest.raises(errors.StalledError, match="101 rules of fields to ignore, more than 100"):
+        ignore.require_few([*few, IgnoreRule(paths=())])
+    with pytest.raises(errors.StalledError, match="1001 paths of fields to ignore, more than 1000"):
+        ignore.require_few([*few[1:], IgnoreRule(paths=("/spec/replicas",) * 11)])

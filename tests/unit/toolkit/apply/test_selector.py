@@ -63,6 +63,11 @@ def test_a_malformed_selector_is_refused(fields: dict[str, Any]) -> None:
         Selector(**fields).matches(OBJ)
 
 
+def test_a_pattern_that_would_take_long_to_compile_is_refused() -> None:
+    with pytest.raises(errors.StalledError, match="too large"):
+        Selector(name=r"(\pL{1,100}){1,5}").matches(OBJ)
+
+
 def test_a_pattern_that_would_backtrack_for_ever_is_answered() -> None:
     obj = {**OBJ, "metadata": {"name": "a" * 60 + "!"}}
 
