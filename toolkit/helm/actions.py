@@ -39,6 +39,11 @@ Action = Literal[
 
 MEMORY_LIMIT: Final = 600 << 20
 """Bytes for a worker."""
+ANSWER_LIMIT: Final = 24 << 20
+"""Bytes of an answer: a manifest, and the objects that it has as JSON.
+
+Several are read at once, in the process that serves all tenants.
+"""
 _STORAGE_SECONDS: Final = 10.0
 """``storageSeconds`` of ``engine/internal/helm``."""
 _GRACE_SECONDS: Final = _STORAGE_SECONDS + 2.0
@@ -119,7 +124,7 @@ def start(
 def kind(*, memory_limit: int = MEMORY_LIMIT) -> WorkerKind:
     """Return the row of such a worker: that of the engine, with another library and module."""
     row = calls.kind(memory_limit=memory_limit, path=library.with_helm(library.find()))
-    return dataclasses.replace(row, module="toolkit.helm.worker")
+    return dataclasses.replace(row, module="toolkit.helm.worker", answer_limit=ANSWER_LIMIT)
 
 
 async def run(pool: WorkerPool, release: Release, order: Order) -> Outcome:

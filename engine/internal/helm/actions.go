@@ -13,7 +13,7 @@ import (
 	"helm.sh/helm/v4/pkg/storage/driver"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/kubernetes"
+	corev1 "k8s.io/client-go/kubernetes/typed/core/v1"
 )
 
 // The operations.
@@ -65,11 +65,11 @@ func install(r *run) error {
 // lacksNamespace tells whether the namespace is to be created: an account that may not create
 // namespaces may still use one. Where the account may not look, creating it tells.
 func (r *run) lacksNamespace() (bool, error) {
-	clients, err := kubernetes.NewForConfig(config(&r.cluster.wire))
+	clients, err := corev1.NewForConfig(config(&r.cluster.wire))
 	if err != nil {
 		return false, err
 	}
-	_, err = clients.CoreV1().Namespaces().Get(r.ctx, r.Namespace, metav1.GetOptions{})
+	_, err = clients.Namespaces().Get(r.ctx, r.Namespace, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) || apierrors.IsForbidden(err) {
 		return true, nil
 	}

@@ -16,7 +16,7 @@ import (
 	"helm.sh/helm/v4/pkg/chart/v2/loader"
 	"helm.sh/helm/v4/pkg/kube"
 	"helm.sh/helm/v4/pkg/storage"
-	"k8s.io/client-go/kubernetes"
+	corev1 "k8s.io/client-go/kubernetes/typed/core/v1"
 
 	"penstock.dev/engine/internal/parent"
 )
@@ -95,7 +95,8 @@ func (r *run) prepare(keeping context.Context, session *parent.Session) error {
 	if r.cluster, err = enter(r.Cluster, session.As(r.ctx, "release")); err != nil {
 		return err
 	}
-	secrets, err := kubernetes.NewForConfig(config(session.As(keeping, "storage")))
+	// Clients of all groups would take a millisecond for each action.
+	keeper, err := corev1.NewForConfig(config(session.As(keeping, "storage")))
 	if err != nil {
 		return err
 	}
@@ -106,7 +107,7 @@ func (r *run) prepare(keeping context.Context, session *parent.Session) error {
 	r.kube = &client{Client: kube.New(where), built: func() {}}
 	r.kube.Namespace = r.Namespace
 	r.kube.SetLogger(r.log)
-	r.journal = newJournal(secrets.CoreV1().Secrets(r.StorageNamespace), r.redact)
+	r.journal = newJournal(keeper.Secrets(r.StorageNamespace), r.redact)
 	r.config = action.NewConfiguration(action.ConfigurationSetLogger(r.log))
 	r.config.RESTClientGetter = where
 	r.config.KubeClient = r.kube

@@ -10,7 +10,8 @@ from contextlib import asynccontextmanager
 import pytest
 
 from tests.contract.helm.world import CONFIG_MAP, World, statuses
-from toolkit.native.pool import WorkerMemoryError
+from toolkit.helm import actions
+from toolkit.native.pool import WorkerDiedError, WorkerMemoryError
 from toolkit.objects import Json
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
@@ -112,21 +113,40 @@ async def test_schema_without_end_is_ended(world: World) -> None:
     assert await world.history() == []
 
 
-async def test_record_that_explodes_is_ended(world: World) -> None:
-    """Who may write Secrets may write records; gzip makes a million bytes of a thousand."""
-    member = gzip.compress(b" " * 10_000_000)
-    packed = base64.b64encode(member * 70)
-    record = {
+def record(packed: bytes) -> Json:
+    """Return a record of Helm's: who may write Secrets may write one."""
+    return {
         "type": "helm.sh/release.v1",
         "metadata": {
             "name": "sh.helm.release.v1.app.v1",
             "labels": {"owner": "helm", "name": "app", "status": "deployed", "version": "1"},
         },
-        "data": {"release": base64.b64encode(packed).decode()},
+        "data": {"release": base64.b64encode(base64.b64encode(packed)).decode()},
     }
-    world.make("api/v1 secrets", record)
+
+
+async def test_record_that_explodes_is_ended(world: World) -> None:
+    """To gzip, a thousand bytes stand for a million."""
+    world.make("api/v1 secrets", record(gzip.compress(b" " * 10_000_000) * 70))
 
     with pytest.raises(WorkerMemoryError, match="more memory than allowed"):
+        await world.run("history")
+
+    neighbour = await world.run("render", world.chart())
+    assert len(neighbour.objects) == 1
+
+
+async def test_giant_record_does_not_reach_the_controller(world: World) -> None:
+    release = {
+        "name": "app",
+        "namespace": world.namespace,
+        "version": 1,
+        "info": {"status": "deployed", "notes": "x" * actions.ANSWER_LIMIT},
+        "chart": {"metadata": {"name": "shop", "version": "1.0.0"}},
+    }
+    world.make("api/v1 secrets", record(gzip.compress(json.dumps(release).encode())))
+
+    with pytest.raises(WorkerDiedError, match=r"its answer has \d+ MiB"):
         await world.run("history")
 
     neighbour = await world.run("render", world.chart())
