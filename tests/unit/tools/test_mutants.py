@@ -10,7 +10,7 @@ import pytest
 from tests.tools.mutants import refusals
 
 _ROOT = Path(__file__).parents[3]
-_EVERY = 50
+_EVERY = 75
 """The sample of a run of the slow tests, which has a minute: every so many refusals."""
 
 TRUST = '''
