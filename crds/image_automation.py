@@ -3,12 +3,15 @@
 Fields, patterns, defaults and rules are those of Flux's image-automation-controller.
 """
 
-from typing import Annotated, Literal
+from typing import Annotated, Final, Literal
 
 from msgspec import Meta, Struct, field
 
 from crds import image, meta, source, unwritten
 from crds.policy_parts import LabelSelector
+
+PULL_REQUEST: Final = "image.penstock.dev/pull-request"
+"""Annotation that names the hosting service where a pull request is opened for what is pushed."""
 
 
 class AutomationSource(meta.ApiStruct, frozen=True, kw_only=True):

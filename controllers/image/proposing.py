@@ -16,15 +16,13 @@ from controllers.image import admitting
 from controllers.image.settings import INVALID, Plan
 from controllers.image.updating import Draft
 from crds.image import ImagePolicy
-from crds.image_automation import ImageUpdateAutomation
+from crds.image_automation import PULL_REQUEST, ImageUpdateAutomation
 from crds.source import GitRepository
 from toolkit.errors import StalledError
 from toolkit.remote.git.auth import GitAuth
 from toolkit.remote.hosting.pulls import Pulls, Text
 from toolkit.remote.http.http import Http
 
-ANNOTATION: Final = "image.penstock.dev/pull-request"
-"""Names the service: ``github``, ``gitlab`` or ``gitea``."""
 _FOOTER: Final = (
     "Made by ImageUpdateAutomation `{}/{}`. Commits of others on this branch are overwritten."
 )
@@ -47,13 +45,13 @@ class Proposals:
         Raises:
             StalledError: it cannot have them (reason InvalidSourceConfiguration).
         """
-        if ANNOTATION not in obj.metadata.annotations:
+        if PULL_REQUEST not in obj.metadata.annotations:
             return None
         try:
             _require_two_branches(plan)
             return Pulls.of(
                 self.http,
-                obj.metadata.annotations[ANNOTATION],
+                obj.metadata.annotations[PULL_REQUEST],
                 source.spec.url,
                 auth,
                 head=plan.branch,
@@ -61,7 +59,7 @@ class Proposals:
                 timeout=source.spec.timeout_seconds,
             )
         except StalledError as exc:
-            raise StalledError(f"annotation {ANNOTATION}: {exc}", reason=INVALID) from exc
+            raise StalledError(f"annotation {PULL_REQUEST}: {exc}", reason=INVALID) from exc
 
 
 def _require_two_branches(plan: Plan) -> None:

@@ -19,6 +19,16 @@ RIGHT: Final[dict[str, Json]] = {
     },
 }
 
+
+def _proposing(service: str, push: Json, **ref: str) -> Json:
+    """Return an automation with pull requests; ``annotations`` goes to the metadata."""
+    checkout = {"checkout": {"ref": ref}} if ref else {}
+    return {
+        "annotations": {"image.penstock.dev/pull-request": service},
+        "git": {**_GIT, **checkout, "push": push},
+    }
+
+
 ALSO_RIGHT: Final[tuple[tuple[str, Json], ...]] = (
     ("ImageRepository", {"image": "nginx", "exclusionList": ["^dev-", "-rc$"]}),
     ("ImageRepository", {"image": "registry.example.com:5000/a/b", "insecure": True}),
@@ -47,6 +57,9 @@ ALSO_RIGHT: Final[tuple[tuple[str, Json], ...]] = (
             }
         },
     ),
+    ("ImageUpdateAutomation", _proposing("gitlab", {"branch": "images"}, branch="main")),
+    ("ImageUpdateAutomation", _proposing("gitea", {"branch": "images"})),
+    ("ImagePolicy", {"annotations": {"policy.penstock.dev/verify": "release, scanned"}}),
 )
 
 
@@ -144,6 +157,48 @@ REFUSED: Final = (
         "push-options",
         "spec.git.push.options",
         "one line",
+    ),
+    (
+        "ImagePolicy",
+        {"annotations": {"policy.penstock.dev/verify": "release,,scanned"}},
+        "verify-annotation",
+        "metadata.annotations[policy.penstock.dev/verify]",
+        "'' is not a name of an ImageVerificationPolicy",
+    ),
+    (
+        "ImageUpdateAutomation",
+        _proposing("bitbucket", {"branch": "images"}),
+        "pull-request-service",
+        "metadata.annotations[image.penstock.dev/pull-request]",
+        "'bitbucket': it does not name a hosting service",
+    ),
+    (
+        "ImageUpdateAutomation",
+        _proposing("github", {}),
+        "pull-request-branch",
+        "spec.git.push.branch",
+        "it is missing",
+    ),
+    (
+        "ImageUpdateAutomation",
+        _proposing("github", {"branch": "main"}, branch="main"),
+        "pull-request-branch",
+        "spec.git.push.branch",
+        "the branch that is checked out",
+    ),
+    (
+        "ImageUpdateAutomation",
+        _proposing("github", {"branch": "main"}, name="refs/heads/main"),
+        "pull-request-branch",
+        "spec.git.push.branch",
+        "the branch that is checked out",
+    ),
+    (
+        "ImageUpdateAutomation",
+        _proposing("github", {"branch": "images"}, tag="v1"),
+        "pull-request-branch",
+        "spec.git.push.branch",
+        "spec.git.checkout.ref.tag is not a branch to merge into",
     ),
     (
         "ImageUpdateAutomation",

@@ -2,8 +2,9 @@
 
 Caches and the object suffice; templates are read by a worker of the engine.
 
-Only changes of the spec are looked at, so that an object that was let in before a rule existed, or
-while no replica answered, can always be labelled, finalized and deleted.
+Only changes of the spec, and of the annotations that belong to it, are looked at, so that an object
+that was let in before a rule existed, or while no replica answered, can always be labelled,
+finalized and deleted.
 """
 
 import asyncio
@@ -107,11 +108,16 @@ class Validation:
 
 
 def concerned(request: Request) -> bool:
-    """Tell whether a request writes a spec that stays: not a status, nor an object on its way."""
+    """Tell whether a request writes a spec, or an annotation that belongs to it.
+
+    A status does not count, nor an object that is being deleted.
+    """
     obj, old = request.object or {}, request.old
     if request.subresource or (obj.get("metadata") or {}).get("deletionTimestamp"):
         return False
-    return old is None or obj.get("spec") != old.get("spec")
+    if old is None or obj.get("spec") != old.get("spec"):
+        return True
+    return changes.annotations(obj) != changes.annotations(old)
 
 
 def applied(request: Request) -> bool:
@@ -133,7 +139,7 @@ ROW: Final = Row(
     name="validation",
     rules=RULES,
     make=Validation.make,
-    conditions=(changes.SPEC,),
+    conditions=(changes.SPEC_OR_ANNOTATIONS,),
     permissions=tuple(
         rbac.Rule(
             groups=(checks.kind.group,),

@@ -6,12 +6,13 @@ from typing import Final
 from crds import IMAGE_POLICY
 from crds.image import ImagePolicy
 from toolkit import regexp
-from toolkit.policy import tags
+from toolkit.policy import imagepolicies, tags
 from toolkit.remote import semver
 from webhooks.validation import patterns, schedule
-from webhooks.validation.rule import Checks, Fault, Named, Rule, read, when
+from webhooks.validation.rule import Checks, Fault, Named, Rule, annotation, read, when
 
 _ORDER: Final = ("semver", "alphabetical", "numerical")
+_VERIFY: Final = annotation(imagepolicies.VERIFY)
 
 
 def _choice(obj: ImagePolicy) -> Iterator[Fault]:
@@ -58,6 +59,13 @@ def _extract(obj: ImagePolicy) -> Iterator[Fault]:
         yield Fault(field, f"the pattern has no group '{name}', so it stands for nothing")
 
 
+def _demanded(obj: ImagePolicy) -> Iterator[Fault]:
+    try:
+        imagepolicies.named(obj.metadata.annotations)
+    except ValueError as exc:
+        yield Fault(_VERIFY, str(exc))
+
+
 RULES: Final[tuple[Rule[ImagePolicy], ...]] = (
     Rule(
         name="image-policy-choice",
@@ -95,6 +103,13 @@ RULES: Final[tuple[Rule[ImagePolicy], ...]] = (
         remedy="write a group as (?P<ts>[0-9]+), and $ts for what it matched",
         find=_extract,
         refuses=False,
+    ),
+    Rule(
+        name="verify-annotation",
+        fields=(_VERIFY,),
+        demands="it names ImageVerificationPolicies",
+        remedy="write their names, separated by commas",
+        find=_demanded,
     ),
     *schedule.rules("interval"),
 )

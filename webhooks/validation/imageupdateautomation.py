@@ -4,16 +4,18 @@ from collections.abc import Iterator
 from typing import Final
 
 from crds import IMAGE_UPDATE_AUTOMATION
-from crds.image_automation import ImageUpdateAutomation
+from crds.image_automation import PULL_REQUEST, ImageUpdateAutomation
 from crds.source import GitRepositoryRef
 from toolkit.objects import Json, dig
 from toolkit.remote.git import refs as gitrefs
 from toolkit.remote.git import refspec
+from toolkit.remote.hosting.services import SERVICES
 from toolkit.render import setters
 from webhooks.validation import paths, refs, schedule
-from webhooks.validation.rule import Checks, Fault, Judged, Named, Rule, when
+from webhooks.validation.rule import Checks, Fault, Judged, Named, Rule, annotation, when
 
 _FORBIDDEN: Final = frozenset("<>\n\0")
+_PULL_REQUEST: Final = annotation(PULL_REQUEST)
 
 
 def _git(obj: ImageUpdateAutomation) -> Iterator[Fault]:
@@ -75,6 +77,28 @@ def _target(obj: ImageUpdateAutomation) -> Iterator[Fault]:
     fixed = refs.given(ref, ("commit", "name", "semver", "tag"))
     why = f"spec.git.checkout.ref.{fixed[0]} is not a branch to push to" if fixed else ""
     yield from when(fixed, "spec.git.push.branch", why)
+
+
+def _service(obj: ImageUpdateAutomation) -> Iterator[Fault]:
+    name = obj.metadata.annotations.get(PULL_REQUEST)
+    unknown = name is not None and name not in SERVICES
+    yield from when(unknown, _PULL_REQUEST, "it does not name a hosting service", name or "")
+
+
+def _two_branches(obj: ImageUpdateAutomation) -> Iterator[Fault]:
+    """Find pull requests that cannot be opened, as far as the GitRepository does not decide it."""
+    if PULL_REQUEST not in obj.metadata.annotations or obj.spec.git is None:
+        return
+    push, ref = obj.spec.git.push, _checkout(obj)
+    field, branch = "spec.git.push.branch", push.branch if push else ""
+    if not branch:
+        yield Fault(field, "it is missing, and a pull request comes from another branch")
+    elif ref is not None:
+        fixed = refs.given(ref, ("commit", "semver", "tag"))
+        why = f"spec.git.checkout.ref.{fixed[0]} is not a branch to merge into" if fixed else ""
+        yield from when(fixed, field, why)
+        same = not fixed and branch == (ref.name.removeprefix(gitrefs.BRANCHES) or ref.branch)
+        yield from when(same, field, "it is the branch that is checked out", branch)
 
 
 def _options(obj: ImageUpdateAutomation) -> Iterator[Fault]:
@@ -140,6 +164,20 @@ RULES: Final[tuple[Rule[ImageUpdateAutomation], ...]] = (
         demands="there is a branch to push to",
         remedy="set spec.git.push.branch",
         find=_target,
+    ),
+    Rule(
+        name="pull-request-service",
+        fields=(_PULL_REQUEST,),
+        demands="it names a hosting service that pull requests can be opened at",
+        remedy=f"write one of {', '.join(SERVICES)}",
+        find=_service,
+    ),
+    Rule(
+        name="pull-request-branch",
+        fields=("spec.git.push.branch", _PULL_REQUEST),
+        demands="a pull request comes from another branch than the one it goes to",
+        remedy="set spec.git.push.branch to a branch of its own, and check a branch out",
+        find=_two_branches,
     ),
     Rule(
         name="push-options",

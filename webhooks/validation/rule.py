@@ -116,6 +116,11 @@ class Checks(Generic[T]):
     judged: Judged | None = None
 
 
+def annotation(name: str) -> str:
+    """Return the path of an annotation, as a field of a rule."""
+    return f"metadata.annotations[{name}]"
+
+
 def read(
     field: str, value: str, parse: Callable[[str], object], *, shown: str | None = None
 ) -> Iterator[Fault]:

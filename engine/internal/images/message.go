@@ -17,6 +17,7 @@ import (
 const (
 	maxTemplate = 64 << 10
 	maxMessage  = 64 << 10
+	dockerHub   = "index.docker.io"
 )
 
 // MessageRequest asks for the message of a commit. Without Files it is only seen whether the
@@ -148,27 +149,57 @@ func (c changed) Objects() objectChanges {
 	return found
 }
 
-// imageRef is an image that was written, with the policy that chose it.
+// imageRef is an image that was written, with the policy that chose it. Its methods return what those
+// of Flux's update.ImageRef do (image-automation-controller, internal/update/result.go).
 type imageRef struct {
 	image     Image
 	Namespace string
 	PolicyRef string
 }
 
-func (i imageRef) String() string     { return i.image.String() }
-func (i imageRef) Repository() string { return i.image.Name }
-func (i imageRef) Name() string       { return i.image.String() }
+func (i imageRef) String() string { return i.image.String() }
 
-// Identifier returns the tag.
-func (i imageRef) Identifier() string { return i.image.Tag }
+// Repository returns the name without its registry, with what is implied, such as "library/nginx".
+func (i imageRef) Repository() string {
+	_, repository := i.parts()
+	return repository
+}
 
-// Registry returns the first part of the name, if it is a host.
+// Registry returns the host, "index.docker.io" if the name has none.
 func (i imageRef) Registry() string {
-	first, _, found := strings.Cut(i.image.Name, "/")
-	if found && strings.ContainsAny(first, ".:") {
-		return first
+	registry, _ := i.parts()
+	return registry
+}
+
+// Name returns the reference with all that is implied.
+func (i imageRef) Name() string {
+	registry, repository := i.parts()
+	if i.image.Digest != "" {
+		return registry + "/" + repository + "@" + i.image.Digest
 	}
-	return "index.docker.io"
+	return registry + "/" + repository + ":" + i.image.Tag
+}
+
+// Identifier returns the digest if there is one, else the tag.
+func (i imageRef) Identifier() string {
+	if i.image.Digest != "" {
+		return i.image.Digest
+	}
+	return i.image.Tag
+}
+
+func (i imageRef) parts() (registry, repository string) {
+	first, rest, found := strings.Cut(i.image.Name, "/")
+	if !found || first != "localhost" && !strings.ContainsAny(first, ".:") {
+		first, rest = dockerHub, i.image.Name
+	}
+	if first == "docker.io" {
+		first = dockerHub
+	}
+	if first == dockerHub && !strings.Contains(rest, "/") {
+		rest = "library/" + rest
+	}
+	return first, rest
 }
 
 // Policy returns the policy that chose the image.

@@ -43,7 +43,7 @@ func TestTemplatesOfFluxUsersAreUnderstood(t *testing.T) {
 		"{{ range .Changed.Objects }}{{ range . }}{{ .Setter }} {{ end }}{{ end }}":                                              "apps:web:tag apps:web:tag apps:web ",
 		"{{ range $r, $_ := .Updated.Objects }}{{ $r.Kind }} {{ end }}":                                                          "Job Deployment ",
 		"{{ range $f, $_ := .Updated.Files }}{{ $f }} {{ end }}":                                                                 "a.yaml b.yaml ",
-		"{{ range .Changed.ImageResult.Images }}{{ .Repository }}|{{ .Identifier }}|{{ .Registry }}|{{ .Policy.Name }}{{ end }}": "registry.example.com:5000/org/web|v2.0.0|registry.example.com:5000|web",
+		"{{ range .Changed.ImageResult.Images }}{{ .Repository }}|{{ .Identifier }}|{{ .Registry }}|{{ .Policy.Name }}{{ end }}": "org/web|v2.0.0|registry.example.com:5000|web",
 		"[{{ .Values.team | upper }}]":                                                                                           "[RED]",
 	} {
 		got, err := message(t, request(template))
@@ -68,5 +68,29 @@ func TestAMessageEnds(t *testing.T) {
 
 	if err == nil || !strings.Contains(err.Error(), "64 KiB") {
 		t.Errorf("%v", err)
+	}
+}
+
+func TestThePartsOfAnImageAreThoseOfFlux(t *testing.T) {
+	digest := "sha256:" + strings.Repeat("ab", 32)
+	for _, each := range []struct {
+		image Image
+		want  string
+	}{
+		{Image{Name: "nginx", Tag: "1"}, "nginx:1|1|library/nginx|index.docker.io|index.docker.io/library/nginx:1"},
+		{Image{Name: "docker.io/org/a", Tag: "1"}, "docker.io/org/a:1|1|org/a|index.docker.io|index.docker.io/org/a:1"},
+		{Image{Name: "org/a", Tag: "1"}, "org/a:1|1|org/a|index.docker.io|index.docker.io/org/a:1"},
+		{Image{Name: "localhost/a", Tag: "1"}, "localhost/a:1|1|a|localhost|localhost/a:1"},
+		{Image{Name: "ghcr.io/a", Tag: "1", Digest: digest}, "ghcr.io/a:1@" + digest + "|" + digest + "|a|ghcr.io|ghcr.io/a@" + digest},
+	} {
+		asked := request("{{ range .Updated.Images }}{{ . }}|{{ .Identifier }}|{{ .Repository }}|{{ .Registry }}|{{ .Name }}{{ end }}")
+		asked.Images = map[string]Image{"apps:web": each.image}
+		asked.Files = asked.Files[:1]
+
+		got, err := message(t, asked)
+
+		if err != nil || got != each.want {
+			t.Errorf("%q, %v, want %q", got, err, each.want)
+		}
 	}
 }

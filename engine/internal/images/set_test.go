@@ -72,6 +72,64 @@ var golden = map[string][2]string{
 	},
 	"what is up to date": {"a: ghcr.io/org/same:1 # {\"$imagepolicy\": \"apps:same\"}\n", ""},
 	"a block scalar":     {"a: |- # {\"$imagepolicy\": \"apps:web\"}\n  web:1\n", ""},
+	"a block scalar whose marker stands in its text": {"a: |\n  web:1 # {\"$imagepolicy\": \"apps:web\"}\nb: >-\n  web:1 # {\"$imagepolicy\": \"apps:web\"}\n", ""},
+	"a flow map on one line": {
+		"image: {name: a, tag: v1} # {\"$imagepolicy\": \"apps:web:tag\"}\nother: [v1] # {\"$imagepolicy\": \"apps:web:tag\"}\n", "",
+	},
+	"a flow map on several lines": {
+		"image: {\n  name: a, # {\"$imagepolicy\": \"apps:web:name\"}\n  tag: \"v1\", # {\"$imagepolicy\": \"apps:web:tag\"}\n  last: v1 # {\"$imagepolicy\": \"apps:web:tag\"}\n}\n",
+		"image: {\n  name: registry.example.com:5000/org/web, # {\"$imagepolicy\": \"apps:web:name\"}\n  tag: \"v2.0.0\", # {\"$imagepolicy\": \"apps:web:tag\"}\n  last: v2.0.0 # {\"$imagepolicy\": \"apps:web:tag\"}\n}\n",
+	},
+	"a flow list on several lines": {
+		"args: [\n  \"v1\", # {\"$imagepolicy\": \"apps:web:tag\"}\n  'v1' # {\"$imagepolicy\": \"apps:web:tag\"}\n]\n",
+		"args: [\n  \"v2.0.0\", # {\"$imagepolicy\": \"apps:web:tag\"}\n  'v2.0.0' # {\"$imagepolicy\": \"apps:web:tag\"}\n]\n",
+	},
+	"JSON with markers as comments": {
+		"{\n  \"kind\": \"Pod\",\n  \"image\": \"web:1\", # {\"$imagepolicy\": \"apps:pin\"}\n  \"x\": 1\n}\n",
+		"{\n  \"kind\": \"Pod\",\n  \"image\": \"" + pinned + "\", # {\"$imagepolicy\": \"apps:pin\"}\n  \"x\": 1\n}\n",
+	},
+	"a digest behind a tag": {
+		"image: \"web:1@sha256:00\" # {\"$imagepolicy\": \"apps:web\"}\nother: 'web:1@sha256:00' # {\"$imagepolicy\": \"apps:pin\"}\n",
+		"image: \"registry.example.com:5000/org/web:v2.0.0\" # {\"$imagepolicy\": \"apps:web\"}\nother: '" + pinned + "' # {\"$imagepolicy\": \"apps:pin\"}\n",
+	},
+	"images of a Kustomization": {
+		"kind: Kustomization\nimages:\n  - name: web # the one in the manifests\n    newName: old # {\"$imagepolicy\": \"apps:pin:name\"}\n    newTag: 1.0.0 # {\"$imagepolicy\": \"apps:pin:tag\"}\n    digest: sha256:00 # {\"$imagepolicy\": \"apps:pin:digest\"}\n",
+		"kind: Kustomization\nimages:\n  - name: web # the one in the manifests\n    newName: ghcr.io/org/pin # {\"$imagepolicy\": \"apps:pin:name\"}\n    newTag: 2.0.0 # {\"$imagepolicy\": \"apps:pin:tag\"}\n    digest: sha256:abababababababababababababababababababababababababababababababab # {\"$imagepolicy\": \"apps:pin:digest\"}\n",
+	},
+	"tabs around a comment": {
+		"a: v1\t#\t{\"$imagepolicy\": \"apps:web:tag\"}\t\nb: v1 #{\"$imagepolicy\":\"apps:web:tag\"}\n",
+		"a: v2.0.0\t#\t{\"$imagepolicy\": \"apps:web:tag\"}\t\nb: v2.0.0 #{\"$imagepolicy\":\"apps:web:tag\"}\n",
+	},
+	"mixed line endings": {
+		"a: v1 # {\"$imagepolicy\": \"apps:web:tag\"}\r\nb: v1 # {\"$imagepolicy\": \"apps:web:tag\"}\nc: v1 # {\"$imagepolicy\": \"apps:web:tag\"}\r\n\r\nd: 1\n",
+		"a: v2.0.0 # {\"$imagepolicy\": \"apps:web:tag\"}\r\nb: v2.0.0 # {\"$imagepolicy\": \"apps:web:tag\"}\nc: v2.0.0 # {\"$imagepolicy\": \"apps:web:tag\"}\r\n\r\nd: 1\n",
+	},
+	"two markers on one value": {
+		"a: v1 # {\"$imagepolicy\": \"apps:web:tag\"} # {\"$imagepolicy\": \"apps:pin:tag\"}\nb: v1 # {\"$imagepolicy\": \"apps:web:tag\", \"$imagepolicy\": \"apps:pin:tag\"}\n",
+		"a: v2.0.0 # {\"$imagepolicy\": \"apps:web:tag\"} # {\"$imagepolicy\": \"apps:pin:tag\"}\nb: 2.0.0 # {\"$imagepolicy\": \"apps:web:tag\", \"$imagepolicy\": \"apps:pin:tag\"}\n",
+	},
+	"a marker on a line of its own": {
+		"# {\"$imagepolicy\": \"apps:web:tag\"}\na: v1\n  # {\"$imagepolicy\": \"apps:web:tag\"}\n", "",
+	},
+	"a marker behind a key whose value follows": {
+		"a: # {\"$imagepolicy\": \"apps:web:tag\"}\n  b: v1\nc: # {\"$imagepolicy\": \"apps:web:tag\"}\n- v1\n", "",
+	},
+	"an empty value": {
+		"a: \"\" # {\"$imagepolicy\": \"apps:web:tag\"}\nb: '' # {\"$imagepolicy\": \"apps:web:tag\"}\n",
+		"a: \"v2.0.0\" # {\"$imagepolicy\": \"apps:web:tag\"}\nb: 'v2.0.0' # {\"$imagepolicy\": \"apps:web:tag\"}\n",
+	},
+	"lists of maps and lists in lists": {
+		"a:\n- - v1 # {\"$imagepolicy\": \"apps:web:tag\"}\n  - - \"v1\" # {\"$imagepolicy\": \"apps:web:tag\"}\n- image: web:1 # {\"$imagepolicy\": \"apps:web\"}\n  ? k\n  : v1 # {\"$imagepolicy\": \"apps:web:tag\"}\n",
+		"a:\n- - v2.0.0 # {\"$imagepolicy\": \"apps:web:tag\"}\n  - - \"v2.0.0\" # {\"$imagepolicy\": \"apps:web:tag\"}\n- image: registry.example.com:5000/org/web:v2.0.0 # {\"$imagepolicy\": \"apps:web\"}\n  ? k\n  : v2.0.0 # {\"$imagepolicy\": \"apps:web:tag\"}\n",
+	},
+	"a very long line": {
+		"a: {b: \"" + strings.Repeat("x", 100_000) + "\"}\nc: v1 " + strings.Repeat(" ", 100_000) + "# {\"$imagepolicy\": \"apps:web:tag\"}\n",
+		"a: {b: \"" + strings.Repeat("x", 100_000) + "\"}\nc: v2.0.0 " + strings.Repeat(" ", 100_000) + "# {\"$imagepolicy\": \"apps:web:tag\"}\n",
+	},
+	"a byte order mark before the marked value": {
+		"\ufeffa: v1 # {\"$imagepolicy\": \"apps:web:tag\"}\n---\nb: v1 # {\"$imagepolicy\": \"apps:web:tag\"}\n",
+		"\ufeffa: v2.0.0 # {\"$imagepolicy\": \"apps:web:tag\"}\n---\nb: v2.0.0 # {\"$imagepolicy\": \"apps:web:tag\"}\n",
+	},
 	"no newline at the end": {
 		"a: v1 # {\"$imagepolicy\": \"apps:web:tag\"}", "a: v2.0.0 # {\"$imagepolicy\": \"apps:web:tag\"}",
 	},

@@ -17,11 +17,16 @@ from tests.contract.webhooks.conftest import Gate, Recorder, opened
 from tests.contract.webhooks.tenants import GIT_REPOSITORY, KUSTOMIZATION, Tenant, old
 from toolkit.errors import PenstockError
 from toolkit.objects import GroupVersionKind, Json, key_of
-from webhooks import references, sourcepolicy, tenancy
+from webhooks import changes, references, sourcepolicy, tenancy
+from webhooks.validation import admission as validation
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
-BY_SPEC: Final = (references.ROW, tenancy.TENANCY, sourcepolicy.ROW)
+BY_SPEC: Final = (references.ROW, tenancy.TENANCY, sourcepolicy.ROW, validation.ROW)
+APPLIER: Final = {references.ROW.name, tenancy.TENANCY.name, validation.ROW.name}
+"""Who is asked about the spec of an applier."""
+SOURCE: Final = {sourcepolicy.ROW.name, tenancy.TENANCY.name, validation.ROW.name}
+"""Who is asked about the spec of a source."""
 HELD: Json = {"finalizers": ["example.com/held"]}
 """A finalizer that controllers of other tests do not take."""
 OLD: Final = GroupVersionKind(KUSTOMIZATION.group, "v1beta1", KUSTOMIZATION.kind)
@@ -139,6 +144,21 @@ async def test_metadata_alone_is_not_asked_about(applier: Scene, source: Scene) 
     assert applier.asked == source.asked == set()
 
 
+@pytest.mark.parametrize("name", changes.ANNOTATIONS)
+async def test_an_annotation_that_belongs_to_a_spec_is_asked_about(
+    applier: Scene, name: str
+) -> None:
+    asked = []
+    for value in ("a", "b", "", None):
+        await applier.patch({"metadata": {"annotations": {name: value}}})
+        asked.append(applier.asked)
+        applier.plugins[validation.ROW.name].asked.clear()
+        await applier.patch({"metadata": {"annotations": {"example.com/note": str(value)}}})
+
+    assert asked == [{validation.ROW.name}] * 4
+    assert applier.asked == set()
+
+
 async def test_what_applies_again_what_is_there_is_not_asked_about(applier: Scene) -> None:
     obj = {key: applier.obj[key] for key in ("apiVersion", "kind", "spec")}
     name, namespace = applier.obj["metadata"]["name"], applier.obj["metadata"]["namespace"]
@@ -180,7 +200,7 @@ WRITES: Mapping[str, Write] = {
 async def test_whatever_changes_the_spec_is_asked_about(applier: Scene, write: Write) -> None:
     await write(applier)
 
-    assert applier.asked == {references.ROW.name, tenancy.TENANCY.name}
+    assert applier.asked == APPLIER
 
 
 async def test_an_object_of_an_old_version_is_compared_as_it_is_stored(
@@ -193,7 +213,7 @@ async def test_an_object_of_an_old_version_is_compared_as_it_is_stored(
     await scene.patch({"spec": {"gitImplementation": None}}, gvk=OLD_SOURCE)
 
     assert unchanged == set()
-    assert scene.asked == {sourcepolicy.ROW.name, tenancy.TENANCY.name}
+    assert scene.asked == SOURCE
 
 
 async def test_a_spec_that_comes_and_goes_is_asked_about(
@@ -208,8 +228,7 @@ async def test_a_spec_that_comes_and_goes_is_asked_about(
     without = scene.asked
     await scene.patch({"spec": Tenant(scene.gate, "").kustomization()["spec"]})
 
-    both = {references.ROW.name, tenancy.TENANCY.name}
-    assert (without, scene.asked) == (both, both)
+    assert (without, scene.asked) == (APPLIER, APPLIER)
 
 
 async def test_the_status_of_a_source_is_asked_about(source: Scene) -> None:
@@ -229,4 +248,4 @@ async def test_the_status_of_a_source_is_asked_about(source: Scene) -> None:
 async def test_the_spec_of_a_source_is_asked_about(source: Scene) -> None:
     await source.patch({"spec": {"url": "https://elsewhere.example/app"}, "metadata": HELD})
 
-    assert source.asked == {sourcepolicy.ROW.name, tenancy.TENANCY.name}
+    assert source.asked == SOURCE

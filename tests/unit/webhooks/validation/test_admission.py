@@ -288,3 +288,33 @@ def automation(template: str) -> Json:
         "metadata": {"name": "app", "namespace": "apps"},
         "spec": {**specs.RIGHT["ImageUpdateAutomation"], "git": {"commit": commit}},
     }
+
+
+def policy(annotation: str = "", **spec: Any) -> Json:
+    metadata: Json = {"name": "app", "namespace": "apps"}
+    if annotation:
+        metadata["annotations"] = {"policy.penstock.dev/verify": annotation}
+    body = {**specs.RIGHT["ImagePolicy"], **spec}
+    version = "image.toolkit.fluxcd.io/v1"
+    return {"apiVersion": version, "kind": "ImagePolicy", "metadata": metadata, "spec": body}
+
+
+async def test_an_annotation_that_belongs_to_a_spec_is_judged_when_it_alone_changes() -> None:
+    denial = await refusal(asked=admission.request(policy("a b"), old=policy("a")))
+
+    (cause,) = denial.causes
+    assert cause.field == "metadata.annotations[policy.penstock.dev/verify]"
+    assert cause.message == (
+        "'a b' is not a name of an ImageVerificationPolicy: write their names, separated by commas "
+        "(verify-annotation)"
+    )
+
+
+async def test_a_wrong_annotation_of_before_is_only_warned_of() -> None:
+    answer = await admission.admitted(
+        plugin(), admission.request(policy("a b", suspend=True), old=policy("a b"))
+    )
+
+    assert [line.partition(":")[0] for line in answer.warnings] == [
+        "metadata.annotations[policy.penstock.dev/verify]"
+    ]

@@ -17,8 +17,8 @@ BY_KIND = {checks.kind.kind: checks for checks in CHECKS}
 def made(kind: str, spec: Json) -> Json:
     checks = BY_KIND[kind]
     namespace = {"namespace": "apps"} if checks.kind.namespaced else {}
-    metadata = {"name": "self", **namespace}
-    body = {**specs.RIGHT[kind], **spec}
+    metadata = {"name": "self", **namespace, "annotations": spec.get("annotations", {})}
+    body = {k: v for k, v in {**specs.RIGHT[kind], **spec}.items() if k != "annotations"}
     return {
         "apiVersion": checks.kind.api_version,
         "kind": kind,
