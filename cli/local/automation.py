@@ -81,7 +81,8 @@ async def preview(opened: session.Session, name: str) -> Preview:
     plan = settings.plan(obj, source)
     listed = await opened.api.list(GroupVersionKind(*IMAGE_POLICY.gvk), opened.namespace)
     policies = [decoding.decode(IMAGE_POLICY, each) for each in listed]
-    images = updating.images(opened.namespace, updating.chosen(obj, policies))
+    chosen = updating.chosen(updating.selected(obj, policies))
+    images = updating.images(opened.namespace, chosen)
     grant = await _grant(opened, source)
     with scratch.claimed() as directory:
         return await _drafted(directory, obj, source, plan=plan, grant=grant, images=images)

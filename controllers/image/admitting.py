@@ -9,17 +9,21 @@
 4. Tags that are not signed are passed over, the best first. The choice that stands is tried last.
 5. What cannot be found out keeps a choice only if the same policies have let it pass before.
    Otherwise there is none, and an automation leaves the image as it is.
+6. An automation writes only what the policies of the moment let pass. Who chose it, and when, does
+   not count: a suspended ImagePolicy keeps a choice that nobody looks at again.
 
 The registry is asked as the ImageRepository says: no login of a policy is lent to a tenant.
 """
 
 import asyncio
+import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, TypeAlias
 
 from controllers.access.registries import Registries, in_time
 from controllers.image import access
+from controllers.image.repositories import Repositories
 from crds.image import ImagePolicy, ImageRef, ImageRepository
 from crds.policy_image import ImageVerificationPolicy
 from toolkit.errors import PenstockError, StalledError, TransientError, WaitingError
@@ -28,7 +32,7 @@ from toolkit.imagetrust.trust import Rules, Trust
 from toolkit.kube import conditions
 from toolkit.kube.controller import Reconciliation
 from toolkit.objects import ObjectKey
-from toolkit.policy import imagepolicies, selectors, tags
+from toolkit.policy import imagepolicies, imagereference, selectors, tags
 from toolkit.policy.imagereference import ImageReference
 from toolkit.remote.oci.errors import ANSWERS
 from toolkit.remote.oci.oci import Descriptor
@@ -156,7 +160,7 @@ class Admission:
         before = rec.obj.status.latest_ref
         if before is not None and before.tag not in ranked and before.tag in listed:
             ranked.append(before.tag)  # rule 4
-        demanded = tuple((p.metadata.name, p.metadata.uid, p.metadata.generation) for p in policies)
+        demanded = _identities(policies)
         try:
             latest = await self._chosen(rec, repository, ranked, policies)
         except PenstockError as exc:
@@ -167,6 +171,54 @@ class Admission:
             raise
         self._proven[rec.key] = (demanded, latest)
         return latest
+
+    async def require(
+        self, obj: ImagePolicy, latest: ImageRef, repositories: Repositories, *, deadline: float
+    ) -> None:
+        """Let the choice that an ImagePolicy tells be written into a repository (rule 6).
+
+        ``deadline`` is a moment of the monotonic clock.
+
+        Raises:
+            VerificationError: it is not signed, or was never verified.
+            PenstockError: it could not be found out in time.
+        """
+        policies = self._demanded(obj, imagereference.parse(latest.name))
+        key = ObjectKey(obj.metadata.namespace, obj.metadata.name)
+        proof = (_identities(policies), latest)
+        proven = self._proven.get(key) == proof
+        if not policies or (proven and not obj.spec.suspend):
+            return
+        repository = repositories.of(obj)
+        if repository.spec.image != latest.name:
+            raise VerificationError(f"its ImageRepository has another image than '{latest.name}'")
+        asked = await self._asked(obj, repository, (), policies)
+        if not latest.digest:
+            raise VerificationError(
+                f"{latest.name}:{latest.tag} was chosen before {asked.policies} was in force"
+            )
+        seconds = min(deadline - time.monotonic(), repository.spec.timeout_seconds)
+        try:
+            await self._require(asked, repository, latest.digest, seconds=seconds)
+        except _REFUSED as exc:
+            raise VerificationError(
+                f"{latest.tag}@{latest.digest} is not signed as {asked.policies} demands: {exc}"
+            ) from exc
+        except TransientError:
+            if not proven:  # rule 5
+                raise
+        self._proven[key] = proof
+
+    async def _require(
+        self, asked: _Asked, repository: ImageRepository, digest: str, *, seconds: float
+    ) -> None:
+        if seconds <= 0:
+            raise TransientError("there was no time left to look at its signature")
+        async with (
+            in_time(seconds, "its signature"),
+            access.opened(self._registries, repository, asked.image) as registry,
+        ):
+            await self._signers(asked, registry, digest)
 
     def forget(self, key: ObjectKey) -> None:
         """Forget an ImagePolicy that is deleted."""
@@ -248,6 +300,10 @@ class Admission:
         for policy, rules in asked.rules:
             signers += await self._prover.signers(subject, policy, rules, scope=asked.scope)
         return tuple(dict.fromkeys(signers))
+
+
+def _identities(policies: Policies) -> object:
+    return tuple((p.metadata.name, p.metadata.uid, p.metadata.generation) for p in policies)
 
 
 def signers(policy: ImagePolicy) -> str:

@@ -3,7 +3,7 @@
 import asyncio
 import functools
 import shutil
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
@@ -21,7 +21,9 @@ from controllers.image.imagepolicy import ImagePolicyReconciler
 from controllers.image.imagerepository import ImageRepositoryReconciler
 from controllers.image.imageupdateautomation import ImageUpdateAutomationReconciler, Parts
 from controllers.image.proposing import Proposals
+from controllers.image.repositories import Repositories
 from controllers.image.taglists import TagLists
+from controllers.image.withholding import Withholding
 from controllers.outside import Outside
 from controllers.sourcepolicies import SourcePolicies
 from controllers.waking import by_policy
@@ -145,6 +147,16 @@ class _Shared:
         )
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Trusted:
+    """What decides on images, for those who choose them and those who write them."""
+
+    demanded: Informer[ImageVerificationPolicy]
+    admission: Admission
+    repositories: Repositories
+    known: Callable[[], Awaitable[None]]
+
+
 async def start(manager: Manager, options: Options) -> None:
     """Wire the controllers into the manager."""
     root = Path(options.storage_path or "/data")
@@ -173,8 +185,26 @@ async def start(manager: Manager, options: Options) -> None:
         size=cores.available(), memory_limit=updating.MEMORY, reads=(await _checkouts(shared),)
     )
     manager.until_end.push_async_callback(engine.close)
-    chosen = _choosing(shared, repositories, lists, engine)
-    automations = _automating(shared, chosen, engine)
+    demanded: Informer[ImageVerificationPolicy] = Informer(
+        manager.client,
+        GroupVersionKind(*IMAGE_VERIFICATION_POLICY.gvk),
+        decode=msgspec.json.Decoder(ImageVerificationPolicy).decode,
+    )
+    manager.add_informer(demanded)
+    trusted = _Trusted(
+        demanded=demanded,
+        admission=_admission(shared, demanded, engine),
+        repositories=Repositories(
+            lookup=repositories.informer.get,
+            references=references.under(shared.grants, options),
+            labels=shared.policies.labels,
+        ),
+        known=functools.partial(
+            caches.complete, shared.grants, shared.policies, repositories.informer, demanded
+        ),
+    )
+    chosen = _choosing(shared, repositories, lists, trusted)
+    automations = _automating(shared, chosen, trusted, engine)
     manager.add_service(shared.recorder.run)
     for controller in (repositories, chosen, automations):
         manager.add_controller(controller, lease=ACCOUNT)
@@ -212,29 +242,19 @@ def _registries(shared: _Shared) -> Registries:
 
 
 def _choosing(
-    shared: _Shared, repositories: Controller[Any], lists: TagLists, engine: WorkerPool
+    shared: _Shared, repositories: Controller[Any], lists: TagLists, trusted: _Trusted
 ) -> Controller[Any]:
     """Return the controller of ImagePolicies."""
-    demanded: Informer[ImageVerificationPolicy] = Informer(
-        shared.manager.client,
-        GroupVersionKind(*IMAGE_VERIFICATION_POLICY.gvk),
-        decode=msgspec.json.Decoder(ImageVerificationPolicy).decode,
-    )
-    shared.manager.add_informer(demanded)
     reconciler = ImagePolicyReconciler(
-        repositories.informer.get,
+        trusted.repositories,
         lists,
         _registries(shared),
-        admission=_admission(shared, demanded, engine),
-        policy=references.under(shared.grants, shared.options),
-        labels=shared.policies.labels,
-        known=functools.partial(
-            caches.complete, shared.grants, shared.policies, repositories.informer, demanded
-        ),
+        admission=trusted.admission,
+        known=trusted.known,
     )
     controller = shared.controller(IMAGE_POLICY, reconciler)
     waking.policies(controller, repositories.informer, shared.grants, shared.policies)
-    waking.verified(controller, demanded)
+    waking.verified(controller, trusted.demanded)
     return controller
 
 
@@ -286,7 +306,9 @@ async def _checkouts(shared: _Shared) -> Path:
     return made
 
 
-def _automating(shared: _Shared, policies: Controller[Any], engine: WorkerPool) -> Controller[Any]:
+def _automating(
+    shared: _Shared, policies: Controller[Any], trusted: _Trusted, engine: WorkerPool
+) -> Controller[Any]:
     """Return the controller of ImageUpdateAutomations, with its workers for Git."""
     manager, options = shared.manager, shared.options
     sources: Informer[GitRepository] = Informer(
@@ -300,6 +322,11 @@ def _automating(shared: _Shared, policies: Controller[Any], engine: WorkerPool) 
     fetching = git.start(size=(options.concurrent or _CONCURRENT) + 1, writes=(checkouts,))
     manager.until_end.push_async_callback(fetching.close)
     client = GitClient(fetching)
+
+    async def known() -> None:
+        await trusted.known()
+        await caches.complete(sources, policies.informer)
+
     reconciler = ImageUpdateAutomationReconciler(
         Parts(
             git=client,
@@ -318,13 +345,12 @@ def _automating(shared: _Shared, policies: Controller[Any], engine: WorkerPool) 
             references=references.under(shared.grants, options),
             source_policy=shared.policies,
             proposals=Proposals(http=shared.outside.http),
-            known=functools.partial(
-                caches.complete, shared.grants, shared.policies, sources, policies.informer
-            ),
+            withholding=Withholding(admission=trusted.admission, repositories=trusted.repositories),
+            known=known,
         )
     )
     controller = shared.controller(IMAGE_UPDATE_AUTOMATION, reconciler)
-    waking.automations(controller, sources, policies.informer, shared.grants)
+    waking.automations(controller, sources, policies.informer, shared.grants, trusted.demanded)
     # their sources may be in other namespaces
     shared.policies.subscribe(by_policy([controller], everywhere=True))
     return controller

@@ -1,72 +1,50 @@
 """The ImagePolicy reconciler: choose one tag of those that an ImageRepository has found.
 
-A repository of another namespace must allow it: by its own ``accessFrom``, or by a ReferenceGrant
-in its namespace. Without either the answer is the same whether or not there is such a repository.
-
 Where an ImageVerificationPolicy holds, only a signed image is chosen (``admitting``).
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping
-from typing import Final
+from collections.abc import Awaitable, Callable
 
 from controllers import grants
 from controllers.access.registries import Registries, in_time
 from controllers.image import access
 from controllers.image.admitting import VERIFIED, Admission
+from controllers.image.repositories import NOT_READY, Repositories
 from controllers.image.taglists import TagList, TagLists
-from crds import IMAGE_REPOSITORY, meta
+from crds import meta
 from crds.image import ImagePolicy, ImageRef, ImageRepository
 from toolkit.errors import WaitingError
 from toolkit.kube import conditions
 from toolkit.kube.controller import Outcome, Reconciliation
-from toolkit.objects import GroupVersionKind, ObjectKey, ObjectRef
 from toolkit.policy import tags
-from toolkit.policy.references import References, UngrantedError
 from toolkit.remote.oci.errors import RegistryError
-
-REPOSITORY: Final = GroupVersionKind(*IMAGE_REPOSITORY.gvk)
-NOT_READY: Final = "DependencyNotReady"
-
-Lookup = Callable[[ObjectKey], ImageRepository | None]
-Labels = Callable[[str], Mapping[str, str]]
-"""Returns the labels of a namespace."""
-
-
-def target(obj: ImagePolicy) -> ObjectRef:
-    """Return which ImageRepository a policy refers to."""
-    ref = obj.spec.image_repository_ref
-    return ObjectRef(REPOSITORY, ref.namespace or obj.metadata.namespace, ref.name)
 
 
 class ImagePolicyReconciler:
     """One pass over one policy."""
 
-    def __init__(  # noqa: PLR0913 - what a pass needs
+    def __init__(
         self,
-        lookup: Lookup,
+        repositories: Repositories,
         lists: TagLists,
         registries: Registries,
         *,
         admission: Admission,
-        policy: References,
-        labels: Labels,
         known: Callable[[], Awaitable[None]],
     ) -> None:
         self._admission = admission
         self._known = known
-        self._lookup = lookup
+        self._repositories = repositories
         self._lists = lists
         self._registries = registries
-        self._policy = policy
-        self._labels = labels
 
     async def reconcile(self, rec: Reconciliation[ImagePolicy]) -> Outcome:
         """Choose a tag, and tell it."""
         obj = rec.obj
         await self._known()
-        grants.tell(rec, self._policy)
-        repository = self._repository(rec)
+        grants.tell(rec, self._repositories.references)
+        repository = self._repositories.of(obj)
         found = await self._lists.read(repository)
         if found is None or not found.tags:
             raise WaitingError(
@@ -98,38 +76,6 @@ class ImagePolicyReconciler:
     async def finalize(self, rec: Reconciliation[ImagePolicy]) -> None:
         """Forget what was verified for it."""
         self._admission.forget(rec.key)
-
-    def _repository(self, rec: Reconciliation[ImagePolicy]) -> ImageRepository:
-        """Return the repository, if the policy may refer to it.
-
-        Raises:
-            AccessDeniedError: it may not.
-            WaitingError: there is none, or it has not been scanned.
-        """
-        wanted = target(rec.obj)
-        found = self._lookup(ObjectKey(wanted.namespace, wanted.name))
-        try:
-            self._policy.require(rec.ref, wanted)
-        except UngrantedError:
-            if found is None or not self._shared(found, rec.key.namespace):
-                raise
-        if found is None or found.metadata.deletion_timestamp:
-            raise WaitingError(
-                f"ImageRepository '{wanted.namespace}/{wanted.name}' not found: create it, or "
-                "correct spec.imageRepositoryRef",
-                reason=NOT_READY,
-            )
-        return found
-
-    def _shared(self, repository: ImageRepository, namespace: str) -> bool:
-        """Tell whether a repository lets policies of a namespace refer to it."""
-        if repository.spec.access_from is None:
-            return False
-        labels = self._labels(namespace)
-        return any(
-            selector.match_labels.items() <= labels.items()
-            for selector in repository.spec.access_from.namespace_selectors
-        )
 
     async def _chosen(
         self, obj: ImagePolicy, repository: ImageRepository, found: TagList

@@ -12,11 +12,12 @@ from typing import Final, Protocol
 
 from controllers import grants
 from controllers.access.gitaccess import GitAccess, Grant
-from controllers.image import proposing, settings, updating
+from controllers.image import proposing, settings, updating, withholding
 from controllers.image.checkouts import Checkouts
 from controllers.image.proposing import Proposals
 from controllers.image.settings import Plan
 from controllers.image.updating import Draft
+from controllers.image.withholding import Withholding
 from crds import GIT_REPOSITORY
 from crds.image import ImagePolicy, ImageRef
 from crds.image_automation import ImageUpdateAutomation, SigningKey
@@ -66,18 +67,25 @@ class Parts:
     references: References
     source_policy: SourcePolicy
     proposals: Proposals
+    withholding: Withholding
     known: Callable[[], Awaitable[None]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Run:
-    """What one run works with."""
+    """What one run works with.
+
+    ``news`` tells that other choices are withheld than in the last run, ``unknown`` that some may
+    be allowed later.
+    """
 
     source: GitRepository
     plan: Plan
     grant: Grant
     pulls: Pulls | None
     images: Mapping[str, Image]
+    news: bool
+    unknown: bool
 
     @property
     def url(self) -> str:
@@ -107,13 +115,19 @@ class ImageUpdateAutomationReconciler:
         source = self._source(rec)
         plan = settings.plan(rec.obj, source)
         grant = await self._parts.access.grant(source)
-        chosen = updating.chosen(rec.obj, self._parts.policies(rec.key.namespace))
+        policies = updating.selected(rec.obj, self._parts.policies(rec.key.namespace))
+        withheld = await self._parts.withholding.of(policies)
+        chosen = updating.chosen(
+            each for each in policies if each.metadata.name not in withheld.why
+        )
         run = _Run(
             source=source,
             plan=plan,
             grant=grant,
             pulls=self._parts.proposals.of(rec.obj, source, plan, grant.auth),
             images=updating.images(rec.key.namespace, chosen),
+            news=withholding.tell(rec, withheld),
+            unknown=withheld.unknown,
         )
         try:
             return await self._updated(rec, run, chosen)
@@ -170,7 +184,7 @@ class ImageUpdateAutomationReconciler:
         rec.revision = base.revision
         observed = {"observedPolicies": chosen or None, "observedSourceRevision": base.revision}
         if "requested" not in rec.triggers and await self._seen(rec.obj, run, base, chosen):
-            return _done(rec.obj, quiet=True)
+            return _done(rec.obj, run, quiet=not run.news)
         landed = None
         async with self._parts.checkouts.use(run.url, base, auth, timeout=run.timeout) as checkout:
             draft = await updating.draft(
@@ -189,7 +203,7 @@ class ImageUpdateAutomationReconciler:
                 observed["observedSourceRevision"] = revision
         await self._propose(rec, run, draft)
         rec.status({**observed, "lastAutomationRunTime": now})
-        return _done(rec.obj)
+        return _done(rec.obj, run)
 
     async def _propose(
         self, rec: Reconciliation[ImageUpdateAutomation], run: _Run, draft: Draft
@@ -201,6 +215,8 @@ class ImageUpdateAutomationReconciler:
         """
         if run.pulls is None:
             return
+        if not draft.files and run.unknown:
+            return  # what the branch has may be allowed again
         if not draft.files:
             number = await run.pulls.close()
             told = "closed pull request #{}: nothing is left to change" if number else ""
@@ -283,5 +299,8 @@ def _pushed(plan: Plan, commit: str, message: str) -> str:
     return f"pushed commit '{commit[:7]}' to {' and '.join(where)}\n{message.rstrip()}"
 
 
-def _done(obj: ImageUpdateAutomation, *, quiet: bool = False) -> Outcome:
-    return Outcome(message=_UP_TO_DATE, requeue_after=obj.spec.interval_seconds, quiet=quiet)
+def _done(obj: ImageUpdateAutomation, run: _Run, *, quiet: bool = False) -> Outcome:
+    after = obj.spec.interval_seconds
+    if run.unknown:
+        after = min(after, withholding.AGAIN)
+    return Outcome(message=_UP_TO_DATE, requeue_after=after, quiet=quiet)

@@ -29,18 +29,29 @@ class Draft:
     message: str = ""
 
 
-def chosen(obj: ImageUpdateAutomation, policies: Iterable[ImagePolicy]) -> dict[str, ImageRef]:
-    """Return the images of the policies that the automation works with, by their names.
+def selected(
+    obj: ImageUpdateAutomation, policies: Iterable[ImagePolicy]
+) -> tuple[ImagePolicy, ...]:
+    """Return the policies that the automation works with: those that have chosen, by name.
 
     ``policies`` are those of its namespace.
     """
     selector = obj.spec.policy_selector or LabelSelector()
-    return {
-        policy.metadata.name: policy.status.latest_ref
+    return tuple(
+        policy
         for policy in sorted(policies, key=lambda each: each.metadata.name)
         if policy.status.latest_ref is not None
         and not policy.metadata.deletion_timestamp
         and selectors.matches(selector, policy.metadata.labels)
+    )
+
+
+def chosen(policies: Iterable[ImagePolicy]) -> dict[str, ImageRef]:
+    """Return what policies have chosen, by their names."""
+    return {
+        policy.metadata.name: policy.status.latest_ref
+        for policy in policies
+        if policy.status.latest_ref is not None
     }
 
 

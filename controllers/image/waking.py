@@ -4,8 +4,8 @@ from typing import Any
 
 from controllers import grants
 from controllers import waking as woken
-from controllers.image import imagepolicy, imageupdateautomation
-from controllers.image.imagepolicy import REPOSITORY
+from controllers.image import imageupdateautomation
+from controllers.image import repositories as needed
 from controllers.image.imageupdateautomation import SOURCE
 from controllers.index import Index
 from controllers.sourcepolicies import SourcePolicies
@@ -16,6 +16,7 @@ from crds.source import GitRepository
 from toolkit.kube.controller import Controller
 from toolkit.kube.informer import Change, Informer
 from toolkit.objects import ObjectKey, ObjectRef
+from toolkit.policy import imagepolicies
 from toolkit.policy.grants import Grants
 
 
@@ -29,13 +30,13 @@ def policies(
     index = Index()
 
     def note(change: Change[ImagePolicy]) -> None:
-        used = [imagepolicy.target(change.new)] if change.new else []
+        used = [needed.target(change.new)] if change.new else []
         _put(index, controller, change.key, used)
 
     def wake(change: Change[ImageRepository]) -> None:
         if _offered(change.old) == _offered(change.new):
             return
-        for key in index.users(ObjectRef(REPOSITORY, change.key.namespace, change.key.name)):
+        for key in index.users(ObjectRef(needed.KIND, change.key.namespace, change.key.name)):
             controller.enqueue(key, "source")
 
     controller.informer.subscribe(note)
@@ -47,10 +48,8 @@ def policies(
     labels.subscribe(woken.by_policy([controller]))
 
 
-def verified(
-    controller: Controller[ImagePolicy], demanded: Informer[ImageVerificationPolicy]
-) -> None:
-    """Have all policies choose again when it changes which images must be signed."""
+def verified(controller: Controller[Any], demanded: Informer[ImageVerificationPolicy]) -> None:
+    """Have all objects of a kind look again when it changes which images must be signed."""
     wake = woken.by_policy([controller])
 
     def changed(change: Change[ImageVerificationPolicy]) -> None:
@@ -66,8 +65,12 @@ def automations(
     sources: Informer[GitRepository],
     chosen: Informer[ImagePolicy],
     granted: Grants,
+    demanded: Informer[ImageVerificationPolicy],
 ) -> None:
-    """Have an automation run when its source has news, or a policy of its namespace has."""
+    """Have an automation run when its source has news, or a policy of its namespace has.
+
+    Also when it changes which images must be signed: a choice may be withheld until then.
+    """
     index = Index()
 
     def note(change: Change[ImageUpdateAutomation]) -> None:
@@ -89,6 +92,7 @@ def automations(
 
     controller.informer.subscribe(note)
     chosen.subscribe(wake)
+    verified(controller, demanded)
     sources.subscribe(spec)
     sources.subscribe(woken.by_artifact(SOURCE, controller.enqueue, index))
     granted.subscribe(
@@ -109,4 +113,8 @@ def _offered(obj: ImageRepository | None) -> object:
 
 
 def _latest(obj: ImagePolicy | None) -> object:
-    return obj and (obj.status.latest_ref, obj.metadata.labels, obj.metadata.deletion_timestamp)
+    if obj is None:
+        return None
+    meta = obj.metadata
+    demanded = meta.annotations.get(imagepolicies.VERIFY)
+    return obj.status.latest_ref, meta.labels, meta.deletion_timestamp, demanded

@@ -16,7 +16,9 @@ from controllers.image.imagepolicy import ImagePolicyReconciler
 from controllers.image.imagerepository import ImageRepositoryReconciler
 from controllers.image.imageupdateautomation import ImageUpdateAutomationReconciler, Parts
 from controllers.image.proposing import Proposals
+from controllers.image.repositories import Repositories
 from controllers.image.taglists import TagLists
+from controllers.image.withholding import Withholding
 from crds import GIT_REPOSITORY, IMAGE_POLICY, IMAGE_REPOSITORY, IMAGE_UPDATE_AUTOMATION
 from crds.policy_image import ImageVerificationPolicy
 from tests.fakes.gitserver import GitServer, Repository
@@ -87,16 +89,16 @@ class Bench:
             return None
 
         self.checkouts = Checkouts(client, self.root / "checkouts")
+        admission = self._admission(registries)
+        repositories = Repositories(
+            lookup=lambda key: self.lookup("ImageRepository", key),
+            references=self.references,
+            labels=lambda namespace: self.labels.get(namespace, {}),
+        )
         self.reconcilers: dict[str, Any] = {
             "ImageRepository": ImageRepositoryReconciler(registries, lists),
             "ImagePolicy": ImagePolicyReconciler(
-                lambda key: self.lookup("ImageRepository", key),
-                lists,
-                registries,
-                admission=self._admission(registries),
-                policy=self.references,
-                labels=lambda namespace: self.labels.get(namespace, {}),
-                known=known,
+                repositories, lists, registries, admission=admission, known=known
             ),
             "ImageUpdateAutomation": ImageUpdateAutomationReconciler(
                 Parts(
@@ -115,6 +117,7 @@ class Bench:
                     references=self.references,
                     source_policy=AnySource(),
                     proposals=Proposals(http=self.http),
+                    withholding=Withholding(admission=admission, repositories=repositories),
                     known=known,
                 )
             ),

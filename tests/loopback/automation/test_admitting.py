@@ -2,6 +2,7 @@
 
 from typing import Any
 
+import msgspec
 import pytest
 
 from crds.image import ImageRef
@@ -13,6 +14,9 @@ from toolkit.errors import StalledError, TransientError, WaitingError
 from toolkit.remote.oci.errors import RegistryError
 
 POLICY = "ImagePolicy"
+AUTOMATION = "ImageUpdateAutomation"
+CONDITION = "ImageVerified"
+MARKER = '# {"$imagepolicy": "team:app"}'
 VERIFY = "policy.penstock.dev/verify"
 
 
@@ -211,6 +215,166 @@ async def test_a_key_that_is_taken_away_takes_the_choice_back(bench: Bench) -> N
         await bench.run(POLICY)
 
     assert bench.get(POLICY).status.latest_ref is None
+
+
+def fleet(bench: Bench) -> str:
+    """Write what an automation is to update, and return its content."""
+    content = f"image: {bench.registry.host}/{NAME}:0.9.0 {MARKER}\n"
+    bench.fleet.commit({"app.yaml": content})
+    bench.automation()
+    return content
+
+
+def withheld(bench: Bench) -> tuple[str, str]:
+    """Return what the automation tells of choices that it does not write."""
+    found = [each for each in bench.get(AUTOMATION).status.conditions if each.type == CONDITION]
+    return (found[0].status, found[0].message) if found else ("", "")
+
+
+async def test_an_unsigned_choice_of_a_suspended_policy_is_not_written(bench: Bench) -> None:
+    before = fleet(bench)
+    push(bench, "1.0.0")
+    await scanned(bench)
+    await bench.run(POLICY)
+    bench.policy(suspend=True)
+    bench.demand()
+
+    await bench.run(AUTOMATION)
+    await bench.run(AUTOMATION)
+
+    assert bench.fleet.content("app.yaml") == before
+    status, message = withheld(bench)
+    assert status == "False"
+    assert message == (
+        f"not written: ImagePolicy 'app': {bench.registry.host}/{NAME}:1.0.0 was chosen before "
+        "ImageVerificationPolicy 'signed' was in force: resume the policy, so that it chooses again"
+    )
+    assert bench.told().count(message) == 1
+    bench.demands.clear()
+    await bench.run(AUTOMATION)
+    assert ":1.0.0" in bench.fleet.content("app.yaml")
+    assert withheld(bench) == ("", "")
+
+
+async def test_a_signed_choice_of_a_suspended_policy_is_written_also_after_a_restart(
+    bench: Bench,
+) -> None:
+    fleet(bench)
+    bench.demand()
+    digest = signed(bench, "1.0.0")
+    await scanned(bench)
+    await bench.run(POLICY)
+    bench.policy(suspend=True)
+    bench.restart()
+
+    await bench.run(AUTOMATION)
+
+    assert f":1.0.0@{digest} {MARKER}" in bench.fleet.content("app.yaml")
+    assert withheld(bench) == ("", "")
+
+
+@pytest.mark.parametrize("forgotten", [False, True])
+async def test_a_key_that_is_taken_away_counts_for_a_suspended_policy(
+    bench: Bench, *, forgotten: bool
+) -> None:
+    before = fleet(bench)
+    bench.demand()
+    signed(bench, "1.0.0")
+    await scanned(bench)
+    await bench.run(POLICY)
+    bench.policy(suspend=True)
+    bench.demand(keys="other")
+    if forgotten:
+        bench.restart()
+
+    await bench.run(AUTOMATION)
+
+    assert bench.fleet.content("app.yaml") == before
+    assert "is not signed as ImageVerificationPolicy 'signed' demands" in withheld(bench)[1]
+
+
+async def test_what_cannot_be_found_out_is_not_written_and_asked_again_soon(bench: Bench) -> None:
+    before = fleet(bench)
+    bench.demand()
+    signed(bench, "1.0.0")
+    await scanned(bench)
+    await bench.run(POLICY)
+    bench.policy(suspend=True)
+    bench.restart()
+    bench.registry.faults.statuses += [("manifests", 503, {})] * 9
+
+    outcome = await bench.run(AUTOMATION)
+
+    assert bench.fleet.content("app.yaml") == before
+    assert withheld(bench)[0] == "Unknown"
+    assert outcome.requeue_after == 60
+    bench.registry.faults.statuses.clear()
+    assert (await bench.run(AUTOMATION)).requeue_after == 3600
+    assert ":1.0.0@" in bench.fleet.content("app.yaml")
+
+
+async def test_a_choice_that_its_policy_has_not_verified_yet_is_not_written(bench: Bench) -> None:
+    before = fleet(bench)
+    bench.policy(name="more")
+    push(bench, "1.0.0")
+    await scanned(bench)
+    await bench.run(POLICY)
+    bench.demand()  # the policy has not looked again
+
+    await bench.run(AUTOMATION)
+
+    assert bench.fleet.content("app.yaml") == before
+    assert "resume" not in withheld(bench)[1]
+
+
+async def test_a_choice_that_somebody_else_wrote_into_the_status_is_not_written(
+    bench: Bench,
+) -> None:
+    before = fleet(bench)
+    bench.demand()
+    signed(bench, "1.0.0")
+    unsigned = push(bench, "1.1.0")
+    await scanned(bench)
+    await bench.run(POLICY)
+    obj = bench.get(POLICY)
+    forged = ImageRef(name=obj.status.latest_ref.name, tag="1.1.0", digest=unsigned)
+    status = msgspec.structs.replace(obj.status, latest_ref=forged)
+    bench.cluster.put(msgspec.structs.replace(obj, status=status))
+
+    await bench.run(AUTOMATION)
+
+    assert bench.fleet.content("app.yaml") == before
+    assert f"1.1.0@{unsigned} is not signed as" in withheld(bench)[1]
+
+
+async def test_another_image_than_that_of_the_repository_is_not_written(bench: Bench) -> None:
+    before = fleet(bench)
+    bench.demand()
+    signed(bench, "1.0.0")
+    await scanned(bench)
+    await bench.run(POLICY)
+    bench.policy(suspend=True)
+    bench.image(image=f"{bench.registry.host}/org/other")
+
+    await bench.run(AUTOMATION)
+
+    assert bench.fleet.content("app.yaml") == before
+    assert "its ImageRepository has another image than" in withheld(bench)[1]
+
+
+async def test_one_choice_that_is_withheld_does_not_hold_up_the_others(bench: Bench) -> None:
+    fleet(bench)
+    bench.fleet.commit({"other.yaml": f"tag: 0.1.0 {MARKER.replace(':app', ':free:tag')}\n"})
+    bench.demand()
+    push(bench, "1.0.0")
+    await scanned(bench)
+    bench.chosen("2.0.0", name="free")  # an image that no policy names
+    with pytest.raises(WaitingError):
+        await bench.run(POLICY)
+
+    await bench.run(AUTOMATION)
+
+    assert "tag: 2.0.0 " in bench.fleet.content("other.yaml")
 
 
 async def test_a_flood_of_unsigned_tags_neither_wins_nor_costs_without_bound(bench: Bench) -> None:
