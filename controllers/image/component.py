@@ -16,6 +16,7 @@ from controllers.access.gitaccess import GitAccess
 from controllers.access.registries import Registries
 from controllers.image import updating, waking
 from controllers.image.admitting import Admission
+from controllers.image.branches import Branches
 from controllers.image.checkouts import Checkouts
 from controllers.image.imagepolicy import ImagePolicyReconciler
 from controllers.image.imagerepository import ImageRepositoryReconciler
@@ -345,6 +346,9 @@ def _automating(
             references=references.under(shared.grants, options),
             source_policy=shared.policies,
             proposals=Proposals(http=shared.outside.http),
+            branches=Branches(
+                automations=lambda: controller.informer.items().values(), lookup=sources.get
+            ),
             withholding=Withholding(admission=trusted.admission, repositories=trusted.repositories),
             known=known,
         )

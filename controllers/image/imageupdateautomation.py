@@ -13,6 +13,7 @@ from typing import Final, Protocol
 from controllers import grants
 from controllers.access.gitaccess import GitAccess, Grant
 from controllers.image import proposing, settings, updating, withholding
+from controllers.image.branches import Branches
 from controllers.image.checkouts import Checkouts
 from controllers.image.proposing import Proposals
 from controllers.image.settings import Plan
@@ -68,6 +69,7 @@ class Parts:
     source_policy: SourcePolicy
     proposals: Proposals
     withholding: Withholding
+    branches: Branches
     known: Callable[[], Awaitable[None]]
 
 
@@ -75,8 +77,8 @@ class Parts:
 class _Run:
     """What one run works with.
 
-    ``news`` tells that other choices are withheld than in the last run, ``unknown`` that some may
-    be allowed later.
+    ``shared`` are the other automations that push to its branch. ``news`` tells that other choices
+    are withheld than in the last run, ``unknown`` that some may be allowed later.
     """
 
     source: GitRepository
@@ -84,6 +86,7 @@ class _Run:
     grant: Grant
     pulls: Pulls | None
     images: Mapping[str, Image]
+    shared: tuple[ImageUpdateAutomation, ...]
     news: bool
     unknown: bool
 
@@ -120,11 +123,16 @@ class ImageUpdateAutomationReconciler:
         chosen = updating.chosen(
             each for each in policies if each.metadata.name not in withheld.why
         )
+        shared = self._parts.branches.others(rec.obj, source, plan)
+        pulls = self._parts.proposals.of(rec.obj, source, plan, grant.auth)
+        if pulls is not None:
+            proposing.require_own_branch(rec.obj, plan, shared)
         run = _Run(
             source=source,
             plan=plan,
             grant=grant,
-            pulls=self._parts.proposals.of(rec.obj, source, plan, grant.auth),
+            pulls=pulls,
+            shared=() if pulls else shared,
             images=updating.images(rec.key.namespace, chosen),
             news=withholding.tell(rec, withheld),
             unknown=withheld.unknown,
@@ -179,99 +187,111 @@ class ImageUpdateAutomationReconciler:
         run: _Run,
         chosen: dict[str, ImageRef],
     ) -> Outcome:
-        git, auth = self._parts.git, run.grant.auth
-        base = await git.resolve(run.url, run.plan.checkout, auth, timeout=run.timeout)
+        base = await self._resolve(run, run.plan.checkout)
         rec.revision = base.revision
-        observed = {"observedPolicies": chosen or None, "observedSourceRevision": base.revision}
-        if "requested" not in rec.triggers and await self._seen(rec.obj, run, base, chosen):
+        left = _same(rec, base, chosen) and await self._is_left(rec.obj, run)
+        settled = proposing.is_settled(rec, run.pulls)
+        if left and settled and "requested" not in rec.triggers:
             return _done(rec.obj, run, quiet=not run.news)
-        landed = None
-        async with self._parts.checkouts.use(run.url, base, auth, timeout=run.timeout) as checkout:
-            draft = await updating.draft(
-                self._parts.engine, rec.obj, run.plan, run.images, checkout.files
-            )
-            if draft.files:
-                request = await self._request(rec.obj, run, base, draft, pack=str(checkout.pack))
-                landed = await git.land(request)
+        draft, landed = await self._land(
+            rec.obj, run, base, again=not left or not run.plan.separate
+        )
         now = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
-        if landed is not None and landed.changed:
-            rec.status({"lastPushCommit": landed.commit, "lastPushTime": now})
-            rec.event("info", "Succeeded", _pushed(run.plan, landed.commit, draft.message))
+        revision = base.revision
+        if landed is not None:
+            rec.status({"lastPushCommit": landed, "lastPushTime": now})
+            rec.event("info", "Succeeded", _pushed(run.plan, landed, draft.message))
             if not run.plan.separate and run.plan.to_branch:
                 # The next run finds the commit that this one made.
-                revision = f"{run.plan.branch}@sha1:{landed.commit}"
-                observed["observedSourceRevision"] = revision
-        await self._propose(rec, run, draft)
-        rec.status({**observed, "lastAutomationRunTime": now})
+                revision = f"{run.plan.branch}@sha1:{landed}"
+        rec.status({"observedPolicies": chosen or None, "observedSourceRevision": revision})
+        if not (left and settled):
+            await self._propose(rec, run, draft)
+        rec.status({"lastAutomationRunTime": now})
         return _done(rec.obj, run)
+
+    async def _land(
+        self, obj: ImageUpdateAutomation, run: _Run, base: Resolved, *, again: bool
+    ) -> tuple[Draft, str | None]:
+        """Return what changes, and the commit if one was pushed; ``again`` tells whether to push.
+
+        On a branch that others push to as well, that is what their commits leave to change.
+        """
+        tip = await self._tip(run) if run.shared else None
+        onto = base
+        if tip is not None and self._parts.branches.is_current(
+            run.source, run.plan, tip.commit, base=base.revision, among=(obj, *run.shared)
+        ):
+            onto = tip
+        async with self._parts.checkouts.use(
+            run.url, onto, run.grant.auth, timeout=run.timeout
+        ) as checkout:
+            draft = await updating.draft(
+                self._parts.engine, obj, run.plan, run.images, checkout.files
+            )
+            if not draft.files or not again:
+                return draft, None
+            seen = (tip.commit if tip else "") if run.shared else None
+            targets = run.plan.targets(base=base.commit, tip=seen)
+            request = await self._request(obj, run, onto, draft, targets, pack=str(checkout.pack))
+            landed = await self._parts.git.land(request)
+        if not landed.changed:
+            return draft, None
+        if run.plan.separate:
+            self._parts.branches.pushed(run.source, run.plan, landed.commit, base=base.revision)
+        return draft, landed.commit
 
     async def _propose(
         self, rec: Reconciliation[ImageUpdateAutomation], run: _Run, draft: Draft
     ) -> None:
-        """Keep the pull request as the branch is, if the automation has one.
-
-        Raises:
-            PullRequestError: the hosting service cannot be asked, or refuses.
-        """
-        if run.pulls is None:
-            return
-        if not draft.files and run.unknown:
+        """Keep the pull request as the branch is, if the automation has one."""
+        said = None
+        if draft.files:
+            said = proposing.text(rec.obj, draft, self._parts.policies(rec.key.namespace))
+        elif run.unknown:
             return  # what the branch has may be allowed again
-        if not draft.files:
-            number = await run.pulls.close()
-            told = "closed pull request #{}: nothing is left to change" if number else ""
-        else:
-            policies = self._parts.policies(rec.key.namespace)
-            number, opened = await run.pulls.put(proposing.text(rec.obj, draft, policies))
-            told = "opened pull request #{}" if opened else ""
-        if told:
-            rec.event("info", "Succeeded", told.format(number))
+        await proposing.propose(rec, run.pulls, said)
 
-    async def _seen(
-        self,
-        obj: ImageUpdateAutomation,
-        run: _Run,
-        base: Resolved,
-        chosen: Mapping[str, ImageRef],
-    ) -> bool:
-        """Tell whether the last run worked with the same, and what it pushed is still there."""
-        status = obj.status
-        same = (
-            status.observed_generation == obj.metadata.generation
-            and status.observed_source_revision == base.revision
-            and status.observed_policies == chosen
+    async def _resolve(self, run: _Run, reference: GitReference) -> Resolved:
+        return await self._parts.git.resolve(
+            run.url, reference, run.grant.auth, timeout=run.timeout
         )
-        if not same or not run.plan.separate or not status.last_push_commit:
-            return same
-        reference = GitReference(branch=run.plan.branch)
-        try:
-            tip = await self._parts.git.resolve(
-                run.url, reference, run.grant.auth, timeout=run.timeout
-            )
-        except RefNotFoundError:
-            return False
-        return tip.commit == status.last_push_commit
 
-    async def _request(
+    async def _tip(self, run: _Run) -> Resolved | None:
+        """Return where the branch that is pushed to is; ``None`` if there is none."""
+        try:
+            return await self._resolve(run, GitReference(branch=run.plan.branch))
+        except RefNotFoundError:
+            return None
+
+    async def _is_left(self, obj: ImageUpdateAutomation, run: _Run) -> bool:
+        """Tell whether what the last run pushed is still there."""
+        if not run.plan.separate or not obj.status.last_push_commit:
+            return True
+        tip = await self._tip(run)
+        return tip is not None and tip.commit == obj.status.last_push_commit
+
+    async def _request(  # noqa: PLR0913 - what a commit is made of
         self,
         obj: ImageUpdateAutomation,
         run: _Run,
-        base: Resolved,
+        onto: Resolved,
         draft: Draft,
+        targets: tuple[wire.PushTarget, ...],
         *,
         pack: str,
     ) -> wire.LandRequest:
         key = obj.spec.git.commit.signing_key if obj.spec.git else None
         return wire.LandRequest(
             url=run.url,
-            base=base.commit,
+            base=onto.commit,
             pack=pack,
             files=tuple(NewFile(path=each.path, content=each.data) for each in draft.files),
             message=draft.message,
             author=run.plan.author,
             time=int(datetime.now(UTC).timestamp()),
             auth=run.grant.auth,
-            targets=run.plan.targets(base=base.commit),
+            targets=targets,
             options=run.plan.options,
             signing=await self._signing(obj.metadata.namespace, key) if key else None,
             timeout=run.timeout,
@@ -291,6 +311,22 @@ class ImageUpdateAutomationReconciler:
                 f"Secret '{namespace}/{key.secret_ref.name}' of spec.git.commit.signingKey: {exc}",
                 reason=_FAILED,
             ) from exc
+
+
+def _same(
+    rec: Reconciliation[ImageUpdateAutomation], base: Resolved, chosen: Mapping[str, ImageRef]
+) -> bool:
+    """Tell whether the last run worked with the same.
+
+    One that failed to open its pull request counts: it has pushed what it had to.
+    """
+    status = rec.obj.status
+    generations = (status.observed_generation, proposing.generation(rec))
+    return (
+        rec.obj.metadata.generation in generations
+        and status.observed_source_revision == base.revision
+        and status.observed_policies == chosen
+    )
 
 
 def _pushed(plan: Plan, commit: str, message: str) -> str:

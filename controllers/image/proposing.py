@@ -18,11 +18,15 @@ from controllers.image.updating import Draft
 from crds.image import ImagePolicy
 from crds.image_automation import PULL_REQUEST, ImageUpdateAutomation
 from crds.source import GitRepository
-from toolkit.errors import StalledError
+from toolkit.errors import StalledError, WaitingError
+from toolkit.kube import conditions
+from toolkit.kube.controller import Reconciliation
 from toolkit.remote.git.auth import GitAuth
-from toolkit.remote.hosting.pulls import Pulls, Text
+from toolkit.remote.hosting.pulls import PullRequestError, Pulls, Text
 from toolkit.remote.http.http import Http
 
+PROPOSED: Final = "PullRequestReady"
+"""The condition that tells whether the pull request is as the branch is."""
 _FOOTER: Final = (
     "Made by ImageUpdateAutomation `{}/{}`. Commits of others on this branch are overwritten."
 )
@@ -60,6 +64,65 @@ class Proposals:
             )
         except StalledError as exc:
             raise StalledError(f"annotation {PULL_REQUEST}: {exc}", reason=INVALID) from exc
+
+
+def is_settled(rec: Reconciliation[ImageUpdateAutomation], pulls: Pulls | None) -> bool:
+    """Tell whether the last run left nothing to do about pull requests."""
+    found = conditions.find(rec.conditions, PROPOSED)
+    return found is None if pulls is None else (found or {}).get("status") == "True"
+
+
+def generation(rec: Reconciliation[ImageUpdateAutomation]) -> int:
+    """Return for which generation of the object a pull request was asked for last; -1 for none."""
+    found = conditions.find(rec.conditions, PROPOSED) or {}
+    return int(found.get("observedGeneration", -1))
+
+
+async def propose(
+    rec: Reconciliation[ImageUpdateAutomation], pulls: Pulls | None, said: Text | None
+) -> None:
+    """Have the pull request say this, or none if there is nothing to say; tell how that went.
+
+    Raises:
+        PullRequestError: the hosting service cannot be asked, or refuses.
+    """
+    if pulls is None:
+        rec.unmark(PROPOSED)
+        return
+    try:
+        if said is None:
+            number = await pulls.close()
+            told = f"closed pull request #{number}: nothing is left to change" if number else ""
+            holds = "nothing is left to change"
+        else:
+            number, opened = await pulls.put(said)
+            told = f"opened pull request #{number}" if opened else ""
+            holds = f"pull request #{number} is up to date"
+    except PullRequestError as exc:
+        rec.mark(PROPOSED, "False", exc.reason, str(exc))
+        raise
+    rec.mark(PROPOSED, "True", "Succeeded", holds)
+    if told:
+        rec.event("info", "Succeeded", told)
+
+
+def require_own_branch(
+    obj: ImageUpdateAutomation, plan: Plan, others: Iterable[ImageUpdateAutomation]
+) -> None:
+    """Require that nobody else in the namespace pushes to the branch of a pull request.
+
+    Raises:
+        WaitingError: somebody does.
+    """
+    namespace = obj.metadata.namespace
+    names = [each.metadata.name for each in others if each.metadata.namespace == namespace]
+    if names:
+        raise WaitingError(
+            f"annotation {PULL_REQUEST}: ImageUpdateAutomation '{names[0]}' pushes to branch "
+            f"'{plan.branch}' as well: a pull request needs a branch of its own, set "
+            "spec.git.push.branch to another one",
+            reason=INVALID,
+        )
 
 
 def _require_two_branches(plan: Plan) -> None:

@@ -32,17 +32,17 @@ class Plan:
     author: Author
     template: str
 
-    def targets(self, *, base: str) -> tuple[PushTarget, ...]:
-        """Return where to push a commit on the commit ``base``.
+    def targets(self, *, base: str, tip: str | None = None) -> tuple[PushTarget, ...]:
+        """Return where to push a commit for the commit ``base``.
 
-        A branch of its own follows what is checked out by force, as in Flux.
+        A branch of its own follows what is checked out by force, as in Flux. With ``tip`` it is
+        moved only from there; that is empty if there is no such branch yet.
         """
         found = []
         if self.to_branch:
-            expected = "" if self.separate else base
-            found.append(
-                PushTarget(ref=BRANCHES + self.branch, expected=expected, force=self.separate)
-            )
+            force = self.separate and tip is None
+            expected = "" if force else tip if tip is not None else base
+            found.append(PushTarget(ref=BRANCHES + self.branch, expected=expected, force=force))
         if self.refspec is not None:
             target = self.refspec.target
             # What a server takes for review, as refs/for/main, is nowhere to be compared with.

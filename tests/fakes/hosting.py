@@ -68,6 +68,8 @@ class Hosting:
         self.made: dict[str, Repository] = {}
         self.pulls: dict[str, PullRequests] = {}
         self.seen: list[Seen] = []
+        self.refusals: list[tuple[str, int, Json, dict[str, str]]] = []
+        """Method, status, body and headers of answers that requests about pull requests get."""
         self.elsewhere = ""
         """Where lists continue after their first page, instead of here."""
         self.hostname = ""
@@ -179,6 +181,9 @@ class Hosting:
         self, request: web.Request, found: Hosted, rest: list[str], asked: Json
     ) -> web.Response:
         if rest[:1] in (["pulls"], ["merge_requests"]):
+            if self.refusals and self.refusals[0][0] == request.method:
+                _, status, said, headers = self.refusals.pop(0)
+                return web.json_response(said, status=status, headers=headers)
             return self.pulls[found.full_name].answer(request, rest[1:], asked)
         return self._of(request, found, rest, asked)
 

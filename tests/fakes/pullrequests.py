@@ -39,6 +39,22 @@ class PullRequests:
     pulls: list[Pull] = field(default_factory=list)
     numbers: Iterator[int] = field(default_factory=lambda: itertools.count(1))
 
+    def merge(self, number: int, *, squash: bool = False, keep: bool = True) -> None:
+        """Merge one as the service does; without ``keep`` its branch is deleted."""
+        found = next(each for each in self.pulls if each.number == number)
+        git = self.repository.git
+        if squash:
+            tree = git("rev-parse", f"{found.head}^{{tree}}").decode().strip()
+            made = git("commit-tree", tree, "-p", found.base, "-m", found.title)
+        else:
+            tree = git("merge-tree", "--write-tree", found.base, found.head).decode().split()[0]
+            parents = ("-p", found.base, "-p", found.head)
+            made = git("commit-tree", tree, *parents, "-m", f"Merge #{number}")
+        git("update-ref", f"refs/heads/{found.base}", made.decode().strip())
+        if not keep:
+            git("branch", "-D", found.head)
+        found.state = "merged" if self.kind == "gitlab" else "closed"
+
     def add(self, head: str, base: str, title: str, body: str = "", *, fork: bool = False) -> Pull:
         """Open one."""
         number, state = next(self.numbers), _STATES[self.kind]

@@ -8,7 +8,12 @@ from typing import Final
 
 from toolkit.kube.reconciliation import FINALIZER, REQUESTED_AT, Reconcilable
 
-_HONOURED: Final = ("reconcile.fluxcd.io/", "source.extensions.fluxcd.io/")
+_HONOURED: Final = (
+    "reconcile.fluxcd.io/",
+    "source.extensions.fluxcd.io/",
+    "image.penstock.dev/",
+    "policy.penstock.dev/verify",
+)
 
 
 def triggers(

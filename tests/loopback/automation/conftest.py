@@ -11,6 +11,7 @@ import pytest
 from controllers.access.gitaccess import GitAccess
 from controllers.access.registries import Registries
 from controllers.image.admitting import Admission
+from controllers.image.branches import Branches
 from controllers.image.checkouts import Checkouts
 from controllers.image.imagepolicy import ImagePolicyReconciler
 from controllers.image.imagerepository import ImageRepositoryReconciler
@@ -44,6 +45,7 @@ from toolkit.verify.verifications import Means, Verifications
 
 NAMESPACE = "team"
 NAME = "org/web"
+AUTOMATION = "ImageUpdateAutomation"
 KINDS = {
     kind.kind: kind
     for kind in (GIT_REPOSITORY, IMAGE_REPOSITORY, IMAGE_POLICY, IMAGE_UPDATE_AUTOMATION)
@@ -117,6 +119,10 @@ class Bench:
                     references=self.references,
                     source_policy=AnySource(),
                     proposals=Proposals(http=self.http),
+                    branches=Branches(
+                        automations=self._automations,
+                        lookup=lambda key: self.lookup("GitRepository", key),
+                    ),
                     withholding=Withholding(admission=admission, repositories=repositories),
                     known=known,
                 )
@@ -153,6 +159,9 @@ class Bench:
 
     def lookup(self, kind: str, key: ObjectKey) -> Any:
         return self.cluster.objects.get((kind, key.namespace, key.name))
+
+    def _automations(self) -> list[Any]:
+        return [obj for key, obj in self.cluster.objects.items() if key[0] == AUTOMATION]
 
     def _policies(self, namespace: str) -> list[Any]:
         items = self.cluster.objects.items()

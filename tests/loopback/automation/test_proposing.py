@@ -4,13 +4,15 @@ import ssl
 from collections.abc import AsyncIterator
 from typing import Any
 
+import msgspec
 import pytest
 
 from tests.fakes.gitrepository import Repository
 from tests.fakes.hosting import Hosting
+from tests.fakes.passes import condition
 from tests.fakes.pullrequests import PullRequests
 from tests.loopback.automation.conftest import NAMESPACE, Bench
-from toolkit.errors import StalledError, TransientError
+from toolkit.errors import StalledError, TransientError, WaitingError
 
 AUTOMATION = "ImageUpdateAutomation"
 ANNOTATION = "image.penstock.dev/pull-request"
@@ -53,6 +55,11 @@ def automate(bench: Bench, service: Hosting, kind: str = "", **git: Any) -> None
         "git": body,
     }
     bench.put(AUTOMATION, spec, annotations={ANNOTATION: kind or service.kind})
+
+
+def proposed(bench: Bench) -> tuple[str, str, str]:
+    """Return what the condition tells of the pull request."""
+    return condition(bench.get(AUTOMATION), "PullRequestReady")
 
 
 def fleet(service: Hosting) -> Repository:
@@ -139,8 +146,135 @@ async def test_a_service_that_refuses_is_told_and_asked_again(
 
     assert refused.value.reason == "PullRequestFailed"
     assert TOKEN not in str(refused.value)
-    assert bench.get(AUTOMATION).status.last_push_commit == fleet(service).revision("images")
+    pushed = fleet(service).revision("images")
+    assert bench.get(AUTOMATION).status.last_push_commit == pushed
+    assert proposed(bench)[:2] == ("False", "PullRequestFailed")
     service.token = TOKEN
+    await bench.run(AUTOMATION)
+    assert len(pulls(service).open) == 1
+    assert fleet(service).revision("images") == pushed  # one commit, not one for each attempt
+    assert proposed(bench) == ("True", "Succeeded", "pull request #1 is up to date")
+
+
+@pytest.mark.parametrize("service", ["github"], indirect=True)
+@pytest.mark.parametrize(
+    ("status", "headers", "words"),
+    [
+        (401, {}, "the token is wrong or has expired"),
+        (403, {}, "the token lacks the right to open pull requests"),
+        (422, {}, "the service does not accept the pull request"),
+        (403, {"Retry-After": "60"}, "the service limits requests"),
+        (
+            403,
+            {"X-RateLimit-Remaining": "0", "X-RateLimit-Reset": "99999999999"},
+            "the service lim",
+        ),
+        (429, {"Retry-After": "60"}, "the service limits requests"),
+        (500, {}, "HTTP 500"),
+    ],
+)
+async def test_a_refused_opening_keeps_the_commit_and_is_tried_again_after_a_restart(
+    bench: Bench, service: Hosting, status: int, headers: dict[str, str], words: str
+) -> None:
+    service.refusals.append(("POST", status, {"message": "No"}, headers))
+
+    with pytest.raises(TransientError, match=words) as refused:
+        await bench.run(AUTOMATION)
+
+    assert refused.value.reason == "PullRequestFailed"
+    assert words in proposed(bench)[2]
+    pushed = fleet(service).revision("images")
+    bench.restart()
+    if headers:  # the server is left alone, without another push
+        asked = len(service.seen)
+        with pytest.raises(TransientError, match="the service limits requests"):
+            await bench.run(AUTOMATION)
+        assert len(service.seen) == asked
+    else:
+        await bench.run(AUTOMATION)
+        assert len(pulls(service).open) == 1
+    assert fleet(service).revision("images") == pushed
+
+
+@pytest.mark.parametrize("service", ["gitlab"], indirect=True)
+async def test_a_closing_that_failed_is_done_later(bench: Bench, service: Hosting) -> None:
+    await bench.run(AUTOMATION)
+    fleet(service).commit({"apps/web.yaml": file("1.1.0")})
+    service.refusals.append(("PUT", 500, {}, {}))
+    with pytest.raises(TransientError, match="HTTP 500"):
+        await bench.run(AUTOMATION)
+    assert len(pulls(service).open) == 1
+
+    await bench.run(AUTOMATION)
+
+    assert pulls(service).open == []
+    assert proposed(bench) == ("True", "Succeeded", "nothing is left to change")
+
+
+@pytest.mark.parametrize(("squash", "keep"), [(False, True), (True, False)])
+async def test_one_that_is_merged_is_over_and_the_next_tag_opens_another(
+    bench: Bench, service: Hosting, *, squash: bool, keep: bool
+) -> None:
+    await bench.run(AUTOMATION)
+    pulls(service).merge(1, squash=squash, keep=keep)
+
+    await bench.run(AUTOMATION)
+    assert pulls(service).open == []
+    assert len(bench.told()) == 2  # pushed, opened
+
+    bench.chosen("1.2.0")
+    await bench.run(AUTOMATION)
+    (another,) = pulls(service).open
+    assert another.number == 2
+    assert "`ghcr.io/org/web:1.1.0` | `ghcr.io/org/web:1.2.0`" in another.body
+    assert fleet(service).revision("images^") == fleet(service).revision("main")
+
+
+@pytest.mark.parametrize("service", ["gitlab"], indirect=True)
+async def test_an_annotation_that_comes_later_opens_one_for_what_was_pushed(
+    bench: Bench, service: Hosting
+) -> None:
+    obj = bench.get(AUTOMATION)
+    bench.put(AUTOMATION, msgspec.to_builtins(obj.spec), annotations={})
+    await bench.run(AUTOMATION)
+    pushed = fleet(service).revision("images")
+    assert service.seen == []
+    bench.put(AUTOMATION, msgspec.to_builtins(obj.spec), annotations={ANNOTATION: service.kind})
+
+    await bench.run(AUTOMATION)
+
+    assert len(pulls(service).open) == 1
+    assert fleet(service).revision("images") == pushed
+    bench.put(AUTOMATION, msgspec.to_builtins(obj.spec), annotations={})
+    await bench.run(AUTOMATION)
+    assert proposed(bench) == ("", "", "")
+
+
+@pytest.mark.parametrize("service", ["gitea"], indirect=True)
+async def test_a_request_neither_pushes_again_nor_opens_what_a_person_closed(
+    bench: Bench, service: Hosting
+) -> None:
+    await bench.run(AUTOMATION)
+    pushed = fleet(service).revision("images")
+    pulls(service).pulls[0].state = "closed"
+
+    await bench.run(AUTOMATION, "requested")
+
+    assert fleet(service).revision("images") == pushed
+    assert pulls(service).open == []
+
+
+@pytest.mark.parametrize("service", ["gitea"], indirect=True)
+async def test_a_branch_that_another_automation_pushes_to_gets_no_pull_request(
+    bench: Bench, service: Hosting
+) -> None:
+    spec = msgspec.to_builtins(bench.get(AUTOMATION).spec)
+    bench.put(AUTOMATION, spec, name="other")
+
+    with pytest.raises(WaitingError, match="'other' pushes to branch 'images' as well"):
+        await bench.run(AUTOMATION)
+
+    bench.put(AUTOMATION, spec | {"suspend": True}, name="other")
     await bench.run(AUTOMATION)
     assert len(pulls(service).open) == 1
 

@@ -138,6 +138,84 @@ async def test_a_branch_of_its_own_follows_what_is_checked_out(bench: Bench) -> 
     assert at(bench, "updates") == file("1.1.0")
 
 
+def share(bench: Bench, *names: str) -> None:
+    """Write an automation for each directory, all of which push to one branch of their own."""
+    for name in names:
+        bench.fleet.commit({f"{name}/x.yaml": file("1.0.0").replace(":app", f":{name}")})
+        bench.chosen("1.1.0", name=name)
+        bench.automation(name=name, update={"path": name}, git=git(push={"branch": "updates"}))
+
+
+def on_updates(bench: Bench) -> list[str]:
+    """Return which tag each directory has on the branch."""
+    text = bench.fleet.git("grep", "-h", "image:", "updates", "--", "*/x.yaml").decode()
+    return [line.partition(" #")[0].rpartition(":")[2] for line in text.splitlines()]
+
+
+async def test_automations_that_push_to_one_branch_keep_the_changes_of_each_other(
+    bench: Bench,
+) -> None:
+    share(bench, "one", "two")
+
+    await bench.run(AUTOMATION, name="one")
+    await bench.run(AUTOMATION, name="two")
+
+    assert on_updates(bench) == ["1.1.0", "1.1.0"]
+    tip = bench.fleet.revision("updates")
+    for name in ("one", "two"):
+        await bench.run(AUTOMATION, name=name)
+    assert bench.fleet.revision("updates") == tip  # none begins anew because of the other
+    bench.chosen("1.2.0", name="one")
+    await bench.run(AUTOMATION, name="one")
+    assert on_updates(bench) == ["1.2.0", "1.1.0"]
+
+
+async def test_automations_that_race_for_one_branch_lose_nothing(bench: Bench) -> None:
+    share(bench, "one", "two")
+
+    await asyncio.gather(*(bench.run(AUTOMATION, name=name) for name in ("one", "two")))
+
+    assert on_updates(bench) == ["1.1.0", "1.1.0"]
+
+
+async def test_a_branch_of_several_follows_what_is_checked_out(bench: Bench) -> None:
+    share(bench, "one", "two")
+    for name in ("one", "two"):
+        await bench.run(AUTOMATION, name=name)
+    moved = bench.fleet.commit({"README": "again"})
+
+    for name in ("one", "two"):
+        await bench.run(AUTOMATION, name=name)
+
+    assert on_updates(bench) == ["1.1.0", "1.1.0"]
+    assert bench.fleet.revision("updates~2") == moved
+
+
+async def test_a_restart_keeps_a_branch_of_several(bench: Bench) -> None:
+    share(bench, "one", "two")
+    for name in ("one", "two"):
+        await bench.run(AUTOMATION, name=name)
+    bench.restart()
+    bench.chosen("1.2.0", name="one")
+
+    await bench.run(AUTOMATION, name="one")
+
+    assert on_updates(bench) == ["1.2.0", "1.1.0"]
+
+
+async def test_a_branch_of_several_that_a_stranger_changed_is_made_anew(bench: Bench) -> None:
+    share(bench, "one", "two")
+    for name in ("one", "two"):
+        await bench.run(AUTOMATION, name=name)
+    bench.fleet.commit({"junk": "1"}, branch="updates")
+
+    for name in ("one", "two"):
+        await bench.run(AUTOMATION, name=name)
+
+    assert on_updates(bench) == ["1.1.0", "1.1.0"]
+    assert bench.fleet.revision("updates~2") == bench.fleet.revision("main")
+
+
 async def test_a_force_pushed_branch_is_started_from_anew(bench: Bench) -> None:
     await bench.run(AUTOMATION)
     bench.fleet.git("update-ref", "-d", "refs/heads/main")

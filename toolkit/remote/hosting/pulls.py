@@ -178,5 +178,7 @@ _REMEDIES: Final[Mapping[int, str]] = {
 
 
 def _remedy(error: HttpError) -> str:
+    if error.retry_after is not None:
+        return ": the service limits requests, and is asked again later"
     remedy = _REMEDIES.get(error.status, "")
     return f": {remedy}" if remedy else ""

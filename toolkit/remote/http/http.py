@@ -204,6 +204,8 @@ _HEADERS: Final = MappingProxyType({"User-Agent": USER_AGENT, "Accept-Encoding":
 _MAX_REDIRECTS: Final = 5
 _REDIRECTS: Final = frozenset({301, 302, 303, 307, 308})
 _READING: Final = frozenset({"GET", "HEAD"})
+_PATIENT: Final = frozenset({403, 429, 503})
+"""Statuses with which a server may say when to come back; hosting services take 403 too."""
 _ATTEMPTS: Final = 4
 _PATIENCE: Final = 10.0
 """Seconds that a request waits because a server asked for it; a worker is held meanwhile."""
@@ -277,7 +279,8 @@ async def _refusal(hop: Hop, response: aiohttp.ClientResponse) -> HttpError:
     said = f"HTTP {status} {code}".rstrip()
     if status == 407:
         return AuthError("the proxy wants other credentials", status=status)
-    if status in {401, 403}:
+    wait = patience.asked(response.headers) if status in _PATIENT else None
+    if status in {401, 403} and wait is None:
         given = "refused the credentials" if hop.endpoint.authorization else "asks for credentials"
         return AuthError(
             f"'{place}' {given} ({said})",
@@ -286,9 +289,6 @@ async def _refusal(hop: Hop, response: aiohttp.ClientResponse) -> HttpError:
             origin=str(hop.url.origin()),
             code=code,
         )
-    wait = None
-    if status in {429, 503}:
-        wait = patience.retry_after(response.headers.get("Retry-After", ""))
     return HttpError(f"'{place}' answered with {said}", status=status, retry_after=wait, code=code)
 
 

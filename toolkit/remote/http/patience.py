@@ -8,7 +8,7 @@ once, and the server is left alone.
 import asyncio
 import math
 from collections import OrderedDict
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Mapping
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from typing import Final
@@ -57,7 +57,27 @@ class Pauses:
         return left
 
 
+def asked(headers: Mapping[str, str], now: datetime | None = None) -> float | None:
+    """Return for how long a server that refuses asks to be left alone, in seconds.
+
+    It says so with ``Retry-After``, or as hosting services do with the moment from which it counts
+    anew (docs.github.com/rest/using-the-rest-api/rate-limits-for-the-rest-api).
+    """
+    wait = retry_after(headers.get("Retry-After", ""), now)
+    reset = headers.get("X-RateLimit-Reset", "")
+    used_up = headers.get("X-RateLimit-Remaining") == "0"
+    if wait is not None or not used_up or not _is_moment(reset):
+        return wait
+    seconds = float(reset) - (now or datetime.now(UTC)).timestamp()
+    return min(max(seconds, 0.0), LONGEST)
+
+
+def _is_moment(text: str) -> bool:
+    return text.isascii() and text.isdigit() and len(text) <= _EPOCH_DIGITS
+
+
 _KEPT: Final = 1024
+_EPOCH_DIGITS: Final = 11
 _DIGITS: Final = 9
 
 

@@ -31,6 +31,8 @@ def repository(status: dict[str, Any] | None = None, **meta: Any) -> GitReposito
         ({}, {"annotations": {REQUESTED_AT: "1"}, "generation": 2}, ("spec", "requested")),
         ({}, {"annotations": {"reconcile.fluxcd.io/forceAt": "1"}}, ("spec",)),
         ({}, {"annotations": {"source.extensions.fluxcd.io/reconcile": "disabled"}}, ("spec",)),
+        ({}, {"annotations": {"policy.penstock.dev/verify": "release"}}, ("spec",)),
+        ({}, {"annotations": {"image.penstock.dev/pull-request": "github"}}, ("spec",)),
         ({}, {"finalizers": [FINALIZER]}, ()),
         ({"finalizers": ["x.io/y"]}, {"finalizers": []}, ()),
         ({}, {"annotations": {"kubectl.kubernetes.io/last-applied-configuration": "{}"}}, ()),

@@ -34,6 +34,33 @@ def test_both_forms_are_read(value: str, seconds: float | None) -> None:
     assert patience.retry_after(value, NOW) == seconds
 
 
+_IN_A_MINUTE = str(int(NOW.timestamp()) + 60)
+
+
+@pytest.mark.parametrize(
+    ("remaining", "reset", "after", "seconds"),
+    [
+        ("0", _IN_A_MINUTE, "", 60.0),
+        ("0", _IN_A_MINUTE, "5", 5.0),  # the server's own word comes first
+        ("0", "1", "", 0.0),
+        ("0", "99999999999", "", LONGEST),
+        ("7", _IN_A_MINUTE, "", None),  # refused for another reason
+        ("0", "soon", "", None),
+        ("0", "9" * 400, "", None),
+    ],
+)
+def test_a_limit_that_is_used_up_ends_at_its_moment(
+    remaining: str, reset: str, after: str, seconds: float | None
+) -> None:
+    headers = {
+        "X-RateLimit-Remaining": remaining,
+        "X-RateLimit-Reset": reset,
+        "Retry-After": after,
+    }
+
+    assert patience.asked(headers, NOW) == seconds
+
+
 @given(value=st.text(max_size=60))
 def test_any_header_is_read_or_passed_over(value: str) -> None:
     seconds = patience.retry_after(value, NOW)

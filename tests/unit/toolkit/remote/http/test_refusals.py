@@ -7,7 +7,7 @@ import pytest
 from aiohttp import web
 from aiohttp.test_utils import TestServer
 
-from toolkit.remote.http.errors import HttpError
+from toolkit.remote.http.errors import AuthError, HttpError
 from toolkit.remote.http.http import Endpoint, Http
 
 
@@ -39,6 +39,7 @@ async def refusal(http: Http, url: str) -> HttpError:
         (404, "", 1),  # not a matter of patience
         (429, "0", 4),  # patience has an end
         (503, "3600", 1),  # and a measure
+        (403, "3600", 1),  # as hosting services say it
     ],
 )
 async def test_server_that_never_answers_is_given_up(
@@ -50,6 +51,15 @@ async def test_server_that_never_answers_is_given_up(
     assert f"HTTP {status}" in str(error)
     assert error.status == status
     assert len(asked) == times
+
+
+@pytest.mark.parametrize(("status", "headers"), [(403, ""), (401, "60")])
+async def test_refused_credentials_are_no_matter_of_patience(status: int, headers: str) -> None:
+    async with busy(status, headers) as (url, asked), Http() as http:
+        assert isinstance(await refusal(http, url), AuthError)
+        await refusal(http, url)
+
+    assert len(asked) == 2
 
 
 async def test_server_that_asked_for_patience_is_left_alone() -> None:
