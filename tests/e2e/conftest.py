@@ -60,6 +60,7 @@ ROUGH = {
     "source": (*QUICK_LEASE, "--storage-namespace-quota=700Ki", "--no-cross-namespace-refs"),
     "kustomize": (*QUICK_LEASE, ACCOUNTS, "--cross-namespace-refs=warn"),
     "helm": QUICK_LEASE,
+    "image": QUICK_LEASE,
     "webhooks": (ACCOUNTS, "--cross-namespace-refs=warn"),
 }
 """What the rough world's components are told; one world serves tests that need one flag each."""

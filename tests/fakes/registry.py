@@ -51,6 +51,9 @@ class Faults:
     """Hang up in the middle of a blob."""
     endless: str = ""
     """Never end a body of this kind (manifests, blobs, token) or a list (tags, referrers)."""
+    listing: str = ""
+    """How lists of tags are unlike the specification: in another ``order``, or what follows the
+    ``last`` tag cannot be asked, or is ``refused``."""
     redirect: dict[str, str] = field(default_factory=dict)
     """Send requests of a kind to the same path at this base URL."""
     seconds_per_byte: float = 0.0
@@ -343,11 +346,16 @@ class FakeRegistry:
         if name not in self.tags:
             return _error(404, "NAME_UNKNOWN")
         size = min(int(request.query.get("n", self.page)), self.page)
-        left = sorted(tag for tag in self.tags[name] if tag > last)
+        listing, start = self.faults.listing, int(request.query.get("from", "0"))
+        if listing == "refused" and last:
+            return _error(400, "UNSUPPORTED")
+        known = list(self.tags[name]) if listing == "order" else sorted(self.tags[name])
+        left = [tag for tag in known[start:] if listing == "last" or tag > last]
         page, more = left[:size], len(left) > size
         headers = {}
         if more:
-            headers["Link"] = f'</v2/{name}/tags/list?n={size}&last={page[-1]}>; rel="next"'
+            follows = f"from={start + size}" if listing else f"last={page[-1]}"
+            headers["Link"] = f'</v2/{name}/tags/list?n={size}&{follows}>; rel="next"'
         if self.faults.endless == "tags":
             page = [f"t{secrets.token_hex(8)}"]
             headers["Link"] = f'</v2/{name}/tags/list?last={page[-1]}>; rel="next"'

@@ -24,6 +24,7 @@ GROUPS: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
             "tests/contract/cli/test_stack.py",
             "tests/e2e/test_store_backends.py",
             "tests/e2e/test_replicas.py",
+            "tests/e2e/test_image_pulls.py",
             "tests/e2e/test_failures.py",
             "tests/e2e/test_helm_failures.py",
             "tests/e2e/test_large_chart.py",

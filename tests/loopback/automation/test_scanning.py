@@ -116,6 +116,63 @@ async def test_a_tag_behind_a_page_that_was_full_is_found(bench: Bench, count: i
     assert bench.get("ImageRepository").status.last_scan_result.latest_tags[0] == "2.0.0"
 
 
+@pytest.mark.parametrize(
+    ("change", "asked", "count"),
+    [
+        ("nothing", ["n=1000", "n=1000&last=1.0999.0"], 1000),
+        ("behind", ["n=1000", "n=1000&last=1.0999.0", "n=1000", "n=1000&last=1.0999.0"], 1001),
+        ("before", ["n=1000", "n=1000&last=1.0998.0"], 1001),
+        ("removed", ["n=1000"], 999),
+        ("replaced", ["n=1000"], 1000),
+    ],
+)
+async def test_a_full_page_costs_two_small_requests_if_nothing_has_changed(
+    bench: Bench, change: str, asked: list[str], count: int
+) -> None:
+    bench.registry.entity_tags = True
+    push(bench, "1.0.0")
+    tags = bench.registry.tags[NAME]
+    digest = tags.pop("1.0.0")
+    tags |= {f"1.{number:04}.0": digest for number in range(1000)}
+    bench.image()
+    await bench.run("ImageRepository")
+    let_pass(bench, hours=2)
+    bench.restart()
+    bench.registry.seen.clear()
+    if change in {"removed", "replaced"}:
+        del tags["1.0999.0"]
+    if change in {"before", "replaced"}:
+        tags["0.0.1"] = digest
+    if change == "behind":
+        tags["2.0.0"] = digest
+
+    await bench.run("ImageRepository")
+
+    assert [each.path.partition("?")[2] for each in bench.registry.seen] == asked
+    assert bench.get("ImageRepository").status.last_scan_result.tag_count == count
+
+
+@pytest.mark.parametrize("fault", ["order", "last", "refused"])
+async def test_a_registry_that_cannot_say_what_follows_is_listed_in_whole(
+    bench: Bench, fault: str
+) -> None:
+    bench.registry.entity_tags = True
+    bench.registry.page = 50
+    bench.registry.faults.listing = fault
+    push(bench, "1.0.0")
+    digest = bench.registry.tags[NAME].pop("1.0.0")
+    names = ["1.0.01", "1.0.00", *(f"1.0.{number:02}" for number in range(2, 50))]
+    bench.registry.tags[NAME] = dict.fromkeys(names, digest)
+    bench.image()
+    await bench.run("ImageRepository")
+    let_pass(bench, hours=2)
+    bench.registry.tags[NAME]["0.5.0" if fault == "order" else "2.0.0"] = digest
+
+    await bench.run("ImageRepository")
+
+    assert bench.get("ImageRepository").status.last_scan_result.tag_count == 51
+
+
 @pytest.mark.parametrize("change", [{"exclusionList": ["^1"]}, {"image": "other"}])
 async def test_another_spec_scans_at_once(bench: Bench, change: dict[str, object]) -> None:
     push(bench, "1.0.0", "2.0.0")

@@ -10,6 +10,7 @@
 
 import asyncio
 import hashlib
+import itertools
 from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -105,26 +106,46 @@ class Registry:
         """Return all tags, in the registry's order; ``None`` if they are those of ``known``.
 
         ``known`` is from an earlier list. A list of several pages has none, because the first page
-        does not tell of changes in the others; nor has one that may fill its page, because the next
-        tag may begin a second one and leave the first as it was.
+        does not tell of changes in the others. A page that may be full can stay as it is while the
+        next tag begins a second one, so there the registry is also asked what follows its last tag.
 
         Raises:
             RegistryError: as ``tags`` does.
         """
-        found: list[str] = []
-        entity, pages = "", 0
-        tags: Sequence[str] = ()
+        entity, _, last = known.partition(_LAST)
         async with self._exchange.working(f"the tags of '{repository}'"):
-            async for page in self._pages(repository, f"tags/list?n={_PAGE}", known=known):
-                if page.status == 304 and known and not pages:
-                    return None
-                tags = _decode(page.body, _Tags).tags or ()
-                if len(found) + len(tags) > MAX_TAGS:
-                    raise MalformedError(f"'{repository}' has more than {MAX_TAGS} tags")
-                found += filter(oci.is_tag, tags)
-                entity, pages = page.entity, pages + 1
-        whole = pages == 1 and not _may_fill_a_page(len(tags))
-        return Listed(tags=tuple(found), known=entity if whole else "")
+            listed = await self._listed(repository, entity)
+            if listed is None and last and not await self._ends(repository, last):
+                listed = await self._listed(repository, "")
+        return listed
+
+    async def _listed(self, repository: Repository, entity: str) -> "Listed | None":
+        found: list[str] = []
+        tags: Sequence[str] = ()
+        new, pages = "", 0
+        async for page in self._pages(repository, f"tags/list?n={_PAGE}", known=entity):
+            if page.status == 304 and entity and not pages:
+                return None
+            tags = _decode(page.body, _Tags).tags or ()
+            if len(found) + len(tags) > MAX_TAGS:
+                raise MalformedError(f"'{repository}' has more than {MAX_TAGS} tags")
+            found += filter(oci.is_tag, tags)
+            new, pages = page.entity, pages + 1
+        return Listed(tags=tuple(found), known=_known(new, tags) if pages == 1 else "")
+
+    async def _ends(self, repository: Repository, last: str) -> bool:
+        """Tell whether nothing follows a tag; a registry that does not know the question says no.
+
+        It may pass over ``last``, and answer with the first page.
+        """
+        query = f"tags/list?n={_PAGE}&last={quote(last, safe='')}"
+        try:
+            async for page in self._pages(repository, query):
+                return page.status == 200 and not _decode(page.body, _Tags).tags
+        except HttpError as exc:
+            if exc.status not in _NO_LAST:
+                raise
+        return False
 
     async def referrers(
         self, repository: Repository, digest: str, *, artifact_type: str = ""
@@ -287,6 +308,9 @@ MAX_TAGS: Final = 200_000
 _ACCEPT: Final = ", ".join((*oci.MANIFESTS, *oci.INDEXES))
 _NO_HEAD: Final = frozenset({400, 405, 406, 501})
 _NO_REFERRERS: Final = frozenset({400, 404, 405, 406, 501})
+_NO_LAST: Final = frozenset({400, 404, 405, 406, 501})
+_LAST: Final = "\n"
+"""Between an entity tag, which has no line break, and the last tag of its list."""
 _PAGE: Final = 1000
 _ROUND: Final = (50, 64)
 _MAX_PAGES: Final = 500
@@ -392,6 +416,18 @@ async def _receive(content: aiohttp.StreamReader, check: _Check, file: IO[bytes]
             await asyncio.to_thread(keep, bytes(pending))
             pending.clear()
     await asyncio.to_thread(keep, bytes(pending))
+
+
+def _known(entity: str, tags: Sequence[str]) -> str:
+    """Return what to ask by whether a list of one page has changed; empty if it cannot be asked.
+
+    What follows the last tag can be asked only where tags are in order (distribution-spec 1.1,
+    "Listing Tags"): else it could stand before.
+    """
+    if not entity or not _may_fill_a_page(len(tags)):
+        return entity
+    in_order = all(one < other for one, other in itertools.pairwise(tags))
+    return f"{entity}{_LAST}{tags[-1]}" if in_order and oci.is_tag(tags[-1]) else ""
 
 
 def _may_fill_a_page(count: int) -> bool:
