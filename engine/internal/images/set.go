@@ -22,6 +22,8 @@ const (
 	maxFile = 32 << 20
 	maxAll  = 128 << 20
 	maxWalk = 200_000
+	// maxLinks is how many links Linux follows on one path.
+	maxLinks = 40
 )
 
 // Image is what a policy has chosen. Digest may be empty.
@@ -93,6 +95,10 @@ func Set(ctx context.Context, in []byte) ([]byte, error) {
 	if start == "" || !fs.ValidPath(start) {
 		return nil, &call.Failure{Code: "PathInvalid", Message: fmt.Sprintf("'%s' points outside the repository", request.Path)}
 	}
+	start, err = resolved(root, start)
+	if err != nil {
+		return nil, err
+	}
 	names, err := files(ctx, root, start)
 	if err != nil {
 		return nil, err
@@ -127,6 +133,30 @@ func failure(name string, err error) error {
 	failed := &call.Failure{Code: "UpdateFailed", Message: fmt.Sprintf("%s: %v", name, err)}
 	failed.Detail, _ = json.Marshal(map[string]string{"path": name})
 	return failed
+}
+
+// resolved returns what a path means after the links on it, so that files are changed where they lie.
+// Links that lead out of the repository lead to nothing.
+func resolved(root *os.Root, start string) (string, error) {
+	at, rest := ".", strings.Split(start, "/")
+	for links := 0; len(rest) > 0; {
+		next := path.Join(at, rest[0])
+		info, err := root.Lstat(next)
+		if errors.Is(err, fs.ErrNotExist) || err == nil && info.Mode()&fs.ModeSymlink == 0 {
+			at, rest = next, rest[1:]
+			continue
+		}
+		target := ""
+		if err == nil {
+			target, err = root.Readlink(next)
+		}
+		whole := path.Join(append([]string{at, target}, rest[1:]...)...)
+		if links++; err != nil || links > maxLinks || path.IsAbs(target) || !fs.ValidPath(whole) {
+			return "", &call.Failure{Code: "PathInvalid", Message: fmt.Sprintf("'%s' cannot be followed within the repository", next)}
+		}
+		at, rest = ".", strings.Split(whole, "/")
+	}
+	return at, nil
 }
 
 // files returns the YAML files below a directory, or the file itself, in order. Links are not

@@ -2,10 +2,13 @@ package images
 
 import (
 	"encoding/json"
+	"errors"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"penstock.dev/engine/internal/call"
 )
 
 var chosen = map[string]Image{
@@ -254,6 +257,40 @@ func TestNoPathLeadsOut(t *testing.T) {
 	for _, path := range []string{"../", "/etc", "in/../../x", "none", "link"} {
 		if response, err := set(t, SetRequest{Root: root, Path: path, Images: chosen}); err == nil && len(response.Files) > 0 {
 			t.Errorf("%s: %+v", path, response)
+		}
+	}
+}
+
+func TestFilesAreChangedWhereTheLinksOnThePathLead(t *testing.T) {
+	marked := "tag: v1 # {\"$imagepolicy\": \"apps:web:tag\"}\n"
+	root := repository(t, map[string]string{"real/a.yaml": marked, "real/deep/b.yaml": marked})
+	for name, target := range map[string]string{
+		"link": "real", "again": "./link/../link", "file.yaml": "real/a.yaml", "real/up": "..",
+		"loop": "loop", "out": "../x", "deep": "real/deep/../../..", "root": "/", "gone": "none",
+	} {
+		if err := os.Symlink(target, filepath.Join(root, name)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for path, want := range map[string]string{
+		".": "real/a.yaml real/deep/b.yaml", "": "real/a.yaml real/deep/b.yaml", "real/": "real/a.yaml real/deep/b.yaml",
+		"link": "real/a.yaml real/deep/b.yaml", "again/deep": "real/deep/b.yaml", "./link/a.yaml": "real/a.yaml",
+		"file.yaml": "real/a.yaml", "link/up/real/up/link/deep": "real/deep/b.yaml",
+		"loop": "PathInvalid", "out": "PathInvalid", "deep": "PathInvalid", "root/etc": "PathInvalid", "gone": "PathInvalid", "real/none": "PathInvalid",
+	} {
+		response, err := set(t, SetRequest{Root: root, Path: path, Images: chosen})
+		var failed *call.Failure
+		var found []string
+		if errors.As(err, &failed) {
+			found = append(found, failed.Code)
+		}
+		if err == nil {
+			for _, file := range response.Files {
+				found = append(found, file.Path)
+			}
+		}
+		if got := strings.Join(found, " "); got != want {
+			t.Errorf("%s: %s, %v, want %s", path, got, err, want)
 		}
 	}
 }
