@@ -182,7 +182,8 @@ class ImagePolicySpec(meta.ApiStruct, frozen=True, kw_only=True):
     interval: meta.Duration = ""
     """How often to look the digest up; only with `Always`."""
     suspend: bool = False
-    """Stop choosing. The last choice stays."""
+    """Stop choosing. The last choice stays, and automations go on writing it unless a policy of the
+    cluster would refuse it."""
 
 
 class ImageRef(meta.ApiStruct, frozen=True, kw_only=True):
