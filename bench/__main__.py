@@ -15,6 +15,7 @@ from typing import Any
 import click
 
 from bench import measure, parts, processes, report, target, work
+from bench.given import Given
 from cli import age, errors, progress
 from cli.stack import up
 from toolkit.artifact import scratch
@@ -90,7 +91,9 @@ async def _bench(
             ),
             client.Client.open(config.from_environment(str(cluster))) as api,
             processes.Peak.watch(chosen.controllers) as peak,
-            part.prepared(api, plan, measure.Meter(api, chosen, peak), root) as bench,
+            part.prepared(
+                Given(api=api, plan=plan, meter=measure.Meter(api, chosen, peak), root=root)
+            ) as bench,
         ):
             yield bench
 

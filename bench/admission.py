@@ -14,13 +14,12 @@ import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Final
 
 from bench import images, load, reviews, work
+from bench.given import Given
 from bench.images import Images
 from bench.measure import Meter, Phase
-from bench.work import Plan
 from toolkit.errors import PenstockError
 from toolkit.kube import client
 from toolkit.kube.errors import ForbiddenError, NotFoundError
@@ -96,32 +95,35 @@ class Bench:
 
 
 @asynccontextmanager
-async def prepared(
-    api: client.Client,
-    plan: Plan,
-    meter: Meter,
-    root: Path,  # noqa: ARG001 - as every part is prepared
-) -> AsyncIterator[Bench]:
+async def prepared(given: Given) -> AsyncIterator[Bench]:
     """Make the namespaces and the images, and take the armed configurations apart."""
-    for name in (ASKED, NOBODY):
-        await work.set_up(api, name)
+    api = given.api
+    async with (
+        given.namespace(NOBODY),
+        given.namespace(ASKED),
+        _disarmed(api),
+        images.served(api, namespaces=(ASKED, NOBODY)) as made,
+    ):
+        entries = await _taken_apart(api)
+        await asked(api, entries)
+        await _require_effect(api, made)
+        yield Bench(
+            api=api,
+            meter=given.meter,
+            entries=entries,
+            samples=samples(made),
+            count=given.plan.count,
+            pace=given.plan.pace,
+        )
+
+
+@asynccontextmanager
+async def _disarmed(api: client.Client) -> AsyncIterator[None]:
+    """Have nobody asked any more when the block ends."""
     try:
-        async with images.served(api, namespaces=(ASKED, NOBODY)) as made:
-            entries = await _taken_apart(api)
-            await asked(api, entries)
-            await _require_effect(api, made)
-            yield Bench(
-                api=api,
-                meter=meter,
-                entries=entries,
-                samples=samples(made),
-                count=plan.count,
-                pace=plan.pace,
-            )
+        yield
     finally:
         await asked(api, ())
-        await work.clean_up(api, namespace=ASKED)
-        await work.clean_up(api, namespace=NOBODY)
 
 
 async def everybody(bench: Bench) -> Sequence[Phase]:

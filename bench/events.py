@@ -12,13 +12,13 @@ import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Final, cast
 
 import aiohttp
 import msgspec
 
 from bench import report, work
+from bench.given import Given
 from bench.measure import Meter, Phase
 from bench.work import Plan
 from cli import status
@@ -88,17 +88,12 @@ class Bench:
 
 
 @asynccontextmanager
-async def prepared(
-    api: client.Client,
-    plan: Plan,
-    meter: Meter,
-    root: Path,  # noqa: ARG001 - as every part is prepared
-) -> AsyncIterator[Bench]:
+async def prepared(given: Given) -> AsyncIterator[Bench]:
     """Serve ten services, and apply their Providers and Alerts."""
-    if not meter.watched.events:
+    if not given.meter.watched.events:
         raise PenstockError("events are measured on a fresh cluster: leave out --kubeconfig")
+    api, sink = given.api, Sink()
     await work.set_up(api, _NAMESPACE)
-    sink = Sink()
     loop = asyncio.get_running_loop()
     server = await loop.create_server(lambda: _Service(sink), "127.0.0.1", 0)
     host, port = server.sockets[0].getsockname()
@@ -109,7 +104,7 @@ async def prepared(
                     await api.apply(obj, manager="bench")
             while not await _ready(api):  # noqa: ASYNC110 - ten objects, once
                 await asyncio.sleep(0.1)
-            yield Bench(plan=plan, meter=meter, sink=sink, session=session)
+            yield Bench(plan=given.plan, meter=given.meter, sink=sink, session=session)
         finally:
             server.close()
 

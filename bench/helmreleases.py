@@ -11,7 +11,7 @@ import json
 import os
 import time
 from collections.abc import AsyncIterator, Callable, Mapping
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -21,6 +21,7 @@ import yaml
 from bench import floor, healing, load, work
 from bench.collection import Collection
 from bench.floor import Floor
+from bench.given import Given
 from bench.measure import Meter, Phase
 from bench.work import Plan
 from cli import status
@@ -60,39 +61,31 @@ class Bench:
 
 
 @asynccontextmanager
-async def prepared(
-    api: client.Client,
-    plan: Plan,
-    meter: Meter,
-    root: Path,  # noqa: ARG001 - as every part is prepared
-) -> AsyncIterator[Bench]:
+async def prepared(given: Given) -> AsyncIterator[Bench]:
     """Measure the floor; serve the chart, make the source, and wait until that is fetched."""
-    least = await floor.measured(api, meter, load.names(plan.count), _objects, namespace=FLOOR)
-    await work.set_up(api, NAMESPACE)
-    async with AsyncExitStack() as stack:
-        repository = await stack.enter_async_context(ChartRepository())
+    api, plan = given.api, given.plan
+    least = await floor.measured(api, given.meter, given.names, _objects, namespace=FLOOR)
+    kinds = (HELM_REPOSITORY, HELM_RELEASE, load.CONFIG_MAP, load.DEPLOYMENT)
+    async with (
+        given.namespace(NAMESPACE, (HELM_REPOSITORY, CHARTS)),
+        ChartRepository() as repository,
+        given.watched(NAMESPACE, *kinds) as (sources, releases, config_maps, deployments),
+    ):
         repository.add(CHART, FIRST, files=chart(FIRST))
-        sources, releases, config_maps, deployments = [
-            await stack.enter_async_context(Collection.watch(api, gvk, NAMESPACE))
-            for gvk in (HELM_REPOSITORY, HELM_RELEASE, load.CONFIG_MAP, load.DEPLOYMENT)
-        ]
         source = load.custom(HELM_REPOSITORY, CHARTS, plan.labels, namespace=NAMESPACE)
         spec = {"interval": load.NO_INTERVAL, "url": repository.url}
         await api.apply(source | {"spec": spec}, manager="bench")
         await sources.all([CHARTS], work.ready, seconds=_SOURCE_WITHIN, what="the source")
-        try:
-            yield Bench(
-                api=api,
-                plan=plan,
-                meter=meter,
-                repository=repository,
-                releases=releases,
-                config_maps=config_maps,
-                deployments=deployments,
-                floor=least,
-            )
-        finally:
-            await work.clean_up(api, (HELM_REPOSITORY, CHARTS, NAMESPACE), namespace=NAMESPACE)
+        yield Bench(
+            api=api,
+            plan=plan,
+            meter=given.meter,
+            repository=repository,
+            releases=releases,
+            config_maps=config_maps,
+            deployments=deployments,
+            floor=least,
+        )
 
 
 async def create(bench: Bench) -> Phase:

@@ -10,12 +10,12 @@ import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Final
 
 import msgspec
 
 from bench import load, report, work
+from bench.given import Given
 from bench.measure import Meter, Phase
 from bench.work import Plan
 from cli import errors
@@ -55,20 +55,12 @@ class Bench:
 
 
 @asynccontextmanager
-async def prepared(
-    api: client.Client,
-    plan: Plan,
-    meter: Meter,
-    root: Path,  # noqa: ARG001 - as every part is prepared
-) -> AsyncIterator[Bench]:
+async def prepared(given: Given) -> AsyncIterator[Bench]:
     """Make the Kustomizations and their ConfigMaps, and wait until all inventories are there."""
-    await work.set_up(api, NAMESPACE)
-    try:
-        await work.parallel(load.names(plan.count), lambda name: _applied(api, name))
-        await _until_served(api, plan)
-        yield Bench(api=api, meter=meter, count=plan.count)
-    finally:
-        await work.clean_up(api, namespace=NAMESPACE)
+    async with given.namespace(NAMESPACE):
+        await work.parallel(given.names, lambda name: _applied(given.api, name))
+        await _until_served(given.api, given.plan)
+        yield Bench(api=given.api, meter=given.meter, count=given.plan.count)
 
 
 async def listed(bench: Bench) -> list[Phase]:

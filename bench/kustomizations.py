@@ -3,7 +3,7 @@
 import asyncio
 import time
 from collections.abc import AsyncIterator, Callable, Mapping
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -13,6 +13,7 @@ import yaml
 from bench import floor, healing, load, processes, work
 from bench.collection import Collection
 from bench.floor import Floor
+from bench.given import Given
 from bench.measure import Meter, Phase
 from bench.work import Plan
 from cli import status
@@ -47,44 +48,31 @@ class Bench:
 
 
 @asynccontextmanager
-async def prepared(
-    api: client.Client, plan: Plan, meter: Meter, root: Path
-) -> AsyncIterator[Bench]:
+async def prepared(given: Given) -> AsyncIterator[Bench]:
     """Measure the floor; make the monorepo and the source, and wait until that is fetched."""
+    api, plan = given.api, given.plan
     least = await floor.measured(
-        api, meter, load.names(plan.count), _straight, namespace=f"{load.NAMESPACE}-floor"
+        api, given.meter, given.names, _straight, namespace=f"{load.NAMESPACE}-floor"
     )
-    await work.set_up(api, load.NAMESPACE)
-    async with AsyncExitStack() as stack:
-        repository = await _monorepo(root, plan)
-        server = await stack.enter_async_context(gitserver.serve(root / "served"))
-        url = server.url("bench.git")
-        sources, kustomizations, config_maps, deployments = [
-            await stack.enter_async_context(Collection.watch(api, gvk, load.NAMESPACE))
-            for gvk in (
-                load.GIT_REPOSITORY,
-                load.KUSTOMIZATION,
-                load.CONFIG_MAP,
-                load.DEPLOYMENT,
-            )
-        ]
-        await api.apply(load.git_repository(url, plan.labels), manager="bench")
-        await sources.all([load.SOURCE], work.ready, seconds=SOURCE_WITHIN, what="the source")
-        made = Bench(
-            api=api,
-            plan=plan,
-            meter=meter,
-            repository=repository,
-            kustomizations=kustomizations,
-            config_maps=config_maps,
-            deployments=deployments,
-            floor=least,
-        )
-        try:
-            yield made
-        finally:
-            await work.clean_up(
-                api, (load.GIT_REPOSITORY, load.SOURCE, load.NAMESPACE), namespace=load.NAMESPACE
+    kinds = (load.GIT_REPOSITORY, load.KUSTOMIZATION, load.CONFIG_MAP, load.DEPLOYMENT)
+    async with given.namespace(load.NAMESPACE, (load.GIT_REPOSITORY, load.SOURCE)):
+        repository = await _monorepo(given.root, plan)
+        async with (
+            gitserver.serve(given.root / "served") as server,
+            given.watched(load.NAMESPACE, *kinds) as (sources, applied, config_maps, deployments),
+        ):
+            source = load.git_repository(server.url("bench.git"), plan.labels)
+            await api.apply(source, manager="bench")
+            await sources.all([load.SOURCE], work.ready, seconds=SOURCE_WITHIN, what="the source")
+            yield Bench(
+                api=api,
+                plan=plan,
+                meter=given.meter,
+                repository=repository,
+                kustomizations=applied,
+                config_maps=config_maps,
+                deployments=deployments,
+                floor=least,
             )
 
 

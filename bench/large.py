@@ -3,9 +3,8 @@
 import asyncio
 import time
 from collections.abc import AsyncIterator
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Final
 
 import yaml
@@ -13,6 +12,7 @@ import yaml
 from bench import floor, healing, load, work
 from bench.collection import Collection
 from bench.floor import Floor
+from bench.given import Given
 from bench.measure import Meter, Phase
 from bench.work import Plan
 from cli import status
@@ -48,44 +48,37 @@ class Bench:
 
 
 @asynccontextmanager
-async def prepared(
-    api: client.Client, plan: Plan, meter: Meter, root: Path
-) -> AsyncIterator[Bench]:
+async def prepared(given: Given) -> AsyncIterator[Bench]:
     """Measure the floor; make the repository and the source, and wait until that is fetched."""
+    api, plan = given.api, given.plan
     least = await floor.measured(
         api,
-        meter,
-        load.names(plan.count),
+        given.meter,
+        given.names,
         lambda name: [config_map(name, namespace=_FLOOR)],
         namespace=_FLOOR,
         done=floor.Done(gvk=load.CONFIG_MAP, satisfied=lambda obj: obj is not None),
     )
-    await work.set_up(api, NAMESPACE)
-    async with AsyncExitStack() as stack:
-        repository = await Repository.create(root, "large")
+    kinds = (load.GIT_REPOSITORY, load.KUSTOMIZATION, load.CONFIG_MAP)
+    async with given.namespace(NAMESPACE, (load.GIT_REPOSITORY, load.SOURCE)):
+        repository = await Repository.create(given.root, "large")
         await repository.commit("Add the objects", write=files(plan.count))
-        server = await stack.enter_async_context(gitserver.serve(root / "served"))
-        sources, kustomizations, config_maps = [
-            await stack.enter_async_context(Collection.watch(api, gvk, NAMESPACE))
-            for gvk in (load.GIT_REPOSITORY, load.KUSTOMIZATION, load.CONFIG_MAP)
-        ]
-        source = load.git_repository(server.url("large.git"), plan.labels)
-        source["metadata"]["namespace"] = NAMESPACE
-        await api.apply(source, manager="bench")
-        await sources.all([load.SOURCE], work.ready, seconds=_SOURCE_WITHIN, what="the source")
-        try:
+        async with (
+            gitserver.serve(given.root / "served") as server,
+            given.watched(NAMESPACE, *kinds) as (sources, kustomizations, config_maps),
+        ):
+            source = load.git_repository(server.url("large.git"), plan.labels)
+            source["metadata"]["namespace"] = NAMESPACE
+            await api.apply(source, manager="bench")
+            await sources.all([load.SOURCE], work.ready, seconds=_SOURCE_WITHIN, what="the source")
             yield Bench(
                 api=api,
                 plan=plan,
-                meter=meter,
+                meter=given.meter,
                 repository=repository,
                 kustomizations=kustomizations,
                 config_maps=config_maps,
                 floor=least,
-            )
-        finally:
-            await work.clean_up(
-                api, (load.GIT_REPOSITORY, load.SOURCE, NAMESPACE), namespace=NAMESPACE
             )
 
 

@@ -3,7 +3,6 @@
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
-from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Final
 
@@ -20,11 +19,10 @@ from bench import (
     sources,
     straight,
 )
-from bench.measure import Meter, Phase
-from bench.work import Plan
+from bench.given import Given
+from bench.measure import Phase
 from cli.stack import stack
 from toolkit.errors import PenstockError
-from toolkit.kube import client
 
 Step = Callable[[Any], Awaitable[Phase | Sequence[Phase]]]
 """Measures one phase, or several of the same sort."""
@@ -38,7 +36,7 @@ class Part:
     """
 
     title: str
-    prepared: Callable[[client.Client, Plan, Meter, Path], AbstractAsyncContextManager[Any]]
+    prepared: Callable[[Given], AbstractAsyncContextManager[Any]]
     steps: Sequence[Step]
     columns: Sequence[report.Column] = report.WHOLE
     components: tuple[str, ...] = stack.EVERYTHING

@@ -7,13 +7,13 @@ The registry gives entity tags for its lists, as registries do that answer condi
 import time
 from collections import Counter
 from collections.abc import AsyncIterator
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Final
 
 from bench import load, work
 from bench.collection import Collection, Predicate
+from bench.given import Given
 from bench.measure import Meter, Phase
 from bench.work import Plan
 from tests.fakes.registry import FakeRegistry
@@ -46,34 +46,24 @@ class Bench:
 
 
 @asynccontextmanager
-async def prepared(
-    api: client.Client,
-    plan: Plan,
-    meter: Meter,
-    root: Path,  # noqa: ARG001 - as every part is prepared
-) -> AsyncIterator[Bench]:
+async def prepared(given: Given) -> AsyncIterator[Bench]:
     """Fill a registry, and make the namespace."""
-    await work.set_up(api, NAMESPACE)
-    async with AsyncExitStack() as stack:
-        served = await stack.enter_async_context(FakeRegistry(page=TAGS + 100))
+    async with (
+        given.namespace(NAMESPACE),
+        FakeRegistry(page=TAGS + 100) as served,
+        given.watched(NAMESPACE, REPOSITORY, POLICY) as (repositories, policies),
+    ):
         served.entity_tags = True
-        for name in load.names(plan.count):
+        for name in given.names:
             _push(served, name)
-        repositories, policies = [
-            await stack.enter_async_context(Collection.watch(api, gvk, NAMESPACE))
-            for gvk in (REPOSITORY, POLICY)
-        ]
-        try:
-            yield Bench(
-                api=api,
-                plan=plan,
-                meter=meter,
-                registry=served,
-                repositories=repositories,
-                policies=policies,
-            )
-        finally:
-            await work.clean_up(api, namespace=NAMESPACE)
+        yield Bench(
+            api=given.api,
+            plan=given.plan,
+            meter=given.meter,
+            registry=served,
+            repositories=repositories,
+            policies=policies,
+        )
 
 
 async def create(bench: Bench) -> Phase:

@@ -10,13 +10,13 @@ import contextlib
 import random
 import time
 from collections.abc import AsyncIterator
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
 from bench import load, processes, work
-from bench.collection import Collection
+from bench.given import Given
 from bench.measure import Meter, Phase
 from bench.work import Plan
 from cli import errors
@@ -61,31 +61,27 @@ class Bench:
 
 
 @asynccontextmanager
-async def prepared(
-    api: client.Client, plan: Plan, meter: Meter, root: Path
-) -> AsyncIterator[Bench]:
+async def prepared(given: Given) -> AsyncIterator[Bench]:
     """Make repositories, sources and Kustomizations, and wait until all are Ready."""
-    await work.set_up(api, load.NAMESPACE)
-    names = load.names(plan.count)
-    async with AsyncExitStack() as stack:
+    api, root, names = given.api, given.root, given.names
+    async with given.namespace(load.NAMESPACE):
         repositories = [await Repository.create(root, _source(index)) for index in range(SOURCES)]
-        server = await stack.enter_async_context(gitserver.serve(root / "served"))
-        kustomizations = await stack.enter_async_context(
-            Collection.watch(api, load.KUSTOMIZATION, load.NAMESPACE)
-        )
-        for index, repository in enumerate(repositories):
-            files: dict[str, str] = {}
-            for name in names[index::SOURCES]:
-                files |= load.files(name, message="first", kustomize=False)
-            await repository.commit("Add the apps", write=files)
-            await api.apply(_repository(server, _source(index)), manager="bench")
-        for number, name in enumerate(names):
-            await api.create(_kustomization(name, _source(number % SOURCES)))
-        await kustomizations.all(names, work.ready, seconds=_READY_WITHIN, what="not Ready")
-        try:
-            yield Bench(api=api, plan=plan, meter=meter, repositories=tuple(repositories))
-        finally:
-            await work.clean_up(api, namespace=load.NAMESPACE)
+        async with (
+            gitserver.serve(root / "served") as server,
+            given.watched(load.NAMESPACE, load.KUSTOMIZATION) as (kustomizations,),
+        ):
+            for index, repository in enumerate(repositories):
+                files: dict[str, str] = {}
+                for name in names[index::SOURCES]:
+                    files |= load.files(name, message="first", kustomize=False)
+                await repository.commit("Add the apps", write=files)
+                await api.apply(_repository(server, _source(index)), manager="bench")
+            for number, name in enumerate(names):
+                await api.create(_kustomization(name, _source(number % SOURCES)))
+            await kustomizations.all(names, work.ready, seconds=_READY_WITHIN, what="not Ready")
+            yield Bench(
+                api=api, plan=given.plan, meter=given.meter, repositories=tuple(repositories)
+            )
 
 
 async def soak(bench: Bench) -> Phase:

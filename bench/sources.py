@@ -5,15 +5,15 @@ import json
 import time
 from collections import Counter
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Final
 
 import yaml
 
 from bench import load, work
 from bench.collection import Collection
+from bench.given import Given
 from bench.measure import Meter, Phase
 from bench.work import Plan
 from cli import status
@@ -56,35 +56,25 @@ class Bench:
 
 
 @asynccontextmanager
-async def prepared(
-    api: client.Client,
-    plan: Plan,
-    meter: Meter,
-    root: Path,  # noqa: ARG001 - as every part is prepared
-) -> AsyncIterator[Bench]:
+async def prepared(given: Given) -> AsyncIterator[Bench]:
     """Fill a registry, and make the namespace and the HelmRepository that names it."""
-    await work.set_up(api, NAMESPACE)
-    async with AsyncExitStack() as stack:
-        served = await stack.enter_async_context(FakeRegistry())
-        for name in load.names(plan.count):
+    async with (
+        given.namespace(NAMESPACE, (HELM_REPOSITORY, CHARTS)),
+        FakeRegistry() as served,
+        given.watched(NAMESPACE, OCI_REPOSITORY, HELM_CHART) as (artifacts, charts),
+    ):
+        for name in given.names:
             _push(served, name, "first")
             _push_chart(served, name)
-        artifacts, charts = [
-            await stack.enter_async_context(Collection.watch(api, gvk, NAMESPACE))
-            for gvk in (OCI_REPOSITORY, HELM_CHART)
-        ]
-        await api.apply(_helm_repository(served, plan.labels), manager="bench")
-        try:
-            yield Bench(
-                api=api,
-                plan=plan,
-                meter=meter,
-                registry=served,
-                artifacts=artifacts,
-                charts=charts,
-            )
-        finally:
-            await work.clean_up(api, (HELM_REPOSITORY, CHARTS, NAMESPACE), namespace=NAMESPACE)
+        await given.api.apply(_helm_repository(served, given.plan.labels), manager="bench")
+        yield Bench(
+            api=given.api,
+            plan=given.plan,
+            meter=given.meter,
+            registry=served,
+            artifacts=artifacts,
+            charts=charts,
+        )
 
 
 async def create(bench: Bench) -> Phase:
