@@ -193,9 +193,7 @@ class ImageUpdateAutomationReconciler:
         settled = proposing.is_settled(rec, run.pulls)
         if left and settled and "requested" not in rec.triggers:
             return _done(rec.obj, run, quiet=not run.news)
-        draft, landed = await self._land(
-            rec.obj, run, base, again=not left or not run.plan.separate
-        )
+        draft, landed = await self._land(rec.obj, run, base, push=not (left and run.plan.separate))
         now = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
         revision = base.revision
         if landed is not None:
@@ -211,9 +209,9 @@ class ImageUpdateAutomationReconciler:
         return _done(rec.obj, run)
 
     async def _land(
-        self, obj: ImageUpdateAutomation, run: _Run, base: Resolved, *, again: bool
+        self, obj: ImageUpdateAutomation, run: _Run, base: Resolved, *, push: bool
     ) -> tuple[Draft, str | None]:
-        """Return what changes, and the commit if one was pushed; ``again`` tells whether to push.
+        """Return what changes, and the commit if one was pushed; ``push`` tells whether to push it.
 
         On a branch that others push to as well, that is what their commits leave to change.
         """
@@ -229,7 +227,7 @@ class ImageUpdateAutomationReconciler:
             draft = await updating.draft(
                 self._parts.engine, obj, run.plan, run.images, checkout.files
             )
-            if not draft.files or not again:
+            if not draft.files or not push:
                 return draft, None
             seen = (tip.commit if tip else "") if run.shared else None
             targets = run.plan.targets(base=base.commit, tip=seen)

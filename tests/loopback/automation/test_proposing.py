@@ -196,6 +196,37 @@ async def test_a_refused_opening_keeps_the_commit_and_is_tried_again_after_a_res
     assert fleet(service).revision("images") == pushed
 
 
+@pytest.mark.parametrize("service", ["github"], indirect=True)
+@pytest.mark.parametrize(
+    ("answer", "words"),
+    [
+        (("POST", 302, {}, {"Location": "https://git.example.com/"}), "redirects with HTTP 302"),
+        (("GET", 200, {"pulls": []}, {}), "does not answer as its API does"),
+        (("POST", 201, {"number": 0}, {}), "tells no number"),
+    ],
+)
+async def test_an_answer_that_is_none_is_told(
+    bench: Bench, service: Hosting, answer: tuple[str, int, Any, dict[str, str]], words: str
+) -> None:
+    service.refusals.append(answer)
+
+    with pytest.raises(TransientError, match=words):
+        await bench.run(AUTOMATION)
+
+    assert proposed(bench)[:2] == ("False", "PullRequestFailed")
+
+
+@pytest.mark.parametrize("service", ["github"], indirect=True)
+async def test_a_flood_of_pull_requests_of_strangers_is_told(
+    bench: Bench, service: Hosting
+) -> None:
+    for number in range(41):
+        pulls(service).add("images", "main", f"Mine {number}", fork=True)
+
+    with pytest.raises(TransientError, match="lists more pull requests than can be read"):
+        await bench.run(AUTOMATION)
+
+
 @pytest.mark.parametrize("service", ["gitlab"], indirect=True)
 async def test_a_closing_that_failed_is_done_later(bench: Bench, service: Hosting) -> None:
     await bench.run(AUTOMATION)

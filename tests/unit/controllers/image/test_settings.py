@@ -71,6 +71,15 @@ def test_commits_go_where_the_spec_says(
     assert settings.plan(automation(**git), source(**ref)).targets(base=BASE) == targets
 
 
+@pytest.mark.parametrize("tip", ["", "c" * 40])
+def test_a_branch_of_several_is_moved_only_from_where_it_was_seen(tip: str) -> None:
+    plan = settings.plan(automation(push={"branch": "updates"}), source(branch="main"))
+
+    (target,) = plan.targets(base=BASE, tip=tip)
+
+    assert target == PushTarget(ref="refs/heads/updates", expected=tip)
+
+
 @pytest.mark.parametrize(
     ("git", "ref", "words"),
     [
