@@ -168,12 +168,16 @@ class Bench:
         return [obj for key, obj in items if key[:2] == ("ImagePolicy", namespace)]
 
     def put(self, kind: str, spec: Json, *, name: str = "app", **metadata: Any) -> Any:
-        """Write an object; its status stays."""
+        """Write an object; its status stays, and its generation tells whether the spec does."""
         body = {"metadata": {"name": name, "namespace": NAMESPACE, **metadata}, "spec": spec}
         obj: Any = msgspec.convert(body, KINDS[kind].model)
         key = (kind, obj.metadata.namespace, name)
+        generation = 1
         if before := self.cluster.objects.get(key):
             obj = msgspec.structs.replace(obj, status=before.status)
+            generation = before.metadata.generation + (before.spec != obj.spec)
+        meta = msgspec.structs.replace(obj.metadata, generation=generation)
+        obj = msgspec.structs.replace(obj, metadata=meta)
         self.cluster.put(obj)
         return obj
 
