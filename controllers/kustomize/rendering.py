@@ -173,16 +173,16 @@ class Renderer:
             if not encrypted or inputs.keys is None:
                 return Rendered(objects=before, redaction=Redaction(), footprint=footprint)
         work = _Work(
-            build=replace(build, suspects=frozenset()),
+            build=replace(build, suspects=frozenset(), questions=footprint.questions),
             files=await asyncio.to_thread(_read_files, encrypted, mounts),
             before=before,
-            footprint=footprint,
+            known=bool(footprint),
             seconds=seconds,
         )
         if inputs.admission:
             if built := await self._build_encrypted(obj, work, inputs):
                 return built
-            work = replace(work, footprint=kustomize.UNKNOWN)  # the attempts have read as well
+            work = replace(work, known=False)  # the attempts have read as well
         return await self._build_clear(work, inputs.keys, paths=encrypted)
 
     async def _build_encrypted(
@@ -211,7 +211,7 @@ class Renderer:
             if clear or not needed or needed == work.encrypted.keys():
                 return None
             clear = needed
-            work = replace(work, footprint=kustomize.UNKNOWN)
+            work = replace(work, known=False)
 
     async def _build_clear(
         self, work: "_Work", keys: Keys, *, paths: Collection[str], carried: _Files = _NO_FILES
@@ -231,16 +231,7 @@ class Renderer:
         return Rendered(
             objects=built.objects,
             redaction=Redaction(clear=built.objects, encrypted=work.before),
-            footprint=await self._together(work, built.footprint),
-        )
-
-    async def _together(self, work: "_Work", last: Footprint) -> Footprint:
-        """Return the footprint of both builds; which files were decrypted depends on the first."""
-        if not (work.footprint and last):
-            return kustomize.UNKNOWN
-        mounts = work.build.mounts
-        return await kustomize.footprint(
-            self.pool, mounts, work.footprint, last, timeout=work.seconds
+            footprint=built.footprint if work.known else kustomize.UNKNOWN,
         )
 
 
@@ -248,13 +239,13 @@ class Renderer:
 class _Work:
     """A build that met encrypted files; ``before`` are its objects, as far as it came.
 
-    ``footprint`` is that of all builds so far.
+    ``build`` has the questions of that build; ``known`` says that no other build has read files.
     """
 
     build: kustomize.Build
     files: Mapping[str, bytes]
     before: tuple[Json, ...]
-    footprint: Footprint
+    known: bool
     seconds: float
 
     @property

@@ -15,8 +15,6 @@ from toolkit.native import calls
 from toolkit.native.pool import WorkerMemoryError, WorkerPool, WorkerTimeoutError
 from toolkit.objects import Json
 
-_NUL: Final = "\0"
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Build:
@@ -25,7 +23,8 @@ class Build:
     ``mounts`` are extracted artifacts by their place in the tree, "" is its root; ``path`` is the
     directory to build. ``transformations`` are fields of a Kustomization's spec as they are in
     JSON. ``files`` are laid over the tree; they and ``suspects``, which hold SOPS ciphertext, are
-    named relative to its root.
+    named relative to its root. ``questions`` are those of an earlier build of the same mounts, on
+    whose outcome ``files`` depend: the footprint is then of both builds.
     """
 
     mounts: Mapping[str, Path]
@@ -33,6 +32,7 @@ class Build:
     transformations: Json
     files: Mapping[str, bytes] = field(default_factory=dict)
     suspects: frozenset[str] = frozenset()
+    questions: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -105,6 +105,7 @@ async def build(pool: WorkerPool, build: Build, *, timeout: float) -> Rendered: 
         "transformations": build.transformations,
         "files": dict(build.files),
         "suspects": sorted(build.suspects),
+        "questions": build.questions,
     }
     try:
         answer = await calls.call(pool, "kustomize.build", request, timeout=timeout)
@@ -128,16 +129,16 @@ async def build(pool: WorkerPool, build: Build, *, timeout: float) -> Rendered: 
 async def footprint(
     pool: WorkerPool,
     mounts: Mapping[str, Path],
-    *earlier: Footprint,
+    since: Footprint,
+    *,
     timeout: float,  # noqa: ASYNC109  # it starts with the work
 ) -> Footprint:
-    """Ask ``mounts`` what earlier builds asked theirs; ``timeout`` is in seconds.
+    """Ask ``mounts`` what the build of ``since`` asked its own; ``timeout`` is in seconds.
 
     Raises:
         TransientError: the engine cannot tell.
     """
-    questions = _NUL.join(each.questions for each in earlier)
-    request = {"mounts": _points(mounts), "questions": questions}
+    request = {"mounts": _points(mounts), "questions": since.questions}
     answer = await calls.call(pool, "kustomize.footprint", request, timeout=timeout)
     return Footprint(**answer)
 

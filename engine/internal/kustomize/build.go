@@ -40,13 +40,15 @@ type Request struct {
 	Files map[string][]byte `json:"files"`
 	// Suspects are names of files of which the caller wants to know whether they were read.
 	Suspects []string `json:"suspects"`
+	// Questions are those of an earlier build, on whose outcome this request depends.
+	Questions string `json:"questions"`
 }
 
 // Response is the answer to a Request.
 type Response struct {
 	Objects   []json.RawMessage `json:"objects"`
 	Encrypted []string          `json:"encrypted"`
-	// Footprint is what the objects depend on in the mounts.
+	// Footprint is what the objects depend on in the mounts, and the request if it has Questions.
 	Footprint tree.Footprint `json:"footprint"`
 }
 
@@ -79,7 +81,7 @@ func Build(ctx context.Context, in []byte) ([]byte, error) {
 	if err != nil {
 		return nil, explain(err, encrypted)
 	}
-	footprint, err := t.Footprint(ctx, request.Mounts)
+	footprint, err := t.Footprint(ctx, request.Mounts, request.Questions)
 	if err != nil {
 		footprint = tree.Footprint{} // the next revision is built whatever it changes
 	}

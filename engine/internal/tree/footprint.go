@@ -27,16 +27,21 @@ const (
 
 const separator = "\x00"
 
-// Footprint describes what was asked of the tree until now. It reads the mounts again, without the
-// files laid over them.
-func (t *Tree) Footprint(ctx context.Context, mounts map[string]string) (Footprint, error) {
-	return footprint(ctx, mounts, slices.Sorted(maps.Keys(t.asked)))
+// Footprint describes what was asked of the tree until now, and before that by the questions of an
+// earlier Footprint, if there was one. It reads the mounts again, without the files laid over them.
+func (t *Tree) Footprint(ctx context.Context, mounts map[string]string, earlier string) (Footprint, error) {
+	asked := maps.Clone(t.asked)
+	if earlier != "" {
+		for question := range strings.SplitSeq(earlier, separator) {
+			asked[question] = struct{}{}
+		}
+	}
+	return footprint(ctx, mounts, slices.Sorted(maps.Keys(asked)))
 }
 
-// Answer asks the questions of a Footprint, or of several joined by NUL, of other mounts.
+// Answer asks the questions of a Footprint of other mounts.
 func Answer(ctx context.Context, mounts map[string]string, questions string) (Footprint, error) {
-	asked := slices.Sorted(slices.Values(strings.Split(questions, separator)))
-	return footprint(ctx, mounts, slices.Compact(asked))
+	return footprint(ctx, mounts, strings.Split(questions, separator))
 }
 
 func footprint(ctx context.Context, mounts map[string]string, questions []string) (Footprint, error) {

@@ -182,11 +182,11 @@ func TestAFootprintChangesWithEveryAnswerAndWithNothingElse(t *testing.T) {
 		mounts := map[string]string{"": write(t, files)}
 		tree := open(t, mounts, overlay, DefaultLimits)
 		ask(tree)
-		found, err := tree.Footprint(t.Context(), mounts)
+		found, err := tree.Footprint(t.Context(), mounts, "")
 		if err != nil {
 			t.Fatal(err)
 		}
-		answered, err := Answer(t.Context(), mounts, found.Questions+separator+found.Questions)
+		answered, err := Answer(t.Context(), mounts, found.Questions)
 		if err != nil || answered != found {
 			t.Errorf("asked again: %v, %v; want %v", answered, err, found)
 		}
@@ -207,5 +207,29 @@ func TestAFootprintChangesWithEveryAnswerAndWithNothingElse(t *testing.T) {
 	}
 	if got := footprint(nil, map[string][]byte{"read": []byte("memory")}); got != want {
 		t.Error("a file in memory changes the footprint of the mounts")
+	}
+}
+
+func TestAFootprintTakesTheQuestionsOfAnEarlierBuild(t *testing.T) {
+	mounts := map[string]string{"": write(t, map[string]string{"read": "1", "later": "1"})}
+	ask := func(earlier string, names ...string) Footprint {
+		tree := open(t, mounts, nil, DefaultLimits)
+		for _, name := range names {
+			tree.ReadFile(name)
+		}
+		found, err := tree.Footprint(t.Context(), mounts, earlier)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return found
+	}
+
+	earlier, both := ask("", "read"), ask("", "read", "later")
+
+	if got := ask(earlier.Questions, "later"); got != both {
+		t.Errorf("%v, want %v", got, both)
+	}
+	if got := ask(earlier.Questions); got != earlier {
+		t.Errorf("%v, want %v", got, earlier)
 	}
 }
