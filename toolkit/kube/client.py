@@ -4,9 +4,10 @@ Written for controllers: server-side apply, impersonating views that share the p
 types, retries only where a retry cannot do harm. An uncompressed body is asked for, because
 gzip doubles the latency inside a cluster.
 
-Server-side apply leaves ``fieldValidation`` at the server's default, ``Warn``: apply refuses
-fields that the schema does not know in any case ("field not declared in schema"), so ``Strict``
-would only turn harmless duplicates into failures. Warnings are logged at debug level.
+Writes say ``fieldValidation=Ignore``. The server's default, ``Warn``, has it parse each body a
+second time, for warnings that nobody would read: apply refuses fields that the schema does not know
+in any case ("field not declared in schema"), and what we encode has no field twice. Other warnings
+are logged at debug level.
 
 It does not cache objects (``informer``) and does not know the kinds (``crds``).
 """
@@ -34,6 +35,7 @@ _METADATA_ONLY: Final = (
 _MAX_BODY: Final = 256 << 20
 """Bytes; a page of a list is the longest answer there is."""
 _EMPTY: Final[Mapping[str, Any]] = MappingProxyType({})
+_UNCHECKED: Final[Mapping[str, str]] = MappingProxyType({"fieldValidation": "Ignore"})
 _PATCHES: Final = MappingProxyType(
     {"merge": transport.MERGE, "json": "application/json-patch+json"}
 )
@@ -166,7 +168,7 @@ class Client:
             AlreadyExistsError: an object of that name exists.
         """
         path = (await self.mapper.resource(gvk_of(obj))).path(namespace=key_of(obj).namespace)
-        return await self.request("POST", path, body=obj)
+        return await self.request("POST", path, query=_UNCHECKED, body=obj)
 
     async def apply(  # noqa: PLR0913 - what to apply, and how
         self,
@@ -194,7 +196,7 @@ class Client:
             transport.Request(
                 method="PATCH",
                 path=resource.path(key.name, key.namespace, subresource=subresource),
-                query=query | _dry(dry_run),
+                query={**query, **_UNCHECKED, **_dry(dry_run)},
                 data=msgspec.json.encode(obj),
                 headers={**self._headers, "Content-Type": transport.APPLY, **accept},
             )
@@ -219,7 +221,7 @@ class Client:
         return await self.request(
             "PATCH",
             resource.path(name, namespace, subresource=subresource),
-            query={"fieldManager": manager} | _dry(dry_run),
+            query={"fieldManager": manager, **_UNCHECKED, **_dry(dry_run)},
             body=body,
             headers={"Content-Type": _PATCHES[strategy]},
         )

@@ -127,6 +127,20 @@ def test_a_body_of_any_size_arrives_whole_and_again_after_a_429(size: int) -> No
     assert [method for method, *_ in server.requests][-3:] == ["POST", "PATCH", "PATCH"]
 
 
+def test_no_write_is_parsed_a_second_time_for_warnings() -> None:
+    async def scenario(client: Client) -> Any:
+        metadata = {"name": "b", "namespace": "default"}
+        obj = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata}
+        await client.create(obj)
+        await client.apply(obj, manager="one")
+        await client.patch(CONFIG_MAP, "b", "default", {"data": {"x": "1"}}, strategy="merge")
+
+    _, server = ask(scenario)
+
+    written = [query for method, _, query in server.requests if method != "GET"]
+    assert [query["fieldValidation"] for query in written] == ["Ignore"] * 3
+
+
 def test_429_without_retry_after_is_the_caller_s() -> None:
     server = FakeApiServer()
     server.fail("GET", "configmaps", 429)
