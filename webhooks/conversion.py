@@ -21,7 +21,7 @@ from crds import misfits
 from crds.conversion import ConversionError, Converter
 from crds.kind import Kind
 from toolkit.errors import StalledError
-from toolkit.objects import key_of
+from toolkit.objects import Json, key_of
 from webhooks import metrics
 
 logger = logging.getLogger(__name__)
@@ -36,6 +36,10 @@ _MAX_MESSAGE: Final = 2048
 _REMEMBERED: Final = 1024
 """Failures that are not logged again."""
 _MAX_FIELD: Final = 253
+_READ: Final = ("name", "namespace", "uid", "labels", "annotations")
+"""What API servers read of the metadata in an answer; all else they take from what they sent
+(apiextensions-apiserver ``conversion/webhook_converter.go``: ``validateConvertedObject`` and
+``restoreObjectMeta``). ``managedFields`` would be half of most answers."""
 
 
 class MalformedReviewError(StalledError):
@@ -132,9 +136,17 @@ class Conversions:
     def _converted(self, request: _Request, failures: list[Failure]) -> Iterator[Any]:
         for obj in request.objects:
             try:
-                yield self._converter.convert(obj, request.desired_api_version)
+                yield _in_short(self._converter.convert(obj, request.desired_api_version))
             except ConversionError as exc:
                 failures.append(_failure(obj, request.desired_api_version, str(exc)))
+
+
+def _in_short(obj: Json) -> Json:
+    """Return the object without the metadata that the API server does not read of it."""
+    metadata = obj.get("metadata")
+    if not isinstance(metadata, dict):
+        return obj
+    return {**obj, "metadata": {key: metadata[key] for key in _READ if key in metadata}}
 
 
 def _failure(obj: Any, wanted: str, why: str) -> Failure:

@@ -255,6 +255,24 @@ def test_what_a_controller_reports_is_read_in_the_words_of_the_old_version(
     assert read("GitRepository", "v1")["status"]["artifact"] == artifact
 
 
+def test_metadata_is_the_same_in_every_version(write: Any, read: Any, patch: Any) -> None:
+    # answers of the webhook lack most of it: the API server takes it from what it sent
+    write("create", document("GitRepository", "v1beta1"))
+    owner = {"apiVersion": "v1", "kind": "ConfigMap", "name": "owner", "uid": "1"}
+    given = {"finalizers": ["example.com/kept"], "ownerReferences": [owner], "labels": {"a": "b"}}
+    patch("GitRepository", "v1", {"metadata": given})
+
+    old = read("GitRepository", "v1beta1")
+    new = read("GitRepository", "v1")["metadata"]
+    write("replace", {**old, "spec": {**old["spec"], "suspend": True}})
+    written = read("GitRepository", "v1")["metadata"]
+
+    assert old["metadata"].keys() - {"annotations"} == new.keys() - {"annotations"}
+    assert has(old["metadata"], {key: new[key] for key in new.keys() - {"annotations"}})
+    assert has(written, given)
+    assert written["generation"] == new["generation"] + 1
+
+
 def test_two_managers_apply_in_different_versions(
     refused: Kubectl, namespace: str, write: Any, read: Any
 ) -> None:

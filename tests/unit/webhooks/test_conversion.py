@@ -54,13 +54,23 @@ async def test_all_objects_are_converted_in_order(conversions: Conversions) -> N
     }
 
 
-async def test_metadata_keeps_all_but_annotations(conversions: Conversions) -> None:
+async def test_the_answer_has_the_metadata_that_api_servers_read(conversions: Conversions) -> None:
     obj = repository("fleet")
+    obj["metadata"] |= {
+        "labels": {"team": "a"},
+        "managedFields": [{"manager": "kubectl"}],
+        "finalizers": ["x"],
+    }
 
     answer = await ask(conversions, review(obj))
 
     metadata = answer["convertedObjects"][0]["metadata"]
-    assert {k: v for k, v in metadata.items() if k != "annotations"} == obj["metadata"]
+    assert {k: v for k, v in metadata.items() if k != "annotations"} == {
+        "name": "fleet",
+        "namespace": "apps",
+        "uid": "u",
+        "labels": {"team": "a"},
+    }
 
 
 async def test_one_bad_object_fails_the_review_and_is_named(conversions: Conversions) -> None:
