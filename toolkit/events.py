@@ -168,7 +168,7 @@ class _ClusterEvents:
 
     async def send(self, queued: Queued) -> None:
         event, when = queued
-        identity = (event.meta.uid, str(event.ref), event.severity, event.reason, event.message)
+        identity = (event.meta.uid, str(event.ref), event.severity, event.reason, event.shown)
         try:
             name, count = self._recent.pop(identity, ("", 0))
             if name and await self._again(event, name, count + 1, when):
@@ -204,7 +204,7 @@ class _ClusterEvents:
                 "involvedObject": _involved(event),
                 "type": "Warning" if event.severity == "error" else "Normal",
                 "reason": event.reason,
-                "message": _cut(event.message),
+                "message": _cut(event.shown),
                 "source": {"component": self._controller},
                 "reportingComponent": self._controller,
                 "reportingInstance": self._instance,

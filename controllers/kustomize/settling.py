@@ -100,10 +100,11 @@ async def settle(
                 requeue_after=waiting.look_again(cluster, applied.awaited),
             )
         waiting.end(cluster, rec.key)
-        _judge(rec, sources, verdict, applied)
+        passed = _judge(rec, sources, verdict, applied)
     else:
         rec.unmark(HEALTHY)
-    return _concluded(rec, sources, applied)
+        passed = ""
+    return _concluded(rec, sources, applied, passed=passed)
 
 
 def _wait(obj: Kustomization, applied: Applied, *, fail_fast: bool) -> Wait:
@@ -116,18 +117,20 @@ def _wait(obj: Kustomization, applied: Applied, *, fail_fast: bool) -> Wait:
     )
 
 
-def _judge(rec: Pass, sources: Sources, verdict: Verdict, applied: Applied) -> None:
+def _judge(rec: Pass, sources: Sources, verdict: Verdict, applied: Applied) -> str:
+    """Mark the condition Healthy; return the text of an event if the health is news.
+
+    Raises:
+        HealthCheckError: an object failed, or the time is up.
+    """
     took = format_duration(verdict.seconds)
     was_healthy, applied.was_healthy = applied.was_healthy, None
     if verdict.state == "healthy":
         message = f"Health check passed in {took}"
         moved = rec.obj.status.last_applied_revision != sources.revision and applied.changed
-        if not was_healthy or moved:
-            # the reason that Ready has meanwhile, as in Flux
-            rec.event("info", "Progressing", message)
         if not conditions.is_true(rec.conditions, HEALTHY) or moved:
             rec.mark(HEALTHY, "True", "Succeeded", message)
-        return
+        return message if not was_healthy or moved else ""
     applied.settled = False
     message = waiting.told(verdict)
     rec.mark(HEALTHY, "False", HealthCheckError.default_reason, message)
@@ -142,19 +145,8 @@ def _judge(rec: Pass, sources: Sources, verdict: Verdict, applied: Applied) -> N
     raise HealthCheckError(f"health check failed after {took}: {message}")
 
 
-def _concluded(rec: Pass, sources: Sources, applied: Applied) -> Outcome:
-    wanted = "requested" in rec.triggers or not _is_ready(rec)
-    if wanted or not applied.settled:
-        # Flux tells it after every pass. One that wrote nothing is not news, unless for those who
-        # set the status of a new commit: they are told by notifications alone.
-        seconds = time.monotonic() - applied.started
-        rec.event(
-            "info",
-            SUCCEEDED,
-            _finished(rec.obj, seconds=seconds),
-            {"commit_status": "update"},
-            cluster=wanted or applied.changed,
-        )
+def _concluded(rec: Pass, sources: Sources, applied: Applied, *, passed: str) -> Outcome:
+    _tell(rec, applied, passed=passed)
     if not applied.settled:
         applied.settled = True
         rec.status(
@@ -176,6 +168,28 @@ def _concluded(rec: Pass, sources: Sources, applied: Applied) -> Outcome:
         reason=SUCCEEDED,
         requeue_after=rec.obj.spec.interval_seconds,
     )
+
+
+def _tell(rec: Pass, applied: Applied, *, passed: str) -> None:
+    """Emit Flux's events of a pass that ended well; the cluster gets one Event with their texts."""
+    wanted = "requested" in rec.triggers or not _is_ready(rec)
+    # Flux tells of the end of every pass. One that wrote nothing is not news, unless for those who
+    # set the status of a new commit: they are told by notifications alone.
+    ends = wanted or not applied.settled
+    shown = wanted or applied.changed
+    if passed:
+        # the reason that Ready has meanwhile, as in Flux
+        rec.event("info", "Progressing", passed, cluster=not (ends and shown))
+    if ends:
+        seconds = time.monotonic() - applied.started
+        rec.event(
+            "info",
+            SUCCEEDED,
+            _finished(rec.obj, seconds=seconds),
+            {"commit_status": "update"},
+            cluster=shown,
+            preceded_by=passed,
+        )
 
 
 def _finished(obj: Kustomization, *, seconds: float) -> str:

@@ -77,7 +77,9 @@ class Event:
     """Something worth telling about an object; ``trace`` is not forwarded to notifications.
 
     Keys of ``metadata`` without a slash belong to the object's API group. Without ``cluster`` it
-    is only forwarded: the cluster's events tell it already.
+    is only forwarded: the cluster's events tell it already. ``preceded_by`` is the message of an
+    event that was only forwarded just before: the cluster's event has both messages, which spares
+    the API server one object.
     """
 
     ref: ObjectRef
@@ -87,6 +89,12 @@ class Event:
     message: str
     metadata: Mapping[str, str] = field(default_factory=dict)
     cluster: bool = True
+    preceded_by: str = ""
+
+    @property
+    def shown(self) -> str:
+        """Return the text of the cluster's event."""
+        return f"{self.preceded_by}\n{self.message}" if self.preceded_by else self.message
 
 
 class EventSink(Protocol):
@@ -189,7 +197,7 @@ class Reconciliation(Generic[T]):
         """Remove conditions."""
         self.conditions = conditions.remove(self.conditions, *types)
 
-    def event(
+    def event(  # noqa: PLR0913 - what an event consists of
         self,
         severity: Severity,
         reason: str,
@@ -197,6 +205,7 @@ class Reconciliation(Generic[T]):
         metadata: Mapping[str, str] = _EMPTY,
         *,
         cluster: bool = True,
+        preceded_by: str = "",
     ) -> None:
         """Emit an event; the revision and what the pass is ``about`` are added to its metadata."""
         about = {**({"revision": self._revision} if self._revision else {}), **self.about}
@@ -210,6 +219,7 @@ class Reconciliation(Generic[T]):
                 message=conditions.shortened(message),
                 metadata={**about, **metadata},
                 cluster=cluster,
+                preceded_by=preceded_by,
             )
         )
 

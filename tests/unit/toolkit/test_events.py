@@ -26,6 +26,7 @@ def event(
     *,
     severity: Severity = "info",
     annotations: dict[str, str] | None = None,
+    preceded_by: str = "",
     **metadata: str,
 ) -> Event:
     meta = ObjectMeta(
@@ -38,6 +39,7 @@ def event(
         reason="NewArtifact",
         message=message,
         metadata=metadata,
+        preceded_by=preceded_by,
     )
 
 
@@ -166,6 +168,18 @@ def test_the_notifier_gets_flux_s_json() -> None:
     assert posted["metadata"] == {"source.toolkit.fluxcd.io/revision": "r"}
     assert posted["involvedObject"]["name"] == "a"
     assert posted["timestamp"].endswith("Z")
+
+
+def test_what_was_forwarded_before_is_told_once_more_in_the_cluster_alone() -> None:
+    notifier = Notifier()
+
+    async def scenario(recorder: Recorder) -> None:
+        recorder.emit(event("ended", preceded_by="passed"))
+
+    (written,) = record(scenario, notifier=notifier)
+
+    assert written["message"] == "passed\nended"
+    assert [posted["message"] for posted in notifier.received] == ["ended"]
 
 
 def test_trace_events_stay_in_the_cluster() -> None:

@@ -55,7 +55,7 @@ class Recorder:
     def emit(self, event: Event) -> None:
         self.events.append((event.severity, event.reason, event.message))
         if event.cluster:
-            self.shown.append(event.message)
+            self.shown.append(event.shown)
 
 
 @dataclass
@@ -183,6 +183,33 @@ async def test_the_cluster_is_not_told_of_a_revision_that_changed_nothing(
 
     assert "ReconciliationSucceeded" in {reason for _, reason, _ in recorder.events}
     assert bool(recorder.shown) is changed
+
+
+@pytest.mark.parametrize(
+    ("changed", "shown"),
+    [
+        pytest.param(True, rf"{PASSED}\n{FINISHED}", id="with the end of the pass"),
+        pytest.param(False, PASSED, id="by itself, where the end is no news"),
+    ],
+)
+async def test_the_cluster_gets_one_event_of_health_and_end(
+    changed: bool,  # noqa: FBT001 - a table
+    shown: str,
+) -> None:
+    recorder = Recorder()
+    rec = a_pass(recorder, healthy="False", revision=REVISION, wait=True)
+    rec.before = conditions.make("Ready", "True", "ReconciliationSucceeded", "Applied revision")
+
+    await settling.settle(
+        rec, SOURCES, cluster("healthy"), wrote(changed=changed, awaited=[WEB]), fail_fast=True
+    )
+
+    (told,) = recorder.shown
+    assert re.fullmatch(shown, told)
+    assert [reason for _, reason, _ in recorder.events] == [
+        "Progressing",
+        "ReconciliationSucceeded",
+    ]
 
 
 async def test_a_later_pass_that_applied_nothing_tells_nobody() -> None:
