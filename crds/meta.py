@@ -88,15 +88,9 @@ class Condition(ApiStruct, frozen=True, kw_only=True):
     """Generation of the object that the condition was computed from."""
 
 
-Conditions: TypeAlias = Annotated[
-    list[Condition],
-    Meta(
-        extra_json_schema={
-            "x-kubernetes-list-type": "map",
-            "x-kubernetes-list-map-keys": ["type"],
-        }
-    ),
-]
+Conditions: TypeAlias = list[Condition]
+"""One field to the API server, as in Flux: each entry of a map by ``type`` would be a field of its
+own in ``managedFields``, which the API server decodes and compares with each write of a status."""
 
 
 class LocalObjectReference(ApiStruct, frozen=True, kw_only=True):

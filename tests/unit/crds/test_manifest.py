@@ -46,6 +46,14 @@ def test_one_version_is_stored(definition: dict[str, Any]) -> None:
     assert not any(each["storage"] for each in older)
 
 
+def test_conditions_are_one_field_of_their_writer(definition: dict[str, Any]) -> None:
+    # as in Flux; entries that the server tells apart are most of what it has to compare
+    for version in definition["spec"]["versions"]:
+        schema = version["schema"]["openAPIV3Schema"]["properties"].get("status", {})
+        conditions = schema.get("properties", {}).get("conditions", {})
+        assert "x-kubernetes-list-type" not in conditions
+
+
 @pytest.mark.parametrize("kind", crds.KINDS, ids=lambda kind: kind.kind)
 def test_every_version_is_served_with_the_gate(kind: Kind[Any]) -> None:
     versions = manifest.definition(kind, release="v9.9.9")["spec"]["versions"]
