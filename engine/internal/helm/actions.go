@@ -143,6 +143,9 @@ func upgrading(r *run) (*action.Upgrade, error) {
 	if err != nil {
 		return nil, err
 	}
+	if r.kube.applying, err = r.stays(onServer); err != nil {
+		return nil, err
+	}
 	u := action.NewUpgrade(r.config)
 	u.Namespace, u.Timeout, u.MaxHistory = r.Namespace, r.timeout(), o.MaxHistory
 	u.WaitStrategy, u.WaitOptions = kube.HookOnlyStrategy, r.waiting()
@@ -172,6 +175,18 @@ func (r *run) onServer(version int) (bool, error) {
 	return found.ApplyMethod == string(releasev1.ApplyMethodServerSideApply), nil
 }
 
+// stays tells whether objects that were always applied on the server are again. What a client has
+// applied is read by Helm, which changes who manages its fields.
+func (r *run) stays(onServer bool) (bool, error) {
+	releases, err := r.releases()
+	for _, each := range releases {
+		if each.ApplyMethod != string(releasev1.ApplyMethodServerSideApply) {
+			return false, err
+		}
+	}
+	return onServer && !r.Options.Force, err
+}
+
 func (r *run) forces(onServer bool) bool {
 	return r.Options.ForceConflicts && onServer && !r.Options.Force
 }
@@ -180,6 +195,9 @@ func rollback(r *run) error {
 	o := &r.Options
 	onServer, err := r.onServer(o.Version)
 	if err != nil {
+		return err
+	}
+	if r.kube.applying, err = r.stays(onServer); err != nil {
 		return err
 	}
 	b := action.NewRollback(r.config)

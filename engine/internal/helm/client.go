@@ -12,8 +12,10 @@ import (
 // client is Helm's, without what costs requests and gives nothing here.
 type client struct {
 	*kube.Client
-	built    func()  // called when objects are made of what was rendered
-	planning bool    // nothing is applied, so kinds may be missing
+	built    func() // called when objects are made of what was rendered
+	planning bool   // nothing is applied, so kinds may be missing
+	applying bool   // all that is changed was applied on the server, and is again
+	known    *known
 	errors   []error // of deletions; Helm tells that they failed, not why
 }
 
@@ -29,6 +31,16 @@ func (c *client) Build(reader io.Reader, _ bool) (kube.ResourceList, error) {
 		return nil, nil // what applies the objects, or asks about them, tells
 	}
 	return found, err
+}
+
+// Update implements kube.Interface. What an apply finds is left to the apply.
+func (c *client) Update(originals, targets kube.ResourceList, options ...kube.ClientUpdateOption) (*kube.Result, error) {
+	if !c.applying {
+		return c.Client.Update(originals, targets, options...)
+	}
+	return c.known.while(targets.Intersect(originals), func() (*kube.Result, error) {
+		return c.Client.Update(originals, targets, options...)
+	})
 }
 
 // Delete implements kube.Interface.

@@ -92,7 +92,8 @@ func outliving(ctx context.Context, by time.Duration) (context.Context, context.
 
 func (r *run) prepare(keeping context.Context, session *parent.Session) error {
 	var err error
-	if r.cluster, err = enter(r.Cluster, session.As(r.ctx, "release")); err != nil {
+	acting := &known{inner: session.As(r.ctx, "release")}
+	if r.cluster, err = enter(r.Cluster, acting); err != nil {
 		return err
 	}
 	// Clients of all groups would take a millisecond for each action.
@@ -104,7 +105,7 @@ func (r *run) prepare(keeping context.Context, session *parent.Session) error {
 	slog.SetDefault(slog.New(r.log)) // parts of Helm log there
 	kube.ManagedFieldsManager = r.Manager
 	where := getter{r.cluster, r.Namespace}
-	r.kube = &client{Client: kube.New(where), built: func() {}}
+	r.kube = &client{Client: kube.New(where), built: func() {}, known: acting}
 	r.kube.Namespace = r.Namespace
 	r.kube.SetLogger(r.log)
 	r.journal = newJournal(keeper.Secrets(r.StorageNamespace), r.redact)

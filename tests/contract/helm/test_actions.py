@@ -1,9 +1,14 @@
 """The life of a release: installed, upgraded, rolled back, uninstalled, and its records."""
 
+from collections.abc import Mapping
+from contextlib import AbstractAsyncContextManager
+from dataclasses import dataclass, field
+
 import pytest
 
-from tests.contract.helm.world import CONFIG_MAP, World, statuses
+from tests.contract.helm.world import CONFIG_MAP, MANAGER, World, statuses
 from tests.tools import namespaces
+from toolkit.helm.gates import Exchanging, Response
 from toolkit.release import record
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
@@ -151,6 +156,65 @@ async def test_objects_are_applied_as_those_of_the_release_were(world: World) ->
     managers = {each["operation"] for each in found["metadata"]["managedFields"]}
     assert managers == {"Update"}
     assert found["data"] == {"colour": "blue"}
+
+
+async def test_objects_that_a_client_applied_can_be_applied_on_the_server(world: World) -> None:
+    await world.run("install", world.chart(), serverSideApply="false")
+
+    await world.run(
+        "upgrade",
+        world.chart(),
+        values={"colour": "blue"},
+        serverSideApply="true",
+        forceConflicts=True,
+    )
+
+    found = world.config_map()
+    assert found is not None
+    managers = [(each["manager"], each["operation"]) for each in found["metadata"]["managedFields"]]
+    assert managers == [(MANAGER, "Apply")]
+    assert found["data"] == {"colour": "blue"}
+
+
+@dataclass
+class Noting:
+    """A client that notes what it is asked."""
+
+    client: Exchanging
+    asked: list[str] = field(default_factory=list)
+
+    def exchange(
+        self, method: str, target: str, *, headers: Mapping[str, str], body: bytes
+    ) -> AbstractAsyncContextManager[Response]:
+        self.asked.append(f"{method} {target.partition('?')[0].rpartition('/')[2]}")
+        return self.client.exchange(method, target, headers=headers, body=body)
+
+
+async def test_upgrade_asks_for_no_object_that_it_applies_anyway(world: World) -> None:
+    second = CONFIG_MAP.replace("name: {{ .Release.Name }}", "name: new")
+    await world.run("install", world.chart(), serverSideApply="true")
+    world.administrator.send(
+        "DELETE", f"/api/v1/namespaces/{world.namespace}/configmaps/app", body={}
+    )
+    noting = Noting(world.api)
+
+    upgraded = await world.with_(acting=noting).run(
+        "upgrade",
+        world.chart(templates__new_yaml=second),
+        values={"colour": "blue"},
+        serverSideApply="true",
+    )
+    await world.with_(acting=noting).run("rollback", version=1)
+
+    assert statuses(upgraded) == [(2, "deployed"), (1, "superseded")]
+    writes = [each for each in noting.asked if each.endswith((" app", " new"))]
+    # The upgrade makes what is new only after a look; the rollback deletes it.
+    assert writes == [
+        *("GET new", "PATCH app", "GET new", "PATCH new"),
+        *("PATCH app", "GET new", "DELETE new"),
+    ]
+    assert world.colour() == "red"
+    assert world.config_map("new") is None
 
 
 async def test_objects_are_told_where_they_are(world: World) -> None:
