@@ -22,8 +22,13 @@ from toolkit.objects import Json, ObjectRef, key_of, ref_of
 from toolkit.release import record
 from toolkit.release.record import Record
 
-TIME = datetime.now(UTC).isoformat()
-"""When everything happens."""
+
+def now() -> str:
+    """Return the time as Helm and the API server write it.
+
+    A wait that goes on counts from when its release was made, however late a test runs.
+    """
+    return datetime.now(UTC).isoformat()
 
 
 class Api:
@@ -78,10 +83,10 @@ class Api:
         if method == "DELETE":
             self.objects.pop(ref.identity, None)
             held = ref.name in self.finalizing
-            obj["metadata"]["deletionTimestamp"] = TIME
+            obj["metadata"]["deletionTimestamp"] = now()
             return obj if held else {"kind": "Status", "status": "Success"}
         self.version += 1
-        entry = {"manager": MANAGER, "operation": "Apply", "fieldsV1": {}, "time": TIME}
+        entry = {"manager": MANAGER, "operation": "Apply", "fieldsV1": {}, "time": now()}
         written = {"resourceVersion": str(self.version), "managedFields": [entry]}
         kept = {**obj, "metadata": {**obj["metadata"], **written}}
         self.objects[ref.identity] = kept
@@ -209,7 +214,7 @@ class Helm:
                     "name": release.name,
                     "namespace": release.namespace,
                     "version": version,
-                    "info": {"status": status, "first_deployed": TIME, "last_deployed": TIME},
+                    "info": {"status": status, "first_deployed": now(), "last_deployed": now()},
                     "chart": {"metadata": metadata},
                     "config": config if config is not None else dict(order.values),
                     "manifest": f"# {version}\n",
@@ -223,7 +228,7 @@ class Helm:
     def _tested(self, found: Record) -> Record:
         hooks = tuple(
             msgspec.structs.replace(
-                hook, last_run=record.Run(started_at=TIME, phase=self.tests[hook.name])
+                hook, last_run=record.Run(started_at=now(), phase=self.tests[hook.name])
             )
             for hook in found.hooks
         )
