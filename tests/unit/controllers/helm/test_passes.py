@@ -162,7 +162,7 @@ async def test_wait_shows_nothing_of_objects_that_the_account_may_not_read(world
     world.api.forbidden.add("web")
 
     refused = await world.run("start")
-    world.fares("Current")
+    world.object_is("Current")
     again = await world.run("retry")
 
     assert isinstance(refused, TransientError)
@@ -173,7 +173,7 @@ async def test_wait_shows_nothing_of_objects_that_the_account_may_not_read(world
     world.api.forbidden.clear()
     world.api.finalizing.add("web")
     await world.ready("retry")
-    world.fares("Current")
+    world.object_is("Current")
     assert (await world.ready("health")).ready == "True"
 
 
