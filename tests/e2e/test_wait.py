@@ -172,7 +172,8 @@ async def test_failed_check_recovers_at_the_retry_interval(space: Space) -> None
     obj = await space.ready(revision=made)
 
     assert condition(obj, "Healthy")["status"] == "True"
-    await space.told("Health check passed in")
+    told = await space.told("Health check passed in")
+    assert "Reconciliation finished in" in told["message"]
 
 
 async def test_what_falls_ill_later_is_told_at_the_next_interval(space: Space) -> None:
