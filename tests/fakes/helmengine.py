@@ -153,7 +153,7 @@ class Helm:
         changed = [each for each in kept if before.get(each.version) != each]
         if order.action == "history":
             changed = kept
-        elif order.action == "uninstall":
+        elif order.action == "uninstall" and (failure is None or failure.recorded):
             changed = [self._as(each, "uninstalled") for each in before.values()][-1:]
         objects = self._objects(release, order)
         if order.action == "history":

@@ -104,3 +104,21 @@ async def test_failed_uninstallation_holds_the_object(tmp_path: Path) -> None:
     assert error is not None
     assert error.reason == "UninstallFailed"
     assert "pre-delete hook failed" in str(error)
+
+
+async def test_release_that_goes_elsewhere_waits_for_the_objects_of_the_old_one(
+    tmp_path: Path,
+) -> None:
+    world = await installed(tmp_path)
+    world.api.finalizing.add("web")
+    world.spec(releaseName="other")
+
+    first = await world.run("spec")
+    second = await world.run("dependency")
+    world.api.finalizing.clear()
+    await world.ready("dependency")
+
+    assert isinstance(first, WaitingError)
+    assert isinstance(second, WaitingError)
+    assert second.retry_after == 2
+    assert world.helm.done == ["uninstall", "install"]

@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from controllers.helm.running.acting import ActionError
 from tests.fakes.helmengine import Failure
 from tests.fakes.helmworld import VERSION, World, installed
 from toolkit.errors import StalledError, TransientError, WaitingError
@@ -346,3 +347,59 @@ async def test_encrypted_secrets_go_to_no_other_cluster(tmp_path: Path) -> None:
     assert isinstance(ended, StalledError)
     assert "spec.kubeConfig leads to another" in str(ended)
     assert world.helm.orders == []
+
+
+async def test_rollback_without_a_record_is_tried_again(tmp_path: Path) -> None:
+    remediation = {"retries": 0, "remediateLastFailure": True}
+    world = await installed(tmp_path, upgrade={"remediation": remediation})
+    unrecorded = Failure("secrets is forbidden", recorded=False)
+    world.helm.failures |= {"upgrade": Failure(), "rollback": unrecorded}
+    world.spec(values={"x": 1})
+
+    ended = await world.run("spec")
+
+    assert isinstance(ended, ActionError)
+    assert world.condition("Ready")[:2] == ("False", "RollbackFailed")
+    assert world.helm.done == ["upgrade", "rollback"]
+    assert len(world.told) == 2
+
+
+async def test_uninstallation_without_a_record_is_tried_again(tmp_path: Path) -> None:
+    remediation = {"retries": 0, "remediateLastFailure": True}
+    world = World(tmp_path, install={"remediation": remediation})
+    unrecorded = Failure("secrets is forbidden", recorded=False)
+    world.helm.failures |= {"install": Failure(), "uninstall": unrecorded}
+
+    ended = await world.run("spec")
+
+    assert isinstance(ended, ActionError)
+    assert world.condition("Ready")[:2] == ("False", "UninstallFailed")
+    assert world.helm.done == ["install", "uninstall"]
+
+
+async def test_tests_without_a_record_are_tried_again(tmp_path: Path) -> None:
+    world = World(tmp_path, test={"enable": True})
+    world.helm.failures["test"] = Failure("pods is forbidden", recorded=False)
+    await world.ready("spec")
+    world.object_is("Current")
+
+    ended = await world.run("health")
+
+    assert isinstance(ended, ActionError)
+    assert world.condition("TestSuccess")[:2] == ("False", "TestFailed")
+    assert world.helm.done == ["install", "test"]
+    assert world.helm.reads == 0
+
+
+async def test_release_that_cannot_be_unlocked_is_tried_again(tmp_path: Path) -> None:
+    world = await installed(tmp_path)
+    world.helm.leave_pending()
+    world.changes_storage("pending-upgrade")
+    world.helm.failures["unlock"] = Failure("secrets is forbidden", recorded=False)
+
+    ended = await world.run("storage")
+
+    assert isinstance(ended, ActionError)
+    assert world.helm.done == ["unlock"]
+    assert world.helm.reads == 1
+    assert world.obj.status.failures == 1

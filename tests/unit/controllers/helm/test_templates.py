@@ -14,9 +14,9 @@ from crds.source_helm import HelmChart
 from tests.fakes.granting import AnySource, allowing, grant
 from tests.fakes.releases import release
 from toolkit import telemetry
-from toolkit.errors import AccessDeniedError
+from toolkit.errors import AccessDeniedError, TransientError
 from toolkit.kube.client import Applied
-from toolkit.kube.errors import NotFoundError
+from toolkit.kube.errors import NotFoundError, UnreachableError
 from toolkit.kube.reconciliation import Event, Reconciliation
 from toolkit.objects import GroupVersionKind, Json, ObjectKey
 from toolkit.policy.references import References
@@ -35,6 +35,7 @@ class World:
         self.charts: dict[ObjectKey, Json] = {}
         self.sent: list[str] = []
         self.shown = True
+        self.down = False
         self.events: list[str] = []
         client: Any = self
         reader = ChartReader({}, policy=policy or allowing(), sources=AnySource())
@@ -82,6 +83,8 @@ class World:
 
     async def delete(self, _: GroupVersionKind, name: str, namespace: str, *, uid: str) -> None:
         self.sent.append(f"delete {uid}")
+        if self.down:
+            raise UnreachableError("the API server is away")
         del self.charts[ObjectKey(namespace, name)]
 
 
@@ -240,6 +243,17 @@ async def test_helmchart_goes_with_its_owner_and_is_not_made_again() -> None:
 
     assert world.sent == ["delete u"]
     assert world.charts == {}
+
+
+async def test_helmchart_that_cannot_be_deleted_is_not_forgotten() -> None:
+    world = World()
+    await world.run(release(spec=TEMPLATE))
+    world.down = True
+
+    with pytest.raises(TransientError, match="failed to delete HelmChart 'team/team-app'"):
+        await world.run(release(status={"helmChart": str(PLACE)}))
+
+    assert PLACE in world.charts
 
 
 async def test_helmchart_that_is_gone_already_is_no_failure() -> None:
