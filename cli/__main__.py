@@ -74,8 +74,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     try:
         result = penstock.main(words, prog_name="penstock", standalone_mode=False)
     except click.ClickException as exc:
-        exc.show()
-        return failed
+        return _told(exc, failed)
     except (click.Abort, KeyboardInterrupt):
         return 130
     except BrokenPipeError:
@@ -88,6 +87,16 @@ def main(argv: Sequence[str] | None = None) -> int:
         _report(exc)
         return failed
     return result if isinstance(result, int) else 0
+
+
+def _told(exc: click.ClickException, failed: int) -> int:
+    """Print what is wrong with the words; a verb alone asks for its help, as ``flux`` has it."""
+    context = exc.ctx if isinstance(exc, click.exceptions.NoArgsIsHelpError) else None
+    if context is not None and isinstance(context.command, click.Group):
+        click.echo(exc.format_message())
+        return 0
+    exc.show()
+    return failed
 
 
 def _report(exc: Exception) -> None:

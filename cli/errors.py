@@ -57,8 +57,14 @@ _REMEDIES: Final = (
 )
 
 
+_DENIED: Final = "denied the request"
+"""How an API server tells that an admission webhook or policy refuses (``admission/errors``)."""
+
+
 def explain(error: errors.PenstockError) -> str:
     """Return the message and, where one is known, what to do about it."""
+    if isinstance(error, kube_errors.ForbiddenError) and _DENIED in str(error):
+        return str(error)  # the gate tells its own remedy, and no right would help
     for kind, remedy in _REMEDIES:
         if isinstance(error, kind):
             return f"{error}\n  {remedy}"

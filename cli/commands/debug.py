@@ -30,6 +30,11 @@ def debug() -> None:
 
 
 async def _variables(opened: session.Session, obj: Any) -> str:
+    if obj.spec.post_build is None:
+        raise errors.FailedError(
+            f"Kustomization {obj.metadata.namespace}/{obj.metadata.name} has no variables: it has "
+            "no spec.postBuild"
+        )
     found = await kustomize_inputs.gather(_bare(obj), secrets.Secrets(opened.api))
     lines = sorted((name, value.replace("\n", "")) for name, value in found.variables.items())
     return "".join(f"{name}={value}\n" for name, value in lines)

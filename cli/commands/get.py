@@ -138,7 +138,7 @@ async def once(opened: session.Session, query: Query) -> str:
     lists = await asyncio.gather(*(_list(opened, query, kind) for kind in query.kinds))
     if not any(lists) and not query.all_namespaces:
         await namespaces.require(opened)
-    if query.name and not any(lists):
+    if query.name and not any(lists) and query.status_selector is None:
         kind = query.kinds[0]
         raise errors.UsageError(
             f'{kind.kind} object {query.name!r} not found in "{opened.namespace}" namespace; '

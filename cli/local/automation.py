@@ -180,6 +180,7 @@ async def _read(opened: session.Session, kind: Kind[Any], namespace: str, name: 
         found = await opened.api.get(GroupVersionKind(*kind.gvk), name, namespace)
     except kube_errors.NotFoundError as exc:
         raise errors.UsageError(
-            f'{kind.kind} object {name!r} not found in "{namespace}" namespace'
+            f'{kind.kind} object {name!r} not found in "{namespace}" namespace; '
+            "choose another one with --namespace"
         ) from exc
     return decoding.decode(kind, found)

@@ -190,7 +190,8 @@ def _select(text: str, context: str) -> tuple[Mapping[str, Any], Mapping[str, An
         if not isinstance(doc, dict):
             raise errors.KubeConfigError("kubeconfig is not a mapping")
         name = context or untrusted.text(doc, "current-context")
-        chosen = _named(doc, "contexts", "context", name)
+        # What the user of a command has typed may be told.
+        chosen = _named(doc, "contexts", "context", name, typed=bool(context))
         cluster = _named(doc, "clusters", "cluster", untrusted.text(chosen, "cluster"))
         user_name = untrusted.text(chosen, "user")
         user = _named(doc, "users", "user", user_name) if user_name else {}
@@ -200,9 +201,14 @@ def _select(text: str, context: str) -> tuple[Mapping[str, Any], Mapping[str, An
 
 
 def _named(
-    doc: Mapping[str, untrusted.Value], table: str, field_name: str, name: str
+    doc: Mapping[str, untrusted.Value],
+    table: str,
+    field_name: str,
+    name: str,
+    *,
+    typed: bool = False,
 ) -> Mapping[str, Any]:
-    """Return a row of a table; its name is not told, because anything may stand there."""
+    """Return a row of a table; a name from the file is not told: anything may stand there."""
     rows = doc.get(table)
     for row in rows if isinstance(rows, list) else ():
         if isinstance(row, dict) and row.get("name") == name:
@@ -211,9 +217,8 @@ def _named(
             for text in _TEXTS:
                 untrusted.text(section, text)
             return section
-    raise errors.KubeConfigError(
-        f"kubeconfig has no {field_name} of the name that {_NAMED_BY[field_name]} gives"
-    )
+    which = repr(name) if typed else f"of the name that {_NAMED_BY[field_name]} gives"
+    raise errors.KubeConfigError(f"kubeconfig has no {field_name} {which}")
 
 
 _NAMED_BY: Final = {

@@ -46,6 +46,15 @@ def test_variables_are_those_that_a_build_has(objects: Any, penstock: Any) -> No
     assert {"name=web", "region=us", "token=hush"} <= set(result.out.splitlines())
 
 
+def test_a_kustomization_without_variables_is_told(objects: Any, penstock: Any) -> None:
+    objects.kustomization("plain")
+
+    result = penstock("debug", "ks", "plain", "--show-vars", "-n", objects.namespace)
+
+    assert (result.code, result.out) == (1, "")
+    assert "has no variables: it has no spec.postBuild" in result.err
+
+
 def test_values_are_those_that_a_release_has(objects: Any, penstock: Any) -> None:
     result = penstock("debug", "hr", "apps", "--show-values", "-n", objects.namespace)
 

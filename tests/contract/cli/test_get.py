@@ -94,3 +94,16 @@ def test_no_objects_of_a_kind_are_a_failure_as_for_flux(
     if "-o" not in words:
         assert result.out == ""
         assert "objects found" in result.err
+
+
+def test_an_object_that_a_status_leaves_out_is_no_failure_as_for_flux(
+    objects: Any, penstock: Any
+) -> None:
+    listed = penstock("get", "ks", "-n", objects.namespace, "-o", "json")
+    name = next(obj["metadata"]["name"] for obj in json.loads(listed.out)["items"])
+    words = ("get", "ks", name, "-n", objects.namespace)
+
+    result = penstock(*words, "--status-selector", "stalled=true")
+
+    assert (result.code, result.out) == (0, "")
+    assert "no Kustomization objects found" in result.err

@@ -111,3 +111,14 @@ def test_nothing_runs_in_an_empty_state_directory(
     assert "`penstock up` starts it" in capsys.readouterr().err
 
     assert main(["down", "--state", str(tmp_path)]) == 0
+
+
+def test_a_verb_alone_prints_its_help_and_a_command_without_words_fails(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    codes = {words: main(words.split()) for words in ("get", "create secret", "diff", "trace")}
+
+    assert codes == {"get": 0, "create secret": 0, "diff": 0, "trace": 1}
+    said = capsys.readouterr()
+    assert said.out.count("Usage: penstock") == 3
+    assert said.err.startswith("Usage: penstock trace")

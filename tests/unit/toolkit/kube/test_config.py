@@ -211,3 +211,11 @@ def test_exec_user_is_refused_where_the_official_client_is_missing(
 
     with pytest.raises(KubeConfigError, match="needs the Python package 'kubernetes'"):
         config.from_environment(str(path))
+
+
+def test_a_context_that_was_typed_is_told_by_its_name(tmp_path: Path) -> None:
+    file = tmp_path / "config"
+    file.write_text(kubeconfig())
+
+    with pytest.raises(KubeConfigError, match="kubeconfig has no context 'nope'"):
+        config.from_environment(str(file), context="nope")

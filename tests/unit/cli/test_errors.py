@@ -1,0 +1,16 @@
+"""What is told beside a message: a remedy where one is known, and none that would not help."""
+
+from cli import errors
+from toolkit.kube.errors import ForbiddenError
+
+
+def test_a_missing_right_is_to_be_asked_for() -> None:
+    told = errors.explain(ForbiddenError("cannot list resource"))
+
+    assert told == "cannot list resource\n  ask for this right, or choose another --context"
+
+
+def test_a_denial_of_the_gate_has_its_own_remedy() -> None:
+    denial = 'admission webhook "x" denied the request: apply this grant'
+
+    assert errors.explain(ForbiddenError(denial)) == denial
