@@ -87,7 +87,12 @@ async def read(
                 f"the API server does not serve gitops.penstock.dev ({exc}): is penstock-apiserver "
                 "ready? `kubectl get apiservice v1alpha1.gitops.penstock.dev` tells why not"
             ) from exc
-        raise errors.UsageError(str(exc)) from exc
+        remedy = (
+            f' in "{opened.namespace}" namespace; choose another one with --namespace'
+            if str(exc).endswith("not found")  # and not a revision of it
+            else ""
+        )
+        raise errors.UsageError(f"{exc}{remedy}") from exc
 
 
 async def read_if_served(opened: session.Session, where: str) -> Json | None:

@@ -204,6 +204,8 @@ def _reached(kind: Kind[Any], obj: Json) -> str:
     """Return what a reconciliation has led to, in words."""
     if kindtree.home_of(kind) == kindtree.IMAGE:
         return status.readiness(obj).message
+    if not status.revision(obj):  # a Receiver, whose message has a path that is half a secret
+        return f"{kind.kind} reconciled"
     verb = "fetched" if status.is_source(kind) else "applied"
     return f"{verb} revision {status.revision(obj)}"
 

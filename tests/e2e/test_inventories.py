@@ -215,7 +215,8 @@ async def test_the_command_shows_inventories_trees_and_plans(space: Space, windo
         1,
         [f"► ConfigMap/{space.namespace}/a drifted", '  ~ data.v: "1" → "2"'],
     )
-    assert (missing.code, "not found" in missing.err) == (2, True)
+    assert missing.code == 2
+    assert f'not found in "{space.namespace}" namespace; choose another' in missing.err
 
 
 async def command(space: Space, *arguments: str) -> Ended:

@@ -5,7 +5,9 @@ from typing import Any
 
 import pytest
 
+from tests.contract.cli.conftest import custom
 from tests.contract.cli.controller import answer, event, start
+from tests.fakes import notificationspecs
 from tests.tools.waiting import SECONDS
 
 
@@ -156,3 +158,16 @@ def test_events_go_on_with_every_event_until_interrupted(source: Any) -> None:
     assert header.split()[:2] == ["LAST", "SEEN"]
     assert ("it was there" in first, "it came" in second) == (True, True)
     assert command.returncode == 130
+
+
+def test_a_receiver_is_reconciled_without_its_path_being_told(source: Any) -> None:
+    spec = {**notificationspecs.RIGHT["Receiver"]}
+    source.write(custom("notification.toolkit.fluxcd.io", "Receiver", "hook", spec))
+
+    with start(source, "reconcile", "receiver", "hook") as command:
+        ready = source.ready("True", "Receiver initialized for path: /hook/secret")
+        answer(source, "receiver", "hook", {"conditions": ready, "observedGeneration": 1})
+        _, said = command.communicate(timeout=SECONDS)
+
+    assert command.returncode == 0
+    assert said.splitlines()[-1] == "✔ Receiver reconciled"
