@@ -215,13 +215,15 @@ async def test_a_push_is_fetched_at_once_and_a_forged_one_is_not(space: Space) -
     await space.ready(revision=commit)
 
 
-async def test_a_burst_of_hooks_costs_a_few_writes(space: Space) -> None:
+async def test_a_burst_of_hooks_costs_one_fetch(space: Space) -> None:
     repository = space.repository()
     repository.commit({"a.yaml": config_map("a", v="1")})
     await space.world.apply(space.source(repository, interval="60m"))
     await space.world.until(GIT_REPOSITORY, space.namespace, "app", is_ready)
     url = await received(space, "generic")
     before = space.noted("source")
+    commit = repository.commit({"a.yaml": config_map("a", v="2")})
+    space.world.git.seen.clear()
 
     async with aiohttp.ClientSession() as session:
         answers = await asyncio.gather(*(pushed(session, url, b"") for _ in range(100)))
@@ -234,8 +236,13 @@ async def test_a_burst_of_hooks_costs_a_few_writes(space: Space) -> None:
         lambda obj: obj["status"].get("lastHandledReconcileAt") == wanted,
     )
 
+    await space.ready(GIT_REPOSITORY, revision=commit)
+    path = repository.url.removeprefix(space.world.git.base)
+    own = [each for each in space.world.git.seen if each.path.startswith(path)]
+
     assert set(answers) == {200}
     assert 0 < space.noted("source") - before <= FEW
+    assert sum(b"command=fetch" in each.body for each in own) == 1
 
 
 async def test_a_suspended_receiver_answers_so(space: Space) -> None:

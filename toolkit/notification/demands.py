@@ -18,16 +18,16 @@ class Demand:
     """What a type needs. The address and the token may come from the Secret.
 
     ``address`` is whether there is no default address, ``schemes`` are what it may begin with.
-    ``plain`` types take an address that is not a URL. Types with a ``cloud`` sign in as a
-    ServiceAccount too, those with ``app`` as a GitHub App. Those with a ``login`` take a user and a
-    password, which may stand in an address that comes from the Secret.
+    ``plain`` types take an address that is not a URL. Those with an ``account`` sign in as a
+    ServiceAccount too, those with ``app`` as a GitHub App. Those with a ``login`` take a user and
+    a password, which may stand in an address that comes from the Secret.
     """
 
     address: bool = True
     channel: bool = False
     secret: bool = False
     plain: bool = False
-    cloud: str = ""
+    account: bool = False
     app: bool = False
     login: bool = False
     schemes: tuple[str, ...] = ("http", "https")
@@ -75,10 +75,10 @@ DEMANDS: Final[Mapping[str, Demand]] = MappingProxyType(
             channel=True, login=True, schemes=("nats", "tls"), hint="nats://<host>:4222"
         ),
         "azureeventhub": Demand(
-            plain=True, cloud="azure", hint="the name of the hub, or a connection string"
+            plain=True, account=True, hint="the name of the hub, or a connection string"
         ),
         "googlepubsub": Demand(
-            plain=True, channel=True, secret=True, cloud="gcp", hint="the id of the project"
+            plain=True, channel=True, secret=True, account=True, hint="the id of the project"
         ),
         # Git hosting
         "github": _GITHUB,
@@ -88,7 +88,7 @@ DEMANDS: Final[Mapping[str, Demand]] = MappingProxyType(
         "bitbucketserver": _GIT,
         "azuredevops": Demand(
             secret=True,
-            cloud="azure",
+            account=True,
             hint="https://dev.azure.com/<organization>/<project>/_git/<repository>",
         ),
         "githubdispatch": _GITHUB,
@@ -110,7 +110,7 @@ def problems(spec: ProviderSpec) -> Iterator[Problem]:
         yield Problem("spec.address", f"'{spec.type}' needs it: write {demand.hint}")
     if demand.channel and not spec.channel:
         yield Problem("spec.channel", f"'{spec.type}' needs it")
-    if demand.secret and not demand.cloud and spec.secret_ref is None:
+    if demand.secret and not demand.account and spec.secret_ref is None:
         yield Problem("spec.secretRef", f"'{spec.type}' needs a Secret with a token")
     if spec.service_account_name and (why := _no_account(spec, demand)):
         yield Problem("spec.serviceAccountName", why, spec.service_account_name)
@@ -120,8 +120,8 @@ def problems(spec: ProviderSpec) -> Iterator[Problem]:
 
 def _no_account(spec: ProviderSpec, demand: Demand) -> str:
     """Return why a Provider cannot sign in as a ServiceAccount, nothing if it can."""
-    if not demand.cloud:
-        known = ", ".join(sorted(name for name, each in DEMANDS.items() if each.cloud))
+    if not demand.account:
+        known = ", ".join(sorted(name for name, each in DEMANDS.items() if each.account))
         return (
             f"'{spec.type}' does not sign in as a ServiceAccount, only {known} do: remove it, and"
             " name a Secret in spec.secretRef"
@@ -147,7 +147,7 @@ def unsigned(kind: str, given: Collection[str]) -> str:
     if APP in given:
         apps = ", ".join(sorted(name for name, each in DEMANDS.items() if each.app))
         return "" if demand.app else f"'{kind}' does not sign in as a GitHub App, only {apps} do"
-    if demand.cloud:
+    if demand.account:
         return ""
     more = ", or the keys of a GitHub App" if demand.app else ""
     return f"'{kind}' needs a token: write it as 'token' into the Secret{more}"

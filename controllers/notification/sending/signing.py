@@ -21,7 +21,7 @@ from toolkit.errors import StalledError
 from toolkit.kube.tokens import ServiceAccountTokens
 from toolkit.notification import demands
 from toolkit.remote.cloud.cloud import Cloud
-from toolkit.remote.cloud.identity import Bearer, Identity, Login
+from toolkit.remote.cloud.identity import Bearer
 from toolkit.remote.git.github import GitHubApp, GitHubTokens
 from toolkit.remote.http.errors import AuthError
 from toolkit.remote.http.rules import Endpoint
@@ -29,9 +29,13 @@ from toolkit.remote.http.rules import Endpoint
 _REASON: Final = "InvalidProvider"
 _PUBSUB: Final = "googlepubsub"
 _URLS: Final[Mapping[str, Callable[[Target], str]]] = MappingProxyType(
-    {"azureeventhub": lambda target: eventhub.hub(target).url, _PUBSUB: pubsub.url}
+    {
+        "azureeventhub": lambda target: eventhub.hub(target).url,
+        "azuredevops": lambda target: target.address,
+        _PUBSUB: pubsub.url,
+    }
 )
-"""Where streams of events go, by the type of Provider."""
+"""Where events go, by the type of Provider."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -81,7 +85,7 @@ class SignIns:
         demand = demands.DEMANDS[target.type]
         if demand.app and not target.token and demands.APP in asked.data:
             return self._app(asked)
-        if not demand.cloud:
+        if not demand.account:
             return None
         keyed = bool(target.token) or demands.has_key(target.address)
         if keyed and asked.account:  # rule 1
@@ -92,7 +96,7 @@ class SignIns:
         if target.type == _PUBSUB and target.token:
             read = self.keys.reading(target.token, asked.endpoint, timeout=asked.timeout)
             return _lending(read, self.cloud.drop)
-        return None if keyed else await self._account(asked, demand.cloud)
+        return None if keyed else await self._account(asked)
 
     def _app(self, asked: Asked) -> Borrow:
         app = GitHubApp.from_secret(asked.data)
@@ -104,7 +108,7 @@ class SignIns:
 
         return borrow
 
-    async def _account(self, asked: Asked, provider: str) -> Borrow:
+    async def _account(self, asked: Asked) -> Borrow:
         target, endpoint = asked.target, asked.endpoint
         who = await self.accounts.identity(target.namespace, asked.account)
         if who is None and not endpoint.private:  # rule 2
@@ -119,7 +123,10 @@ class SignIns:
             cloud = cloud.outside()
 
         async def token() -> Bearer:
-            return await _token(cloud, provider, target, who, endpoint)
+            url = _URLS[target.type](target)  # rule 4
+            return await cloud.stream(
+                target.type, url, who, proxy=endpoint.proxy, own_ca=endpoint.ca is not None
+            )
 
         return _lending(token, cloud.drop)
 
@@ -130,16 +137,3 @@ def _lending(token: Callable[[], Awaitable[Bearer]], drop: Callable[[Bearer], bo
         return Loan(token=lent.token, give_back=lambda: drop(lent))
 
     return borrow
-
-
-async def _token(
-    cloud: Cloud, provider: str, target: Target, who: Identity | None, endpoint: Endpoint
-) -> Bearer:
-    """Return a token for the host that events go to (rule 4)."""
-    proxy, own_ca = endpoint.proxy, endpoint.ca is not None
-    if url := _URLS.get(target.type):
-        return await cloud.stream(provider, url(target), who, proxy=proxy, own_ca=own_ca)
-    found = await cloud.git(provider, target.address, who, proxy=proxy, own_ca=own_ca)
-    if isinstance(found, Login):
-        raise AuthError(f"'{provider}' lends no token for '{target.type}'")
-    return found

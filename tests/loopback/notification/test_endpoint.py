@@ -56,8 +56,16 @@ class Written:
 class Running:
     """The endpoint, and the spool behind it."""
 
-    def __init__(self, port: int, spool: Spool, woken: list[ObjectKey], api: FakeApiServer) -> None:
+    def __init__(
+        self,
+        port: int,
+        spool: Spool,
+        woken: list[ObjectKey],
+        api: FakeApiServer,
+        intake: Intake,
+    ) -> None:
         self.port, self.spool, self.woken, self.api = port, spool, woken, api
+        self.intake = intake
 
     async def kept(self) -> list[Notice]:
         """Return what is to be sent."""
@@ -92,7 +100,7 @@ async def running(
             duplicates=Duplicates(300),
         )
         async with serving(endpoint.application(intake, woken.append)) as port:
-            yield Running(port, spool, woken, server)
+            yield Running(port, spool, woken, server, intake)
     await spool.close()
 
 
@@ -198,6 +206,14 @@ async def test_an_event_that_cannot_be_kept_may_come_again(tmp_path: Path) -> No
     assert (full, later) == (503, 202)
     assert "cannot be kept now" in text
     assert str(tmp_path) not in text
+
+
+async def test_a_replica_that_stops_takes_no_more(tmp_path: Path) -> None:
+    async with running(tmp_path) as here:
+        here.intake.close()
+        status, _ = await here.post(event())
+
+        assert (status, await here.kept()) == (503, [])
 
 
 async def test_labels_are_asked_for_and_asked_for_again(tmp_path: Path) -> None:

@@ -1,6 +1,8 @@
 """A Pod that ends leaves its events to the next one, through the API server."""
 
 import asyncio
+import base64
+import zlib
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import replace
@@ -174,6 +176,12 @@ async def test_who_has_much_leaves_room_for_others(tmp_path: Path) -> None:
     assert len(kept) < handover.MOST_BYTES / 2 / (600 << 10) + 1
 
 
+def bomb() -> str:
+    """Return a delivery that can be read, before more than anybody should read."""
+    left = [["apps", "slack", "bomb", 9.0, "key", {"number": 99}]]
+    return base64.b64encode(zlib.compress(msgspec.json.encode(left) + b" " * (9 << 20))).decode()
+
+
 async def test_what_cannot_be_read_holds_up_nothing(tmp_path: Path) -> None:
     server = FakeApiServer()
     labels = {LABEL: LEASE}
@@ -181,6 +189,7 @@ async def test_what_cannot_be_read_holds_up_nothing(tmp_path: Path) -> None:
         "nothing": {},
         "junk": {"deliveries": "AAAA"},
         "no-base64": {"deliveries": "%"},
+        "bomb": {"deliveries": bomb()},
     }.items():
         server.put("configmaps", name, NAMESPACE, metadata={"labels": labels}, binaryData=data)
     async with server.running() as client, pod(client, tmp_path / "a", leads=False) as old:

@@ -2,9 +2,10 @@
 
 import asyncio
 import ssl
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
+from types import MappingProxyType
 
 import msgspec
 import pytest
@@ -14,6 +15,7 @@ from controllers.notification.events.event import Event, InvolvedObject
 from controllers.notification.events.matching import Notice
 from controllers.notification.events.spool import Delivery, Spool
 from controllers.notification.sending.sender import AT_ONCE, Health, Sender
+from controllers.notification.sending.signing import Borrow, Loan
 from controllers.notification.sending.targets import Place, Reachable
 from controllers.notification.services.service import Target
 from crds.meta import ObjectMeta
@@ -93,6 +95,7 @@ async def sending(
     reachable: Reachable = ANYWHERE,
     pause: float = 0.05,
     timeout: float = 5,  # noqa: ASYNC109 - of a Provider
+    borrow: Mapping[str, Borrow] = MappingProxyType({}),
 ) -> AsyncIterator[tuple[Sender, Spool]]:
     """Run a sender over a spool."""
 
@@ -108,6 +111,7 @@ async def sending(
             endpoint=reachable.endpoint(provider.metadata.namespace),
             timeout=timeout,
             secrets=("secret-path",),
+            borrow=borrow.get(provider.metadata.name),
         )
 
     spool = Spool(directory, limit=LIMIT)
@@ -299,6 +303,56 @@ def test_a_delivery_ends_whatever_time_a_provider_asks_for(tmp_path: Path) -> No
 
     assert when < 62
     assert "in time" in found.problem
+
+
+def test_a_token_that_nobody_gives_ends_and_holds_up_no_other(tmp_path: Path) -> None:
+    service = Service()
+
+    async def nobody() -> Loan:
+        await asyncio.Event().wait()
+        raise AssertionError
+
+    async def main() -> tuple[Health, float]:
+        async with serving(service.answer) as port:
+            address = f"http://127.0.0.1:{port}/"
+            known = Known(broken=address, sound=address)
+            borrow = {"broken": nobody}
+            async with sending(tmp_path, known, borrow=borrow, pause=30) as (sender, spool):
+                await add(sender, spool, delivery(BROKEN, 1), delivery(SOUND, 2))
+                await drained(spool, SOUND)
+                early = asyncio.get_running_loop().time()
+                while sender.health(BROKEN) is None:  # noqa: ASYNC110 - nobody tells
+                    await asyncio.sleep(0.1)
+                return health(sender), early
+
+    found, early = virtualtime.run(main)
+
+    assert (found.problem, found.reason) == ("nobody gave a token in time", "AuthenticationFailed")
+    assert early < 1
+    assert service.taken == [2]
+
+
+def test_a_token_that_is_refused_is_given_back(tmp_path: Path) -> None:
+    service = Service((401, {}))
+    given: list[str] = []
+    back: list[str] = []
+
+    async def lend() -> Loan:
+        given.append(f"token-{len(given)}")
+        mine = given[-1]
+        return Loan(token=mine, give_back=lambda: not back.append(mine))
+
+    async def main() -> None:
+        async with serving(service.answer) as port:
+            known = Known(broken=f"http://127.0.0.1:{port}/")
+            async with sending(tmp_path, known, borrow={"broken": lend}) as (sender, spool):
+                await add(sender, spool, delivery(BROKEN, 1))
+                await until(lambda: service.taken)
+
+    asyncio.run(main())
+
+    assert back == ["token-0"]
+    assert given == ["token-0", "token-1"]
 
 
 def test_a_redirect_to_a_private_address_is_not_followed(tmp_path: Path) -> None:

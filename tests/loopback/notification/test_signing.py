@@ -37,7 +37,7 @@ from toolkit.kube.tokens import ServiceAccountTokens
 from toolkit.remote.cloud.cache import TokenCache
 from toolkit.remote.cloud.cloud import Cloud
 from toolkit.remote.git.github import GitHubTokens
-from toolkit.remote.http.errors import AuthError
+from toolkit.remote.http.errors import AuthError, HttpError
 from toolkit.remote.http.http import Http
 
 CLIENT, TENANT = "0a1b2c3d-0000-4000-8000-000000000001", "9f8e7d6c-0000-4000-8000-000000000002"
@@ -221,6 +221,17 @@ async def test_what_is_not_a_key_file_asks_nobody(scene: Scene, key: str, why: s
         )
 
     assert scene.clouds.dialled == []
+
+
+async def test_a_token_service_that_gives_no_token_is_told(scene: Scene) -> None:
+    async def nothing(_: web.BaseRequest, __: bytes) -> web.Response:
+        return web.json_response({})
+
+    scene.clouds.more["oauth2.googleapis.com"] = nothing
+    key = scene.secret("key", token=KEY_FILE)
+
+    with pytest.raises(HttpError, match="answered without a token"):
+        await scene.send(await scene.place(**PUBSUB, secretRef=key, **scene.way()))
 
 
 @pytest.mark.parametrize("kind", ["github", "githubdispatch", "githubpullrequestcomment"])

@@ -133,14 +133,14 @@ class Cloud:
 
     async def stream(
         self,
-        provider: str,
+        kind: str,
         url: str,
         who: Identity | None = None,
         *,
         proxy: Proxy | None = None,
         own_ca: bool = False,
     ) -> Bearer:
-        """Return a token to send events with; ``url`` is where they are sent.
+        """Return a token to send events with, for a type of Provider; ``url`` is where they go.
 
         Raises:
             CloudError: the cloud gives none.
@@ -148,7 +148,7 @@ class Cloud:
                 that everybody trusts.
         """
         _check(who, own_ca=own_ca)
-        return await streams.TOKENS[provider](self.services, url, who, proxy)
+        return await streams.TOKENS[kind](self.services, url, who, proxy)
 
     async def cluster(
         self,

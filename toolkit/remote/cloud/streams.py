@@ -1,4 +1,4 @@
-"""Tokens to send events with: to Azure Event Hubs, and to Google Pub/Sub.
+"""Tokens to send events with: to Azure Event Hubs and DevOps, and to Google Pub/Sub.
 
 A token is shown to hosts of its service only: a bearer token is worth as much to whoever it is
 sent to. Google gives one token for everything that an identity may do.
@@ -8,6 +8,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from types import MappingProxyType
 from typing import Final
 
+from toolkit.remote.cloud.azure import Azure
 from toolkit.remote.cloud.azuretokens import AzureTokens
 from toolkit.remote.cloud.errors import ForeignHostError
 from toolkit.remote.cloud.gcptokens import GcpTokens
@@ -21,7 +22,7 @@ PUBSUB: Final = "https://pubsub.googleapis.com"
 _HUBS: Final = "https://eventhubs.azure.net/.default"
 
 
-async def _azure(services: Services, url: str, who: Identity | None, proxy: Proxy | None) -> Bearer:
+async def _hub(services: Services, url: str, who: Identity | None, proxy: Proxy | None) -> Bearer:
     tokens = AzureTokens(services=services)
     suffix = (await tokens.environment()).hubs
     host = host_of(url)
@@ -33,11 +34,21 @@ async def _azure(services: Services, url: str, who: Identity | None, proxy: Prox
     return await tokens.get(who, scope=_HUBS, proxy=proxy)
 
 
-async def _gcp(services: Services, url: str, who: Identity | None, proxy: Proxy | None) -> Bearer:
+async def _devops(
+    services: Services, url: str, who: Identity | None, proxy: Proxy | None
+) -> Bearer:
+    return await Azure(services).git(url, who, proxy)
+
+
+async def _pubsub(
+    services: Services, url: str, who: Identity | None, proxy: Proxy | None
+) -> Bearer:
     if not url.startswith(f"{PUBSUB}/"):
         raise ForeignHostError(f"'{host_of(url)}' is not Google Pub/Sub")
     return await GcpTokens(services=services).get(who, proxy=proxy)
 
 
-TOKENS: Final[Mapping[str, Token]] = MappingProxyType({"azure": _azure, "gcp": _gcp})
-"""By the name of the provider."""
+TOKENS: Final[Mapping[str, Token]] = MappingProxyType(
+    {"azureeventhub": _hub, "azuredevops": _devops, "googlepubsub": _pubsub}
+)
+"""By the type of Provider."""
