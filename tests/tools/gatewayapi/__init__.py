@@ -1,0 +1,1 @@
+"""The definitions of the Gateway API, pinned as a Go module."""
