@@ -51,9 +51,14 @@ def condition(obj: Json, kind: str) -> Mapping[str, Any]:
 
 
 def readiness(obj: Json) -> Readiness:
-    """Return the Ready condition, or Flux's words for an object that was not seen yet."""
+    """Return the Ready condition, or Flux's words for an object that was not seen yet.
+
+    Of a Provider that can be used it is what became of the last event.
+    """
     kind = str(obj.get("kind"))
-    row = condition(obj, "Delivering" if kind == PROVIDER.kind else "Ready")
+    row = condition(obj, "Ready")
+    if kind == PROVIDER.kind and row.get("status") != "False":
+        row = condition(obj, "Delivering")
     if not row and _STATIC.get(kind):
         return Readiness(status="True", reason="", message=_STATIC[kind])
     if not row and obj.get("kind") == HELM_REPOSITORY.kind and static(obj):

@@ -136,3 +136,30 @@ def test_an_index_of_charts_waits_to_be_reconciled() -> None:
 
     assert not status.static(index)
     assert status.readiness(index).status == "False"
+
+
+def provider(**conditions: str) -> Json:
+    rows = [
+        {"type": kind, "status": said.partition(" ")[0], "reason": "R", "message": said}
+        for kind, said in conditions.items()
+    ]
+    return {"kind": "Provider", "metadata": {}, "status": {"conditions": rows}}
+
+
+@pytest.mark.parametrize(
+    ("obj", "shown"),
+    [
+        (provider(), "True Provider has not sent an event yet"),
+        (provider(Ready="True initialized"), "True Provider has not sent an event yet"),
+        (provider(Ready="False the Secret is missing"), "False the Secret is missing"),
+        (provider(Ready="True initialized", Delivering="False HTTP 503"), "False HTTP 503"),
+        (provider(Ready="True initialized", Delivering="True took it"), "True took it"),
+        # what is wrong with it now comes before what became of an earlier event
+        (provider(Ready="False no account", Delivering="True took it"), "False no account"),
+    ],
+)
+def test_a_provider_is_as_ready_as_its_service(obj: Json, shown: str) -> None:
+    found = status.readiness(obj)
+
+    told = found.message if found.message.startswith(found.status) else ""
+    assert (told or f"{found.status} {found.message}") == shown
