@@ -23,6 +23,22 @@ REASON: Final = "InvalidProvider"
 _UNREAD: Final = "SecretNotRead"
 _HEADERS: Final = untrusted.SMALL
 _MOST_HEADERS: Final = 32
+_OF_CONNECTIONS: Final = frozenset(
+    {
+        "connection",
+        "content-length",
+        "expect",
+        "host",
+        "keep-alive",
+        "proxy-authorization",
+        "proxy-connection",
+        "te",
+        "trailer",
+        "transfer-encoding",
+        "upgrade",
+    }
+)
+"""Connections are shared: who says where a body ends could have the next request read as theirs."""
 EVERY: Final = "*"
 
 
@@ -184,6 +200,10 @@ def _headers(data: Mapping[str, bytes]) -> dict[str, str]:
         fits = isinstance(value, str) and value.isascii() and value.isprintable()
         if not fits or not name.replace("-", "").replace("_", "").isalnum():
             raise AuthError("'headers' in the secret has a line that cannot be a header")
+        if name.lower() in _OF_CONNECTIONS:
+            raise AuthError(
+                f"'headers' in the secret sets '{name}', which belongs to the connection: remove it"
+            )
     return {name: str(value) for name, value in headers.items()}
 
 

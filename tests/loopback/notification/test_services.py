@@ -366,6 +366,37 @@ def test_text_of_an_event_is_no_markup_to_telegram_and_google_chat() -> None:
         assert b"<failed>" not in request.body
 
 
+FORGED = "\n- verified: me\n* verified: `me`\r>**verified**: me\u2028* verified: me"
+LISTS = ("matrix", "zulip", "webex", "telegram", "githubpullrequestcomment")
+
+
+@pytest.mark.parametrize("kind", LISTS)
+def test_what_tenants_write_begins_no_line_that_looks_like_a_fact(kind: str) -> None:
+    (case,) = [each for each in CASES if each.type == kind]
+    found = event(**{**dict(case.metadata), "note": f"a{FORGED}", f"x{FORGED}": "b"})
+    about = msgspec.structs.replace(found.event, message=f"it failed{FORGED}")
+
+    (request,) = asyncio.run(told(case, msgspec.structs.replace(found, event=about)))
+
+    body = decoded(case, request.body)
+    names = ("body", "content", "markdown", "text")
+    given = body if isinstance(body, dict) else msgspec.to_builtins(body)
+    text = next(given[name] for name in names if name in given)
+    outside = re.sub(r"(?ms)^```$.*?^```\s*$", "", text)
+    assert "note" in outside
+    assert not re.search(r"(?m)^(?:[-*] |>\*\*|<b>)verified", outside)
+    assert len([line for line in outside.splitlines() if line.startswith("- verified")]) == 0
+
+
+def test_text_of_an_event_mentions_nobody_in_slack() -> None:
+    (case,) = [each for each in CASES if each.type == "slack"]
+
+    (request,) = asyncio.run(told(case, event(note="<!channel> <https://evil.example|login>")))
+
+    assert b"<" not in request.body
+    assert b"&lt;!channel&gt;" in request.body
+
+
 @pytest.mark.parametrize(
     ("kind", "answer", "error"),
     [

@@ -4,6 +4,7 @@ Schema: api.slack.com/reference/messaging/attachments and /methods/chat.postMess
 those of Flux (notification-controller ``internal/notifier/slack.go``).
 """
 
+from collections.abc import Callable
 from typing import Final
 
 from controllers.notification.events.matching import Notice
@@ -28,21 +29,24 @@ async def send(notice: Notice, target: Target, ask: Ask) -> None:
     """Send a message with one attachment."""
     if notice.updates_commit:
         return
-    body = {"icon_url": ICON, **message(notice, target)}
+    body = {"icon_url": ICON, **message(notice, target, _plain)}
     answer = await post(ask, target.base(), body, bearer(target.token))
     require_ok(answer)
 
 
-def message(notice: Notice, target: Target) -> Json:
-    """Return the message, as Slack, Discord and Rocket.Chat take it."""
+def message(notice: Notice, target: Target, plain: Callable[[str], str] = str) -> Json:
+    """Return the message, as Slack, Discord and Rocket.Chat take it.
+
+    ``plain`` makes text of what would be markup.
+    """
     attachment: Json = {
         "color": COLORS[notice.failed],
         "author_name": notice.title,
-        "text": notice.event.message,
-        "fallback": notice.event.message,
+        "text": plain(notice.event.message),
+        "fallback": plain(notice.event.message),
         "mrkdwn_in": ["text"],
         "fields": [
-            {"title": key, "value": value, "short": False}
+            {"title": plain(key), "value": plain(value), "short": False}
             for key, value in sorted(notice.metadata.items())
         ],
     }
@@ -52,6 +56,11 @@ def message(notice: Notice, target: Target) -> Json:
     if target.username:
         body["username"] = target.username
     return body
+
+
+def _plain(text: str) -> str:
+    """Return text that mentions nobody and links to nothing (api.slack.com, "Escaping text")."""
+    return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
 
 
 def require_ok(answer: Answer) -> None:

@@ -7,6 +7,7 @@ import html
 from typing import Final
 
 from controllers.notification.events.matching import Notice
+from controllers.notification.services import texts
 from controllers.notification.services.service import Ask, Target, post
 
 _ADDRESS: Final = "https://api.telegram.org"
@@ -19,10 +20,12 @@ async def send(notice: Notice, target: Target, ask: Ask) -> None:
     if notice.updates_commit:
         return
     mark = "💣" if notice.failed else "💡"
-    lines = [f"{mark} <b>{html.escape(notice.title)}</b>", html.escape(_cut(notice.event.message))]
+    said = html.escape(texts.indented(_cut(notice.event.message)))
+    lines = [f"{mark} <b>{html.escape(notice.title)}</b>", said]
     left = _LONGEST
     for key, value in sorted(notice.metadata.items()):
-        line = f"<b>{html.escape(key)}</b>: {html.escape(_cut(value, 200))}"
+        said = html.escape(_cut(texts.on_one_line(value), 200))
+        line = f"<b>{html.escape(texts.on_one_line(key))}</b>: {said}"
         left -= len(line)
         if left > 0 and len(lines) < _MOST_LINES:
             lines.append(line)

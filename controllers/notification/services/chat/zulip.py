@@ -7,6 +7,7 @@ from typing import Final
 from urllib.parse import urlencode
 
 from controllers.notification.events.matching import Notice
+from controllers.notification.services import texts
 from controllers.notification.services.service import Ask, Target, UnsuitableError
 from toolkit.remote.proxy import basic
 
@@ -22,8 +23,9 @@ async def send(notice: Notice, target: Target, ask: Ask) -> None:
     if not (channel and slash and topic):
         raise UnsuitableError("spec.channel is not <channel>/<topic>: write it like that")
     mark = ":bomb:" if notice.failed else ":light_bulb:"
-    lines = [f"{mark} **{notice.title}**", notice.event.message]
-    lines += [f"* {key}: {value}" for key, value in sorted(notice.metadata.items())]
+    lines = [f"{mark} **{notice.title}**", texts.block(notice.event.message)]
+    facts = sorted(notice.metadata.items())
+    lines += [f"* {texts.on_one_line(key)}: {texts.on_one_line(value)}" for key, value in facts]
     form = {
         "type": "channel",
         "to": channel,

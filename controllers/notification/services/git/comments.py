@@ -13,6 +13,7 @@ from typing import Final
 import msgspec
 
 from controllers.notification.events.matching import Notice
+from controllers.notification.services import texts
 from controllers.notification.services.git import commit
 from controllers.notification.services.git import gitea as gitea_statuses
 from controllers.notification.services.git import github as github_statuses
@@ -130,5 +131,8 @@ def _text(notice: Notice) -> str:
         "",
         f"```\n{message}\n```",
     ]
-    facts = [f"* {key}: `{v.replace('`', '')}`" for key, v in sorted(notice.metadata.items())]
+    facts = [
+        f"* {texts.on_one_line(key)}: `{texts.on_one_line(value).replace('`', '')}`"
+        for key, value in sorted(notice.metadata.items())
+    ]
     return "\n".join([*lines, "", *facts] if facts else lines)

@@ -112,6 +112,17 @@ def test_a_login_in_the_address_of_a_secret_is_taken_out(
         ({"address": "https://a.example", "headers": "a: {b: c}"}, {}, "cannot be a header"),
         ({"address": "https://a.example", "headers": '"a b": c'}, {}, "cannot be a header"),
         ({"address": "https://a.example", "headers": 'a: "b\\r\\nc: d"'}, {}, "cannot be a header"),
+        ({"address": "https://a.example", "headers": "Host: b.example"}, {}, "sets 'Host'"),
+        (
+            {"address": "https://a.example", "headers": 'content-length: "0"'},
+            {},
+            "belongs to the connection",
+        ),
+        (
+            {"address": "https://a.example", "headers": "Transfer-Encoding: chunked"},
+            {},
+            "belongs to the connection",
+        ),
         ({"address": "https://a.example", "headers": "&a [*a]"}, {}, "cannot be read"),
         (
             {"address": "https://a.example", "headers": "\n".join(f"a{n}: b" for n in range(33))},
