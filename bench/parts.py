@@ -81,9 +81,9 @@ PARTS: Final = MappingProxyType(
             prepared=sources.prepared,
             steps=sources.PHASES,
         ),
-        # A registry, N ImageRepositories of 999 tags with an ImagePolicy each.
+        # A registry, N ImageRepositories of 1,000 tags with an ImagePolicy each.
         "images": Part(
-            title="{count} ImageRepositories of 999 tags and their ImagePolicies",
+            title="{count} ImageRepositories of 1,000 tags and their ImagePolicies",
             prepared=scanning.prepared,
             steps=scanning.PHASES,
             components=("image", "webhooks"),

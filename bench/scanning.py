@@ -1,4 +1,4 @@
-"""The life of N ImageRepositories of 999 tags each, with a policy each, against one registry.
+"""The life of N ImageRepositories of 1,000 tags each, with a policy each, against one registry.
 
 Tags are those of one image under as many names, so that the bench pushes once for each repository.
 The registry gives entity tags for its lists, as registries do that answer conditional requests.
@@ -21,8 +21,8 @@ from toolkit.kube import client
 from toolkit.objects import GroupVersionKind, Json, dig
 
 NAMESPACE: Final = "bench-images"
-TAGS: Final = 999
-"""One more fills a page of most registries, and is then listed in whole."""
+TAGS: Final = 1000
+"""As many as a page may have, so that the registry is also asked what follows."""
 GROUP: Final = "image.toolkit.fluxcd.io"
 REPOSITORY: Final = GroupVersionKind(GROUP, "v1", "ImageRepository")
 POLICY: Final = GroupVersionKind(GROUP, "v1", "ImagePolicy")
