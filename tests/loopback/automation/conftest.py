@@ -91,8 +91,8 @@ class Bench:
             return None
 
         self.checkouts = Checkouts(client, self.root / "checkouts")
-        admission = self._admission(registries)
-        repositories = Repositories(
+        self.admission = admission = self._admission(registries)
+        self.repositories = repositories = Repositories(
             lookup=lambda key: self.lookup("ImageRepository", key),
             references=self.references,
             labels=lambda namespace: self.labels.get(namespace, {}),

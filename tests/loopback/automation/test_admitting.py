@@ -313,6 +313,21 @@ async def test_what_cannot_be_found_out_is_not_written_and_asked_again_soon(benc
     assert ":1.0.0@" in bench.fleet.content("app.yaml")
 
 
+async def test_what_there_is_no_time_to_look_at_is_not_written(bench: Bench) -> None:
+    bench.demand()
+    signed(bench, "1.0.0")
+    await scanned(bench)
+    await bench.run(POLICY)
+    bench.policy(suspend=True)
+    bench.restart()
+    policy = bench.get(POLICY)
+
+    with pytest.raises(TransientError, match="no time left to look at its signature"):
+        await bench.admission.require(
+            policy, policy.status.latest_ref, bench.repositories, deadline=0.0
+        )
+
+
 async def test_a_choice_that_its_policy_has_not_verified_yet_is_not_written(bench: Bench) -> None:
     before = fleet(bench)
     bench.policy(name="more")

@@ -309,6 +309,19 @@ async def test_digests_are_reflected(bench: Bench, reflection: str, asks: int) -
     assert (first.requeue_after == 600) == (reflection == "Always")
 
 
+async def test_a_digest_that_cannot_be_read_is_told(bench: Bench) -> None:
+    push(bench, "1.0.0")
+    bench.image()
+    bench.policy(digestReflectionPolicy="IfNotPresent")
+    await bench.run("ImageRepository")
+    bench.registry.faults.statuses.append(("manifests", 500, {}))
+
+    with pytest.raises(TransientError, match="failed fetching digest") as refused:
+        await bench.run("ImagePolicy")
+
+    assert refused.value.reason == "ReadOperationFailed"
+
+
 async def test_a_registry_that_lies_about_a_digest_is_not_believed(bench: Bench) -> None:
     push(bench, "1.0.0")
     bench.image()
