@@ -4,6 +4,8 @@ import asyncio
 import threading
 import time
 
+import pytest
+
 from tests.fakes import virtualtime
 
 SECONDS = 0.8
@@ -23,6 +25,13 @@ def test_no_time_passes_while_a_thread_works() -> None:
         return asyncio.get_running_loop().time()
 
     assert virtualtime.run(main) == 0
+
+
+def test_no_time_passes_on_a_machine_that_is_slow(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The work takes many times what the clock waits for threads at once."""
+    monkeypatch.setattr(virtualtime, "_WORK", SECONDS / 100)
+
+    test_no_time_passes_while_a_thread_works()
 
 
 def test_time_passes_for_a_thread_that_waits_for_it() -> None:
