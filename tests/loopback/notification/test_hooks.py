@@ -274,7 +274,7 @@ async def test_expressions_that_take_long_end_and_hold_up_no_other() -> None:
     body = msgspec.json.encode({"ref": "main", "x": [1] * 500_000})
     mine = {"kind": "GitRepository", "name": "*"}
     async with running("generic", resources=[mine], resourceFilter="req.ref == 'x'") as here:
-        for number in range(60):
+        for number in range(150):
             here.put(f"other-{number}")
         heavy = asyncio.create_task(here.post(body))
         await until(lambda: here.listed)
