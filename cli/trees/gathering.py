@@ -15,7 +15,7 @@ import msgspec
 from apiserver.inventories import appliers
 from cli import errors, kindtree, session, window
 from cli.trees.owned import Owned
-from crds import ARTIFACT_GENERATOR, EXTERNAL_ARTIFACT, KINDS
+from crds import ARTIFACT_GENERATOR, EXTERNAL_ARTIFACT, KINDS, misfits
 from crds.meta import KubeConfigReference
 from toolkit import inventory
 from toolkit.errors import PenstockError
@@ -136,7 +136,7 @@ async def _far(at: _Cluster, obj: Json, ref: ObjectRef, above: Above) -> Json:
     except (PenstockError, msgspec.ValidationError) as exc:
         entries = inventory.decode(dig(obj, "status", "inventory", "entries", default=()))
         return {
-            "unread": f"{_FAR}: {exc}",
+            "unread": f"{_FAR}: {misfits.told(exc)}",
             "resources": [{"resource": _of(entry)} for entry in entries],
         }
 

@@ -382,7 +382,7 @@ async def forbidden(space: Space) -> None:
     await until(refused)
 
 
-async def test_first_apply_costs_fourteen_requests(locked: Locked) -> None:
+async def test_first_apply_costs_thirteen_requests(locked: Locked) -> None:
     everything = {"apiGroups": ["*"], "resources": ["*"], "verbs": ["*"]}
     await give(locked, "tenant", everything)
     repository = locked.repository()
@@ -413,8 +413,8 @@ async def test_first_apply_costs_fourteen_requests(locked: Locked) -> None:
     await locked.noticed()
 
     requests = locked.requests()[before:]
-    # of these, two are events
-    assert len(requests) == 14, [summary(entry) for entry in requests]
+    # of these, one is an event
+    assert len(requests) == 13, [summary(entry) for entry in requests]
     as_itself = [entry for entry in requests if "impersonatedUser" not in entry]
     assert {entry["objectRef"]["resource"] for entry in as_itself} == {"kustomizations", "events"}
 

@@ -188,7 +188,7 @@ async def test_a_stale_label_is_refused_and_a_removed_one_ends_it(vault: Vault) 
     stale = envelope.mark(
         {**SECRET_KIND, "metadata": {"name": "plain", "namespace": vault.namespace}}
     )
-    with pytest.raises(ForbiddenError, match="not a SOPS document"):
+    with pytest.raises(ForbiddenError, match="no SOPS document"):
         await vault.apply(stale)
 
     off = {
