@@ -256,7 +256,7 @@ def file_size_limit(pid: int, size: int) -> Iterator[None]:
         resource.prlimit(pid, resource.RLIMIT_FSIZE, before)
 
 
-_LEASED = ("source", "kustomize", "helm")
+_LEASED = ("source", "kustomize", "helm", "image")
 """Components that end when they lose their lease, and start anew."""
 
 

@@ -11,6 +11,7 @@ import math
 import re
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from decimal import Decimal
 from typing import Final
 
 from crds.image import ImagePolicyChoice, TagFilter
@@ -76,11 +77,12 @@ def missing_groups(pattern: str, template: str) -> list[str]:
     """
     compiled = regexp.compiled(pattern)
     named = [match["braced"] or match["plain"] for match in _GROUP.finditer(template)]
-    return [
-        name
-        for name in dict.fromkeys(filter(None, named))
-        if not (int(name) <= compiled.groups if _is_number(name) else name in compiled.groupindex)
-    ]
+    return [name for name in dict.fromkeys(filter(None, named)) if not _has_group(compiled, name)]
+
+
+def _has_group(pattern: "re.Pattern[str]", name: str) -> bool:
+    number = _number_of(name)
+    return name in pattern.groupindex if number is None else number <= pattern.groups
 
 
 _Rank = Callable[[Iterable[str], int], list[str]]
@@ -125,7 +127,7 @@ def _first_or_last(
     return rank
 
 
-_Numbered = tuple[float, int]
+_Numbered = tuple[float, Decimal]
 
 
 def _number(text: str) -> _Numbered:
@@ -139,7 +141,7 @@ def _number(text: str) -> _Numbered:
             f"failed to parse invalid numeric value '{text[:_SHOWN]}': let spec.filterTags leave "
             "only tags with a number, and extract that"
         )
-    return value, int(text) if _is_number(text) else 0
+    return value, Decimal(text) if _is_number(text) else Decimal()
 
 
 def _filtered(given: TagFilter | None, tags: Iterable[str]) -> Mapping[str, str]:
@@ -188,9 +190,9 @@ def _template(text: str) -> Callable[["re.Match[str]"], str]:
             if found["dollar"]:
                 return "$"
             name = found["braced"] or found["plain"]
-            if not _is_number(name):
+            number = _number_of(name)
+            if number is None:
                 return groups.get(name) or ""
-            number = int(name)
             return (match.group(number) or "") if number <= len(match.groups()) else ""
 
         return _GROUP.sub(value, text)
@@ -206,6 +208,11 @@ def _compiled(pattern: str, field: str) -> "re.Pattern[str]":
     return found
 
 
+def _number_of(name: str) -> int | None:
+    """Return the number of a group; what is longer than any such number is a name, as in Go."""
+    return int(name) if _is_number(name) and len(name) <= _DIGITS else None
+
+
 def _is_number(text: str) -> bool:
     return text.isascii() and text.isdigit()
 
@@ -213,3 +220,4 @@ def _is_number(text: str) -> bool:
 _GROUP: Final = re.compile(r"\$(?:(?P<dollar>\$)|\{(?P<braced>\w+)\}|(?P<plain>\w+))")
 _NUMBER: Final = re.compile(r"[+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]+)?")
 _SHOWN: Final = 128
+_DIGITS: Final = 8

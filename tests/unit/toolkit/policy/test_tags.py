@@ -103,5 +103,19 @@ def test_a_pattern_on_which_others_backtrack_ends() -> None:
     assert len(tags.excluded([bomb], found)) == len(found)
 
 
+def test_a_group_with_a_number_of_thousands_of_digits_is_missing() -> None:
+    number = "9" * 40_000
+
+    assert tags.missing_groups("^(a)", f"${{{number}}}") == [number]
+    with pytest.raises(NoTagError):
+        choose(TIMES, "ab", pattern="^(a)", extract=f"${number}")
+
+
+def test_numbers_of_thousands_of_digits_are_compared() -> None:
+    found = ("1", "3", "2")
+
+    assert choose(TIMES, *found, pattern="^([0-9])$", extract="$1" * 5_000) == "3"
+
+
 def test_groups_that_a_template_lacks_are_found() -> None:
     assert tags.missing_groups(r"(?P<a>x)(y)", "$a ${2} $b $3 $$c") == ["b", "3"]
