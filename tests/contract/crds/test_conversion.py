@@ -255,10 +255,15 @@ def test_what_a_controller_reports_is_read_in_the_words_of_the_old_version(
     assert read("GitRepository", "v1")["status"]["artifact"] == artifact
 
 
-def test_metadata_is_the_same_in_every_version(write: Any, read: Any, patch: Any) -> None:
+def test_metadata_is_the_same_in_every_version(
+    objects: Objects, write: Any, read: Any, patch: Any
+) -> None:
     # answers of the webhook lack most of it: the API server takes it from what it sent
     write("create", document("GitRepository", "v1beta1"))
-    owner = {"apiVersion": "v1", "kind": "ConfigMap", "name": "owner", "uid": "1"}
+    # without an owner that exists, the garbage collector deletes the object
+    bucket = objects.create(document("Bucket", "v1", {"timeout": "60s"}))
+    owner = {key: bucket[key] for key in ("apiVersion", "kind")}
+    owner |= {key: bucket["metadata"][key] for key in ("name", "uid")}
     given = {"finalizers": ["example.com/kept"], "ownerReferences": [owner], "labels": {"a": "b"}}
     patch("GitRepository", "v1", {"metadata": given})
 
