@@ -211,7 +211,7 @@ def _beside(lines: Iterable[str], column: int, *, upwards: bool) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Judged:
-    """What is told of one object; the line is that of its ``apiVersion`` if it ``blocks``."""
+    """The message about one object; ``line`` is that of its ``apiVersion`` if it ``blocks``."""
 
     told: str
     line: int = 0

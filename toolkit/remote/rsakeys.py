@@ -1,6 +1,6 @@
 """RSA keys that users put into Secrets, read within bounds.
 
-Whoever loads a key checks whether its parts are primes, in the thread that runs the event loop.
+Loading a key checks whether its parts are primes, in the thread that runs the event loop.
 That takes 0.04 s for 2,048 bits, 0.3 s for 4,096 and 4.5 s for 8,192 (measured), so larger keys are
 refused by the length of their text. No service that signs in with such keys gives larger ones.
 """

@@ -1,12 +1,12 @@
-"""How Providers sign in with what is only lent: as a ServiceAccount, as a GitHub App, with a key.
+"""How Providers sign in with temporary tokens: as a ServiceAccount or GitHub App, or with a key.
 
-1. Nothing is lent where the Secret has a token, or the address a key. Both together are refused.
-2. This process lends what it is worth itself to the namespaces of the administrator alone.
-3. Whoever is asked for a token is reached by the rules of the Provider: a tenant's App and proxy
-   lead to public addresses only.
-4. A token goes to hosts of its service only (``toolkit.remote.cloud``). GitHub's is the owner's of
-   the App, who names the host.
-5. What a service refuses is given back, so that the next attempt gets another one.
+1. No token is requested if the Secret has one, or the address has a key. Both together are refused.
+2. Only Providers in the administrator's namespaces use the identity of this process.
+3. Token services are reached by the rules of the Provider: a tenant's App and proxy lead to public
+   addresses only.
+4. A token is sent to hosts of its service only (``toolkit.remote.cloud``). A GitHub token is the
+   App owner's, who names the host.
+5. A token that a service refuses is dropped, so that the next attempt gets another one.
 """
 
 from collections.abc import Awaitable, Callable, Mapping

@@ -59,8 +59,8 @@ class Reachable:
 class Place:
     """A target, whom to trust there, and what never to show.
 
-    ``borrow`` lends the token where the target has none; ``refused`` is told of one that the
-    service did not take.
+    ``borrow`` requests a token if the target has none. ``refused`` is called when the service did
+    not accept that token.
     """
 
     target: Target

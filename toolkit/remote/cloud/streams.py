@@ -1,7 +1,7 @@
 """Tokens to send events with: to Azure Event Hubs and DevOps, and to Google Pub/Sub.
 
-A token is shown to hosts of its service only: a bearer token is worth as much to whoever it is
-sent to. Google gives one token for everything that an identity may do.
+A token is sent to hosts of its service only: each host that receives a bearer token can use it.
+Google gives one token for everything that an identity may do.
 """
 
 from collections.abc import Awaitable, Callable, Mapping
