@@ -29,7 +29,7 @@ settings.load_profile("tests")
 
 # As many test runs of one user may go on at the same time.
 _RUNS = 9
-_ORDER = ("docs", "unit", "loopback", "conformance", "contract", "e2e", "fuzz")
+_ORDER = ("docs", "unit", "loopback", "conformance", "fuzz", "contract", "e2e")
 _LONGEST_NAME = 32
 _COLLECTED_AFTER = 50_000
 """Objects; the default of 700 has the collector take a seventh of the time of unit tests."""

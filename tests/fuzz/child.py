@@ -1,8 +1,8 @@
 """Feed one parser in a process that may die: ``python -m tests.fuzz.child <row> <seed> <secs>``.
 
-Each input stands in the file ``FUZZ_INPUT`` before it is taken, so that whatever ends the process
-can be looked at. An input may take five seconds of CPU, after which the kernel ends the process,
-and all data 768 MiB. With a file in the place of the seed only its content is fed.
+The file that ``FUZZ_INPUT`` names holds the input that the parser takes. So it shows which input
+ended the process. An input may take five seconds of CPU, after which the kernel ends the process,
+and all data 768 MiB. If the seed is the path of a file, the process feeds only its content.
 """
 
 import os
@@ -22,7 +22,14 @@ CPU_SECONDS: Final = 5.0
 DATA: Final = 768 << 20
 
 
-def main(name: str, seed: str, seconds: float) -> None:
+def run(name: str, seed: str, seconds: float, taken: Path, complaints: Path) -> None:
+    """Feed in a fork, whose standard error goes to the file ``complaints``."""
+    with complaints.open("w") as file:
+        os.dup2(file.fileno(), sys.stderr.fileno())
+    main(name, seed, seconds, taken)
+
+
+def main(name: str, seed: str, seconds: float, taken: Path) -> None:
     """Feed until the time is over; exit with 1 at an error that no caller expects."""
     row = next(row for row in ROWS if row.name == name)
     samples = row.samples()
@@ -30,7 +37,6 @@ def main(name: str, seed: str, seconds: float) -> None:
         _feed(row, sample, "sample")
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     resource.setrlimit(resource.RLIMIT_DATA, (DATA, DATA))
-    taken = Path(os.environ.get("FUZZ_INPUT", os.devnull))
     for label, data in _inputs(samples, seed, seconds):
         taken.write_bytes(data)
         signal.setitimer(signal.ITIMER_PROF, CPU_SECONDS)
@@ -63,4 +69,5 @@ def _feed(row: Row, data: bytes, label: str) -> None:
 
 
 if __name__ == "__main__":
-    main(sys.argv[1], sys.argv[2], float(sys.argv[3]))
+    place = Path(os.environ.get("FUZZ_INPUT", os.devnull))
+    main(sys.argv[1], sys.argv[2], float(sys.argv[3]), place)

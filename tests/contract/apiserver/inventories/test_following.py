@@ -21,7 +21,7 @@ from toolkit.objects import Json
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
-KILLS: Final = 20
+KILLS: Final = 10
 TOLD: Final[Mapping[str, Callable[[Json], object]]] = MappingProxyType(
     {
         # resource: what of its objects is compared with the fleet
