@@ -29,7 +29,6 @@ settings.load_profile("tests")
 
 # As many test runs of one user may go on at the same time.
 _RUNS = 9
-_ORDER = ("docs", "unit", "loopback", "conformance", "fuzz", "contract", "e2e")
 _LONGEST_NAME = 32
 _COLLECTED_AFTER = 50_000
 """Objects; the default of 700 has the collector take a seventh of the time of unit tests."""
@@ -37,12 +36,8 @@ _NEED_PROGRAMS = {"control_plane", "second_control_plane", "control_plane_progra
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Run first what needs least: a broken function is known before a cluster starts."""
-
-    def place(item: pytest.Item) -> tuple[int, tuple[int, int]]:
-        return _ORDER.index(item.nodeid.split("/")[1]), distribution.rank(item.nodeid)
-
-    items.sort(key=place)
+    """Put the tests in the order of the run."""
+    items.sort(key=lambda item: distribution.rank(item.nodeid))
 
 
 def pytest_collection_finish(session: pytest.Session) -> None:

@@ -1,9 +1,9 @@
 """Which worker runs what: a world that several files share starts once, on one worker.
 
 A worker keeps what its session fixtures have started. So all files of a group below are one unit
-of work, which begins where its first file stands, and the groups come first in their folder: no
-worker begins the longest unit last. Each other file is a unit of its own, as with
-``--dist loadfile``.
+of work, which begins where its first file stands. The groups come first in their folder, and the
+longest begin with the run: no worker begins the longest unit last. Each other file is a unit of its
+own, as with ``--dist loadfile``.
 """
 
 from collections.abc import Mapping
@@ -58,6 +58,10 @@ GROUPS: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
 )
 """The files of each group, in the order in which they run; the longest groups first."""
 
+_WITH_THE_RUN: Final = frozenset({"image", "node"})
+"""Groups that take minutes, most of which they wait: whatever they begin after, they end last."""
+_FOLDERS: Final = ("docs", "unit", "loopback", "conformance", "fuzz", "contract", "e2e")
+"""What needs least runs first: a broken function is known before a cluster starts."""
 _PLACES: Final = MappingProxyType(
     {file: (group, place) for group, files in GROUPS.items() for place, file in enumerate(files)}
 )
@@ -69,10 +73,11 @@ def unit(nodeid: str) -> str:
     return _PLACES[file][0] if file in _PLACES else file
 
 
-def rank(nodeid: str) -> tuple[int, int]:
-    """Return where a test belongs among those of its folder; equal ones keep their order."""
+def rank(nodeid: str) -> tuple[int, int, int]:
+    """Return where a test belongs in the run; equal ones keep their order."""
     group, place = _PLACES.get(nodeid.partition("::")[0], ("", 0))
-    return [*GROUPS, ""].index(group), place
+    folder = 0 if group in _WITH_THE_RUN else 1 + _FOLDERS.index(nodeid.split("/")[1])
+    return folder, [*GROUPS, ""].index(group), place
 
 
 class Units(LoadScopeScheduling):

@@ -39,6 +39,21 @@ def test_every_file_that_shares_a_world_is_in_its_group(group: str, sign: str) -
     assert sorted(users - set(distribution.GROUPS[group])) == []
 
 
+def test_what_takes_longest_begins_first_and_what_needs_least_next() -> None:
+    files = [
+        "tests/unit/release/test_building.py",
+        "tests/e2e/node/test_upgrade.py",
+        "tests/e2e/node/test_chart.py",
+        "tests/unit/cli/test_table.py",
+        "tests/fuzz/test_parsers.py",
+        "tests/contract/kube/test_client.py",
+        "tests/e2e/test_replicas.py",
+        "tests/e2e/test_tree.py",
+    ]
+
+    assert sorted([*files[3:], *files[:3]], key=distribution.rank) == files
+
+
 def test_files_of_a_group_run_on_one_worker_and_others_wherever_there_is_room(
     tmp_path: Path,
 ) -> None:
