@@ -10,7 +10,7 @@ import gzip
 import json
 import os
 import time
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,16 +18,13 @@ from typing import Final
 
 import yaml
 
-from bench import floor, healing, load, work
-from bench.collection import Collection
-from bench.floor import Floor
+from bench import appliers, floor, healing, load, work
+from bench.appliers import Appliers
 from bench.given import Given
-from bench.measure import Meter, Phase
-from bench.work import Plan
+from bench.measure import Phase
 from cli import status
 from tests.fakes.chartrepository import ChartRepository
-from toolkit.kube import client
-from toolkit.objects import GroupVersionKind, Json, dig
+from toolkit.objects import GroupVersionKind, Json
 
 NAMESPACE: Final = "bench-helm"
 FLOOR: Final = "bench-helm-floor"
@@ -42,22 +39,10 @@ _NAME: Final = "{{ .Release.Name }}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Bench:
-    """What all phases share."""
+class Bench(Appliers):
+    """The HelmReleases, and the repository that serves their chart."""
 
-    api: client.Client
-    plan: Plan
-    meter: Meter
     repository: ChartRepository
-    releases: Collection
-    config_maps: Collection
-    deployments: Collection
-    floor: Floor
-
-    @property
-    def names(self) -> list[str]:
-        """Return the names of all releases."""
-        return load.names(self.plan.count)
 
 
 @asynccontextmanager
@@ -75,13 +60,15 @@ async def prepared(given: Given) -> AsyncIterator[Bench]:
         source = load.custom(HELM_REPOSITORY, CHARTS, plan.labels, namespace=NAMESPACE)
         spec = {"interval": load.NO_INTERVAL, "url": repository.url}
         await api.apply(source | {"spec": spec}, manager="bench")
-        await sources.all([CHARTS], work.ready, seconds=_SOURCE_WITHIN, what="the source")
+        await work.fetched(sources, CHARTS)
         yield Bench(
             api=api,
             plan=plan,
             meter=given.meter,
             repository=repository,
-            releases=releases,
+            gvk=HELM_RELEASE,
+            namespace=NAMESPACE,
+            objects=releases,
             config_maps=config_maps,
             deployments=deployments,
             floor=least,
@@ -90,38 +77,8 @@ async def prepared(given: Given) -> AsyncIterator[Bench]:
 
 async def create(bench: Bench) -> Phase:
     """Create all; done when all are Ready, which means that their objects are."""
-    async with bench.meter.phase("install", bench.plan.count) as phase:
-        began = time.perf_counter()
-        await work.parallel(
-            bench.names, lambda name: bench.api.create(release(name, bench.plan.labels))
-        )
-        work.timed(phase, began, await _all(bench, work.ready, "HelmReleases not Ready"))
-    phase.floor = bench.floor.applied
+    phase = await appliers.created(bench, "install", lambda name: release(name, bench.plan.labels))
     phase.note = f"{phase.memory_before / (1 << 20):.0f} MiB before"
-    return phase
-
-
-async def requested(bench: Bench) -> Phase:
-    """Request a reconciliation of all, with nothing changed."""
-    token = work.token()
-    async with bench.meter.phase("requested no-op", bench.plan.count) as phase:
-        began = time.perf_counter()
-        await work.parallel(
-            bench.names, lambda name: work.ask(bench.api, HELM_RELEASE, name, NAMESPACE, token)
-        )
-        work.timed(phase, began, await _all(bench, work.handled(token), "requests not handled"))
-    return phase
-
-
-async def interval(bench: Bench) -> Phase:
-    """Let two intervals pass in which nothing changes."""
-    seconds = bench.plan.interval
-    await _set_interval(bench, f"{seconds:g}s")
-    await asyncio.sleep(healing.QUIET_BEFORE)
-    async with bench.meter.phase("interval no-op", bench.plan.count) as phase:
-        await asyncio.sleep(2 * seconds)
-    phase.note = f"2 intervals of {seconds:g}s"
-    await _set_interval(bench, load.NO_INTERVAL)
     return phase
 
 
@@ -132,46 +89,21 @@ async def upgrade(bench: Bench) -> Phase:
     async with bench.meter.phase("new chart version", bench.plan.count) as phase:
         began = time.perf_counter()
         await work.ask(bench.api, HELM_REPOSITORY, CHARTS, NAMESPACE, work.token())
-        reached = await _all(
-            bench,
+        reached = await bench.all(
             lambda obj: work.ready(obj) and status.revision(obj or {}) == SECOND,
-            "the version has not arrived",
+            "have not applied the version",
         )
         work.timed(phase, began, reached)
-    return phase
-
-
-async def heal(bench: Bench) -> Phase:
-    """Change objects by hand, one after another, and see how soon each is put right."""
-    names = (bench.names * bench.plan.heals)[: bench.plan.heals]
-    return await healing.measured(bench.meter, bench.api, bench.config_maps, NAMESPACE, names)
-
-
-async def delete(bench: Bench) -> Phase:
-    """Delete all; done when all HelmReleases and their objects are gone."""
-    async with bench.meter.phase("delete all", bench.plan.count) as phase:
-        began = time.perf_counter()
-        await work.parallel(
-            bench.names, lambda name: bench.api.delete(HELM_RELEASE, name, NAMESPACE)
-        )
-        reached = dict(await _all(bench, work.gone, "HelmReleases not deleted"))
-        for collection in (bench.config_maps, bench.deployments):
-            late = await collection.all(
-                bench.names, work.gone, seconds=bench.plan.patience, what="objects not deleted"
-            )
-            reached |= {name: max(reached[name], moment) for name, moment in late.items()}
-        work.timed(phase, began, reached)
-    phase.floor = bench.floor.deleted
     return phase
 
 
 PHASES: Final = (
     create,  # the chart, the install, the waiting for health
-    requested,  # everything checked again, nothing to do
-    interval,  # nothing checked, nothing to do: should cost nothing
+    appliers.requested,  # everything checked again, nothing to do
+    appliers.interval,  # nothing checked, nothing to do: should cost nothing
     upgrade,  # a new version for all of them
-    heal,  # somebody edits by hand
-    delete,  # uninstall
+    appliers.heal,  # somebody edits by hand
+    appliers.delete,  # uninstall
 )
 
 
@@ -200,28 +132,6 @@ def release(name: str, labels: Mapping[str, str]) -> Json:
             "driftDetection": {"mode": "enabled"},
         }
     }
-
-
-_SOURCE_WITHIN: Final = 120.0
-
-
-async def _all(
-    bench: Bench, satisfied: Callable[[Json | None], bool], what: str
-) -> Mapping[str, float]:
-    return await bench.releases.all(bench.names, satisfied, seconds=bench.plan.patience, what=what)
-
-
-async def _set_interval(bench: Bench, text: str) -> None:
-    body: Json = {"spec": {"interval": text}}
-    await work.parallel(
-        bench.names,
-        lambda name: bench.api.patch(HELM_RELEASE, name, NAMESPACE, body, strategy="merge"),
-    )
-    await _all(
-        bench,
-        lambda obj: work.ready(obj) and dig(obj or {}, "spec", "interval") == text,
-        "the new interval was not observed",
-    )
 
 
 def _objects(name: str) -> list[Json]:

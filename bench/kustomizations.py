@@ -2,7 +2,7 @@
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,41 +10,26 @@ from typing import Final
 
 import yaml
 
-from bench import floor, healing, load, processes, work
-from bench.collection import Collection
-from bench.floor import Floor
+from bench import appliers, floor, healing, load, processes, work
+from bench.appliers import Appliers
 from bench.given import Given
-from bench.measure import Meter, Phase
+from bench.measure import Phase
 from bench.work import Plan
 from cli import status
 from cli.demo import gitserver
 from cli.demo.repository import Repository
-from toolkit.kube import client
-from toolkit.objects import Json, dig
+from toolkit.objects import Json
 
-SOURCE_WITHIN: Final = 120.0
 _AT_REST: Final = 65.0
 """Seconds after which workers without work have ended."""
 _IDLE_SECONDS: Final = 30.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Bench:
-    """What all phases share."""
+class Bench(Appliers):
+    """The Kustomizations, and the repository that they apply."""
 
-    api: client.Client
-    plan: Plan
-    meter: Meter
     repository: Repository
-    kustomizations: Collection
-    config_maps: Collection
-    deployments: Collection
-    floor: Floor
-
-    @property
-    def names(self) -> list[str]:
-        """Return the names of all Kustomizations."""
-        return load.names(self.plan.count)
 
 
 @asynccontextmanager
@@ -63,13 +48,15 @@ async def prepared(given: Given) -> AsyncIterator[Bench]:
         ):
             source = load.git_repository(server.url("bench.git"), plan.labels)
             await api.apply(source, manager="bench")
-            await sources.all([load.SOURCE], work.ready, seconds=SOURCE_WITHIN, what="the source")
+            await work.fetched(sources, load.SOURCE)
             yield Bench(
                 api=api,
                 plan=plan,
                 meter=given.meter,
                 repository=repository,
-                kustomizations=applied,
+                gvk=load.KUSTOMIZATION,
+                namespace=load.NAMESPACE,
+                objects=applied,
                 config_maps=config_maps,
                 deployments=deployments,
                 floor=least,
@@ -96,16 +83,10 @@ def _straight(name: str) -> list[Json]:
 
 async def create(bench: Bench) -> Phase:
     """Create all; done when all are Ready, which with ``wait`` means that all objects are."""
-    async with bench.meter.phase("create -> Ready", bench.plan.count) as phase:
-        began = time.perf_counter()
-        await work.parallel(
-            bench.names,
-            lambda name: bench.api.create(load.kustomization(name, bench.plan.labels)),
-        )
-        reached = await _all(bench, work.ready, "Kustomizations not Ready")
-        work.timed(phase, began, reached)
-    phase.floor = bench.floor.applied
-    return phase
+    labels = bench.plan.labels
+    return await appliers.created(
+        bench, "create -> Ready", lambda name: load.kustomization(name, labels)
+    )
 
 
 async def idle(bench: Bench) -> Phase:
@@ -116,32 +97,6 @@ async def idle(bench: Bench) -> Phase:
     sizes = processes.memory_by_component(bench.meter.watched.controllers)
     each = ", ".join(f"{name} {size >> 20} MiB" for name, size in sizes.items())
     phase.note = f"{phase.controller_cpu / phase.wall:.1%} of a core; {each}"
-    return phase
-
-
-async def requested(bench: Bench) -> Phase:
-    """Request a reconciliation of all, with nothing changed."""
-    token = work.token()
-    async with bench.meter.phase("requested no-op", bench.plan.count) as phase:
-        began = time.perf_counter()
-        await work.parallel(
-            bench.names,
-            lambda name: work.ask(bench.api, load.KUSTOMIZATION, name, load.NAMESPACE, token),
-        )
-        reached = await _all(bench, work.handled(token), "requests not handled")
-        work.timed(phase, began, reached)
-    return phase
-
-
-async def interval(bench: Bench) -> Phase:
-    """Let two intervals pass in which nothing changes."""
-    seconds = bench.plan.interval
-    await _set_interval(bench, f"{seconds:g}s")
-    await asyncio.sleep(healing.QUIET_BEFORE)
-    async with bench.meter.phase("interval no-op", bench.plan.count) as phase:
-        await asyncio.sleep(2 * seconds)
-    phase.note = f"2 intervals of {seconds:g}s"
-    await _set_interval(bench, load.NO_INTERVAL)
     return phase
 
 
@@ -160,70 +115,21 @@ async def change(bench: Bench) -> Phase:
             seconds=bench.plan.patience,
             what="the change has not arrived",
         )
-        reached = await _all(
-            bench,
+        reached = await bench.all(
             lambda obj: work.ready(obj) and status.revision(obj or {}).endswith(commit),
-            "the revision has not arrived",
+            "have not applied the revision",
         )
         work.timed(phase, began, reached)
     phase.note = f"the object after {changed[name] - began:.2f}s"
     return phase
 
 
-async def heal(bench: Bench) -> Phase:
-    """Change objects by hand, one after another, and see how soon each is put right."""
-    names = (bench.names * bench.plan.heals)[: bench.plan.heals]
-    return await healing.measured(bench.meter, bench.api, bench.config_maps, load.NAMESPACE, names)
-
-
-async def delete(bench: Bench) -> Phase:
-    """Delete all; done when all Kustomizations and their objects are gone."""
-    async with bench.meter.phase("delete all", bench.plan.count) as phase:
-        began = time.perf_counter()
-        await work.parallel(
-            bench.names,
-            lambda name: bench.api.delete(load.KUSTOMIZATION, name, load.NAMESPACE),
-        )
-        reached = dict(await _all(bench, work.gone, "Kustomizations not deleted"))
-        for collection in (bench.config_maps, bench.deployments):
-            late = await collection.all(
-                bench.names, work.gone, seconds=bench.plan.patience, what="objects not pruned"
-            )
-            reached |= {name: max(reached[name], moment) for name, moment in late.items()}
-        work.timed(phase, began, reached)
-    phase.floor = bench.floor.deleted
-    return phase
-
-
 PHASES: Final = (
     create,  # the first apply, and the waiting for health
     idle,  # nothing is asked for, and no interval comes round
-    requested,  # everything checked again, nothing to do
-    interval,  # nothing checked, nothing to do: should cost nothing
+    appliers.requested,  # everything checked again, nothing to do
+    appliers.interval,  # nothing checked, nothing to do: should cost nothing
     change,  # a new revision that concerns one of them
-    heal,  # somebody edits by hand
-    delete,  # finalizers, pruning
+    appliers.heal,  # somebody edits by hand
+    appliers.delete,  # finalizers, pruning
 )
-
-
-async def _all(
-    bench: Bench, satisfied: Callable[[Json | None], bool], what: str
-) -> Mapping[str, float]:
-    return await bench.kustomizations.all(
-        bench.names, satisfied, seconds=bench.plan.patience, what=what
-    )
-
-
-async def _set_interval(bench: Bench, text: str) -> None:
-    body: Json = {"spec": {"interval": text}}
-    await work.parallel(
-        bench.names,
-        lambda name: bench.api.patch(
-            load.KUSTOMIZATION, name, load.NAMESPACE, body, strategy="merge"
-        ),
-    )
-    await _all(
-        bench,
-        lambda obj: work.ready(obj) and dig(obj or {}, "spec", "interval") == text,
-        "the new interval was not observed",
-    )

@@ -24,7 +24,6 @@ from toolkit.objects import Json
 NAMESPACE: Final = "bench-large"
 NAME: Final = "all"
 _FLOOR: Final = f"{NAMESPACE}-floor"
-_SOURCE_WITHIN: Final = 120.0
 _A_FILE: Final = 100
 """Objects of one file."""
 
@@ -70,7 +69,7 @@ async def prepared(given: Given) -> AsyncIterator[Bench]:
             source = load.git_repository(server.url("large.git"), plan.labels)
             source["metadata"]["namespace"] = NAMESPACE
             await api.apply(source, manager="bench")
-            await sources.all([load.SOURCE], work.ready, seconds=_SOURCE_WITHIN, what="the source")
+            await work.fetched(sources, load.SOURCE)
             yield Bench(
                 api=api,
                 plan=plan,

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Final
 
 from bench import load
-from bench.collection import Predicate
+from bench.collection import Collection, Predicate
 from bench.measure import Phase
 from cli import errors, status
 from toolkit.errors import PenstockError
@@ -17,6 +17,7 @@ from toolkit.kube import client
 from toolkit.objects import GroupVersionKind, Json, dig
 
 WRITERS: Final = 16
+_SOURCE_WITHIN: Final = 120.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -91,6 +92,15 @@ def gone(obj: Json | None) -> bool:
 def handled(token: str) -> Predicate:
     """Return what tells whether a request was the last that was handled, and well."""
     return lambda obj: ready(obj) and dig(obj or {}, "status", "lastHandledReconcileAt") == token
+
+
+async def fetched(sources: Collection, name: str) -> None:
+    """Wait until a source is Ready.
+
+    Raises:
+        PenstockError: it is not within two minutes.
+    """
+    await sources.all([name], ready, seconds=_SOURCE_WITHIN, what="the source")
 
 
 async def set_up(api: client.Client, namespace: str) -> None:
