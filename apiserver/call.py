@@ -16,7 +16,7 @@ __all__ = ["Call", "User"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Call:
-    """A request past authentication; ``resource`` is empty for paths that are none.
+    """A request past authentication; ``resource`` is empty for paths of other endpoints.
 
     ``deadline`` is a moment of the event loop's clock; a watch has none of its own.
     """

@@ -87,7 +87,7 @@ def negotiate_stream(call: Call, *, forms: frozenset[str] = frozenset()) -> Acce
 
 
 def parse_accept(header: str) -> list[Clause]:
-    """Return the clauses, best first (``goautoneg``); those that are none are left out."""
+    """Return the valid clauses, best first (``goautoneg``)."""
     clauses = [clause for part in header[:_LONGEST].split(",") for clause in _clause(part)]
     return sorted(clauses, key=lambda clause: (-clause.weight, _vagueness(clause)))
 

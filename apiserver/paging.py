@@ -62,7 +62,7 @@ def decode(text: str) -> Page:
     """Read a token.
 
     Raises:
-        StatusError: 400, it is none of ours.
+        StatusError: 400, this server did not issue the token.
     """
     if len(text) > _LONGEST or not _ALPHABET.fullmatch(text):
         raise _malformed("continue key is not valid")

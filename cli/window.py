@@ -74,7 +74,7 @@ async def read(
     """Read what is served at a path.
 
     Raises:
-        UsageError: what is named does not exist, or is none.
+        UsageError: the named object does not exist, or is of another kind.
         FailedError: the aggregated API is not there.
     """
     try:

@@ -52,8 +52,8 @@ class Callers:
         """Read what the flags demand, and have certificates asked for if they do.
 
         Raises:
-            ValueError: a network is none.
-            CertificateError: the file of authorities holds none.
+            ValueError: a network is not valid.
+            CertificateError: the file of authorities contains no certificate.
             OSError: it cannot be read.
         """
         if options.webhook_client_ca_file:

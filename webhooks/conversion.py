@@ -85,7 +85,7 @@ class Conversions:
         """Return the review to answer with.
 
         Raises:
-            MalformedReviewError: the body is none.
+            MalformedReviewError: the body is not a review.
         """
         if len(body) <= _AT_ONCE:
             answer, failures = self.answer(body)

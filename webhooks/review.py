@@ -96,7 +96,7 @@ def decode(body: bytes, *, deadline: float) -> Request:
     """Read a review; ``deadline`` is in seconds of the event loop's clock.
 
     Raises:
-        MalformedError: it is not one of ``admission.k8s.io/v1``.
+        MalformedError: the body is not a review of ``admission.k8s.io/v1``.
     """
     try:
         asked = _DECODER.decode(body).request

@@ -85,7 +85,7 @@ class Reviews:
         """Return the ``AdmissionReview`` to answer with.
 
         Raises:
-            MalformedError: the body is none.
+            MalformedError: the body is not a review.
         """
         request = review.decode(body, deadline=deadline)
         began = _now()
@@ -237,7 +237,7 @@ class Endpoint:
         is sent (``toolkit.net.listening``).
 
         Raises:
-            DeniedError: it is no JSON, it is too big, or there is no room for it.
+            DeniedError: the body is not JSON or is too large, or too many bodies are being read.
             TimeoutError: it does not come in time.
         """
         if request.content_type != _JSON:

@@ -155,7 +155,7 @@ def _charts(path: Path, checkpoint: Checkpoint) -> Charts:
     """Read an index as ``toolkit.chart.index`` wrote it: JSON, which is YAML too.
 
     Raises:
-        TransientError: it is none.
+        TransientError: the file is not such an index.
     """
     if path.stat().st_size > _LONGEST:
         raise TransientError("the index is too large to be compared")

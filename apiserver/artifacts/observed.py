@@ -165,7 +165,7 @@ def _offered(artifact: Offered | None) -> Offered | None:
 
 
 def _url(text: str) -> str:
-    """Return a URL, or nothing if it is none: ``http://[`` cannot be taken apart."""
+    """Return a URL, or nothing if it is not valid: ``http://[`` cannot be parsed."""
     try:
         urlsplit(text)
     except ValueError:

@@ -190,7 +190,7 @@ def signer(verification: Mapping[str, object]) -> str:
 
 
 def moment(timestamp: str) -> float:
-    """Return a time of the API in seconds since the epoch; 0 if it is none."""
+    """Return a time of the API in seconds since the epoch; 0 if it is not valid."""
     try:
         return datetime.fromisoformat(timestamp).timestamp()
     except ValueError:

@@ -126,7 +126,7 @@ def _certified(
 ) -> Iterator[User | None]:
     """Yield what the certificate is good for: as a front proxy's, and as a user's.
 
-    None stands for a certificate that is none of these, and for one that names nobody.
+    Yield None for a certificate that is neither, and for one that names nobody.
     """
     try:
         yield requestheader.user(trust, certificate, headers)

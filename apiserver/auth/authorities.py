@@ -32,7 +32,7 @@ _REMEMBERED: Final = 256
 
 
 class BundleError(TransientError):
-    """What should be a bundle of authorities is none."""
+    """A value that should be a bundle of authorities is not one."""
 
 
 class UntrustedError(AccessDeniedError):

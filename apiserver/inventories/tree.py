@@ -271,7 +271,7 @@ def _read(body: bytes, kind: GroupVersionKind, namespace: str, owners: AbstractS
     """Read one page.
 
     Raises:
-        TransientError: it is none.
+        TransientError: the body is not a list of objects.
     """
     try:
         page = _LIST.decode(body)

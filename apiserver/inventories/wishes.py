@@ -48,7 +48,7 @@ def read(body: bytes, validation: str) -> tuple[Wishes, Sequence[str]]:
     """Return what is wanted, and the values of the ``Warning`` headers to answer with.
 
     Raises:
-        StatusError: 400, there is no such object; 422, ``fieldValidation`` is none.
+        StatusError: 400, the body is not such an object; 422, ``fieldValidation`` is not valid.
     """
     level = validation or _WARN
     if level not in _LEVELS:

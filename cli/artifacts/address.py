@@ -31,7 +31,7 @@ def parse(url: str) -> Address:
     """Read the address of an artifact.
 
     Raises:
-        UsageError: it is none.
+        UsageError: the text is not such an address.
     """
     rest, at, digest = url.partition("@")
     name, colon, tag = rest.rpartition(":")

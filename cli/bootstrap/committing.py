@@ -38,7 +38,7 @@ async def commit(
     Raises:
         FailedError: the repository does not accept who pushes; names the remedy.
         GitError: the repository cannot be reached, or refuses the push.
-        GitSpecError: the URL, the branch or the author is none.
+        GitSpecError: the URL, the branch or the author is not valid.
     """
     progress.action(f"committing {len(files)} files to branch {branch}")
     scratch = Path(await asyncio.to_thread(tempfile.mkdtemp, prefix="penstock-bootstrap-"))

@@ -17,7 +17,7 @@ def require_scheme(url: str) -> str:
     """Return the scheme of a repository's address.
 
     Raises:
-        UsageError: it is none that Git is fetched over.
+        UsageError: Git cannot be fetched over this scheme.
     """
     scheme = urlsplit(url).scheme
     if scheme not in SCHEMES:

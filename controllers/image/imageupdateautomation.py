@@ -151,7 +151,7 @@ class ImageUpdateAutomationReconciler:
 
         Raises:
             AccessDeniedError: no grant allows it, or a SourcePolicy forbids it.
-            WaitingError: there is none.
+            WaitingError: the source does not exist.
         """
         wanted = target(rec.obj)
         self._parts.references.require(rec.ref, wanted)

@@ -42,7 +42,7 @@ class Repositories:
 
         Raises:
             AccessDeniedError: the policy may not refer to it.
-            WaitingError: there is none.
+            WaitingError: the repository does not exist.
         """
         wanted, own = target(obj), obj.metadata
         found = self.lookup(ObjectKey(wanted.namespace, wanted.name))

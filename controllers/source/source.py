@@ -57,8 +57,8 @@ class SourceObject(Protocol):
 def offered(obj: SourceObject, kind: str) -> Artifact | None:
     """Return the artifact that a source offers.
 
-    One that lies elsewhere than the source's own do was put into the status by somebody else, who
-    may want a neighbour's: it is none.
+    An artifact outside the source's own path is ignored: another client wrote it into the status,
+    possibly to read the artifact of another source.
     """
     artifact = obj.status.artifact
     owner = Owner(kind=kind, namespace=obj.metadata.namespace, name=obj.metadata.name)

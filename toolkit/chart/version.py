@@ -23,7 +23,7 @@ def parse(text: str) -> Version:
     """Read a chart's version; what is missing counts as 0.
 
     Raises:
-        ValueError: it is none.
+        ValueError: the text is not a version.
     """
     match = _LOOSE.fullmatch(text) if len(text) <= MAX_LENGTH else None
     if match is None:
@@ -35,10 +35,10 @@ def parse(text: str) -> Version:
 
 
 def constraint(text: str) -> Range:
-    """Read a range; nothing at all is any release.
+    """Read a range; an empty text matches any release.
 
     Raises:
-        ValueError: it is none.
+        ValueError: the text is not a range.
     """
     return Range.parse(text.strip() or "*")
 

@@ -133,7 +133,7 @@ async def run(pool: WorkerPool, release: Release, order: Order) -> Outcome:
     Raises:
         EngineError: it failed; ``code`` is one of ``engine/internal/helm/failure.go``, ``outcome``
             is what it did until then, ``detail`` has ``file`` and ``line`` of a template.
-        RecordError: a record that it read from Helm's storage is none.
+        RecordError: a record in Helm's storage is not valid.
         WorkerTimeoutError: it did not end by itself.
         WorkerDiedError: it took its worker down; ``WorkerMemoryError`` if by its use of memory.
     """

@@ -72,7 +72,7 @@ class Answering(Protocol):
         """Take a question.
 
         Raises:
-            MalformedError: it is none.
+            MalformedError: the frame is not a question.
         """
 
     async def end(self) -> None:

@@ -73,7 +73,7 @@ def missing_groups(pattern: str, template: str) -> list[str]:
     """Return the groups that a template names and the pattern does not have.
 
     Raises:
-        ValueError: the pattern is none.
+        ValueError: the pattern is not valid.
     """
     compiled = regexp.compiled(pattern)
     named = [match["braced"] or match["plain"] for match in _GROUP.finditer(template)]

@@ -145,7 +145,7 @@ def decode(data: bytes) -> Record:
     """Read a record, which anyone who may write Secrets there may have written.
 
     Raises:
-        RecordError: it is none, or a part of it cannot be read.
+        RecordError: the data is not a record, or a part of it cannot be read.
     """
     try:
         found = _DECODER.decode(data)

@@ -58,7 +58,7 @@ def parsed(text: str) -> Address:
     """Read an address, with or without a zone.
 
     Raises:
-        ValueError: it is none.
+        ValueError: the text is not an address.
     """
     one = ipaddress.ip_address(text.partition("%")[0])
     if isinstance(one, ipaddress.IPv4Address):

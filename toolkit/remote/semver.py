@@ -47,7 +47,7 @@ class Version:
         """Read ``1.2.3``, ``v1.2.3-rc.1`` or ``1.2.3+build``.
 
         Raises:
-            ValueError: it is none of these.
+            ValueError: the text has none of these forms.
 
         """
         match = _VERSION.fullmatch(text) if len(text) <= MAX_LENGTH else None

@@ -110,10 +110,10 @@ async def message(  # noqa: PLR0913 - what a message is made of
 
 
 async def check(pool: WorkerPool, template: str) -> None:
-    """Let pass what is a template.
+    """Check the syntax of a template.
 
     Raises:
-        TemplateError: it is none.
+        TemplateError: the text is not a template.
     """
     await _rendered(pool, {"template": template, "check": True})
 

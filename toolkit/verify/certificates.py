@@ -14,7 +14,7 @@ def from_der(der: bytes) -> x509.Certificate:
     """Read a certificate.
 
     Raises:
-        ValueError: it is none.
+        ValueError: the bytes are not a certificate.
 
     """
     try:

@@ -87,7 +87,7 @@ def parse(body: bytes) -> Event:
     """Read an event, cut to what is kept.
 
     Raises:
-        EventError: it is none.
+        EventError: the body is not an event.
     """
     try:
         found = untrusted.load_json(body, Event, size=MOST_BYTES)

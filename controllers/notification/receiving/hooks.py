@@ -196,7 +196,7 @@ def _require_ready(receiver: Receiver) -> None:
 
 
 def _request(hook: Hook) -> Json | None:
-    """Return what expressions see of a request: its JSON, or nothing if it is none."""
+    """Return what expressions see of a request: its JSON, or nothing if the body is not JSON."""
     spec = hook.receiver.spec
     if not (spec.resource_filter or any(each.filter for each in spec.resources)):
         return None

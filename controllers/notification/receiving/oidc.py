@@ -56,7 +56,7 @@ def keys(body: bytes) -> Mapping[str, Any]:
     """Return the keys of a JSON Web Key Set (RFC 7517) by their ids.
 
     Raises:
-        RefusedError: there are none that can be used.
+        RefusedError: the set contains no usable key.
     """
     try:
         found = jwt.PyJWKSet.from_dict(
@@ -90,7 +90,7 @@ class Tokens:
         """Require a token of one of the Receiver's issuers; return its claims.
 
         Raises:
-            RefusedError: it is none, or does not say what it must.
+            RefusedError: the token is not from these issuers, or lacks a required claim.
         """
         token = _bearer(hook)
         issuer = str(unverified(token).get("iss") or "")

@@ -49,10 +49,10 @@ def suffix_of(region: str) -> str:
 
 
 def checked_region(region: str) -> str:
-    """Return what is a region's name; it becomes part of host names.
+    """Check the name of a region, which becomes part of host names, and return it.
 
     Raises:
-        ForeignHostError: it is none.
+        ForeignHostError: the text is not the name of a region.
     """
     if not _REGION.fullmatch(region):
         raise ForeignHostError(f"'{region}' is not a region of AWS")

@@ -53,7 +53,7 @@ def moment(text: str, *, purpose: str) -> datetime:
     """Read a time of RFC 3339.
 
     Raises:
-        CloudError: it is none.
+        CloudError: the text is not such a time.
     """
     try:
         found = datetime.fromisoformat(text)

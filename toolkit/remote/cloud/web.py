@@ -109,7 +109,7 @@ def decoded(body: bytes, *, purpose: str) -> Json:
     """Return the JSON object in an answer.
 
     Raises:
-        CloudError: it is none.
+        CloudError: the answer is not a JSON object.
     """
     try:
         return untrusted.load_json(body, dict[str, Any], size=_LIMIT)

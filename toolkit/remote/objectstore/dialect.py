@@ -54,7 +54,7 @@ class Dialect(Protocol):
         """Ask for one page of the objects whose key starts with ``prefix``."""
 
     def page(self, body: bytes) -> Page:
-        """Read the answer to that. Raises ``ValueError`` or ``XmlError`` if it is none."""
+        """Read the answer to that. Raises ``ValueError`` or ``XmlError`` if it is not valid."""
 
     def reading(self, key: str, expect: Object | None, span: tuple[int, int] | None) -> Ask:
         """Ask for the content, of the expected object only; ``span`` is start and length."""
@@ -162,7 +162,7 @@ def with_size(found: Object, size: int) -> Object:
 
 
 def moment(value: str) -> datetime | None:
-    """Return an RFC 3339 time, or nothing if it is none."""
+    """Return an RFC 3339 time, or nothing if it is not valid."""
     try:
         return datetime.fromisoformat(value).astimezone(UTC)
     except ValueError:

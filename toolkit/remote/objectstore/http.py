@@ -124,7 +124,7 @@ class Wire:
         """Send a request once and yield an answer that is a success; its body is not read yet.
 
         Raises:
-            ObjectStoreError: it is none, or none came.
+            ObjectStoreError: the answer is not a success, or no answer came.
         """
         _check(request.headers)
         url, body = URL(request.url, encoded=True), request.body

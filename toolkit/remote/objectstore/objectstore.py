@@ -141,7 +141,7 @@ class ObjectStore:
         """Return what is known of an object.
 
         Raises:
-            ObjectNotFoundError: there is none.
+            ObjectNotFoundError: the object does not exist.
         """
         subject = self._subject(f"look at the object '{_shown(key)}'")
         body, headers = await self._ask(self._dialect.looking(key), subject)

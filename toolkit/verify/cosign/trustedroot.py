@@ -77,7 +77,8 @@ def read(data: bytes) -> TrustedRoot:
     """Read ``trusted_root.json``.
 
     Raises:
-        VerificationError: it is none, or holds keys or certificates that cannot be read.
+        VerificationError: the file is not a trusted root, or a key or certificate in it is not
+            valid.
 
     """
     if len(data) > MAX_BYTES:

@@ -133,7 +133,8 @@ def read(document: bytes) -> tuple[Statement, ...]:
     """Return the statements of a trust policy document.
 
     Raises:
-        VerificationError: it is none, or breaks a rule; the message names the field.
+        VerificationError: the text is not such a document, or breaks a rule; the message names
+            the field.
 
     """
     if len(document) > _MAX_BYTES:

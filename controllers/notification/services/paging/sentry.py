@@ -53,7 +53,7 @@ def endpoint(dsn: str) -> tuple[str, str]:
     """Return the address and the key of a DSN.
 
     Raises:
-        UnsuitableError: it is none.
+        UnsuitableError: the text is not a DSN.
     """
     parts = urlsplit(dsn)
     path, _, project = parts.path.rpartition("/")
