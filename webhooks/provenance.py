@@ -50,7 +50,7 @@ class Provenance:
         self._client = services.client
         self._policies = services.watch(protection.POLICY, decode=protection.decode)
         self._namespaces = Namespaces(services)
-        self._standings = Standings(services)
+        self._standings = Standings(services, after=protection.POLICY)
 
     async def review(self, request: Request) -> Answer:
         """Admit what came from a repository, and what must pass without one."""

@@ -29,6 +29,7 @@ from toolkit.verify.cosign.publicroot import PublicRoot
 from toolkit.verify.notation.revocation import Responders
 from toolkit.verify.verifications import Means, Verifications
 from webhooks.authorizer import Authorizer, SubjectAccessReviews
+from webhooks.later import Later
 
 T = TypeVar("T")
 T_co = TypeVar("T_co", covariant=True)
@@ -63,8 +64,13 @@ class Watch(Protocol):
         *,
         decode: Callable[[bytes], T],
         metadata_only: bool = False,
+        after: GroupVersionKind | None = None,
     ) -> Cache[T]:
-        """Return the cache of these objects; the same for the same arguments."""
+        """Return the cache of these objects; the same for the same arguments.
+
+        It may be filled only when there is an object of the kind ``after`` (``Later``), which the
+        caller must watch as well.
+        """
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -103,7 +109,7 @@ class Caches:
 
     def __init__(self, client: Client) -> None:
         self._client = client
-        self._known: dict[tuple[object, ...], Informer[Any]] = {}
+        self._known: dict[tuple[object, ...], Informer[Any] | Later[Any]] = {}
 
     def watching(self, asked: list[Cache[Any]]) -> Watch:
         """Return a ``Watch`` that notes in ``asked`` which caches were asked for."""
@@ -113,19 +119,31 @@ class Caches:
             *,
             decode: Callable[[bytes], T],
             metadata_only: bool = False,
+            after: GroupVersionKind | None = None,
         ) -> Cache[T]:
-            key = (gvk, decode, metadata_only)
+            key = (gvk, decode, metadata_only, after)
             if key not in self._known:
-                self._known[key] = Informer(
-                    self._client, gvk, decode=decode, metadata_only=metadata_only
-                )
+                informer = Informer(self._client, gvk, decode=decode, metadata_only=metadata_only)
+                first = self._of(after) if after else None
+                self._known[key] = Later(informer, first=first) if first else informer
             asked.append(self._known[key])
             return self._known[key]
 
         return watch
 
+    def _of(self, gvk: GroupVersionKind) -> Informer[Any]:
+        """Return what watches all objects of a kind.
+
+        Raises:
+            LookupError: nobody asked for it.
+        """
+        for each in self._known.values():
+            if isinstance(each, Informer) and each.gvk == gvk:
+                return each
+        raise LookupError(f"{gvk} is not watched")
+
     @property
-    def informers(self) -> tuple[Informer[Any], ...]:
+    def informers(self) -> tuple[Informer[Any] | Later[Any], ...]:
         """Return what must run."""
         return tuple(self._known.values())
 

@@ -133,18 +133,23 @@ _decode_source: Final = msgspec.json.Decoder(_Source).decode
 
 
 class Standings:
-    """Looks up what stands behind an applier; to be made in ``Row.make``."""
+    """Looks up what stands behind an applier; to be made in ``Row.make``.
 
-    def __init__(self, services: Services) -> None:
+    It watches nothing until there is a policy of the kind ``after``, which its user watches.
+    """
+
+    def __init__(self, services: Services, *, after: GroupVersionKind) -> None:
         self._client = services.client
         self._namespace = services.namespace
         self._account = services.options.default_service_account
         self._appliers: dict[str, Cache[_Applier]] = {
-            kind: services.watch(claims.APPLIERS[kind], decode=msgspec.json.Decoder(view).decode)
+            kind: services.watch(
+                claims.APPLIERS[kind], decode=msgspec.json.Decoder(view).decode, after=after
+            )
             for kind, view in _VIEWS.items()
         }
         self._sources: dict[str, _Sources] = {
-            kind: _Sources(services.watch(gvk, decode=_decode_source))
+            kind: _Sources(services.watch(gvk, decode=_decode_source, after=after))
             for kind, gvk in _SOURCES.items()
         }
 

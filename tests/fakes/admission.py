@@ -233,6 +233,7 @@ class FakeCluster:
         *,
         decode: Callable[[bytes], T],
         metadata_only: bool = False,  # noqa: ARG002 - whole objects decode as well
+        after: GroupVersionKind | None = None,  # noqa: ARG002 - it may be filled before
     ) -> FakeCache[T]:
         """Return a cache of all objects of the kind."""
         cache = FakeCache(decode)

@@ -59,7 +59,7 @@ class Hints:
         present: dict[GroupVersionKind, Cache[Any]] = {}
         for gvk, _ in mentions.OURS.values():
             if gvk == _KUSTOMIZATION:
-                present[gvk] = services.watch(gvk, decode=circles.decode)
+                present[gvk] = services.watch(gvk, decode=circles.decoder(gvk.kind))
             else:
                 present[gvk] = services.watch(gvk, decode=_exists, metadata_only=True)
         return cls(services, present)

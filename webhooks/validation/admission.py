@@ -8,7 +8,6 @@ finalized and deleted.
 """
 
 import asyncio
-import functools
 from dataclasses import replace
 from typing import Any, Final, Self
 
@@ -51,7 +50,7 @@ class Validation:
             {
                 checks.kind.kind: services.watch(
                     GroupVersionKind(*checks.kind.gvk),
-                    decode=functools.partial(circles.decode, kind=checks.kind.kind),
+                    decode=circles.decoder(checks.kind.kind),
                 )
                 for checks in CHECKS
                 if checks.circle

@@ -5,6 +5,7 @@ GitRepository for those that it includes. The way is told without what lies in n
 author did not name.
 """
 
+import functools
 import hashlib
 import posixpath
 from collections.abc import Callable, Iterator
@@ -80,7 +81,13 @@ def rule(field: str) -> Rule[Json]:
     )
 
 
-def decode(body: bytes, kind: str = "") -> Seen:
+@functools.cache
+def decoder(kind: str) -> Callable[[bytes], Seen]:
+    """Return what reads objects of a kind; the same each time, so that its users share a cache."""
+    return functools.partial(decode, kind=kind)
+
+
+def decode(body: bytes, kind: str) -> Seen:
     """Read an object of a kind from the API server."""
     found = _DECODER.decode(body)
     metadata = {"name": found.metadata.name, "namespace": found.metadata.namespace}

@@ -1,0 +1,64 @@
+"""A cache that is filled only once it is needed.
+
+What stands behind an object matters only where a policy asks for it. Until there is the first one,
+neither this process nor the API server does anything for such a cache. From then on it is like any
+other, and stays: a policy that goes often comes again.
+"""
+
+import asyncio
+from collections.abc import Callable, Mapping
+from typing import Any, Generic, TypeVar
+
+from toolkit.kube.informer import Change, Informer
+from toolkit.objects import GroupVersionKind, ObjectKey
+
+T = TypeVar("T")
+
+
+class Later(Generic[T]):
+    """The cache of an informer that runs from the first object on that another one shows.
+
+    Nobody waits for it before that. It is empty then, so ask it only about what is there because of
+    that first object.
+    """
+
+    def __init__(self, informer: Informer[T], *, first: Informer[Any]) -> None:
+        self._informer = informer
+        self._needed = asyncio.Event()
+        first.subscribe(self._saw)
+
+    @property
+    def gvk(self) -> GroupVersionKind:
+        """Return the kind of its objects."""
+        return self._informer.gvk
+
+    @property
+    def synced(self) -> bool:
+        """Tell whether the cache has been complete once, or is not needed yet."""
+        return self._informer.synced or not self._needed.is_set()
+
+    async def wait_synced(self) -> None:
+        """Wait until the cache is complete, if it is needed."""
+        if self._needed.is_set():
+            await self._informer.wait_synced()
+
+    def get(self, key: ObjectKey) -> T | None:
+        """Return the object as last seen."""
+        return self._informer.get(key)
+
+    def items(self) -> Mapping[ObjectKey, T]:
+        """Return a live, read-only view."""
+        return self._informer.items()
+
+    def subscribe(self, handler: Callable[[Change[T]], None]) -> None:
+        """Call ``handler`` for every change, and at once for all that is here."""
+        self._informer.subscribe(handler)
+
+    async def run(self) -> None:
+        """Follow the server once that is needed, until cancelled."""
+        await self._needed.wait()
+        await self._informer.run()
+
+    def _saw(self, change: Change[Any]) -> None:
+        if change.new is not None:
+            self._needed.set()
