@@ -50,7 +50,7 @@ class Entry:
 
     @property
     def name(self) -> str:
-        """Return the plugin's name."""
+        """Return the name of the webhook."""
         return str(self.webhook["name"]).partition(".")[0]
 
     def concerns(self, resource: str) -> bool:

@@ -28,11 +28,11 @@ from toolkit.objects import Json, gvk_of
 LEAST: Final = 1000
 """Reviews in a row; of fewer, the slowest hundredth says little."""
 ROWS: Final = (
-    ("validation", "kustomizations"),
-    ("validation", "gitrepositories"),
+    ("specs", "kustomizations"),
+    ("specs", "gitrepositories"),
     ("imageverification", "pods, signed, by digest"),
 )
-"""Plugins, and the sample that each is asked about."""
+"""Webhooks, and the sample that each is asked about."""
 _CONNECTIONS: Final = 25
 _WARM: Final = 50
 _HEADERS: Final = {"Content-Type": "application/json"}

@@ -15,7 +15,7 @@ out are matched, because anybody's finalizer keeps an object, and who believes i
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
 
@@ -25,6 +25,7 @@ from certs import injection, keeper
 from crds import KINDS
 from toolkit.kube import migration, rbac
 from toolkit.objects import GroupVersionKind, Json
+from webhooks import joint
 from webhooks.plugin import INSTALLED, Condition, Row, Rule
 
 NAME: Final = "webhook"
@@ -108,9 +109,12 @@ class Target:
 
 
 def configurations(rows: Sequence[Row], target: Target, *, bundle: str = "") -> list[Json]:
-    """Return the configurations that these plugins need; one without webhooks is left out."""
+    """Return the configurations that these plugins need; one without webhooks is left out.
+
+    Plugins that are asked together have one webhook (``joint``).
+    """
     return [
-        _configuration(kind, [_webhook(row, target, bundle) for row in chosen])
+        _configuration(kind, [_webhook(row, target, bundle) for row in joint.asked(chosen)])
         for kind, chosen in (
             (injection.MUTATING, [row for row in rows if row.mutating]),
             (injection.VALIDATING, [row for row in rows if not row.mutating]),
@@ -179,7 +183,7 @@ def _webhook(row: Row, target: Target, bundle: str) -> Json:
         "name": f"{row.name}.{DOMAIN}",
         "admissionReviewVersions": ["v1"],
         "clientConfig": target.client_config(f"/admit/{row.name}", bundle),
-        "rules": [_rule(rule) for rule in _resolved(row.rules)],
+        "rules": [_rule(rule) for rule in _gathered(_resolved(row.rules))],
         "matchPolicy": "Equivalent",
         "matchConditions": [
             {"name": each.name, "expression": each.expression.replace(INSTALLED, target.namespace)}
@@ -225,6 +229,16 @@ def _resolved(rules: Sequence[Rule]) -> Iterator[Rule]:
                     operations=rule.operations,
                     scope=rule.scope,
                 )
+
+
+def _gathered(rules: Iterable[Rule]) -> Iterator[Rule]:
+    """Yield one rule for all resources that are asked about in the same way, each named once."""
+    found: dict[Rule, dict[str, None]] = {}
+    for rule in rules:
+        alike = replace(rule, resources=())
+        found.setdefault(alike, {}).update(dict.fromkeys(rule.resources))
+    for alike, resources in found.items():
+        yield replace(alike, resources=tuple(resources))
 
 
 def _versions(group: str, resources: Sequence[str]) -> dict[str, tuple[str, ...]]:

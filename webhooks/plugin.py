@@ -1,7 +1,8 @@
 """What a plugin is: it answers requests, or raises to deny them.
 
-A plugin is one entry of a webhook configuration, asked at ``/admit/<name>``. It gets the request as
-a value and returns an ``Answer``; the server turns that into a patch, and errors into denials:
+A plugin is one entry of a webhook configuration, asked at ``/admit/<name>``, or shares one with
+others (``Row.webhook``). It gets the request as a value and returns an ``Answer``; the server turns
+that into a patch, and errors into denials:
 
 =========================  ====  ==============================================================
 raised                     code  meaning
@@ -14,7 +15,8 @@ raised                     code  meaning
 the deadline passes        504   likewise
 =========================  ====  ==============================================================
 
-Anything else that is raised is a bug, and denies with 500. Nothing is ever let in by an error.
+Anything else that is raised is a bug, and denies with 500. Nothing is ever let in by an error,
+unless the plugin fails open (``Row.fail_open``): it has nothing to say then.
 """
 
 from collections.abc import Callable, Mapping
@@ -140,16 +142,18 @@ class Condition:
 class Row:
     """One plugin of the table ``webhooks.plugins.PLUGINS``.
 
-    ``make`` is called once, before the process serves; caches are asked for there. ``fail_open``
-    lets requests pass while no replica answers. ``everywhere`` matches in Penstock's own namespace
-    and the cluster's too: rules for Penstock's own kinds always do, all others leave these
-    namespaces alone, so that a cluster can start and heal without this process. ``timeout`` is in
-    seconds, 30 at most. ``permissions`` are what the process needs for it on the whole cluster, the
-    right to watch ``needed`` among them: the kind of policy without which the plugin has nothing to
-    say, and is not asked. What ``discloses`` answers with more than the request held; it is asked
-    only where callers prove that they are API servers, and its ``permissions`` are granted by the
-    component ``decryption``. ``to_the_end`` has it asked about metadata
-    of what is on its way out as well; its own conditions must then let finalizers go.
+    ``make`` is called once, before the process serves; caches are asked for there. Plugins that
+    name the same ``webhook`` are asked with one request (``webhooks.joint``). ``fail_open`` lets
+    requests pass that the plugin comes to no decision about, and while no replica answers.
+    ``everywhere`` matches in Penstock's own namespace and the cluster's too: rules for Penstock's
+    own kinds always do, all others leave these namespaces alone, so that a cluster can start and
+    heal without this process. ``timeout`` is in seconds, 30 at most. ``permissions`` are what the
+    process needs for it on the whole cluster, the right to watch ``needed`` among them: the kind of
+    policy without which the plugin has nothing to say, and is not asked. What ``discloses`` answers
+    with more than the request held; it is asked only where callers prove that they are API servers,
+    and its ``permissions`` are granted by the component ``decryption``. ``to_the_end`` has it asked
+    about metadata of what is on its way out as well; its own conditions must then let finalizers
+    go.
     """
 
     name: str
@@ -157,6 +161,7 @@ class Row:
     rules: tuple[Rule, ...]
     make: Callable[[Services], Plugin]
     conditions: tuple[Condition, ...] = ()
+    webhook: str = ""
     object_selector: Json | None = None
     namespace_selector: Json | None = None
     reinvocation: bool = False

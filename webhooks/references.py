@@ -32,7 +32,7 @@ from toolkit.objects import GroupVersionKind, Json, ObjectRef
 from toolkit.policy import references, remedies
 from toolkit.policy.grants import Grants
 from toolkit.policy.references import BlockedError, Reference, References
-from webhooks import changes
+from webhooks import changes, joint
 from webhooks.plugin import Answer, Cause, DeniedError, Row, Rule
 from webhooks.request import Request
 from webhooks.services import Services
@@ -166,6 +166,7 @@ ROW: Final = Row(
     ),
     make=make,
     conditions=(changes.SPEC,),
+    webhook=joint.SPECS,
     permissions=(
         Permission(
             groups=(REFERENCE_GRANT.group,),

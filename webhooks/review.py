@@ -138,7 +138,7 @@ def allowed(request: Request, answer: Answer, *, mutating: bool) -> bytes:
     return _review(response, answer.warnings, answer.audit)
 
 
-def denied(request: Request, denial: DeniedError) -> bytes:
+def denied(request: Request, denial: DeniedError, *, warnings: Iterable[str] = ()) -> bytes:
     """Write the answer that denies the request; its ``details`` name the object."""
     message = _cut(str(denial), _MAX_MESSAGE)
     status: Json = {
@@ -150,7 +150,7 @@ def denied(request: Request, denial: DeniedError) -> bytes:
     details = _details(request, denial)
     if details:
         status["details"] = details
-    return _review({"uid": request.uid, "allowed": False, "status": status}, (), denial.audit)
+    return _review({"uid": request.uid, "allowed": False, "status": status}, warnings, denial.audit)
 
 
 def understood(error: PenstockError) -> DeniedError:

@@ -1,4 +1,4 @@
-"""Answer the API server: ``POST /admit/<plugin>`` over TLS.
+"""Answer the API server: ``POST /admit/<webhook>`` over TLS.
 
 1. The caller is nobody in particular: API servers present no client certificate unless they are
    configured to (``callers``). Who writes is what the review says, and whatever comes is bounded:
@@ -6,7 +6,8 @@
    the time.
 2. The deadline is the API server's own (``?timeout=``) less a margin, so that our message is what
    the user reads, not "context deadline exceeded".
-3. Whatever goes wrong denies. Only a plugin that returns an answer lets a request pass.
+3. Whatever goes wrong denies. Only plugins that return answers let a request pass: where several
+   are asked with one request, all of them. One that fails open may fail.
 4. Bodies and values never reach a log: who denied what kind, where, and why.
 """
 
@@ -15,7 +16,7 @@ import contextlib
 import functools
 import logging
 import traceback
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, Protocol
 
@@ -74,36 +75,58 @@ class Entry:
 
 
 class Reviews:
-    """Decides about requests that were read: the plugin's answer, or why there is none."""
+    """Decides about requests that were read: what the plugins answer, or why there is none.
+
+    Each plugin is asked under its own name, and under that of the webhook that it shares. API
+    servers may still know the configuration of a replica whose plugins shared none.
+    """
 
     def __init__(self, entries: Mapping[str, Entry]) -> None:
-        self.entries = entries
-        for entry in entries.values():
-            _measure(entry.row.name, entry.turns)
+        self._asked: dict[str, tuple[Entry, ...]] = {}
+        for name, entry in entries.items():
+            self._asked[name] = (entry,)
+            if shared := entry.row.webhook:
+                self._asked[shared] = (*self._asked.get(shared, ()), entry)
+            _measure(name, entry.turns)
 
-    async def decide(self, entry: Entry, body: bytes, *, deadline: float) -> bytes:
+    def behind(self, webhook: str) -> tuple[Entry, ...]:
+        """Return the plugins of a webhook in the order of their table; none if there is no such."""
+        return self._asked.get(webhook, ())
+
+    async def decide(self, entries: Sequence[Entry], body: bytes, *, deadline: float) -> bytes:
         """Return the ``AdmissionReview`` to answer with.
 
         Raises:
             MalformedError: the body is not a review.
         """
         request = review.decode(body, deadline=deadline)
+        if len(entries) == 1:
+            decided = [await self._decided(entries[0], request)]
+        else:
+            decided = await asyncio.gather(*(self._decided(each, request) for each in entries))
+        answer = _together([each for each in decided if isinstance(each, Answer)])
+        denials = [each for each in decided if isinstance(each, DeniedError)]
+        if denials:
+            return review.denied(request, denials[0], warnings=answer.warnings)
+        return review.allowed(request, answer, mutating=entries[0].row.mutating)
+
+    async def _decided(self, entry: Entry, request: Request) -> Answer | DeniedError:
+        """Return what one plugin decides, and count it."""
         began = _now()
+        found: Answer | DeniedError
         try:
-            answer = await self._ask(entry, request)
-            reply = review.allowed(request, answer, mutating=entry.row.mutating)
-            decision = "allowed" if answer.object is None else "changed"
+            found = await self._ask(entry, request)
+            decision = "allowed" if found.object is None else "changed"
         except PenstockError as exc:
-            denial = review.understood(exc)
-            reply = review.denied(request, denial)
-            decision = _DECISIONS.get(denial.code, "denied")
-            _report(entry, request, denial)
+            found = review.understood(exc)
+            decision = _DECISIONS.get(found.code, "denied")
+            _report(entry, request, found)
         metrics.REVIEWS.labels(entry.row.name, request.operation, decision).observe(_now() - began)
-        return reply
+        return Answer() if entry.row.fail_open and decision in _UNDECIDED else found
 
     async def _ask(self, entry: Entry, request: Request) -> Answer:
         try:
-            async with asyncio.timeout_at(request.deadline):
+            async with asyncio.timeout_at(min(request.deadline, _now() + entry.row.timeout)):
                 for cache in entry.caches:
                     await cache.wait_synced()
                 async with entry.turns.turn(request.namespace):
@@ -159,7 +182,7 @@ class Endpoint:
     def application(self) -> web.Application:
         """Return what to serve."""
         app = web.Application()
-        app.router.add_post("/admit/{plugin}", self._admit)
+        app.router.add_post("/admit/{webhook}", self._admit)
         if self._convert:
             app.router.add_post("/convert", self._converted)
         app.router.add_get("/readyz", self._readyz)
@@ -175,14 +198,14 @@ class Endpoint:
 
     async def _admit(self, request: web.Request) -> web.Response:
         self.connections.expect(request.transport, MAX_BODY)
-        entry = self._reviews.entries.get(request.match_info["plugin"])
-        if entry is None:
-            return _refused(404, "no such plugin")
+        entries = self._reviews.behind(request.match_info["webhook"])
+        if not entries:
+            return _refused(404, "no such webhook")
         if not self._callers.know(request.transport, request.headers):
             return _refused(403, _STRANGER)
-        deadline = _now() + _seconds(request, entry.row.timeout)
+        deadline = _now() + _seconds(request, max(each.row.timeout for each in entries))
         # The review keeps the deadline by itself, and answers it with a denial.
-        decide = functools.partial(self._reviews.decide, entry, deadline=deadline - _LAST)
+        decide = functools.partial(self._reviews.decide, entries, deadline=deadline - _LAST)
         try:
             reply = await self._answer(request, self._reviewing, deadline, decide)
         except TimeoutError:
@@ -256,8 +279,20 @@ class Endpoint:
 
 
 _DECISIONS: Final = {429: "overloaded", 500: "failed", 503: "unavailable", 504: "timeout"}
+_UNDECIDED: Final = frozenset(_DECISIONS.values())
 _LAST: Final = 0.05
 """Seconds to write the answer in."""
+
+
+def _together(answers: Sequence[Answer]) -> Answer:
+    """Return one answer that says what all of them say; at most one changes the object."""
+    if len(answers) == 1:
+        return answers[0]
+    return Answer(
+        object=next((each.object for each in answers if each.object is not None), None),
+        warnings=tuple(line for each in answers for line in each.warnings),
+        audit={key: value for each in answers for key, value in each.audit.items()},
+    )
 
 
 def _measure(name: str, turns: Turns) -> None:

@@ -37,7 +37,7 @@ from toolkit.kube.secrets import CONFIG_MAP, Secrets
 from toolkit.objects import Json, dig
 from toolkit.policy import tenancy
 from toolkit.policy.tenancy import PROTECTED, Installation, Power
-from webhooks import changes
+from webhooks import changes, joint
 from webhooks.authorizer import Authorizer
 from webhooks.namespaces import Namespaces
 from webhooks.plugin import Answer, Cause, Condition, DeniedError, Row, Rule
@@ -231,6 +231,7 @@ TENANCY: Final = Row(
     ),
     make=make,
     conditions=(changes.SPEC,),
+    webhook=joint.SPECS,
     permissions=(rbac.Rule(groups=("",), resources=("configmaps",), verbs=("get",)),),
 )
 LABELS: Final = Row(

@@ -6,6 +6,7 @@ import datetime as dt
 import io
 import ssl
 from collections.abc import AsyncIterator, Awaitable, Callable
+from typing import Any
 
 import aiohttp
 import msgspec
@@ -63,14 +64,15 @@ def entry(
     *,
     turns: Turns | None = None,
     caches: tuple[Late, ...] = (),
+    **row: Any,
 ) -> Entry:
     plugin = Scripted(behave)
 
     def make(_: Services) -> Scripted:
         return plugin
 
-    row = Row(name="test", mutating=True, rules=(PODS,), make=make)
-    return Entry(row=row, plugin=plugin, turns=turns or Turns(), caches=caches)
+    usual = {"name": "test", "mutating": True, "rules": (PODS,), "make": make}
+    return Entry(row=Row(**{**usual, **row}), plugin=plugin, turns=turns or Turns(), caches=caches)
 
 
 class Port:

@@ -26,7 +26,7 @@ from toolkit.kube.errors import NotFoundError
 from toolkit.kube.informer import Change
 from toolkit.kube.secrets import CONFIG_MAP, SECRET
 from toolkit.objects import GroupVersionKind, Json, ObjectKey, key_of
-from webhooks import changes
+from webhooks import changes, joint
 from webhooks.hints import mentions, shapes
 from webhooks.hints.mentions import Mention
 from webhooks.plugin import Answer, Condition, Row
@@ -68,6 +68,8 @@ class Hints:
         """Let it pass; perhaps say something."""
         checks, obj = BY_KIND.get(request.gvk.group_kind), request.object
         if checks is None or obj is None or applied(request) or not concerned(request):
+            return Answer()
+        if not request.namespace:  # policies of the cluster name nothing that it looks for
             return Answer()
         told: list[str] = []
         with contextlib.suppress(TimeoutError):
@@ -196,6 +198,7 @@ ROW: Final = Row(
     rules=tuple(rule for rule in RULES if rule.scope == "Namespaced"),
     make=Hints.make,
     conditions=(changes.SPEC, NOT_APPLIED),
+    webhook=joint.SPECS,
     timeout=3,
     fail_open=True,
     discloses=True,

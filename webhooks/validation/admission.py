@@ -17,7 +17,7 @@ from toolkit.errors import PenstockError
 from toolkit.kube import impersonation, rbac
 from toolkit.native.pool import WorkerPool
 from toolkit.objects import GroupVersionKind, Json
-from webhooks import changes
+from webhooks import changes, joint
 from webhooks.plugin import Answer, Row, Rule
 from webhooks.request import Request
 from webhooks.services import Cache, Services
@@ -139,6 +139,7 @@ ROW: Final = Row(
     rules=RULES,
     make=Validation.make,
     conditions=(changes.SPEC_OR_ANNOTATIONS,),
+    webhook=joint.SPECS,
     permissions=tuple(
         rbac.Rule(
             groups=(checks.kind.group,),

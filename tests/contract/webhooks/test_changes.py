@@ -1,7 +1,7 @@
 """Which writes to Penstock's kinds plugins are asked about, as a real API server decides it.
 
-The plugins here let everything pass and remember what they were asked; their rules and conditions
-are those that are shipped.
+The plugins here let everything pass and remember what they were asked; their rules, their
+conditions and the webhook that they share are those that are shipped.
 """
 
 import contextlib
@@ -18,14 +18,21 @@ from tests.contract.webhooks.tenants import GIT_REPOSITORY, KUSTOMIZATION, Tenan
 from toolkit.errors import PenstockError
 from toolkit.objects import GroupVersionKind, Json, key_of
 from webhooks import changes, references, sourcepolicy, tenancy
+from webhooks.hints import admission as hints
 from webhooks.validation import admission as validation
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
-BY_SPEC: Final = (references.ROW, tenancy.TENANCY, sourcepolicy.ROW, validation.ROW)
-APPLIER: Final = {references.ROW.name, tenancy.TENANCY.name, validation.ROW.name}
+BY_SPEC: Final = (
+    validation.ROW,
+    hints.ROW,
+    references.ROW,
+    tenancy.TENANCY,
+    sourcepolicy.ROW,
+)
+APPLIER: Final = {row.name for row in BY_SPEC if row.webhook}
 """Who is asked about the spec of an applier."""
-SOURCE: Final = {sourcepolicy.ROW.name, tenancy.TENANCY.name, validation.ROW.name}
+SOURCE: Final = {row.name for row in BY_SPEC}
 """Who is asked about the spec of a source."""
 HELD: Json = {"finalizers": ["example.com/held"]}
 """A finalizer that controllers of other tests do not take."""
@@ -79,7 +86,9 @@ async def remembering(
     del definitions
     async with opened(control_plane) as gate:
         made = {
-            row.name: gate.row(row.name, rules=row.rules, conditions=row.conditions)
+            row.name: gate.row(
+                row.name, rules=row.rules, conditions=row.conditions, webhook=row.webhook
+            )
             for row in BY_SPEC
         }
         plugins = {name: recorder for name, (_, recorder) in made.items()}
@@ -152,10 +161,11 @@ async def test_an_annotation_that_belongs_to_a_spec_is_asked_about(
     for value in ("a", "b", "", None):
         await applier.patch({"metadata": {"annotations": {name: value}}})
         asked.append(applier.asked)
-        applier.plugins[validation.ROW.name].asked.clear()
+        for plugin in applier.plugins.values():
+            plugin.asked.clear()
         await applier.patch({"metadata": {"annotations": {"example.com/note": str(value)}}})
 
-    assert asked == [{validation.ROW.name}] * 4
+    assert asked == [APPLIER] * 4
     assert applier.asked == set()
 
 

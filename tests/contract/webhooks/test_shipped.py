@@ -21,7 +21,7 @@ from toolkit.decrypt import envelope
 from toolkit.kube.errors import ApiError, NoMatchError, NotFoundError
 from toolkit.objects import GroupVersionKind, Json, dig
 from toolkit.policy.provenance import LABEL as PROVENANCE
-from webhooks import configuration
+from webhooks import configuration, joint
 from webhooks.plugins import PLUGINS
 
 NAMESPACE = GroupVersionKind("", "v1", "Namespace")
@@ -131,7 +131,7 @@ async def fill(gate: Gate, namespace: str) -> None:
 
 async def armed(gate: Gate) -> bool:
     """Tell whether the API server asks every plugin."""
-    wanted = {f"{row.name}.{configuration.DOMAIN}" for row in PLUGINS}
+    wanted = {f"{row.name}.{configuration.DOMAIN}" for row in joint.asked(PLUGINS)}
     found: set[str] = set()
     for kind in (injection.MUTATING, injection.VALIDATING):
         with contextlib.suppress(NotFoundError):

@@ -7,6 +7,7 @@ import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from ipaddress import ip_network
+from typing import Any
 
 import msgspec
 import prometheus_client
@@ -15,7 +16,7 @@ from aiohttp.test_utils import TestClient, TestServer
 from yarl import URL
 
 from tests.fakes.admission import POD, REVIEW
-from tests.fakes.gateserver import HEADERS, Late, entry
+from tests.fakes.gateserver import HEADERS, Late, Review, entry, yes
 from tests.fakes.strangers import Stranger
 from toolkit.errors import AccessDeniedError
 from toolkit.objects import Json
@@ -29,9 +30,10 @@ from webhooks.server import Convert, Endpoint, Entry, Reviews
 
 @asynccontextmanager
 async def serving(
-    plugin: Entry, convert: Convert | None = None, *, callers: Callers = ANYBODY
+    *plugins: Entry, convert: Convert | None = None, callers: Callers = ANYBODY
 ) -> AsyncIterator[tuple[TestClient, Endpoint]]:  # type: ignore[type-arg]
-    endpoint = Endpoint(Reviews({"test": plugin}), convert=convert, callers=callers)
+    entries = {each.row.name: each for each in plugins}
+    endpoint = Endpoint(Reviews(entries), convert=convert, callers=callers)
     async with TestClient(TestServer(endpoint.application())) as client:
         yield client, endpoint
 
@@ -244,7 +246,7 @@ async def test_announcing_bodies_keeps_nobody_out(path: str) -> None:
     most = server.MAX_CONVERSION if path == "/convert" else server.MAX_BODY
     lines = (f"POST {path}?timeout=30s HTTP/1.1", "Host: a", "Content-Type: application/json")
     sizes = [most] * 20 + [most >> each for each in range(1, 20)]
-    async with serving(entry(), convert) as (client, _):
+    async with serving(entry(), convert=convert) as (client, _):
         port = client.port
         assert port is not None
         strangers = [await Stranger.open(port) for _ in sizes]
@@ -268,7 +270,7 @@ async def test_conversions_are_for_those_networks_too() -> None:
     async def said(path: str, *networks: str, **headers: str) -> int:
         callers = Callers(networks=tuple(ip_network(each) for each in networks))
         async with (
-            serving(entry(), convert, callers=callers) as (client, _),
+            serving(entry(), convert=convert, callers=callers) as (client, _),
             client.post(path, json=REVIEW, headers=headers) as response,
         ):
             return response.status
@@ -307,7 +309,99 @@ async def test_a_conversion_is_handed_on() -> None:
         return body.upper()
 
     async with (
-        serving(entry(), convert) as (client, _),
+        serving(entry(), convert=convert) as (client, _),
         client.post("/convert", data=b'{"a":1}', headers=HEADERS) as response,
     ):
         assert await response.read() == b'{"A":1}'
+
+
+def sharing(name: str, behave: Review = yes, **more: Any) -> Entry:
+    """Make a plugin that is asked with others at ``/admit/both``."""
+    return entry(behave, **{"name": name, "webhook": "both", "mutating": False, **more})
+
+
+async def refuse(request: Request) -> Answer:
+    raise AccessDeniedError(f"not {request.name}")
+
+
+async def hint(_: Request) -> Answer:
+    return Answer(warnings=("mind the gap",), audit={"seen": "yes"})
+
+
+async def fail(_: Request) -> Answer:
+    raise ValueError
+
+
+async def wait(_: Request) -> Answer:
+    await asyncio.Event().wait()
+    return Answer()
+
+
+async def test_what_all_let_pass_passes_with_all_that_they_say() -> None:
+    async with serving(sharing("a", hint), sharing("b")) as (client, _):
+        _, answer = await post(client, path="/admit/both")
+
+    assert answer["allowed"] is True
+    assert answer["warnings"] == ["mind the gap"]
+    assert answer["auditAnnotations"] == {"seen": "yes"}
+
+
+@pytest.mark.parametrize("at", range(3))
+@pytest.mark.parametrize("behave", [refuse, fail, wait], ids=["refuses", "fails", "waits"])
+async def test_what_one_of_several_does_not_let_pass_is_denied(at: int, behave: Review) -> None:
+    plugins = [sharing(name, behave if n == at else hint) for n, name in enumerate("abc")]
+
+    async with serving(*plugins) as (client, _):
+        _, answer = await post(client, path="/admit/both", timeout="200ms")
+
+    assert answer["allowed"] is False
+    assert answer["warnings"] == ["mind the gap"]
+
+
+async def test_the_first_denial_in_the_order_of_the_plugins_is_told() -> None:
+    late = asyncio.Event()
+
+    async def later(_: Request) -> Answer:
+        await late.wait()
+        raise AccessDeniedError("the first")
+
+    async def sooner(_: Request) -> Answer:
+        late.set()
+        raise AccessDeniedError("the second")
+
+    async with serving(sharing("a", later), sharing("b", sooner)) as (client, _):
+        _, answer = await post(client, path="/admit/both")
+
+    assert answer["status"]["message"] == "the first"
+
+
+async def test_each_plugin_is_still_asked_alone_by_its_own_name() -> None:
+    async with serving(sharing("a"), sharing("b", refuse)) as (client, _):
+        answers = [(await post(client, path=f"/admit/{name}"))[1]["allowed"] for name in "ab"]
+
+    assert answers == [True, False]
+
+
+@pytest.mark.parametrize("path", ["/admit/both", "/admit/a"])
+@pytest.mark.parametrize(
+    "plugin",
+    [
+        sharing("a", fail, fail_open=True),
+        sharing("a", wait, fail_open=True, timeout=0),
+        sharing("a", wait, fail_open=True, turns=Turns(places=0, waiting=0)),
+        sharing("a", fail_open=True, timeout=0, caches=(Late(),)),
+    ],
+    ids=["fails", "waits", "is busy", "is not ready"],
+)
+async def test_what_fails_open_holds_nothing_up(plugin: Entry, path: str) -> None:
+    async with serving(plugin, sharing("b", hint)) as (client, _):
+        _, answer = await post(client, path=path)
+
+    assert answer["allowed"] is True
+
+
+async def test_what_fails_open_may_deny_all_the_same() -> None:
+    async with serving(sharing("a", refuse, fail_open=True), sharing("b")) as (client, _):
+        _, answer = await post(client, path="/admit/both")
+
+    assert answer["status"]["message"] == "not web"
