@@ -1,6 +1,7 @@
 """Repositories over SSH: keys from memory, and no host that is not known."""
 
 import pwd
+import socket
 import subprocess
 from collections.abc import AsyncIterator
 from dataclasses import replace
@@ -261,6 +262,17 @@ async def test_missing_or_broken_key_is_named(
         await client.resolve(f"{ssh.base}/pipes.git", MAIN, auth, timeout=10)
 
     assert caught.value.reason == "AuthenticationFailed"
+
+
+async def test_server_that_is_down_is_reported_in_words(
+    client: GitClient, ssh: SshServer, key: asyncssh.SSHKey
+) -> None:
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        url = f"ssh://git@127.0.0.1:{free.getsockname()[1]}/a"
+
+        with pytest.raises(PenstockError, match=r"cannot fetch from .*: connection refused$"):
+            await client.resolve(url, MAIN, auth_for(ssh, key), timeout=10)
 
 
 async def test_missing_known_hosts_are_named(

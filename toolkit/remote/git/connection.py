@@ -4,6 +4,7 @@
 information, and quotes nothing that came instead of Git's protocol.
 """
 
+import traceback
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
@@ -173,5 +174,14 @@ def translated(client: GitClient, url: GitUrl, *, service: Service = FETCH) -> I
             told = complaint.rstrip(".") + service.remedy
         raise GitError(f"cannot {service.verb} '{url}': {told}") from exc
     except (AssertionError, IndexError, KeyError, ValueError) as exc:
+        if not _raised_by_dulwich(exc):
+            raise  # a defect of ours, which is not the server's fault
         # What it said instead is quoted nowhere: anything may stand at the address.
         raise GitError(f"'{url}' does not speak Git's protocol") from exc
+
+
+def _raised_by_dulwich(error: BaseException) -> bool:
+    """Tell whether dulwich, and not a function of ours that it called, could not go on."""
+    frames = traceback.walk_tb(error.__traceback__)
+    names = (str(frame.f_globals.get("__name__")).partition(".")[0] for frame, _ in frames)
+    return [name for name in names if name in ("dulwich", "toolkit")][-1:] == ["dulwich"]

@@ -24,7 +24,7 @@ from urllib3.connection import HTTPConnection, HTTPSConnection
 
 from toolkit.remote import tls
 from toolkit.remote.dialling import Known, OutOfReachError, Reach
-from toolkit.remote.git import packets
+from toolkit.remote.git import causes, packets
 from toolkit.remote.git import proxy as gitproxy
 from toolkit.remote.git.auth import GitAuth
 from toolkit.remote.git.dial import Dial
@@ -133,7 +133,11 @@ class HttpClient(AbstractHttpGitClient):
 
     def _follow(self, url: str, location: str) -> str:
         """Return where a redirect may lead."""
-        target = GitUrl.parse(urljoin(url, location))
+        try:
+            joined = urljoin(url, location)
+        except ValueError as exc:
+            raise GitError(f"'{self._top}' redirects to something that is not a URL") from exc
+        target = GitUrl.parse(joined)
         current = GitUrl.parse(url)
         if target.scheme not in {"http", "https"} or not target.path.endswith(self._listing):
             raise GitError(f"'{self._top}' redirects to something that is not a repository")
@@ -253,7 +257,7 @@ def _dialled(connection: HTTPConnection, dial: Dial) -> socket.socket:
     except TimeoutError as exc:
         raise urllib3.exceptions.ConnectTimeoutError(connection, "no response in time") from exc
     except OSError as exc:
-        raise urllib3.exceptions.NewConnectionError(connection, str(exc)) from exc
+        raise urllib3.exceptions.NewConnectionError(connection, causes.cause(exc)) from exc
     opened.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     return opened
 
@@ -266,7 +270,7 @@ def _cause(error: BaseException) -> str:
     if isinstance(error, urllib3.exceptions.TimeoutError) and not refused:
         return "no response in time"
     if isinstance(error, urllib3.exceptions.ProxyError):
-        return f"the proxy did not connect: {error.original_error}"
+        return f"the proxy did not connect: {causes.cause(error.original_error)}"
     inner = error.__cause__ or (error.args[-1] if error.args else None)
-    text = str(inner if isinstance(inner, BaseException) else error)
+    text = causes.cause(inner if isinstance(inner, BaseException) else error)
     return text.rpartition("object at 0x")[2].partition(">: ")[2] or text

@@ -11,6 +11,7 @@ from typing import Final
 
 from toolkit.remote import dialling
 from toolkit.remote.dialling import Reach
+from toolkit.remote.git import causes
 from toolkit.remote.git.errors import GitAuthError, GitError
 from toolkit.remote.git.url import GitUrl
 from toolkit.remote.proxy import Proxy, basic, from_environment
@@ -55,13 +56,15 @@ def connect(proxy: Proxy, host: str, port: int, *, timeout: float) -> socket.soc
     try:
         connection = dialling.connect(address, timeout=timeout, reach=Reach.NOT_METADATA)
     except OSError as exc:
-        raise GitError(f"cannot connect to the proxy {address[0]}:{address[1]}: {exc}") from exc
+        told = f"cannot connect to the proxy {address[0]}:{address[1]}: {causes.cause(exc)}"
+        raise GitError(told) from exc
     try:
         shake(_Talk(connection, end), proxy, host, port)
         connection.settimeout(timeout)
     except OSError as exc:
         connection.close()
-        raise GitError(f"the proxy did not connect to {host}:{port}: {exc}") from exc
+        told = f"the proxy did not connect to {host}:{port}: {causes.cause(exc)}"
+        raise GitError(told) from exc
     except BaseException:
         connection.close()
         raise
