@@ -1,7 +1,7 @@
 """Plain columns as kubectl prints them: no frames, three spaces, nothing cut.
 
 A terminal table that can be piped into ``awk`` beats a pretty one. Values come in as text. On a
-terminal the widest column is folded where a row is longer than a line; elsewhere a row is a line,
+terminal the widest columns are folded where a row is longer than a line; elsewhere a row is a line,
 unless the caller keeps the line breaks of its cells.
 """
 
@@ -15,7 +15,7 @@ from typing import Final
 from cli.terminal import printable
 
 _GAP: Final = "   "
-_NARROWEST: Final = 24
+_NARROWEST: Final = 12
 """Columns that a folded cell needs to be readable; in less, nothing is folded."""
 
 
@@ -73,11 +73,20 @@ def terminal() -> int:
 
 
 def _fitted(widths: Sequence[int], width: int) -> list[int]:
-    """Narrow the widest column until a row fits, unless it would be too narrow to read."""
+    """Narrow the widest column, again and again, until a row fits.
+
+    Where columns would be too narrow to read, nothing is folded.
+    """
     found = list(widths)
     over = sum(found) + len(_GAP) * (len(found) - 1) - width
-    if width and over > 0 and (left := max(found) - over) >= _NARROWEST:
-        found[found.index(max(found))] = left
+    while width and over > 0:
+        widest = max(found)
+        if widest <= _NARROWEST:
+            return list(widths)
+        second = max(sorted((0, *found))[-2], _NARROWEST)  # the same where two are as wide
+        cut = min(over, max(1, widest - second))
+        found[found.index(widest)] -= cut
+        over -= cut
     return found
 
 

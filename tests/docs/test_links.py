@@ -2,6 +2,7 @@
 
 import re
 from collections import Counter
+from fnmatch import fnmatch
 from pathlib import Path
 
 import pytest
@@ -13,7 +14,15 @@ _LINK = re.compile(r"\]\(([^)\s]+)\)")
 _ELSEWHERE = ("https://", "http://", "mailto:")
 
 
-FOLDERS = sorted(path.name for path in ROOT.iterdir() if path.is_dir() and path.name[0] != ".")
+# What Git ignores may lie here, too: results of builds.
+IGNORED = [line.strip("/") for line in (ROOT / ".gitignore").read_text().split()]
+
+
+def ignored(name: str) -> bool:
+    return name[0] == "." or any(fnmatch(name, pattern) for pattern in IGNORED)
+
+
+FOLDERS = sorted(path.name for path in ROOT.iterdir() if path.is_dir() and not ignored(path.name))
 _PATH = re.compile(rf"`((?:{'|'.join(FOLDERS)})/[\w./-]+)")
 PACKAGES = [name for name in FOLDERS if (ROOT / name / "__init__.py").is_file()]
 CHART_VALUES = {"crds.install", "crds.keep"}
@@ -69,6 +78,10 @@ def test_headings_are_called_as_on_github(tmp_path: Path) -> None:
     page.write_text("# `spec.wait`: what for?\n## Twice\n## Twice\n")
 
     assert anchors(page) == {"specwait-what-for", "twice", "twice-1"}
+
+
+def test_folders_that_git_ignores_are_none_of_the_sources() -> None:
+    assert [ignored(name) for name in ("build", "penstock.egg-info", "cli")] == [True, True, False]
 
 
 def test_every_page_is_in_the_list_of_pages() -> None:

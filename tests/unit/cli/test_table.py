@@ -77,9 +77,20 @@ def test_widest_column_is_folded_where_the_terminal_is_narrow() -> None:
 
 
 def test_nothing_is_folded_into_less_than_can_be_read() -> None:
-    text = table.render(("NAME", "MESSAGE"), [("w" * 30, LONG)], show_header=False, width=50)
+    text = table.render(("NAME", "MESSAGE"), [("w" * 30, LONG)], show_header=False, width=26)
 
     assert text == f"{'w' * 30}   {LONG}\n"
+
+
+def test_several_columns_are_folded_where_one_is_not_enough() -> None:
+    text = table.render(("NAME", "MESSAGE"), [("w" * 30, LONG)], show_header=False, width=30)
+
+    assert text.splitlines() == [
+        "wwwwwwwwwwwww   Kustomization",
+        "wwwwwwwwwwwww   apply failed:",
+        "wwww            the server",
+        "                refused it",
+    ]
 
 
 def test_nothing_is_folded_for_programs() -> None:
