@@ -1,5 +1,6 @@
 """The aggregated API, as the commands ask it: paths, tables, and whether it is there at all."""
 
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Final
 
@@ -12,6 +13,8 @@ from toolkit.objects import Json, dig
 
 ROOT: Final = "/apis/gitops.penstock.dev/v1alpha1"
 _TABLE: Final = "application/json;as=Table;v=v1;g=meta.k8s.io,application/json"
+Complete = Callable[[Json], Awaitable[None]]
+"""Changes the cells of a ``Table`` whose rows carry whole objects."""
 _AWAY: Final = frozenset({404, 503})
 """Not installed here, or not up, if no reason is told: what is not there for ours has one."""
 
@@ -39,14 +42,22 @@ def path(plural: str, namespace: str = "", name: str = "", subresource: str = ""
     return "/".join(parts)
 
 
-async def table_of(opened: session.Session, listing: Listing) -> str:
+async def table_of(
+    opened: session.Session, listing: Listing, *, complete: Complete | None = None
+) -> str:
     """Return the table that the server makes, as text; empty if there are no objects.
+
+    ``complete`` changes the cells of rows that carry their whole objects.
 
     Raises:
         UsageError: the object does not exist.
         FailedError: the aggregated API is not there.
     """
-    return _rendered(await _list(opened, listing, accept=_TABLE), listing)
+    if complete is None:
+        return _rendered(await _list(opened, listing, accept=_TABLE), listing)
+    found = await _list(opened, listing, accept=_TABLE, include="Object")
+    await complete(found)
+    return _rendered(found, listing)
 
 
 async def objects(opened: session.Session, listing: Listing) -> list[Json]:
@@ -55,9 +66,15 @@ async def objects(opened: session.Session, listing: Listing) -> list[Json]:
     return list(found.get("items") or ()) if "items" in found else [found]
 
 
-async def _list(opened: session.Session, listing: Listing, *, accept: str) -> Json:
+async def _list(
+    opened: session.Session, listing: Listing, *, accept: str, include: str = ""
+) -> Json:
     namespace = "" if listing.all_namespaces else opened.namespace
-    query = {"labelSelector": listing.label_selector, "fieldSelector": listing.field_selector}
+    query = {
+        "labelSelector": listing.label_selector,
+        "fieldSelector": listing.field_selector,
+        "includeObject": include,
+    }
     given = {key: value for key, value in query.items() if value}
     where = path(listing.plural, namespace, listing.name)
     found: Json = msgspec.json.decode(await read(opened, where, query=given, accept=accept))

@@ -1,15 +1,22 @@
 """What the aggregated API lists, for ``get``: kubectl can do all of it, too.
 
-Tables are made by the server; here they are printed.
+Tables are made by the server; here they are printed. Inventories are completed with the objects
+of other clusters, which the server does not observe.
 """
 
-from typing import Any
+from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from cli import examples, namespaces, output, progress, session, window
+from cli import examples, loading, namespaces, output, progress, session, window
 
-_FORMATS = (*output.FORMATS, "wide")
+if TYPE_CHECKING:
+    from cli.trees import observing
+else:
+    observing = loading.Later("cli.trees.observing")
+
+INVENTORIES: Final = "inventories"
+_FORMATS: Final = (*output.FORMATS, "wide")
 
 
 def listing(plural: str, what: str) -> click.Command:
@@ -22,15 +29,12 @@ def listing(plural: str, what: str) -> click.Command:
     @click.option("-l", "--label-selector", default="", metavar="SELECTOR", help="Such as app=web.")
     @click.option("-A", "--all-namespaces", is_flag=True, help="Objects of every namespace.")
     @session.options
-    def command(*, fmt: str | None, no_header: bool, **arguments: Any) -> None:
+    def command(*, fmt: str, no_header: bool, far: bool = False, **arguments: Any) -> None:
         connection = session.connection(arguments)
         asked = window.Listing(plural=plural, wide=fmt == "wide", header=not no_header, **arguments)
 
         async def work(opened: session.Session) -> str:
-            if fmt in output.FORMATS:
-                found = await window.objects(opened, asked)
-                return output.render(found, str(fmt), single=bool(asked.name))
-            text = await window.table_of(opened, asked)
+            text = await _shown(opened, asked, fmt, far=far)
             if not text and not asked.all_namespaces:
                 await namespaces.require(opened)
             return text
@@ -40,5 +44,24 @@ def listing(plural: str, what: str) -> click.Command:
             progress.failure(f"no {plural} found")
         click.echo(text, nl=False)
 
+    if plural == INVENTORIES:
+        command = click.option(
+            "--remote/--no-remote",
+            "far",
+            default=True,
+            help="Observe objects on other clusters there, with your rights.",
+            show_default=True,
+        )(command)
     epilog = examples.example(f"penstock get {plural} -n apps", f"penstock get {plural} -A -o wide")
     return click.command(plural, help=what, epilog=epilog)(command)
+
+
+async def _shown(opened: session.Session, asked: window.Listing, fmt: str, *, far: bool) -> str:
+    if fmt in output.FORMATS:
+        found = await window.objects(opened, asked)
+        if far:
+            found = await observing.completed(opened.api, found)
+        return output.render(found, fmt, single=bool(asked.name))
+    if not far:
+        return await window.table_of(opened, asked)
+    return await window.table_of(opened, asked, complete=observing.completer(opened.api))

@@ -1,6 +1,7 @@
-"""``penstock tree``: from an applier to its objects, and on to what these own.
+"""What appliers have applied, here and on other clusters, read with the rights of the user.
 
-``gathering`` follows inventories, and asks the aggregated API what it knows of the objects.
-``owned`` reads the rest with the rights of the user: in other namespaces, on other clusters, and
-where no aggregated API is. Open ``gathering`` first. Nothing here prints.
+``gathering`` is ``penstock tree``: it follows inventories, and asks the aggregated API what it
+knows of the objects. ``owned`` reads what it does not tell. ``observing`` completes the inventories
+of ``penstock get inventories`` with objects of other clusters, which ``entering`` enters. Open
+``gathering`` first. Nothing here prints.
 """

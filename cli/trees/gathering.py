@@ -1,22 +1,19 @@
 """Follow inventories from an applier down, on this cluster and on those that it applies to.
 
 The aggregated API knows the health of applied objects, and what they own in the namespace of the
-applier. What it does not tell is read with the rights of the user. For another cluster that means:
-with the kubeconfig in the Secret that the applier names, if the user may read the Secret. Such a
-kubeconfig is a tenant's, so it is read as the controllers read it (``toolkit.kube.remote``).
+applier. What it does not tell is read with the rights of the user, also on other clusters
+(``entering``).
 """
 
 import asyncio
 from dataclasses import dataclass, replace
 from typing import Final
 
-import msgspec
-
 from apiserver.inventories import appliers
 from cli import errors, kindtree, session, window
+from cli.trees import entering
 from cli.trees.owned import Owned
-from crds import ARTIFACT_GENERATOR, EXTERNAL_ARTIFACT, KINDS, misfits
-from crds.meta import KubeConfigReference
+from crds import ARTIFACT_GENERATOR, EXTERNAL_ARTIFACT, KINDS
 from toolkit import inventory
 from toolkit.errors import PenstockError
 from toolkit.kube import errors as kube_errors
@@ -24,7 +21,6 @@ from toolkit.kube.remote import RemoteClients
 from toolkit.objects import GroupVersionKind, Json, ObjectRef, dig
 
 _DEPTH: Final = 20
-_FAR: Final = "on another cluster (spec.kubeConfig)"
 _TOLD: Final = ("health", "message", "unread")
 Above = frozenset[tuple[str, ObjectRef]]
 """The appliers on the way down, each with its API server."""
@@ -102,41 +98,36 @@ async def _node(at: _Cluster, ref: ObjectRef, above: Above) -> Json:
 
 
 async def _below(at: _Cluster, obj: Json, above: Above, grown: dict[str, Json]) -> list[Json]:
+    """Return what an applier lists; what the aggregated API has not told is read."""
     entries = inventory.decode(dig(obj, "status", "inventory", "entries", default=()))
-    return list(
-        await asyncio.gather(
-            *(_entry(at, entry, above, grown.get(str(entry), {})) for entry in entries)
-        )
-    )
+    untold = [ref for ref in entries if _unread(grown.get(str(ref), {}))]
+    owned = await at.owned.below(untold)
+    nodes = await asyncio.gather(*(_node(at, ref, above) for ref in entries))
+    found = []
+    for ref, node in zip(entries, nodes, strict=True):
+        told, own = grown.get(str(ref), {}), _told(owned.get(ref, {}))
+        kept = {key: value for key, value in told.items() if key != "unread" or not own}
+        found.append({**node, **kept, **own})
+    return found
 
 
-async def _entry(at: _Cluster, ref: ObjectRef, above: Above, told: Json) -> Json:
-    node = await _node(at, ref, above)
-    if told and "unread" not in told:
-        return {**node, **told}
-    own = await at.owned.below(ref)
-    kept = {key: value for key, value in told.items() if key != "unread" or not own}
-    return {**node, **kept, **own}
+def _unread(told: Json) -> bool:
+    return not told or "unread" in told
 
 
 async def _far(at: _Cluster, obj: Json, ref: ObjectRef, above: Above) -> Json:
     """Return what an applier has on another cluster; the names alone where that cannot be read."""
     try:
-        named = msgspec.convert(obj["spec"]["kubeConfig"], KubeConfigReference)
-        if named.secret_ref is None:
-            raise errors.UsageError("it is entered as a ServiceAccount: use kubectl there")
         async with (
-            at.remotes.client(ref.namespace, named) as api,
+            entering.entered(at.remotes, ref.namespace, obj) as api,
             RemoteClients(api) as remotes,
         ):
-            await api.request("GET", "/version")
-            opened = replace(at.opened, api=api)
-            there = _Cluster(opened=opened, owned=Owned(api), remotes=remotes)
+            there = _Cluster(opened=replace(at.opened, api=api), owned=Owned(api), remotes=remotes)
             return {"resources": await _below(there, obj, above, {})}
-    except (PenstockError, msgspec.ValidationError) as exc:
+    except PenstockError as exc:
         entries = inventory.decode(dig(obj, "status", "inventory", "entries", default=()))
         return {
-            "unread": f"{_FAR}: {misfits.told(exc)}",
+            "unread": f"{entering.FAR}: {exc}",
             "resources": [{"resource": _of(entry)} for entry in entries],
         }
 

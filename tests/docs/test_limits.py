@@ -6,9 +6,10 @@ import pytest
 
 from apiserver import encoding, fairness, sanity, server
 from apiserver.artifacts import blobs, files, shown
-from apiserver.inventories import appliers, plans, tree
+from apiserver.inventories import appliers, plans
 from controllers.kustomize import kustomization
 from controllers.source import bucket, bucketindex, ocirepository
+from toolkit.apply.owned import pages
 from toolkit.artifact import allowance, intake
 from toolkit.artifact import limits as packed
 from toolkit.chart import charts
@@ -86,7 +87,7 @@ def size(value: int) -> str:
         ("artifacts-api.md", f"there is up to {size(blobs.LARGEST)}"),
         ("artifacts-api.md", f"if the paths have more than {size(files._PATHS)} together"),
         ("artifacts-api.md", {100: "Beyond a hundred"}[shown.NAMED]),
-        ("inventories.md", f"at most {tree._MOST:,} objects, {size(tree._MOST_BYTES)}"),
+        ("inventories.md", f"at most {pages.MOST:,} objects, {size(pages._MOST_BYTES)}"),
         ("inventories.md", f"the first {appliers._LABELS} by name"),
         ("aggregated-api.md", f"get and list at once, and waiting | {PLACES['reads']} |"),
         ("aggregated-api.md", f"streams of bytes at once, and waiting | {PLACES['streams']} |"),

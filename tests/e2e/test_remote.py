@@ -184,7 +184,7 @@ async def test_release_and_its_records_are_on_the_other_cluster(far: Far) -> Non
     await far.api.delete(NAMESPACE, records)
 
 
-async def test_a_plan_asks_the_other_cluster_and_the_inventory_says_it_is_there(far: Far) -> None:
+async def test_plans_and_the_command_ask_the_other_cluster(far: Far) -> None:
     await far.connect(far.admin)
     commit = await far.start({"a.yaml": config_map("a", v="1")})
     await far.ready(revision=commit)
@@ -193,6 +193,9 @@ async def test_a_plan_asks_the_other_cluster_and_the_inventory_says_it_is_there(
 
     answer = await ask(far, await reader(far))
     inventory = await Window(far).until(lambda status: status["objects"] == 1)
+    words = ("get", "inventories", "app", "--no-header", "-n", far.namespace)
+    shown = await penstock(far.world.plane.kubeconfig, *words)
+    served = await penstock(far.world.plane.kubeconfig, *words, "--no-remote")
 
     assert answer.status == 200, answer.body
     assert answer.changes["ConfigMap/a"]["differences"] == [
@@ -200,6 +203,8 @@ async def test_a_plan_asks_the_other_cluster_and_the_inventory_says_it_is_there(
     ]
     assert inventory["status"]["unobserved"] == 1
     assert "another cluster" in inventory["status"]["problems"][0]["message"]
+    assert shown.out.split()[:4] == ["app", "1", "1/1", "0"], shown.err
+    assert served.out.split()[:4] == ["app", "1", "0/0", "0"], served.err
 
 
 async def test_the_tree_leads_to_the_pods_there_for_those_who_may_read_the_secret(

@@ -1,0 +1,40 @@
+"""Enter the cluster that an applier applies to (``spec.kubeConfig``), with the user's rights.
+
+That is: with the kubeconfig in the Secret that the applier names, if the user may read the Secret.
+Such a kubeconfig is a tenant's, so it is read as the controllers read it (``toolkit.kube.remote``),
+and its server may be hostile: callers bound what they read, and for how long.
+"""
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Final
+
+import msgspec
+
+from cli import errors
+from crds import misfits
+from crds.meta import KubeConfigReference
+from toolkit.kube.client import Client
+from toolkit.kube.remote import RemoteClients
+from toolkit.objects import Json, dig
+
+FAR: Final = "on another cluster (spec.kubeConfig)"
+
+
+@asynccontextmanager
+async def entered(remotes: RemoteClients, namespace: str, applier: Json) -> AsyncIterator[Client]:
+    """Give a client of the cluster that an applier of this namespace applies to.
+
+    Raises:
+        UsageError: the applier names no Secret.
+        PenstockError: the Secret cannot be read, or the cluster does not answer.
+    """
+    try:
+        named = msgspec.convert(dig(applier, "spec", "kubeConfig"), KubeConfigReference)
+    except msgspec.ValidationError as exc:
+        raise errors.UsageError(f"spec.kubeConfig cannot be read: {misfits.told(exc)}") from exc
+    if named.secret_ref is None:
+        raise errors.UsageError("it is entered as a ServiceAccount: use kubectl there")
+    async with remotes.client(namespace, named) as api:
+        await api.request("GET", "/version")
+        yield api

@@ -1,0 +1,207 @@
+"""Observe the objects of inventories that are on other clusters, with the rights of the user.
+
+The aggregated API observes this cluster only, and says so. Here the objects are read there as
+``penstock tree`` reads them, and judged as the aggregated API judges (``apiserver.inventories``).
+Drift is what one look can tell: a change that left no trace in ``managedFields`` is not seen.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Iterable, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Final
+
+import msgspec
+
+from apiserver.inventories import columns
+from apiserver.inventories import rows as judging
+from apiserver.inventories.appliers import APPLIERS, Applied, Applier
+from apiserver.inventories.drift import Observed
+from apiserver.inventories.inventory import Inventory
+from apiserver.inventories.observation import project
+from apiserver.inventories.rows import Row, Tracked
+from cli import errors
+from cli.trees import entering
+from crds import misfits
+from toolkit.apply import bounded
+from toolkit.apply.order import Identity
+from toolkit.errors import PenstockError
+from toolkit.kube.client import Client
+from toolkit.kube.errors import ApiError, NotFoundError
+from toolkit.kube.remote import RemoteClients
+from toolkit.objects import GroupVersionKind, Json, ObjectRef, dig, key_of
+
+_SECONDS: Final = 20.0
+"""For one inventory: the server there may be hostile."""
+_AT_ONCE: Final = 8
+_PAGE: Final = 500
+_METADATA: Final = frozenset({GroupVersionKind("", "v1", "Secret")})
+"""Kinds whose values nobody needs to see."""
+
+
+async def completed(api: Client, inventories: Sequence[Json]) -> list[Json]:
+    """Return the inventories; those of other clusters with the status of their objects there.
+
+    Where objects cannot be read, the message of the inventory says why.
+    """
+    async with RemoteClients(api) as remotes:
+        observer = _Observer(api, remotes)
+        return list(await asyncio.gather(*map(observer.complete, inventories)))
+
+
+def completer(api: Client) -> Callable[[Json], Awaitable[None]]:
+    """Return what completes a ``Table`` of inventories whose rows carry whole objects."""
+
+    async def complete(table: Json) -> None:
+        names = [str(column["name"]) for column in table.get("columnDefinitions") or ()]
+        lines = table.get("rows") or ()
+        found = await completed(api, [line["object"] for line in lines])
+        for line, obj in zip(lines, found, strict=True):
+            if obj is not line["object"]:
+                cells = zip(names, line["cells"], strict=True)
+                line["cells"] = [
+                    _CELLS[name](obj) if name in _CELLS else old for name, old in cells
+                ]
+
+    return complete
+
+
+_CELLS: Final = {each.name: each.cell for each in columns.COLUMNS if each.type != "date"}
+"""How a cell of each column is made; dates are shown as ages, and stay."""
+
+
+class _Observer:
+    def __init__(self, api: Client, remotes: RemoteClients) -> None:
+        self._api = api
+        self._remotes = remotes
+        self._turns = asyncio.Semaphore(_AT_ONCE)
+
+    async def complete(self, inventory: Json) -> Json:
+        """Return an inventory, the same object if it is of this cluster."""
+        if not dig(inventory, "spec", "remote"):
+            return inventory
+        try:
+            async with self._turns, asyncio.timeout(_SECONDS):
+                return inventory | {"status": await self._status(inventory)}
+        except TimeoutError:
+            problem = f"the cluster did not answer in {_SECONDS:.0f} s"
+        except PenstockError as exc:
+            problem = str(exc)
+        told = f"{entering.FAR}: {problem}"
+        return inventory | {"status": inventory["status"] | {"message": told}}
+
+    async def _status(self, inventory: Json) -> Json:
+        applier, applied, obj = await self._applier(inventory)
+        async with entering.entered(self._remotes, applied.key.namespace, obj) as there:
+            reading = _Reading(api=there, applier=applier, applied=applied)
+            await reading.read()
+        found = Inventory(applier=applier, applied=applied)
+        for ref in applied.refs:
+            found.put(ref.identity, reading.shown(ref.identity)[1])
+        status: Json = found.document(reading.shown)["status"]
+        return status
+
+    async def _applier(self, inventory: Json) -> tuple[Applier, Applied, Json]:
+        """Read whose inventory it is, as the applier of objects that can be seen."""
+        named = inventory["spec"]["applierRef"]
+        applier = next((row for row in APPLIERS if row.kind.kind == named["kind"]), None)
+        if applier is None:
+            raise errors.UsageError(f"{named['kind']} is not known to this version of penstock")
+        path = (await self._api.mapper.resource(applier.gvk)).path(
+            str(named["name"]), key_of(inventory).namespace
+        )
+        raw = await self._api.read(path, query={}, accept="application/json")
+        try:
+            return applier, replace(applier.read(raw), remote=False), msgspec.json.decode(raw)
+        except (msgspec.MsgspecError, RecursionError) as exc:
+            raise ApiError(f"{named['kind']} cannot be read: {misfits.told(exc)}") from exc
+
+
+@dataclass(slots=True, kw_only=True)
+class _Reading:
+    """What is known of the objects of one applier; of some kinds, why nothing is known."""
+
+    api: Client
+    applier: Applier
+    applied: Applied
+    tracked: dict[Identity, Tracked] = field(default_factory=dict)
+    reasons: dict[Identity, str] = field(default_factory=dict)
+
+    def shown(self, identity: Identity) -> tuple[Tracked, Row]:
+        """Return an object and its row."""
+        found = self.tracked[identity]
+        return found, judging.row(self.applied, found, self.reasons.get(identity, ""))
+
+    async def read(self) -> None:
+        """List the kinds of each namespace by the labels, then look for what they do not show."""
+        self.tracked = {ref.identity: Tracked(ref=ref) for ref in self.applied.refs}
+        places: dict[tuple[GroupVersionKind, str], list[ObjectRef]] = {}
+        for ref in self.applied.refs:
+            places.setdefault((ref.gvk, ref.namespace), []).append(ref)
+        order = sorted(places)
+        answers = await bounded.each(order, self._list, limit=_AT_ONCE)
+        for place, answer in zip(order, answers, strict=True):
+            if isinstance(answer, ApiError):
+                reason = f"{place[0].kind} cannot be read there: {answer}"
+                self.reasons |= dict.fromkeys((ref.identity for ref in places[place]), reason)
+        await self._look(
+            each.ref
+            for identity, each in self.tracked.items()
+            if each.seen is None and identity not in self.reasons
+        )
+
+    async def _list(self, place: tuple[GroupVersionKind, str]) -> None:
+        gvk, namespace = place
+        path = (await self.api.mapper.resource(gvk)).path(namespace=namespace)
+        group, key = self.applier.group, self.applied.key
+        query = {
+            "labelSelector": f"{group}/name={key.name},{group}/namespace={key.namespace}",
+            "limit": str(_PAGE),
+        }
+        accept = _accept(gvk, "PartialObjectMetadataList")
+        while True:
+            page = await self.api.request("GET", path, query=query, headers=accept)
+            for obj in page.get("items") or ():
+                self._take(gvk, obj)
+            query["continue"] = str(dig(page, "metadata", "continue", default=""))
+            if not query["continue"]:
+                return
+
+    async def _look(self, refs: Iterable[ObjectRef]) -> None:
+        """Read objects by name that do not have the labels of the applier, or do not exist."""
+        wanted = tuple(refs)
+        answers = await bounded.each(wanted, self._get, limit=_AT_ONCE)
+        for ref, answer in zip(wanted, answers, strict=True):
+            tracked = self.tracked[ref.identity]
+            if isinstance(answer, NotFoundError):
+                tracked.look(exists=False)
+            elif isinstance(answer, ApiError):
+                tracked.look(exists=None)
+            else:
+                self._looked(tracked, answer)
+
+    async def _get(self, ref: ObjectRef) -> Json:
+        path = (await self.api.mapper.resource(ref.gvk)).path(ref.name, ref.namespace)
+        accept = _accept(ref.gvk, "PartialObjectMetadata")
+        return await self.api.request("GET", path, headers=accept)
+
+    def _take(self, gvk: GroupVersionKind, obj: Json) -> None:
+        key = key_of(obj)
+        tracked = self.tracked.get(ObjectRef(gvk, key.namespace, key.name).identity)
+        if tracked is not None:
+            tracked.take(self._projected(gvk, obj))
+
+    def _looked(self, tracked: Tracked, obj: Json) -> None:
+        """Take in an object that another applier owns, or nobody."""
+        seen = self._projected(tracked.ref.gvk, obj)
+        if seen.live.owner is None:
+            tracked.look(exists=True)
+        else:
+            tracked.take(seen)
+
+    def _projected(self, gvk: GroupVersionKind, obj: Json) -> Observed:
+        return project(gvk, obj, self.applier, lambda _: self.applied.rules)
+
+
+def _accept(gvk: GroupVersionKind, kind: str) -> dict[str, str]:
+    partial = f"application/json;as={kind};g=meta.k8s.io;v=v1,application/json"
+    return {"Accept": partial} if gvk in _METADATA else {}
