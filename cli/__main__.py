@@ -9,7 +9,7 @@ from typing import Final
 import click
 from click import shell_completion
 
-from cli import commands, errors, loading, progress
+from cli import commands, errors, goflags, loading, progress
 from toolkit.errors import PenstockError
 
 _FAILED: Final[Mapping[str, int]] = {"diff": 2, "check": 2}
@@ -22,6 +22,17 @@ class _Verbs(click.Group):
 
     def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002  # click calls it
         return list(commands.VERBS)
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Take flags of the verbs before the verb, too (click)."""
+        return super().parse_args(ctx, goflags.forward(args))
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """Read what follows the verb as Go's programs do (click)."""
+        name, command, rest = super().resolve_command(ctx, args)
+        return name, command, goflags.adapt(ctx, command, rest) if command else rest
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002
         """Write the table's own lines: click would import each command for its help."""

@@ -11,7 +11,7 @@ from typing import Any, Final
 
 import click
 
-from cli import errors, status
+from cli import errors, goflags, status
 from crds import ARTIFACT_GENERATOR, EXTERNAL_ARTIFACT
 from crds import KINDS as ALL
 from crds.kind import Kind
@@ -80,9 +80,11 @@ class AliasGroup(click.Group):
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        """Report the command's own name, not the alias (click)."""
+        """Report the command's own name, not the alias, and read its flags as Go does (click)."""
         _, command, rest = super().resolve_command(ctx, args)
-        return command.name if command else None, command, rest
+        if command is None:
+            return None, None, rest
+        return command.name, command, goflags.adapt(ctx, command, rest)
 
 
 def attach(

@@ -1,12 +1,14 @@
 """Write ``docs/cli.md`` from the commands' own help: ``python -m cli.reference generate|check``."""
 
 import sys
+import textwrap
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
 import click
 
+from cli import goflags
 from cli.__main__ import penstock
 from crds import written
 
@@ -25,13 +27,24 @@ tables to the width of the terminal and colours its symbols; `NO_COLOR` switches
 | 1 | failure; `get` found none | there are differences | something would be refused |
 | 2 | | failure | failure |
 | 130 | interrupted | interrupted | interrupted |
+
+Commands that ask a cluster also take the connection flags of `kubectl` and `flux`, which help does
+not list:
+{connecting}.
+Flags without a value can be written with one (`--watch=false`), and the shared flags can stand
+before the verb (`penstock -n apps get kustomizations`). Some flags of `flux` are accepted
+[without effect](differences.md#commands).
 """
 
 
 def render() -> str:
     """Return the whole reference."""
     sections = [_section(path, command) for path, command in _walk(("penstock",), penstock)]
-    return "\n".join([_HEADER, *sections])
+    flags = ", ".join(f"`{name}`" for name in goflags.CONNECTING)
+    header = _HEADER.format(
+        connecting="\n".join(textwrap.wrap(flags, _WIDTH, break_on_hyphens=False))
+    )
+    return "\n".join([header, *sections])
 
 
 def _walk(

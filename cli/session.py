@@ -6,13 +6,13 @@ the kubeconfig context's own (``default`` counts as not set), ``flux-system``.
 
 import asyncio
 import os
-from collections.abc import Awaitable, Callable, Coroutine
-from dataclasses import dataclass, replace
+from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import click
 
-from cli import errors, loading, servers
+from cli import errors, goflags, loading, servers
 from toolkit.kube import errors as kube_errors
 
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ NAMESPACE_VARIABLES: Final = ("PENSTOCK_NAMESPACE", "FLUX_SYSTEM_NAMESPACE")
 class Connection:
     """What the user said about cluster, namespace and patience; ``timeout`` in seconds.
 
-    ``user`` and ``groups`` are whom to act as.
+    ``user`` and ``groups`` are whom to act as, ``flags`` what ``goflags`` has read.
     """
 
     kubeconfig: str
@@ -38,6 +38,7 @@ class Connection:
     timeout: float
     user: str = ""
     groups: tuple[str, ...] = ()
+    flags: Mapping[str, Sequence[str]] = field(default_factory=dict, repr=False)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -80,15 +81,14 @@ def run(connection: Connection, work: Callable[[Session], Awaitable[T]]) -> T:
     """Open a client, run ``work`` in an event loop, close the client."""
     # The HTTP client takes a third of the time that a command may take; help needs none.
     with loading.uncollected():
-        from toolkit.kube import client, config  # noqa: PLC0415
+        from cli import connecting  # noqa: PLC0415
+        from toolkit.kube import client  # noqa: PLC0415
 
     async def inside() -> T:
-        cluster = config.from_environment(connection.kubeconfig, context=connection.context)
+        cluster = connecting.cluster(connection)
         async with client.Client.open(cluster) as api:
             chosen = namespace(connection.namespace, cluster.namespace)
-            acting = api
-            if connection.user:
-                acting = api.impersonating(connection.user, groups=connection.groups)
+            acting = connecting.acting(api, connection) if connection.user else api
             return await work(Session(api=acting, namespace=chosen, timeout=connection.timeout))
 
     with errors.ungrouped():
@@ -110,10 +110,10 @@ def namespace(wanted: str, of_context: str) -> str:
 
 def offline_namespace(connection: Connection) -> str:
     """Return the namespace to work in, where no cluster is asked and no kubeconfig is needed."""
-    from toolkit.kube import config  # noqa: PLC0415 - as in `run`
+    from cli import connecting  # noqa: PLC0415 - as in `run`
 
     try:
-        cluster = config.from_environment(connection.kubeconfig, context=connection.context)
+        cluster = connecting.cluster(connection)
     except kube_errors.KubeConfigError:
         return namespace(connection.namespace, "")
     return namespace(connection.namespace, cluster.namespace)
@@ -127,7 +127,10 @@ def placed(connection: Connection, namespace: str) -> Connection:
 def connection(arguments: dict[str, Any]) -> Connection:
     """Take the shared options out of a command's arguments."""
     names = ("kubeconfig", "context", "namespace", "timeout", "user", "groups")
-    found = Connection(**{name: arguments.pop(name) for name in names})
-    if found.groups and not found.user:
-        raise errors.UsageError("--as-group needs --as: the API server takes no groups alone")
+    flags = goflags.current()
+    found = Connection(**{name: arguments.pop(name) for name in names}, flags=flags)
+    alone = ["--as-group"] if found.groups else []
+    alone += [name for name in ("--as-uid", "--as-user-extra") if name in flags]
+    if alone and not found.user:
+        raise errors.UsageError(f"{alone[0]} needs --as: the API server takes it with a user only")
     return found

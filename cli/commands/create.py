@@ -63,9 +63,7 @@ def _command(row: Row, word: str) -> click.Command:
         session.run(connection, work)
 
     summary = f"Create or update {reconcile.article(row.kind)} {row.kind.kind}."
-    make = click.command(
-        word, cls=flags.Command, help=summary, epilog=examples.example(row.example)
-    )
+    make = click.command(word, help=summary, epilog=examples.example(row.example))
     return make(command)
 
 

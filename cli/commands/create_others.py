@@ -40,7 +40,6 @@ def _secret(row: SecretRow) -> click.Command:
 
     make = click.command(
         row.word,
-        cls=flags.Command,
         help=f"Create or update a Secret {row.purpose}.",
         epilog=examples.example(row.example),
     )
@@ -49,7 +48,6 @@ def _secret(row: SecretRow) -> click.Command:
 
 @click.command(
     "tenant",
-    cls=flags.Command,
     epilog=examples.example(
         "penstock create tenant dev-team --with-namespace=frontend --label=environment=dev",
         "penstock create tenant dev-team --with-namespace=frontend --with-namespace=backend \\",

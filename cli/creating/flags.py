@@ -4,7 +4,7 @@ Names and defaults are those of the ``flux`` command. A flag without a place is 
 of its row (``objects.Row``).
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final, TypeVar
 
@@ -64,32 +64,6 @@ class Flag:
             help=self.help,
             metavar=None if isinstance(self.type, click.ParamType) else "TEXT",
         )
-
-
-class Command(click.Command):
-    """A command whose boolean flags may be written with a value, as Go's are: ``--prune=true``."""
-
-    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """Replace ``--flag=true`` by the flag and drop ``--flag=false`` (click)."""
-        known = {
-            word
-            for param in self.params
-            if isinstance(param, click.Option) and param.is_flag
-            for word in param.opts
-        }
-        return super().parse_args(ctx, list(_without_booleans(args, known)))
-
-
-def _without_booleans(args: Sequence[str], known: set[str]) -> Iterable[str]:
-    for word in args:
-        name, equals, value = word.partition("=")
-        if name not in known or not equals or value not in _BOOLEANS:
-            yield word
-        elif _BOOLEANS[value]:
-            yield name
-
-
-_BOOLEANS: Final = {"true": True, "1": True, "false": False, "0": False}
 
 
 def options(flags: Iterable[Flag]) -> Callable[[Function], Function]:

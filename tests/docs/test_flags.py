@@ -7,6 +7,7 @@ from pathlib import Path
 import click
 import pytest
 
+from cli import goflags
 from cli.__main__ import penstock
 from tests.docs.pages import PAGES, ROOT
 from toolkit.kube.options import FLAGS
@@ -18,7 +19,7 @@ THEIRS = {
     "kube-apiserver": "admission-control-config-file audit-log-path authentication-config "
     "service-account-issuer permit-port-sharing",
     "helm": "reuse-values set set-literal",
-    "flux": "force reset recursive local-sources components-extra",
+    "flux": "force reset",
     "cosign": "key fulcio rekor ctfe tsa out insecure-ignore-tlog signature",
     "notation": "timestamp-url",
     "python -m bench": "pace",
@@ -32,6 +33,8 @@ THEIRS = {
 def ours() -> Iterator[str]:
     yield from (flag.name for flag in FLAGS)
     yield from (option for each in walk(penstock) for option in options(each))
+    tables = (goflags.CONNECTING, goflags.IGNORED, *goflags.OF_VERBS.values())
+    yield from (name.lstrip("-") for table in tables for name in table)
     yield from re.findall(r'"--([a-z-]+)"', CONTROL_PLANE.read_text())
 
 

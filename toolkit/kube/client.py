@@ -112,8 +112,9 @@ class Client:
         *,
         groups: Sequence[str] = (),
         extra: Mapping[str, str | Sequence[str]] = _EMPTY,
+        uid: str = "",
     ) -> "Client":
-        """Return a view that acts as ``user``, with groups and ``userInfo.extra`` as given.
+        """Return a view that acts as ``user``, with groups, uid and ``userInfo.extra`` as given.
 
         Extra keys are percent-encoded in the header's name and arrive in lower case
         (KEP-1513; apiserver ``authentication/request/headerrequest``).
@@ -121,6 +122,8 @@ class Client:
         headers: dict[str, str | Sequence[str]] = {"Impersonate-User": user}
         if groups:
             headers["Impersonate-Group"] = groups
+        if uid:
+            headers["Impersonate-Uid"] = uid
         for key, value in extra.items():
             headers[f"Impersonate-Extra-{quote(key, safe='')}"] = value
         view = Client(self._wire, headers, namespace=self.namespace)

@@ -37,10 +37,13 @@ class ClusterConfig:
     insecure_skip_tls_verify: bool = False
 
 
-def from_environment(kubeconfig: str = "", *, context: str = "") -> ClusterConfig:
+def from_environment(
+    kubeconfig: str = "", *, context: str = "", cluster: str = "", user: str = ""
+) -> ClusterConfig:
     """Load the named kubeconfig, or what client-go would find.
 
-    That is the in-cluster account, then ``KUBECONFIG``, then ``~/.kube/config``.
+    That is the in-cluster account, then ``KUBECONFIG``, then ``~/.kube/config``. ``cluster`` and
+    ``user`` name rows of the kubeconfig to use instead of those of the context.
 
     Raises:
         KubeConfigError: none of them is there, or it is malformed.
@@ -53,11 +56,16 @@ def from_environment(kubeconfig: str = "", *, context: str = "") -> ClusterConfi
         text = path.read_text()
     except OSError as exc:
         raise errors.KubeConfigError(f"cannot read kubeconfig {path}: {exc.strerror}") from exc
-    cluster, user, namespace = _select(text, context)
+    found, login, namespace = _select(text, context, cluster=cluster, user=user)
     files = _Files(path.parent)
-    if "exec" in user or "auth-provider" in user:
+    if "exec" in login or "auth-provider" in login:
+        if cluster or user:
+            raise errors.KubeConfigError(
+                f"the user of kubeconfig {path} signs in with a program, which is asked for whole "
+                "contexts only: choose one with --context instead of --cluster and --user"
+            )
         return _from_plugin(path, context, namespace)
-    return _build(cluster, user, namespace, files)
+    return _build(found, login, namespace, files)
 
 
 def from_untrusted_kubeconfig(text: str, *, allow_insecure_tls: bool = False) -> ClusterConfig:
@@ -183,8 +191,10 @@ _TEXTS: Final = (
 _BOUNDS: Final = untrusted.Bounds(size=8 << 20, depth=32, nodes=100_000)
 
 
-def _select(text: str, context: str) -> tuple[Mapping[str, Any], Mapping[str, Any], str]:
-    """Return cluster, user and namespace of the current (or named) context."""
+def _select(
+    text: str, context: str, *, cluster: str = "", user: str = ""
+) -> tuple[Mapping[str, Any], Mapping[str, Any], str]:
+    """Return cluster, user and namespace of the current (or named) context, or those named."""
     try:
         doc = untrusted.load_yaml(text.encode(errors="replace"), _BOUNDS)
         if not isinstance(doc, dict):
@@ -192,10 +202,11 @@ def _select(text: str, context: str) -> tuple[Mapping[str, Any], Mapping[str, An
         name = context or untrusted.text(doc, "current-context")
         # What the user of a command has typed may be told.
         chosen = _named(doc, "contexts", "context", name, typed=bool(context))
-        cluster = _named(doc, "clusters", "cluster", untrusted.text(chosen, "cluster"))
-        user_name = untrusted.text(chosen, "user")
-        user = _named(doc, "users", "user", user_name) if user_name else {}
-        return cluster, user, untrusted.text(chosen, "namespace") or "default"
+        cluster_name = cluster or untrusted.text(chosen, "cluster")
+        found = _named(doc, "clusters", "cluster", cluster_name, typed=bool(cluster))
+        user_name = user or untrusted.text(chosen, "user")
+        login = _named(doc, "users", "user", user_name, typed=bool(user)) if user_name else {}
+        return found, login, untrusted.text(chosen, "namespace") or "default"
     except untrusted.UntrustedError as exc:
         raise errors.KubeConfigError(f"kubeconfig cannot be read: {exc}") from exc
 

@@ -1,0 +1,176 @@
+"""Flags as the programs of Kubernetes take them, before click sees the words.
+
+Scripts for ``flux`` and ``kubectl`` say ``--watch=false``, put the flags that all commands share
+before the verb, and give connection flags such as ``--server`` to any command. These are read here:
+
+- Of a flag without a value, ``=true`` and ``=false`` are taken.
+- Shared flags before the verb go behind it.
+- Shared flags that a command does not have are taken away; ``current`` gives those with an effect.
+
+A command's own flag of the same name wins.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Final
+
+import click
+
+_KEY: Final = "cli.goflags"
+_BOOLEANS: Final = MappingProxyType({"true": True, "1": True, "false": False, "0": False})
+
+CONNECTING: Final[Mapping[str, bool]] = MappingProxyType(
+    {
+        # a row of the kubeconfig in place of the context's
+        "--cluster": True,
+        "--user": True,
+        # one field of it
+        "--server": True,
+        "--tls-server-name": True,
+        "--certificate-authority": True,
+        "--insecure-skip-tls-verify": False,
+        "--token": True,
+        "--client-certificate": True,
+        "--client-key": True,
+        # whom to act as, beside --as and --as-group
+        "--as-uid": True,
+        "--as-user-extra": True,
+    }
+)
+"""Flags that say how to connect, each with whether it takes a value."""
+
+IGNORED: Final[Mapping[str, bool]] = MappingProxyType(
+    {
+        "--cache-dir": True,  # discovery is not cached on the disk
+        "--disable-compression": False,  # no answer is compressed
+        "--kube-api-burst": True,  # the API server's Priority and Fairness sets the pace
+        "--kube-api-qps": True,
+        "--ns-follows-kube-context": False,  # it does in any case
+        "--verbose": False,
+    }
+)
+"""Flags of ``flux`` that have no effect here."""
+
+OF_VERBS: Final[Mapping[str, Mapping[str, bool]]] = MappingProxyType(
+    {
+        # kinds without the field take the flag, too
+        "create": {"--interval": True, "--fetch-timeout": True},
+        "push": {"--debug": False},  # there is no library whose log it would show
+    }
+)
+"""Flags of all commands of a verb of ``flux``, which have no effect where a command lacks them."""
+
+_SESSION: Final[Mapping[str, bool]] = MappingProxyType(
+    dict.fromkeys(
+        ("--kubeconfig", "--context", "--namespace", "-n", "--timeout", "--as", "--as-group"), True
+    )
+)
+"""Flags of all commands that ask a cluster; others do without them."""
+_SHARED: Final[Mapping[str, bool]] = {**CONNECTING, **IGNORED, **_SESSION}
+
+
+@dataclass(frozen=True, slots=True)
+class _Given:
+    """A shared flag as it was typed."""
+
+    name: str
+    value: str
+    words: tuple[str, ...]
+
+
+def forward(args: Sequence[str]) -> list[str]:
+    """Return the words with the shared flags before the verb behind everything else.
+
+    Raises:
+        UsageError: (click) the value of a flag is missing.
+    """
+    rest, moved = list(args), list[str]()
+    while rest and (given := _first(rest, _SHARED)):
+        moved += given.words
+        del rest[: len(given.words)]
+    if not rest:
+        return list(args)
+    end = rest.index("--") if "--" in rest else len(rest)
+    return [*rest[:end], *moved, *rest[end:]]
+
+
+def adapt(context: click.Context, command: click.Command, args: Sequence[str]) -> list[str]:
+    """Return the words of a command as click reads them, without shared flags that it lacks."""
+    options = {
+        name: option
+        for option in command.params
+        if isinstance(option, click.Option)
+        for name in (*option.opts, *option.secondary_opts)
+    }
+    taken: dict[str, list[str]] = context.find_root().meta.setdefault(_KEY, {})
+    verb = [*context.command_path.split(), "", ""][1]
+    shared = {**_SHARED, **OF_VERBS.get(verb, {})}
+    reading = _Reading(options, shared, taken, within=isinstance(command, click.Group))
+    return list(reading.words(args))
+
+
+def current() -> Mapping[str, Sequence[str]]:
+    """Return the connection flags of this run by name; one without a value has an empty one."""
+    context = click.get_current_context(silent=True)
+    found: Mapping[str, Sequence[str]] = context.find_root().meta.get(_KEY, {}) if context else {}
+    return found
+
+
+@dataclass(frozen=True, slots=True)
+class _Reading:
+    """What is known about the flags of a command; ``within`` stops at the next command's name."""
+
+    options: Mapping[str, click.Option]
+    shared: Mapping[str, bool]
+    taken: dict[str, list[str]]
+    within: bool
+
+    def words(self, args: Sequence[str]) -> Iterator[str]:
+        """Yield the words as click reads them, and keep connection flags."""
+        rest = list(args)
+        while rest:
+            name, equals, value = rest[0].partition("=")
+            if rest[0] == "--" or (self.within and name[:1] != "-"):
+                yield from rest
+                return
+            option = self.options.get(name)
+            if option is not None and equals and option.is_flag:
+                yield from _switch(option, name, value)
+                rest.pop(0)
+            elif option is not None:
+                yield rest.pop(0)
+                if not equals and not option.is_flag and not option.count and rest:
+                    yield rest.pop(0)
+            elif given := _first(rest, self.shared):
+                self._keep(given)
+                del rest[: len(given.words)]
+            else:
+                yield rest.pop(0)
+
+    def _keep(self, given: _Given) -> None:
+        if given.name in CONNECTING and given.value != "false":
+            self.taken.setdefault(given.name, []).append(given.value)
+
+
+def _switch(option: click.Option, name: str, value: str) -> Iterator[str]:
+    """Yield what says the same to click; nothing where the flag is off already."""
+    wanted = _BOOLEANS.get(value)
+    if wanted is None:
+        yield f"{name}={value}"  # click tells that it takes no value
+    elif wanted:
+        yield name
+    elif option.secondary_opts:
+        yield option.secondary_opts[0]
+
+
+def _first(args: Sequence[str], shared: Mapping[str, bool]) -> _Given | None:
+    """Return the shared flag that the words begin with."""
+    name, equals, value = args[0].partition("=")
+    if name not in shared:
+        return None
+    if equals or not shared[name]:
+        return _Given(name, value, tuple(args[:1]))
+    if len(args) == 1:
+        raise click.UsageError(f"Option '{name}' requires an argument.")
+    return _Given(name, args[1], tuple(args[:2]))
