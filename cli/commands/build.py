@@ -1,47 +1,30 @@
 """``penstock build`` and ``penstock diff``: a Kustomization on local files."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
-from msgspec import structs
 
 from cli import errors, examples, kindtree, loading, output, progress, session
 from cli.commands import artifacts, plan
-from cli.local.workspace import Workspace
 from crds import HELM_RELEASE, KUSTOMIZATION
-from toolkit.objects import Json, ObjectKey
 
 if TYPE_CHECKING:
-    from cli.local import build as local_build
     from cli.local import diff as local_diff
-    from cli.local import encrypted
-    from cli.local import kustomization as source
-    from controllers.kustomize import inputs
+    from cli.local import encrypted, units
+    from cli.local.units import Request, Unit
+    from cli.trees import entering
     from toolkit.apply.diff import Finding
-    from toolkit.kube import secrets
+    from toolkit.kube import remote
 else:
-    local_build = loading.Later("cli.local.build")
     local_diff = loading.Later("cli.local.diff")
     encrypted = loading.Later("cli.local.encrypted")
-    source = loading.Later("cli.local.kustomization")
-    inputs = loading.Later("controllers.kustomize.inputs")
-    secrets = loading.Later("toolkit.kube.secrets")
+    units = loading.Later("cli.local.units")
+    entering = loading.Later("cli.trees.entering")
+    remote = loading.Later("toolkit.kube.remote")
 
 Function = TypeVar("Function", bound=Callable[..., Any])
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Request:
-    """What to build: a name, local directories, and perhaps the Kustomization from a file."""
-
-    name: str
-    path: Path
-    mounts: dict[str, Path]
-    file: Path | None
-    strict: bool
 
 
 @click.group("build", cls=kindtree.AliasGroup, no_args_is_help=True)
@@ -56,6 +39,33 @@ def diff() -> None:
 
 def _local_options(function: Function) -> Function:
     for option in (
+        click.option(
+            "--in-memory-build",
+            is_flag=True,
+            hidden=True,
+            expose_value=False,
+            help="No effect: builds write no file.",
+        ),
+        click.option(
+            "--ignore-paths",
+            "ignored",
+            multiple=True,
+            metavar="PATTERNS",
+            help="Leave files below --path out, by gitignore patterns with commas.",
+        ),
+        click.option(
+            "--local-sources",
+            "sources",
+            multiple=True,
+            metavar="KIND/NAMESPACE/NAME=DIRECTORY",
+            help="Where the files of a source are; that of --path is known.",
+        ),
+        click.option(
+            "-r",
+            "--recursive",
+            is_flag=True,
+            help="Go on with the Kustomizations that are applied.",
+        ),
         click.option(
             "--strict-substitute",
             "strict",
@@ -101,14 +111,11 @@ def build_kustomization(*, dry_run: bool, **arguments: Any) -> None:
     """Print what a Kustomization would apply, as YAML."""
     connection, request = session.connection(arguments), _request(**arguments)
     if dry_run:
-        objects = _offline(connection, request)
+        namespace = session.namespace(connection.namespace, "")
+        built = session.run_offline(units.offline(request, namespace, connection.timeout))
     else:
-
-        async def work(opened: session.Session) -> tuple[Json, ...]:
-            _, _, built = await _build(opened, request)
-            return built
-
-        objects = session.run(connection, work)
+        built = session.run(connection, lambda opened: units.online(opened, request))
+    objects = (obj for unit in built for obj in unit.objects)
     shown = (output.to_yaml(encrypted.stand_in(obj)) for obj in objects)
     click.echo("---\n".join(shown), nl=False)
 
@@ -116,6 +123,19 @@ def build_kustomization(*, dry_run: bool, **arguments: Any) -> None:
 @click.command(
     KUSTOMIZATION.singular,
     epilog=examples.example("penstock diff kustomization apps --path ./clusters/apps"),
+)
+@click.option(
+    "--progress-bar/--no-progress-bar",
+    hidden=True,
+    expose_value=False,
+    help="No effect: there is none.",
+)
+@click.option(
+    "--ignore-not-found",
+    is_flag=True,
+    hidden=True,
+    expose_value=False,
+    help="No effect: a Kustomization from a file is new where the cluster has none.",
 )
 @session.options
 @_local_options
@@ -128,9 +148,9 @@ def diff_kustomization(**arguments: Any) -> None:
     """
     connection, request = session.connection(arguments), _request(**arguments)
 
-    async def work(opened: session.Session) -> "tuple[Finding, ...]":
-        live, obj, built = await _build(opened, request)
-        return await local_diff.diff(opened.api, live, obj, built)
+    async def work(opened: session.Session) -> "list[Finding]":
+        built = await units.online(opened, request)
+        return [each for unit in built for each in await _findings(opened, unit)]
 
     found = session.run(connection, work)
     for finding in found:
@@ -140,57 +160,29 @@ def diff_kustomization(**arguments: Any) -> None:
         raise errors.DifferentError("there are differences")
 
 
-async def _build(opened: session.Session, request: Request) -> tuple[Json, Any, tuple[Json, ...]]:
-    """Return the Kustomization as JSON and decoded, and what it makes of the local files."""
-    raw = await _kustomization(opened, request)
-    obj = source.decode(raw)
-    # Keys are never read here: ciphertext stays masked.
-    readable = structs.replace(obj, spec=structs.replace(obj.spec, decryption=None))
-    gathered = await inputs.gather(readable, secrets.Secrets(opened.api))
-    built = await local_build.build(
-        obj,
-        local_build.Inputs(
-            workspace=Workspace.find(request.path, spec_path=obj.spec.path),
-            mounts=request.mounts,
-            variables=gathered.variables,
-            strict=request.strict,
-            seconds=opened.timeout,
-        ),
-    )
-    return raw, obj, built
+async def _findings(opened: session.Session, unit: "Unit") -> "tuple[Finding, ...]":
+    """Ask the cluster that a Kustomization applies to, with the user's rights there."""
+    if unit.obj.spec.kube_config is None:
+        return await local_diff.diff(opened.api, unit.raw, unit.obj, unit.objects)
+    async with (
+        remote.RemoteClients(opened.api) as remotes,
+        entering.entered(remotes, unit.obj.metadata.namespace, unit.raw) as there,
+    ):
+        return await local_diff.diff(there, unit.raw, unit.obj, unit.objects)
 
 
-async def _kustomization(opened: session.Session, request: Request) -> Json:
-    """Return the live object; with a file, that one's spec and the live one's status."""
-    if request.file is None:
-        return await source.live(opened, request.name)
-    raw = source.from_file(request.file, ObjectKey(opened.namespace, request.name))
-    try:
-        live = await source.live(opened, request.name)
-    except errors.UsageError:
-        return raw
-    return {**raw, "status": live.get("status") or {}}
-
-
-def _offline(connection: session.Connection, request: Request) -> tuple[Json, ...]:
-    if request.file is None:
-        raise errors.UsageError("--dry-run asks no cluster and needs --kustomization-file")
-    namespace = session.namespace(connection.namespace, "")
-    obj = source.decode(source.from_file(request.file, ObjectKey(namespace, request.name)))
-    chosen = local_build.Inputs(
-        workspace=Workspace.find(request.path, spec_path=obj.spec.path),
-        mounts=request.mounts,
-        strict=request.strict,
-        seconds=connection.timeout,
-    )
-    return session.run_offline(local_build.build(obj, chosen))
-
-
-def _request(*, mounts: tuple[str, ...], **fields: Any) -> Request:
+def _request(
+    *, mounts: tuple[str, ...], sources: tuple[str, ...], ignored: tuple[str, ...], **fields: Any
+) -> "Request":
     pairs = [pair.partition("=") for pair in mounts]
     if not all(path and directory for path, _, directory in pairs):
         raise errors.UsageError("--mount must be PATH=DIRECTORY, as in spec.sourceRefs")
-    return Request(mounts={path: Path(where) for path, _, where in pairs}, **fields)
+    return units.Request(
+        mounts={path: Path(where) for path, _, where in pairs},
+        sources=units.sources(sources),
+        ignored=tuple(rule for text in ignored for rule in text.split(",")),
+        **fields,
+    )
 
 
 build.add_command(build_kustomization)

@@ -5,7 +5,7 @@ encrypted until admission are what the controller would send (``cli.local.encryp
 SOPS documents the shape is kept, with a mask for their values.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -13,6 +13,7 @@ import msgspec
 
 from cli import errors
 from cli.local import encrypted
+from cli.local import workspace as workspaces
 from cli.local.workspace import Workspace
 from controllers.kustomize import rendering
 from crds.kustomize import Kustomization
@@ -29,7 +30,7 @@ class Inputs:
     """What a build takes besides the Kustomization; ``mounts`` are by path in the tree.
 
     ``variables`` of ``None`` means that no cluster was asked: those undefined are empty, unless it
-    is ``strict``.
+    is ``strict``. ``ignored`` are patterns of files that are left out of the directory to build.
     """
 
     workspace: Workspace
@@ -37,6 +38,7 @@ class Inputs:
     variables: Mapping[str, str] | None = field(default=None, repr=False)
     strict: bool = False
     seconds: float = 60.0
+    ignored: Sequence[str] = ()
 
 
 async def build(obj: Kustomization, inputs: Inputs) -> tuple[Json, ...]:
@@ -45,7 +47,13 @@ async def build(obj: Kustomization, inputs: Inputs) -> tuple[Json, ...]:
     Raises:
         PenstockError: the build fails, as it would in the cluster.
     """
-    mounts = _mounts(obj, inputs)
+    with workspaces.without(inputs.workspace, inputs.ignored) as kept:
+        return await _build(obj, inputs, {**_mounts(obj, inputs), **kept})
+
+
+async def _build(
+    obj: Kustomization, inputs: Inputs, mounts: Mapping[str, Path]
+) -> tuple[Json, ...]:
     pool = calls.start(size=1, reads=tuple(mounts.values()))
     try:
         plan = kustomize.Build(
@@ -103,6 +111,7 @@ def _mounts(obj: Kustomization, inputs: Inputs) -> dict[str, Path]:
     missing = [path for path in obj.spec.mounts if path and path not in inputs.mounts]
     if missing:
         raise errors.UsageError(
-            f"spec.sourceRefs mounts {', '.join(missing)}; use --mount {missing[0]}=DIRECTORY"
+            f"spec.sourceRefs mounts {', '.join(missing)}; use --mount {missing[0]}=DIRECTORY, or "
+            "name the source with --local-sources"
         )
     return {"": inputs.workspace.root, **inputs.mounts}

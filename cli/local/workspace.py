@@ -5,10 +5,17 @@ tree to build in begins at the repository: the nearest directory upwards that ho
 Without one, ``spec.path`` tells how deep in its repository the directory lies.
 """
 
+import posixpath
+import shutil
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
+from tempfile import TemporaryDirectory
 
 from cli import errors
+from toolkit.artifact.ignore import Ignore
+from toolkit.errors import PenstockError
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,6 +37,46 @@ class Workspace:
         target = directory.resolve()
         root = _repository(target) or _above(target, spec_path)
         return cls(root=root, path=f"./{target.relative_to(root).as_posix()}")
+
+
+@contextmanager
+def without(workspace: Workspace, patterns: Sequence[str]) -> Iterator[Mapping[str, Path]]:
+    """Give what to mount so that files are left out of the directory to build.
+
+    ``patterns`` are gitignore rules, relative to that directory. Without any, nothing is mounted.
+
+    Raises:
+        UsageError: a pattern cannot be understood, or a file cannot be read.
+    """
+    if not patterns:
+        yield {}
+        return
+    place = _place(workspace.path)
+    with TemporaryDirectory(prefix="penstock-build-") as name:
+        try:
+            rules = Ignore.from_rules("\n".join(patterns), where="--ignore-paths")
+            _copy(workspace.root / place, Path(name), rules)
+        except PenstockError as exc:
+            raise errors.UsageError(str(exc)) from exc
+        except OSError as exc:
+            raise errors.UsageError(f"cannot read {exc.filename}: {exc.strerror}") from exc
+        yield {place: Path(name)}
+
+
+def _place(path: str) -> str:
+    """Return a path in the tree as a mount point; the root is an empty one."""
+    found = posixpath.normpath(f"/{path}").lstrip("/")
+    return "" if found == "." else found
+
+
+def _copy(source: Path, into: Path, rules: Ignore) -> None:
+    for entry in rules.walk(source):
+        target = into / entry.name
+        target.parent.mkdir(parents=True, exist_ok=True)
+        if entry.is_directory:
+            target.mkdir(exist_ok=True)
+        else:
+            shutil.copyfile(source / entry.name, target)
 
 
 def _repository(target: Path) -> Path | None:

@@ -68,6 +68,87 @@ async def test_both_build_alike(
     assert ("nobody" in ours.err) is bool(code)
 
 
+@pytest.fixture
+def fleet(tmp_path: Path) -> Path:
+    """Return a repository whose Kustomization applies two more, one of another repository."""
+    root = tmp_path / "fleet"
+    sources = {"base": "flux-system", "own": "apps"}
+    below = [nested("base", "./base", sources["base"]), nested("own", "./", sources["own"])]
+    for place, objects in (
+        ("clusters/app.yaml", [config_map("top", "hello ${who}")]),
+        ("clusters/below.yaml", below),
+        ("clusters/skip/left.yaml", [config_map("left", "out")]),
+        ("base/base.yaml", [config_map("base", "hello ${who}"), nested("base", "./base", "x")]),
+    ):
+        (root / place).parent.mkdir(parents=True, exist_ok=True)
+        (root / place).write_text(yaml.safe_dump_all(objects))
+    (tmp_path / "other").mkdir()
+    (tmp_path / "other" / "own.yaml").write_text(yaml.safe_dump(config_map("own", "x")))
+    top = {**KUSTOMIZATION["spec"], "path": "./clusters"}  # type: ignore[dict-item]  # a mapping
+    top["sourceRef"] = {"kind": "GitRepository", "name": "flux-system"}
+    (root / "apps.yaml").write_text(yaml.safe_dump({**KUSTOMIZATION, "spec": top}))
+    return root
+
+
+def config_map(name: str, text: str) -> dict[str, Any]:
+    metadata = {"name": name, "namespace": "apps"}
+    return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": {"text": text}}
+
+
+def nested(name: str, path: str, source: str) -> dict[str, Any]:
+    spec = {
+        "interval": "10m",
+        "path": path,
+        "prune": True,
+        "sourceRef": {"kind": "GitRepository", "name": source},
+    }
+    return {**KUSTOMIZATION, "metadata": {"name": name, "namespace": "flux-system"}, "spec": spec}
+
+
+async def test_both_go_down_into_what_kustomizations_apply(flux_program: Path, fleet: Path) -> None:
+    words = (
+        *("build", "kustomization", "apps", "--path", str(fleet / "clusters"), "--dry-run"),
+        *("--kustomization-file", str(fleet / "apps.yaml"), "-n", "flux-system", "--recursive"),
+        *("--ignore-paths", "/skip/,nothing.yaml", "--in-memory-build"),
+        *("--local-sources", f"GitRepository/flux-system/apps={fleet.parent / 'other'}"),
+    )
+    theirs_too = f"GitRepository/flux-system/flux-system={fleet}"
+
+    theirs = await flux(flux_program, fleet.parent, *words, "--local-sources", theirs_too)
+    ours = await command.alone(*words)
+
+    assert (ours.code, theirs.code) == (0, 0), ours.err + theirs.err
+    named = [doc["metadata"]["name"] for doc in documents(ours.out) if doc["kind"] == "ConfigMap"]
+    assert sorted(named) == ["base", "own", "top"]
+    assert sorted(documents(ours.out), key=identity) == sorted(documents(theirs.out), key=identity)
+
+
+def identity(document: dict[str, Any]) -> tuple[str, str, str]:
+    metadata = document["metadata"]
+    return document["kind"], metadata["name"], yaml.safe_dump(document)
+
+
+@pytest.mark.parametrize(
+    ("flags", "said"),
+    [
+        ((), "name its directory with --local-sources GitRepository/flux-system/apps=DIRECTORY"),
+        (("--local-sources", "GitRepository/apps=x"), "must be KIND/NAMESPACE/NAME=DIRECTORY"),
+        (("--local-sources", "GitRepository/a/b=/nowhere"), "/nowhere is not a directory"),
+        (("--ignore-paths", "a" * 5000), "--ignore-paths"),
+    ],
+)
+async def test_a_source_that_is_not_here_is_named(
+    fleet: Path, flags: tuple[str, ...], said: str
+) -> None:
+    ended = await command.alone(
+        *("build", "kustomization", "apps", "--path", str(fleet / "clusters"), "--dry-run"),
+        *("--kustomization-file", str(fleet / "apps.yaml"), "-n", "flux-system", "-r", *flags),
+    )
+
+    assert ended.code == 1
+    assert said in ended.err
+
+
 @pytest.mark.parametrize("flags", [(), ("--ignore-paths", "app.yaml")], ids=["all", "ignored"])
 async def test_both_pack_the_same_files(
     flux_program: Path, files: Path, tmp_path: Path, flags: tuple[str, ...]
