@@ -6,12 +6,10 @@ earlier run, or from the API of a service that proves who it is by TLS.
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Final
-
-from cryptography.hazmat.primitives import serialization
-from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+from typing import Any, Final
 
 from cli import errors
+from cli.creating import keypairs
 from toolkit.remote.git.auth import GitAuth
 from toolkit.remote.git.url import GitUrl
 
@@ -44,11 +42,16 @@ class Access:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Given:
-    """What the user says of a repository's credentials; ``password`` opens a key over SSH."""
+    """What the user says of a repository's credentials; ``password`` opens a key over SSH.
+
+    Over HTTP it is a ``bearer`` token, if so. ``key`` is what ``keypairs.pair`` takes.
+    """
 
     username: str = ""
     password: str = field(default="", repr=False)
+    bearer: bool = False
     private_key: bytes = field(default=b"", repr=False)
+    key: Mapping[str, Any] = field(default_factory=dict, repr=False)
     known_hosts: bytes = b""
     ca: bytes = b""
     plain_http: bool = False
@@ -75,20 +78,16 @@ def of_repository(url: str, given: Given, earlier: Mapping[str, bytes], added: A
     return Access(push_url=url, push=auth, sync_url=url, secret=secret, remedy=remedy)
 
 
-def deploy_key(earlier: Mapping[str, bytes]) -> tuple[bytes, bytes]:
-    """Return the private and the public key of an earlier run, else new ones (Ed25519)."""
-    if earlier.get(IDENTITY) and earlier.get(PUBLIC):
+def deploy_key(earlier: Mapping[str, bytes], key: Mapping[str, Any]) -> tuple[bytes, bytes]:
+    """Return the private and the public key: those of a file, of an earlier run, or new ones.
+
+    Raises:
+        UsageError: the file holds no key, or one that a password opens.
+    """
+    if not key.get("private_key_file") and earlier.get(IDENTITY) and earlier.get(PUBLIC):
         return earlier[IDENTITY], earlier[PUBLIC]
-    key = Ed25519PrivateKey.generate()
-    private = key.private_bytes(
-        serialization.Encoding.PEM,
-        serialization.PrivateFormat.OpenSSH,
-        serialization.NoEncryption(),
-    )
-    public = key.public_key().public_bytes(
-        serialization.Encoding.OpenSSH, serialization.PublicFormat.OpenSSH
-    )
-    return private, public
+    private, public = keypairs.pair(key)
+    return private.encode(), public.strip().encode()
 
 
 def require_known_hosts(given: bytes, earlier: Mapping[str, bytes], host: str) -> bytes:
@@ -108,7 +107,11 @@ def require_known_hosts(given: bytes, earlier: Mapping[str, bytes], host: str) -
 
 
 def _http(url: GitUrl, given: Given) -> dict[str, bytes]:
-    if bool(given.username) != bool(given.password):
+    if given.bearer and (given.username or not given.password):
+        raise errors.UsageError(
+            "--with-bearer-token takes the token from --password or GIT_PASSWORD, and no --username"
+        )
+    if not given.bearer and bool(given.username) != bool(given.password):
         raise errors.UsageError(
             "--username and --password (or GIT_PASSWORD) are needed together for a repository "
             "over HTTP"
@@ -120,7 +123,7 @@ def _http(url: GitUrl, given: Given) -> dict[str, bytes]:
         )
     named = {
         "username": given.username.encode(),
-        "password": given.password.encode(),
+        "bearerToken" if given.bearer else "password": given.password.encode(),
         CA: given.ca,
     }
     return {key: value for key, value in named.items() if value}
@@ -136,7 +139,7 @@ def _ssh(url: GitUrl, given: Given, earlier: Mapping[str, bytes], added: Added) 
         return secret
     if earlier.get(IDENTITY):
         return {**earlier, KNOWN_HOSTS: known}
-    private, public = deploy_key({})
+    private, public = deploy_key({}, given.key)
     if not added(public.decode()):
         raise errors.UsageError(
             "the key was not added: give one that the repository accepts with --private-key-file"

@@ -15,6 +15,7 @@ from cli.bootstrap.access import Access
 from cli.bootstrap.committing import Signature
 from cli.bootstrap.files import Sync
 from cli.installing import inspection, manifests, writing
+from cli.stack import install
 from toolkit.objects import Json, ObjectKey
 
 Reach = Callable[[Mapping[str, bytes]], Awaitable[Access]]
@@ -31,6 +32,8 @@ class Wish:
     interval: str
     secret: str
     signature: Signature
+    submodules: bool = False
+    sparse: tuple[str, ...] = ()
     force: bool = False
 
     def sync(self, access: Access) -> Sync:
@@ -42,6 +45,8 @@ class Wish:
             path=self.path,
             secret=self.secret if access.secret else "",
             interval=self.interval,
+            submodules=self.submodules,
+            sparse=self.sparse,
         )
 
 
@@ -69,8 +74,11 @@ async def run(opened: session.Session, wish: Wish, objects: tuple[Json, ...], re
         signature=wish.signature,
     )
     # 3
-    if not kept:
-        await writing.write(opened, objects)
+    secrets = manifests.secrets(wish.choice)  # in the cluster alone
+    if kept:
+        await install.apply_all(api, secrets)
+    else:
+        await writing.write(opened, (*objects, *secrets))
         await writing.ready(opened, objects)
     if access.secret:
         await syncing.keep_credentials(api, namespace, wish.secret, access.secret)

@@ -14,16 +14,18 @@ from cli.bootstrap.access import Access
 from toolkit.remote.git import git
 from toolkit.remote.git.errors import GitAuthError
 from toolkit.remote.git.git import Author, Committed, GitClient, NewFile
+from toolkit.remote.git.wire import SigningKey
 
 SECONDS: Final = 120.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Signature:
-    """Who commits, and what the message says below its first line."""
+    """Who commits, what the message says below its first line, and a key to sign it with."""
 
     author: Author
     appendix: str = ""
+    key: SigningKey | None = None
 
     def message(self, subject: str) -> str:
         """Return the whole message of a commit."""
@@ -54,6 +56,7 @@ async def commit(
             now=datetime.now(UTC),
             scratch=scratch,
             timeout=SECONDS,
+            signing=signature.key,
         )
     except GitAuthError as exc:
         raise errors.FailedError(f"{exc}\n  {access.remedy}") from exc

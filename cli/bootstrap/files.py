@@ -27,7 +27,7 @@ class Sync:
     """What the cluster follows; both objects have the name of their namespace.
 
     ``path`` is a directory of the repository, empty for its root. ``secret`` names the Secret with
-    the credentials, empty for none.
+    the credentials, empty for none. ``sparse`` are the only directories to fetch.
     """
 
     namespace: str
@@ -36,6 +36,8 @@ class Sync:
     path: str
     secret: str
     interval: str
+    submodules: bool = False
+    sparse: tuple[str, ...] = ()
 
     def objects(self) -> tuple[Json, Json]:
         """Return the GitRepository and the Kustomization."""
@@ -47,6 +49,10 @@ class Sync:
         }
         if self.secret:
             source["secretRef"] = {"name": self.secret}
+        if self.submodules:
+            source["recurseSubmodules"] = True
+        if self.sparse:
+            source["sparseCheckout"] = list(self.sparse)
         applied: Json = {
             "interval": _APPLIED_EVERY,
             "path": f"./{self.path}",

@@ -3,35 +3,29 @@
 import os
 import re
 import sys
-from collections.abc import Callable, Mapping
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from cli import age, errors, examples, loading, servers, session
+from cli import errors, examples, kindtree, loading, servers, session
+from cli.bootstrap import choices
 from cli.bootstrap.hosts import DIALECTS
-from cli.bootstrap.hosts.dialect import Dialect, Place
+from cli.bootstrap.hosts.dialect import USER, Dialect, Place, Team
 from cli.installing import choosing
-from toolkit.kube import rbac
 
 if TYPE_CHECKING:
-    from cli.bootstrap import access, bootstrapping, committing, files
+    from cli.bootstrap import access, bootstrapping, files
     from cli.bootstrap.access import Access
     from cli.bootstrap.bootstrapping import Reach
     from cli.bootstrap.hosts import hosting
     from cli.installing import manifests
-    from toolkit.remote.git import git as gitclient
 else:
     access = loading.Later("cli.bootstrap.access")
     bootstrapping = loading.Later("cli.bootstrap.bootstrapping")
-    committing = loading.Later("cli.bootstrap.committing")
     files = loading.Later("cli.bootstrap.files")
     hosting = loading.Later("cli.bootstrap.hosts.hosting")
     manifests = loading.Later("cli.installing.manifests")
-    gitclient = loading.Later("toolkit.remote.git.git")
-
-Function = TypeVar("Function", bound=Callable[..., Any])
 
 _NAME: Final = r"[A-Za-z0-9_][A-Za-z0-9_.-]*"
 _NAMES: Final = {
@@ -41,48 +35,9 @@ _NAMES: Final = {
     "hostname": re.compile(rf"{_NAME}(:[0-9]+)?"),
     "ssh_hostname": re.compile(rf"({_NAME}(:[0-9]+)?)?"),
 }
-_LOCKED: Final = "lockdown"
-_SHARED: Final = (
-    click.option("--branch", default="main", show_default=True, help="Branch to commit to."),
-    click.option("--path", default="", help="Directory that the cluster follows; default all."),
-    click.option(
-        "--interval",
-        type=age.DURATION,
-        default="1m",
-        show_default=True,
-        help="How often to look for new commits.",
-    ),
-    click.option(
-        "--secret-name",
-        default="",
-        metavar="NAME",
-        help="Secret with the credentials; default the namespace's name.",
-    ),
-    click.option("--author-name", default="Penstock", show_default=True, help="Of the commit."),
-    click.option(
-        "--author-email", default="penstock@localhost", show_default=True, help="Of the commit."
-    ),
-    click.option("--commit-message-appendix", default="", help="Text to end the message with."),
-    servers.known_hosts_file,
-    servers.ca_file("Authority of the server's certificate, PEM."),
-    click.option("-s", "--silent", is_flag=True, help="Do not ask for confirmation."),
-    click.option(
-        "--force",
-        is_flag=True,
-        help="Install also where Flux runs, or where another Kustomization applies Penstock.",
-    ),
-)
 
 
-def _shared(function: Function) -> Function:
-    """Add the options that all bootstrap commands have."""
-    function = choosing.options(session.options(function))
-    for option in reversed(_SHARED):
-        function = option(function)
-    return function
-
-
-@click.group("bootstrap", no_args_is_help=True)
+@click.group("bootstrap", cls=kindtree.AliasGroup, no_args_is_help=True)
 def bootstrap() -> None:
     """Install Penstock from a Git repository that it then follows.
 
@@ -108,22 +63,22 @@ def bootstrap() -> None:
     show_envvar=True,
     help="Of that user; over SSH of the private key.",
 )
-@click.option(
-    "--private-key-file",
-    type=servers.FILE,
-    help="Key to push and fetch with over SSH; default is one that is made and printed.",
-)
+@click.option("--with-bearer-token", "bearer", is_flag=True, help="The password is a bearer token.")
+@click.option("--ssh-hostname", hidden=True, expose_value=False, help="What --url says already.")
 @click.option("--allow-insecure-http", is_flag=True, help="Send the password even without TLS.")
-@click.option("--token-auth", is_flag=True, hidden=True, help="What HTTPS means already.")
-@_shared
-def git(  # noqa: PLR0913  # options of the command
+@click.option(
+    "--token-auth",
+    is_flag=True,
+    hidden=True,
+    expose_value=False,
+    help="What HTTPS means already.",
+)
+@choices.options
+def git(
     *,
     url: str,
-    username: str,
-    password: str,
-    private_key_file: Path | None,
     allow_insecure_http: bool,
-    token_auth: bool,  # noqa: ARG001  # accepted, as Flux does
+    bearer: bool,
     **said: Any,
 ) -> None:
     """Bootstrap with a repository that exists.
@@ -132,9 +87,11 @@ def git(  # noqa: PLR0913  # options of the command
     repository, with write access.
     """
     given = access.Given(
-        username=username,
-        password=password,
-        private_key=servers.content(private_key_file),
+        username=said["username"],
+        password=said["password"],
+        bearer=bearer,
+        private_key=servers.content(said["private_key_file"]),
+        key=choices.key(said),
         known_hosts=servers.content(said["known_hosts_file"]),
         ca=servers.content(said["ca_file"]),
         plain_http=allow_insecure_http,
@@ -161,6 +118,11 @@ _OF_HOSTS: Final = (
     click.option("--repository", required=True, help="Its name; it is made if it is missing."),
     click.option("--personal", is_flag=True, help="The owner is a user, not an organization."),
     click.option(
+        "--reconcile",
+        is_flag=True,
+        help="Give a repository that exists the visibility that is said here.",
+    ),
+    click.option(
         "--private",
         type=bool,
         is_flag=False,
@@ -180,32 +142,60 @@ _OF_HOSTS: Final = (
 )
 
 
+_GITLAB: Final = (
+    click.option(
+        "--visibility",
+        type=click.Choice(("private", "internal", "public")),
+        default=None,
+        help="Who may see a repository that is made; default as --private says.",
+    ),
+    click.option(
+        "--deploy-token-auth",
+        "deploy_token",
+        is_flag=True,
+        help="The cluster fetches over HTTPS, with a deploy token that is made.",
+    ),
+)
+_BITBUCKET: Final = (
+    click.option(
+        "-u",
+        "--username",
+        default=USER,
+        show_default=True,
+        help="Whom the token belongs to, for Git over HTTPS.",
+    ),
+)
+_OWN: Final = {"gitlab": _GITLAB, "bitbucket-server": _BITBUCKET}
+"""Options of one service."""
+
+
 def _command(name: str, dialect: Dialect) -> click.Command:
     title, variable = dialect.title.split()[1], dialect.variable
 
     def command(**said: Any) -> None:
-        place = _place(said)
-        hosted = hosting.Hosted(
-            place=place,
-            token=_token(variable),
-            token_auth=said["token_auth"],
-            read_write_key=said["read_write_key"],
-            key_title=f"{_namespace(said)}-{said['branch']}-./{files.cleaned(said['path'])}",
-            ssh_hostname=said["ssh_hostname"] or place.hostname,
-            known_hosts=servers.content(said["known_hosts_file"]),
-            ca=servers.content(said["ca_file"]),
-        )
+        hosted = _hosted(said, variable)
 
         async def reach(earlier: Mapping[str, bytes]) -> "Access":
             return await hosting.reach(dialect, hosted, earlier)
 
         _run(said, reach)
 
-    function = _shared(command)
-    function = click.option(
-        "--hostname", default=dialect.hostname, show_default=True, help=f"Host of {title}."
-    )(function)
-    for option in reversed(_OF_HOSTS):
+    function = choices.options(command)
+    required: dict[str, Any] = (
+        {"default": dialect.hostname, "show_default": True}
+        if dialect.hostname
+        else {"required": True}
+    )
+    function = click.option("--hostname", help=f"Host of {title}.", **required)(function)
+    groups = "--group" if name == "bitbucket-server" else "--team"
+    team = click.option(
+        groups,
+        "teams",
+        multiple=True,
+        metavar="NAME[:ACCESS]",
+        help="Give a team or a group access to the repository.",
+    )
+    for option in reversed((*_OF_HOSTS, team, *_OWN.get(name, ()))):
         function = option(function)
     return click.command(
         name,
@@ -226,6 +216,27 @@ for _name, _dialect in DIALECTS.items():
     bootstrap.add_command(_command(_name, _dialect))
 
 
+def _hosted(said: Mapping[str, Any], variable: str) -> "hosting.Hosted":
+    place = _place(said)
+    if said["token_auth"] and said.get("deploy_token"):
+        raise errors.UsageError("--deploy-token-auth replaces --token-auth: leave one out")
+    return hosting.Hosted(
+        place=place,
+        token=_token(variable),
+        token_auth=said["token_auth"],
+        deploy_token=said.get("deploy_token", False),
+        username=said.get("username", USER),
+        read_write_key=said["read_write_key"],
+        key_title=f"{choices.namespace(said)}-{said['branch']}-./{files.cleaned(said['path'])}",
+        ssh_hostname=said["ssh_hostname"] or place.hostname,
+        known_hosts=servers.content(said["known_hosts_file"]),
+        ca=servers.content(said["ca_file"]),
+        teams=tuple(_team(each) for text in said["teams"] for each in text.split(",")),
+        reconcile=said["reconcile"],
+        key=choices.key(said),
+    )
+
+
 def _place(said: Mapping[str, Any]) -> Place:
     for option in ("owner", "repository", "hostname", "ssh_hostname"):
         if not _NAMES[option].fullmatch(said[option]):
@@ -235,8 +246,15 @@ def _place(said: Mapping[str, Any]) -> Place:
         owner=said["owner"],
         name=said["repository"].removesuffix(".git"),
         personal=said["personal"],
-        private=said["private"],
+        visibility=said.get("visibility") or ("private" if said["private"] else "public"),
     )
+
+
+def _team(text: str) -> Team:
+    name, _, access = text.strip().partition(":")
+    if not _NAMES["owner"].fullmatch(name):
+        raise errors.UsageError(f"--team, --group: {text!r} is not NAME or NAME:ACCESS")
+    return Team(name=name, access=access)
 
 
 def _token(variable: str) -> str:
@@ -250,31 +268,11 @@ def _token(variable: str) -> str:
     return token
 
 
-def _namespace(said: Mapping[str, Any]) -> str:
-    return said["namespace"] or rbac.NAMESPACE
-
-
 def _run(said: dict[str, Any], reach: "Reach") -> None:
-    namespace = _namespace(said)
+    namespace = choices.namespace(said)
     connection = session.connection(said)
     choice = choosing.choice(said, namespace=namespace)
-    if _LOCKED in choice.components:
-        raise errors.UsageError(
-            f"--components: with {_LOCKED} no Kustomization is applied with an administrator's "
-            "rights, so that none can apply the installation: use `penstock install`"
-        )
-    wish = bootstrapping.Wish(
-        choice=choice,
-        branch=said["branch"],
-        path=files.cleaned(said["path"]),
-        interval=f"{said['interval']:g}s",
-        secret=said["secret_name"] or choice.namespace,
-        signature=committing.Signature(
-            author=gitclient.Author(name=said["author_name"], email=said["author_email"]),
-            appendix=said["commit_message_appendix"],
-        ),
-        force=said["force"],
-    )
+    wish = choices.wish(said, choice)
     objects = session.run_offline(manifests.build(choice))
 
     async def work(opened: session.Session) -> None:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import click
 
-from cli import errors, examples, loading, output, progress, session, table, terminal
+from cli import age, errors, examples, kindtree, loading, output, progress, session, table, terminal
 from cli.check import flags
 from cli.check.subjects import Subject
 from toolkit.kube import rbac
@@ -55,14 +55,35 @@ class Request:
 
 @click.group(
     "check",
+    cls=kindtree.AliasGroup,
     invoke_without_command=True,
     epilog=examples.example("penstock check", "penstock check --pre -o json"),
 )
 @click.option("--pre", is_flag=True, help="Check only whether the cluster meets the requirements.")
+@click.option(
+    "--components", default="", metavar="NAMES", help="Processes that must be there, with commas."
+)
+@click.option("--components-extra", "extra", default="", hidden=True, help="More of them.")
+@click.option(
+    "--poll-interval",
+    type=age.DURATION,
+    hidden=True,
+    expose_value=False,
+    help="No effect: what is not well is told at once.",
+)
 @click.option("-o", "--output", "fmt", type=click.Choice(("json", "yaml")), help="Format.")
 @session.options
 @click.pass_context
-def check(context: click.Context, /, *, pre: bool, fmt: str | None, **said: Any) -> None:
+def check(
+    context: click.Context,
+    /,
+    *,
+    pre: bool,
+    components: str,
+    extra: str,
+    fmt: str | None,
+    **said: Any,
+) -> None:
     """Check an installation, or find manifests that would be refused.
 
     Alone it looks at the cluster and the installation: exit code 0 means that all is well, 1 that
@@ -74,18 +95,23 @@ def check(context: click.Context, /, *, pre: bool, fmt: str | None, **said: Any)
     """
     if context.invoked_subcommand is None:
         connection = session.connection(said)
-        found = session.run(
-            connection,
-            lambda opened: _looked(opened, connection.namespace or rbac.NAMESPACE, pre=pre),
-        )
+        namespace = connection.namespace or rbac.NAMESPACE
+        wanted = _words(components, extra)
+        found = session.run(connection, lambda opened: _looked(opened, namespace, wanted, pre=pre))
         click.echo(_shown(found, fmt or ""), nl=False)
         if not all(row.ok for row in found):
             raise errors.DifferentError("something is not well")
 
 
-async def _looked(opened: session.Session, namespace: str, *, pre: bool) -> "list[Finding]":
+async def _looked(
+    opened: session.Session, namespace: str, wanted: Sequence[str], *, pre: bool
+) -> "list[Finding]":
     found = await inspection.before(opened.api)
-    return found if pre else found + await inspection.after(opened.api, namespace)
+    return found if pre else found + await inspection.after(opened.api, namespace, wanted)
+
+
+def _words(*texts: str) -> tuple[str, ...]:
+    return tuple(filter(None, (word.strip() for text in texts for word in text.split(","))))
 
 
 def _shown(findings: "Sequence[Finding]", fmt: str) -> str:

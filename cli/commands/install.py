@@ -7,6 +7,7 @@ import click
 from cli import errors, examples, loading, output, progress, session
 from cli.installing import choosing
 from toolkit.kube import rbac
+from toolkit.objects import key_of
 
 if TYPE_CHECKING:
     from cli.installing import inspection, manifests, removing, writing
@@ -24,6 +25,7 @@ else:
     epilog=examples.example("penstock install", "penstock install --export > penstock.yaml"),
 )
 @choosing.options
+@choosing.anew
 @click.option("--export", is_flag=True, help="Print the manifests, and contact no cluster.")
 @click.option(
     "--force",
@@ -43,13 +45,16 @@ def install(*, export: bool, force: bool, **said: Any) -> None:
     if export:
         written = [obj for stage in order.stages(objects) for obj in stage.objects]
         click.echo("---\n".join(map(output.to_yaml, written)), nl=False)
+        for obj in manifests.secrets(choice):
+            name = key_of(obj)
+            progress.waiting(f"Secret {name} with the login for the image is not printed: make it")
         return
 
     async def work(opened: session.Session) -> None:
         await inspection.require_suitable(opened.api)
         if not force:
             await writing.require_free(opened.api, choice)
-        await writing.write(opened, objects)
+        await writing.write(opened, (*objects, *manifests.secrets(choice)))
         await writing.ready(opened, objects)
         progress.success(f"Penstock is installed in namespace {choice.namespace}")
 

@@ -85,7 +85,7 @@ def git(values: Values) -> dict[str, str]:
             f"`ssh-keyscan {host}`, compare them with what the host publishes, and name the file "
             "with --known-hosts-file"
         )
-    private, public = _pair(values)
+    private, public = pair(values)
     found = {"identity": private, "identity.pub": public, "known_hosts": known}
     if values.get("password") and values.get("private_key_file"):
         found["password"] = values["password"]
@@ -104,7 +104,12 @@ def _http(values: Values) -> dict[str, str]:
     return found
 
 
-def _pair(values: Values) -> tuple[str, str]:
+def pair(values: Values) -> tuple[str, str]:
+    """Return the private key that is given, or else made, and its public key.
+
+    Raises:
+        UsageError: the file holds no key, or one that needs another password.
+    """
     # Nothing else that `create` does needs cryptography.
     from cryptography.hazmat.primitives import serialization  # noqa: PLC0415
 
@@ -146,4 +151,4 @@ def _made(values: Values) -> Any:
         "ecdsa": lambda: ec.generate_private_key(curves[values["ssh_ecdsa_curve"]]),
         "rsa": lambda: rsa.generate_private_key(65537, values["ssh_rsa_bits"]),
     }
-    return makers[values["ssh_key_algorithm"]]()
+    return makers[values.get("ssh_key_algorithm") or "ed25519"]()

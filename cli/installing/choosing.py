@@ -1,11 +1,13 @@
 """The options by which a user chooses an installation, for every command that makes one."""
 
+import re
 from collections.abc import Callable
+from importlib import metadata
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import click
 
-from cli import loading
+from cli import errors, loading, progress
 from cli.installing import components
 
 if TYPE_CHECKING:
@@ -15,7 +17,13 @@ else:
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
+_EXTRA: Final = frozenset(
+    {"image-reflector-controller", "image-automation-controller", "source-watcher"}
+)
+"""Components that Flux does not install by default."""
 _LEVELS: Final = ("trace", "debug", "info", "error")
+_DOMAIN: Final = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*")
+_REGISTRY: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9.-]*(:[0-9]+)?(/[a-z0-9][a-z0-9._-]*)*/?")
 _OPTIONS: Final = (
     click.option(
         "--components",
@@ -23,13 +31,45 @@ _OPTIONS: Final = (
         default="",
         help=f"Components besides the base, with commas: {', '.join(components.NAMES)}.",
     ),
+    click.option(
+        "--components-extra",
+        "extra",
+        metavar="NAMES",
+        default="",
+        hidden=True,
+        help="More of them: what Flux calls extra is in the base.",
+    ),
     click.option("--image", default="", metavar="REFERENCE", help="Image of all processes."),
+    click.option(
+        "--registry", default="", metavar="HOST/PATH", help="Where the image is, by its own name."
+    ),
     click.option(
         "--image-pull-secret",
         "pull_secret",
         default="",
         metavar="NAME",
         help="Secret of the namespace with credentials for the image.",
+    ),
+    click.option(
+        "--cluster-domain",
+        "domain",
+        default="cluster.local",
+        show_default=True,
+        help="Domain of the cluster's Services.",
+    ),
+    click.option(
+        "--network-policy/--no-network-policy",
+        "policies",
+        default=True,
+        show_default=True,
+        help="Let only those reach the pods who need to, by NetworkPolicies.",
+    ),
+    click.option(
+        "--watch-all-namespaces/--watch-own-namespace",
+        "all_namespaces",
+        default=True,
+        show_default=True,
+        help="Reconcile the objects of all namespaces, or only those beside the controllers.",
     ),
     click.option(
         "--toleration-keys",
@@ -42,6 +82,25 @@ _OPTIONS: Final = (
 )
 
 
+_ANEW: Final = (
+    click.option(
+        "--registry-creds",
+        "creds",
+        default="",
+        metavar="USER:PASSWORD",
+        help="Make that Secret, with this login at the registry of the image.",
+    ),
+    click.option(
+        "-v",
+        "--version",
+        "wanted_version",
+        default="",
+        hidden=True,
+        help="Only the version of this command.",
+    ),
+)
+
+
 def options(function: Function) -> Function:
     """Add the options to a command."""
     for option in reversed(_OPTIONS):
@@ -49,16 +108,75 @@ def options(function: Function) -> Function:
     return function
 
 
+def anew(function: Function) -> Function:
+    """Add the options of commands that install and do nothing else."""
+    for option in reversed(_ANEW):
+        function = option(function)
+    return function
+
+
 def choice(arguments: dict[str, Any], *, namespace: str) -> "manifests.Choice":
-    """Take the options out of a command's arguments."""
+    """Take the options out of a command's arguments.
+
+    Raises:
+        UsageError: an option asks for what this command cannot install.
+    """
+    _require_version(arguments.pop("wanted_version", ""))
+    for name, flag, pattern in (
+        ("domain", "--cluster-domain", _DOMAIN),
+        ("registry", "--registry", _REGISTRY),
+    ):
+        if arguments[name] and not pattern.fullmatch(arguments[name]):
+            raise errors.UsageError(f"{flag}: {arguments[name]!r} is not a name")
+    if arguments["registry"] and arguments["image"]:
+        raise errors.UsageError("--image names a registry already: leave --registry out")
+    creds = _creds(arguments.pop("creds", ""))
+    if creds and not (
+        arguments["pull_secret"] and (arguments["registry"] or "/" in arguments["image"])
+    ):
+        raise errors.UsageError(
+            "--registry-creds needs the Secret's name in --image-pull-secret, and the registry in "
+            "--registry or --image"
+        )
     return manifests.Choice(
         namespace=namespace,
-        components=_words(arguments.pop("components")),
+        components=_components(arguments.pop("components"), arguments.pop("extra")),
         image=arguments.pop("image"),
+        registry=arguments.pop("registry"),
         pull_secret=arguments.pop("pull_secret"),
+        creds=creds,
+        domain=arguments.pop("domain"),
+        policies=arguments.pop("policies"),
+        all_namespaces=arguments.pop("all_namespaces"),
         tolerations=_words(arguments.pop("tolerations")),
         log_level=arguments.pop("log_level") or "",
     )
+
+
+def _components(*texts: str) -> tuple[str, ...]:
+    """Return the components besides the base; those of Flux are in it, all of them."""
+    named = [name for text in texts for name in _words(text)]
+    of_flux = [name for name in named if name in components.OF_FLUX]
+    missing = sorted(set(components.OF_FLUX) - {*of_flux, *_EXTRA})
+    if of_flux and missing and texts[0]:
+        progress.waiting(f"all controllers are installed, also {', '.join(missing)}")
+    return tuple(dict.fromkeys(name for name in named if name not in components.OF_FLUX))
+
+
+def _require_version(wanted: str) -> None:
+    own = metadata.version("penstock")
+    if wanted.removeprefix("v") not in ("", "latest", own):
+        raise errors.UsageError(
+            f"--version {wanted}: this command installs v{own}: use the command of the version "
+            "that you want, or name an image with --image"
+        )
+
+
+def _creds(text: str) -> tuple[str, str] | None:
+    user, _, password = text.partition(":")
+    if text and not (user and password):
+        raise errors.UsageError("--registry-creds must be USER:PASSWORD")
+    return (user, password) if text else None
 
 
 def _words(text: str) -> tuple[str, ...]:

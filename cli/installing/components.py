@@ -1,5 +1,7 @@
 """The names of the components, which help lists without reading their manifests."""
 
+from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Final
 
 NAMES: Final = (
@@ -16,3 +18,16 @@ NAMES: Final = (
     "dev",
 )
 """What can be added to the base, in the order of an overlay: some change what others bring."""
+
+OF_FLUX: Final[Mapping[str, str]] = MappingProxyType(
+    {
+        "source-controller": "source-controller",
+        "kustomize-controller": "kustomize-controller",
+        "helm-controller": "helm-controller",
+        "notification-controller": "notification-controller",
+        "image-reflector-controller": "image-controller",
+        "image-automation-controller": "image-controller",
+        "source-watcher": "source-controller",
+    }
+)
+"""Flux's components, each with the Deployment of the base that does its work."""

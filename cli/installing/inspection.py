@@ -2,13 +2,14 @@
 
 import re
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from typing import Final
 
 from certs import injection
 from cli import errors
-from cli.installing import manifests, readiness, writing
+from cli.installing import components, manifests, readiness, writing
 from cli.installing.cluster import DEPLOYMENT, listed
 from crds import KINDS
 from toolkit.apply.health import Status
@@ -58,10 +59,10 @@ async def require_suitable(api: Client) -> None:
             raise errors.FailedError(f"{row.check}: {row.message}\n  {row.remedy}")
 
 
-async def after(api: Client, namespace: str) -> list[Finding]:
-    """Tell how the installation in the namespace is."""
+async def after(api: Client, namespace: str, wanted: Sequence[str] = ()) -> list[Finding]:
+    """Tell how the installation in the namespace is; the ``wanted`` processes must be there."""
     return [
-        *await _deployments(api, namespace),
+        *await _deployments(api, namespace, wanted),
         *await _left_over(api, namespace),
         await _definitions(api),
         await _gate(api),
@@ -114,7 +115,7 @@ async def _rights(api: Client) -> Finding:
     )
 
 
-async def _deployments(api: Client, namespace: str) -> list[Finding]:
+async def _deployments(api: Client, namespace: str, wanted: Sequence[str]) -> list[Finding]:
     found = await listed(api, DEPLOYMENT, namespace, label_selector=manifests.INSTANCE)
     if not found:
         return [
@@ -125,7 +126,20 @@ async def _deployments(api: Client, namespace: str) -> list[Finding]:
                 remedy="install with `penstock install`, or name its namespace with --namespace",
             )
         ]
-    return [await _deployment(api, obj) for obj in found]
+    rows = [await _deployment(api, obj) for obj in found]
+    return [*rows, *absent({key_of(obj).name for obj in found}, wanted)]
+
+
+def absent(there: AbstractSet[str], wanted: Iterable[str]) -> Iterator[Finding]:
+    """Tell of processes that have no Deployment, also those that Flux has under another name."""
+    for name in wanted:
+        if components.OF_FLUX.get(name, name) not in there:
+            yield Finding(
+                check=f"Deployment {name}",
+                ok=False,
+                message="it does not exist",
+                remedy="install it with `penstock install`, or correct --components",
+            )
 
 
 async def _deployment(api: Client, obj: Json) -> Finding:

@@ -4,11 +4,13 @@ It is a kustomization over the shipped manifests, built by the engine, so that i
 ``kubectl apply -k`` of the same overlay would send.
 """
 
+import base64
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import repeat
 from typing import Any, Final
 
+import msgspec
 import yaml
 
 from cli import errors
@@ -26,6 +28,12 @@ INCLUDED: Final = "network-policies"
 """The component that is a part of the base."""
 KEPT: Final = frozenset({"CustomResourceDefinition", "Namespace"})
 """Kinds whose deletion would delete what users own."""
+DOMAIN: Final = "cluster.local"
+"""Domain of Services, unless a cluster has another one."""
+_NAMING: Final = frozenset({"Deployment", "Certificate"})
+"""Kinds that name Services by their domain."""
+_DEPLOYMENTS: Final = {"group": "apps", "kind": "Deployment"}
+_ARGUMENTS: Final = "/spec/template/spec/containers/0/args/-"
 _IMAGE: Final = "penstock"
 _OVERLAY: Final = "overlay"
 _BASE: Final = "../deploy/base/"
@@ -41,7 +49,8 @@ class Choice:
     """What the user wants; an empty ``image`` or ``log_level`` is the one of the manifests.
 
     ``tolerations`` are keys of taints that the pods tolerate, ``pull_secret`` names a Secret of the
-    namespace with the credentials for the image.
+    namespace with the credentials for the image. ``registry`` is where the image of the manifests
+    is instead, ``creds`` the login there, ``domain`` that of the cluster's Services.
     """
 
     namespace: str = rbac.NAMESPACE
@@ -50,6 +59,31 @@ class Choice:
     pull_secret: str = ""
     tolerations: tuple[str, ...] = ()
     log_level: str = ""
+    registry: str = ""
+    domain: str = DOMAIN
+    policies: bool = True
+    all_namespaces: bool = True
+    creds: tuple[str, str] | None = field(default=None, repr=False)
+
+
+def secrets(choice: Choice) -> tuple[Json, ...]:
+    """Return the Secret with the login for the image, which belongs in the cluster alone."""
+    if choice.creds is None:
+        return ()
+    user, password = choice.creds
+    host = (choice.image or choice.registry).partition("/")[0]
+    token = base64.b64encode(f"{user}:{password}".encode()).decode()
+    entry = {"username": user, "password": password, "auth": token}
+    config = msgspec.json.encode({"auths": {host: entry}})
+    return (
+        {
+            "apiVersion": "v1",
+            "kind": "Secret",
+            "metadata": {"name": choice.pull_secret, "namespace": choice.namespace},
+            "type": "kubernetes.io/dockerconfigjson",
+            "data": {".dockerconfigjson": base64.b64encode(config).decode()},
+        },
+    )
 
 
 def overlay(choice: Choice) -> Json:
@@ -65,6 +99,7 @@ def overlay(choice: Choice) -> Json:
     wanted = [name for name in COMPONENTS if name in choice.components]
     base = yaml.safe_load((DEPLOY / "base" / "kustomization.yaml").read_text())
     *own, labels, definitions = base["components"]
+    own = [each for each in own if choice.policies or not each.endswith(f"/{INCLUDED}")]
     # As if the components were parts of the base: what they bring is labelled as well.
     chosen = [*own, *(f"../components/{name}" for name in wanted), labels, definitions]
     made: Json = {
@@ -76,8 +111,20 @@ def overlay(choice: Choice) -> Json:
     }
     if choice.image:
         made["images"] = [_image(choice.image)]
+    elif choice.registry:
+        made["images"] = [{"name": _IMAGE, "newName": f"{choice.registry.rstrip('/')}/{_IMAGE}"}]
+    patches = []
     if operations := _operations(choice):
-        made["patches"] = [_patch({"group": "apps", "kind": "Deployment"}, operations)]
+        patches.append(_patch(_DEPLOYMENTS, operations))
+    if not choice.all_namespaces:
+        names = "|".join(sorted(set(components.OF_FLUX.values())))
+        argument = {"path": _ARGUMENTS, "value": "--watch-all-namespaces=false"}
+        # shards have the names of their controllers, and more
+        patches.append(
+            _patch({**_DEPLOYMENTS, "name": f"({names}).*"}, [{"op": "add", **argument}])
+        )
+    if patches:
+        made["patches"] = patches
     if _CERTIFICATES in wanted and choice.namespace != rbac.NAMESPACE:
         made["patches"] = [*made.get("patches", ()), *map(_named, _SERVICES, repeat(choice))]
     return made
@@ -90,7 +137,19 @@ async def build(choice: Choice) -> tuple[Json, ...]:
         UsageError: as ``overlay`` does.
         BuildError: the manifests cannot be built.
     """
-    return await _built(overlay(choice))
+    objects = await _built(overlay(choice))
+    if choice.domain == DOMAIN:
+        return objects
+    return tuple(_moved(obj, choice.domain) for obj in objects)
+
+
+def _moved(obj: Json, domain: str) -> Json:
+    """Return an object that names Services in another domain of the cluster."""
+    if obj["kind"] not in _NAMING:
+        return obj
+    text = msgspec.json.encode(obj).replace(f".svc.{DOMAIN}".encode(), f".svc.{domain}".encode())
+    moved: Json = msgspec.json.decode(text)
+    return moved
 
 
 async def kinds() -> list[GroupVersionKind]:
@@ -153,6 +212,6 @@ def _operations(choice: Choice) -> list[dict[str, Any]]:
             choice.tolerations,
         ),
         (f"{pod}/imagePullSecrets", [{"name": choice.pull_secret}], choice.pull_secret),
-        (f"{pod}/containers/0/args/-", f"--log-level={choice.log_level}", choice.log_level),
+        (_ARGUMENTS, f"--log-level={choice.log_level}", choice.log_level),
     )
     return [{"op": "add", "path": path, "value": value} for path, value, said in wanted if said]

@@ -8,19 +8,19 @@ GitLab's (version 4) and Gitea's (version 1); pages have two entries.
 import json
 import ssl
 from contextlib import AsyncExitStack
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Self
 from urllib.parse import unquote
 
 from aiohttp import web
 
+from tests.fakes import bitbucket, sharing
 from tests.fakes.gitserver import GitServer, Repository
+from tests.fakes.hosted import PAGE, Hosted
 from tests.fakes.pullrequests import PullRequests
 from tests.fakes.serving import Seen, serving
 from toolkit.objects import Json
 
-PAGE = 2
 SSH_KEY = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIOMqqnkVzrm0SdG6UOoqKLsabgH5C9okWi0dh2l9GKJl"
 _IN_USE = {
     "resource": "PublicKey",
@@ -34,21 +34,16 @@ _TAKEN: dict[str, tuple[int, Json]] = {
     "gitea": (422, {"message": "This key has already been added to this repository"}),
 }
 """What a key that is registered already is refused with."""
-_APIS = {"github": "/api/v3", "gitlab": "/api/v4", "gitea": "/api/v1"}
-
-
-@dataclass(slots=True)
-class Hosted:
-    """A repository as the service knows it."""
-
-    id: int
-    full_name: str
-    private: bool
-    keys: list[Json] = field(default_factory=list)
+_APIS = {
+    "github": "/api/v3",
+    "gitlab": "/api/v4",
+    "gitea": "/api/v1",
+    "bitbucket-server": "/rest",
+}
 
 
 class Hosting:
-    """One service of the kind ``github``, ``gitlab`` or ``gitea``; ``user`` has the token."""
+    """One service of a kind of ``_APIS``; ``user`` has the token."""
 
     def __init__(
         self,
@@ -92,8 +87,9 @@ class Hosting:
 
     def make(self, full_name: str, *, private: bool = True) -> Hosted:
         """Make an empty repository."""
-        made = Hosted(self._next(), full_name, private)
-        self.made[full_name] = self._git.repository(full_name)
+        made = Hosted(self.next_id(), full_name, private)
+        place = f"scm/{full_name}" if self.kind == "bitbucket-server" else full_name
+        self.made[full_name] = self._git.repository(place)
         self.made[full_name].accept_pushes()
         self.repositories[full_name] = made
         owner = full_name.partition("/")[0]
@@ -102,11 +98,17 @@ class Hosting:
 
     def add_key(self, full_name: str, title: str, key: str, *, read_only: bool = True) -> None:
         """Register a deploy key."""
+        if self.kind == "bitbucket-server":
+            permission = "REPO_READ" if read_only else "REPO_WRITE"
+            own = {"id": self.next_id(), "label": title, "text": key}
+            self.repositories[full_name].keys.append({"key": own, "permission": permission})
+            return
         right = {"can_push": not read_only} if self.kind == "gitlab" else {"read_only": read_only}
-        row = {"id": self._next(), "title": title, "key": key, **right}
+        row = {"id": self.next_id(), "title": title, "key": key, **right}
         self.repositories[full_name].keys.append(row)
 
-    def _next(self) -> int:
+    def next_id(self) -> int:
+        """Return a number that nothing else has."""
         self._ids += 1
         return self._ids
 
@@ -117,10 +119,14 @@ class Hosting:
         body = await request.read()
         self.seen.append(Seen(request.method, request.raw_path, dict(request.headers), body))
         if not self._known(request):
+            if self.kind == "bitbucket-server":
+                return bitbucket.refused(401, "Authentication failed.")
             said = {"gitlab": "401 Unauthorized", "github": "Bad credentials"}
             return _refused(401, said.get(self.kind, "token is required"))
         path = request.raw_path.removeprefix(api).partition("?")[0]
         asked = json.loads(body) if body else {}
+        if self.kind == "bitbucket-server":
+            return bitbucket.answer(self, request, path, asked)
         if self.kind == "gitlab":
             return self._gitlab(request, path, asked)
         return self._github(request, path, asked)
@@ -130,6 +136,7 @@ class Hosting:
             "github": ("Authorization", f"Bearer {self.token}"),
             "gitlab": ("PRIVATE-TOKEN", self.token),
             "gitea": ("Authorization", f"token {self.token}"),
+            "bitbucket-server": ("Authorization", f"Bearer {self.token}"),
         }
         name, value = wanted[self.kind]
         # Each of them takes a personal token in this way too.
@@ -138,15 +145,19 @@ class Hosting:
 
     def _github(self, request: web.Request, path: str, asked: Json) -> web.Response:
         parts = path.strip("/").split("/")
+        facts: dict[str, Json] = {"user": {"login": self.user, "id": 1}}
+        if self.kind == "github":
+            facts["meta"] = {"ssh_keys": [SSH_KEY]}
         match (request.method, parts):
-            case "GET", ["meta"] if self.kind == "github":
-                return web.json_response({"ssh_keys": [SSH_KEY]})
-            case "GET", ["user"]:
-                return web.json_response({"login": self.user, "id": 1})
+            case "GET", ["meta" | "user" as asked_for] if asked_for in facts:
+                return web.json_response(facts[asked_for])
             case "POST", ["user", "repos"]:
                 return self._create(f"{self.user}/{asked['name']}", private=asked["private"])
             case "POST", ["orgs", owner, "repos"] if owner in self.organizations:
                 return self._create(f"{owner}/{asked['name']}", private=asked["private"])
+            case _, ["orgs", _, "teams", team, "repos", owner, name]:
+                if found := self.repositories.get(f"{owner}/{name}"):
+                    return sharing.team(found, team, asked)
             case _, ["repos", owner, name, *rest]:
                 found = self.repositories.get(f"{owner}/{name}")
                 if found is not None:
@@ -155,18 +166,21 @@ class Hosting:
 
     def _gitlab(self, request: web.Request, path: str, asked: Json) -> web.Response:
         parts = [unquote(part) for part in path.strip("/").split("/")]
+        if parts[0] == "groups":
+            return sharing.group(parts[1])
         match (request.method, parts):
-            case "GET", ["namespaces", owner] if owner == self.user:
-                return web.json_response({"id": 1, "kind": "user", "full_path": owner})
-            case "GET", ["namespaces", owner] if owner in self.organizations:
-                number = self.organizations[owner]
-                return web.json_response({"id": number, "kind": "group", "full_path": owner})
-            case "GET", ["namespaces", _]:
-                return _refused(404, "404 Namespace Not Found")
+            case "GET", ["namespaces", owner]:
+                number = 1 if owner == self.user else self.organizations.get(owner, 0)
+                if not number:
+                    return _refused(404, "404 Namespace Not Found")
+                kind = "user" if number == 1 else "group"
+                return web.json_response({"id": number, "kind": kind, "full_path": owner})
             case "POST", ["projects"]:
                 owners = {1: self.user} | {v: k for k, v in self.organizations.items()}
                 name = f"{owners[asked['namespace_id']]}/{asked['path']}"
-                return self._create(name, private=asked["visibility"] == "private")
+                created = self._create(name, private=asked["visibility"] != "public")
+                self.repositories[name].visibility = asked["visibility"]
+                return created
             case _, ["projects", full_name, *rest]:
                 found = self.repositories.get(full_name)
                 if found is not None:
@@ -185,7 +199,8 @@ class Hosting:
                 _, status, said, headers = self.refusals.pop(0)
                 return web.json_response(said, status=status, headers=headers)
             return self.pulls[found.full_name].answer(request, rest[1:], asked)
-        return self._of(request, found, rest, asked)
+        shared = sharing.answer(request, found, rest, asked, self.next_id)
+        return shared or self._of(request, found, rest, asked)
 
     def _of(
         self, request: web.Request, found: Hosted, rest: list[str], asked: Json
@@ -198,7 +213,7 @@ class Hosting:
             case "POST", [_]:
                 if any(_same(row["key"], asked["key"]) for row in found.keys):
                     return web.json_response(_TAKEN[self.kind][1], status=_TAKEN[self.kind][0])
-                row = {**asked, "id": self._next(), "key": " ".join(asked["key"].split()[:2])}
+                row = {**asked, "id": self.next_id(), "key": " ".join(asked["key"].split()[:2])}
                 found.keys.append(row)
                 return web.json_response(row, status=201)
             case "DELETE", [_, number]:
@@ -219,7 +234,16 @@ class Hosting:
 
 
 def _shown(found: Hosted) -> dict[str, Any]:
-    return {"id": found.id, "full_name": found.full_name, "private": found.private}
+    shared = [
+        {"group_id": int(n), "group_access_level": a} for n, a in found.teams.items() if n.isdigit()
+    ]
+    return {
+        "id": found.id,
+        "full_name": found.full_name,
+        "private": found.private,
+        "visibility": found.visibility,
+        "shared_with_groups": shared,
+    }
 
 
 def _same(left: str, right: str) -> bool:

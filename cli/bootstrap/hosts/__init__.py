@@ -6,7 +6,7 @@
 from collections.abc import Mapping
 from typing import Final
 
-from cli.bootstrap.hosts import gitea, github, gitlab
+from cli.bootstrap.hosts import bitbucket, gitea, github, gitlab
 from cli.bootstrap.hosts.dialect import Dialect
 
 DIALECTS: Final[Mapping[str, Dialect]] = {
@@ -16,5 +16,7 @@ DIALECTS: Final[Mapping[str, Dialect]] = {
     "gitlab": gitlab.DIALECT,
     # gitea.com, and Gitea or Forgejo at another host
     "gitea": gitea.DIALECT,
+    # Bitbucket Data Center, which was called Server
+    "bitbucket-server": bitbucket.DIALECT,
 }
 """By the name of the command."""

@@ -68,6 +68,8 @@ class Api:
     async def items(self, path: str, *, doing: str) -> list[Json]:
         """Return what all pages of a list hold, which ``Link`` headers connect (RFC 8288).
 
+        Bitbucket's pages are objects, each of which says where the next one begins.
+
         Raises:
             FailedError: the service cannot be reached, refuses, or redirects to another server.
         """
@@ -76,6 +78,8 @@ class Api:
         for _ in range(_MAX_PAGES):
             status, answer, following = await self._exchange("GET", url, None, doing)
             page = self._accepted(status, answer, doing)
+            if isinstance(page, dict):
+                following, page = _following(url, page), page.get("values")
             found += [item for item in page if isinstance(item, dict)] if page else []
             if following is None:
                 return found
@@ -135,6 +139,14 @@ def _decoded(content: bytes) -> Any:
         return untrusted.load_json(content, kind, size=_MAX_ANSWER)
     except untrusted.UntrustedError:
         return None
+
+
+def _following(url: str, page: Json) -> URL | None:
+    """Return where the page after this one is."""
+    start = page.get("nextPageStart")
+    if page.get("isLastPage") is not False or not isinstance(start, int):
+        return None
+    return URL(url).update_query(start=str(start))
 
 
 def _object(answer: Any) -> Json:

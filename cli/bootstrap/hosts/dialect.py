@@ -2,7 +2,7 @@
 
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from toolkit.objects import Json
 
@@ -10,23 +10,34 @@ if TYPE_CHECKING:
     from cli.bootstrap.hosts.api import Api
 
 
+USER: Final = "git"
+"""Services look at the token alone, and at any name beside it."""
+PRIVATE: Final = "private"
+PUBLIC: Final = "public"
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Place:
     """A repository at a service: ``owner`` is a user if it is ``personal``, else an organization.
 
-    ``private`` is for one that has to be made.
+    ``visibility`` is for one that has to be made, or is reconciled.
     """
 
     hostname: str
     owner: str
     name: str
     personal: bool
-    private: bool
+    visibility: str = PRIVATE
 
     @property
     def full_name(self) -> str:
         """Return owner and name, as in URLs."""
         return f"{self.owner}/{self.name}"
+
+    @property
+    def private(self) -> bool:
+        """Tell whether not everybody may see it."""
+        return self.visibility != PUBLIC
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,6 +47,19 @@ class DeployKey:
     title: str
     public: str
     read_only: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Team:
+    """Who gets access to a repository; an empty ``access`` is what the service's row says."""
+
+    name: str
+    access: str = ""
+
+
+async def same(api: "Api", place: Place) -> Place:  # noqa: ARG001  # a row of ``Dialect``
+    """Return the place: owners are called in paths as users call them."""
+    return place
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,6 +82,20 @@ class Dialect:
     written: Callable[[DeployKey], Json]
     read: Callable[[Json], DeployKey]
     known_hosts: Callable[["Api", str], Awaitable[bytes]]
+    share: Callable[["Api", Place, Team], Awaitable[bool]]
+    """Gives a team access; tells whether it did not have it."""
+    reconcile: Callable[["Api", Place, Json], Awaitable[bool]]
+    """Gives a repository that exists the visibility of the place; tells whether it had another."""
+    key_number: Callable[[Json], object] = lambda item: item.get("id")
+    resolve: Callable[["Api", Place], Awaitable[Place]] = same
+    """Finds what the owner is called in paths."""
+    https: Callable[[Place], str] = lambda place: f"{place.hostname}/{place.full_name}.git"
+    ssh: Callable[[Place, str], str] = lambda place, host: f"{host}/{place.full_name}.git"
+    """Address below the host that is fetched from over SSH; without one, the service's own."""
+    deploy_token: Callable[["Api", Place, str, str], Awaitable[tuple[str, str] | None]] | None = (
+        None
+    )
+    """Returns user and token that may fetch, under a title, unless the user has such a one."""
 
 
 async def none_published(api: "Api", hostname: str) -> bytes:  # noqa: ARG001  # a row of ``Dialect``

@@ -1,16 +1,19 @@
-"""GitHub's REST API (docs.github.com, "Repositories", "Deploy keys", "Meta")."""
+"""GitHub's REST API (docs.github.com, "Repositories", "Deploy keys", "Teams", "Meta")."""
 
 from typing import TYPE_CHECKING, Final
+from urllib.parse import quote
 
 from cli import errors
 from cli.bootstrap.hosts import dialect
-from cli.bootstrap.hosts.dialect import Dialect, Place
+from cli.bootstrap.hosts.dialect import Dialect, Place, Team
+from toolkit.objects import Json
 from toolkit.remote.hosting import services
 
 if TYPE_CHECKING:
     from cli.bootstrap.hosts.api import Api
 
 _PUBLIC: Final = "github.com"
+_ACCESSES: Final = ("pull", "triage", "push", "maintain", "admin")
 
 
 async def create(api: "Api", place: Place) -> None:
@@ -43,6 +46,40 @@ async def require_user(api: "Api", place: Place) -> None:
         )
 
 
+async def share(api: "Api", place: Place, team: Team) -> bool:
+    """Give a team of the organization access, ``maintain`` unless another one is named.
+
+    Raises:
+        UsageError: there is no such access.
+        FailedError: GitHub refuses.
+    """
+    access = team.access or "maintain"
+    if access not in _ACCESSES:
+        raise errors.UsageError(
+            f"--team {team.name}: no access {access!r}; there are {', '.join(_ACCESSES)}"
+        )
+    doing = f"give team {team.name} access to {place.full_name}"
+    for found in await api.items(f"/repos/{place.full_name}/teams", doing=doing):
+        if found.get("slug") == team.name and found.get("permission") == access:
+            return False
+    path = f"/orgs/{place.owner}/teams/{quote(team.name, safe='')}/repos/{place.full_name}"
+    await api.send("PUT", path, {"permission": access}, doing=doing)
+    return True
+
+
+async def reconcile(api: "Api", place: Place, found: Json) -> bool:
+    """Give a repository that exists the visibility of the place.
+
+    Raises:
+        FailedError: the service refuses.
+    """
+    if bool(found.get("private")) == place.private:
+        return False
+    doing = f"make repository {place.full_name} {place.visibility}"
+    await api.send("PATCH", f"/repos/{place.full_name}", {"private": place.private}, doing=doing)
+    return True
+
+
 async def known_hosts(api: "Api", hostname: str) -> bytes:
     """Return the keys that GitHub publishes at ``/meta``; an Enterprise Server publishes none."""
     meta = await api.send("GET", "/meta", doing="read the SSH keys of the host")
@@ -70,4 +107,6 @@ DIALECT: Final = Dialect(
     written=dialect.read_only_key,
     read=dialect.from_read_only,
     known_hosts=known_hosts,
+    share=share,
+    reconcile=reconcile,
 )

@@ -1,16 +1,23 @@
-"""GitLab's REST API, version 4 (docs.gitlab.com, "Projects", "Namespaces", "Deploy keys")."""
+"""GitLab's REST API, version 4 (docs.gitlab.com).
+
+The pages "Projects", "Namespaces", "Deploy keys", "Deploy tokens" and "Groups".
+"""
 
 from typing import TYPE_CHECKING, Final
 from urllib.parse import quote
 
 from cli import errors
 from cli.bootstrap.hosts import dialect
-from cli.bootstrap.hosts.dialect import DeployKey, Dialect, Place
+from cli.bootstrap.hosts.dialect import DeployKey, Dialect, Place, Team
 from toolkit.objects import Json
 from toolkit.remote.hosting import services
 
 if TYPE_CHECKING:
     from cli.bootstrap.hosts.api import Api
+
+
+_ACCESSES: Final = {"reporter": 20, "developer": 30, "maintainer": 40, "owner": 50}
+_FETCHING: Final = "read_repository"
 
 
 async def create(api: "Api", place: Place) -> None:
@@ -29,9 +36,68 @@ async def create(api: "Api", place: Place) -> None:
         "name": place.name,
         "path": place.name,
         "namespace_id": found.get("id"),
-        "visibility": "private" if place.private else "public",
+        "visibility": place.visibility,
     }
     await api.send("POST", "/projects", body, doing=doing)
+
+
+async def share(api: "Api", place: Place, team: Team) -> bool:
+    """Share a project with a group, as maintainers unless another access is named.
+
+    Raises:
+        UsageError: there is no such access.
+        FailedError: GitLab refuses.
+    """
+    access = team.access or "maintainer"
+    if access not in _ACCESSES:
+        raise errors.UsageError(
+            f"--team {team.name}: no access {access!r}; there are {', '.join(_ACCESSES)}"
+        )
+    doing = f"give group {team.name} access to {place.full_name}"
+    group = await api.send("GET", f"/groups/{quote(team.name, safe='')}", doing=doing)
+    wanted = {"group_id": group.get("id"), "group_access": _ACCESSES[access]}
+    project = await api.send("GET", _project(place), doing=doing)
+    for found in project.get("shared_with_groups") or ():
+        if found.get("group_id") == wanted["group_id"]:
+            if found.get("group_access_level") == wanted["group_access"]:
+                return False
+            path = f"{_project(place)}/share/{wanted['group_id']}"
+            await api.send("DELETE", path, doing=doing)
+    await api.send("POST", f"{_project(place)}/share", wanted, doing=doing)
+    return True
+
+
+async def reconcile(api: "Api", place: Place, found: Json) -> bool:
+    """Give a project that exists the visibility of the place.
+
+    Raises:
+        FailedError: GitLab refuses.
+    """
+    if found.get("visibility") == place.visibility:
+        return False
+    doing = f"make project {place.full_name} {place.visibility}"
+    await api.send("PUT", _project(place), {"visibility": place.visibility}, doing=doing)
+    return True
+
+
+async def deploy_token(api: "Api", place: Place, title: str, user: str) -> tuple[str, str] | None:
+    """Make a token that may fetch, in place of another one of that title.
+
+    Returns nothing if the active one of that title is this user's, whose token the cluster has.
+
+    Raises:
+        FailedError: GitLab refuses.
+    """
+    path, doing = f"{_project(place)}/deploy_tokens", f"make deploy token '{title}'"
+    for found in await api.items(path, doing=doing):
+        if found.get("name") != title:
+            continue
+        gone = found.get("revoked") or found.get("expired")
+        if not gone and found.get("username") == user:
+            return None
+        await api.send("DELETE", f"{path}/{found.get('id')}", doing=doing)
+    made = await api.send("POST", path, {"name": title, "scopes": [_FETCHING]}, doing=doing)
+    return str(made.get("username")), str(made.get("token"))
 
 
 def _project(place: Place) -> str:
@@ -62,4 +128,7 @@ DIALECT: Final = Dialect(
     written=_written,
     read=_read,
     known_hosts=dialect.none_published,
+    share=share,
+    reconcile=reconcile,
+    deploy_token=deploy_token,
 )

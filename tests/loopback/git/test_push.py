@@ -14,6 +14,7 @@ from tests.fakes.gitserver import GitServer
 from tests.fakes.sshserver import SshServer
 from toolkit.remote.git.errors import GitAuthError, GitError, GitSpecError
 from toolkit.remote.git.git import Author, Committed, GitAuth, GitClient, NewFile
+from toolkit.remote.git.wire import SigningKey
 
 NOW = datetime(2026, 2, 3, 4, 5, 6, tzinfo=UTC)
 AUTHOR = Author(name="Penstock", email="penstock@example.com")
@@ -25,7 +26,11 @@ Commit = Callable[..., "asyncio.Future[Committed]"]
 @pytest.fixture
 def commit(client: GitClient, tmp_path: Path) -> Commit:
     def run(
-        url: str, *files: NewFile, auth: GitAuth | None = None, branch: str = "main"
+        url: str,
+        *files: NewFile,
+        auth: GitAuth | None = None,
+        branch: str = "main",
+        signing: SigningKey | None = None,
     ) -> "asyncio.Future[Committed]":
         return asyncio.ensure_future(
             client.commit(
@@ -38,6 +43,7 @@ def commit(client: GitClient, tmp_path: Path) -> Commit:
                 now=NOW,
                 scratch=tmp_path,
                 timeout=30,
+                signing=signing,
             )
         )
 
@@ -65,6 +71,20 @@ async def test_the_first_commit_of_an_empty_repository(
         f"Penstock <penstock@example.com> {NOW.timestamp():.0f} |Add manifests\n\nSecond paragraph"
     )
     repository.git("fsck", "--strict")
+
+
+async def test_a_commit_is_signed_with_the_key_that_is_given(
+    commit: Commit, repository: Repository
+) -> None:
+    key = asyncssh.generate_private_key("ssh-ed25519")
+    signing = SigningKey(kind="ssh", key=key.export_private_key())
+
+    await commit(repository.url, FILE, signing=signing)
+
+    allowed = repository.path / "allowed"
+    allowed.write_bytes(b"penstock@example.com " + key.export_public_key())
+    verify = ("-c", f"gpg.ssh.allowedSignersFile={allowed}", "verify-commit", "main")
+    repository.git(*verify)  # raises if the real Git does not take it
 
 
 async def test_a_commit_changes_its_files_and_nothing_else(

@@ -154,6 +154,7 @@ class GitClient:
         now: datetime,
         scratch: Path,
         timeout: float,  # noqa: ASYNC109  # a worker is killed, not a task cancelled
+        signing: wire.SigningKey | None = None,
     ) -> Committed:
         """Commit files on the tip of a branch and push it; nothing happens if nothing changes.
 
@@ -179,6 +180,7 @@ class GitClient:
                 scratch=str(packs),
                 limits=self._limits,
                 timeout=timeout,
+                signing=signing,
             )
             return await self._ask("commit", url, request, Committed, timeout)
         finally:

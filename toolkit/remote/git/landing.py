@@ -62,9 +62,7 @@ def _commit(request: LandRequest) -> tuple[bytes, tuple[ShaFile, ...]]:
     made.author_time = made.commit_time = request.time
     made.author_timezone = made.commit_timezone = 0
     made.message = request.message.encode()
-    if request.signing is not None:
-        signature = signing.sign(request.signing, made.as_raw_string())
-        made.gpgsig = signature.rstrip(b"\n")
+    signing.attach(request.signing, made)
     return bytes(made.id), (*edited.objects, made)
 
 

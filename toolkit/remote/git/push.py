@@ -17,7 +17,7 @@ from dulwich.pack import pack_objects_to_data
 from dulwich.refs import Ref, check_ref_format
 
 from toolkit.remote.dialling import Known
-from toolkit.remote.git import connection, edit, objects
+from toolkit.remote.git import connection, edit, objects, signing
 from toolkit.remote.git import pack as gitpack
 from toolkit.remote.git import refs as gitrefs
 from toolkit.remote.git.connection import Repository
@@ -113,6 +113,7 @@ def _committed(
     made.author_time = made.commit_time = request.time
     made.author_timezone = made.commit_timezone = 0
     made.message = request.message.encode()
+    signing.attach(request.signing, made)
     return _Change(commit=made.id, tip=tip, new=(*edited.objects, made))
 
 

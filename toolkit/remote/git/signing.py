@@ -19,12 +19,23 @@ from cryptography.hazmat.primitives.serialization import (
     load_pem_private_key,
     load_ssh_private_key,
 )
+from dulwich.objects import Commit
 
 from toolkit.remote.git.errors import GitAuthError
 from toolkit.remote.git.wire import SigningKey
 
 Private: TypeAlias = ed25519.Ed25519PrivateKey | rsa.RSAPrivateKey | ec.EllipticCurvePrivateKey
 """Keys that sign over SSH."""
+
+
+def attach(key: SigningKey | None, commit: Commit) -> None:
+    """Sign a commit that is otherwise complete, if there is a key.
+
+    Raises:
+        GitAuthError: as ``sign``.
+    """
+    if key is not None:
+        commit.gpgsig = sign(key, commit.as_raw_string()).rstrip(b"\n")
 
 
 def sign(key: SigningKey, payload: bytes) -> bytes:
@@ -36,6 +47,22 @@ def sign(key: SigningKey, payload: bytes) -> bytes:
     if key.kind == "gpg":
         return _openpgp(key, payload)
     return ssh(_private(key), payload)
+
+
+def fingerprint(key: SigningKey) -> str:
+    """Return the fingerprint of an OpenPGP key, in hexadecimal digits.
+
+    Raises:
+        GitAuthError: the key cannot be read.
+    """
+    import pysequoia  # noqa: PLC0415 - as in `_openpgp`
+
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", DeprecationWarning)
+            return str(pysequoia.Tsk.from_bytes(key.key).extract_certificate().fingerprint)
+    except Exception as exc:  # as in `_openpgp`
+        raise GitAuthError("the OpenPGP key cannot be read") from exc
 
 
 def ssh(private: Private, payload: bytes) -> bytes:

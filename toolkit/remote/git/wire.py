@@ -89,6 +89,15 @@ class Author:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class SigningKey:
+    """A private key to sign a commit with; an OpenPGP one may be armoured."""
+
+    kind: Literal["gpg", "ssh"]
+    key: bytes = field(repr=False)
+    passphrase: str = field(default="", repr=False)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class CommitRequest:
     """Commit files on the tip of ``branch`` and push it; ``time`` is in seconds since the epoch.
 
@@ -105,15 +114,7 @@ class CommitRequest:
     scratch: str
     limits: Limits = field(default_factory=Limits)
     timeout: float
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SigningKey:
-    """A private key to sign a commit with; an OpenPGP one may be armoured."""
-
-    kind: Literal["gpg", "ssh"]
-    key: bytes = field(repr=False)
-    passphrase: str = field(default="", repr=False)
+    signing: SigningKey | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -97,10 +97,37 @@ def test_the_key_and_the_hosts_of_an_earlier_run_are_used_again() -> None:
 
     assert made.secret == EARLIER
     assert not shown
-    assert access.deploy_key(EARLIER) == (b"key", b"public")
+    assert access.deploy_key(EARLIER, {}) == (b"key", b"public")
 
 
 def test_hosts_that_are_named_now_replace_those_of_an_earlier_run() -> None:
     made, _ = reach(SSH, Given(known_hosts=b"other ssh-ed25519 AAAA\n"), EARLIER)
 
     assert made.secret["known_hosts"] == b"other ssh-ed25519 AAAA\n"
+
+
+def test_a_bearer_token_is_the_password_without_a_user() -> None:
+    made, _ = reach(HTTPS, Given(password="t0ken", bearer=True))
+
+    assert made.secret == {"bearerToken": b"t0ken"}
+    assert made.push.bearer_token == "t0ken"
+
+
+@pytest.mark.parametrize("given", [Given(bearer=True), Given(username="a", bearer=True)])
+def test_a_bearer_token_needs_a_token_alone(given: Given) -> None:
+    with pytest.raises(UsageError, match="--with-bearer-token"):
+        reach(HTTPS, given)
+
+
+@pytest.mark.parametrize(
+    ("key", "kind"),
+    [
+        ({}, "ssh-ed25519"),
+        ({"ssh_key_algorithm": "ecdsa", "ssh_ecdsa_curve": "p521"}, "ecdsa-sha2-nistp521"),
+        ({"ssh_key_algorithm": "rsa", "ssh_rsa_bits": 2048}, "ssh-rsa"),
+    ],
+)
+def test_a_key_is_made_of_the_kind_that_is_wanted(key: dict[str, object], kind: str) -> None:
+    _, public = access.deploy_key({}, key)
+
+    assert public.split()[0].decode() == kind

@@ -1,16 +1,26 @@
 """What `penstock bootstrap` refuses before it asks a cluster or a service."""
 
+import re
 from collections.abc import Sequence
+from pathlib import Path
 
 import click
+import pysequoia
 import pytest
 from click.testing import CliRunner
 
+from cli.bootstrap import choices
 from cli.commands.bootstrap import bootstrap
 from cli.errors import UsageError
+from toolkit.remote.git import signing
 
 AT = ("--owner", "acme", "--repository", "fleet")
-TOKENS = {"github": "GITHUB_TOKEN", "gitlab": "GITLAB_TOKEN", "gitea": "GITEA_TOKEN"}
+TOKENS = {
+    "github": "GITHUB_TOKEN",
+    "gitlab": "GITLAB_TOKEN",
+    "gitea": "GITEA_TOKEN",
+    "bitbucket-server": "BITBUCKET_TOKEN",
+}
 
 
 def refused(words: Sequence[str], *, stdin: str = "", **environment: str) -> str:
@@ -26,7 +36,9 @@ def test_there_is_a_command_for_each_service() -> None:
 
 @pytest.mark.parametrize(("service", "variable"), TOKENS.items())
 def test_a_missing_token_is_asked_for_by_its_variable(service: str, variable: str) -> None:
-    assert f"set {variable}" in refused([service, *AT], **{variable: ""})
+    words = [service, *AT, "--hostname", "git.example.com"]
+
+    assert f"set {variable}" in refused(words, **{variable: ""})
 
 
 @pytest.mark.parametrize("token", ["two words", "line\x07", "ümlaut"])
@@ -67,3 +79,46 @@ def test_a_file_that_cannot_be_read_is_told() -> None:
     words = ["git", "--url", "ssh://git@a/b", "--private-key-file", "/nonexistent"]
 
     assert refused(words) == "cannot read /nonexistent: No such file or directory"
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (("--ssh-signing-reuse-private-key",), "needs --private-key-file"),
+        (("--gpg-key-ring", "KEY", "--ssh-signing-key-file", "KEY"), "each sign the commit"),
+        (("--gpg-key-ring", "KEY"), "--gpg-key-ring: .* holds no key that signs today"),
+        (("--ssh-signing-key-file", "KEY"), "--ssh-signing-key-file: .* holds no key"),
+        (("--token-auth", "--team", "a b"), "is not NAME or NAME:ACCESS"),
+    ],
+)
+def test_what_cannot_be_done_is_refused_at_once(
+    words: tuple[str, ...], told: str, tmp_path: Path
+) -> None:
+    (tmp_path / "key").write_text("SECRET-MARKER")
+    named = [word.replace("KEY", str(tmp_path / "key")) for word in words]
+
+    said = refused(["github", *AT, *named], GITHUB_TOKEN="t")
+
+    assert re.search(told, said), said
+    assert "SECRET-MARKER" not in said
+
+
+def test_gitlab_has_one_way_to_fetch_over_https() -> None:
+    words = ["gitlab", *AT, "--token-auth", "--deploy-token-auth"]
+
+    assert "--deploy-token-auth replaces --token-auth" in refused(words, GITLAB_TOKEN="t")
+
+
+def test_a_commit_is_signed_with_the_key_whose_fingerprint_is_named(tmp_path: Path) -> None:
+    file = tmp_path / "secret.asc"
+    file.write_bytes(bytes(pysequoia.Tsk.generate("Ada <ada@example.com>")))
+    said = dict.fromkeys(("private_key_file", "ssh_signing_key_file"))
+    said |= {"reuse": False, "gpg_key_ring": file, "gpg_passphrase": "", "ssh_signing_password": ""}
+
+    found = choices.signing_key({**said, "gpg_key_id": ""})
+
+    assert found is not None
+    whole = signing.fingerprint(found)
+    assert choices.signing_key({**said, "gpg_key_id": f"0x{whole[-16:].upper()}"}) == found
+    with pytest.raises(UsageError, match="gpg --export-secret-keys ABCD"):
+        choices.signing_key({**said, "gpg_key_id": "ABCD"})

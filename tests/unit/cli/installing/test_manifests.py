@@ -1,5 +1,9 @@
 """What is chosen at the command line, as a kustomization over the shipped manifests."""
 
+import base64
+import json
+import re
+
 import pytest
 import yaml
 
@@ -61,3 +65,48 @@ def test_what_is_not_chosen_is_not_patched() -> None:
         "tolerations",
         "imagePullSecrets",
     ]
+
+
+def test_a_registry_keeps_the_name_of_the_image() -> None:
+    made = manifests.overlay(Choice(registry="reg.example:5000/team/"))
+
+    assert made["images"] == [{"name": "penstock", "newName": "reg.example:5000/team/penstock"}]
+
+
+def test_network_policies_can_be_left_out() -> None:
+    with_, without = (manifests.overlay(Choice(policies=each)) for each in (True, False))
+
+    left = set(with_["components"]) - set(without["components"])
+    assert left == {"../deploy/base/../components/network-policies"}
+
+
+def test_controllers_alone_can_be_bound_to_their_namespace() -> None:
+    (patch,) = manifests.overlay(Choice(all_namespaces=False))["patches"]
+
+    name = re.compile(patch["target"]["name"])
+    (operation,) = yaml.safe_load(patch["patch"])
+    assert operation["value"] == "--watch-all-namespaces=false"
+    assert name.fullmatch("source-controller-shard1")
+    assert not name.fullmatch("webhook")
+    assert not name.fullmatch("penstock-apiserver")
+
+
+async def test_services_are_named_in_the_domain_of_the_cluster() -> None:
+    objects = await manifests.build(Choice(domain="corp.example", components=("cert-manager",)))
+
+    text = yaml.safe_dump_all(
+        obj for obj in objects if obj["kind"] in ("Deployment", "Certificate")
+    )
+    assert ".svc.corp.example" in text
+    assert "cluster.local" not in text
+
+
+def test_the_login_for_the_image_is_in_no_manifest() -> None:
+    choice = Choice(pull_secret="pull", registry="reg.example/team", creds=("ada", "s3cret"))
+
+    (secret,) = manifests.secrets(choice)
+
+    config = json.loads(base64.b64decode(secret["data"][".dockerconfigjson"]))
+    assert config["auths"]["reg.example"]["username"] == "ada"
+    assert "s3cret" not in repr((choice, manifests.overlay(choice)))
+    assert manifests.secrets(Choice()) == ()
