@@ -15,6 +15,7 @@ import msgspec
 
 from controllers.helm.deciding.orders import MANAGER
 from toolkit.helm.actions import Chart, Order, Outcome, Release
+from toolkit.kube.client import Applied
 from toolkit.kube.errors import ForbiddenError, NotFoundError
 from toolkit.native.calls import EngineError
 from toolkit.native.pool import WorkerDiedError
@@ -61,6 +62,11 @@ class Api:
         if gvk.kind != "ServiceAccount" and name not in self.finalizing:
             raise NotFoundError(f"{gvk.kind} {name}")
         return {"metadata": {"name": name, "namespace": namespace}}
+
+    async def apply(self, obj: Json, *, manager: str) -> Applied:
+        """Create an object for a controller."""
+        self.requests.append(f"apply {obj['kind']} {manager}")
+        return Applied(object=obj, created=True)
 
     @asynccontextmanager
     async def exchange(

@@ -25,7 +25,7 @@ from controllers.helm.running.uninstalling import Uninstaller
 from controllers.helm.settings import Settings
 from controllers.helm.sources import ChartReader
 from controllers.helm.templates import Templates
-from crds import HELM_RELEASE, OCI_REPOSITORY
+from crds import HELM_CHART, HELM_RELEASE, OCI_REPOSITORY
 from crds.helm import HelmRelease
 from crds.source_oci import OCIRepository
 from tests.fakes.granting import AnySource, allowing
@@ -45,6 +45,7 @@ from toolkit.kube.reconciliation import Event, Outcome, Reconciliation
 from toolkit.objects import GroupVersionKind, Json, ObjectKey, ObjectRef
 
 KIND = GroupVersionKind(*HELM_RELEASE.gvk)
+CHART = GroupVersionKind(*HELM_CHART.gvk)
 OCI = GroupVersionKind(*OCI_REPOSITORY.gvk)
 DIGEST = "sha256:" + "a" * 64
 VERSION = f"1.0.0+{DIGEST[7:19]}"
@@ -81,6 +82,9 @@ class Live:
 
     def unwatched(self, _: ObjectKey) -> frozenset[Any]:
         return frozenset()
+
+    def known(self, _: ObjectKey) -> dict[Any, Any]:
+        return dict(self.expected)
 
     def untouched(self, _: ObjectKey) -> frozenset[Any]:
         return frozenset(self.expected)
@@ -162,7 +166,10 @@ class World:
         client: Any = self.api
         policy = allowing()
         reader = ChartReader(
-            {"OCIRepository": (OCI, lambda key: self.objects.get(("OCIRepository", key)))},
+            {
+                "OCIRepository": (OCI, lambda key: self.objects.get(("OCIRepository", key))),
+                "HelmChart": (CHART, lambda key: self.objects.get(("HelmChart", key))),
+            },
             policy=policy,
             sources=AnySource(),
         )
@@ -174,7 +181,11 @@ class World:
             own=client, remotes=unused, installed=ObjectKey("penstock-system", "helm-applier")
         )
         settings = Settings()
-        templates = Templates(client=client, reader=reader, lookup=lambda _: None)
+        templates = Templates(
+            client=client,
+            reader=reader,
+            lookup=lambda key: self.objects.get(("HelmChart", key)),
+        )
         uninstaller = Uninstaller(engine=engine, owners=self.owners)
         self.reconciler = HelmReleaseReconciler(
             settings=settings,
@@ -301,8 +312,9 @@ class World:
             judged = verdict.failed(
                 error, requeue_dependency=30, retry_interval=None, reconcile_id="1"
             )
-        verdict.settle(rec, judged)
-        await rec.write()
+        if judged.written:
+            verdict.settle(rec, judged)
+            await rec.write()
         text = judged.message if judged.event is None else judged.event
         if text and judged.severity == "error":
             rec.event(judged.severity, judged.reason, text)

@@ -27,7 +27,7 @@ from controllers.helm.deciding import (
 )
 from controllers.helm.deciding.decisions import Action, Kind
 from controllers.helm.deciding.outcomes import Happening
-from controllers.helm.running import awaiting, drifting, telling
+from controllers.helm.running import awaiting, drifting, telling, uninstalling
 from controllers.helm.running.engine import Engine, Traces
 from controllers.helm.running.memory import Kept, Pending
 from controllers.helm.running.work import Work, metadata_of, words
@@ -232,7 +232,8 @@ class Actor:
     async def _uninstall(self, work: Work, action: Action, done: tuple[Action, ...]) -> None:
         work.draft.begin(outcomes.REMEDIATED, progress.running(work.obj, action))
         traces = Traces()
-        options = orders.options(work.obj, action)
+        known = uninstalling.seen(work.cluster, work.draft.rec.key)
+        options = orders.options(work.obj, action) | known
         outcome, error = await self._tried(work, action, options, traces)
         _update(work, outcome.records, action="uninstall-remediation")
         work.cluster.live.expect(work.draft.rec.key, {})

@@ -12,10 +12,11 @@ from controllers.helm.running.draft import Draft
 from controllers.helm.running.engine import Engine, Target, Traces
 from controllers.helm.running.work import metadata_of, words
 from crds.helm_status import Snapshot
+from toolkit.apply.changes import Known
 from toolkit.errors import Told, TransientError
 from toolkit.helm.actions import Order, Outcome
 from toolkit.native.calls import EngineError
-from toolkit.objects import ObjectRef
+from toolkit.objects import Json, ObjectKey, ObjectRef
 
 _NOT_FOUND: Final = "ReleaseNotFound"
 _ALREADY: Final = "is already deleted"
@@ -50,6 +51,7 @@ class Uninstaller:
         if successor := self.owners.successor(draft.obj):
             draft.rec.log.info("release is left to HelmRelease '%s'", successor)
             return ()
+        options = orders.options(draft.obj, Action.UNINSTALL) | seen(cluster, draft.rec.key)
         # what is about to be deleted must not come back as drift
         cluster.waits.cancel(draft.rec.key)
         cluster.live.forget(draft.rec.key)
@@ -58,7 +60,7 @@ class Uninstaller:
             action="uninstall",
             timeout=policies.timeout_seconds(draft.obj, Action.UNINSTALL.value),
             manager=orders.MANAGER,
-            options=orders.options(draft.obj, Action.UNINSTALL),
+            options=options,
         )
         released = replace(
             target,
@@ -76,6 +78,29 @@ class Uninstaller:
             draft.keep(snapshots.updated(draft.obj.status.history, each, action="uninstall"))
         draft.tell(Happening.UNINSTALLED, words(latest), metadata=metadata_of(latest))
         return _going(draft, traces)
+
+
+def seen(cluster: Cluster, owner: ObjectKey) -> Json:
+    """Return the option that names the objects which the watches prove to be the release's.
+
+    Helm asks for the owner of each object before it deletes it. Of these it is known: they have all
+    that the release applied, with the marks of their owner. They are deleted only in the version
+    that was seen (``engine/internal/helm/owned.go``).
+    """
+    known, proven = cluster.live.known(owner), cluster.live.untouched(owner)
+    return {"seen": [_told(known[identity]) for identity in sorted(proven)]}
+
+
+def _told(known: Known) -> Json:
+    ref = known.ref
+    return {
+        "group": ref.gvk.group,
+        "kind": ref.gvk.kind,
+        "namespace": ref.namespace,
+        "name": ref.name,
+        "uid": known.uid,
+        "resourceVersion": known.resource_version,
+    }
 
 
 def _going(draft: Draft, traces: Traces) -> tuple[ObjectRef, ...]:

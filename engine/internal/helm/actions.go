@@ -3,6 +3,7 @@ package helm
 import (
 	"errors"
 	"fmt"
+	"slices"
 
 	"helm.sh/helm/v4/pkg/action"
 	chartv2 "helm.sh/helm/v4/pkg/chart/v2"
@@ -51,6 +52,7 @@ func install(r *run) error {
 		return err
 	}
 	i := installing(r)
+	r.kube.adopting = i.TakeOwnership && i.ForceConflicts && !i.ForceReplace
 	if i.CreateNamespace {
 		if i.CreateNamespace, err = r.lacksNamespace(); err != nil {
 			return fmt.Errorf("cannot tell whether namespace '%s' exists, which is to be created if not: %w", r.Namespace, err)
@@ -210,10 +212,16 @@ func rollback(r *run) error {
 
 // uninstall looks for the release first: Helm's own way to overlook a missing one overlooks every
 // failure to read it.
+//
+// Helm writes the record before it deletes objects and deletes it afterwards. Where nothing comes in
+// between that lasts, it is written only if a deletion fails.
 func uninstall(r *run) error {
-	if _, err := r.last(); err != nil {
+	last, err := r.last()
+	if err != nil {
 		return err
 	}
+	r.journal.defers = !r.Options.KeepHistory && (r.Options.DisableHooks || !hooksOnDelete(last))
+	defer r.journal.flush(r.config.Releases)
 	u := action.NewUninstall(r.config)
 	u.DisableHooks, u.KeepHistory, u.Timeout = r.Options.DisableHooks, r.Options.KeepHistory, r.timeout()
 	u.WaitStrategy, u.WaitOptions = kube.HookOnlyStrategy, r.waiting()
@@ -228,6 +236,14 @@ func uninstall(r *run) error {
 		}
 	}
 	return r.kube.why(err)
+}
+
+func hooksOnDelete(of *releasev1.Release) bool {
+	return slices.ContainsFunc(of.Hooks, func(hook *releasev1.Hook) bool {
+		return slices.ContainsFunc(hook.Events, func(event releasev1.HookEvent) bool {
+			return event == releasev1.HookPreDelete || event == releasev1.HookPostDelete
+		})
+	})
 }
 
 func test(r *run) error {

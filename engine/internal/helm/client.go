@@ -3,10 +3,14 @@ package helm
 import (
 	"errors"
 	"io"
+	"slices"
 
 	"helm.sh/helm/v4/pkg/kube"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/cli-runtime/pkg/resource"
 )
 
 // client is Helm's, without what costs requests and gives nothing here.
@@ -15,6 +19,9 @@ type client struct {
 	built    func() // called when objects are made of what was rendered
 	planning bool   // nothing is applied, so kinds may be missing
 	applying bool   // all that is changed was applied on the server, and is again
+	adopting bool   // what is installed is applied on the server, whoever has it before
+	began    bool   // the manifest of an installation is built; hooks follow
+	manifest kube.ResourceList
 	known    *known
 	errors   []error // of deletions; Helm tells that they failed, not why
 }
@@ -27,6 +34,11 @@ func (*client) IsReachable() error { return nil }
 func (c *client) Build(reader io.Reader, _ bool) (kube.ResourceList, error) {
 	c.built()
 	found, err := c.Client.Build(reader, false)
+	c.known.owned.add(found)
+	if c.adopting && !c.began {
+		c.began, c.manifest = true, found
+		c.known.miss(found)
+	}
 	if c.planning && err != nil && missesKind(err) {
 		return nil, nil // what applies the objects, or asks about them, tells
 	}
@@ -40,6 +52,44 @@ func (c *client) Update(originals, targets kube.ResourceList, options ...kube.Cl
 	}
 	return c.known.while(targets.Intersect(originals), func() (*kube.Result, error) {
 		return c.Client.Update(originals, targets, options...)
+	})
+}
+
+// Create implements kube.Interface. Helm looks which objects exist, creates the others, and applies
+// all of them by force. An apply by force creates and takes over alike, so nothing needs to be looked
+// for. The exception is what this manager has changed by updates: Helm makes these fields applied ones.
+func (c *client) Create(resources kube.ResourceList, options ...kube.ClientCreateOption) (*kube.Result, error) {
+	if !c.adopting || len(resources) == 0 || len(c.manifest) == 0 || resources[0] != c.manifest[0] {
+		return c.Client.Create(resources, options...)
+	}
+	rendered := make(map[*resource.Info]runtime.Object, len(resources))
+	for _, each := range resources {
+		rendered[each] = each.Object.DeepCopyObject()
+	}
+	result, err := c.Client.Create(resources, append(options, kube.ClientCreateOptionServerSideApply(true, true))...)
+	updated := resources.Filter(updatedByUs)
+	if err != nil || len(updated) == 0 {
+		return result, err
+	}
+	before := make(kube.ResourceList, 0, len(updated))
+	for _, each := range updated {
+		each.Object = rendered[each]
+		original := *each
+		before = append(before, &original)
+	}
+	return c.Client.Update(before, updated, kube.ClientUpdateOptionServerSideApply(true, true),
+		kube.ClientUpdateOptionUpgradeClientSideFieldManager(true))
+}
+
+// updatedByUs tells whether fields of an object are managed by updates of the manager that applies.
+func updatedByUs(live *resource.Info) bool {
+	object, err := meta.Accessor(live.Object)
+	if err != nil {
+		return false
+	}
+	return slices.ContainsFunc(object.GetManagedFields(), func(entry metav1.ManagedFieldsEntry) bool {
+		return entry.Manager == kube.ManagedFieldsManager && entry.Subresource == "" &&
+			entry.Operation == metav1.ManagedFieldsOperationUpdate
 	})
 }
 

@@ -26,6 +26,8 @@ type journal struct {
 	drop    func(key string) error // Helm's driver reads a record before it deletes it
 	redact  func(string, *releasev1.Release) string
 	listed  bool
+	defers  bool                 // a record is about to be deleted: what it says meanwhile is not written
+	held    *releasev1.Release   // that was not
 	records []*releasev1.Release // as listed and written
 	written map[int]*releasev1.Release
 }
@@ -79,6 +81,10 @@ func (j *journal) Create(key string, rel release.Releaser) error {
 
 // Update implements driver.Updator.
 func (j *journal) Update(key string, rel release.Releaser) error {
+	if r, ok := rel.(*releasev1.Release); ok && j.defers {
+		j.held = r
+		return nil
+	}
 	return j.write(key, rel, func() error { return j.Driver.Update(key, rel) })
 }
 
@@ -94,7 +100,18 @@ func (j *journal) Delete(key string) (release.Releaser, error) {
 	}
 	j.records = slices.Delete(j.records, at, at+1)
 	delete(j.written, r.Version)
+	if j.held == r {
+		j.held = nil
+	}
 	return r, nil
+}
+
+// flush writes the record that was to be deleted and is still there.
+func (j *journal) flush(records *storage.Storage) {
+	if held := j.held; held != nil {
+		j.defers, j.held = false, nil
+		_ = records.Update(held) // Helm goes on without it, and tells what failed
+	}
 }
 
 func (j *journal) write(key string, rel release.Releaser, do func() error) error {

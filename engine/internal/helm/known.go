@@ -8,43 +8,96 @@ import (
 	"sync"
 
 	"helm.sh/helm/v4/pkg/kube"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/cli-runtime/pkg/resource"
 )
 
-// known answers requests for objects of which only their existence is asked.
+// known answers requests for objects of which only their existence or their owner is asked.
 //
 // Before Helm changes an object it asks whether it exists, to choose between creating and changing
 // it (pkg/kube/client.go, update). On the server both are the same apply. So where the release before
 // has the object, no request is needed for each object of an upgrade.
+//
+// Before Helm installs objects that it may take over, it asks which of them exist, to apply those
+// another way. It is answered that none does (client.Create).
+//
+// Before Helm deletes an object it asks whose it is (package action, verifyOwnershipBeforeDelete).
+// The owner of those that the parent has seen is known (owned).
 type known struct {
 	inner http.RoundTripper
 	sync.Mutex
 	objects map[string]*resource.Info
+	missing map[string]bool // until they are asked for
+	owned   *owned
 }
 
 // RoundTrip implements http.RoundTripper.
 func (k *known) RoundTrip(request *http.Request) (*http.Response, error) {
-	k.Lock()
-	info := k.objects[request.URL.Path]
-	k.Unlock()
-	if info == nil || request.Method != http.MethodGet || request.URL.RawQuery != "" {
+	if request.Method == http.MethodDelete {
+		return k.owned.delete(k.inner, request)
+	}
+	if request.Method != http.MethodGet || request.URL.RawQuery != "" {
 		return k.inner.RoundTrip(request)
 	}
+	info, missing := k.find(request.URL.Path)
+	if missing {
+		return answered(request, http.StatusNotFound, notFound(request.URL.Path))
+	}
+	if info != nil {
+		return answered(request, http.StatusOK, described(info))
+	}
+	if object := k.owned.object(request.URL.Path); object != nil {
+		return answered(request, http.StatusOK, object)
+	}
+	return k.inner.RoundTrip(request)
+}
+
+// described returns an object without what nobody asks for.
+func described(info *resource.Info) map[string]any {
 	kind := info.Mapping.GroupVersionKind
-	body, err := json.Marshal(map[string]any{
+	return map[string]any{
 		"apiVersion": kind.GroupVersion().String(), "kind": kind.Kind,
-		"metadata": map[string]string{"name": info.Name, "namespace": info.Namespace},
-	})
+		"metadata": map[string]any{"name": info.Name, "namespace": info.Namespace},
+	}
+}
+
+func answered(request *http.Request, status int, object map[string]any) (*http.Response, error) {
+	body, err := json.Marshal(object)
 	if err != nil {
 		return nil, err
 	}
 	return &http.Response{
-		StatusCode: http.StatusOK, Status: "200 OK", Request: request,
+		StatusCode: status, Status: http.StatusText(status), Request: request,
 		Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1,
 		Header:        http.Header{"Content-Type": {"application/json"}},
 		Body:          io.NopCloser(bytes.NewReader(body)),
 		ContentLength: int64(len(body)),
 	}, nil
+}
+
+func (k *known) find(path string) (info *resource.Info, missing bool) {
+	k.Lock()
+	defer k.Unlock()
+	missing = k.missing[path]
+	delete(k.missing, path)
+	return k.objects[path], missing
+}
+
+// miss has each of these objects be missing when it is asked for the first time.
+func (k *known) miss(objects kube.ResourceList) {
+	k.Lock()
+	defer k.Unlock()
+	k.missing = make(map[string]bool, len(objects))
+	for _, each := range objects {
+		k.missing[path(each)] = true
+	}
+}
+
+func notFound(what string) map[string]any {
+	return map[string]any{
+		"apiVersion": "v1", "kind": "Status", "status": "Failure", "message": what + " not found",
+		"reason": string(metav1.StatusReasonNotFound), "code": http.StatusNotFound,
+	}
 }
 
 // while takes objects for existing while do runs.

@@ -52,6 +52,7 @@ type Options struct {
 	CleanupOnFail           bool                        `json:"cleanupOnFail"`
 	ReuseValues             bool                        `json:"reuseValues"`
 	DeletionPropagation     string                      `json:"deletionPropagation"`
+	Seen                    []Seen                      `json:"seen"` // what is to be deleted, as far as it was seen
 	Description             string                      `json:"description"`
 	Labels                  map[string]string           `json:"labels"`
 	Filters                 map[string][]string         `json:"filters"` // "name" and "!name" of tests

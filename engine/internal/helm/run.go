@@ -92,7 +92,7 @@ func outliving(ctx context.Context, by time.Duration) (context.Context, context.
 
 func (r *run) prepare(keeping context.Context, session *parent.Session) error {
 	var err error
-	acting := &known{inner: session.As(r.ctx, "release")}
+	acting := &known{inner: session.As(r.ctx, "release"), owned: ownedBy(r.Request)}
 	if r.cluster, err = enter(r.Cluster, acting); err != nil {
 		return err
 	}

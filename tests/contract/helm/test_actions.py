@@ -1,14 +1,9 @@
 """The life of a release: installed, upgraded, rolled back, uninstalled, and its records."""
 
-from collections.abc import Mapping
-from contextlib import AbstractAsyncContextManager
-from dataclasses import dataclass, field
-
 import pytest
 
-from tests.contract.helm.world import CONFIG_MAP, MANAGER, World, statuses
+from tests.contract.helm.world import CONFIG_MAP, MANAGER, Noting, World, statuses
 from tests.tools import namespaces
-from toolkit.helm.gates import Exchanging, Response
 from toolkit.release import record
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
@@ -174,20 +169,6 @@ async def test_objects_that_a_client_applied_can_be_applied_on_the_server(world:
     managers = [(each["manager"], each["operation"]) for each in found["metadata"]["managedFields"]]
     assert managers == [(MANAGER, "Apply")]
     assert found["data"] == {"colour": "blue"}
-
-
-@dataclass
-class Noting:
-    """A client that notes what it is asked."""
-
-    client: Exchanging
-    asked: list[str] = field(default_factory=list)
-
-    def exchange(
-        self, method: str, target: str, *, headers: Mapping[str, str], body: bytes
-    ) -> AbstractAsyncContextManager[Response]:
-        self.asked.append(f"{method} {target.partition('?')[0].rpartition('/')[2]}")
-        return self.client.exchange(method, target, headers=headers, body=body)
 
 
 async def test_upgrade_asks_for_no_object_that_it_applies_anyway(world: World) -> None:

@@ -2,7 +2,8 @@
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from contextlib import AbstractAsyncContextManager
+from dataclasses import dataclass, field, replace
 from http import HTTPStatus
 from pathlib import Path
 from typing import Any, Final
@@ -15,7 +16,7 @@ from tests.tools.administrator import Administrator, RefusedError
 from tests.tools.waiting import until
 from toolkit.helm import actions
 from toolkit.helm.actions import Action, Order, Outcome, Release
-from toolkit.helm.gates import Exchanging
+from toolkit.helm.gates import Exchanging, Response
 from toolkit.kube.client import Client
 from toolkit.native.calls import EngineError
 from toolkit.native.pool import WorkerPool
@@ -160,6 +161,20 @@ class World:
         }
         self.make(f"apis/{group}/v1 rolebindings", binding)
         await rights.noticed(self.api, APPLIER, WRITES, namespace=self.namespace)
+
+
+@dataclass
+class Noting:
+    """A client that notes what it is asked."""
+
+    client: Exchanging
+    asked: list[str] = field(default_factory=list)
+
+    def exchange(
+        self, method: str, target: str, *, headers: Mapping[str, str], body: bytes
+    ) -> AbstractAsyncContextManager[Response]:
+        self.asked.append(f"{method} {target.partition('?')[0].rpartition('/')[2]}")
+        return self.client.exchange(method, target, headers=headers, body=body)
 
 
 def brief(found: Record) -> tuple[int, str]:

@@ -79,6 +79,33 @@ async def test_deleted_object_uninstalls_its_release(tmp_path: Path) -> None:
     assert [event.reason for event in world.events] == ["UninstallSucceeded"]
 
 
+async def test_uninstallation_is_told_which_objects_the_watches_prove(tmp_path: Path) -> None:
+    world = await installed(tmp_path)
+    (deployment,) = world.api.objects.values()
+
+    await world.delete()
+
+    assert world.helm.orders[-1].options["seen"] == [
+        {
+            "group": "apps",
+            "kind": "Deployment",
+            "namespace": "team",
+            "name": "web",
+            "uid": "",
+            "resourceVersion": deployment["metadata"]["resourceVersion"],
+        }
+    ]
+
+
+async def test_uninstallation_after_a_start_is_told_of_no_object(tmp_path: Path) -> None:
+    world = await installed(tmp_path)
+
+    world.start()
+    await world.delete()
+
+    assert world.helm.orders[-1].options["seen"] == []
+
+
 async def test_suspended_object_leaves_its_release(tmp_path: Path) -> None:
     world = await installed(tmp_path)
     world.spec(suspend=True)
