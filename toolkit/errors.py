@@ -63,12 +63,14 @@ class Told:
     ``event`` is the text of the event; with ``""`` there is no event, with ``None`` it has the
     message. ``ready`` are reason and message of Ready where those of Reconciling or Stalled differ.
     Of a wait, ``delay``: the message ends with when it is tried again, and the event too;
-    ``trace``: notifications do not get the event.
+    ``trace``: notifications do not get the event; ``unwritten``: it is over in a moment, so the
+    status is left to the next pass.
     """
 
     delay: bool = False
     event: str | None = None
     trace: bool = False
+    unwritten: bool = False
     ready: tuple[str, str] | None = None
 
 

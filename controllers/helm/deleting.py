@@ -51,6 +51,7 @@ class HelmReleaseFinalizer:
         self.clusters.forget(rec.key)
         self.memory.forget(rec.key)
         self.records.forget(rec.key)
+        self.templates.forget(rec.key)
 
     async def _uninstall(self, draft: Draft) -> None:
         status = draft.obj.status

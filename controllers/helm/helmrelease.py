@@ -37,12 +37,14 @@ from controllers.helm.running.work import Work
 from controllers.helm.settings import Settings
 from controllers.helm.sources import ChartReader, ChartSource
 from controllers.helm.templates import Templates
+from crds.helm import HelmRelease
 from toolkit.apply import health, prune
 from toolkit.errors import Told, WaitingError
 from toolkit.kube.controller import Outcome
 from toolkit.kube.secrets import Secrets
 
 _NOW: Final = 0.0
+_MOMENT_SECONDS: Final = 1.0
 _LOOK_AGAIN_SECONDS: Final = 2.0
 
 
@@ -85,9 +87,9 @@ class HelmReleaseReconciler:
         opening.require_here(obj)
         rules = health.compile_rules(msgspec.to_builtins(obj.spec.health_check_exprs))
         dependencies.compile_expressions(obj)
-        await self.templates.reconcile(draft)
+        changed = await self.templates.reconcile(draft)
         self.gate.require_ready(obj, current=lambda _: True)
-        source = self.sources.resolve(obj)
+        source = self._source(obj, changed=changed)
         given = await inputs.gather(obj, self.secrets)
         async with self.clusters.of(obj) as cluster:
             cluster.live.set_rules(rec.key, rules)
@@ -110,6 +112,22 @@ class HelmReleaseReconciler:
                 kept.fingerprint = fingerprint
                 self.memory.answered(rec.key)
             return outcome
+
+    def _source(self, obj: HelmRelease, *, changed: bool) -> ChartSource:
+        """Return the source of the chart; one that was just changed is given a moment.
+
+        Raises:
+            PenstockError: it cannot be used yet, or not at all.
+        """
+        try:
+            return self.sources.resolve(obj)
+        except WaitingError as error:
+            if not changed:
+                raise
+            told = Told(event="", unwritten=True)
+            raise WaitingError(
+                str(error), reason=error.reason, retry_after=_MOMENT_SECONDS, told=told
+            ) from error
 
     def _stands(self, rec: Pass, cluster: Cluster, fingerprint: str) -> bool:
         """Tell whether nothing has to be looked at.

@@ -2,10 +2,13 @@
 
 It is our own identity that does so, because the HelmChart stands beside its source, where a tenant
 need not be allowed anything. So a HelmChart of another owner is never touched (``charttemplate``).
+
+Most HelmCharts are ready a moment after they were applied. The status, which tells where the
+HelmChart is, is not written until then. ``made`` tells it meanwhile.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final
 
 import msgspec
@@ -33,37 +36,52 @@ class Templates:
     client: Client
     reader: ChartReader
     lookup: Callable[[ObjectKey], HelmChart | None]
+    made: dict[ObjectKey, ObjectKey] = field(default_factory=dict)
 
-    async def reconcile(self, draft: Draft) -> None:
+    async def reconcile(self, draft: Draft) -> bool:
         """Delete the stale HelmChart, then create or change the one that is wanted.
+
+        Returns whether it was created or changed.
 
         Raises:
             AccessDeniedError: its source may not be referred to, or it is another owner's.
             ApiError: it cannot be written.
         """
+        made = self.made.get(draft.rec.key)
+        if made and draft.obj.status.helm_chart != str(made):
+            draft.note({"helmChart": str(made)})
         if stale := charttemplate.stale(draft.obj):
             await self._delete(draft, stale)
+            self.made.pop(draft.rec.key, None)
         place, wanted = charttemplate.key(draft.obj), charttemplate.desired(draft.obj)
         if place is None or wanted is None or draft.obj.metadata.deletion_timestamp:
-            return
+            return False
         self.reader.require_granted(draft.obj)
         seen = self.lookup(place)
+        changed = False
         if seen is None or not _same(seen, wanted):
-            await self._apply(draft, place, wanted)
+            changed = await self._apply(draft, place, wanted)
+            self.made[draft.rec.key] = place
         if draft.obj.status.helm_chart != str(place):
             draft.note({"helmChart": str(place)})
+        return changed
 
-    async def _apply(self, draft: Draft, place: ObjectKey, wanted: Json) -> None:
+    def forget(self, owner: ObjectKey) -> None:
+        """Drop what is known of a HelmRelease that is gone."""
+        self.made.pop(owner, None)
+
+    async def _apply(self, draft: Draft, place: ObjectKey, wanted: Json) -> bool:
         live = await self._live(place)
         charttemplate.require_owned(live, draft.obj)
         applied = await self.client.apply(wanted, manager=MANAGER)
         if live is not None and _version(live) == _version(applied.object):
-            return
+            return False
         template = draft.obj.spec.chart
         if template is not None:
             action = "created" if applied.created else "configured"
             message = charttemplate.applied_message(action, place, template)
             draft.rec.event("trace", f"HelmChart{action.capitalize()}", message)
+        return True
 
     async def _delete(self, draft: Draft, place: ObjectKey) -> None:
         live = await self._ours(place, draft.obj)

@@ -104,5 +104,6 @@ def _forget_gone(reconciler: HelmReleaseReconciler) -> Callable[[Change[HelmRele
             reconciler.clusters.forget(change.key)
             reconciler.memory.forget(change.key)
             reconciler.records.forget(change.key)
+            reconciler.templates.forget(change.key)
 
     return handle

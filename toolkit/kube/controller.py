@@ -299,6 +299,8 @@ class Controller(Generic[T]):
         self, rec: Reconciliation[T], judged: verdict.Verdict, *, quiet: bool
     ) -> verdict.Verdict:
         """Write the verdict into status and tell it; return it as it stands after that."""
+        if not judged.written:
+            return judged
         if not (quiet and verdict.is_settled(rec)):
             verdict.settle(rec, judged)
         try:

@@ -30,6 +30,7 @@ class Verdict:
     ``event`` is the text of the event, if it is not ``message``; without text there is none.
     ``shown`` are reason and message of Ready, if they are not ``reason`` and ``message``.
     ``internal`` marks a bug: it is logged with its traceback. ``result`` is controller-runtime's.
+    What is not ``written`` is left to the next pass.
     """
 
     ready: Literal["True", "False", "Unknown"]
@@ -43,6 +44,7 @@ class Verdict:
     plan: Literal["none", "interval", "dependency", "retry", "backoff"] = "none"
     delay: float = 0.0
     internal: bool = False
+    written: bool = True
     result: Literal["success", "requeue_after", "error"] = "success"
 
 
@@ -116,6 +118,7 @@ def _waiting(cause: errors.WaitingError, requeue_dependency: float) -> Verdict:
         shown=told.ready,
         plan="dependency",
         delay=delay,
+        written=not told.unwritten,
         result="requeue_after",
     )
 

@@ -14,6 +14,7 @@ from crds import HELM_CHART
 from crds.helm import GROUP, HelmRelease
 from crds.helm_parts import ChartTemplate
 from toolkit.errors import AccessDeniedError
+from toolkit.kube.reconciliation import FINALIZER
 from toolkit.objects import Json, ObjectKey, dig
 
 OWNER_NAME: Final = f"{GROUP}/name"
@@ -30,10 +31,15 @@ def key(obj: HelmRelease) -> ObjectKey | None:
 
 
 def stale(obj: HelmRelease) -> ObjectKey | None:
-    """Return the HelmChart that is to be deleted: one of another place, or of a deleted owner."""
+    """Return the HelmChart that is to be deleted: one of another place, or of a deleted owner.
+
+    A process that ended early may have made one that no status tells of.
+    """
     namespace, slash, name = obj.status.helm_chart.partition("/")
-    if not slash or obj.spec.suspend:
+    if obj.spec.suspend:
         return None
+    if not slash:
+        return key(obj) if obj.metadata.deletion_timestamp else None
     made = ObjectKey(namespace, name)
     return made if obj.metadata.deletion_timestamp or made != key(obj) else None
 
@@ -49,6 +55,7 @@ def desired(obj: HelmRelease) -> Json | None:
         "name": place.name,
         "namespace": place.namespace,
         "labels": {**(said.labels if said else {}), **owner},
+        "finalizers": [FINALIZER],  # its controller would add it, at one more write
     }
     if said and said.annotations:
         metadata["annotations"] = dict(said.annotations)

@@ -2,11 +2,15 @@
 
 from pathlib import Path
 
+import msgspec
 import pytest
 from msgspec import structs
 
+from controllers.helm.deciding import charttemplate
+from crds.source_helm import HelmChart
 from tests.fakes.helmworld import DIGEST, INSTALLED, VERSION, World, installed
-from toolkit.errors import TransientError
+from toolkit.errors import TransientError, WaitingError
+from toolkit.objects import ObjectKey
 
 
 @pytest.fixture
@@ -50,6 +54,25 @@ async def test_healthy_objects_conclude_the_installation(world: World) -> None:
     assert status.inventory
     assert [each.id for each in status.inventory.entries] == ["team_web_apps_Deployment"]
     assert status.observed_generation == 1
+
+
+async def test_helmchart_is_given_a_moment_before_the_status_tells_of_it(tmp_path: Path) -> None:
+    chart = {"spec": {"chart": "shop", "sourceRef": {"kind": "HelmRepository", "name": "charts"}}}
+    world = World(tmp_path, chart=chart, chartRef=None)
+
+    first = await world.run("spec")
+    written = world.obj.status.conditions
+    shown = msgspec.convert(charttemplate.desired(world.obj), HelmChart)
+    world.objects["HelmChart", ObjectKey("team", "team-app")] = shown
+    second = await world.run("dependency")
+
+    assert isinstance(first, WaitingError)
+    assert first.retry_after == 1
+    assert not written
+    assert isinstance(second, WaitingError)
+    assert "HelmChart 'team/team-app' is not ready" in world.condition("Ready")[2]
+    assert world.obj.status.helm_chart == "team/team-app"
+    assert world.api.requests == ["apply HelmChart helm-controller"]
 
 
 async def test_interval_without_changes_does_nothing(tmp_path: Path) -> None:

@@ -245,6 +245,38 @@ async def test_helmchart_goes_with_its_owner_and_is_not_made_again() -> None:
     assert world.charts == {}
 
 
+async def test_helmchart_that_no_status_tells_of_goes_with_its_owner() -> None:
+    world = World()
+    await world.run(release(spec=TEMPLATE))
+    world.templates.forget(ObjectKey("team", "app"))
+
+    await world.run(release(spec=TEMPLATE, deleted=True))
+
+    assert world.charts == {}
+
+
+@pytest.mark.parametrize("told", ["", "team/before"])
+async def test_helmchart_that_the_status_does_not_tell_of_yet_goes(told: str) -> None:
+    world = World()
+    await world.run(release(spec=TEMPLATE, status={"helmChart": told}))
+
+    draft = await world.run(release(status={"helmChart": told}))
+
+    assert world.charts == {}
+    assert draft.obj.status.helm_chart == ""
+
+
+async def test_helmchart_that_is_gone_is_not_taken_for_a_new_one() -> None:
+    world = World()
+    await world.run(release(spec=TEMPLATE))
+    await world.run(release())
+
+    draft = await world.run(release())
+
+    assert draft.obj.status.helm_chart == ""
+    assert world.sent[-1] == "delete u"
+
+
 async def test_helmchart_that_cannot_be_deleted_is_not_forgotten() -> None:
     world = World()
     await world.run(release(spec=TEMPLATE))

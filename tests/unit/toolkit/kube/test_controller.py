@@ -13,7 +13,7 @@ import crds
 from crds.source import GitRepository
 from tests.fakes import virtualtime
 from tests.fakes.apiserver import FakeApiServer
-from toolkit.errors import AccessDeniedError, StalledError, TransientError, WaitingError
+from toolkit.errors import AccessDeniedError, StalledError, Told, TransientError, WaitingError
 from toolkit.kube.client import Client
 from toolkit.kube.controller import Controller, ControllerOptions, Outcome, Reconciliation
 from toolkit.kube.reconciliation import FINALIZER, REQUESTED_AT, Event
@@ -543,6 +543,20 @@ def test_a_waiting_error_may_say_when() -> None:
     bench = work(scenario)
 
     assert bench.times[1] - bench.times[0] == pytest.approx(2, abs=0.5)
+
+
+def test_a_wait_that_is_over_in_a_moment_writes_nothing() -> None:
+    async def scenario(bench: Bench) -> None:
+        told = Told(event="", unwritten=True)
+        bench.script = raising(WaitingError("in a moment", retry_after=1.0, told=told))
+        bench.put()
+        await bench.until(lambda: len(bench.passes) == 2)
+
+    bench = work(scenario)
+
+    assert bench.condition("Ready") is None
+    assert bench.times[1] - bench.times[0] == pytest.approx(1, abs=0.5)
+    assert bench.events == []
 
 
 def test_an_unexpected_error_shows_no_internals_and_is_retried(
