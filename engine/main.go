@@ -27,6 +27,7 @@ var running call.Running
 //export eng_call
 func eng_call(id C.uint64_t, op *C.char, in unsafe.Pointer, n C.size_t, timeoutMs C.int64_t,
 	out *unsafe.Pointer, outn *C.size_t) C.int32_t {
+	settle()
 	ctx, done := running.Begin(uint64(id), time.Duration(timeoutMs)*time.Millisecond)
 	defer done()
 	status, answer := operations.Call(ctx, C.GoString(op), C.GoBytes(in, C.int(n)))

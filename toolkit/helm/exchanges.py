@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncIterator, Mapping
+from dataclasses import dataclass
 from typing import Final
 
 from toolkit.errors import PenstockError, TransientError
@@ -29,7 +30,7 @@ class Exchanges:
 
     def __init__(self, gates: Mapping[str, Gate]) -> None:
         self._gates = gates
-        self._open: dict[int, tuple[asyncio.Task[None], Frames]] = {}
+        self._open: dict[int, _Open] = {}
         self._tell: Tell | None = None
         self._drained: Drained | None = None
         self._left = MAX_ANSWERS
@@ -58,10 +59,18 @@ class Exchanges:
             self._drop_all()
             self._say(questions.reply(Reply.DONE))
 
+    def waits(self, seconds: float) -> bool:
+        """Tell whether an answer has not been complete for so long (``Answering``).
+
+        A watch is such an answer: a hook is waited for.
+        """
+        before = asyncio.get_running_loop().time() - seconds
+        return any(each.since <= before for each in self._open.values())
+
     async def end(self) -> None:
         """Abandon what is still being answered (``Answering``)."""
         self._tell = None
-        tasks = tuple(task for task, _ in self._open.values())
+        tasks = tuple(each.task for each in self._open.values())
         self._drop_all()
         await asyncio.gather(*tasks, return_exceptions=True)
 
@@ -79,7 +88,8 @@ class Exchanges:
         self.count += 1
         frames = Frames(number, self._say)
         task = asyncio.create_task(self._answer(number, frames, gate, head, body))
-        self._open[number] = task, frames
+        since = asyncio.get_running_loop().time()
+        self._open[number] = _Open(task=task, frames=frames, since=since)
 
     async def _answer(
         self, number: int, frames: Frames, gate: Gate, head: Head, body: bytes
@@ -119,9 +129,8 @@ class Exchanges:
 
     def _drop(self, number: int) -> None:
         if found := self._open.pop(number, None):
-            task, frames = found
-            task.cancel()
-            frames.drop()
+            found.task.cancel()
+            found.frames.drop()
 
     def _drop_all(self) -> None:
         for number in tuple(self._open):
@@ -130,6 +139,15 @@ class Exchanges:
     def _say(self, frames: bytes) -> None:
         if self._tell is not None:
             self._tell(frames)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Open:
+    """A request that is being answered since a moment of the loop's clock."""
+
+    task: asyncio.Task[None]
+    frames: Frames
+    since: float
 
 
 def _plain(head: Head) -> bool:

@@ -25,7 +25,8 @@ class WorkerKind:
     ``memory_limit`` is in bytes, for each process, and ``answer_limit`` for each answer, which the
     parent has to hold. ``network`` is whether it may connect to others.
     ``patience`` is how many seconds a busy worker is waited for before another one starts, which
-    takes a quarter of a second of a core.
+    takes a quarter of a second of a core. ``starting`` is the same while the first ones start: most
+    operations are much shorter than that.
     ``variables`` of the environment are passed on to it, ``reads`` is what it may read of the
     system, and ``environment`` what it is told besides.
     """
@@ -36,6 +37,7 @@ class WorkerKind:
     umask: int = 0o077
     network: bool = False
     patience: float = 0.05
+    starting: float = 1.0
     variables: tuple[str, ...] = ()
     reads: tuple[Path, ...] = ()
     environment: Mapping[str, str] = field(default_factory=dict)

@@ -35,6 +35,8 @@ class Link(asyncio.SubprocessProtocol):
         self._retirement: asyncio.TimerHandle | None = None
         self._readable = asyncio.Event()
         self._readable.set()
+        self.answered = False
+        """Whether it has answered once, so that it is not starting any more."""
         self.fault = ""
         """Why the worker was killed here, if it was for what it sent."""
 
@@ -197,6 +199,7 @@ class Link(asyncio.SubprocessProtocol):
             with memoryview(self._received) as view:
                 body = bytes(view[frames.ANSWER.size : frames.ANSWER.size + size])
             self._received.clear()
+            self.answered = True
             self._resolve((frames.Status(status), body))
 
     def _blame(self, fault: str) -> None:

@@ -20,12 +20,11 @@ from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from pathlib import Path
 
 from toolkit.errors import TransientError
-from toolkit.native import frames, relayed
+from toolkit.native import frames, relayed, slots
 from toolkit.native.frames import OperationError
 from toolkit.native.kind import WorkerKind
 from toolkit.native.link import Link
 from toolkit.native.questions import Answering
-from toolkit.native.slots import Slots
 
 __all__ = ["OperationError", "WorkerDiedError", "WorkerMemoryError", "WorkerPool"]
 __all__ += ["WorkerStuckError", "WorkerTimeoutError"]
@@ -90,10 +89,11 @@ class WorkerPool:
         self._kind = kind
         self._reads = reads
         self._writes = writes
-        self._slots = Slots(size, spares=spares)
+        self._slots = slots.Slots(size, spares=spares)
         self._idle: list[Link] = []
         self._back = asyncio.Event()
         self._live: set[Link] = set()
+        self._starting = 0
         self._closed = False
 
     async def call(
@@ -116,7 +116,7 @@ class WorkerPool:
             PenstockError: what the operation raised.
 
         """
-        async with self._slot(op):
+        async with self._slot(op, answering):
             link = await self._take_worker()
             try:
                 status, body = await self._ask(link, op, payload, timeout, answering)
@@ -146,10 +146,12 @@ class WorkerPool:
             link.kill()
 
     @asynccontextmanager
-    async def _slot(self, op: str) -> AsyncIterator[None]:
+    async def _slot(self, op: str, answering: Answering | None) -> AsyncIterator[None]:
+        waits = answering.waits if answering else slots.never
         async with AsyncExitStack() as stack:
             try:
-                await stack.enter_async_context(self._slots.taken(timeout=QUEUE_SECONDS))
+                taken = self._slots.taken(timeout=QUEUE_SECONDS, waits=waits)
+                await stack.enter_async_context(taken)
             except TimeoutError as exc:
                 raise WorkerTimeoutError(
                     f"{op} was not started: no worker was free within {QUEUE_SECONDS:g}s"
@@ -160,9 +162,11 @@ class WorkerPool:
         if self._closed:
             raise WorkerDiedError(f"the pool of {self._kind.module} is closed")
         link = self._idling()
-        if link is None and self._live:
+        if link is None and (self._live or self._starting):
+            started = any(each.answered for each in self._live)
+            patience = self._kind.patience if started else self._kind.starting
             with suppress(TimeoutError):
-                async with asyncio.timeout(self._kind.patience):
+                async with asyncio.timeout(patience):
                     link = await self._next()
         return link or await self._start()
 
@@ -182,6 +186,13 @@ class WorkerPool:
         return None
 
     async def _start(self) -> Link:
+        self._starting += 1
+        try:
+            return await self._launch()
+        finally:
+            self._starting -= 1
+
+    async def _launch(self) -> Link:
         await asyncio.to_thread(_make, self._writes)
         confinement = self._kind.confinement(reads=self._reads, writes=self._writes)
         _, link = await asyncio.get_running_loop().subprocess_exec(

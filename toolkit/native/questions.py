@@ -75,6 +75,9 @@ class Answering(Protocol):
             MalformedError: the frame is not a question.
         """
 
+    def waits(self, seconds: float) -> bool:
+        """Tell whether the operation has waited for one answer for so long."""
+
     async def end(self) -> None:
         """Abandon what is still being answered."""
 

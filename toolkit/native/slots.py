@@ -1,33 +1,58 @@
 """How many operations run at once, where some of them do little but wait.
 
 Operations that compute need no more processes than there are cores; more of them cost memory and
-gain nothing. One that lasts is most likely waiting for a cluster, and must not hold up others: it
-gives its slot away and takes a spare one, as long as there are any.
+gain nothing. One that waits for a cluster must not hold up others: it gives its slot away and takes
+a spare one, as long as there are any. So does one that takes very long, whatever it does.
 """
 
 import asyncio
 from collections import deque
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from typing import Final
 
-LASTING_SECONDS: Final = 2.0
+WAITING_SECONDS: Final = 2.0
+LONGEST_SECONDS: Final = 10.0
+
+Waits = Callable[[float], bool]
+"""Tells whether an operation has waited for one answer for so many seconds."""
+
+
+def never(_: float) -> bool:
+    """Tell that an operation waits for nobody."""
+    return False
 
 
 class Slots:
-    """``size`` slots, and ``spares`` for operations that run longer than ``lasting`` seconds."""
+    """``size`` slots, and ``spares`` for operations that last.
 
-    def __init__(self, size: int, *, spares: int = 0, lasting: float = LASTING_SECONDS) -> None:
+    Such an operation has waited for one answer for ``waiting`` seconds, or has run for ``longest``.
+    """
+
+    def __init__(
+        self,
+        size: int,
+        *,
+        spares: int = 0,
+        waiting: float = WAITING_SECONDS,
+        longest: float = LONGEST_SECONDS,
+    ) -> None:
         self._size = size
         self._free = asyncio.Semaphore(size)
         self._spares = spares
-        self._lasting = lasting
+        self._patience = waiting
+        self._longest = longest
         self._waiting: deque[_Turn] = deque()
         self._spared: set[_Turn] = set()
         self._ended = asyncio.Event()
 
     @asynccontextmanager
-    async def taken(self, *, timeout: float) -> AsyncIterator[None]:  # noqa: ASYNC109
+    async def taken(
+        self,
+        *,
+        timeout: float,  # noqa: ASYNC109 - it ends when there is a slot
+        waits: Waits = never,
+    ) -> AsyncIterator[None]:
         """Hold a slot for the block, once there is one.
 
         Raises:
@@ -35,12 +60,12 @@ class Slots:
         """
         async with asyncio.timeout(timeout):
             await self._free.acquire()
-        turn = _Turn()
-        timer = asyncio.get_running_loop().call_later(self._lasting, self._lasts, turn)
+        turn = _Turn(waits, until=asyncio.get_running_loop().time() + self._longest)
+        self._look_later(turn)
         try:
             yield
         finally:
-            timer.cancel()
+            turn.stop()
             self._end(turn)
 
     async def drained(self) -> None:
@@ -53,9 +78,17 @@ class Slots:
         for _ in range(self._size):
             self._free.release()
 
-    def _lasts(self, turn: "_Turn") -> None:
-        self._waiting.append(turn)
-        self._spare()
+    def _look_later(self, turn: "_Turn") -> None:
+        loop = asyncio.get_running_loop()
+        left = turn.until - loop.time()
+        turn.timer = loop.call_later(min(self._patience, max(left, 0.0)), self._look, turn)
+
+    def _look(self, turn: "_Turn") -> None:
+        if turn.waits(self._patience) or asyncio.get_running_loop().time() >= turn.until:
+            self._waiting.append(turn)
+            self._spare()
+        else:
+            self._look_later(turn)
 
     def _spare(self) -> None:
         """Move the operation that has lasted longest to a spare slot, if there are both."""
@@ -75,4 +108,14 @@ class Slots:
 
 
 class _Turn:
-    """One operation that holds a slot."""
+    """One operation that holds a slot, and lasts in any case if it runs beyond ``until``."""
+
+    def __init__(self, waits: Waits, *, until: float) -> None:
+        self.waits = waits
+        self.until = until
+        self.timer: asyncio.TimerHandle | None = None
+
+    def stop(self) -> None:
+        """Look at it no more."""
+        if self.timer is not None:
+            self.timer.cancel()

@@ -165,6 +165,22 @@ async def test_nothing_is_read_for_a_worker_that_does_not_read() -> None:
     assert [data for kind, data in worker.told if kind is Reply.CHUNK] == [b"one", b"two"]
 
 
+async def test_action_waits_as_long_as_an_answer_is_not_complete() -> None:
+    worker = Worker(Server(b"{}"))
+    asking = worker.exchanges
+    assert not asking.waits(0)
+
+    worker.reads.clear()
+    worker.ask("/api/v1/pods?watch=true")
+    await worker.waits.wait()
+
+    assert asking.waits(0)
+    assert not asking.waits(3600)
+    worker.reads.set()
+    await worker.hears(Reply.END)
+    assert not asking.waits(0)
+
+
 async def test_answer_that_is_complete_wakes_the_worker_once() -> None:
     worker = Worker(Server(b"{", b"}"))
 

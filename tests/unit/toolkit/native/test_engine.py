@@ -45,11 +45,46 @@ print(json.dumps({
 """
 
 
+_RESIDENT = """
+import sys
+from pathlib import Path
+from toolkit.native.engine import Engine
+engine = Engine(Path(sys.argv[1]))
+assert engine.call("substitute", b'{"objects": [{"v": "a"}]}')[0] == 0
+size, resident, unwritten = 0, 0, False
+for line in Path("/proc/self/smaps").read_text().splitlines():
+    words = line.split()
+    if not words[0].endswith(":"):
+        ours = words[-1].endswith(".so") and Path(words[-1]).samefile(sys.argv[1])
+        unwritten = ours and "w" not in words[1]
+    elif unwritten and words[0] in ("Size:", "Rss:"):
+        size += int(words[1]) * (words[0] == "Size:")
+        resident += int(words[1]) * (words[0] == "Rss:")
+print(resident / size)
+"""
+
+
 @pytest.fixture
 async def pool(engine_library: Path) -> AsyncIterator[WorkerPool]:  # noqa: ARG001  # it must exist
     pool = calls.start(size=1)
     yield pool
     await pool.close()
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="mappings are read from /proc")
+def test_a_worker_keeps_no_pages_that_only_its_start_needed(engine_library: Path) -> None:
+    path = library.with_helm(engine_library)
+
+    done = subprocess.run(
+        [sys.executable, "-c", _RESIDENT, path],
+        cwd=_REPOSITORY,
+        capture_output=True,
+        check=True,
+        text=True,
+    )
+
+    # The start alone reads three quarters.
+    assert 0 < float(done.stdout) < 0.5
 
 
 def test_the_abi_tells_how_a_call_ended(engine_library: Path) -> None:

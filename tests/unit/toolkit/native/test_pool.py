@@ -93,6 +93,29 @@ async def test_short_calls_that_come_together_share_a_worker() -> None:
     await pool.close()
 
 
+async def test_short_calls_wait_for_the_worker_that_starts() -> None:
+    pool = pools.WorkerPool(replace(_KIND, patience=60, starting=60), size=2)
+
+    pids = await asyncio.gather(*(_pid(pool) for _ in range(4)))
+
+    assert len(set(pids)) == 1
+    await pool.close()
+
+
+async def test_call_that_the_first_operation_holds_up_has_another_one_started(
+    tmp_path: Path,
+) -> None:
+    pool = pools.WorkerPool(replace(_KIND, patience=60, starting=0), size=2, writes=(tmp_path,))
+    busy = asyncio.create_task(pool.call("mark", str(tmp_path / "mark").encode(), timeout=60))
+    await _until_marked(tmp_path / "mark")
+
+    await _pid(pool)
+
+    busy.cancel()
+    await asyncio.gather(busy, return_exceptions=True)
+    await pool.close()
+
+
 async def test_call_that_a_busy_worker_holds_up_has_another_one_started(tmp_path: Path) -> None:
     pool = pools.WorkerPool(replace(_KIND, patience=0), size=2, writes=(tmp_path,))
     first = await _pid(pool)
