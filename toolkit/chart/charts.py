@@ -47,7 +47,8 @@ def kind(*, memory_limit: int = MEMORY_LIMIT) -> WorkerKind:
         environment={**row.environment, "GOGC": "50"},
         answer_limit=16 << 20,  # what was done, and no file of it
         umask=0o022,
-        patience=0.25,  # most operations take milliseconds
+        patience=1.0,  # most operations take milliseconds, and another worker 30 MiB
+        starting=5.0,
     )
 
 

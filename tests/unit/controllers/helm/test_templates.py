@@ -35,6 +35,7 @@ class World:
         self.charts: dict[ObjectKey, Json] = {}
         self.sent: list[str] = []
         self.shown = True
+        self.changed = False
         self.down = False
         self.events: list[str] = []
         client: Any = self
@@ -57,7 +58,7 @@ class World:
             write_status=unwritten,
         )
         draft = Draft(rec)
-        await self.templates.reconcile(draft)
+        self.changed = await self.templates.reconcile(draft)
         return draft
 
     def emit(self, event: Event) -> None:
@@ -78,7 +79,8 @@ class World:
         key = ObjectKey(obj["metadata"]["namespace"], obj["metadata"]["name"])
         created = key not in self.charts
         version = {"resourceVersion": str(len(self.sent)), "uid": "u"}
-        self.charts[key] = obj | {"metadata": obj["metadata"] | version}
+        if created or self.charts[key]["spec"] != obj["spec"]:
+            self.charts[key] = obj | {"metadata": obj["metadata"] | version}
         return Applied(object=self.charts[key], created=created)
 
     async def delete(self, _: GroupVersionKind, name: str, namespace: str, *, uid: str) -> None:
@@ -100,6 +102,7 @@ async def test_helmchart_is_made_with_its_owner() -> None:
         "helm.toolkit.fluxcd.io/namespace": "team",
     }
     assert world.events == ["trace HelmChartCreated"]
+    assert world.changed
 
 
 async def test_helmchart_that_is_as_desired_costs_no_request() -> None:
@@ -110,6 +113,26 @@ async def test_helmchart_that_is_as_desired_costs_no_request() -> None:
     await world.run(release(spec=TEMPLATE))
 
     assert world.sent == []
+    assert not world.changed
+
+
+async def test_apply_that_changes_nothing_is_no_change() -> None:
+    world = World()
+    await world.run(release(spec=TEMPLATE))
+    world.shown = False
+
+    await world.run(release(spec=TEMPLATE))
+
+    assert world.sent[-1] == "apply helm-controller"
+    assert not world.changed
+
+
+async def test_release_without_a_template_changes_no_helmchart() -> None:
+    world = World()
+
+    await world.run(release())
+
+    assert not world.changed
 
 
 async def test_changed_template_changes_the_helmchart() -> None:
