@@ -4,7 +4,7 @@ Scripts for ``flux`` and ``kubectl`` say ``--watch=false``, put the flags that a
 before the verb, and give connection flags such as ``--server`` to any command. These are read here:
 
 - Of a flag without a value, ``=true`` and ``=false`` are taken.
-- Shared flags before the verb go behind it.
+- Shared flags before the verb go behind it, as the flags of a group's commands do.
 - Shared flags that a command does not have are taken away; ``current`` gives those with an effect.
 
 A command's own flag of the same name wins.
@@ -85,29 +85,73 @@ def forward(args: Sequence[str]) -> list[str]:
     Raises:
         UsageError: (click) the value of a flag is missing.
     """
-    rest, moved = list(args), list[str]()
-    while rest and (given := _first(rest, _SHARED)):
-        moved += given.words
-        del rest[: len(given.words)]
-    if not rest:
-        return list(args)
-    end = rest.index("--") if "--" in rest else len(rest)
-    return [*rest[:end], *moved, *rest[end:]]
+    found = _behind(args, {}, _SHARED)
+    return list(args) if found is None else found[1]
 
 
 def adapt(context: click.Context, command: click.Command, args: Sequence[str]) -> list[str]:
-    """Return the words of a command as click reads them, without shared flags that it lacks."""
-    options = {
+    """Return the words of a command as click reads them, without shared flags that it lacks.
+
+    The words of a group have the flags of its commands behind the name of the command.
+    """
+    own = _options(command)
+    taken: dict[str, list[str]] = context.find_root().meta.setdefault(_KEY, {})
+    verb = [*context.command_path.split(), "", ""][1]
+    shared = {**_SHARED, **OF_VERBS.get(verb, {})}
+    reading = _Reading(own, shared, taken)
+    if isinstance(command, click.Group) and args[:1] and args[0][:1] == "-":
+        arity = {name: _takes_value(option) for name, option in own.items()}
+        found = _behind(args, arity, {**_below(command), **shared})
+        if found is not None:
+            return [*reading.words(found[0]), *found[1]]
+    elif isinstance(command, click.Group):
+        return list(args)
+    return list(reading.words(args))
+
+
+def _behind(
+    args: Sequence[str], own: Mapping[str, bool], movable: Mapping[str, bool]
+) -> tuple[list[str], list[str]] | None:
+    """Return a group's own flags, and the rest with movable flags behind everything else.
+
+    Returns nothing where no command is named after the flags.
+    """
+    known = {**movable, **own}
+    rest, kept, moved = list(args), list[str](), list[str]()
+    while rest and rest[0][:1] == "-":
+        name, equals, _ = rest[0].partition("=")
+        if name not in known:
+            return None
+        size = 2 if known[name] and not equals else 1
+        (kept if name in own else moved).extend(rest[:size])
+        del rest[:size]
+    if not rest:
+        return None
+    end = rest.index("--") if "--" in rest else len(rest)
+    return kept, [*rest[:end], *moved, *rest[end:]]
+
+
+def _options(command: click.Command) -> dict[str, click.Option]:
+    return {
         name: option
         for option in command.params
         if isinstance(option, click.Option)
         for name in (*option.opts, *option.secondary_opts)
     }
-    taken: dict[str, list[str]] = context.find_root().meta.setdefault(_KEY, {})
-    verb = [*context.command_path.split(), "", ""][1]
-    shared = {**_SHARED, **OF_VERBS.get(verb, {})}
-    reading = _Reading(options, shared, taken, within=isinstance(command, click.Group))
-    return list(reading.words(args))
+
+
+def _takes_value(option: click.Option) -> bool:
+    return not (option.is_flag or option.count)
+
+
+def _below(group: click.Group) -> dict[str, bool]:
+    """Return the flags of all commands of a group, each with whether it takes a value."""
+    found: dict[str, bool] = {}
+    for command in group.commands.values():
+        if isinstance(command, click.Group):
+            found |= _below(command)
+        found |= {name: _takes_value(option) for name, option in _options(command).items()}
+    return found
 
 
 def current() -> Mapping[str, Sequence[str]]:
@@ -119,19 +163,18 @@ def current() -> Mapping[str, Sequence[str]]:
 
 @dataclass(frozen=True, slots=True)
 class _Reading:
-    """What is known about the flags of a command; ``within`` stops at the next command's name."""
+    """What is known about the flags of a command, and the connection flags that were taken."""
 
     options: Mapping[str, click.Option]
     shared: Mapping[str, bool]
     taken: dict[str, list[str]]
-    within: bool
 
     def words(self, args: Sequence[str]) -> Iterator[str]:
         """Yield the words as click reads them, and keep connection flags."""
         rest = list(args)
         while rest:
             name, equals, value = rest[0].partition("=")
-            if rest[0] == "--" or (self.within and name[:1] != "-"):
+            if rest[0] == "--":
                 yield from rest
                 return
             option = self.options.get(name)
@@ -140,7 +183,7 @@ class _Reading:
                 rest.pop(0)
             elif option is not None:
                 yield rest.pop(0)
-                if not equals and not option.is_flag and not option.count and rest:
+                if not equals and _takes_value(option) and rest:
                     yield rest.pop(0)
             elif given := _first(rest, self.shared):
                 self._keep(given)

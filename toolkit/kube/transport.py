@@ -23,6 +23,7 @@ import multidict
 from toolkit import telemetry
 from toolkit.kube import errors
 from toolkit.kube.config import ClusterConfig
+from toolkit.remote.http import causes
 from toolkit.remote.http.reach import Reach, connector
 
 logger = logging.getLogger(__name__)
@@ -297,9 +298,18 @@ def _translated(host: str) -> Iterator[None]:
         raise errors.UnreachableError(f"no answer from {host} in time") from exc
     except aiohttp.ClientConnectorError as exc:
         # The request was never sent, so any verb may try again.
-        raise errors.UnreachableError(f"cannot connect to {host}: {exc}", sent=False) from exc
+        raise errors.UnreachableError(f"cannot connect to {host}: {_why(exc)}", sent=False) from exc
     except (aiohttp.ClientError, OSError) as exc:
         raise errors.UnreachableError(f"connection to {host} failed: {exc}") from exc
+
+
+def _why(error: aiohttp.ClientConnectorError) -> str:
+    """Return in words why there is no connection."""
+    if isinstance(error, aiohttp.ClientConnectorDNSError):
+        return "its name cannot be resolved"
+    if isinstance(error, aiohttp.ClientConnectorCertificateError):
+        return f"certificate verify failed: {causes.cause(error)}"
+    return causes.cause(error)
 
 
 def _body(data: bytes | None) -> bytes | io.BytesIO | None:

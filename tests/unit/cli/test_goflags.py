@@ -73,13 +73,23 @@ def test_a_flag_without_its_value_is_an_error(context: click.Context) -> None:
         goflags.adapt(context, command, ["--server"])
 
 
-def test_a_group_reads_its_own_flags_alone() -> None:
-    group = click.Group("check", params=[click.Option(["--pre"], is_flag=True)])
-    words = ["--pre=true", "--verbose", "repository", "--pre=true", "--token", "x"]
+@pytest.mark.parametrize(
+    ("given", "read"),
+    [
+        ("--pre=true sub --name x --token y", "--pre sub --name x --token y"),
+        ("-n apps --pre sub", "--pre sub -n apps"),
+        ("--watch --name=x sub a -- b", "sub a --watch --name=x -- b"),
+        ("--token y sub", "sub --token y"),
+        ("--server x --pre=true", "--pre"),
+        ("--unknown sub", "--unknown sub"),
+        ("sub --pre=true", "sub --pre=true"),
+    ],
+)
+def test_a_group_leaves_the_flags_of_its_commands_to_them(given: str, read: str) -> None:
+    pre = click.Option(["--pre"], is_flag=True)
+    group = click.Group("check", params=[pre], commands={"sub": command})
 
-    read = goflags.adapt(click.Context(group), group, words)
-
-    assert read == ["--pre", "repository", "--pre=true", "--token", "x"]
+    assert goflags.adapt(click.Context(group), group, given.split()) == read.split()
 
 
 def test_flags_reach_the_connection(
