@@ -15,7 +15,7 @@ from typing import Final
 from cli.terminal import printable
 
 _GAP: Final = "   "
-_NARROWEST: Final = 12
+_NARROWEST: Final = 10
 """Columns that a folded cell needs to be readable; in less, nothing is folded."""
 
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from cli import examples, loading, namespaces, output, progress, session, window
+from toolkit.objects import Json, dig
 
 if TYPE_CHECKING:
     from cli.trees import observing
@@ -57,11 +58,23 @@ def listing(plural: str, what: str) -> click.Command:
 
 
 async def _shown(opened: session.Session, asked: window.Listing, fmt: str, *, far: bool) -> str:
-    if fmt in output.FORMATS:
-        found = await window.objects(opened, asked)
-        if far:
-            found = await observing.completed(opened.api, found)
-        return output.render(found, fmt, single=bool(asked.name))
-    if not far:
-        return await window.table_of(opened, asked)
-    return await window.table_of(opened, asked, complete=observing.completer(opened.api))
+    if fmt not in output.FORMATS:
+        return await window.table_of(opened, asked, complete=_completer(opened) if far else None)
+    found = await window.objects(opened, asked)
+    if far and any(map(_is_remote, found)):
+        found = await observing.completed(opened.api, found)
+    return output.render(found, fmt, single=bool(asked.name))
+
+
+def _completer(opened: session.Session) -> window.Complete:
+    """Return what completes a table; nothing is loaded unless an inventory needs it."""
+
+    async def complete(table: Json) -> None:
+        if any(_is_remote(row["object"]) for row in table.get("rows") or ()):
+            await observing.complete(opened.api, table)
+
+    return complete
+
+
+def _is_remote(inventory: Json) -> bool:
+    return bool(dig(inventory, "spec", "remote"))

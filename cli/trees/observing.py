@@ -6,7 +6,7 @@ Drift is what one look can tell: a change that left no trace in ``managedFields`
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final
 
@@ -48,21 +48,15 @@ async def completed(api: Client, inventories: Sequence[Json]) -> list[Json]:
         return list(await asyncio.gather(*map(observer.complete, inventories)))
 
 
-def completer(api: Client) -> Callable[[Json], Awaitable[None]]:
-    """Return what completes a ``Table`` of inventories whose rows carry whole objects."""
-
-    async def complete(table: Json) -> None:
-        names = [str(column["name"]) for column in table.get("columnDefinitions") or ()]
-        lines = table.get("rows") or ()
-        found = await completed(api, [line["object"] for line in lines])
-        for line, obj in zip(lines, found, strict=True):
-            if obj is not line["object"]:
-                cells = zip(names, line["cells"], strict=True)
-                line["cells"] = [
-                    _CELLS[name](obj) if name in _CELLS else old for name, old in cells
-                ]
-
-    return complete
+async def complete(api: Client, table: Json) -> None:
+    """Change the cells of a ``Table`` of inventories whose rows carry whole objects."""
+    names = [str(column["name"]) for column in table.get("columnDefinitions") or ()]
+    lines = table.get("rows") or ()
+    found = await completed(api, [line["object"] for line in lines])
+    for line, obj in zip(lines, found, strict=True):
+        if obj is not line["object"]:
+            cells = zip(names, line["cells"], strict=True)
+            line["cells"] = [_CELLS[name](obj) if name in _CELLS else old for name, old in cells]
 
 
 _CELLS: Final = {each.name: each.cell for each in columns.COLUMNS if each.type != "date"}
