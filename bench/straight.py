@@ -28,11 +28,11 @@ from toolkit.objects import Json, gvk_of
 LEAST: Final = 1000
 """Reviews in a row; of fewer, the slowest hundredth says little."""
 ROWS: Final = (
-    ("specs", "kustomizations"),
-    ("specs", "gitrepositories"),
-    ("imageverification", "pods, signed, by digest"),
+    ("specs", "validation", "kustomizations"),
+    ("specs", "validation", "gitrepositories"),
+    ("imageverification", "imageverification", "pods, signed, by digest"),
 )
-"""Webhooks, and the sample that each is asked about."""
+"""Webhooks, the plugin of each that is asked, and the sample that it is asked about."""
 _CONNECTIONS: Final = 25
 _WARM: Final = 50
 _HEADERS: Final = {"Content-Type": "application/json"}
@@ -45,20 +45,22 @@ async def straight(bench: Bench) -> Sequence[Phase]:
     samples = {sample.name: sample for sample in bench.samples}
     with cores.apart(bench.meter.watched.controllers) as alone:
         return [
-            await _measured(bench, entries[plugin], samples[name], alone=alone)
-            for plugin, name in ROWS
+            await _measured(bench, entries[webhook], plugin, samples[name], alone=alone)
+            for webhook, plugin, name in ROWS
         ]
 
 
-async def _measured(bench: Bench, entry: Entry, sample: Sample, *, alone: bool) -> Phase:
+async def _measured(
+    bench: Bench, entry: Entry, plugin: str, sample: Sample, *, alone: bool
+) -> Phase:
     count = max(bench.count, LEAST)
     obj = await _stored(bench, sample)
     urls = bench.meter.watched.metrics
-    async with reached(entry) as gate:
+    async with reached(entry, plugin) as gate:
         for number in range(_WARM):
             await gate.review(body(obj, sample, number))
         before = await reviews.read(urls)
-        name = f"straight, {entry.name}: {sample.name}"
+        name = f"straight, {plugin}: {sample.name}"
         async with bench.meter.phase(name, count) as phase:
             began, sent = time.perf_counter(), list[asyncio.Task[float]]()
             async for number in work.paced(count, bench.pace):
@@ -108,7 +110,7 @@ def body(obj: Json, sample: Sample, number: int) -> bytes:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Gate:
-    """One plugin, as its webhook names it."""
+    """One plugin, where it answers by itself."""
 
     session: aiohttp.ClientSession
     url: str
@@ -125,8 +127,8 @@ class Gate:
 
 
 @asynccontextmanager
-async def reached(entry: Entry) -> AsyncIterator[Gate]:
-    """Reach the plugin of a webhook, over connections that stay open."""
+async def reached(entry: Entry, plugin: str) -> AsyncIterator[Gate]:
+    """Reach a plugin of a webhook, over connections that stay open."""
     config = entry.webhook["clientConfig"]
     bundle = base64.b64decode(config["caBundle"]).decode()
     connector = aiohttp.TCPConnector(
@@ -136,4 +138,5 @@ async def reached(entry: Entry) -> AsyncIterator[Gate]:
     async with aiohttp.ClientSession(
         connector=connector, timeout=aiohttp.ClientTimeout(total=timeout)
     ) as session:
-        yield Gate(session=session, url=f"{config['url']}?timeout={timeout}s")
+        url = f"{config['url'].rpartition('/')[0]}/{plugin}"
+        yield Gate(session=session, url=f"{url}?timeout={timeout}s")

@@ -23,7 +23,7 @@ STORED: Json = {**SAMPLE.body, "metadata": {"name": "bench", "namespace": "a", "
 def webhook(port: Port) -> Entry:
     (root,) = port.trust.get_ca_certs(binary_form=True)
     config = {
-        "url": f"https://127.0.0.1:{port.port}/admit/test",
+        "url": f"https://127.0.0.1:{port.port}/admit/both",
         "caBundle": base64.b64encode(ssl.DER_cert_to_PEM_cert(root).encode()).decode(),
     }
     hook = {"name": "test.admission.penstock.dev", "clientConfig": config, "timeoutSeconds": 10}
@@ -31,7 +31,7 @@ def webhook(port: Port) -> Entry:
 
 
 def test_rows_name_samples_that_there_are() -> None:
-    assert {name for _, name in straight.ROWS} <= {sample.name for sample in samples(MADE)}
+    assert {name for _, _, name in straight.ROWS} <= {sample.name for sample in samples(MADE)}
 
 
 def test_a_review_is_of_an_object_that_is_created_each_of_another() -> None:
@@ -49,7 +49,7 @@ def test_a_review_is_of_an_object_that_is_created_each_of_another() -> None:
 
 
 async def test_reviews_keep_their_connection() -> None:
-    async with listening(PATIENT) as port, straight.reached(webhook(port)) as gate:
+    async with listening(PATIENT) as port, straight.reached(webhook(port), "test") as gate:
         took = [await gate.review(straight.body(STORED, SAMPLE, n)) for n in range(3)]
 
         assert len(port.endpoint.connections) == 1
@@ -60,6 +60,6 @@ async def test_an_object_that_is_denied_is_not_measured() -> None:
     async def no(_: Request) -> Answer:
         raise AccessDeniedError("not from there")
 
-    async with listening(PATIENT, no) as port, straight.reached(webhook(port)) as gate:
+    async with listening(PATIENT, no) as port, straight.reached(webhook(port), "test") as gate:
         with pytest.raises(PenstockError, match="not from there"):
             await gate.review(straight.body(STORED, SAMPLE, 1))
