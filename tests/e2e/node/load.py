@@ -41,7 +41,8 @@ _POD: Final = GroupVersionKind("", "v1", "Pod")
 _KUSTOMIZATION: Final = GroupVersionKind("kustomize.toolkit.fluxcd.io", "v1", "Kustomization")
 _RELEASE: Final = GroupVersionKind("helm.toolkit.fluxcd.io", "v2", "HelmRelease")
 _NUMBER: Final = "number"
-_UNAVAILABLE: Final = "service unavailable"
+_TOO_LATE: Final = ("service unavailable", "net/http: TLS handshake timeout")
+"""What the API server answers when a server took longer than it waits."""
 _PAUSE: Final = 0.1
 _COMMITS: Final = 1.0
 
@@ -98,11 +99,12 @@ class Load:
         """Return what failed and what was lost until everything is applied and answered again.
 
         Reads that the aggregator refuses by itself do not count: it gives a server 5 s to answer,
-        which a busy machine exceeds.
+        and 10 s for a handshake, which a busy machine exceeds. Nothing is returned twice.
         """
         await self.more()
         await self.settled()
-        failed = [exc for exc in self.failures if str(exc) != _UNAVAILABLE]
+        failed = [exc for exc in self.failures if not str(exc).endswith(_TOO_LATE)]
+        self.failures.clear()
         return [*failed, *await self.lost()]
 
     async def lost(self) -> set[str]:
