@@ -184,7 +184,8 @@ async def test_release_and_its_records_are_on_the_other_cluster(far: Far) -> Non
     await far.api.delete(NAMESPACE, records)
 
 
-async def test_plans_and_the_command_ask_the_other_cluster(far: Far) -> None:
+async def test_plans_and_the_command_ask_the_other_cluster(far: Far, tmp_path: Path) -> None:
+    (tmp_path / "a.yaml").write_text(config_map("a", v="1"))
     await far.connect(far.admin)
     commit = await far.start({"a.yaml": config_map("a", v="1")})
     await far.ready(revision=commit)
@@ -196,6 +197,8 @@ async def test_plans_and_the_command_ask_the_other_cluster(far: Far) -> None:
     words = ("get", "inventories", "app", "--no-header", "-n", far.namespace)
     shown = await penstock(far.world.plane.kubeconfig, *words)
     served = await penstock(far.world.plane.kubeconfig, *words, "--no-remote")
+    local = ("diff", "kustomization", "app", "--path", str(tmp_path), "-n", far.namespace)
+    differs = await penstock(far.world.plane.kubeconfig, *local)
 
     assert answer.status == 200, answer.body
     assert answer.changes["ConfigMap/a"]["differences"] == [
@@ -205,6 +208,8 @@ async def test_plans_and_the_command_ask_the_other_cluster(far: Far) -> None:
     assert "another cluster" in inventory["status"]["problems"][0]["message"]
     assert shown.out.split()[:4] == ["app", "1", "1/1", "0"], shown.err
     assert served.out.split()[:4] == ["app", "1", "0/0", "0"], served.err
+    assert differs.code == 1, differs.err
+    assert differs.out.splitlines()[1] == '  ~ data.v: "2" → "1"'
 
 
 async def test_the_tree_leads_to_the_pods_there_for_those_who_may_read_the_secret(
