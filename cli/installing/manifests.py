@@ -79,7 +79,12 @@ def secrets(choice: Choice) -> tuple[Json, ...]:
         {
             "apiVersion": "v1",
             "kind": "Secret",
-            "metadata": {"name": choice.pull_secret, "namespace": choice.namespace},
+            "metadata": {
+                "name": choice.pull_secret,
+                "namespace": choice.namespace,
+                # so that it goes with the namespace when Penstock is removed
+                "labels": dict([INSTANCE.split("=")]),
+            },
             "type": "kubernetes.io/dockerconfigjson",
             "data": {".dockerconfigjson": base64.b64encode(config).decode()},
         },

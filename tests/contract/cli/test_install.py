@@ -136,12 +136,20 @@ def test_flux_beside_us_is_refused(penstock: Penstock, asked: Administrator) -> 
         asked.send("GET", f"/api/v1/namespaces/{PLACE}")
 
 
+PULLED = (
+    *("--registry", "registry.example.com/team", "--image-pull-secret", "pull"),
+    *("--registry-creds", "ada:s3cret"),
+)
+
+
 def test_an_installation_becomes_ready_and_is_found_well(
     penstock: Penstock, asked: Administrator
 ) -> None:
-    done = penstock("install", "--components", "decryption", "--timeout", "2m")
+    done = penstock("install", "--components", "decryption", "--timeout", "2m", *PULLED)
 
     assert done.code == 0, done.err
+    assert f"{PLACE}/pull" not in penstock("install", "--export", *PULLED).out
+    assert "pull" in names(asked, f"/api/v1/namespaces/{PLACE}/secrets")
     assert "◎ waiting for 7 Deployments" in done.err
     found = deployments(asked)
     assert found.keys() == DEPLOYMENTS
@@ -175,7 +183,7 @@ def test_installing_again_brings_what_is_chosen_now_and_no_more(
     asked.send("DELETE", f"{_grants(PLACE)}/default")
     before = deployments(asked)["webhook"]["metadata"]["generation"]
 
-    again = penstock("install")
+    again = penstock("install", *PULLED)
 
     assert again.code == 0, again.err
     assert f"deleting ClusterRole {KEYS}, which is no longer part of it" in again.err

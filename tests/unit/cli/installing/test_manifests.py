@@ -108,5 +108,6 @@ def test_the_login_for_the_image_is_in_no_manifest() -> None:
 
     config = json.loads(base64.b64decode(secret["data"][".dockerconfigjson"]))
     assert config["auths"]["reg.example"]["username"] == "ada"
+    assert secret["metadata"]["labels"] == {"app.kubernetes.io/instance": "penstock-system"}
     assert "s3cret" not in repr((choice, manifests.overlay(choice)))
     assert manifests.secrets(Choice()) == ()
