@@ -32,6 +32,7 @@ from toolkit.objects import GroupVersionKind, Json, ObjectRef, dig, key_of
 
 _SECONDS: Final = 20.0
 """For one inventory: the server there may be hostile."""
+_SILENT: Final = f"the cluster did not answer in {_SECONDS:.0f} s"
 _AT_ONCE: Final = 8
 _PAGE: Final = 500
 _METADATA: Final = frozenset({GroupVersionKind("", "v1", "Secret")})
@@ -68,26 +69,36 @@ class _Observer:
         self._api = api
         self._remotes = remotes
         self._turns = asyncio.Semaphore(_AT_ONCE)
+        self._silent: set[tuple[str, str]] = set()
+        """Clusters that did not answer, by namespace and reference: nobody waits for one again."""
 
     async def complete(self, inventory: Json) -> Json:
         """Return an inventory, the same object if it is of this cluster."""
         if not dig(inventory, "spec", "remote"):
             return inventory
         try:
-            async with self._turns, asyncio.timeout(_SECONDS):
+            async with self._turns:
                 return inventory | {"status": await self._status(inventory)}
-        except TimeoutError:
-            problem = f"the cluster did not answer in {_SECONDS:.0f} s"
         except PenstockError as exc:
-            problem = str(exc)
-        told = f"{entering.FAR}: {problem}"
-        return inventory | {"status": inventory["status"] | {"message": told}}
+            told = f"{entering.FAR}: {exc}"
+            return inventory | {"status": inventory["status"] | {"message": told}}
 
     async def _status(self, inventory: Json) -> Json:
         applier, applied, obj = await self._applier(inventory)
-        async with entering.entered(self._remotes, applied.key.namespace, obj) as there:
-            reading = _Reading(api=there, applier=applier, applied=applied)
-            await reading.read()
+        namespace = applied.key.namespace
+        cluster = (namespace, repr(dig(obj, "spec", "kubeConfig")))
+        if cluster in self._silent:
+            raise ApiError(_SILENT)
+        try:
+            async with (
+                asyncio.timeout(_SECONDS),
+                entering.entered(self._remotes, namespace, obj) as there,
+            ):
+                reading = _Reading(api=there, applier=applier, applied=applied)
+                await reading.read()
+        except TimeoutError as exc:
+            self._silent.add(cluster)
+            raise ApiError(_SILENT) from exc
         found = Inventory(applier=applier, applied=applied)
         for ref in applied.refs:
             found.put(ref.identity, reading.shown(ref.identity)[1])
