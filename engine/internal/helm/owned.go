@@ -90,6 +90,7 @@ func (o *owned) delete(inner http.RoundTripper, request *http.Request) (*http.Re
 	if object == nil || request.Body == nil {
 		return inner.RoundTrip(request)
 	}
+	defer request.Body.Close()
 	written, err := io.ReadAll(request.Body)
 	if err != nil {
 		return nil, err
