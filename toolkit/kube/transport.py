@@ -23,6 +23,7 @@ import multidict
 from toolkit import telemetry
 from toolkit.kube import errors
 from toolkit.kube.config import ClusterConfig
+from toolkit.remote.addresses import OutOfReachError
 from toolkit.remote.http import causes
 from toolkit.remote.http.reach import Reach, connector
 
@@ -305,7 +306,8 @@ def _translated(host: str) -> Iterator[None]:
 
 def _why(error: aiohttp.ClientConnectorError) -> str:
     """Return in words why there is no connection."""
-    if isinstance(error, aiohttp.ClientConnectorDNSError):
+    unknown = isinstance(error, aiohttp.ClientConnectorDNSError)
+    if unknown and not isinstance(error.os_error, OutOfReachError):
         return "its name cannot be resolved"
     if isinstance(error, aiohttp.ClientConnectorCertificateError):
         return f"certificate verify failed: {causes.cause(error)}"
