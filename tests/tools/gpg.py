@@ -17,6 +17,13 @@ def run(home: Path, *args: str, stdin: bytes = b"", at: str = "") -> bytes:
     ).stdout
 
 
+def stop(home: Path) -> None:
+    """End the agent of a key directory, which outlives the gpg that started it."""
+    subprocess.run(
+        ["gpgconf", "--kill", "all"], env=os.environ | {"GNUPGHOME": str(home)}, check=True
+    )
+
+
 def fingerprint(home: Path, name: str) -> str:
     """Return the fingerprint of the primary key of ``name@example.org``."""
     listing = run(home, "--with-colons", "--list-keys", f"{name}@example.org").decode()

@@ -1,7 +1,7 @@
 """Commits on a known base, pushed where they belong, to the real ``git receive-pack``."""
 
 import secrets
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -191,12 +191,18 @@ def signed(repository: Repository) -> Signed:
     return found
 
 
+@pytest.fixture
+def home(tmp_path: Path) -> Iterator[Path]:
+    directory = tmp_path / "gpg"
+    directory.mkdir(mode=0o700)
+    yield directory
+    gpg.stop(directory)
+
+
 @pytest.mark.parametrize("passphrase", ["", "a secret"])
 async def test_an_openpgp_signature_is_one_that_is_verified(
-    land: Land, repository: Repository, tmp_path: Path, passphrase: str
+    land: Land, repository: Repository, home: Path, passphrase: str
 ) -> None:
-    home = tmp_path / "gpg"
-    home.mkdir(mode=0o700)
     given = ("--passphrase", passphrase)
     name = "bot <bot@example.org>"
     gpg.run(home, *given, "--quick-generate-key", name, "ed25519", "sign", "never")
