@@ -12,12 +12,12 @@ from typing import Any, Final
 
 from dulwich.client import GitClient
 from dulwich.errors import SendPackError
-from dulwich.objects import Commit, ObjectID, ShaFile
+from dulwich.objects import ObjectID, ShaFile
 from dulwich.pack import pack_objects_to_data
 from dulwich.refs import Ref
 
 from toolkit.remote.dialling import Known
-from toolkit.remote.git import connection, edit, objects, push, signing
+from toolkit.remote.git import connection, edit, objects, push
 from toolkit.remote.git import pack as gitpack
 from toolkit.remote.git.connection import Repository
 from toolkit.remote.git.errors import GitError, GitMovedError
@@ -55,14 +55,8 @@ def _commit(request: LandRequest) -> tuple[bytes, tuple[ShaFile, ...]]:
         edited = edit.write(pack, tree, request.files)
     if edited.tree == tree:
         return base, ()
-    made = Commit()
-    made.tree = ObjectID(edited.tree)
-    made.parents = [ObjectID(base)]
-    made.author = made.committer = push.identity(request.author)
-    made.author_time = made.commit_time = request.time
-    made.author_timezone = made.commit_timezone = 0
-    made.message = request.message.encode()
-    signing.attach(request.signing, made)
+    author = push.identity(request.author)
+    made = push.built(request, author, tree=edited.tree, parent=base)
     return bytes(made.id), (*edited.objects, made)
 
 

@@ -25,7 +25,7 @@ from toolkit.remote.git.errors import GitError, GitSpecError
 from toolkit.remote.git.limits import Budget
 from toolkit.remote.git.service import PUSH
 from toolkit.remote.git.url import GitUrl
-from toolkit.remote.git.wire import Author, CommitRequest, Committed
+from toolkit.remote.git.wire import Author, CommitRequest, Committed, LandRequest
 
 ATTEMPTS: Final = 5
 """How often files are written anew because somebody else was faster."""
@@ -106,15 +106,29 @@ def _change(repository: Repository, ref: str, author: bytes, request: CommitRequ
 def _committed(
     edited: edit.Edited, tip: bytes | None, author: bytes, request: CommitRequest
 ) -> _Change:
+    made = built(request, author, tree=edited.tree, parent=tip)
+    return _Change(commit=made.id, tip=tip, new=(*edited.objects, made))
+
+
+def built(
+    request: CommitRequest | LandRequest, author: bytes, *, tree: bytes, parent: bytes | None
+) -> Commit:
+    """Return the commit of a request, signed if the request has a key.
+
+    Raises:
+        GitAuthError: the key cannot sign.
+    """
     made = Commit()
-    made.tree = ObjectID(edited.tree)
-    made.parents = [ObjectID(tip)] if tip else []
+    made.tree = ObjectID(tree)
+    made.parents = [ObjectID(parent)] if parent else []
     made.author = made.committer = author
     made.author_time = made.commit_time = request.time
     made.author_timezone = made.commit_timezone = 0
     made.message = request.message.encode()
-    signing.attach(request.signing, made)
-    return _Change(commit=made.id, tip=tip, new=(*edited.objects, made))
+    if request.signing is not None:
+        signature = signing.sign(request.signing, made.as_raw_string())
+        made.gpgsig = signature.rstrip(b"\n")
+    return made
 
 
 def _push(repository: Repository, ref: str, change: _Change, request: CommitRequest) -> None:

@@ -19,23 +19,12 @@ from cryptography.hazmat.primitives.serialization import (
     load_pem_private_key,
     load_ssh_private_key,
 )
-from dulwich.objects import Commit
 
 from toolkit.remote.git.errors import GitAuthError
 from toolkit.remote.git.wire import SigningKey
 
 Private: TypeAlias = ed25519.Ed25519PrivateKey | rsa.RSAPrivateKey | ec.EllipticCurvePrivateKey
 """Keys that sign over SSH."""
-
-
-def attach(key: SigningKey | None, commit: Commit) -> None:
-    """Sign a commit that is otherwise complete, if there is a key.
-
-    Raises:
-        GitAuthError: as ``sign``.
-    """
-    if key is not None:
-        commit.gpgsig = sign(key, commit.as_raw_string()).rstrip(b"\n")
 
 
 def sign(key: SigningKey, payload: bytes) -> bytes:
