@@ -61,11 +61,7 @@ async def share(api: "Api", place: Place, team: Team) -> bool:
         UsageError: there is no such access.
         FailedError: Bitbucket refuses.
     """
-    access = team.access or "write"
-    if access not in _ACCESSES:
-        raise errors.UsageError(
-            f"--group {team.name}: no access {access!r}; there are {', '.join(_ACCESSES)}"
-        )
+    access = dialect.access(team, _ACCESSES, default="write", option="--group")
     path, doing = f"{_repository(place)}/permissions/groups", f"give group {team.name} access"
     for found in await api.items(path, doing=doing):
         same = dig(found, "group", "name") == team.name

@@ -1,9 +1,10 @@
 """What differs between the APIs of hosting services."""
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Collection, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
+from cli import errors
 from toolkit.objects import Json
 
 if TYPE_CHECKING:
@@ -55,6 +56,20 @@ class Team:
 
     name: str
     access: str = ""
+
+
+def access(team: Team, known: Collection[str], *, default: str, option: str = "--team") -> str:
+    """Return the access that a team gets.
+
+    Raises:
+        UsageError: the service does not know it.
+    """
+    wanted = team.access or default
+    if wanted not in known:
+        raise errors.UsageError(
+            f"{option} {team.name}: no access {wanted!r}; there are {', '.join(known)}"
+        )
+    return wanted
 
 
 async def same(api: "Api", place: Place) -> Place:  # noqa: ARG001  # a row of ``Dialect``

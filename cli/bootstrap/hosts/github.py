@@ -53,11 +53,7 @@ async def share(api: "Api", place: Place, team: Team) -> bool:
         UsageError: there is no such access.
         FailedError: GitHub refuses.
     """
-    access = team.access or "maintain"
-    if access not in _ACCESSES:
-        raise errors.UsageError(
-            f"--team {team.name}: no access {access!r}; there are {', '.join(_ACCESSES)}"
-        )
+    access = dialect.access(team, _ACCESSES, default="maintain")
     doing = f"give team {team.name} access to {place.full_name}"
     for found in await api.items(f"/repos/{place.full_name}/teams", doing=doing):
         if found.get("slug") == team.name and found.get("permission") == access:

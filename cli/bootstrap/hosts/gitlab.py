@@ -48,11 +48,7 @@ async def share(api: "Api", place: Place, team: Team) -> bool:
         UsageError: there is no such access.
         FailedError: GitLab refuses.
     """
-    access = team.access or "maintainer"
-    if access not in _ACCESSES:
-        raise errors.UsageError(
-            f"--team {team.name}: no access {access!r}; there are {', '.join(_ACCESSES)}"
-        )
+    access = dialect.access(team, _ACCESSES, default="maintainer")
     doing = f"give group {team.name} access to {place.full_name}"
     group = await api.send("GET", f"/groups/{quote(team.name, safe='')}", doing=doing)
     wanted = {"group_id": group.get("id"), "group_access": _ACCESSES[access]}
