@@ -11,6 +11,7 @@ import click
 from cli import age, errors, examples, kindtree, loading, output, progress, session, table, terminal
 from cli.check import flags
 from cli.check.subjects import Subject
+from cli.creating.flags import words
 from toolkit.kube import rbac
 from toolkit.objects import Json
 
@@ -96,7 +97,7 @@ def check(
     if context.invoked_subcommand is None:
         connection = session.connection(said)
         namespace = connection.namespace or rbac.NAMESPACE
-        wanted = _words(components, extra)
+        wanted = words((components, extra))
         found = session.run(connection, lambda opened: _looked(opened, namespace, wanted, pre=pre))
         click.echo(_shown(found, fmt or ""), nl=False)
         if not all(row.ok for row in found):
@@ -108,10 +109,6 @@ async def _looked(
 ) -> "list[Finding]":
     found = await inspection.before(opened.api)
     return found if pre else found + await inspection.after(opened.api, namespace, wanted)
-
-
-def _words(*texts: str) -> tuple[str, ...]:
-    return tuple(filter(None, (word.strip() for text in texts for word in text.split(","))))
 
 
 def _shown(findings: "Sequence[Finding]", fmt: str) -> str:

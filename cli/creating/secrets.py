@@ -19,7 +19,7 @@ from crds import RECEIVER
 from crds.notification_receiver import ReceiverType
 from toolkit.objects import Json, key_of
 
-_DOCKER: Final = "kubernetes.io/dockerconfigjson"
+DOCKER: Final = "kubernetes.io/dockerconfigjson"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,10 +65,14 @@ def _oci(values: Values) -> dict[str, str]:
         raise errors.UsageError(
             f"--url: {values['url']!r} must be a registry or a repository, such as ghcr.io/org"
         )
-    user, password = values["username"], values["password"]
+    return {".dockerconfigjson": docker_config(text, values["username"], values["password"])}
+
+
+def docker_config(place: str, user: str, password: str) -> str:
+    """Return docker's ``config.json`` with the login at a registry, or at a repository of it."""
     auth = base64.b64encode(f"{user}:{password}".encode()).decode()
     entry = {"username": user, "password": password, "auth": auth}
-    return {".dockerconfigjson": json.dumps({"auths": {text: entry}}, separators=(",", ":"))}
+    return json.dumps({"auths": {place: entry}}, separators=(",", ":"))
 
 
 def _proxy(values: Values) -> dict[str, str]:
@@ -189,7 +193,7 @@ ROWS: Final = (
             *_REQUIRED_USER,
         ),
         data=_oci,
-        type=_DOCKER,
+        type=DOCKER,
     ),
     SecretRow(
         word="tls",

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 import click
 
 from cli import errors, loading, progress
+from cli.creating.flags import words
 from cli.installing import components
 
 if TYPE_CHECKING:
@@ -148,14 +149,14 @@ def choice(arguments: dict[str, Any], *, namespace: str) -> "manifests.Choice":
         domain=arguments.pop("domain"),
         policies=arguments.pop("policies"),
         all_namespaces=arguments.pop("all_namespaces"),
-        tolerations=_words(arguments.pop("tolerations")),
+        tolerations=tuple(words((arguments.pop("tolerations"),))),
         log_level=arguments.pop("log_level") or "",
     )
 
 
 def _components(*texts: str) -> tuple[str, ...]:
     """Return the components besides the base; those of Flux are in it, all of them."""
-    named = [name for text in texts for name in _words(text)]
+    named = words(texts)
     of_flux = [name for name in named if name in components.OF_FLUX]
     missing = sorted(set(components.OF_FLUX) - {*of_flux, *_EXTRA})
     if of_flux and missing and texts[0]:
@@ -177,7 +178,3 @@ def _creds(text: str) -> tuple[str, str] | None:
     if text and not (user and password):
         raise errors.UsageError("--registry-creds must be USER:PASSWORD")
     return (user, password) if text else None
-
-
-def _words(text: str) -> tuple[str, ...]:
-    return tuple(filter(None, (word.strip() for word in text.split(","))))

@@ -14,6 +14,7 @@ import msgspec
 import yaml
 
 from cli import errors
+from cli.creating.secrets import DOCKER, docker_config
 from cli.installing import components
 from cli.stack import install
 from toolkit.kube import rbac
@@ -70,11 +71,8 @@ def secrets(choice: Choice) -> tuple[Json, ...]:
     """Return the Secret with the login for the image, which belongs in the cluster alone."""
     if choice.creds is None:
         return ()
-    user, password = choice.creds
     host = (choice.image or choice.registry).partition("/")[0]
-    token = base64.b64encode(f"{user}:{password}".encode()).decode()
-    entry = {"username": user, "password": password, "auth": token}
-    config = msgspec.json.encode({"auths": {host: entry}})
+    config = docker_config(host, *choice.creds).encode()
     return (
         {
             "apiVersion": "v1",
@@ -85,7 +83,7 @@ def secrets(choice: Choice) -> tuple[Json, ...]:
                 # so that it goes with the namespace when Penstock is removed
                 "labels": dict([INSTANCE.split("=")]),
             },
-            "type": "kubernetes.io/dockerconfigjson",
+            "type": DOCKER,
             "data": {".dockerconfigjson": base64.b64encode(config).decode()},
         },
     )
@@ -118,7 +116,7 @@ def overlay(choice: Choice) -> Json:
         made["images"] = [_image(choice.image)]
     elif choice.registry:
         made["images"] = [{"name": _IMAGE, "newName": f"{choice.registry.rstrip('/')}/{_IMAGE}"}]
-    patches = []
+    patches: list[Json] = []
     if operations := _operations(choice):
         patches.append(_patch(_DEPLOYMENTS, operations))
     if not choice.all_namespaces:
@@ -128,10 +126,10 @@ def overlay(choice: Choice) -> Json:
         patches.append(
             _patch({**_DEPLOYMENTS, "name": f"({names}).*"}, [{"op": "add", **argument}])
         )
+    if _CERTIFICATES in wanted and choice.namespace != rbac.NAMESPACE:
+        patches.extend(map(_named, _SERVICES, repeat(choice)))
     if patches:
         made["patches"] = patches
-    if _CERTIFICATES in wanted and choice.namespace != rbac.NAMESPACE:
-        made["patches"] = [*made.get("patches", ()), *map(_named, _SERVICES, repeat(choice))]
     return made
 
 
