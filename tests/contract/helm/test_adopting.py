@@ -75,14 +75,18 @@ async def test_installation_looks_for_objects_that_it_may_not_take(
     assert [each for each in acting.asked if each.endswith(" app")] == ["GET app", "PATCH app"]
 
 
-async def test_hooks_take_nothing_by_force(world: World) -> None:
+def contested(world: World) -> str:
+    """Make an object, and return a hook that would give it another colour."""
     world.make(
         "api/v1 configmaps?fieldManager=kubectl",
         {"metadata": {"name": "before"}, "data": {"colour": "white"}},
     )
-    before = hook("before", "pre-install", policy="hook-succeeded").replace(
-        '"kind"', '"data": {"colour": "red"}, "kind"', 1
-    )
+    made = hook("before", "pre-install", policy="hook-succeeded")
+    return made.replace('"kind"', '"data": {"colour": "red"}, "kind"', 1)
+
+
+async def test_hooks_take_nothing_by_force(world: World) -> None:
+    before = contested(world)
     chart = world.chart(templates__before_yaml=before)
 
     error = await world.fails("install", chart, **ADOPTING)
@@ -95,13 +99,7 @@ async def test_hooks_take_nothing_by_force(world: World) -> None:
 
 
 async def test_chart_without_objects_forces_no_hook(world: World) -> None:
-    world.make(
-        "api/v1 configmaps?fieldManager=kubectl",
-        {"metadata": {"name": "before"}, "data": {"colour": "white"}},
-    )
-    before = hook("before", "pre-install", policy="hook-succeeded").replace(
-        '"kind"', '"data": {"colour": "red"}, "kind"', 1
-    )
+    before = contested(world)
     chart = world.chart(templates__before_yaml=before, templates__configmap_yaml="")
 
     error = await world.fails("install", chart, **ADOPTING)
