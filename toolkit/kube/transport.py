@@ -23,7 +23,6 @@ import multidict
 from toolkit import telemetry
 from toolkit.kube import errors
 from toolkit.kube.config import ClusterConfig
-from toolkit.remote.addresses import OutOfReachError
 from toolkit.remote.http import causes
 from toolkit.remote.http.reach import Reach, connector
 
@@ -228,7 +227,7 @@ class Transport:
         text = await self._body(response)
         raise errors.from_status(
             response.status,
-            _status(text),
+            _status(text, foreign=self._reach is not Reach.ANYWHERE),
             retry_after=_seconds(response.headers.get("Retry-After")),
         )
 
@@ -299,19 +298,11 @@ def _translated(host: str) -> Iterator[None]:
         raise errors.UnreachableError(f"no answer from {host} in time") from exc
     except aiohttp.ClientConnectorError as exc:
         # The request was never sent, so any verb may try again.
-        raise errors.UnreachableError(f"cannot connect to {host}: {_why(exc)}", sent=False) from exc
+        why = f"cannot connect to {host}: {causes.cause(exc)}"
+        raise errors.UnreachableError(why, sent=False) from exc
     except (aiohttp.ClientError, OSError) as exc:
-        raise errors.UnreachableError(f"connection to {host} failed: {exc}") from exc
-
-
-def _why(error: aiohttp.ClientConnectorError) -> str:
-    """Return in words why there is no connection."""
-    unknown = isinstance(error, aiohttp.ClientConnectorDNSError)
-    if unknown and not isinstance(error.os_error, OutOfReachError):
-        return "its name cannot be resolved"
-    if isinstance(error, aiohttp.ClientConnectorCertificateError):
-        return f"certificate verify failed: {causes.cause(error)}"
-    return causes.cause(error)
+        why = f"connection to {host} failed: {causes.cause(exc)}"
+        raise errors.UnreachableError(why) from exc
 
 
 def _body(data: bytes | None) -> bytes | io.BytesIO | None:
@@ -341,13 +332,18 @@ def _merge(headers: Headers, token: str) -> multidict.CIMultiDict[str]:
     return merged
 
 
-def _status(text: bytes) -> Mapping[str, Any]:
-    """Decode a ``Status``; proxies answer with plain text, which becomes the message."""
+def _status(text: bytes, *, foreign: bool) -> Mapping[str, Any]:
+    """Decode a ``Status``; proxies answer with plain text, which becomes the message.
+
+    A ``foreign`` server is one that a tenant chose: nothing that is not a ``Status`` is quoted.
+    """
     try:
         body = msgspec.json.decode(text)
     except (ValueError, RecursionError):
-        return {"message": text[:300].decode(errors="replace").strip()}
-    return body if isinstance(body, dict) else {}
+        return {} if foreign else {"message": text[:300].decode(errors="replace").strip()}
+    if not isinstance(body, dict) or (foreign and body.get("kind") != "Status"):
+        return {}
+    return body
 
 
 def _seconds(header: str | None) -> float | None:

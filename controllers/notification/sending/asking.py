@@ -8,7 +8,7 @@ from typing import Final
 
 from controllers.notification.sending.targets import Place
 from controllers.notification.services.service import Answer, Line, UnsuitableError
-from toolkit.remote import dialling
+from toolkit.remote import causes, dialling
 from toolkit.remote.dialling import OutOfReachError, Reach
 from toolkit.remote.http import http as transport
 from toolkit.remote.http import reach as lookups
@@ -71,7 +71,7 @@ class Asking:
         except OutOfReachError as exc:
             raise HttpError(f"'{host}' is not asked: {exc}") from exc
         except OSError as exc:
-            raise HttpError(f"cannot connect to '{host}': {exc.strerror or exc}") from exc
+            raise HttpError(f"cannot connect to '{host}': {causes.cause(exc)}") from exc
         made.setblocking(False)  # noqa: FBT003 - of the standard library
         reader, writer = await asyncio.open_connection(sock=made, limit=_LONGEST_LINE)
         secure = not endpoint.plain_http or bool(endpoint.ca or endpoint.client_cert)

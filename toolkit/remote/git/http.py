@@ -12,6 +12,7 @@ dulwich speaks the protocol; what is decided here is whom to trust and whom to t
 """
 
 import io
+import re
 import socket
 from collections.abc import Callable, Iterator
 from contextlib import suppress
@@ -22,9 +23,9 @@ import urllib3
 from dulwich.client import AbstractHttpGitClient
 from urllib3.connection import HTTPConnection, HTTPSConnection
 
-from toolkit.remote import tls
+from toolkit.remote import causes, tls
 from toolkit.remote.dialling import Known, OutOfReachError, Reach
-from toolkit.remote.git import causes, packets
+from toolkit.remote.git import packets
 from toolkit.remote.git import proxy as gitproxy
 from toolkit.remote.git.auth import GitAuth
 from toolkit.remote.git.dial import Dial
@@ -126,10 +127,9 @@ class HttpClient(AbstractHttpGitClient):
         return read
 
     def _failed(self, error: urllib3.exceptions.HTTPError) -> GitError:
-        cause = _cause(error)
-        if "Tunnel connection failed: 407" in cause:
+        if _proxy_status(error) == "407":
             return GitAuthError("the proxy wants other credentials")
-        return GitError(f"cannot {self._service.verb} '{self._top}': {cause}")
+        return GitError(f"cannot {self._service.verb} '{self._top}': {_cause(error)}")
 
     def _follow(self, url: str, location: str) -> str:
         """Return where a redirect may lead."""
@@ -255,7 +255,7 @@ def _dialled(connection: HTTPConnection, dial: Dial) -> socket.socket:
     except OutOfReachError as exc:  # (3)
         raise GitError(f"cannot connect: {exc}") from exc
     except TimeoutError as exc:
-        raise urllib3.exceptions.ConnectTimeoutError(connection, "no response in time") from exc
+        raise urllib3.exceptions.ConnectTimeoutError(connection, causes.NO_RESPONSE) from exc
     except OSError as exc:
         raise urllib3.exceptions.NewConnectionError(connection, causes.cause(exc)) from exc
     opened.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
@@ -264,13 +264,24 @@ def _dialled(connection: HTTPConnection, dial: Dial) -> socket.socket:
 
 def _cause(error: BaseException) -> str:
     """Return the innermost reason, without urllib3's wrapping and object addresses."""
-    while isinstance(error, urllib3.exceptions.MaxRetryError) and error.reason is not None:
-        error = error.reason
     refused = isinstance(error, urllib3.exceptions.NewConnectionError)
     if isinstance(error, urllib3.exceptions.TimeoutError) and not refused:
-        return "no response in time"
+        return causes.NO_RESPONSE
     if isinstance(error, urllib3.exceptions.ProxyError):
-        return f"the proxy did not connect: {causes.cause(error.original_error)}"
+        status = _proxy_status(error)
+        why = f"HTTP {status}" if status else _cause(error.original_error)
+        return f"the proxy did not connect: {why}"
     inner = error.__cause__ or (error.args[-1] if error.args else None)
-    text = causes.cause(inner if isinstance(inner, BaseException) else error)
-    return text.rpartition("object at 0x")[2].partition(">: ")[2] or text
+    return causes.cause(inner if isinstance(inner, BaseException) else error)
+
+
+def _proxy_status(error: BaseException) -> str:
+    """Return the status with which a proxy refused to connect, if that is what happened."""
+    if not isinstance(error, urllib3.exceptions.ProxyError):
+        return ""
+    found = _TUNNEL.match(str(error.original_error))
+    return found[1] if found else ""
+
+
+_TUNNEL: Final = re.compile(r"Tunnel connection failed: ([0-9]{3})\b")
+"""``http.client`` has no exception of its own for it; the text goes on in the proxy's words."""

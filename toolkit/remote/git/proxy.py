@@ -5,13 +5,13 @@ another library: SOCKS (RFC 1928, 1929), and any proxy in front of SSH. Host nam
 the proxy.
 """
 
+import re
 import socket
 import time
 from typing import Final
 
-from toolkit.remote import dialling
+from toolkit.remote import causes, dialling
 from toolkit.remote.dialling import Reach
-from toolkit.remote.git import causes
 from toolkit.remote.git.errors import GitAuthError, GitError
 from toolkit.remote.git.url import GitUrl
 from toolkit.remote.proxy import Proxy, basic, from_environment
@@ -115,7 +115,9 @@ def _connect_http(talk: _Talk, proxy: Proxy, host: str, port: int) -> None:
     if status == [b"407"]:
         raise GitAuthError("the proxy wants other credentials")
     if status != [b"200"]:
-        shown = answer.split(b"\r\n")[0][:100].decode("ascii", "replace")
+        # Not the line itself: what a tenant calls a proxy may be any server.
+        known = len(status) == 1 and re.fullmatch(rb"[1-5][0-9]{2}", status[0])
+        shown = f"HTTP {status[0].decode()}" if known else causes.NOT_HTTP
         raise GitError(f"the proxy did not connect to {host}:{port}: {shown}")
 
 

@@ -23,7 +23,8 @@ import asyncssh
 from dulwich.client import TraditionalGitClient
 from dulwich.protocol import Protocol
 
-from toolkit.remote.git import causes, packets
+from toolkit.remote import causes
+from toolkit.remote.git import packets
 from toolkit.remote.git.auth import GitAuth
 from toolkit.remote.git.dial import Dial
 from toolkit.remote.git.errors import GitAuthError, GitError
@@ -168,8 +169,8 @@ class SshClient(TraditionalGitClient):
                 f"cannot {self._service.verb} '{self._url}': no response in time"
             ) from exc
         except (OSError, asyncssh.Error) as exc:
-            told = f"cannot {self._service.verb} '{self._url}': {causes.cause(exc)}"
-            raise GitError(told) from exc
+            why = causes.cause(exc, otherwise=str(exc))
+            raise GitError(f"cannot {self._service.verb} '{self._url}': {why}") from exc
 
 
 class _Stdout(io.RawIOBase):

@@ -6,7 +6,6 @@ told in our own words (see ``objectstoreerrors``).
 """
 
 import asyncio
-import os
 import random
 import re
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
@@ -20,8 +19,9 @@ import aiohttp
 from yarl import URL
 
 from toolkit.remote import tls
+from toolkit.remote.http import causes
 from toolkit.remote.http.errors import AuthError
-from toolkit.remote.http.reach import OutOfReachError, Reach, connector, literal_within
+from toolkit.remote.http.reach import Reach, connector, literal_within
 from toolkit.remote.objectstore.errors import (
     BucketNotFoundError,
     CredentialsError,
@@ -235,27 +235,13 @@ def _unreachable(exc: Exception, subject: Subject) -> ObjectStoreError:
     match exc:
         case aiohttp.ClientConnectorCertificateError() | aiohttp.ClientConnectorSSLError():
             why = "its certificate is not trusted, or TLS failed; see spec.certSecretRef"
-        case aiohttp.ClientConnectorDNSError():
-            why = "the host name cannot be resolved"
         case aiohttp.ClientHttpProxyError():
             why = f"the proxy answered {exc.status}"
-        case aiohttp.ClientPayloadError() | aiohttp.ServerDisconnectedError():
-            why = "the connection was closed before the response was complete"
-        case aiohttp.ServerTimeoutError():
-            why = "no response in time"
-        case aiohttp.ClientConnectorError(os_error=OutOfReachError() as cause):
-            why = f"no connection: {cause}"
         case aiohttp.ClientConnectorError():
-            why = f"no connection: {_errno(exc.os_error)}"
-        case OSError():
-            why = f"the connection broke: {_errno(exc)}"
+            why = f"no connection: {causes.cause(exc)}"
         case _:
-            why = "the response is not HTTP"
+            why = causes.cause(exc)
     return ObjectStoreError(_message(subject, why))
-
-
-def _errno(exc: OSError) -> str:
-    return os.strerror(exc.errno) if exc.errno else "no reason given"
 
 
 _CODE: Final = re.compile(rb"<Code>([A-Za-z0-9]{1,64})</Code>|\"reason\": ?\"([A-Za-z0-9]{1,64})\"")

@@ -1,6 +1,7 @@
-"""Why a request got no answer is told without a word of the server's."""
+"""What aiohttp raises is told in our words, without one of the server's."""
 
 import errno
+import socket
 import ssl
 
 import aiohttp
@@ -20,10 +21,19 @@ KEY = ConnectionKey(
     [
         (
             aiohttp.ClientConnectorError(KEY, OSError(errno.ECONNREFUSED, "Connect ('10.0.0.5')")),
-            "Connection refused",
+            "connection refused",
         ),
         (aiohttp.ClientConnectorError(KEY, OutOfReachError("too far")), "too far"),
-        (aiohttp.ClientConnectorDNSError(KEY, OSError(-2, "10.0.0.5")), "no connection"),
+        (
+            aiohttp.ClientConnectorDNSError(KEY, socket.gaierror(-2, "10.0.0.5")),
+            "the host name cannot be resolved",
+        ),
+        (
+            aiohttp.ClientConnectorCertificateError(
+                KEY, ssl.SSLCertVerificationError("secret", "x")
+            ),
+            "certificate verify failed",
+        ),
         (TimeoutError(), "no response in time"),
         (
             aiohttp.ServerDisconnectedError("secret"),

@@ -1,0 +1,61 @@
+"""Why a connection failed, in our own words.
+
+Python's texts begin with ``[Errno 111]``. Those of HTTP libraries quote what they read: a server's
+banner, a header, the address of a name. A tenant who chooses the address that is connected to could
+read from them what listens there. So a message has only the words of this table.
+
+HTTP clients built on aiohttp use ``toolkit.remote.http.causes``, which adds aiohttp's exceptions;
+the workers that use this module do not load aiohttp.
+"""
+
+import http.client
+import os
+import socket
+import ssl
+from collections.abc import Callable
+from typing import Any, Final
+
+from toolkit.remote.addresses import OutOfReachError
+
+CLOSED: Final = "the connection was closed before the response was complete"
+NO_RESPONSE: Final = "no response in time"
+NOT_HTTP: Final = "the response is not HTTP"
+
+
+def cause(error: BaseException, *, otherwise: str = NOT_HTTP) -> str:
+    """Return the reason in a few words; ``otherwise`` for an error that is not in the table."""
+    for kind, words in _WORDS:
+        if isinstance(error, kind):
+            return words(error) if callable(words) else words
+    return otherwise
+
+
+def _certificate(error: Any) -> str:
+    why = getattr(error, "verify_message", "")
+    return f"certificate verify failed: {why}" if why else "certificate verify failed"
+
+
+def _tls(error: Any) -> str:
+    return f"TLS failed: {error.reason}" if getattr(error, "reason", "") else "TLS failed"
+
+
+def _system(error: Any) -> str:
+    number = error.errno or 0
+    if number <= 0:
+        return "no connection"
+    text = os.strerror(number)
+    return text[:1].lower() + text[1:]
+
+
+_WORDS: Final[tuple[tuple[type[BaseException], str | Callable[[Any], str]], ...]] = (
+    # A class comes before its base class; most of these are kinds of OSError.
+    (OutOfReachError, str),
+    (ssl.SSLCertVerificationError, _certificate),
+    (ssl.SSLError, _tls),
+    (socket.gaierror, "the host name cannot be resolved"),
+    (http.client.RemoteDisconnected, CLOSED),
+    (http.client.IncompleteRead, CLOSED),
+    (http.client.HTTPException, NOT_HTTP),
+    (TimeoutError, NO_RESPONSE),
+    (OSError, _system),
+)
