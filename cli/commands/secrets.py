@@ -3,9 +3,8 @@
 Only metadata are asked for; no value comes here.
 """
 
-import json
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -19,9 +18,6 @@ if TYPE_CHECKING:
 else:
     envelope = loading.Later("toolkit.decrypt.envelope")
     stored = loading.Later("toolkit.kube.secrets")
-
-_ACCEPT: Final = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"
-_PAGE: Final = 500
 
 
 @click.command("secrets", epilog=examples.example("penstock secrets -A --retired age1…"))
@@ -84,12 +80,6 @@ def _is_one_of(name: str, wanted: Sequence[str]) -> bool:
 
 
 async def _decrypted(api: "Client", namespace: str) -> list[Json]:
-    path = (await api.mapper.resource(stored.SECRET)).path(namespace=namespace)
-    query = {"labelSelector": f"{envelope.LABEL}={envelope.ENABLED}", "limit": str(_PAGE)}
-    found: list[Json] = []
-    while True:
-        page = json.loads(await api.read(path, query=query, accept=_ACCEPT))
-        found += page.get("items") or []
-        query["continue"] = dig(page, "metadata", "continue", default="")
-        if not query["continue"]:
-            return found
+    selector = f"{envelope.LABEL}={envelope.ENABLED}"
+    pages = api.pages(stored.SECRET, namespace, label_selector=selector, metadata_only=True)
+    return [secret async for page in pages for secret in page]

@@ -34,7 +34,6 @@ _SECONDS: Final = 20.0
 """For one inventory: the server there may be hostile."""
 _SILENT: Final = f"the cluster did not answer in {_SECONDS:.0f} s"
 _AT_ONCE: Final = 8
-_PAGE: Final = 500
 _METADATA: Final = frozenset({GroupVersionKind("", "v1", "Secret")})
 """Kinds whose values nobody needs to see."""
 
@@ -156,20 +155,13 @@ class _Reading:
 
     async def _list(self, place: tuple[GroupVersionKind, str]) -> None:
         gvk, namespace = place
-        path = (await self.api.mapper.resource(gvk)).path(namespace=namespace)
         group, key = self.applier.group, self.applied.key
-        query = {
-            "labelSelector": f"{group}/name={key.name},{group}/namespace={key.namespace}",
-            "limit": str(_PAGE),
-        }
-        accept = _accept(gvk, "PartialObjectMetadataList")
-        while True:
-            page = await self.api.request("GET", path, query=query, headers=accept)
-            for obj in page.get("items") or ():
+        selector = f"{group}/name={key.name},{group}/namespace={key.namespace}"
+        only = gvk in _METADATA
+        pages = self.api.pages(gvk, namespace, label_selector=selector, metadata_only=only)
+        async for page in pages:
+            for obj in page:
                 self._take(gvk, obj)
-            query["continue"] = str(dig(page, "metadata", "continue", default=""))
-            if not query["continue"]:
-                return
 
     async def _look(self, refs: Iterable[ObjectRef]) -> None:
         """Read objects by name that do not have the labels of the applier, or do not exist."""
@@ -185,9 +177,8 @@ class _Reading:
                 self._looked(tracked, answer)
 
     async def _get(self, ref: ObjectRef) -> Json:
-        path = (await self.api.mapper.resource(ref.gvk)).path(ref.name, ref.namespace)
-        accept = _accept(ref.gvk, "PartialObjectMetadata")
-        return await self.api.request("GET", path, headers=accept)
+        only = ref.gvk in _METADATA
+        return await self.api.get(ref.gvk, ref.name, ref.namespace, metadata_only=only)
 
     def _take(self, gvk: GroupVersionKind, obj: Json) -> None:
         key = key_of(obj)
@@ -205,8 +196,3 @@ class _Reading:
 
     def _projected(self, gvk: GroupVersionKind, obj: Json) -> Observed:
         return project(gvk, obj, self.applier, lambda _: self.applied.rules)
-
-
-def _accept(gvk: GroupVersionKind, kind: str) -> dict[str, str]:
-    partial = f"application/json;as={kind};g=meta.k8s.io;v=v1,application/json"
-    return {"Accept": partial} if gvk in _METADATA else {}

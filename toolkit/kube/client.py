@@ -23,13 +23,13 @@ from urllib.parse import quote
 import msgspec
 
 from toolkit.kube import config, errors, mapper, transport
-from toolkit.objects import GroupVersionKind, Json, gvk_of, key_of
+from toolkit.objects import GroupVersionKind, Json, dig, gvk_of, key_of
 from toolkit.remote.dialling import Reach
 
 logger = logging.getLogger(__name__)
 
 _METADATA_ONLY: Final = (
-    "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1,application/json"
+    "application/json;as=PartialObjectMetadata{};g=meta.k8s.io;v=v1,application/json"
 )
 """A server that knows no such answers sends the whole object."""
 _MAX_BODY: Final = 256 << 20
@@ -130,14 +130,22 @@ class Client:
         view.mapper = self.mapper
         return view
 
-    async def get(self, gvk: GroupVersionKind, name: str, namespace: str = "") -> Json:
+    async def get(
+        self,
+        gvk: GroupVersionKind,
+        name: str,
+        namespace: str = "",
+        *,
+        metadata_only: bool = False,
+    ) -> Json:
         """Read one object.
 
         Raises:
             NotFoundError: it does not exist.
         """
         resource = await self.mapper.resource(gvk)
-        return await self.request("GET", resource.path(name, namespace))
+        accept = {"Accept": _METADATA_ONLY.format("")} if metadata_only else {}
+        return await self.request("GET", resource.path(name, namespace), headers=accept)
 
     async def list(
         self,
@@ -148,21 +156,51 @@ class Client:
         field_selector: str = "",
         limit: int = 500,
     ) -> list[Json]:
-        """Read a collection page by page; each item gets its ``apiVersion`` and ``kind``."""
+        """Read a collection; each item gets its ``apiVersion`` and ``kind``."""
+        pages = self.pages(
+            gvk,
+            namespace,
+            label_selector=label_selector,
+            field_selector=field_selector,
+            limit=limit,
+        )
+        kind = {"apiVersion": gvk.api_version, "kind": gvk.kind}
+        return [{**kind, **item} async for page in pages for item in page]
+
+    async def pages(  # noqa: PLR0913 - what the API server lets a list say
+        self,
+        gvk: GroupVersionKind,
+        namespace: str = "",
+        *,
+        label_selector: str = "",
+        field_selector: str = "",
+        limit: int = 500,
+        metadata_only: bool = False,
+    ) -> AsyncIterator[Sequence[Json]]:
+        """Yield the items of a collection page by page, for callers that keep no whole list.
+
+        Raises:
+            ApiError: it cannot be listed, or an empty page is not the last one, because nothing
+                would end such a list.
+        """
         path = (await self.mapper.resource(gvk)).path(namespace=namespace)
+        accept = {"Accept": _METADATA_ONLY.format("List")} if metadata_only else {}
         query = {
             "labelSelector": label_selector,
             "fieldSelector": field_selector,
             "limit": str(limit),
         }
-        items: list[Json] = []
         while True:
-            page = await self.request("GET", path, query=query)
-            items += page.get("items") or []
-            query["continue"] = str((page.get("metadata") or {}).get("continue") or "")
+            page = await self.request("GET", path, query=query, headers=accept)
+            items = page.get("items") or []
+            yield items
+            query["continue"] = str(dig(page, "metadata", "continue", default=""))
             if not query["continue"]:
-                kind = {"apiVersion": gvk.api_version, "kind": gvk.kind}
-                return [{**kind, **item} for item in items]
+                return
+            if not items:
+                raise errors.ApiError(
+                    f"the list of {gvk.kind} of {self.server} has an empty page before its end"
+                )
 
     async def create(self, obj: Json) -> Json:
         """Create the object.
@@ -194,7 +232,7 @@ class Client:
         key = key_of(obj)
         resource = await self.mapper.resource(gvk_of(obj))
         query = {"fieldManager": manager, "force": str(force).lower()}
-        accept = {"Accept": _METADATA_ONLY} if metadata_only else {}
+        accept = {"Accept": _METADATA_ONLY.format("")} if metadata_only else {}
         reply = await self._wire.send(
             transport.Request(
                 method="PATCH",

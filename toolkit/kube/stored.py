@@ -19,7 +19,6 @@ from toolkit.objects import GroupVersionKind, Json, ObjectKey, dig, key_of
 DEFINITION: Final = GroupVersionKind("apiextensions.k8s.io", "v1", "CustomResourceDefinition")
 MANAGER: Final = "penstock-migration"
 _PAGE: Final = 200
-_METADATA: Final = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,20 +45,9 @@ class Stored:
         Raises:
             ApiError: they cannot be listed.
         """
-        resource = await self.client.mapper.resource(self.gvk)
-        following = ""
-        while True:
-            page = await self.client.request(
-                "GET",
-                resource.path(),
-                query={"limit": str(_PAGE), "continue": following},
-                headers={"Accept": _METADATA},
-            )
-            for found in page.get("items") or ():
+        async for page in self.client.pages(self.gvk, limit=_PAGE, metadata_only=True):
+            for found in page:
                 yield self._item(found)
-            following = str(dig(page, "metadata", "continue", default=""))
-            if not following:
-                return
 
     def _item(self, found: Json) -> Item:
         metadata = found["metadata"]

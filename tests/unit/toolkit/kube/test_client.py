@@ -260,6 +260,35 @@ def test_a_list_follows_its_pages_and_names_the_kind_of_items() -> None:
     assert server.count("GET", "configmaps") == 3
 
 
+def test_pages_of_metadata_are_asked_for_one_by_one() -> None:
+    async def first(client: Client) -> list[str]:
+        async for page in client.pages(CONFIG_MAP, "default", metadata_only=True):
+            return [item["metadata"]["name"] for item in page]
+        return []
+
+    server = FakeApiServer()
+    for name in "abc":
+        server.put("configmaps", name)
+
+    answer, server = ask(first, server)
+
+    assert answer == ["a", "b"]
+    assert server.count("GET", "configmaps") == 1
+    assert "as=PartialObjectMetadataList;" in server.headers[-1]["Accept"]
+
+
+def test_a_list_of_empty_pages_comes_to_an_end() -> None:
+    server = FakeApiServer()
+    server.put("configmaps", "a")
+    server.page = 0
+
+    answer, server = ask(lambda client: client.list(CONFIG_MAP, "default"), server)
+
+    assert type(answer) is errors.ApiError
+    assert "has an empty page before its end" in str(answer)
+    assert server.count("GET", "configmaps") == 1
+
+
 def test_a_namespaced_object_without_namespace_is_refused_before_it_is_sent() -> None:
     answer, server = ask(lambda client: client.get(CONFIG_MAP, "a"))
 
