@@ -6,13 +6,14 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Final
 
-from cli import errors, session
+from cli import errors
+from cli.connection import Connection
 from toolkit.kube import config
 from toolkit.kube import errors as kube_errors
 from toolkit.kube.client import Client
 
 
-def cluster(connection: session.Connection) -> config.ClusterConfig:
+def cluster(connection: Connection) -> config.ClusterConfig:
     """Return where the API server is and who we are.
 
     Raises:
@@ -27,7 +28,7 @@ def cluster(connection: session.Connection) -> config.ClusterConfig:
     return replace(_configured(connection, given), **fields)
 
 
-def acting(api: Client, connection: session.Connection) -> Client:
+def acting(api: Client, connection: Connection) -> Client:
     """Return a client that acts as the user of ``--as``."""
     extra: dict[str, list[str]] = {}
     for pair in connection.flags.get("--as-user-extra", ()):
@@ -39,7 +40,7 @@ def acting(api: Client, connection: session.Connection) -> Client:
     return api.impersonating(connection.user, groups=connection.groups, extra=extra, uid=uid)
 
 
-def _configured(connection: session.Connection, given: Mapping[str, str]) -> config.ClusterConfig:
+def _configured(connection: Connection, given: Mapping[str, str]) -> config.ClusterConfig:
     """Return what the kubeconfig says; without one, ``--server`` is enough."""
     try:
         return config.from_environment(

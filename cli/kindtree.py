@@ -173,6 +173,11 @@ def spelled(kind: AnyKind) -> str:
     return f"{home.word} {word}" if home else word
 
 
+def article(kind: AnyKind) -> str:
+    """Return the indefinite article that goes before the kind."""
+    return "an" if kind.kind[0] in "AEIOU" else "a"
+
+
 def _word(kind: AnyKind, *, plural: bool) -> str:
     if status.is_source(kind):
         return _short(kind)

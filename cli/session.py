@@ -6,13 +6,14 @@ the kubeconfig context's own (``default`` counts as not set), ``flux-system``.
 
 import asyncio
 import os
-from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Awaitable, Callable, Coroutine
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import click
 
 from cli import errors, goflags, loading, servers
+from cli.connection import Connection
 from toolkit.kube import errors as kube_errors
 
 if TYPE_CHECKING:
@@ -23,22 +24,6 @@ Function = TypeVar("Function", bound=Callable[..., Any])
 
 FALLBACK_NAMESPACE: Final = "flux-system"
 NAMESPACE_VARIABLES: Final = ("PENSTOCK_NAMESPACE", "FLUX_SYSTEM_NAMESPACE")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Connection:
-    """What the user said about cluster, namespace and patience; ``timeout`` in seconds.
-
-    ``user`` and ``groups`` are whom to act as, ``flags`` what ``goflags`` has read.
-    """
-
-    kubeconfig: str
-    context: str
-    namespace: str
-    timeout: float
-    user: str = ""
-    groups: tuple[str, ...] = ()
-    flags: Mapping[str, Sequence[str]] = field(default_factory=dict, repr=False)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

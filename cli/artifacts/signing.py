@@ -21,7 +21,7 @@ from cli.artifacts import document
 from toolkit.remote.oci import oci
 from toolkit.remote.oci.oci import Descriptor, Repository
 from toolkit.remote.oci.publisher import EMPTY, EMPTY_TYPE, Publisher, described
-from toolkit.verify.cosign import publickey
+from toolkit.verify import publickey
 from toolkit.verify.cosign.evidence import SIGN_PREDICATE
 
 BUNDLE: Final = "application/vnd.dev.sigstore.bundle.v0.3+json"

@@ -8,9 +8,8 @@ from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from typing import Any, Final
 
-from cli import progress, session, status
+from cli import progress, reconciling, session, status
 from cli.bootstrap.files import Sync
-from cli.commands import reconcile
 from cli.stack import install
 from crds import GIT_REPOSITORY, KUSTOMIZATION
 from crds.kind import Kind
@@ -113,8 +112,8 @@ async def _reached(opened: session.Session, kind: Kind[Any], key: ObjectKey, rev
     if status.settled(found) and status.revision(found) == revision:
         progress.success(f"{kind.kind} {key} is at revision {revision}")
         return revision
-    found = await reconcile.request(opened, kind, key, patient=True)
-    found = await reconcile.catch_up(opened, kind, key, found, patient=True)
+    found = await reconciling.request(opened, kind, key, patient=True)
+    found = await reconciling.catch_up(opened, kind, key, found, patient=True)
     return status.revision(found)
 
 

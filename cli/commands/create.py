@@ -7,8 +7,8 @@ from typing import Any, Final
 
 import click
 
-from cli import examples, kindtree, progress, session, status
-from cli.commands import create_others, printing, reconcile
+from cli import examples, kindtree, progress, reconciling, session, status
+from cli.commands import create_others, printing
 from cli.creating import appliers, flags, images, notifying, objects, sources, upserting
 from cli.creating.objects import Credentials, Row
 from toolkit.objects import key_of
@@ -62,7 +62,7 @@ def _command(row: Row, word: str) -> click.Command:
 
         session.run(connection, work)
 
-    summary = f"Create or update {reconcile.article(row.kind)} {row.kind.kind}."
+    summary = f"Create or update {kindtree.article(row.kind)} {row.kind.kind}."
     make = click.command(word, help=summary, epilog=examples.example(row.example))
     return make(command)
 
@@ -84,7 +84,7 @@ async def _write(
     created = await upserting.upsert(opened, obj)
     progress.success(f"{row.kind.kind} {'created' if created else 'updated'}")
     if not status.static(obj):
-        await reconcile.wait(opened, row.kind, key_of(obj))
+        await reconciling.wait(opened, row.kind, key_of(obj))
         progress.success(f"{row.kind.kind} {name} is ready")
 
 

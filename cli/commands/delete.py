@@ -6,7 +6,7 @@ from typing import Any
 import click
 
 from cli import errors, examples, kindtree, progress, session
-from cli.commands import export, reconcile
+from cli.commands import export
 from crds.kind import Kind
 from toolkit.objects import GroupVersionKind
 
@@ -35,7 +35,7 @@ def _command(kind: Kind[Any], word: str) -> click.Command:
 
     return click.command(
         word,
-        help=f"Delete {reconcile.article(kind)} {kind.kind}.",
+        help=f"Delete {kindtree.article(kind)} {kind.kind}.",
         epilog=examples.example(f"penstock delete {kindtree.spelled(kind)} apps --silent"),
     )(command)
 

@@ -4,8 +4,7 @@ from typing import Any
 
 import click
 
-from cli import errors, examples, kindtree, progress, session, status
-from cli.commands import reconcile
+from cli import errors, examples, kindtree, progress, reconciling, session, status
 from crds.kind import Kind
 from toolkit.kube import errors as kube_errors
 from toolkit.objects import GroupVersionKind, Json, ObjectKey
@@ -67,7 +66,7 @@ def _resume_command(kind: Kind[Any], word: str) -> click.Command:
                 if wait and not status.static(obj):
                     awaited.append(key)
             for key in awaited:
-                await reconcile.wait(opened, kind, key)
+                await reconciling.wait(opened, kind, key)
 
         session.run(connection, work)
 

@@ -13,8 +13,7 @@ from typing import Any, Final, get_args
 
 import click
 
-from cli import age, errors, examples, kindtree, session
-from cli.commands import reconcile
+from cli import age, errors, examples, kindtree, reconciling, session
 from cli.triggering import issuing, proof, sending
 from cli.triggering.proof import Proof, Request
 from crds import RECEIVER
@@ -139,7 +138,7 @@ async def _asked(
 ) -> Request:
     """Return the request to a Receiver as the cluster has it."""
     key = ObjectKey(opened.namespace, name)
-    obj = await reconcile.live(opened, RECEIVER, key, verb="trigger")
+    obj = await reconciling.live(opened, RECEIVER, key, verb="trigger")
     path = dig(obj, "status", "webhookPath", default="")
     if not path:
         raise errors.UsageError(

@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from cli import connecting, session
+from cli import connecting
+from cli.connection import Connection
 from controlplane.plane import ControlPlane
 from tests.contract.cli.conftest import Result
 from toolkit.kube import config
@@ -65,7 +66,7 @@ def test_rows_of_the_kubeconfig_that_do_not_exist_are_named(
 
 async def test_all_of_a_user_is_acted_as(control_plane: ControlPlane) -> None:
     flags = {"--as-uid": ["7"], "--as-user-extra": ["team=a", "team=b"]}
-    wanted = session.Connection(
+    wanted = Connection(
         kubeconfig=str(control_plane.kubeconfig),
         context="",
         namespace="",

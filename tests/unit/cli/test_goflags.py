@@ -3,8 +3,9 @@
 import click
 import pytest
 
-from cli import goflags, session
+from cli import goflags
 from cli.__main__ import main
+from cli.connection import Connection
 
 
 @click.command()
@@ -112,7 +113,7 @@ def test_nobody_acts_as_a_part_of_a_user(flag: str, capsys: pytest.CaptureFixtur
 
 
 def test_a_session_keeps_no_token_in_what_is_shown() -> None:
-    connection = session.Connection(
+    connection = Connection(
         kubeconfig="", context="", namespace="", timeout=1, flags={"--token": ["secret"]}
     )
 
