@@ -56,8 +56,8 @@ from toolkit.remote.http.http import Http
 from toolkit.remote.http.rules import Endpoint
 from toolkit.remote.objectstore import credentials, xml
 from toolkit.remote.oci import dockerconfig, oci
-from toolkit.verify import certificates, openpgp, ssh
-from toolkit.verify.cosign import evidence, publickey, timestampauthority, trustedroot
+from toolkit.verify import certificates, openpgp, publickey, ssh
+from toolkit.verify.cosign import evidence, timestampauthority, trustedroot
 from toolkit.verify.notation import document as trustpolicy
 from toolkit.verify.notation import stores
 from webhooks import conversion, review

@@ -3,8 +3,8 @@
 from cryptography import x509
 from cryptography.exceptions import UnsupportedAlgorithm
 
-from toolkit.verify.cosign import publickey
-from toolkit.verify.cosign.publickey import PublicKey
+from toolkit.verify import publickey
+from toolkit.verify.publickey import PublicKey
 
 ERRORS = (ValueError, x509.InvalidVersion, x509.DuplicateExtension, UnsupportedAlgorithm)
 """What the library raises at a certificate that cannot be read, in part or as a whole."""

@@ -16,8 +16,7 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.x509.certificate_transparency import LogEntryType, SignedCertificateTimestamp
 from cryptography.x509.oid import ExtendedKeyUsageOID, ExtensionOID
 
-from toolkit.verify import certificates
-from toolkit.verify.cosign import publickey
+from toolkit.verify import certificates, publickey
 from toolkit.verify.cosign.steps import Step
 from toolkit.verify.cosign.trustedroot import Authority, TrustedRoot
 from toolkit.verify.signature import VerificationError

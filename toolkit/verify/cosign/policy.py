@@ -12,8 +12,9 @@ from hashlib import sha256
 from typing import Final
 
 from toolkit import regexp
-from toolkit.verify.cosign import publickey, trustedroot
-from toolkit.verify.cosign.publickey import PublicKey
+from toolkit.verify import publickey
+from toolkit.verify.cosign import trustedroot
+from toolkit.verify.publickey import PublicKey
 from toolkit.verify.signature import VerificationError
 
 KEYS: Final = ".pub"

@@ -12,8 +12,8 @@ from cryptography import x509
 from cryptography.exceptions import InvalidSignature
 from cryptography.hazmat.primitives.serialization import Encoding
 
-from toolkit.verify import certificates
-from toolkit.verify.cosign import fulcio, publickey, timestampauthority, transparencylog
+from toolkit.verify import certificates, publickey
+from toolkit.verify.cosign import fulcio, timestampauthority, transparencylog
 from toolkit.verify.cosign import policy as cosignpolicy
 from toolkit.verify.cosign.evidence import Evidence
 from toolkit.verify.cosign.messages import shown

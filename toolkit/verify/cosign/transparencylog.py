@@ -19,8 +19,7 @@ import msgspec
 from cryptography.exceptions import InvalidSignature
 from cryptography.hazmat.primitives.serialization import Encoding
 
-from toolkit.verify import certificates
-from toolkit.verify.cosign import publickey
+from toolkit.verify import certificates, publickey
 from toolkit.verify.cosign.evidence import Evidence
 from toolkit.verify.cosign.messages import InclusionProof, LogEntry, shown
 from toolkit.verify.cosign.steps import Step

@@ -16,9 +16,8 @@ import msgspec
 from cryptography import x509
 
 from crds import misfits
-from toolkit.verify import certificates
-from toolkit.verify.cosign import publickey
-from toolkit.verify.cosign.publickey import PublicKey
+from toolkit.verify import certificates, publickey
+from toolkit.verify.publickey import PublicKey
 from toolkit.verify.signature import VerificationError
 
 MAX_BYTES: Final = 1 << 20

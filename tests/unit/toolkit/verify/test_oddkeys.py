@@ -9,8 +9,8 @@ from cryptography.hazmat.primitives.asymmetric import ed25519
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 from cryptography.x509.oid import NameOID
 
-from toolkit.verify import certificates
-from toolkit.verify.cosign import publickey, timestampauthority
+from toolkit.verify import certificates, publickey
+from toolkit.verify.cosign import timestampauthority
 from toolkit.verify.notation import stores
 
 _KNOWN, _ODD = bytes.fromhex("06032b6570"), bytes.fromhex("06032b657f")
