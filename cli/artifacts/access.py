@@ -16,7 +16,7 @@ from cli.artifacts import flags
 from toolkit import untrusted
 from toolkit.remote.cloud.cache import TokenCache
 from toolkit.remote.cloud.cloud import Cloud
-from toolkit.remote.http.errors import AuthError
+from toolkit.remote.errors import AuthError
 from toolkit.remote.http.http import Endpoint, Http
 from toolkit.remote.oci import dockerconfig
 from toolkit.remote.oci.errors import RegistryAuthError

@@ -71,9 +71,9 @@ async def _fetched(audience: str) -> str:
     import yarl  # noqa: PLC0415 - the HTTP client, which help does not need
 
     from toolkit import untrusted  # noqa: PLC0415
-    from toolkit.remote.http.errors import HttpError  # noqa: PLC0415
+    from toolkit.remote.endpoint import Endpoint  # noqa: PLC0415
+    from toolkit.remote.errors import HttpError  # noqa: PLC0415
     from toolkit.remote.http.http import Http, read  # noqa: PLC0415
-    from toolkit.remote.http.rules import Endpoint  # noqa: PLC0415
 
     address, bearer = os.environ.get(URL, ""), os.environ.get(TOKEN, "")
     if not (address and bearer):

@@ -13,8 +13,8 @@ from cli import errors, progress
 from cli.triggering.proof import Request
 
 if TYPE_CHECKING:
+    from toolkit.remote.endpoint import Endpoint
     from toolkit.remote.http.http import Http
-    from toolkit.remote.http.rules import Endpoint
 
 _SECONDS: Final = 30.0
 _PASSING: Final = frozenset({0, 404, 408, 429, 500, 502, 503, 504})
@@ -38,8 +38,8 @@ async def send(name: str, address: str, request: Request, patience: Patience) ->
         FailedError: it was not taken.
         DeadlineError: nor was it in time.
     """
+    from toolkit.remote.errors import HttpError  # noqa: PLC0415
     from toolkit.remote.http import rules  # noqa: PLC0415 - the HTTP client, not for help
-    from toolkit.remote.http.errors import HttpError  # noqa: PLC0415
     from toolkit.remote.http.http import Http  # noqa: PLC0415
 
     try:
@@ -69,8 +69,8 @@ async def send(name: str, address: str, request: Request, patience: Patience) ->
 
 async def _sent(http: "Http", address: str, request: Request, patience: Patience) -> int:
     """Return the status of the first answer that is final."""
-    from toolkit.remote.http.errors import AuthError, HttpError  # noqa: PLC0415 - as in `send`
-    from toolkit.remote.http.rules import Endpoint  # noqa: PLC0415
+    from toolkit.remote.endpoint import Endpoint  # noqa: PLC0415
+    from toolkit.remote.errors import AuthError, HttpError  # noqa: PLC0415 - as in `send`
 
     for attempt in range(1, patience.retries + 1):
         try:

@@ -14,11 +14,11 @@ from toolkit.errors import TransientError
 from toolkit.kube.secrets import Secrets
 from toolkit.remote.cloud.cache import Expiring
 from toolkit.remote.cloud.identity import Bearer, Identity, Login
+from toolkit.remote.endpoint import Endpoint
 from toolkit.remote.git.errors import GitAuthError
 from toolkit.remote.git.git import GitAuth, Proxy
 from toolkit.remote.git.github import GitHubApp, GitHubTokens
 from toolkit.remote.git.url import GitUrl
-from toolkit.remote.http.rules import Endpoint
 
 _REASON: Final = "AuthenticationFailed"
 _CLOUDS: Final = ("aws", "azure")

@@ -48,12 +48,12 @@ from toolkit.kube import config
 from toolkit.policy import imagereference, tags
 from toolkit.release import digest, record, setting
 from toolkit.remote import semver, tls
+from toolkit.remote.endpoint import Endpoint
+from toolkit.remote.errors import AuthError, HttpError
 from toolkit.remote.git.objects import Signed, parse_commit, parse_tag
 from toolkit.remote.git.refspec import Refspec
 from toolkit.remote.git.url import GitUrl
-from toolkit.remote.http.errors import AuthError, HttpError
 from toolkit.remote.http.http import Http
-from toolkit.remote.http.rules import Endpoint
 from toolkit.remote.objectstore import credentials, xml
 from toolkit.remote.oci import dockerconfig, oci
 from toolkit.verify import certificates, openpgp, publickey, ssh

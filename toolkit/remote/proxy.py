@@ -11,7 +11,7 @@ from typing import Final
 from urllib.parse import urlsplit
 from urllib.request import getproxies, proxy_bypass
 
-from toolkit.remote.http.errors import AuthError
+from toolkit.remote.errors import AuthError
 
 DEFAULT_PORTS: Final = {"http": 80, "https": 443, "socks5": 1080}
 

@@ -6,8 +6,8 @@ import ssl
 from collections.abc import Mapping
 from dataclasses import replace
 
-from toolkit.remote.http.errors import AuthError
-from toolkit.remote.http.rules import Endpoint
+from toolkit.remote.endpoint import Endpoint
+from toolkit.remote.errors import AuthError
 
 
 def client_context(

@@ -23,11 +23,11 @@ from toolkit.kube import config, remote
 from toolkit.notification import demands
 from toolkit.policy import imagereference
 from toolkit.remote import proxy, tls
+from toolkit.remote.endpoint import Endpoint
 from toolkit.remote.git import signingkeys as signing
 from toolkit.remote.git.git import GitAuth
 from toolkit.remote.git.github import GitHubApp
 from toolkit.remote.git.url import GitUrl
-from toolkit.remote.http.rules import Endpoint
 from toolkit.remote.objectstore import secret
 from toolkit.remote.oci import dockerconfig
 from toolkit.remote.oci.oci import Repository

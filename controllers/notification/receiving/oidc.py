@@ -21,9 +21,9 @@ from crds.notification_receiver import OIDCProvider
 from toolkit import untrusted
 from toolkit.apply import expressions
 from toolkit.errors import PenstockError, StalledError
+from toolkit.remote.endpoint import Endpoint
 from toolkit.remote.http import http as transport
 from toolkit.remote.http.http import Http
-from toolkit.remote.http.rules import Endpoint
 
 AUDIENCE: Final = "notification-controller"
 """Audience of tokens where a Receiver names none."""

@@ -10,9 +10,9 @@ from controllers.notification.sending.targets import Place
 from controllers.notification.services.service import Answer, Line, UnsuitableError
 from toolkit.remote import causes, dialling
 from toolkit.remote.dialling import OutOfReachError, Reach
+from toolkit.remote.errors import HttpError
 from toolkit.remote.http import http as transport
 from toolkit.remote.http import reach as lookups
-from toolkit.remote.http.errors import HttpError
 from toolkit.remote.http.http import Http
 from toolkit.remote.tls import client_context
 

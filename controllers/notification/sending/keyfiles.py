@@ -18,10 +18,10 @@ from toolkit import untrusted
 from toolkit.remote import rsakeys
 from toolkit.remote.cloud.cache import TokenCache
 from toolkit.remote.cloud.identity import Bearer
+from toolkit.remote.endpoint import Endpoint
+from toolkit.remote.errors import AuthError, HttpError
 from toolkit.remote.http import http as transport
-from toolkit.remote.http.errors import AuthError, HttpError
 from toolkit.remote.http.http import Http
-from toolkit.remote.http.rules import Endpoint
 
 TOKENS: Final = "https://oauth2.googleapis.com/token"
 _SCOPE: Final = "https://www.googleapis.com/auth/pubsub"

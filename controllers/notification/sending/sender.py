@@ -27,7 +27,7 @@ from toolkit import telemetry
 from toolkit.errors import PenstockError, StalledError, TransientError
 from toolkit.kube.informer import Change
 from toolkit.objects import ObjectKey
-from toolkit.remote.http.errors import AuthError, HttpError
+from toolkit.remote.errors import AuthError, HttpError
 from toolkit.remote.http.http import Http
 from toolkit.turns import Turns
 

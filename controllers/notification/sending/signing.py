@@ -22,9 +22,9 @@ from toolkit.kube.tokens import ServiceAccountTokens
 from toolkit.notification import demands
 from toolkit.remote.cloud.cloud import Cloud
 from toolkit.remote.cloud.identity import Bearer
+from toolkit.remote.endpoint import Endpoint
+from toolkit.remote.errors import AuthError
 from toolkit.remote.git.github import GitHubApp, GitHubTokens
-from toolkit.remote.http.errors import AuthError
-from toolkit.remote.http.rules import Endpoint
 
 _REASON: Final = "InvalidProvider"
 _PUBSUB: Final = "googlepubsub"

@@ -15,8 +15,8 @@ from toolkit.errors import StalledError
 from toolkit.kube.secrets import Secrets
 from toolkit.notification import demands
 from toolkit.remote import proxy, tls
-from toolkit.remote.http.errors import AuthError
-from toolkit.remote.http.rules import Endpoint
+from toolkit.remote.endpoint import Endpoint
+from toolkit.remote.errors import AuthError
 from toolkit.remote.proxy import Proxy
 
 REASON: Final = "InvalidProvider"

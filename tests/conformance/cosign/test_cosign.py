@@ -16,8 +16,8 @@ from tests.fakes.registry import FakeRegistry
 from tests.fakes.signaturestore import SignatureStore
 from tests.fakes.sigstore import Sigstore, canonical
 from tests.tools.cosigncases import CASES, TRUSTED_ROOT, Case, Cosign
+from toolkit.remote.endpoint import Endpoint
 from toolkit.remote.http.http import Http
-from toolkit.remote.http.rules import Endpoint
 from toolkit.remote.oci.oci import Repository
 from toolkit.remote.oci.registry import Registry
 from toolkit.verify.cosign import cosign

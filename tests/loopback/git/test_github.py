@@ -12,10 +12,10 @@ from tests.fakes.githubapp import KEY, SECRET, Clock, FakeGitHub, pem
 from tests.fakes.serving import serving
 from toolkit.errors import PenstockError
 from toolkit.remote import rsakeys
+from toolkit.remote.endpoint import Endpoint
 from toolkit.remote.git.auth import Proxy
 from toolkit.remote.git.github import GitHubApp, GitHubTokens
 from toolkit.remote.http.http import Http
-from toolkit.remote.http.rules import Endpoint
 
 OTHER = rsa.generate_private_key(public_exponent=65537, key_size=2048)
 DIRECT = Endpoint(plain_http=True)

@@ -31,8 +31,8 @@ from tests.tools.waiting import until
 from toolkit.kube.secrets import Secrets
 from toolkit.objects import Json
 from toolkit.policy.references import References
+from toolkit.remote.endpoint import Endpoint
 from toolkit.remote.http.http import Http
-from toolkit.remote.http.rules import Endpoint
 
 TOKEN = b"t0ken"
 MINE = {"kind": "GitRepository", "name": "shop"}

@@ -18,9 +18,9 @@ from controllers.notification.services.streams import nats
 from tests.fakes import natsserver
 from tests.fakes.natsserver import Listener
 from tests.fakes.notices import event
-from toolkit.remote.http.errors import AuthError, HttpError
+from toolkit.remote.endpoint import Endpoint
+from toolkit.remote.errors import AuthError, HttpError
 from toolkit.remote.http.http import Http
-from toolkit.remote.http.rules import Endpoint
 from toolkit.remote.proxy import Proxy
 
 PLAIN = Endpoint(plain_http=True)

@@ -19,8 +19,8 @@ from controllers.notification.receiving.senders import SENDERS
 from crds.notification_receiver import Receiver
 from tests.fakes.issuer import Issuer
 from tests.fakes.serving import serving
+from toolkit.remote.endpoint import Endpoint
 from toolkit.remote.http.http import Http
-from toolkit.remote.http.rules import Endpoint
 
 EMAIL = "hooks@project.iam.gserviceaccount.com"
 PUSH = json.dumps({"message": {"data": "e30=", "messageId": "1"}}).encode()

@@ -24,9 +24,9 @@ from tests.fakes import chatservices as schema
 from tests.fakes.notices import SHA, event
 from tests.fakes.serving import Seen, serving
 from toolkit.notification.demands import DEMANDS
-from toolkit.remote.http.errors import AuthError, HttpError
+from toolkit.remote.endpoint import Endpoint
+from toolkit.remote.errors import AuthError, HttpError
 from toolkit.remote.http.http import Http
-from toolkit.remote.http.rules import Endpoint
 
 TOKEN = "t0ken-of-tests"
 

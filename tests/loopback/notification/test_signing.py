@@ -36,8 +36,8 @@ from toolkit.kube.secrets import Secrets
 from toolkit.kube.tokens import ServiceAccountTokens
 from toolkit.remote.cloud.cache import TokenCache
 from toolkit.remote.cloud.cloud import Cloud
+from toolkit.remote.errors import AuthError, HttpError
 from toolkit.remote.git.github import GitHubTokens
-from toolkit.remote.http.errors import AuthError, HttpError
 from toolkit.remote.http.http import Http
 
 CLIENT, TENANT = "0a1b2c3d-0000-4000-8000-000000000001", "9f8e7d6c-0000-4000-8000-000000000002"

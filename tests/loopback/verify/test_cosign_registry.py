@@ -10,8 +10,8 @@ from tests.fakes.cosignscene import trusting
 from tests.fakes.cosignsigner import BUNDLE
 from tests.fakes.registry import FakeRegistry
 from tests.fakes.sigstore import Sigstore, canonical
+from toolkit.remote.endpoint import Endpoint
 from toolkit.remote.http.http import Http
-from toolkit.remote.http.rules import Endpoint
 from toolkit.remote.oci.errors import RegistryError
 from toolkit.remote.oci.oci import Repository
 from toolkit.remote.oci.registry import Registry

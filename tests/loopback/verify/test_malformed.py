@@ -17,8 +17,8 @@ from tests.fakes.registry import OCI_INDEX, OCI_MANIFEST, Descriptor, FakeRegist
 from tests.fakes.revocation import Authority, Revocations
 from tests.fakes.sigstore import Sigstore, canonical
 from toolkit.native.pool import WorkerPool
+from toolkit.remote.endpoint import Endpoint
 from toolkit.remote.http.http import Http
-from toolkit.remote.http.rules import Endpoint
 from toolkit.remote.oci import oci
 from toolkit.remote.oci.errors import MalformedError, RegistryError
 from toolkit.remote.oci.registry import Registry

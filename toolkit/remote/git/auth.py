@@ -8,9 +8,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
 from toolkit.remote import proxy
+from toolkit.remote.errors import AuthError
 from toolkit.remote.git.errors import GitAuthError
 from toolkit.remote.git.url import GitUrl, Scheme
-from toolkit.remote.http.errors import AuthError
 from toolkit.remote.proxy import Proxy
 from toolkit.remote.ssh import knownhosts
 from toolkit.remote.ssh.knownhosts import KnownHosts

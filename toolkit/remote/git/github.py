@@ -21,12 +21,12 @@ from cryptography.hazmat.primitives.asymmetric import padding
 
 from toolkit import untrusted
 from toolkit.remote import rsakeys
+from toolkit.remote.endpoint import Endpoint
+from toolkit.remote.errors import HttpError
 from toolkit.remote.git.auth import GitAuth
 from toolkit.remote.git.errors import GitAuthError, GitError
 from toolkit.remote.http import http as transport
-from toolkit.remote.http.errors import HttpError
 from toolkit.remote.http.http import Http
-from toolkit.remote.http.rules import Endpoint
 
 DEFAULT_API: Final = "https://api.github.com"
 USER: Final = "x-access-token"

@@ -28,12 +28,13 @@ import msgspec
 from yarl import URL
 
 from toolkit import untrusted
+from toolkit.remote.endpoint import Endpoint
+from toolkit.remote.errors import AuthError, HttpError
 from toolkit.remote.http import causes, patience, rules
 from toolkit.remote.http import reach as httpreach
-from toolkit.remote.http.errors import AuthError, HttpError
 from toolkit.remote.http.patience import Deadline, Pauses
 from toolkit.remote.http.reach import OutOfReachError, Reach
-from toolkit.remote.http.rules import Endpoint, Hop, Route, shown
+from toolkit.remote.http.rules import Hop, Route, shown
 from toolkit.remote.http.socks import SocksConnector
 from toolkit.remote.proxy import Proxy
 from toolkit.remote.tls import client_context

@@ -4,60 +4,14 @@ Nothing here does IO; ``http`` acts on it. The rules carry their numbers from th
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Final
 
 from yarl import URL
 
-from toolkit.remote.http.errors import AuthError, HttpError
-from toolkit.remote.proxy import Proxy, basic, from_environment
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Endpoint:
-    """How to prove who we are, and to know whom we talk to. Keys and certificates are PEM.
-
-    ``identity_token`` is what a registry's token service exchanges for tokens. ``plain_http`` is
-    whether a server without TLS may be asked at all, ``private`` whether one at a private address
-    may, and a proxy there. ``node`` is for the metadata service of the
-    node alone, which is nobody else's to name: it is asked directly.
-    """
-
-    username: str | None = None
-    password: str | None = field(default=None, repr=False)
-    bearer_token: str | None = field(default=None, repr=False)
-    identity_token: str | None = field(default=None, repr=False)
-    ca: bytes | None = field(default=None, repr=False)
-    client_cert: bytes | None = field(default=None, repr=False)
-    client_key: bytes | None = field(default=None, repr=False)
-    proxy: Proxy | None = None
-    pass_credentials: bool = False
-    plain_http: bool = False
-    node: bool = False
-    private: bool = True
-
-    @property
-    def authorization(self) -> str | None:
-        """Return the value of the ``Authorization`` header.
-
-        Raises:
-            AuthError: the token cannot stand in a header.
-        """
-        if self.bearer_token is not None:
-            if not self.bearer_token.isascii() or not self.bearer_token.isprintable():
-                raise AuthError("the bearer token has characters that no header can carry")
-            return f"Bearer {self.bearer_token}"
-        return None if self.username is None else basic(self.username, self.password)
-
-    def anonymous(self) -> "Endpoint":
-        """Return what remains towards another server: whom to trust, and the proxy."""
-        return Endpoint(
-            ca=self.ca, proxy=self.proxy, plain_http=self.plain_http, private=self.private
-        )
-
-    def without_login(self) -> "Endpoint":
-        """Return the same without name, password and tokens."""
-        return replace(self, username=None, password=None, bearer_token=None, identity_token=None)
+from toolkit.remote.endpoint import Endpoint
+from toolkit.remote.errors import HttpError
+from toolkit.remote.proxy import Proxy, from_environment
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING, Any
 import aiohttp
 from aiohttp.abc import AbstractResolver, ResolveResult
 
+from toolkit.remote.errors import AuthError, HttpError
 from toolkit.remote.git import proxy as gitproxy
 from toolkit.remote.git.errors import GitAuthError, GitError
 from toolkit.remote.http import reach
-from toolkit.remote.http.errors import AuthError, HttpError
 from toolkit.remote.proxy import Proxy
 
 if TYPE_CHECKING:

@@ -19,8 +19,8 @@ import aiohttp
 from yarl import URL
 
 from toolkit.remote import tls
+from toolkit.remote.errors import AuthError
 from toolkit.remote.http import causes
-from toolkit.remote.http.errors import AuthError
 from toolkit.remote.http.reach import Reach, connector, literal_within
 from toolkit.remote.objectstore.errors import (
     BucketNotFoundError,

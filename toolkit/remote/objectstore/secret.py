@@ -9,7 +9,7 @@ from types import MappingProxyType
 from typing import Final
 
 from toolkit.remote import proxy
-from toolkit.remote.http.errors import AuthError
+from toolkit.remote.errors import AuthError
 from toolkit.remote.objectstore.errors import CredentialsError
 from toolkit.remote.objectstore.place import (
     AzureClient,

@@ -9,7 +9,7 @@ from controllers.notification.events.matching import Notice
 from controllers.notification.services.service import Ask, Target, UnsuitableError, post
 from toolkit import untrusted
 from toolkit.objects import Json
-from toolkit.remote.http.errors import HttpError
+from toolkit.remote.errors import HttpError
 
 _LONGEST: Final = 64 << 10
 _BUSY: Final = frozenset({9499, 11232, 11233})

@@ -18,7 +18,7 @@ from controllers.notification.services.service import (
 )
 from toolkit import untrusted
 from toolkit.objects import Json
-from toolkit.remote.http.errors import HttpError
+from toolkit.remote.errors import HttpError
 
 COLORS: Final = {False: "good", True: "danger"}
 ICON: Final = "https://avatars.githubusercontent.com/u/52158677"

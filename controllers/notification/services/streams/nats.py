@@ -24,7 +24,7 @@ from controllers.notification.events.matching import Notice
 from controllers.notification.services.service import Ask, Line, Target, UnsuitableError
 from controllers.notification.services.streams.generic import KEY
 from toolkit import untrusted
-from toolkit.remote.http.errors import AuthError, HttpError
+from toolkit.remote.errors import AuthError, HttpError
 
 _PORT: Final = 4222
 _LONGEST_LINE: Final = 64 << 10

@@ -16,8 +16,8 @@ from controllers.notification.receiving.request import Checked, Hook, RefusedErr
 from controllers.notification.receiving.senders import SENDERS
 from crds.notification_receiver import Receiver, ReceiverType
 from toolkit.objects import ObjectKey
+from toolkit.remote.endpoint import Endpoint
 from toolkit.remote.http.http import Http
-from toolkit.remote.http.rules import Endpoint
 
 TOKEN = b"t0ken"
 

@@ -17,8 +17,8 @@ from toolkit.kube.secrets import Secrets
 from toolkit.kube.tokens import ServiceAccountTokens
 from toolkit.remote.cloud.cache import TokenCache
 from toolkit.remote.cloud.cloud import Cloud
+from toolkit.remote.errors import AuthError
 from toolkit.remote.git.github import GitHubTokens
-from toolkit.remote.http.errors import AuthError
 from toolkit.remote.http.http import Http
 
 INSTALLED = Reachable(plain_http=False, private=frozenset({"penstock-system"}))

@@ -6,8 +6,8 @@ from contextlib import asynccontextmanager
 
 import pytest
 
+from toolkit.remote.errors import HttpError
 from toolkit.remote.http import http as client
-from toolkit.remote.http.errors import HttpError
 from toolkit.remote.http.http import Endpoint, Http
 from toolkit.remote.proxy import Proxy
 

@@ -7,7 +7,7 @@ import pytest
 from aiohttp import web
 from aiohttp.test_utils import TestServer
 
-from toolkit.remote.http.errors import AuthError, HttpError
+from toolkit.remote.errors import AuthError, HttpError
 from toolkit.remote.http.http import Endpoint, Http
 
 

@@ -3,9 +3,10 @@
 import pytest
 from yarl import URL
 
+from toolkit.remote.endpoint import Endpoint
+from toolkit.remote.errors import HttpError
 from toolkit.remote.http import rules
-from toolkit.remote.http.errors import HttpError
-from toolkit.remote.http.rules import Endpoint, Hop, Route
+from toolkit.remote.http.rules import Hop, Route
 
 
 @pytest.fixture(autouse=True)

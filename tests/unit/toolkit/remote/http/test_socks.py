@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from toolkit.remote.http.errors import HttpError
+from toolkit.remote.errors import HttpError
 from toolkit.remote.http.http import Endpoint, Http
 from toolkit.remote.proxy import Proxy
 

@@ -10,7 +10,7 @@ from controllers.notification.services.service import Answer, Line, Target, Unsu
 from controllers.notification.services.streams import nats
 from tests.fakes.notices import event
 from toolkit.errors import PenstockError
-from toolkit.remote.http.errors import HttpError
+from toolkit.remote.errors import HttpError
 
 INFO = b'INFO {"max_payload": 1048576, "headers": true}\r\n'
 TARGET = Target(

@@ -1,4 +1,4 @@
-"""What can go wrong between us and an HTTP server, whatever is spoken on top.
+"""What can go wrong between us and a server, whatever is spoken on top of HTTP.
 
 ::
 
