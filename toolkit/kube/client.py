@@ -34,6 +34,8 @@ _METADATA_ONLY: Final = (
 """A server that knows no such answers sends the whole object."""
 _MAX_BODY: Final = 256 << 20
 """Bytes; a page of a list is the longest answer there is."""
+_MAX_EMPTY_PAGES: Final = 1000
+"""In a row; a server may filter out every item of a page."""
 _EMPTY: Final[Mapping[str, Any]] = MappingProxyType({})
 _UNCHECKED: Final[Mapping[str, str]] = MappingProxyType({"fieldValidation": "Ignore"})
 _PATCHES: Final = MappingProxyType(
@@ -180,8 +182,8 @@ class Client:
         """Yield the items of a collection page by page, for callers that keep no whole list.
 
         Raises:
-            ApiError: it cannot be listed, or an empty page is not the last one, because nothing
-                would end such a list.
+            ApiError: it cannot be listed, or it has so many empty pages in a row that it may have
+                no end. The API allows pages whose items were all filtered out.
         """
         path = (await self.mapper.resource(gvk)).path(namespace=namespace)
         accept = {"Accept": _METADATA_ONLY.format("List")} if metadata_only else {}
@@ -190,17 +192,18 @@ class Client:
             "fieldSelector": field_selector,
             "limit": str(limit),
         }
-        while True:
+        empty = 0
+        while empty < _MAX_EMPTY_PAGES:
             page = await self.request("GET", path, query=query, headers=accept)
             items = page.get("items") or []
             yield items
+            empty = 0 if items else empty + 1
             query["continue"] = str(dig(page, "metadata", "continue", default=""))
             if not query["continue"]:
                 return
-            if not items:
-                raise errors.ApiError(
-                    f"the list of {gvk.kind} of {self.server} has an empty page before its end"
-                )
+        raise errors.ApiError(
+            f"the list of {gvk.kind} of {self.server} has {empty} empty pages in a row"
+        )
 
     async def create(self, obj: Json) -> Json:
         """Create the object.

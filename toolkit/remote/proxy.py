@@ -1,6 +1,6 @@
 """Proxies to reach servers through: from a Secret, or from the operator's environment.
 
-How a proxy is spoken to is decided where connections are opened (``http``, ``gitproxy``).
+``http`` and ``tunnel`` open the connections.
 """
 
 import os

@@ -13,7 +13,7 @@ from tests.fakes import gitserver
 from tests.fakes.gitserver import GitServer
 from tests.fakes.sshserver import SshServer
 from toolkit.errors import PenstockError
-from toolkit.remote.git import proxy as gitproxy
+from toolkit.remote import tunnel
 from toolkit.remote.git.git import GitAuth, GitClient, GitReference, Proxy
 
 MAIN = GitReference(branch="main")
@@ -180,7 +180,7 @@ async def test_proxy_gets_so_many_seconds_in_all() -> None:
         proxy = Proxy(address=f"socks5://127.0.0.1:{server.sockets[0].getsockname()[1]}")
 
         with pytest.raises(PenstockError, match="no response in time"):
-            await asyncio.to_thread(gitproxy.connect, proxy, "git.example.com", 443, timeout=1.0)
+            await asyncio.to_thread(tunnel.connect, proxy, "git.example.com", 443, timeout=1.0)
         refused.set()
         await ended.wait()
 
@@ -190,4 +190,4 @@ def test_proxy_is_no_metadata_service(scheme: str) -> None:
     proxy = Proxy(address=f"{scheme}://[::ffff:169.254.169.254]:80")
 
     with pytest.raises(PenstockError, match="metadata service"):
-        gitproxy.connect(proxy, "git.example.com", 22, timeout=5)
+        tunnel.connect(proxy, "git.example.com", 22, timeout=5)

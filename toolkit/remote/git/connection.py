@@ -17,7 +17,6 @@ from dulwich.objects import ObjectID
 from dulwich.refs import Ref
 
 from toolkit.remote.dialling import Known, Reach
-from toolkit.remote.git import proxy as gitproxy
 from toolkit.remote.git.auth import GitAuth
 from toolkit.remote.git.dial import Dial
 from toolkit.remote.git.errors import GitError
@@ -25,6 +24,7 @@ from toolkit.remote.git.limits import Budget
 from toolkit.remote.git.pack import Pack
 from toolkit.remote.git.service import FETCH, Service
 from toolkit.remote.git.url import GitUrl
+from toolkit.remote.proxy import Proxy, from_environment
 
 Choice = Callable[[Mapping[Ref, ObjectID]], Sequence[ObjectID]]
 """Returns which objects to ask for, given a server's references."""
@@ -41,7 +41,7 @@ class Repository:
     @classmethod
     def at(cls, url: GitUrl, auth: GitAuth, known: Known) -> "Repository":
         """Return the repository as its user names it."""
-        proxy = gitproxy.for_url(url, auth.proxy)
+        proxy = _proxy(url, auth.proxy)
         return cls(url, auth, Dial(reach=Reach.NOT_METADATA, known=known, proxy=proxy))
 
     def named_by(self, parent: "Repository") -> None:
@@ -61,6 +61,16 @@ def connected(
     """Give a client for the repository; ``timeout`` bounds each wait for the server, in seconds."""
     with closing(_client(repository, timeout, service)) as client:
         yield client
+
+
+def _proxy(url: GitUrl, given: Proxy | None) -> Proxy | None:
+    """Return the proxy to use: the given one, or for HTTP the one that the environment names.
+
+    ``HTTPS_PROXY``, ``HTTP_PROXY`` and ``NO_PROXY`` are the operator's setting for the process.
+    """
+    if given is not None or url.scheme == "ssh":
+        return given
+    return from_environment(url.scheme, url.host, url.port)
 
 
 def _client(repository: Repository, timeout: float, service: Service) -> GitClient:

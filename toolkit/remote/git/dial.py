@@ -3,10 +3,10 @@
 import socket
 from dataclasses import dataclass
 
-from toolkit.remote import dialling
+from toolkit.remote import dialling, tunnel
 from toolkit.remote.dialling import Known, Reach
-from toolkit.remote.git import proxy as gitproxy
-from toolkit.remote.git.errors import GitError
+from toolkit.remote.errors import AuthError, HttpError
+from toolkit.remote.git.errors import GitAuthError, GitError
 from toolkit.remote.proxy import Proxy
 
 
@@ -28,11 +28,19 @@ class Dial:
         Raises:
             OSError: it cannot be reached, or may not be (``OutOfReachError``).
             GitError: the proxy cannot be reached or does not connect.
+            GitAuthError: the proxy wants other credentials.
         """
         self.require(host)
-        if self.proxy is not None:
-            return gitproxy.connect(self.proxy, host, port, timeout=timeout)
-        return dialling.connect((host, port), timeout=timeout, reach=self.reach, known=self.known)
+        if self.proxy is None:
+            return dialling.connect(
+                (host, port), timeout=timeout, reach=self.reach, known=self.known
+            )
+        try:
+            return tunnel.connect(self.proxy, host, port, timeout=timeout)
+        except AuthError as exc:
+            raise GitAuthError(str(exc)) from exc
+        except HttpError as exc:
+            raise GitError(str(exc)) from exc
 
     def require(self, host: str) -> None:
         """Refuse an address that is not within reach, also where a proxy would dial it.

@@ -26,13 +26,13 @@ from urllib3.connection import HTTPConnection, HTTPSConnection
 from toolkit.remote import causes, tls
 from toolkit.remote.dialling import Known, OutOfReachError, Reach
 from toolkit.remote.git import packets
-from toolkit.remote.git import proxy as gitproxy
 from toolkit.remote.git.auth import GitAuth
 from toolkit.remote.git.dial import Dial
 from toolkit.remote.git.errors import GitAuthError, GitError
 from toolkit.remote.git.limits import MiB
 from toolkit.remote.git.service import Service
 from toolkit.remote.git.url import GitUrl
+from toolkit.remote.proxy import basic
 
 USER_AGENT: Final = "penstock (git)"
 CONNECT_SECONDS: Final = 30.0
@@ -196,9 +196,9 @@ def _authorization(url: GitUrl, auth: GitAuth) -> str | None:
     if auth.bearer_token is not None:
         return f"Bearer {auth.bearer_token}"
     if auth.username is not None:
-        return gitproxy.basic(auth.username, auth.password)
+        return basic(auth.username, auth.password)
     if url.username is not None:
-        return gitproxy.basic(url.username, url.password)
+        return basic(url.username, url.password)
     return None
 
 

@@ -1,8 +1,8 @@
 """Connections through a SOCKS 5 proxy, for aiohttp, which speaks HTTP proxies alone.
 
-The handshake is ``gitproxy``'s, in a thread that waits for strangers. The proxy resolves names, so
-nothing is resolved here. It stands on a method that aiohttp keeps to itself: its version is locked,
-and a test goes this way.
+The handshake is that of ``tunnel``, in a thread. The proxy resolves names, so nothing is resolved
+here. The connector overrides a private method of aiohttp, whose version is locked, and a test
+connects this way.
 """
 
 import asyncio
@@ -13,9 +13,7 @@ from typing import TYPE_CHECKING, Any
 import aiohttp
 from aiohttp.abc import AbstractResolver, ResolveResult
 
-from toolkit.remote.errors import AuthError, HttpError
-from toolkit.remote.git import proxy as gitproxy
-from toolkit.remote.git.errors import GitAuthError, GitError
+from toolkit.remote import tunnel
 from toolkit.remote.http import reach
 from toolkit.remote.proxy import Proxy
 
@@ -60,12 +58,7 @@ class SocksConnector(aiohttp.TCPConnector):
             raise
 
     def _connected(self, host: str, port: int) -> socket.socket:
-        try:
-            connection = gitproxy.connect(self._socks, host, port, timeout=self._seconds)
-        except GitAuthError as exc:
-            raise AuthError(str(exc)) from exc
-        except GitError as exc:
-            raise HttpError(str(exc)) from exc
+        connection = tunnel.connect(self._socks, host, port, timeout=self._seconds)
         connection.settimeout(0)
         return connection
 

@@ -1,8 +1,7 @@
 """Connections through a proxy: the handshakes of HTTP CONNECT and of SOCKS 5.
 
-urllib3 speaks HTTP proxies for HTTP servers by itself. This is for what it does not do without
-another library: SOCKS (RFC 1928, 1929), and any proxy in front of SSH. Host names are resolved by
-the proxy.
+aiohttp and urllib3 support HTTP proxies for HTTP servers. This module is for SOCKS (RFC 1928,
+1929), and for any proxy in front of SSH. The proxy resolves host names.
 """
 
 import re
@@ -12,11 +11,8 @@ from typing import Final
 
 from toolkit.remote import causes, dialling
 from toolkit.remote.dialling import Reach
-from toolkit.remote.git.errors import GitAuthError, GitError
-from toolkit.remote.git.url import GitUrl
-from toolkit.remote.proxy import Proxy, basic, from_environment
-
-__all__ = ["basic", "connect", "for_url"]
+from toolkit.remote.errors import AuthError, HttpError
+from toolkit.remote.proxy import Proxy
 
 _MAX_ANSWER: Final = 16 << 10
 _SOCKS_REFUSALS: Final = {
@@ -28,43 +24,33 @@ _SOCKS_REFUSALS: Final = {
 }
 
 
-def for_url(url: GitUrl, given: Proxy | None) -> Proxy | None:
-    """Return the proxy to use: the given one, else over HTTP what the environment says.
-
-    ``HTTPS_PROXY``, ``HTTP_PROXY`` and ``NO_PROXY`` are the operator's setting for the process.
-    """
-    if given is not None or url.scheme == "ssh":
-        return given
-    return from_environment(url.scheme, url.host, url.port)
-
-
 def connect(proxy: Proxy, host: str, port: int, *, timeout: float) -> socket.socket:
     """Open a connection to ``host`` through the proxy, all within ``timeout`` seconds.
 
     What is returned has that timeout for each step.
 
     Raises:
-        GitError: the proxy cannot be reached or does not connect.
-        GitAuthError: it wants other credentials.
+        HttpError: the proxy cannot be reached or does not connect.
+        AuthError: it wants other credentials.
 
     """
     scheme, address = proxy.endpoint
     shake = {"http": _connect_http, "socks5": _connect_socks}.get(scheme)
     if shake is None:
-        raise GitError(f"a proxy of kind '{scheme}' is not possible here: use http or socks5")
+        raise HttpError(f"a proxy of kind '{scheme}' is not possible here: use http or socks5")
     end = time.monotonic() + timeout
     try:
         connection = dialling.connect(address, timeout=timeout, reach=Reach.NOT_METADATA)
     except OSError as exc:
         told = f"cannot connect to the proxy {address[0]}:{address[1]}: {causes.cause(exc)}"
-        raise GitError(told) from exc
+        raise HttpError(told) from exc
     try:
         shake(_Talk(connection, end), proxy, host, port)
         connection.settimeout(timeout)
     except OSError as exc:
         connection.close()
         told = f"the proxy did not connect to {host}:{port}: {causes.cause(exc)}"
-        raise GitError(told) from exc
+        raise HttpError(told) from exc
     except BaseException:
         connection.close()
         raise
@@ -88,7 +74,7 @@ class _Talk:
             self._hurry()
             piece = self._connection.recv(size - len(data))
             if not piece:
-                raise GitError("the proxy closed the connection")
+                raise HttpError("the proxy closed the connection")
             data += piece
         return data
 
@@ -110,15 +96,15 @@ def _connect_http(talk: _Talk, proxy: Proxy, host: str, port: int) -> None:
         # A byte at a time: what follows the answer already belongs to the server.
         answer += talk.receive(1)
         if len(answer) > _MAX_ANSWER:
-            raise GitError(f"the proxy did not answer the request for {host}:{port}")
+            raise HttpError(f"the proxy did not answer the request for {host}:{port}")
     status = answer.split(b" ", 2)[1:2]
     if status == [b"407"]:
-        raise GitAuthError("the proxy wants other credentials")
+        raise AuthError("the proxy wants other credentials")
     if status != [b"200"]:
         # Not the line itself: what a tenant calls a proxy may be any server.
         known = len(status) == 1 and re.fullmatch(rb"[1-5][0-9]{2}", status[0])
         shown = f"HTTP {status[0].decode()}" if known else causes.NOT_HTTP
-        raise GitError(f"the proxy did not connect to {host}:{port}: {shown}")
+        raise HttpError(f"the proxy did not connect to {host}:{port}: {shown}")
 
 
 def _connect_socks(talk: _Talk, proxy: Proxy, host: str, port: int) -> None:
@@ -126,17 +112,17 @@ def _connect_socks(talk: _Talk, proxy: Proxy, host: str, port: int) -> None:
     talk.send(bytes([5, len(methods)]) + methods)
     version, method = talk.receive(2)
     if version != 5 or method not in methods:
-        raise GitAuthError("the proxy wants other credentials")
+        raise AuthError("the proxy wants other credentials")
     if method == 2:
         fields = (proxy.username or "").encode(), (proxy.password or "").encode()
         talk.send(b"\x01" + b"".join(bytes([len(f)]) + f for f in fields))
         if talk.receive(2)[1] != 0:
-            raise GitAuthError("the proxy wants other credentials")
+            raise AuthError("the proxy wants other credentials")
     name = host.encode("idna")
     talk.send(b"\x05\x01\x00\x03" + bytes([len(name)]) + name + port.to_bytes(2))
     _, refusal, _, kind = talk.receive(4)
     if refusal:
         why = _SOCKS_REFUSALS.get(refusal, f"error {refusal}")
-        raise GitError(f"the proxy did not connect to {host}:{port}: {why}")
+        raise HttpError(f"the proxy did not connect to {host}:{port}: {why}")
     bound = {1: 4, 4: 16}.get(kind) or talk.receive(1)[0]
     talk.receive(bound + 2)
