@@ -11,6 +11,7 @@ from typing import IO, Final
 
 from cli import errors, progress
 from cli.artifacts.document import Content
+from cli.creating.flags import lines
 from toolkit.artifact import archive, limits
 from toolkit.artifact.ignore import Ignore
 from toolkit.errors import PenstockError
@@ -36,7 +37,7 @@ def packed(
         tree = _tree(path, stdin, room / "tree", resolve=resolve)
         layer = room / "layer.tar.gz"
         try:
-            rules = Ignore.from_rules("\n".join(ignored), where="--ignore-paths")
+            rules = Ignore.from_rules(lines(ignored), where="--ignore-paths")
             with layer.open("xb") as out:
                 found = archive.pack(tree, out, rules)
             tarball = _unpacked(layer)

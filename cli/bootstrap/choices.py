@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 import click
 
 from cli import age, errors, loading, servers, session
+from cli.creating.flags import words
 from cli.installing import choosing
 from toolkit.kube import rbac
 
@@ -161,7 +162,7 @@ def wish(said: dict[str, Any], choice: "manifests.Choice") -> "bootstrapping.Wis
         interval=f"{said['interval']:g}s",
         secret=said["secret_name"] or choice.namespace,
         submodules=said["recurse_submodules"],
-        sparse=tuple(part for text in said["sparse_checkout"] for part in text.split(",")),
+        sparse=tuple(words(said["sparse_checkout"])),
         signature=committing.Signature(
             author=gitclient.Author(name=said["author_name"], email=said["author_email"]),
             appendix=said["commit_message_appendix"],

@@ -10,6 +10,7 @@ import click
 from cli import errors, examples, kindtree, loading, output, progress, session, table
 from cli.artifacts import address, flags
 from cli.artifacts.address import Address
+from cli.creating.flags import words
 from toolkit.remote.oci import oci
 
 if TYPE_CHECKING:
@@ -91,15 +92,17 @@ def tag_artifact(*, url: str, tags: tuple[str, ...], **said: Any) -> None:
     Its signatures hold for the digest, and so for every tag.
     """
     where = address.parse(url)
-    words = [word for each in tags for word in each.split(",")]
-    for word in words:
+    named = words(tags)
+    if not named:
+        raise errors.UsageError("--tag: name at least one tag")
+    for word in named:
         if not oci.is_tag(word):
             raise errors.UsageError(f"--tag: {word!r} cannot be a tag")
 
     async def work() -> None:
         async with _opened(said, where) as publisher:
             progress.action("tagging artifact")
-            for word in words:
+            for word in named:
                 await publisher.tag(where.repository, where.reference, word)
                 progress.success(f"artifact tagged as {where.repository}:{word}")
 

@@ -12,6 +12,7 @@ from cli import errors, examples, kindtree, loading, servers, session
 from cli.bootstrap import choices
 from cli.bootstrap.hosts import DIALECTS
 from cli.bootstrap.hosts.dialect import USER, Dialect, Place, Team
+from cli.creating.flags import words
 from cli.installing import choosing
 
 if TYPE_CHECKING:
@@ -231,7 +232,7 @@ def _hosted(said: Mapping[str, Any], variable: str) -> "hosting.Hosted":
         ssh_hostname=said["ssh_hostname"] or place.hostname,
         known_hosts=servers.content(said["known_hosts_file"]),
         ca=servers.content(said["ca_file"]),
-        teams=tuple(_team(each) for text in said["teams"] for each in text.split(",")),
+        teams=tuple(_team(each) for each in words(said["teams"])),
         reconcile=said["reconcile"],
         key=choices.key(said),
     )
@@ -251,7 +252,7 @@ def _place(said: Mapping[str, Any]) -> Place:
 
 
 def _team(text: str) -> Team:
-    name, _, access = text.strip().partition(":")
+    name, _, access = text.partition(":")
     if not _NAMES["owner"].fullmatch(name):
         raise errors.UsageError(f"--team, --group: {text!r} is not NAME or NAME:ACCESS")
     return Team(name=name, access=access)

@@ -8,6 +8,7 @@ import click
 
 from cli import errors, examples, kindtree, loading, output, progress, session
 from cli.commands import artifacts, plan
+from cli.creating.flags import words
 from crds import HELM_RELEASE, KUSTOMIZATION
 
 if TYPE_CHECKING:
@@ -180,7 +181,7 @@ def _request(
     return units.Request(
         mounts={path: Path(where) for path, _, where in pairs},
         sources=units.sources(sources),
-        ignored=tuple(rule for text in ignored for rule in text.split(",")),
+        ignored=tuple(words(ignored)),
         **fields,
     )
 

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from cli import errors, examples, loading, progress, session
+from cli.creating.flags import words
 from cli.installing import choosing, flux
 from toolkit.kube import rbac
 
@@ -154,7 +155,7 @@ def _files(
     path: Path, *, extensions: tuple[str, ...], version: str, dry_run: bool, silent: bool
 ) -> None:
     target = targets.Target.named(version)
-    endings = tuple(each for given in extensions for each in given.split(",") if each)
+    endings = tuple(words(extensions))
     found = [rewriting.look(each, target) for each in rewriting.paths(path, endings or None)]
     left = _told(found)
     changed = [file for file in found if file.edits]

@@ -14,6 +14,7 @@ from typing import Final
 from msgspec import structs
 
 from cli import errors, session
+from cli.creating.flags import words
 from cli.local import build as building
 from cli.local import kustomization
 from cli.local.workspace import Workspace
@@ -183,7 +184,7 @@ def sources(pairs: Iterable[str]) -> dict[str, Path]:
         UsageError: what is given is not ``KIND/NAMESPACE/NAME=DIRECTORY``.
     """
     found = {}
-    for pair in (part for text in pairs for part in text.split(",")):
+    for pair in words(pairs):
         key, _, directory = pair.partition("=")
         if not (directory and len(key.split("/")) == 3 and all(key.split("/"))):
             raise errors.UsageError(

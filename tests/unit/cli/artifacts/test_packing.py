@@ -35,6 +35,10 @@ def test_own_patterns_replace_those_for_images(tree: Path) -> None:
     assert packed(tree, "sub/") == {"app.yaml", "logo.png", ".sops.yaml"}
 
 
+def test_patterns_may_stand_in_one_list(tree: Path) -> None:
+    assert packed(tree, "sub/, logo.png") == {"app.yaml", ".sops.yaml"}
+
+
 def test_single_file_keeps_its_name(tree: Path) -> None:
     assert packed(tree / "app.yaml") == {"app.yaml"}
 

@@ -88,7 +88,7 @@ def test_a_file_that_cannot_be_read_is_told() -> None:
         (("--gpg-key-ring", "KEY", "--ssh-signing-key-file", "KEY"), "each sign the commit"),
         (("--gpg-key-ring", "KEY"), "--gpg-key-ring: .* holds no key that signs today"),
         (("--ssh-signing-key-file", "KEY"), "--ssh-signing-key-file: .* holds no key"),
-        (("--token-auth", "--team", "a b"), "is not NAME or NAME:ACCESS"),
+        (("--token-auth", "--team", "one, a b"), "'a b' is not NAME or NAME:ACCESS"),
     ],
 )
 def test_what_cannot_be_done_is_refused_at_once(
