@@ -14,27 +14,12 @@ from typing import Any, Final
 import msgspec
 import prometheus_client as prom
 
-_OBJECT: Final = ("kind", "name", "namespace")
-_FLUX_BUCKETS: Final = tuple(0.01 * (180_000.0 ** (step / 9)) for step in range(10))
-"""Ten exponential buckets from 10 ms to 1,800 s (fluxcd/pkg/runtime/metrics)."""
+from toolkit.series import ObjectSeries
 
-RECONCILE_DURATION: Final = prom.Histogram(
-    "gotk_reconcile_duration_seconds",
-    "Duration in seconds of a reconciliation.",
-    _OBJECT,
-    buckets=_FLUX_BUCKETS,
-)
-RECONCILE_CONDITION: Final = prom.Gauge(
-    "gotk_reconcile_condition",
-    "Current condition status of an object.",
-    (*_OBJECT, "type", "status"),
-)
-RECONCILE_ERRORS: Final = prom.Counter(
-    "gotk_reconcile_error", "Reconciliations that failed.", _OBJECT
-)
-SUSPEND_STATUS: Final = prom.Gauge(
-    "gotk_suspend_status", "Whether an object is suspended (1) or not (0).", _OBJECT
-)
+OBJECTS: Final = ObjectSeries()
+"""``gotk_reconcile_*`` and ``gotk_suspend_status``, which are of single objects."""
+prom.REGISTRY.register(OBJECTS)
+
 CONTROLLER_RECONCILES: Final = prom.Counter(
     "controller_runtime_reconcile", "Reconciliations per controller.", ("controller", "result")
 )
@@ -177,13 +162,6 @@ def _timestamp(seconds: float) -> str:
     """Return a Unix time as RFC 3339 in UTC with microseconds."""
     moment = dt.datetime.fromtimestamp(seconds, dt.UTC)
     return moment.strftime("%Y-%m-%dT%H:%M:%S.%fZ")
-
-
-def forget_object(kind: str, name: str, namespace: str) -> None:
-    """Remove the series of an object that is gone."""
-    labels = {"kind": kind, "name": name, "namespace": namespace}
-    for metric in (RECONCILE_DURATION, RECONCILE_CONDITION, RECONCILE_ERRORS, SUSPEND_STATUS):
-        metric.remove_by_labels(labels)
 
 
 def _fields(record: logging.LogRecord) -> Mapping[str, Any]:

@@ -1,9 +1,6 @@
 """The series of one controller and its objects (``telemetry``), and its closing log lines."""
 
 import logging
-from typing import Final
-
-import msgspec
 
 from crds.meta import format_duration
 from toolkit import telemetry
@@ -11,8 +8,6 @@ from toolkit.kube import conditions
 from toolkit.kube.reconciliation import Reconcilable
 from toolkit.kube.verdict import Verdict
 from toolkit.objects import GroupVersionKind, ObjectKey
-
-_STATUSES: Final = ("True", "False", "Unknown")
 
 
 class Measure:
@@ -27,28 +22,29 @@ class Measure:
     def observe(self, obj: Reconcilable) -> None:
         """Set the gauges of an object from its spec and status."""
         meta = obj.metadata
-        labels = (self._kind, meta.name, meta.namespace)
-        telemetry.SUSPEND_STATUS.labels(*labels).set(obj.spec.suspend)
-        entries = msgspec.to_builtins(obj.status).get("conditions") or ()
-        for type_, absent in ((conditions.READY, "Unknown"), (conditions.STALLED, "False")):
-            actual = (conditions.find(entries, type_) or {}).get("status", absent)
-            for status in _STATUSES:
-                gauge = telemetry.RECONCILE_CONDITION.labels(*labels, type_, status)
-                gauge.set(status == actual)
+        statuses = {row.type: row.status for row in obj.status.conditions}
+        telemetry.OBJECTS.observe(
+            self._series(ObjectKey(meta.namespace, meta.name)),
+            suspended=obj.spec.suspend,
+            ready=statuses.get(conditions.READY, "Unknown"),
+            stalled=statuses.get(conditions.STALLED, "False"),
+        )
 
     def finished(self, key: ObjectKey, judged: Verdict, seconds: float) -> None:
         """Count a pass over an object that is still there."""
-        labels = (self._kind, key.name, key.namespace)
+        failed = judged.result == "error"
         telemetry.CONTROLLER_RECONCILES.labels(self._controller, judged.result).inc()
         telemetry.CONTROLLER_DURATION.labels(self._controller).observe(seconds)
-        telemetry.RECONCILE_DURATION.labels(*labels).observe(seconds)
-        if judged.result == "error":
+        telemetry.OBJECTS.finished(self._series(key), seconds=seconds, failed=failed)
+        if failed:
             telemetry.CONTROLLER_ERRORS.labels(self._controller).inc()
-            telemetry.RECONCILE_ERRORS.labels(*labels).inc()
 
     def forget(self, key: ObjectKey) -> None:
         """Remove the series of an object."""
-        telemetry.forget_object(self._kind, key.name, key.namespace)
+        telemetry.OBJECTS.forget(self._series(key))
+
+    def _series(self, key: ObjectKey) -> tuple[str, str, str]:
+        return self._kind, key.name, key.namespace
 
 
 def log_end(

@@ -1,10 +1,9 @@
-"""Log lines that the flux CLI reads; series that dashboards know."""
+"""Log lines that the flux CLI reads."""
 
 import json
 import logging
 import sys
 
-import prometheus_client
 import pytest
 
 from toolkit import telemetry
@@ -96,32 +95,3 @@ def test_values_that_are_not_json_are_printed(
 
     assert "class" in json.loads(capsys.readouterr().err)["where"]
     assert root.handlers
-
-
-def test_reconcile_durations_have_flux_s_buckets() -> None:
-    labels = {"kind": "K", "name": "buckets", "namespace": "n"}
-    telemetry.RECONCILE_DURATION.labels(**labels).observe(1)
-
-    bounds = sorted(
-        float(sample.labels["le"])
-        for metric in prometheus_client.REGISTRY.collect()
-        if metric.name == "gotk_reconcile_duration_seconds"
-        for sample in metric.samples
-        if sample.name.endswith("_bucket") and sample.labels["name"] == "buckets"
-    )
-
-    assert len(bounds) == 11
-    assert bounds[0] == pytest.approx(0.01)
-    assert bounds[9] == pytest.approx(1800)
-
-
-def test_the_series_of_a_gone_object_are_removed() -> None:
-    labels = {"kind": "K", "name": "gone", "namespace": "n"}
-    telemetry.SUSPEND_STATUS.labels(**labels).set(1)
-    telemetry.RECONCILE_CONDITION.labels(**labels, type="Ready", status="True").set(1)
-
-    telemetry.forget_object("K", "gone", "n")
-
-    sample = prometheus_client.REGISTRY.get_sample_value
-    assert sample("gotk_suspend_status", labels) is None
-    assert sample("gotk_reconcile_condition", labels | {"type": "Ready", "status": "True"}) is None
