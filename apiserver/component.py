@@ -26,6 +26,7 @@ from apiserver.resources import Row
 from apiserver.server import Answer, Route, Server
 from apiserver.serving import Serving as Objects
 from apiserver.status import GROUP
+from apiserver.watches import Watches
 from certs import component as certificates
 from certs import injection
 from certs.serving import Serving
@@ -39,7 +40,8 @@ def start(
 ) -> Listener:
     """Wire everything into the manager."""
     target = Target(namespace=manager.namespace, port=options.apiservice_port)
-    served = [row.make(manager, options) for row in rows]
+    watches = Watches(manager)
+    served = [row.make(manager, options, watches) for row in rows]
     trust, serving = Configuration(manager.client), Serving(ask_clients=True)
     trust.subscribe(lambda now: serving.trust(now.bundle))
     manager.add_service(trust.run)

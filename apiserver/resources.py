@@ -7,6 +7,7 @@ from typing import Final
 from apiserver.artifacts import resource as artifacts
 from apiserver.inventories import resource as inventories
 from apiserver.resource import Resource
+from apiserver.watches import Watches
 from toolkit.kube.manager import Manager
 from toolkit.kube.options import Options
 from toolkit.kube.rbac import Rule
@@ -16,7 +17,7 @@ from toolkit.kube.rbac import Rule
 class Row:
     """A resource: how it is made, and what the process must be allowed for it."""
 
-    make: Callable[[Manager, Options], Resource]
+    make: Callable[[Manager, Options, Watches], Resource]
     permissions: tuple[Rule, ...]
     namespace_permissions: tuple[Rule, ...] = ()
 

@@ -19,11 +19,12 @@ from apiserver.artifacts.shown import API_VERSION, KIND
 from apiserver.artifacts.surveying import Remembered, Survey
 from apiserver.resource import Parameter, Resource, Subresource
 from apiserver.view import View
+from apiserver.watches import Part, Watches
 from crds import HELM_CHART, HELM_RELEASE, KUSTOMIZATION
 from crds.kind import Kind
 from toolkit.artifact import scratch
 from toolkit.artifact.index import AUDIENCE
-from toolkit.kube.informer import Change, Informer
+from toolkit.kube.informer import Change
 from toolkit.kube.manager import Manager
 from toolkit.kube.options import Options
 from toolkit.kube.rbac import Rule
@@ -51,7 +52,7 @@ PERMISSIONS: Final = (
 NAMESPACE_PERMISSIONS: Final = owntoken.PERMISSIONS
 
 
-def artifacts(manager: Manager, options: Options) -> Resource:
+def artifacts(manager: Manager, options: Options, watches: Watches) -> Resource:
     """Wire the resource into the manager."""
     own = hosts.own(options.storage_adv_addr, manager.namespace)
     view = View(kind=KIND, api_version=API_VERSION, tag=secrets.randbelow(1000))
@@ -59,16 +60,15 @@ def artifacts(manager: Manager, options: Options) -> Resource:
     token = Remembered(owntoken.of(manager, AUDIENCE))
     survey = Survey(session=lambda: fetch.result().session, token=token)
     catalog = Catalog(view, ours=own.has, survey=survey.look)
-    informers = _informers(manager, catalog)
-    for informer in informers:
-        view.follow(informer)
-        manager.add_informer(informer)
+    parts = _parts(watches, catalog)
+    for part in parts:
+        view.follow(part)
 
     async def complete() -> None:
         started = await origin.mark(
             manager.client, namespace=manager.namespace, identity=manager.identity
         )
-        await asyncio.gather(*(informer.wait_synced() for informer in informers))
+        await asyncio.gather(*(part.wait_synced() for part in parts))
         catalog.flush()
         view.complete(started=started)
         await catalog.run()
@@ -95,19 +95,15 @@ def artifacts(manager: Manager, options: Options) -> Resource:
     )
 
 
-def _informers(manager: Manager, catalog: Catalog) -> tuple[Informer[Any], ...]:
+def _parts(watches: Watches, catalog: Catalog) -> tuple[Part[Any], ...]:
     """Follow all kinds of sources, and those who use them."""
-    found: list[Informer[Any]] = []
+    found: list[Part[Any]] = []
     for kind in observed.SOURCES:
         if kind is not HELM_CHART:
-            sources: Informer[Source] = Informer(
-                manager.client, GroupVersionKind(*kind.gvk), decode=_reader(kind)
-            )
+            sources = watches.follow(GroupVersionKind(*kind.gvk), _reader(kind))
             sources.subscribe(catalog.source)
             found.append(sources)
-    charts: Informer[tuple[Source, Consumer]] = Informer(
-        manager.client, GroupVersionKind(*HELM_CHART.gvk), decode=observed.chart
-    )
+    charts = watches.follow(GroupVersionKind(*HELM_CHART.gvk), observed.chart)
 
     def both(change: Change[tuple[Source, Consumer]]) -> None:
         old, new = change.old or (None, None), change.new or (None, None)
@@ -116,9 +112,7 @@ def _informers(manager: Manager, catalog: Catalog) -> tuple[Informer[Any], ...]:
 
     charts.subscribe(both)
     for kind, read in _APPLIERS:
-        appliers: Informer[Consumer] = Informer(
-            manager.client, GroupVersionKind(*kind.gvk), decode=read
-        )
+        appliers = watches.follow(GroupVersionKind(*kind.gvk), read)
         appliers.subscribe(catalog.consumer)
         found.append(appliers)
     return (*found, charts)

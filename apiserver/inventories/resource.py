@@ -25,7 +25,7 @@ from apiserver.inventories.reconciling import Reconciling
 from apiserver.inventories.tree import Tree
 from apiserver.resource import Parameter, Resource, Subresource
 from apiserver.view import View
-from toolkit.kube.informer import Informer
+from apiserver.watches import Part, Watches
 from toolkit.kube.manager import Manager
 from toolkit.kube.options import Options
 from toolkit.kube.rbac import Rule
@@ -68,11 +68,11 @@ _PATIENCE: Final = 20.0
 _LOOK: Final = 0.05
 
 
-def inventories(manager: Manager, options: Options) -> Resource:
+def inventories(manager: Manager, options: Options, watches: Watches) -> Resource:
     """Wire the resource into the manager."""
     view = View(kind=KIND, api_version=API_VERSION, tag=secrets.randbelow(1000))
     several = {applier: Inventories(manager.client, applier, view) for applier in APPLIERS}
-    informers = [_follow(manager, *each, view) for each in several.items()]
+    parts = [_follow(watches, *each, view) for each in several.items()]
     known = Kinds(several)
     manager.add_service(known.run)
 
@@ -80,8 +80,8 @@ def inventories(manager: Manager, options: Options) -> Resource:
         started = await origin.mark(
             manager.client, namespace=manager.namespace, identity=manager.identity
         )
-        for informer in informers:
-            await informer.wait_synced()
+        for part in parts:
+            await part.wait_synced()
         for each in several.values():
             await _first_look(each)
         view.complete(started=started)
@@ -118,15 +118,12 @@ def _planners(manager: Manager, options: Options) -> Mapping[str, str]:
     return {name: given[name] or f"{name}.{manager.namespace}.svc" for name in names}
 
 
-def _follow(
-    manager: Manager, applier: Applier, known: Inventories, view: View
-) -> Informer[Applied]:
+def _follow(watches: Watches, applier: Applier, known: Inventories, view: View) -> Part[Applied]:
     """Watch the appliers of a kind."""
-    informer: Informer[Applied] = Informer(manager.client, applier.gvk, decode=applier.read)
-    informer.subscribe(known.applier)
-    view.follow(informer)
-    manager.add_informer(informer)
-    return informer
+    part = watches.follow(applier.gvk, applier.read)
+    part.subscribe(known.applier)
+    view.follow(part)
+    return part
 
 
 async def _first_look(known: Inventories) -> None:
