@@ -16,6 +16,7 @@ from toolkit.decrypt import engine as decrypting
 from toolkit.decrypt.engine import EngineKeys
 from toolkit.kube.client import Client
 from toolkit.kube.informer import Change, Informer
+from toolkit.kube.later import Later
 from toolkit.kube.manager import Manager
 from toolkit.kube.options import Options
 from toolkit.kube.secrets import Secrets
@@ -29,7 +30,6 @@ from toolkit.verify.cosign.publicroot import PublicRoot
 from toolkit.verify.notation.revocation import Responders
 from toolkit.verify.verifications import Means, Verifications
 from webhooks.authorizer import Authorizer, SubjectAccessReviews
-from webhooks.later import Later
 
 T = TypeVar("T")
 T_co = TypeVar("T_co", covariant=True)
@@ -124,8 +124,7 @@ class Caches:
             key = (gvk, decode, metadata_only, after)
             if key not in self._known:
                 informer = Informer(self._client, gvk, decode=decode, metadata_only=metadata_only)
-                first = self._of(after) if after else None
-                self._known[key] = Later(informer, first=first) if first else informer
+                self._known[key] = _after(self._of(after), informer) if after else informer
             asked.append(self._known[key])
             return self._known[key]
 
@@ -146,6 +145,18 @@ class Caches:
     def informers(self) -> tuple[Informer[Any] | Later[Any], ...]:
         """Return what must run."""
         return tuple(self._known.values())
+
+
+def _after(first: Informer[Any], informer: Informer[T]) -> Later[T]:
+    """Return the cache of an informer that runs from the first object on that ``first`` shows."""
+    later = Later(informer)
+
+    def saw(change: Change[Any]) -> None:
+        if change.new is not None:
+            later.need()
+
+    first.subscribe(saw)
+    return later
 
 
 async def start(manager: Manager, options: Options) -> Services:

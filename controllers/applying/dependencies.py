@@ -15,6 +15,7 @@ from crds.meta import Conditions
 from toolkit.apply import expressions
 from toolkit.errors import Told, WaitingError
 from toolkit.kube.informer import Informer
+from toolkit.kube.later import Later
 from toolkit.kube.manager import Manager
 from toolkit.kube.options import Options
 from toolkit.objects import GroupVersionKind, ObjectKey, ObjectRef
@@ -75,10 +76,11 @@ KINDS: Final[Mapping[str, GroupVersionKind]] = MappingProxyType(
 """What ``dependsOn`` may name."""
 
 
-def follow(manager: Manager, options: Options, kind: Kind[Any]) -> Informer[Dependent]:
+def follow(manager: Manager, options: Options, kind: Kind[Any]) -> Later[Dependent]:
     """Return the objects of a kind of ``KINDS``, kept by an informer of the manager's.
 
-    Every label is welcome: one may wait for what another shard reconciles.
+    It runs once an object depends on one of them (``Triggers.dependencies``). Every label is
+    welcome: one may wait for what another shard reconciles.
     """
     informer: Informer[Dependent] = Informer(
         manager.client,
@@ -86,8 +88,9 @@ def follow(manager: Manager, options: Options, kind: Kind[Any]) -> Informer[Depe
         decode=msgspec.json.Decoder(kind.model).decode,
         namespace="" if options.watch_all_namespaces else manager.namespace,
     )
-    manager.add_informer(informer)
-    return informer
+    later = Later(informer)
+    manager.add_informer(later)
+    return later
 
 
 def references(obj: Dependent) -> Iterator[tuple[Dependency, ObjectRef]]:

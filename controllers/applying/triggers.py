@@ -15,6 +15,7 @@ from controllers.grants import Refusals
 from controllers.index import Index
 from controllers.waking import Enqueue
 from toolkit.kube.informer import Change
+from toolkit.kube.later import Later
 from toolkit.objects import GroupVersionKind, Json, ObjectRef
 from toolkit.policy.grants import Permission
 
@@ -54,6 +55,7 @@ class Triggers(Generic[T]):
         self._uses = uses
         self._index = Index()
         self._guests = Index()
+        self._others: dict[GroupVersionKind, Later[Dependent]] = {}
 
     def applier(self, change: Change[T]) -> None:
         """Index what it uses, and wake its dependents (``dependency``)."""
@@ -73,6 +75,11 @@ class Triggers(Generic[T]):
                 self._wake(ObjectRef(gvk, change.key.namespace, change.key.name), "dependency")
 
         return handle
+
+    def dependencies(self, others: Later[Dependent]) -> None:
+        """Have objects of another kind wake who depends on them, once there is such a dependent."""
+        self._others[others.gvk] = others
+        others.subscribe(self.dependency(others.gvk))
 
     def source(self, gvk: GroupVersionKind) -> Callable[[Change[Any]], None]:
         """Return the handler for one source kind: a new artifact wakes who builds from it."""
@@ -109,6 +116,9 @@ class Triggers(Generic[T]):
         own = ObjectRef(self._kind, obj.metadata.namespace, obj.metadata.name)
         used, waits = self._uses(obj), tuple(dependencies.references(obj))
         reading = [ref for dependency, ref in waits if dependency.ready_expr]
+        for _, ref in waits:
+            if others := self._others.get(ref.gvk):
+                others.need()
         return [
             *used.configs,
             *(ref for _, ref in waits),

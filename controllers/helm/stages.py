@@ -91,7 +91,9 @@ async def build(  # noqa: PLR0913 - what the passes are made of
             actor=Actor(engine=acting), settings=settings, admission=watched.admission
         ),
         uninstaller=uninstaller,
-        known=functools.partial(caches.complete, watched.granted, watched.policies),
+        known=functools.partial(
+            caches.complete, watched.granted, watched.policies, watched.kustomizations
+        ),
         stored=lambda: watched.stored.synced,
         serving=watched.serving.name,
     )

@@ -21,6 +21,7 @@ from crds import EXTERNAL_ARTIFACT, HELM_CHART, KUSTOMIZATION, OCI_REPOSITORY
 from crds.helm import HelmRelease
 from toolkit.kube.controller import Controller
 from toolkit.kube.informer import Change, Informer
+from toolkit.kube.later import Later
 from toolkit.kube.manager import Manager
 from toolkit.kube.options import Options
 from toolkit.kube.secrets import SECRET
@@ -40,7 +41,7 @@ class Watched:
     granted: Grants
     policies: SourcePolicies
     sources: Mapping[str, tuple[GroupVersionKind, Informer[Any]]]
-    kustomizations: Informer[Dependent]
+    kustomizations: Later[Dependent]
     stored: Informer[str]
     serving: Serving
     admission: Admission
@@ -89,7 +90,7 @@ class Watched:
         for gvk, informer in self.sources.values():
             informer.subscribe(triggers.source(gvk))
         wiring.configs(manager, options, triggers)
-        self.kustomizations.subscribe(triggers.dependency(dependencies.KINDS[KUSTOMIZATION.kind]))
+        triggers.dependencies(self.kustomizations)
         self.granted.subscribe(triggers.grant)
         self.policies.subscribe(triggers.policy)
         self.stored.subscribe(reconciler.records.changed)

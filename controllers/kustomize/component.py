@@ -44,6 +44,7 @@ from toolkit.events import Recorder
 from toolkit.kube import caches, impersonation, rbac
 from toolkit.kube.controller import Controller
 from toolkit.kube.informer import Change, Informer
+from toolkit.kube.later import Later
 from toolkit.kube.manager import Manager
 from toolkit.kube.options import Options
 from toolkit.kube.rbac import Rule
@@ -114,7 +115,6 @@ async def start(manager: Manager, options: Options) -> None:
         return controller.informer.get(key)
 
     releases = dependencies.follow(manager, options, HELM_RELEASE)
-    lookups = {_KIND: lookup, dependencies.KINDS[HELM_RELEASE.kind]: releases.get}
     clusters = Clusters(manager.client, remotes, enqueue, group=_GROUP, manager=MANAGER)
     admission = Admission(manager.client)
     manager.add_informer(admission.informer)
@@ -126,7 +126,8 @@ async def start(manager: Manager, options: Options) -> None:
         reader,
         clusters,
         remotes,
-        lookups,
+        lookup,
+        releases,
         policy,
         granted,
         policies,
@@ -177,7 +178,8 @@ async def _passes(  # noqa: PLR0913, PLR0917 - what the passes are made of
     reader: SourceReader,
     clusters: Clusters,
     remotes: RemoteClients,
-    lookups: Mapping[GroupVersionKind, dependencies.Lookup],
+    lookup: dependencies.Lookup,
+    releases: Later[Dependent],
     policy: References,
     granted: Grants,
     policies: SourcePolicies,
@@ -200,7 +202,7 @@ async def _passes(  # noqa: PLR0913, PLR0917 - what the passes are made of
     reconciler = KustomizationReconciler(
         settings=settings,
         sources=reader,
-        gate=Gate(lookups=lookups, policy=policy),
+        gate=Gate(lookups={_KIND: lookup, releases.gvk: releases.get}, policy=policy),
         secrets=decryption.secrets,
         decryption=decryption,
         admission=admission,
@@ -210,7 +212,7 @@ async def _passes(  # noqa: PLR0913, PLR0917 - what the passes are made of
         memory=memory,
         accounts=Accounts(labels=policies.labels, default=options.default_service_account),
         refusals=refusals,
-        known=functools.partial(caches.complete, granted, policies),
+        known=functools.partial(caches.complete, granted, policies, releases),
     )
     finalizer = KustomizationFinalizer(
         settings=settings, clusters=clusters, identities=identities, memory=memory
@@ -224,7 +226,7 @@ def _subscribe(  # noqa: PLR0913, PLR0917 - what wakes, and what is woken
     controller: Controller[Kustomization],
     reader: SourceReader,
     sources: Mapping[str, tuple[GroupVersionKind, Informer[SourceView]]],
-    releases: Informer[Dependent],
+    releases: Later[Dependent],
     refusals: grants.Refusals,
 ) -> Triggers[Kustomization]:
     """Have sources, dependencies and labelled ConfigMaps and Secrets wake their users."""
@@ -238,7 +240,7 @@ def _subscribe(  # noqa: PLR0913, PLR0917 - what wakes, and what is woken
     for gvk, informer in sources.values():
         informer.subscribe(triggers.source(gvk))
     wiring.configs(manager, options, triggers)
-    releases.subscribe(triggers.dependency(dependencies.KINDS[HELM_RELEASE.kind]))
+    triggers.dependencies(releases)
     return triggers
 
 

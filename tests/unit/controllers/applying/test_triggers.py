@@ -3,6 +3,7 @@
 import msgspec
 import pytest
 
+from controllers.applying.dependencies import Dependent
 from controllers.applying.triggers import Triggers, Used
 from controllers.grants import Refusals
 from controllers.index import Index
@@ -10,7 +11,9 @@ from crds.helm import HelmRelease
 from crds.kustomize import Kustomization
 from crds.meta import ObjectMeta
 from crds.source import GitRepository
-from toolkit.kube.informer import Change
+from tests.fakes.apiserver import FakeApiServer
+from toolkit.kube.informer import Change, Informer
+from toolkit.kube.later import Later
 from toolkit.kube.secrets import CONFIG_MAP
 from toolkit.objects import GroupVersionKind, Json, ObjectKey, ObjectRef
 from toolkit.policy.grants import Permission
@@ -18,6 +21,10 @@ from toolkit.policy.grants import Permission
 GIT = GroupVersionKind("source.toolkit.fluxcd.io", "v1", "GitRepository")
 RELEASE = GroupVersionKind("helm.toolkit.fluxcd.io", "v2", "HelmRelease")
 KUSTOMIZATION = GroupVersionKind("kustomize.toolkit.fluxcd.io", "v1", "Kustomization")
+
+
+def read_release(body: bytes) -> Dependent:
+    return msgspec.json.decode(body, type=HelmRelease)
 
 
 class Woken(list[tuple[str, str]]):
@@ -141,6 +148,22 @@ def test_ready_dependency_of_another_kind_wakes_its_dependents(
     triggers.dependency(RELEASE)(Change("ADDED", ObjectKey("team", "base"), None, release))
 
     assert woken == [("dependent", "dependency")]
+
+
+async def test_another_kind_is_watched_once_an_object_depends_on_it(
+    triggers: Triggers[Kustomization],
+) -> None:
+    async with FakeApiServer().running() as client:
+        releases = Later(Informer[Dependent](client, RELEASE, decode=read_release))
+        triggers.dependencies(releases)
+
+        triggers.applier(added(kustomization("dependent", dependsOn=[{"name": "base"}])))
+        needed_for_own = not releases.synced
+        other = {"name": "base", "kind": "HelmRelease"}
+        triggers.applier(added(kustomization("crossing", dependsOn=[other])))
+
+        assert not needed_for_own
+        assert not releases.synced
 
 
 def test_labelled_config_wakes_who_substitutes_from_it(

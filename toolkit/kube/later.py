@@ -1,13 +1,12 @@
 """A cache that is filled only once it is needed.
 
-What stands behind an object matters only where a policy asks for it. Until there is the first one,
-neither this process nor the API server does anything for such a cache. From then on it is like any
-other, and stays: a policy that goes often comes again.
+Until somebody says that it is needed, neither this process nor the API server does anything for
+such a cache. From then on it is like any other, and stays: what was needed once is needed again.
 """
 
 import asyncio
 from collections.abc import Callable, Mapping
-from typing import Any, Generic, TypeVar
+from typing import Generic, TypeVar
 
 from toolkit.kube.informer import Change, Informer
 from toolkit.objects import GroupVersionKind, ObjectKey
@@ -16,16 +15,18 @@ T = TypeVar("T")
 
 
 class Later(Generic[T]):
-    """The cache of an informer that runs from the first object on that another one shows.
+    """The cache of an informer that runs from the first ``need`` on.
 
-    Nobody waits for it before that. It is empty then, so ask it only about what is there because of
-    that first object.
+    Nobody waits for it before that. It is empty then, so ask it only after ``need``.
     """
 
-    def __init__(self, informer: Informer[T], *, first: Informer[Any]) -> None:
+    def __init__(self, informer: Informer[T]) -> None:
         self._informer = informer
         self._needed = asyncio.Event()
-        first.subscribe(self._saw)
+
+    def need(self) -> None:
+        """Have the cache filled, and kept current from now on."""
+        self._needed.set()
 
     @property
     def gvk(self) -> GroupVersionKind:
@@ -58,7 +59,3 @@ class Later(Generic[T]):
         """Follow the server once that is needed, until cancelled."""
         await self._needed.wait()
         await self._informer.run()
-
-    def _saw(self, change: Change[Any]) -> None:
-        if change.new is not None:
-            self._needed.set()
