@@ -1,12 +1,9 @@
 """The event recorder: core/v1 Events for ``kubectl describe``, and POSTs to a notification service.
 
 Nothing waits for it: events go through bounded queues, and of what does not fit the oldest are
-counted and lost. While the notification service starts again, events wait for it.
+counted and lost. While the notification service starts again, events wait for it (``forwarding``).
 A repeated event raises the count of the one that is there (client-go ``EventCorrelator``), so a
 failing object does not fill etcd. ``trace`` events stay in the cluster.
-
-The address may be that of a notification service which is not installed: our manifests name Flux's.
-While its name does not resolve, events cost a lookup a minute, and one line in the log.
 """
 
 import asyncio
@@ -18,11 +15,11 @@ from collections import OrderedDict
 from collections.abc import Awaitable, Callable
 from contextlib import AsyncExitStack
 from typing import Final, Literal
-from urllib.parse import urlsplit
 
-import aiohttp
+import msgspec
 
 from toolkit import telemetry
+from toolkit.forwarding import MOST, Forwarder
 from toolkit.kube import errors
 from toolkit.kube.client import Client
 from toolkit.kube.reconciliation import Event
@@ -35,12 +32,6 @@ _MESSAGE_LIMIT: Final = 1024
 _CAPACITY: Final = 1000
 _REMEMBERED: Final = 4096
 _FLUSH_SECONDS: Final = 5.0
-_POST_SECONDS: Final = 5.0
-_POST_DELAY: Final = 0.5
-_POST_LONGEST_DELAY: Final = 15.0
-_POST_SECONDS_IN_ALL: Final = 1800.0
-"""How long an event is tried: longer than a notification controller needs to start again."""
-_ABSENT_SECONDS: Final = 60.0
 _METADATA_PREFIX: Final = "event.toolkit.fluxcd.io/"
 
 
@@ -51,10 +42,8 @@ class Recorder:
         self._controller = controller
         self._instance = os.uname().nodename
         self._cluster = _Sink("cluster", _ClusterEvents(client, controller, self._instance).send)
-        self._address = address
-        self._session: aiohttp.ClientSession | None = None
-        self._notifier = _Sink("notification", self._post) if address else None
-        self._absence: float | None = None
+        self._forwarder = Forwarder(address, self._encode) if address else None
+        self._notifier = _Sink("notification", self._forward, most=MOST) if address else None
 
     def emit(self, event: Event) -> None:
         """Queue one event; never waits, never fails."""
@@ -67,52 +56,21 @@ class Recorder:
     async def run(self) -> None:
         """Send until cancelled; what is queued by then is given a few seconds."""
         async with AsyncExitStack() as stack:
-            if self._notifier:
-                timeout = aiohttp.ClientTimeout(total=_POST_SECONDS)
-                session = aiohttp.ClientSession(timeout=timeout)
-                self._session = await stack.enter_async_context(session)
+            if self._forwarder:
+                await stack.enter_async_context(self._forwarder.opened())
             async with asyncio.TaskGroup() as group:
                 for sink in (self._cluster, self._notifier):
                     if sink:
                         group.create_task(sink.run())
 
-    async def _post(self, queued: "Queued") -> None:
-        now = asyncio.get_running_loop().time()
-        if self._session is None or (self._absence is not None and now < self._absence):
-            return
+    async def _forward(self, sending: list["Queued"]) -> None:
+        if self._forwarder:
+            await self._forwarder.send(sending)
+
+    def _encode(self, queued: "Queued") -> bytes:
         event, when = queued
         body = _notification(event, when, controller=self._controller, instance=self._instance)
-        delay, until = _POST_DELAY, now + _POST_SECONDS_IN_ALL
-        while problem := await self._attempt(self._session, body):
-            nobody = isinstance(problem, aiohttp.ClientConnectorDNSError)
-            if nobody or asyncio.get_running_loop().time() + delay > until:
-                self._lost(problem)
-                return
-            await asyncio.sleep(delay)
-            delay = min(2 * delay, _POST_LONGEST_DELAY)
-        self._absence = None
-
-    async def _attempt(self, session: aiohttp.ClientSession, body: Json) -> Exception | None:
-        """Post once; return why that failed."""
-        try:
-            async with session.post(self._address, json=body) as response:
-                # 429 is the notifier's own de-duplication, not a failure.
-                if response.status != 429 and response.status >= 300:
-                    return ConnectionError(f"status {response.status}")
-        except (aiohttp.ClientError, TimeoutError) as exc:
-            return exc
-        return None
-
-    def _lost(self, problem: Exception | None) -> None:
-        """Tell that an event found nobody; a service that does not exist misses nothing."""
-        told = {"address": urlsplit(self._address).netloc, "error": str(problem) or repr(problem)}
-        if isinstance(problem, aiohttp.ClientConnectorDNSError):
-            if self._absence is None:
-                logger.info("no notification controller is installed", extra=told)
-            self._absence = asyncio.get_running_loop().time() + _ABSENT_SECONDS
-            return
-        telemetry.EVENTS_DROPPED.labels("notification").inc()
-        logger.error("event not forwarded", extra=told)
+        return msgspec.json.encode(body)
 
 
 Queued = tuple[Event, str]
@@ -120,13 +78,16 @@ Queued = tuple[Event, str]
 
 
 class _Sink:
-    """A bounded queue before something slow."""
+    """A bounded queue before something slow; ``send`` takes out of its list what is done with."""
 
-    def __init__(self, name: str, send: Callable[[Queued], Awaitable[None]]) -> None:
+    def __init__(
+        self, name: str, send: Callable[[list[Queued]], Awaitable[None]], *, most: int = 1
+    ) -> None:
         self._name = name
         self._send = send
+        self._most = most
         self._queue: asyncio.Queue[Queued] = asyncio.Queue(_CAPACITY)
-        self._sending: Queued | None = None
+        self._sending: list[Queued] = []
 
     def put(self, queued: Queued) -> None:
         if self._queue.full():
@@ -138,23 +99,29 @@ class _Sink:
     async def run(self) -> None:
         try:
             while True:
-                self._sending = await self._queue.get()
+                self._sending.append(await self._queue.get())
+                self._take()
                 await self._send(self._sending)
-                self._sending = None
         except asyncio.CancelledError:
             await self._flush()
             raise
 
     async def _flush(self) -> None:
-        """Send what is left, the interrupted one first, as far as a few seconds go."""
+        """Send what is left, the interrupted ones first, as far as a few seconds go."""
         try:
             async with asyncio.timeout(_FLUSH_SECONDS):
-                if self._sending:
+                self._take()
+                while self._sending:
                     await self._send(self._sending)
-                while not self._queue.empty():
-                    await self._send(self._queue.get_nowait())
+                    self._take()
         except TimeoutError:
-            telemetry.EVENTS_DROPPED.labels(self._name).inc(self._queue.qsize() + 1)
+            left = self._queue.qsize() + len(self._sending)
+            telemetry.EVENTS_DROPPED.labels(self._name).inc(left)
+
+    def _take(self) -> None:
+        """Take what waits, as far as it may be sent together."""
+        while len(self._sending) < self._most and not self._queue.empty():
+            self._sending.append(self._queue.get_nowait())
 
 
 class _ClusterEvents:
@@ -166,8 +133,12 @@ class _ClusterEvents:
         self._instance = instance
         self._recent: OrderedDict[tuple[str, ...], tuple[str, int]] = OrderedDict()
 
-    async def send(self, queued: Queued) -> None:
-        event, when = queued
+    async def send(self, sending: list[Queued]) -> None:
+        while sending:
+            await self._record(*sending[0])
+            del sending[0]
+
+    async def _record(self, event: Event, when: str) -> None:
         identity = (event.meta.uid, str(event.ref), event.severity, event.reason, event.shown)
         try:
             name, count = self._recent.pop(identity, ("", 0))

@@ -1,9 +1,10 @@
-"""Flux's endpoint for events: ``POST /`` with an event as JSON.
+"""Flux's endpoint for events: ``POST /`` with an event as JSON, or with an array of some.
 
 Answers as notification-controller does (``internal/server/event_server.go``): 202 when the event is
 on disk or nobody wants it, 429 for a duplicate, 400 for what is not an event, 413 for what is too
 large. Beyond Flux: 408 for a body that takes too long, and 503 with ``Retry-After`` where the event
-could not be kept; our own controllers then try again.
+could not be kept; our own controllers then try again. They send several events at once, as an
+array (``toolkit.forwarding``): it is answered with 207, and the status of each.
 """
 
 import logging
@@ -16,6 +17,7 @@ from aiohttp import web
 from controllers.notification.bodies import Bodies, BodyError
 from controllers.notification.events import event
 from controllers.notification.events.intake import Intake
+from toolkit import forwarding
 from toolkit.errors import PenstockError
 from toolkit.objects import ObjectKey
 
@@ -33,10 +35,11 @@ def application(intake: Intake, wake: Callable[[ObjectKey], None]) -> web.Applic
     async def post(request: web.Request) -> web.Response:
         try:
             async with bodies.reading(request) as body:
-                response = await _answer(body, intake, wake)
+                answer = _answer_each if body[:1] == b"[" else _answer
+                response = await answer(body, intake, wake)
         except BodyError as exc:
-            response = web.Response(status=exc.status, text=f"{exc}\n")
-        RECEIVED.labels(str(response.status)).inc()
+            response = _counted(exc.status, f"{exc}\n")
+        response.headers[forwarding.AT_ONCE] = str(forwarding.MOST)
         return response
 
     app = web.Application(client_max_size=event.MOST_BYTES)
@@ -44,19 +47,43 @@ def application(intake: Intake, wake: Callable[[ObjectKey], None]) -> web.Applic
     return app
 
 
+async def _answer_each(
+    body: bytes, intake: Intake, wake: Callable[[ObjectKey], None]
+) -> web.Response:
+    try:
+        found = event.parse_each(body)
+    except event.EventError as exc:
+        return _counted(400, f"{exc}\n")
+    statuses = [(await _taken(each, intake, wake)).status for each in found]
+    return web.json_response(statuses, status=207)
+
+
 async def _answer(body: bytes, intake: Intake, wake: Callable[[ObjectKey], None]) -> web.Response:
     try:
         found = event.parse(body)
-        providers = await intake.take(found)
     except event.EventError as exc:
-        return web.Response(status=400, text=f"{exc}\n")
+        return _counted(400, f"{exc}\n")
+    return await _taken(found, intake, wake)
+
+
+async def _taken(
+    found: event.Event, intake: Intake, wake: Callable[[ObjectKey], None]
+) -> web.Response:
+    try:
+        providers = await intake.take(found)
     except PenstockError as exc:
         logger.warning("event not kept", extra={"error": str(exc)})
-        return web.Response(
-            status=503, text="the event cannot be kept now\n", headers={"Retry-After": "5"}
-        )
+        response = _counted(503, "the event cannot be kept now\n")
+        response.headers["Retry-After"] = "5"
+        return response
     if providers is None:
-        return web.Response(status=429, text="a duplicate of an event that was told\n")
+        return _counted(429, "a duplicate of an event that was told\n")
     for provider in providers:
         wake(provider)
-    return web.Response(status=202)
+    return _counted(202, "")
+
+
+def _counted(status: int, text: str) -> web.Response:
+    """Return the answer about one event."""
+    RECEIVED.labels(str(status)).inc()
+    return web.Response(status=status, text=text or None)

@@ -2,12 +2,14 @@
 
 import hashlib
 from collections.abc import Mapping
-from typing import Final, Literal
+from typing import Final, Literal, TypeVar
 
 import msgspec
 
-from toolkit import untrusted
+from toolkit import forwarding, untrusted
 from toolkit.objects import GroupVersionKind, ObjectRef
+
+T = TypeVar("T")
 
 MOST_BYTES: Final = 3 << 20
 """Bytes of a request (notification-controller ``internal/server/event_server.go``)."""
@@ -89,10 +91,29 @@ def parse(body: bytes) -> Event:
     Raises:
         EventError: the body is not an event.
     """
+    return _kept(_read(body, Event))
+
+
+def parse_each(body: bytes) -> list[Event]:
+    """Read an array of events.
+
+    Raises:
+        EventError: the body is none, or it has too many.
+    """
+    found = _read(body, list[Event])
+    if len(found) > forwarding.MOST:
+        raise EventError(f"more than {forwarding.MOST} events; send them in several requests")
+    return [_kept(each) for each in found]
+
+
+def _read(body: bytes, kind: type[T]) -> T:
     try:
-        found = untrusted.load_json(body, Event, size=MOST_BYTES)
+        return untrusted.load_json(body, kind, size=MOST_BYTES)
     except untrusted.UntrustedError as exc:
         raise EventError(f"not an event: {exc}") from exc
+
+
+def _kept(found: Event) -> Event:
     involved = found.involved_object
     if not (involved.kind and involved.namespace and involved.name):
         raise EventError("involvedObject: kind, namespace and name must be set")

@@ -23,6 +23,7 @@ from tests.fakes.fulldisk import files_at_most
 from tests.fakes.granting import grant
 from tests.fakes.serving import serving
 from tests.fakes.strangers import Stranger
+from toolkit.forwarding import AT_ONCE
 from toolkit.kube.informer import Change
 from toolkit.objects import ObjectKey
 from toolkit.policy.references import References
@@ -136,10 +137,49 @@ async def test_what_an_alert_wants_is_on_disk_before_the_answer(tmp_path: Path) 
     assert kept.event.message == "cloning https://*****@git.example.com failed"
 
 
+def several(*events: bytes) -> bytes:
+    return b"[" + b",".join(events) + b"]"
+
+
+async def test_several_events_in_one_request_are_answered_one_by_one(tmp_path: Path) -> None:
+    async with running(tmp_path) as here:
+        status, text = await here.post(several(event(1), event(2), event(1)))
+        kept = await here.kept()
+
+    assert (status, msgspec.json.decode(text)) == (207, [202, 202, 429])
+    assert [each.event.message for each in kept] == ["1", "2"]
+    assert here.woken == [SLACK, SLACK]
+
+
+async def test_of_several_events_those_that_cannot_be_kept_may_come_again(tmp_path: Path) -> None:
+    body = several(event(1), event(2, namespace="elsewhere"))
+    async with running(tmp_path) as here:
+        with files_at_most(0):
+            full = await here.post(body)
+        later = await here.post(body)
+
+    # nobody wants the second one, so nothing has to be kept of it
+    assert (full[0], msgspec.json.decode(full[1])) == (207, [503, 202])
+    assert (later[0], msgspec.json.decode(later[1])) == (207, [202, 429])
+
+
+async def test_it_tells_how_many_events_it_takes_and_takes_no_more(tmp_path: Path) -> None:
+    async with running(tmp_path) as here, aiohttp.ClientSession() as session:
+        async with session.post(f"http://127.0.0.1:{here.port}/", data=event()) as response:
+            most = int(response.headers[AT_ONCE])
+        exactly, _ = await here.post(several(*map(event, range(most))))
+        beyond, text = await here.post(several(*map(event, range(most + 1))))
+
+    assert (exactly, beyond) == (207, 400)
+    assert f"more than {most} events" in text
+
+
 @pytest.mark.parametrize(
     ("body", "why"),
     [
         (b"", "not an event"),
+        (several(event(), b"{}"), "not an event"),
+        (several(event(), event(namespace="")), "must be set"),
         (b"{}", "not an event"),
         (b"[" * 100_000, "not an event"),
         (b'{"involvedObject":' * 50_000, "not an event"),

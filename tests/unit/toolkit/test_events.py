@@ -15,9 +15,12 @@ from crds.meta import ObjectMeta
 from tests.fakes import virtualtime
 from tests.fakes.apiserver import FakeApiServer
 from toolkit.events import Recorder
+from toolkit.forwarding import AT_ONCE
 from toolkit.kube.reconciliation import Event, Severity
 from toolkit.objects import GroupVersionKind, ObjectRef
 
+LOGGER = "toolkit.forwarding"
+PREFIX = "event.toolkit.fluxcd.io/"
 REPO = GroupVersionKind("source.toolkit.fluxcd.io", "v1", "GitRepository")
 
 
@@ -44,15 +47,27 @@ def event(
 
 
 class Notifier:
-    """The receiving end of ``--events-addr``."""
+    """The receiving end of ``--events-addr``; it takes ``at_once`` events in one request."""
 
-    def __init__(self, *statuses: int) -> None:
+    def __init__(self, *statuses: int, at_once: int = 0) -> None:
         self.statuses = list(statuses)
+        self.at_once = at_once
+        self.requests: list[list[str]] = []
         self.received: list[dict[str, Any]] = []
 
     async def handle(self, request: web.Request) -> web.Response:
-        self.received.append(json.loads(await request.read()))
-        return web.Response(status=self.statuses.pop(0) if self.statuses else 202)
+        body = json.loads(await request.read())
+        several = isinstance(body, list)
+        if several and not self.at_once:  # as notification-controller
+            return web.Response(status=400)
+        events = body if several else [body]
+        self.received += events
+        self.requests.append([each["message"] for each in events])
+        statuses = [self.statuses.pop(0) if self.statuses else 202 for _ in events]
+        headers = {AT_ONCE: str(self.at_once)} if self.at_once else {}
+        if several:
+            return web.json_response(statuses, status=207, headers=headers)
+        return web.Response(status=statuses[0], headers=headers)
 
 
 def record(
@@ -218,6 +233,65 @@ def test_a_notifier_that_de_duplicates_is_content() -> None:
     assert len(notifier.received) == 1
 
 
+async def emit_ten(recorder: Recorder) -> None:
+    for number in range(10):
+        recorder.emit(event(str(number)))
+    await asyncio.sleep(30)
+
+
+def test_a_burst_takes_few_requests_where_the_notifier_takes_several() -> None:
+    notifier = Notifier(at_once=6)
+
+    record(emit_ten, notifier=notifier)
+
+    assert notifier.requests == [["0"], ["1", "2", "3", "4", "5", "6"], ["7", "8", "9"]]
+
+
+def test_events_are_sent_one_by_one_to_a_notifier_that_says_nothing() -> None:
+    notifier = Notifier()
+
+    record(emit_ten, notifier=notifier)
+
+    assert notifier.requests == [[str(number)] for number in range(10)]
+
+
+def test_of_several_events_those_that_were_not_kept_are_sent_again() -> None:
+    notifier = Notifier(202, 202, 503, 429, 503, at_once=4)
+
+    record(emit_ten, notifier=notifier)
+
+    assert notifier.requests[1:3] == [["1", "2", "3", "4"], ["2", "4"]]
+    assert {each["message"] for each in notifier.received} == {str(n) for n in range(10)}
+
+
+def test_a_notifier_that_takes_several_no_more_gets_each_of_them() -> None:
+    notifier = Notifier(at_once=6)
+
+    async def scenario(recorder: Recorder) -> None:
+        recorder.emit(event("first"))
+        await asyncio.sleep(1)
+        notifier.at_once = 0
+        await emit_ten(recorder)
+
+    record(scenario, notifier=notifier)
+
+    assert notifier.requests == [["first"], *([str(number)] for number in range(10))]
+
+
+def test_several_events_are_no_larger_together_than_is_read_at_once() -> None:
+    notifier = Notifier(at_once=64)
+
+    async def scenario(recorder: Recorder) -> None:
+        recorder.emit(event("first"))
+        for number in range(4):
+            recorder.emit(event(str(number), annotations={f"{PREFIX}note": "x" * 30_000}))
+        await asyncio.sleep(1)
+
+    record(scenario, notifier=notifier)
+
+    assert notifier.requests == [["first"], ["0", "1"], ["2", "3"]]
+
+
 def test_a_notifier_that_is_not_installed_is_told_once(caplog: pytest.LogCaptureFixture) -> None:
     def dropped() -> float:
         name = "penstock_events_dropped_total"
@@ -230,10 +304,10 @@ def test_a_notifier_that_is_not_installed_is_told_once(caplog: pytest.LogCapture
             recorder.emit(event(str(number)))
             await asyncio.sleep(61)
 
-    with caplog.at_level(logging.INFO, "toolkit.events"):
+    with caplog.at_level(logging.INFO, LOGGER):
         written = record(scenario, address="http://nobody.invalid./")
 
-    told = [(row.levelname, row.message) for row in caplog.records if row.name == "toolkit.events"]
+    told = [(row.levelname, row.message) for row in caplog.records if row.name == LOGGER]
     assert told == [("INFO", "no notification controller is installed")]
     assert len(written) == 5
     assert dropped() == before
