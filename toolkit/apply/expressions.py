@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Final
 
 from toolkit import errors
+from toolkit.apply import celengine
 from toolkit.objects import Json
 
 INVALID: Final = "InvalidCELExpression"
@@ -58,13 +59,10 @@ class Expression:
     """
 
     def __init__(self, text: str) -> None:
-        # imported here because it drags a command-line tool in: 200 ms and 15 MB
-        import cel  # noqa: PLC0415
-
         if len(text) > _MAX_LENGTH:
             raise _invalid(f"expression is longer than {_MAX_LENGTH} characters")
         try:
-            self._program = cel.compile(text)
+            self._program = celengine.load().compile(text)
         except ValueError as exc:
             first = str(exc).partition("\n")[0]
             raise _invalid(first[0].lower() + first[1:]) from exc

@@ -27,7 +27,7 @@ class _Applying(Protocol):
 
 
 def warm() -> None:
-    """Load the engine, which takes a second."""
+    """Load the engine, so that no review waits for it."""
     problem("true")
 
 
