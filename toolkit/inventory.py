@@ -7,6 +7,7 @@ The version is kept beside the id and is no part of an object's identity.
 Pure values: what to delete, and in which order, is decided in ``toolkit.apply``.
 """
 
+import sys
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Final
@@ -37,7 +38,9 @@ class Entry:
             raise errors.StalledError(f"malformed inventory id {entry_id!r}")
         if group == _RBAC_GROUP:
             name = name.replace("__", ":")
-        return cls(ObjectRef(GroupVersionKind(group, version, kind), namespace, name))
+        return cls(
+            ObjectRef(GroupVersionKind.shared(group, version, kind), sys.intern(namespace), name)
+        )
 
     @property
     def id(self) -> str:

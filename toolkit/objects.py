@@ -3,9 +3,10 @@
 An object is the ``dict`` that came off the wire. Nothing here does IO or knows a kind.
 """
 
+import functools
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import Any, Final, TypeAlias
 
 Json: TypeAlias = dict[str, Any]
 """A decoded JSON object: what the API server sends and takes."""
@@ -23,7 +24,17 @@ class GroupVersionKind:
     def parse(cls, api_version: str, kind: str) -> "GroupVersionKind":
         """Split ``apps/v1`` or ``v1`` and add the kind."""
         group, _, version = api_version.rpartition("/")
-        return cls(group, version, kind)
+        return cls.shared(group, version, kind)
+
+    @classmethod
+    def shared(cls, group: str, version: str, kind: str) -> "GroupVersionKind":
+        """Return the same value each time, for what is kept of ten thousands of objects.
+
+        What is longer than any name that the API server takes is not kept here.
+        """
+        if len(group) + len(version) + len(kind) > _LONGEST_SHARED:
+            return cls(group, version, kind)
+        return _shared(group, version, kind)
 
     @property
     def api_version(self) -> str:
@@ -37,6 +48,10 @@ class GroupVersionKind:
 
     def __str__(self) -> str:
         return f"{self.api_version}, Kind={self.kind}"
+
+
+_LONGEST_SHARED: Final = 400
+_shared: Final = functools.lru_cache(maxsize=1024)(GroupVersionKind)
 
 
 @dataclass(frozen=True, slots=True, order=True)

@@ -9,6 +9,7 @@ Pure functions over decoded JSON.
 """
 
 import hashlib
+import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
@@ -33,8 +34,11 @@ class Writer:
 
 
 def digest(value: object) -> str:
-    """Return a short digest of a JSON value, whatever the order of its keys."""
-    return hashlib.blake2b(_canonical.encode(value), digest_size=16).hexdigest()
+    """Return a short digest of a JSON value, whatever the order of its keys.
+
+    Equal ones are one text in memory: objects of a kind mostly have the same fields.
+    """
+    return sys.intern(hashlib.blake2b(_canonical.encode(value), digest_size=16).hexdigest())
 
 
 def entries(obj: Json) -> tuple[Json, ...]:

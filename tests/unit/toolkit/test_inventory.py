@@ -75,3 +75,20 @@ def test_status_entries_keep_their_order_and_drop_repeats() -> None:
         {"id": "shop_web_apps_Deployment", "v": "v1"},
     ]
     assert inventory.decode(entries) == tuple(refs[:2])
+
+
+def test_objects_of_a_kind_share_what_names_it() -> None:
+    first, second = inventory.decode(
+        [{"id": f"shop_{name}_apps_Deployment", "v": "v1"} for name in ("web", "api")]
+    )
+
+    assert first.gvk is second.gvk
+
+
+def test_a_kind_with_a_name_beyond_all_bounds_is_not_kept() -> None:
+    long = "K" * 100_000
+
+    first, second = inventory.decode([{"id": f"shop_web_apps_{long}", "v": "v1"}] * 2)
+
+    assert first == second
+    assert first.gvk is not second.gvk
