@@ -1,6 +1,7 @@
 """What is of the past keeps its JSON, and nothing that is made of it."""
 
 from collections.abc import Sequence
+from itertools import pairwise
 
 from apiserver.item import Event, Item
 from apiserver.selectors import Selector, Term
@@ -62,3 +63,25 @@ def test_a_selector_decodes_an_item_of_the_past_once() -> None:
 
     assert Selector(fields=terms).matches(old)
     assert [each is seen[0] for each in seen] == [True] * 2, "and reads each field once"
+
+
+def test_the_past_is_kept_as_what_differs_from_later() -> None:
+    states = [item(version) for version in range(1, 100)]
+    before = [state.json for state in states]
+
+    for old, new in pairwise(states):
+        Event(version=new.version, at=0.0, key=WEB, olds=(old,), new=new).settle()
+
+    assert [state.json for state in states] == before
+    assert [state.obj["metadata"]["resourceVersion"] for state in states[:2]] == ["1", "2"]
+    assert max(state.following for state in states) < 40, "and is read in few steps"
+
+
+def test_an_object_that_is_gone_leaves_its_last_state_whole() -> None:
+    old = item()
+    before = old.json
+
+    Event(version=2, at=0.0, key=WEB, olds=(old,), new=None).settle()
+
+    assert old.json == before
+    assert old.uid
