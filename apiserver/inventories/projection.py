@@ -21,6 +21,7 @@ from toolkit.apply.health import Rule
 from toolkit.apply.order import GroupKind, Identity
 from toolkit.kube.client import Client
 from toolkit.kube.informer import Change
+from toolkit.multimap import MultiMap
 from toolkit.objects import Json, ObjectKey, ObjectRef
 
 PAUSE: Final = 0.2
@@ -59,7 +60,7 @@ class Inventories:
         )
         self._inventories: dict[ObjectKey, Inventory] = {}
         self._tracked: dict[Identity, Tracked] = {}
-        self._users: dict[Identity, set[ObjectKey]] = {}
+        self._users: MultiMap[Identity, ObjectKey] = MultiMap()
         self._kinds: dict[GroupKind, set[Identity]] = {}
         self._dirty: dict[ObjectKey, None] = {}
         self._doubtful: dict[GroupKind, None] = {}
@@ -174,7 +175,7 @@ class Inventories:
         identity = tracked.ref.identity
         if version.isdecimal():
             self._view.advance(int(version))
-        for key in self._users.get(identity, ()):
+        for key in self._users.of(identity):
             inventory = self._inventories[key]
             _advance(inventory, version)
             if self._count(inventory, identity):
@@ -219,7 +220,7 @@ class Inventories:
             if identity not in inventory.flags or tracked.ref != ref:
                 fresh.append(identity)
             tracked.ref = ref  # an applier may name another version of the kind from now on
-            self._users.setdefault(identity, set()).add(key)
+            self._users.add(identity, key)
         self._watch(inventory)
         return fresh
 
@@ -233,10 +234,8 @@ class Inventories:
 
     def _leave(self, inventory: Inventory, identity: Identity) -> None:
         inventory.drop(identity)
-        users = self._users[identity]
-        users.discard(inventory.applied.key)
-        if not users:
-            del self._users[identity]
+        self._users.discard(identity, inventory.applied.key)
+        if identity not in self._users:
             del self._tracked[identity]
             self._kinds[identity[:2]].discard(identity)
 

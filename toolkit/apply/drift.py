@@ -19,6 +19,7 @@ from toolkit.apply.corrections import Corrections
 from toolkit.apply.health import Status
 from toolkit.apply.order import GroupKind, Identity
 from toolkit.apply.projection import Live, older
+from toolkit.multimap import MultiMap
 from toolkit.objects import ObjectKey, ObjectRef
 
 _CONFIRM_SECONDS: Final = 5.0
@@ -79,7 +80,7 @@ class DriftWatch:
             monotonic=monotonic
         )
         self._ledgers: dict[ObjectKey, _Ledger] = {}
-        self._owners: dict[Identity, set[ObjectKey]] = {}
+        self._owners: MultiMap[Identity, ObjectKey] = MultiMap()
         self._restless: set[ObjectKey] = set()
 
     def hold(self, owner: ObjectKey) -> None:
@@ -116,7 +117,7 @@ class DriftWatch:
         else:
             ledger.settle(dict(known), answered=None)
         for identity in known:
-            self._owners.setdefault(identity, set()).add(owner)
+            self._owners.add(identity, owner)
         self.release(owner)
 
     def forget(self, owner: ObjectKey) -> None:
@@ -128,7 +129,7 @@ class DriftWatch:
 
     def seen(self, ref: ObjectRef, live: Live | None, old: Live | None) -> None:
         """Take in an event; ``live`` is None when the object was deleted or lost our labels."""
-        for owner in tuple(self._owners.get(ref.identity, ())):
+        for owner in tuple(self._owners.of(ref.identity)):
             ledger = self._ledger(owner)
             if not ledger.held:
                 self._judge(owner, ledger.expected[ref.identity], live, old)
@@ -136,8 +137,8 @@ class DriftWatch:
     def doubt(self, kind: GroupKind) -> None:
         """Look for all objects of a kind again: its watch begins anew and may have missed some."""
         now = self._monotonic()
-        for identity, owners in self._owners.items():
-            for owner in owners if identity[:2] == kind else ():
+        for identity in self._owners.keys():  # noqa: SIM118 - no mapping
+            for owner in self._owners.of(identity) if identity[:2] == kind else ():
                 ledger = self._ledger(owner)
                 if identity not in ledger.vanished:
                     ledger.unconfirmed.setdefault(identity, now)
@@ -199,7 +200,7 @@ class DriftWatch:
 
     def owners(self, ref: ObjectRef) -> frozenset[ObjectKey]:
         """Return all who expect something of the object."""
-        return frozenset(self._owners.get(ref.identity, ()))
+        return frozenset(self._owners.of(ref.identity))
 
     def unconfirmed(self, owner: ObjectKey, ref: ObjectRef) -> bool:
         """Tell whether the watch has yet to show the object since its apply."""
@@ -291,14 +292,14 @@ class DriftWatch:
         return vanished
 
     def _ledger(self, owner: ObjectKey) -> "_Ledger":
-        return self._ledgers.setdefault(owner, _Ledger())
+        found = self._ledgers.get(owner)
+        if found is None:
+            found = self._ledgers[owner] = _Ledger()
+        return found
 
     def _disown(self, owner: ObjectKey, identity: Identity) -> None:
         self._corrections.forget((owner, identity))
-        owners = self._owners[identity]
-        owners.discard(owner)
-        if not owners:
-            del self._owners[identity]
+        self._owners.discard(identity, owner)
 
 
 @dataclass(frozen=True, slots=True)
