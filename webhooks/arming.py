@@ -5,6 +5,10 @@ configurations with the authority in them. What somebody changes in them is put 
 configuration that somebody deletes stays deleted until another replica takes over or this one
 starts again, because deleting it is how an administrator gets out of trouble.
 
+During a rolling update, the replica that leads waits until the replicas of the other version have
+ended: they may not know a webhook of this version, and would deny what they are asked about. Until
+then the configurations of the other version stay, if this version answers all their webhooks.
+
 Plugins that go by policies are asked only while there is one, so that a cluster without them does
 not depend on us for its pods.
 
@@ -12,6 +16,7 @@ The configurations are owned by the process's ClusterRole, so the garbage collec
 when Penstock is uninstalled; and they are deleted when its namespace is, before its pods go.
 """
 
+import asyncio
 import base64
 import logging
 from collections.abc import Awaitable, Callable, Sequence
@@ -35,6 +40,9 @@ logger = logging.getLogger(__name__)
 
 MANAGER: Final = "penstock-webhook"
 _KINDS: Final = (injection.MUTATING, injection.VALIDATING)
+_UPDATE_SECONDS: Final = 600.0
+"""After as long, a Deployment counts as one that does not progress."""
+_LOOK_SECONDS: Final = 5.0
 
 
 class Arming:
@@ -167,6 +175,41 @@ async def reachable(client: Client, target: Target) -> None:
     """Wait until the Service leads to a ready replica; a URL leads here anyway."""
     if not target.url:
         await installation.reachable(lambda: installation.leads(client, target.namespace, NAME))
+
+
+async def updated(client: Client, rows: Sequence[Row], target: Target, *, pod: str) -> None:
+    """Wait until a rolling update is over, as long as we answer what is asked meanwhile.
+
+    ``rows`` are our plugins, and ``pod`` is our own name. Where nothing is asked yet, or something
+    that we do not answer, as after a rollback, we arm at once. An update that does not come to its
+    end is not waited for: no other replica keeps the configurations in place.
+    """
+    if target.url:
+        return
+
+    names = (name for row in rows for name in (row.name, row.webhook))
+    answered = {configuration.full_name(name) for name in names if name}
+
+    async def over() -> bool:
+        if await installation.updated(client, target.namespace, NAME, pod=pod):
+            return True
+        asked = {name for gvk in _KINDS for name in await _asked(client, gvk)}
+        return not asked or not asked <= answered
+
+    try:
+        async with asyncio.timeout(_UPDATE_SECONDS):
+            await installation.reachable(over, pause=_LOOK_SECONDS)
+    except TimeoutError:
+        logger.warning("arming beside replicas of another version: they do not end")
+
+
+async def _asked(client: Client, gvk: GroupVersionKind) -> list[str]:
+    """Return the names of the webhooks that stand in a configuration."""
+    try:
+        found = await client.get(gvk, CONFIGURATION)
+    except NotFoundError:
+        return []
+    return [str(each["name"]) for each in found.get("webhooks") or ()]
 
 
 async def disarm(client: Client) -> None:

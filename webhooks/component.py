@@ -8,6 +8,7 @@ caches of its plugin instead, and the configurations are armed when all are comp
 import asyncio
 import dataclasses
 import logging
+import os
 from collections.abc import Iterable, Sequence
 from typing import Any, Final
 
@@ -78,6 +79,7 @@ async def start(manager: Manager, options: Options, *, rows: Sequence[Row]) -> N
     async def complete() -> None:
         await answering()
         await _complete(caches.informers)
+        await arming.updated(manager.client, rows, target, pod=os.uname().nodename)
 
     client, bundle = manager.client, lambda: keeper.bundle
     for work in (

@@ -108,6 +108,11 @@ class Target:
         return where | ({"caBundle": bundle} if bundle else {})
 
 
+def full_name(webhook: str) -> str:
+    """Return the name that ``kubectl`` prints of a webhook."""
+    return f"{webhook}.{DOMAIN}"
+
+
 def configurations(rows: Sequence[Row], target: Target, *, bundle: str = "") -> list[Json]:
     """Return the configurations that these plugins need; one without webhooks is left out.
 
@@ -180,7 +185,7 @@ def _configuration(kind: GroupVersionKind, webhooks: list[Json]) -> Json:
 
 def _webhook(row: Row, target: Target, bundle: str) -> Json:
     body: Json = {
-        "name": f"{row.name}.{DOMAIN}",
+        "name": full_name(row.name),
         "admissionReviewVersions": ["v1"],
         "clientConfig": target.client_config(f"/admit/{row.name}", bundle),
         "rules": [_rule(rule) for rule in _gathered(_resolved(row.rules))],

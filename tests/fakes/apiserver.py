@@ -29,7 +29,9 @@ KINDS = {
     ("source.toolkit.fluxcd.io", "v1", "gitrepositories"): "GitRepository",
 }
 
-CLUSTER_SCOPED = frozenset({"namespaces"})
+CLUSTER_SCOPED = frozenset(
+    {"namespaces", "mutatingwebhookconfigurations", "validatingwebhookconfigurations"}
+)
 
 
 @dataclass

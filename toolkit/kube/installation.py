@@ -44,15 +44,38 @@ async def leads(client: Client, namespace: str, service: str) -> bool:
     Raises:
         ApiError: it cannot be found out.
     """
-    slices = await client.list(
-        _SLICE, namespace, label_selector=f"kubernetes.io/service-name={service}"
-    )
-    rows = (row for each in slices for row in each.get("endpoints") or ())
+    rows = await _endpoints(client, namespace, service)
     return any(dig(row, "conditions", "ready", default=True) is True for row in rows)
 
 
-async def reachable(found: Callable[[], Awaitable[bool]]) -> None:
-    """Wait until we are found; that it cannot be told is logged once."""
+async def updated(client: Client, namespace: str, service: str, *, pod: str) -> bool:
+    """Tell whether every Pod of the Service, ready or not, is of the same ReplicaSet as ``pod``.
+
+    During a rolling update there are others, which may be of another version. A Pod is listed until
+    it has ended.
+
+    Raises:
+        ApiError: it cannot be found out.
+    """
+    rows = await _endpoints(client, namespace, service)
+    pods = (dig(row, "targetRef", "name") for row in rows)
+    return all(_replica_set(name) == _replica_set(pod) for name in pods if name)
+
+
+async def _endpoints(client: Client, namespace: str, service: str) -> list[Json]:
+    slices = await client.list(
+        _SLICE, namespace, label_selector=f"kubernetes.io/service-name={service}"
+    )
+    return [row for each in slices for row in each.get("endpoints") or ()]
+
+
+def _replica_set(pod: str) -> str:
+    """Return the name of a Pod without what its ReplicaSet has added."""
+    return pod.rpartition("-")[0]
+
+
+async def reachable(found: Callable[[], Awaitable[bool]], *, pause: float = _PAUSE) -> None:
+    """Ask every ``pause`` seconds until we are found; that it cannot be told is logged once."""
     told = False
     while True:
         try:
@@ -62,4 +85,4 @@ async def reachable(found: Callable[[], Awaitable[bool]]) -> None:
             if not told:
                 logger.error("endpoints not read", extra={"error": str(exc)})  # noqa: TRY400 - one line
             told = True
-        await asyncio.sleep(_PAUSE)
+        await asyncio.sleep(pause)

@@ -7,8 +7,9 @@ import asyncio
 import base64
 import contextlib
 import json
+import os
 import ssl
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from pathlib import Path
 from typing import Any
 
@@ -149,7 +150,15 @@ async def registered(gate: Gate) -> Json | None:
     return None
 
 
-def endpoints(gate: Gate, *, ready: bool) -> Json:
+def endpoints(gate: Gate, *pods: str, ready: bool) -> Json:
+    rows = [
+        {
+            "addresses": [f"192.0.2.{number}"],
+            "conditions": {"ready": ready},
+            **({"targetRef": {"kind": "Pod", "name": pod}} if pod else {}),
+        }
+        for number, pod in enumerate(pods or ("",), start=1)
+    ]
     return {
         "apiVersion": "discovery.k8s.io/v1",
         "kind": "EndpointSlice",
@@ -159,7 +168,7 @@ def endpoints(gate: Gate, *, ready: bool) -> Json:
             "labels": {"kubernetes.io/service-name": "webhook"},
         },
         "addressType": "IPv4",
-        "endpoints": [{"addresses": ["192.0.2.1"], "conditions": {"ready": ready}}],
+        "endpoints": rows,
         "ports": [{"name": "https", "port": 9443}],
     }
 
@@ -171,14 +180,8 @@ async def test_nothing_is_armed_before_the_service_leads_to_a_replica(
     await gate.admin.apply(endpoints(gate, ready=False), manager="test")
     await gate.start(row, webhook_url="")
 
-    async def looked() -> bool:
-        """Tell whether both who wait for it have looked again after an answer."""
-        events = configured_plane.events(gate.namespace)
-        looks = [each for each in events if dig(each, "objectRef", "resource") == "endpointslices"]
-        done = [each for each in looks if each["stage"] == "ResponseComplete"]
-        return len([each for each in done if each["verb"] == "list"]) > 4
-
-    await gate.until(looked)
+    # both who wait for it have looked again after an answer
+    await gate.until(looking(gate, configured_plane, more_than=4))
     assert await registered(gate) is None
 
     await gate.admin.apply(endpoints(gate, ready=True), manager="test")
@@ -190,6 +193,56 @@ async def test_nothing_is_armed_before_the_service_leads_to_a_replica(
     service = found["webhooks"][0]["clientConfig"]["service"]
     assert service["name"] == "webhook"
     assert service["namespace"] == gate.namespace
+
+
+def looking(
+    gate: Gate, configured_plane: Configured, *, more_than: int
+) -> Callable[[], Awaitable[bool]]:
+    """Tell whether the endpoints were listed so often."""
+
+    async def looked() -> bool:
+        return len(looks(gate, configured_plane)) > more_than
+
+    return looked
+
+
+def looks(gate: Gate, configured_plane: Configured) -> list[Json]:
+    events = configured_plane.events(gate.namespace)
+    found = [each for each in events if dig(each, "objectRef", "resource") == "endpointslices"]
+    done = [each for each in found if each["stage"] == "ResponseComplete"]
+    return [each for each in done if each["verb"] == "list"]
+
+
+async def test_what_is_asked_changes_when_replicas_of_another_version_have_ended(
+    gate: Gate, configured_plane: Configured
+) -> None:
+    own, other = os.uname().nodename, "webhook-5d9f-x2c4v"
+    old, _ = gate.row("old")
+    new, _ = gate.row("new")
+
+    async def asked_about() -> list[str]:
+        found = await registered(gate)
+        return [each["name"] for each in found["webhooks"]] if found else []
+
+    async def asked_old() -> bool:
+        return await asked_about() == ["old.admission.penstock.dev"]
+
+    async def asked_both() -> bool:
+        return len(await asked_about()) == 2
+
+    await gate.admin.apply(endpoints(gate, own, other, ready=True), manager="test")
+    await gate.start(old, webhook_url="")  # it does not wait: nothing is asked yet
+    await gate.until(asked_old)
+    await gate.replicas.pop().stop()
+
+    await gate.start(old, new, webhook_url="")
+    seen = len(looks(gate, configured_plane))
+    # the first look is that for an endpoint at all
+    await gate.until(looking(gate, configured_plane, more_than=seen + 4))
+    assert await asked_old()
+
+    await gate.admin.apply(endpoints(gate, own, ready=True), manager="test")
+    await gate.until(asked_both)
 
 
 async def test_plaintext_reaches_neither_the_audit_log_nor_ours(
