@@ -40,16 +40,17 @@ GRACE: Final = 0.5
 class Limits:
     """How many connections may be open, and how many handshakes unfinished; both in addition.
 
-    ``handshake_seconds`` is what a handshake may take, ``request_seconds`` the time after it in
-    which the first request must have come whole, ``answer_seconds`` what a client has to take an
-    answer. ``request_bytes`` is what a connection may send from one request that has come whole to
-    the next, beside the bodies that its server expects: a parser bounds each header, and holds as
-    many of them as it may. 0 is no bound.
+    ``handshake_seconds`` is what a handshake may take: as long as an API server waits for it.
+    ``request_seconds`` is the time after it in which the first request must have begun, and the
+    time from there in which it must have come whole: clients open connections ahead and use them
+    later. ``answer_seconds`` is what a client has to take an answer. ``request_bytes`` is what a
+    connection may send from one request that has come whole to the next, beside the bodies that its
+    server expects: a parser bounds each header, and holds as many of them as it may. 0 is no bound.
     """
 
     connections: int = _MOST
     handshakes: int = 256
-    handshake_seconds: float = 5.0
+    handshake_seconds: float = 10.0
     request_seconds: float = 10.0
     answer_seconds: float = 30.0
     request_bytes: int = 0
@@ -105,9 +106,8 @@ class Connections:
 
     def opened(self, transport: asyncio.BaseTransport) -> None:
         """Count a connection that has just been made."""
-        loop = asyncio.get_running_loop()
-        timer = loop.call_later(self.limits.request_seconds, self._end, transport, "silent")
-        self._fresh[transport] = _Fresh(since=loop.time(), timer=timer)
+        timer = self._timer(transport, self.limits.request_seconds)
+        self._fresh[transport] = _Fresh(since=_now(), timer=timer)
 
     def closed(self, transport: asyncio.BaseTransport) -> None:
         """Forget a connection."""
@@ -122,7 +122,9 @@ class Connections:
 
     def received(self, transport: asyncio.BaseTransport, size: int) -> bool:
         """Count what was sent; tell whether the connection stays, because it was not too much."""
-        self._heard.add(transport)
+        if transport not in self._heard:
+            self._heard.add(transport)
+            self._begin(transport)
         if not self.limits.request_bytes:
             return True
         self._bytes[transport] += size
@@ -172,6 +174,28 @@ class Connections:
                 self.closed(transport)
                 transport.close()
         return not (self._resting or self._fresh)
+
+    def _begin(self, transport: asyncio.BaseTransport) -> None:
+        """Give a request that begins its time, if it is the connection's first."""
+        if fresh := self._fresh.get(transport):
+            fresh.timer.cancel()
+            timer = self._timer(transport, self.limits.request_seconds)
+            self._fresh[transport] = _Fresh(since=fresh.since, timer=timer)
+
+    def _timer(self, transport: asyncio.BaseTransport, seconds: float) -> asyncio.TimerHandle:
+        return asyncio.get_running_loop().call_later(seconds, self._late, transport)
+
+    def _late(self, transport: asyncio.BaseTransport) -> None:
+        """End a connection that brought no request in time, unless there is something to read.
+
+        What has come may not have been read yet, because this process waited for a processor.
+        """
+        fresh = self._fresh.get(transport)
+        if fresh is not None and transport not in self._heard and _unread(transport):
+            timer = self._timer(transport, _LOOK)
+            self._fresh[transport] = _Fresh(since=fresh.since, timer=timer)
+        else:
+            self._end(transport, "silent")
 
     def _end(self, transport: asyncio.BaseTransport, reason: str) -> None:
         self.closed(transport)

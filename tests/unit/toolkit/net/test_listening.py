@@ -4,6 +4,7 @@ import asyncio
 import contextlib
 import logging
 import socket
+import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 
 import aiohttp
@@ -104,6 +105,19 @@ async def test_who_brings_no_request_in_time_is_dropped(said: bytes) -> None:
         await stranger.ended()
 
         assert await port.ask() == "well"
+
+
+async def test_request_that_begins_late_is_answered_though_the_process_was_held_up() -> None:
+    """A client may use a connection that it opened ahead in the moment in which it would end."""
+    async with serving(Limits(request_seconds=1)) as port:
+        client = await port.stranger()
+        while not len(port.connections):  # noqa: ASYNC110 - nobody tells
+            await asyncio.sleep(0)
+
+        client.writer.write(b"GET / HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n")
+        time.sleep(1.1)  # noqa: ASYNC251 - as a process that waits for a processor
+
+        assert b"well" in await client.answer()
 
 
 async def test_a_byte_at_a_time_is_no_request() -> None:
