@@ -52,14 +52,15 @@ async def updated(client: Client, namespace: str, service: str, *, pod: str) -> 
     """Tell whether every Pod of the Service, ready or not, is of the same ReplicaSet as ``pod``.
 
     During a rolling update there are others, which may be of another version. A Pod is listed until
-    it has ended.
+    it has ended. If ``pod`` is not listed, its name is that of a node (``hostNetwork``), and
+    nothing can be told: this counts as updated.
 
     Raises:
         ApiError: it cannot be found out.
     """
     rows = await _endpoints(client, namespace, service)
-    pods = (dig(row, "targetRef", "name") for row in rows)
-    return all(_replica_set(name) == _replica_set(pod) for name in pods if name)
+    pods = {name for row in rows if (name := dig(row, "targetRef", "name"))}
+    return pod not in pods or {_replica_set(name) for name in pods} == {_replica_set(pod)}
 
 
 async def _endpoints(client: Client, namespace: str, service: str) -> list[Json]:

@@ -69,8 +69,8 @@ def seconds(
     return virtualtime.run(main)
 
 
-@pytest.mark.parametrize("pods", [(), (OWN,), (OWN, SIBLING)])
-def test_replicas_of_this_version_are_not_waited_for(pods: tuple[str, ...]) -> None:
+@pytest.mark.parametrize("pods", [(), (OWN,), (OWN, SIBLING), (OTHER,)])
+def test_without_replicas_of_another_version_beside_this_one_nothing_is_waited_for(pods: tuple[str, ...]) -> None:
     assert seconds(Cluster(*pods)) < 1
 
 
