@@ -70,7 +70,9 @@ def seconds(
 
 
 @pytest.mark.parametrize("pods", [(), (OWN,), (OWN, SIBLING), (OTHER,)])
-def test_without_replicas_of_another_version_beside_this_one_nothing_is_waited_for(pods: tuple[str, ...]) -> None:
+def test_without_replicas_of_another_version_beside_this_one_nothing_is_waited_for(
+    pods: tuple[str, ...],
+) -> None:
     assert seconds(Cluster(*pods)) < 1
 
 

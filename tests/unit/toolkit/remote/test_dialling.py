@@ -52,7 +52,7 @@ KNOWN = {
     # who asks what the operator names,
     "apiserver/inventories/plans.py": {"aiohttp.ClientSession", "aiohttp.TCPConnector"},
     "controllers/planning/revisions.py": {"aiohttp.ClientSession"},
-    "toolkit/events.py": {"aiohttp.ClientSession"},
+    "toolkit/forwarding.py": {"aiohttp.ClientSession"},
     "toolkit/verify/cosign/publicroot.py": {"tuf.ngclient.urllib3_fetcher.Urllib3Fetcher"},
     # and who listens.
     "toolkit/net/accepting.py": {"socket.socket"},
