@@ -23,11 +23,12 @@ def served() -> Iterator[str]:
     for package in PACKAGES:
         for file in (ROOT / package).rglob("*.py"):
             text = file.read_text()
-            for node in ast.walk(ast.parse(text)) if "import prometheus_client" in text else ():
+            for node in ast.walk(ast.parse(text)) if "prometheus_client" in text else ():
                 match node:
                     case ast.Call(
-                        func=ast.Attribute(attr=kind), args=[ast.Constant(value=str(name)), *_]
-                    ) if kind in TYPES:
+                        func=ast.Attribute(attr=called) | ast.Name(id=called),
+                        args=[ast.Constant(value=str(name)), *_],
+                    ) if (kind := called.removesuffix("MetricFamily")) in TYPES:
                         yield f"{name.removesuffix('_total')}_total" if kind == "Counter" else name
 
 
