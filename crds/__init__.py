@@ -142,7 +142,7 @@ HELM_CHART: Final = Kind(
     has_artifact=True,
     older=(
         OldVersion("v1beta2", source_helm_v1beta2.HelmChart),
-        OldVersion("v1beta1", source_helm_v1beta1.HelmChart, source_helm_v1beta1.CHART_CHANGES),
+        OldVersion("v1beta1", source_helm_v1beta1.HelmChart),
     ),
 )
 EXTERNAL_ARTIFACT: Final = Kind(

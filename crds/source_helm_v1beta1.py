@@ -1,6 +1,8 @@
 """``source.toolkit.fluxcd.io/v1beta1``: HelmRepository and HelmChart as Flux served them up to 2.6.
 
-Durations have no pattern here: any Go duration was taken. Fields without a text below them mean
+The API server converts a HelmChart by relabelling, because a call for each write would cost more
+than the write (ADR 13). Therefore its interval and its artifact have the form of v1. Durations of
+a HelmRepository have no pattern: any Go duration was taken. Fields without a text below them mean
 what they mean in ``crds.source_helm``.
 """
 
@@ -10,7 +12,7 @@ from msgspec import Struct, field
 
 from crds import meta, source_helm
 from crds import source_parts as parts
-from crds.change import Change, duration
+from crds.change import Change
 from crds.source import GROUP
 from crds.source_parts_v1beta1 import ARTIFACT, SourceStatus, durations
 
@@ -47,7 +49,7 @@ class HelmChartSpec(meta.ApiStruct, frozen=True, kw_only=True):
     chart: str
     version: str = "*"
     source_ref: source_helm.ChartSourceReference
-    interval: str
+    interval: meta.Duration
     reconcile_strategy: Literal["ChartVersion", "Revision"] = "ChartVersion"
     values_files: list[str] = field(default_factory=list)
     values_file: str = ""
@@ -57,6 +59,19 @@ class HelmChartSpec(meta.ApiStruct, frozen=True, kw_only=True):
     """Deprecated: accepted and without effect."""
 
 
+class ChartArtifact(meta.Artifact, frozen=True, kw_only=True):
+    """What was packaged last, and where to get it."""
+
+    checksum: str = ""
+    """Deprecated: accepted and without effect. Use digest."""
+
+
+class HelmChartStatus(parts.LinkedSourceStatus, frozen=True, kw_only=True):
+    """What was packaged last, and how that went."""
+
+    artifact: ChartArtifact | None = None
+
+
 class HelmChart(Struct, frozen=True, kw_only=True, rename="camel"):
     """A Helm chart in one version, offered as an artifact."""
 
@@ -64,8 +79,7 @@ class HelmChart(Struct, frozen=True, kw_only=True, rename="camel"):
     kind: str = "HelmChart"
     metadata: meta.ObjectMeta = meta.ObjectMeta()
     spec: HelmChartSpec
-    status: SourceStatus = field(default_factory=lambda: SourceStatus(observed_generation=-1))
+    status: HelmChartStatus = field(default_factory=lambda: HelmChartStatus(observed_generation=-1))
 
 
 REPOSITORY_CHANGES: Final[tuple[Change, ...]] = (*durations(), ARTIFACT)
-CHART_CHANGES: Final[tuple[Change, ...]] = (duration("spec", "interval"), ARTIFACT)

@@ -9,8 +9,9 @@ be armed again, or objects would be relabelled that need converting. So anyone w
 by an annotation, as ``disarm`` does: such a CRD is left alone until another replica takes over or
 this one starts again.
 
-Only kinds whose versions need it are touched, so that for all others no old version depends on this
-process. Objects in the stored version never do: the API server reads and writes them unasked. When
+Only kinds whose versions need it are armed, so that for all others no old version depends on this
+process. Objects in the stored version never do: the API server reads and writes them unasked. A
+kind that needed it in an earlier release is released, because its definition still names us. When
 Penstock's namespace is deleted the API server is told to relabel again, before the pods go.
 """
 
@@ -57,6 +58,7 @@ class Definitions:
         self._client = client
         self._kinds = kinds
         self._names = {kind.crd_name for kind in kinds if kind.converted}
+        self._others = {kind.crd_name for kind in kinds} - self._names
         self._target = target
         self._bundle = bundle
         self._ready = ready
@@ -86,6 +88,8 @@ class Definitions:
             wanted = key.name in self._names - self._disarmed
             if wanted and not self._asked(found):
                 await self._arm(key.name)
+            elif self._left(key.name, found):
+                await self._release(key.name)
         metrics.ARMED.labels(injection.DEFINITION.kind).set(0 if self._disarmed else 1)
 
     def _asked(self, found: "_Definition") -> bool:
@@ -100,6 +104,19 @@ class Definitions:
             and bool(held.client_config.get("caBundle"))
             and found.metadata.labels.get(injection.LABEL) == NAME
         )
+
+    def _left(self, name: str, found: "_Definition") -> bool:
+        """Tell whether the API server asks us about a kind that it can relabel by now."""
+        ours = found.metadata.labels.get(injection.LABEL) == NAME
+        return name in self._others and ours and found.spec.conversion.strategy == "Webhook"
+
+    async def _release(self, name: str) -> None:
+        body = {"metadata": {"labels": {injection.LABEL: None}}, "spec": _RELABELLED}
+        try:
+            await _patch(self._client, name, body)
+        except NotFoundError:
+            return
+        logger.info("conversion left to the API server", extra={"definition": name})
 
     async def _arm(self, name: str) -> None:
         bundle = base64.b64encode(self._bundle()).decode()
@@ -118,7 +135,11 @@ class Definitions:
         logger.info("conversion armed", extra={"definition": name})
 
     def _changed(self, change: "Change[_Definition]") -> None:
-        if change.new is None or self._settling.leaving or change.key.name not in self._names:
+        if change.new is None or self._settling.leaving:
+            return
+        if self._left(change.key.name, change.new):
+            self._settling.wake()
+        if change.key.name not in self._names:
             return
         # Anyone who disarmed one before we led may have meant the leader of that time.
         if change.new.disarmed and change.old is not None and not change.old.disarmed:
@@ -149,9 +170,10 @@ async def disarm(client: Client, kinds: Sequence[Kind[Struct]]) -> None:
     metrics.ARMED.labels(injection.DEFINITION.kind).set(0)
 
 
+_RELABELLED: Final[Json] = {"conversion": {"strategy": "None", "webhook": None}}
 _NOBODY: Final[Json] = {
     "metadata": {"labels": {injection.LABEL: None}, "annotations": {DISARMED: "true"}},
-    "spec": {"conversion": {"strategy": "None", "webhook": None}},
+    "spec": _RELABELLED,
 }
 
 

@@ -35,7 +35,7 @@ V1BETA1: dict[str, dict[str, Any]] = {
         "chart": "web",
         "version": "1.x",
         "reconcileStrategy": "Revision",
-        "interval": ".5h",
+        "interval": "1.5h",
         "sourceRef": {"kind": "HelmRepository", "name": "charts"},
         "valuesFile": "values.yaml",
         "valuesFiles": ["prod.yaml"],
@@ -188,7 +188,7 @@ def test_a_manifest_of_v1beta1_reads_back_as_it_was_written(
     [
         ("GitRepository", {"interval": "1.5h", "timeout": "60m", "gitImplementation": "libgit2"}),
         ("HelmRepository", {"interval": "0.1ms", "timeout": "60m"}),
-        ("HelmChart", {"interval": "30m", "valuesFile": "values.yaml"}),
+        ("HelmChart", {"interval": "1.5h", "valuesFile": "values.yaml"}),
         ("Bucket", {"interval": "5m", "timeout": "120m"}),
         ("Kustomization", {"timeout": "90s", "validation": "client"}),
     ],
@@ -253,6 +253,20 @@ def test_what_a_controller_reports_is_read_in_the_words_of_the_old_version(
         "revision": f"main/{commit}",
     }
     assert read("GitRepository", "v1")["status"]["artifact"] == artifact
+
+
+def test_the_artifact_of_a_chart_reads_the_same_in_every_version(
+    write: Any, read: Any, patch: Any, server: ConversionServer
+) -> None:
+    artifact = {"digest": "sha256:" + "ab" * 32, "revision": "1.2.3", "path": "p", "url": "u"}
+    artifact["lastUpdateTime"] = "2026-01-01T00:00:00Z"
+    write("create", document("HelmChart", "v1beta1"))
+
+    patch("HelmChart", "v1", {"status": {"artifact": artifact}}, "status")
+    found = [read("HelmChart", version) for version in ("v1", "v1beta2", "v1beta1")]
+
+    assert [each["status"]["artifact"] for each in found] == [artifact] * 3
+    assert "HelmChart" not in server.asked
 
 
 def test_metadata_is_the_same_in_every_version(
@@ -359,6 +373,8 @@ def test_old_versions_are_as_strict_as_they_were(objects: Objects) -> None:
     ]
     for spec, message in bad:
         assert message in objects.refused(document("GitRepository", "v1beta1", spec))
+    chart = document("HelmChart", "v1beta1", {"interval": ".5h"})
+    assert "spec.interval in body should match" in objects.refused(chart)
 
 
 def test_objects_are_deleted_in_old_versions(refused: Kubectl, namespace: str, write: Any) -> None:
@@ -399,6 +415,7 @@ def test_without_the_webhook_the_newest_version_is_read_and_written(
     [
         ("OCIRepository", "v1beta2", {"url": "oci://example.com/r", "interval": "5m"}),
         ("Kustomization", "v1beta1", V1BETA1["Kustomization"]),
+        ("HelmChart", "v1beta1", V1BETA1["HelmChart"]),
     ],
 )
 def test_kinds_whose_versions_read_the_same_need_no_webhook(

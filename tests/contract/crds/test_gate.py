@@ -11,6 +11,7 @@ import pytest
 import pytest_asyncio
 
 import crds
+from certs import injection
 from controlplane.plane import ControlPlane
 from crds import manifest
 from crds.kind import Kind
@@ -22,7 +23,7 @@ from toolkit.kube.errors import ApiError
 from toolkit.kube.migration import Migration
 from toolkit.kube.stored import DEFINITION
 from toolkit.objects import GroupVersionKind, Json, dig
-from webhooks import definitions
+from webhooks import configuration, definitions
 from webhooks.configuration import Target
 from webhooks.definitions import Definitions
 
@@ -94,6 +95,32 @@ async def test_only_kinds_that_need_it_are_armed_and_stay_so(
         await until(armed)
 
     assert await strategies(client) == expected(armed=False)
+
+
+async def test_a_kind_that_needed_the_webhook_before_is_left_to_the_api_server(
+    client: Client, server: ConversionServer
+) -> None:
+    # as an earlier release left it; another webhook of the same kind belongs to someone else
+    left, foreign = crds.HELM_CHART, crds.KUSTOMIZATION
+    asked = {"spec": {"conversion": server.conversion}}
+    ours = asked | {"metadata": {"labels": {injection.LABEL: configuration.NAME}}}
+    await client.patch(DEFINITION, left.crd_name, "", ours, strategy="merge")
+    await client.patch(DEFINITION, foreign.crd_name, "", asked, strategy="merge")
+
+    async def told() -> bool:
+        return await strategies(client) == expected(armed=True) | {foreign.crd_name: "Webhook"}
+
+    try:
+        async with arming(client, server):
+            await until(told)
+            await client.patch(DEFINITION, left.crd_name, "", ours, strategy="merge")
+            await until(told)
+        crd = await client.get(DEFINITION, left.crd_name)
+    finally:
+        nobody = {"spec": {"conversion": {"strategy": "None", "webhook": None}}}
+        await client.patch(DEFINITION, foreign.crd_name, "", nobody, strategy="merge")
+    assert injection.LABEL not in crd["metadata"]["labels"]
+    assert definitions.DISARMED not in crd["metadata"].get("annotations", {})
 
 
 async def test_an_authority_that_was_injected_later_is_left_alone(

@@ -76,9 +76,7 @@ def test_published_manifests_of_v1beta2_need_no_gate() -> None:
         (kind.kind, old.version) for kind in crds.KINDS for old in kind.older if not old.relabelled
     }
 
-    assert changed == {
-        (kind, "v1beta1") for kind in ("GitRepository", "Bucket", "HelmRepository", "HelmChart")
-    }
+    assert changed == {(kind, "v1beta1") for kind in ("GitRepository", "Bucket", "HelmRepository")}
 
 
 def test_how_objects_are_converted_is_left_to_the_gate(definition: dict[str, Any]) -> None:
