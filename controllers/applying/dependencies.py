@@ -1,5 +1,7 @@
 """Whether the objects named in ``spec.dependsOn`` allow one to proceed."""
 
+import asyncio
+import contextlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
@@ -127,10 +129,26 @@ class Gate:
     Ready means: observed in its latest generation, and Ready=True. A ``readyExpr`` replaces that
     rule. Without a grant, the message about a dependency in another namespace says only that it is
     not ready, whether or not it exists.
+
+    ``later`` are the caches that are filled once an object depends on one of their kind.
     """
 
     lookups: Mapping[GroupVersionKind, Lookup]
     policy: References
+    later: Sequence[Later[Dependent]] = ()
+
+    async def known(self, obj: Dependent) -> None:
+        """Wait up to ten seconds for the first list of what the object depends on.
+
+        A list that fails is not waited for again: a kind that the API server does not serve would
+        hold the workers of everybody. An object that is listed later wakes its dependents.
+        """
+        kinds = {target.gvk for _, target in references(obj)}
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(_PATIENCE_SECONDS):
+                for cache in self.later:
+                    if cache.gvk in kinds:
+                        await cache.wait_attempted()
 
     def require_ready(self, obj: Dependent, *, current: Callable[[Dependent], bool]) -> None:
         """Return when every dependency is ready.
@@ -146,13 +164,18 @@ class Gate:
         for dependency, target in references(obj):
             self.policy.require(holder, target, reads=bool(dependency.ready_expr))
             other = self.lookups[target.gvk](target.key)
-            why = _unready(obj, other, dependency, current) if other else "not found"
+            why = _unready(obj, other, dependency, current) if other else self._missing(target.gvk)
             if why:
                 shown = self.policy.denial(holder, target) is None
                 raise _waiting(target.key, why if shown else _UNREADY)
 
+    def _missing(self, gvk: GroupVersionKind) -> str:
+        unread = any(cache.gvk == gvk and not cache.synced for cache in self.later)
+        return f"is not known yet: no list of {gvk.kind}s has been read" if unread else "not found"
+
 
 _UNREADY: Final = "is not ready"
+_PATIENCE_SECONDS: Final = 10.0
 
 
 def _unready(

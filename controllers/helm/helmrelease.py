@@ -88,6 +88,7 @@ class HelmReleaseReconciler:
         rules = health.compile_rules(msgspec.to_builtins(obj.spec.health_check_exprs))
         dependencies.compile_expressions(obj)
         changed = await self.templates.reconcile(draft)
+        await self.gate.known(obj)
         self.gate.require_ready(obj, current=lambda _: True)
         source = self._source(obj, changed=changed)
         given = await inputs.gather(obj, self.secrets)

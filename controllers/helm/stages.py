@@ -77,7 +77,7 @@ async def build(  # noqa: PLR0913 - what the passes are made of
         settings=settings,
         templates=templates,
         sources=reader,
-        gate=Gate(lookups=lookups, policy=policy),
+        gate=Gate(lookups=lookups, policy=policy, later=(watched.kustomizations,)),
         secrets=Secrets(manager.client),
         charts=charts,
         clusters=clusters,
@@ -91,9 +91,7 @@ async def build(  # noqa: PLR0913 - what the passes are made of
             actor=Actor(engine=acting), settings=settings, admission=watched.admission
         ),
         uninstaller=uninstaller,
-        known=functools.partial(
-            caches.complete, watched.granted, watched.policies, watched.kustomizations
-        ),
+        known=functools.partial(caches.complete, watched.granted, watched.policies),
         stored=lambda: watched.stored.synced,
         serving=watched.serving.name,
     )

@@ -198,11 +198,12 @@ async def _passes(  # noqa: PLR0913, PLR0917 - what the passes are made of
     manager.until_end.push_async_callback(pool.close)
     await manager.until_end.enter_async_context(fetcher)
     settings, memory = Settings.of(options), Memory()
+    lookups = {_KIND: lookup, releases.gvk: releases.get}
     identities = Identities.of(KUSTOMIZATION.kind, manager, options, remotes)
     reconciler = KustomizationReconciler(
         settings=settings,
         sources=reader,
-        gate=Gate(lookups={_KIND: lookup, releases.gvk: releases.get}, policy=policy),
+        gate=Gate(lookups=lookups, policy=policy, later=(releases,)),
         secrets=decryption.secrets,
         decryption=decryption,
         admission=admission,
@@ -212,7 +213,7 @@ async def _passes(  # noqa: PLR0913, PLR0917 - what the passes are made of
         memory=memory,
         accounts=Accounts(labels=policies.labels, default=options.default_service_account),
         refusals=refusals,
-        known=functools.partial(caches.complete, granted, policies, releases),
+        known=functools.partial(caches.complete, granted, policies),
     )
     finalizer = KustomizationFinalizer(
         settings=settings, clusters=clusters, identities=identities, memory=memory

@@ -86,6 +86,7 @@ class KustomizationReconciler:
         if sources.origin_revision:
             rec.about["originRevision"] = sources.origin_revision
         current = functools.partial(self.sources.current, obj, sources)
+        await self.gate.known(obj)
         self.gate.require_ready(obj, current=current)
         try:
             return await self._proceed(rec, sources, rules)

@@ -97,6 +97,7 @@ class Informer(Generic[T]):
         self._versions: dict[ObjectKey, str] = {}
         self._handlers: list[Callable[[Change[T]], None]] = []
         self._synced = asyncio.Event()
+        self._attempted = asyncio.Event()
         self._position = ""
         self._watch_list = True
         self._delay = 0.0
@@ -119,6 +120,10 @@ class Informer(Generic[T]):
     async def wait_synced(self) -> None:
         """Wait until the cache is complete; for ever while the kind is not served."""
         await self._synced.wait()
+
+    async def wait_attempted(self) -> None:
+        """Wait until the first attempt to fill the cache has ended, whether or not it failed."""
+        await self._attempted.wait()
 
     def get(self, key: ObjectKey) -> T | None:
         """Return the object as last seen."""
@@ -277,6 +282,7 @@ class Informer(Generic[T]):
         self._delay = 0.0
         self.last_error = None
         self._synced.set()
+        self._attempted.set()
 
     def _notify(self, change: Change[T]) -> None:
         for handler in self._handlers:
@@ -303,6 +309,7 @@ class Informer(Generic[T]):
             self._failed_at = _now()
         known = self.last_error is not None and str(self.last_error) == str(exc)
         self.last_error = exc
+        self._attempted.set()
         level = logging.DEBUG if known else logging.ERROR
         logger.log(level, "watch failed", extra={"kind": self.gvk.kind, "error": str(exc)})
         if isinstance(exc, errors.NotFoundError):

@@ -43,6 +43,11 @@ class Later(Generic[T]):
         if self._needed.is_set():
             await self._informer.wait_synced()
 
+    async def wait_attempted(self) -> None:
+        """Wait until the first attempt to fill the cache has ended, if it is needed."""
+        if self._needed.is_set():
+            await self._informer.wait_attempted()
+
     def get(self, key: ObjectKey) -> T | None:
         """Return the object as last seen."""
         return self._informer.get(key)

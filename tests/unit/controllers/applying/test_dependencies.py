@@ -1,17 +1,22 @@
 """Which state of its dependencies lets an object proceed, and what it says while it waits."""
 
+import asyncio
+from dataclasses import replace
 from typing import Any
 
 import msgspec
 import pytest
 
 from controllers.applying import dependencies
-from controllers.applying.dependencies import KINDS, Gate
+from controllers.applying.dependencies import KINDS, Dependent, Gate
 from crds.helm import HelmRelease
 from crds.kustomize import Kustomization
 from crds.policy_referencegrant import ReferenceGrant
+from tests.fakes.apiserver import FakeApiServer
 from tests.fakes.granting import KUSTOMIZE, allowing, grant
 from toolkit.errors import AccessDeniedError, StalledError, WaitingError
+from toolkit.kube.informer import Informer
+from toolkit.kube.later import Later
 from toolkit.objects import Json, ObjectKey
 
 READY = {"type": "Ready", "status": "True", "reason": "Succeeded", "message": ""}
@@ -221,3 +226,32 @@ def test_reading_another_namespace_needs_a_grant_and_no_flag_against_it(
     with pytest.raises(AccessDeniedError, match="infra/base") as caught:
         require(asked, app)
     assert caught.value.reason == "AccessDenied"
+
+
+CROSSING = kustomization("app", {"name": "db", "kind": "HelmRelease"})
+
+
+@pytest.mark.parametrize(
+    ("served", "told"),
+    [
+        ({("helm.toolkit.fluxcd.io", "v2", "helmreleases"): "HelmRelease"}, "not found"),
+        ({}, "is not known yet: no list of HelmReleases has been read"),
+    ],
+)
+async def test_a_kind_that_is_not_served_is_not_waited_for(
+    served: dict[tuple[str, str, str], str], told: str
+) -> None:
+    server = FakeApiServer()
+    server.kinds.update(served)
+    read = msgspec.json.Decoder(HelmRelease).decode
+    async with server.running() as client, asyncio.TaskGroup() as group:
+        later = Later(Informer[Dependent](client, KINDS["HelmRelease"], decode=read))
+        following = group.create_task(later.run())
+        asked = replace(gate(), later=(later,))
+        later.need()
+
+        await asked.known(CROSSING)
+
+        with pytest.raises(WaitingError, match=f"dependency 'team/db' {told}"):
+            require(asked, CROSSING)
+        following.cancel()
