@@ -39,6 +39,9 @@ _LONGEST_DELAY: Final = 15.0
 _SECONDS_IN_ALL: Final = 1800.0
 """How long an event is tried: longer than a notification controller needs to start again."""
 _ABSENT_SECONDS: Final = 60.0
+_DUPLICATE: Final = 429
+_FINAL: Final = frozenset({400, 413, 422})
+"""Answers that another attempt does not change: it would only keep the events behind it."""
 _JSON: Final = {"Content-Type": "application/json"}
 
 
@@ -107,15 +110,29 @@ class Forwarder(Generic[T]):
         if len(bodies) > 1:
             status, answer = await self._post(b"[" + b",".join(bodies) + b"]")
             if status == 207:
-                _require_taken(bodies, _statuses(answer))
+                self._require_taken(bodies, _statuses(answer))
                 return
             if status >= 500:
                 raise _RefusedError(bodies, status)
             # Another service has the address by now, which takes single events.
         for index, body in enumerate(bodies):
             status, _ = await self._post(body)
-            if not _taken(status):
+            if not self._done(status):
                 raise _RefusedError(bodies[index:], status)
+
+    def _require_taken(self, bodies: Sequence[bytes], statuses: Sequence[int]) -> None:
+        """Require that no event needs another attempt; those without a status do."""
+        told = [*statuses, *[0] * len(bodies)]
+        pairs = zip(bodies, told, strict=False)
+        left = [(body, status) for body, status in pairs if not self._done(status)]
+        if left:
+            raise _RefusedError([body for body, _ in left], left[0][1])
+
+    def _done(self, status: int) -> bool:
+        """Tell whether an event needs no more attempts; one that will never be taken is lost."""
+        if status in _FINAL:
+            self._lost(_RefusedError([], status), 1)
+        return 200 <= status < 300 or status == _DUPLICATE or status in _FINAL
 
     async def _post(self, body: bytes) -> tuple[int, bytes]:
         assert self._session is not None  # noqa: S101 -- ``opened`` comes first
@@ -143,21 +160,6 @@ class _RefusedError(Exception):
     def __init__(self, left: list[bytes], status: int) -> None:
         super().__init__(f"status {status}")
         self.left = left
-
-
-def _require_taken(bodies: Sequence[bytes], statuses: Sequence[int]) -> None:
-    """Require that a service took each event; it answers for all that it was sent."""
-    told = [*statuses, *[0] * len(bodies)]
-    left = [
-        (body, status) for body, status in zip(bodies, told, strict=False) if not _taken(status)
-    ]
-    if left:
-        raise _RefusedError([body for body, _ in left], left[0][1])
-
-
-def _taken(status: int) -> bool:
-    """Tell whether an event needs no more attempts; 429 is the service's own de-duplication."""
-    return 200 <= status < 300 or status == 429
 
 
 def _statuses(answer: bytes) -> list[int]:

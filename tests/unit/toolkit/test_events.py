@@ -233,6 +233,11 @@ def test_a_notifier_that_de_duplicates_is_content() -> None:
     assert len(notifier.received) == 1
 
 
+def dropped(sink: str) -> float:
+    name = "penstock_events_dropped_total"
+    return prometheus_client.REGISTRY.get_sample_value(name, {"sink": sink}) or 0.0
+
+
 async def emit_ten(recorder: Recorder) -> None:
     for number in range(10):
         recorder.emit(event(str(number)))
@@ -264,6 +269,20 @@ def test_of_several_events_those_that_were_not_kept_are_sent_again() -> None:
     assert {each["message"] for each in notifier.received} == {str(n) for n in range(10)}
 
 
+@pytest.mark.parametrize("at_once", [0, 4])
+def test_an_event_that_is_never_taken_does_not_hold_others_back(
+    at_once: int, caplog: pytest.LogCaptureFixture
+) -> None:
+    notifier = Notifier(202, 400, at_once=at_once)
+    before = dropped("notification")
+
+    record(emit_ten, notifier=notifier)
+
+    assert len(notifier.received) == 10
+    assert dropped("notification") == before + 1
+    assert [row.__dict__["error"] for row in caplog.records if row.name == LOGGER] == ["status 400"]
+
+
 def test_a_notifier_that_takes_several_no_more_gets_each_of_them() -> None:
     notifier = Notifier(at_once=6)
 
@@ -293,11 +312,7 @@ def test_several_events_are_no_larger_together_than_is_read_at_once() -> None:
 
 
 def test_a_notifier_that_is_not_installed_is_told_once(caplog: pytest.LogCaptureFixture) -> None:
-    def dropped() -> float:
-        name = "penstock_events_dropped_total"
-        return prometheus_client.REGISTRY.get_sample_value(name, {"sink": "notification"}) or 0.0
-
-    before = dropped()
+    before = dropped("notification")
 
     async def scenario(recorder: Recorder) -> None:
         for number in range(5):
@@ -310,7 +325,7 @@ def test_a_notifier_that_is_not_installed_is_told_once(caplog: pytest.LogCapture
     told = [(row.levelname, row.message) for row in caplog.records if row.name == LOGGER]
     assert told == [("INFO", "no notification controller is installed")]
     assert len(written) == 5
-    assert dropped() == before
+    assert dropped("notification") == before
 
 
 def test_an_api_server_that_refuses_an_event_does_not_stop_the_next() -> None:
@@ -335,11 +350,7 @@ def test_what_is_queued_at_the_end_is_still_sent() -> None:
 
 
 def test_more_than_fits_is_dropped_and_counted() -> None:
-    def dropped() -> float:
-        name = "penstock_events_dropped_total"
-        return prometheus_client.REGISTRY.get_sample_value(name, {"sink": "cluster"}) or 0.0
-
-    before = dropped()
+    before = dropped("cluster")
 
     async def main() -> None:
         server = FakeApiServer()
@@ -350,4 +361,4 @@ def test_more_than_fits_is_dropped_and_counted() -> None:
 
     virtualtime.run(main)
 
-    assert dropped() - before == pytest.approx(5)
+    assert dropped("cluster") - before == pytest.approx(5)
