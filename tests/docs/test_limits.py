@@ -84,7 +84,7 @@ def size(value: int) -> str:
         ("sops.md", f"{documents.MAX_NODES:,} nodes, {keyring.MAX_RECIPIENTS} recipients"),
         ("sops.md", f"{services.MAX_QUESTIONS} questions and {services.SECONDS:.0f} seconds"),
         ("sops.md", f"more than {ciphertextguard._ENTRIES:,} entries"),
-        ("artifacts-api.md", f"there is up to {size(blobs.LARGEST)}"),
+        ("artifacts-api.md", f"for artifacts of up to {size(blobs.LARGEST)}"),
         ("artifacts-api.md", f"if the paths have more than {size(files._PATHS)} together"),
         ("artifacts-api.md", {100: "Beyond a hundred"}[shown.NAMED]),
         ("inventories.md", f"at most {pages.MOST:,} objects, {size(pages._MOST_BYTES)}"),
