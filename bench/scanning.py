@@ -14,10 +14,8 @@ from typing import Final
 from bench import load, work
 from bench.collection import Collection, Predicate
 from bench.given import Given
-from bench.measure import Meter, Phase
-from bench.work import Plan
+from bench.measure import Phase
 from tests.fakes.registry import FakeRegistry
-from toolkit.kube import client
 from toolkit.objects import GroupVersionKind, Json, dig
 
 NAMESPACE: Final = "bench-images"
@@ -32,17 +30,10 @@ POLICY: Final = GroupVersionKind(GROUP, "v1", "ImagePolicy")
 class Bench:
     """What all phases share; both kinds as watches show them."""
 
-    api: client.Client
-    plan: Plan
-    meter: Meter
+    given: Given
     registry: FakeRegistry
     repositories: Collection
     policies: Collection
-
-    @property
-    def names(self) -> list[str]:
-        """Return the names of the objects of each kind."""
-        return load.names(self.plan.count)
 
 
 @asynccontextmanager
@@ -57,9 +48,7 @@ async def prepared(given: Given) -> AsyncIterator[Bench]:
         for name in given.names:
             _push(served, name)
         yield Bench(
-            api=given.api,
-            plan=given.plan,
-            meter=given.meter,
+            given=given,
             registry=served,
             repositories=repositories,
             policies=policies,
@@ -70,16 +59,16 @@ async def create(bench: Bench) -> Phase:
     """Create all; done when every policy has chosen."""
 
     async def both(name: str) -> None:
-        await bench.api.create(_repository(bench, name))
-        await bench.api.create(_policy(bench, name))
+        await bench.given.api.create(_repository(bench, name))
+        await bench.given.api.create(_policy(bench, name))
 
     async with _measured(bench, "first scan -> chosen") as phase:
         began = time.perf_counter()
-        await work.parallel(bench.names, both)
+        await work.parallel(bench.given.names, both)
         reached = await bench.policies.all(
-            bench.names,
+            bench.given.names,
             _chosen(f"1.{TAGS - 1}.0"),
-            seconds=bench.plan.patience,
+            seconds=bench.given.plan.patience,
             what="nothing chosen",
         )
         work.timed(phase, began, reached)
@@ -94,7 +83,7 @@ async def unchanged(bench: Bench) -> Phase:
 
 async def one_more(bench: Bench) -> Phase:
     """Push a tag to each; done when every policy has it."""
-    for name in bench.names:
+    for name in bench.given.names:
         tags = bench.registry.tags[name]
         tags["2.0.0"] = next(iter(tags.values()))
     return await _scanned(bench, "one new tag each", work.token(), bench.policies, _chosen("2.0.0"))
@@ -104,14 +93,14 @@ async def delete(bench: Bench) -> Phase:
     """Delete all; done when all are gone."""
 
     async def both(name: str) -> None:
-        await bench.api.delete(POLICY, name, NAMESPACE)
-        await bench.api.delete(REPOSITORY, name, NAMESPACE)
+        await bench.given.api.delete(POLICY, name, NAMESPACE)
+        await bench.given.api.delete(REPOSITORY, name, NAMESPACE)
 
     async with _measured(bench, "delete all") as phase:
         began = time.perf_counter()
-        await work.parallel(bench.names, both)
+        await work.parallel(bench.given.names, both)
         reached = await bench.repositories.all(
-            bench.names, work.gone, seconds=bench.plan.patience, what="not deleted"
+            bench.given.names, work.gone, seconds=bench.given.plan.patience, what="not deleted"
         )
         work.timed(phase, began, reached)
     return phase
@@ -132,10 +121,11 @@ async def _scanned(
     async with _measured(bench, title) as phase:
         began = time.perf_counter()
         await work.parallel(
-            bench.names, lambda name: work.ask(bench.api, REPOSITORY, name, NAMESPACE, token)
+            bench.given.names,
+            lambda name: work.ask(bench.given.api, REPOSITORY, name, NAMESPACE, token),
         )
         reached = await waited.all(
-            bench.names, verdict, seconds=bench.plan.patience, what="not scanned"
+            bench.given.names, verdict, seconds=bench.given.plan.patience, what="not scanned"
         )
         work.timed(phase, began, reached)
     return phase
@@ -146,11 +136,13 @@ async def _measured(bench: Bench, name: str) -> AsyncIterator[Phase]:
     """Measure a phase, and count what the registry was asked for each object."""
     before = Counter(bench.registry.counts)
     conditional = _conditional(bench)
-    async with bench.meter.phase(name, bench.plan.count) as phase:
+    async with bench.given.meter.phase(name, bench.given.plan.count) as phase:
         yield phase
     asked = Counter(bench.registry.counts) - before
-    told = [f"{what}: {number / bench.plan.count:.2f}" for what, number in sorted(asked.items())]
-    told.append(f"conditional: {(_conditional(bench) - conditional) / bench.plan.count:.2f}")
+    told = [
+        f"{what}: {number / bench.given.plan.count:.2f}" for what, number in sorted(asked.items())
+    ]
+    told.append(f"conditional: {(_conditional(bench) - conditional) / bench.given.plan.count:.2f}")
     phase.note = ", ".join(told)
 
 
@@ -169,19 +161,14 @@ def _push(served: FakeRegistry, name: str) -> None:
 
 def _repository(bench: Bench, name: str) -> Json:
     spec = {"image": f"{bench.registry.host}/{name}", "interval": "1h", "insecure": True}
-    return _object(bench, REPOSITORY, name, spec)
+    return _object(bench, REPOSITORY, name) | {"spec": spec}
 
 
 def _policy(bench: Bench, name: str) -> Json:
     choice = {"semver": {"range": ">=1.0.0"}}
-    return _object(bench, POLICY, name, {"imageRepositoryRef": {"name": name}, "policy": choice})
+    spec = {"imageRepositoryRef": {"name": name}, "policy": choice}
+    return _object(bench, POLICY, name) | {"spec": spec}
 
 
-def _object(bench: Bench, gvk: GroupVersionKind, name: str, spec: Json) -> Json:
-    metadata = {"name": name, "namespace": NAMESPACE, "labels": dict(bench.plan.labels)}
-    return {
-        "apiVersion": gvk.api_version,
-        "kind": gvk.kind,
-        "metadata": metadata,
-        "spec": spec,
-    }
+def _object(bench: Bench, gvk: GroupVersionKind, name: str) -> Json:
+    return load.custom(gvk, name, bench.given.plan.labels, namespace=NAMESPACE)

@@ -14,13 +14,11 @@ import yaml
 from bench import load, work
 from bench.collection import Collection
 from bench.given import Given
-from bench.measure import Meter, Phase
-from bench.work import Plan
+from bench.measure import Phase
 from cli import status
 from tests.fakes import registry
 from tests.fakes.registry import FakeRegistry
 from tests.fakes.serving import Seen
-from toolkit.kube import client
 from toolkit.objects import GroupVersionKind, Json
 
 NAMESPACE: Final = "bench-sources"
@@ -37,17 +35,10 @@ HELM_CHART: Final = GroupVersionKind("source.toolkit.fluxcd.io", "v1", "HelmChar
 class Bench:
     """What all phases share; ``artifacts`` and ``charts`` are the objects as a watch shows them."""
 
-    api: client.Client
-    plan: Plan
-    meter: Meter
+    given: Given
     registry: FakeRegistry
     artifacts: Collection
     charts: Collection
-
-    @property
-    def names(self) -> list[str]:
-        """Return the names of the objects of each kind."""
-        return load.names(self.plan.count)
 
     @property
     def kinds(self) -> tuple[tuple[GroupVersionKind, Collection], ...]:
@@ -68,9 +59,7 @@ async def prepared(given: Given) -> AsyncIterator[Bench]:
             _push_chart(served, name)
         await given.api.apply(_helm_repository(served, given.plan.labels), manager="bench")
         yield Bench(
-            api=given.api,
-            plan=given.plan,
-            meter=given.meter,
+            given=given,
             registry=served,
             artifacts=artifacts,
             charts=charts,
@@ -81,12 +70,12 @@ async def create(bench: Bench) -> Phase:
     """Create all; done when all are Ready, which for a source means that it is stored."""
 
     async def both(name: str) -> None:
-        await bench.api.create(_oci_repository(bench.registry, name, bench.plan.labels))
-        await bench.api.create(_helm_chart(name, bench.plan.labels))
+        await bench.given.api.create(_oci_repository(bench.registry, name, bench.given.plan.labels))
+        await bench.given.api.create(_helm_chart(name, bench.given.plan.labels))
 
     async with _measured(bench, "create -> Ready") as phase:
         began = time.perf_counter()
-        await work.parallel(bench.names, both)
+        await work.parallel(bench.given.names, both)
         work.timed(phase, began, await _all(bench, work.ready, "sources not Ready"))
     return phase
 
@@ -97,11 +86,11 @@ async def requested(bench: Bench) -> Phase:
 
     async def both(name: str) -> None:
         for gvk, _ in bench.kinds:
-            await work.ask(bench.api, gvk, name, NAMESPACE, token)
+            await work.ask(bench.given.api, gvk, name, NAMESPACE, token)
 
     async with _measured(bench, "requested no-op") as phase:
         began = time.perf_counter()
-        await work.parallel(bench.names, both)
+        await work.parallel(bench.given.names, both)
         reached = await _all(bench, work.handled(token), "requests not handled")
         work.timed(phase, began, reached)
     return phase
@@ -109,7 +98,7 @@ async def requested(bench: Bench) -> Phase:
 
 async def change(bench: Bench) -> Phase:
     """Move every tag to another artifact; done when all OCIRepositories have it."""
-    moved = {name: _push(bench.registry, name, "second") for name in bench.names}
+    moved = {name: _push(bench.registry, name, "second") for name in bench.given.names}
     token = work.token()
 
     def arrived(obj: Json | None) -> bool:
@@ -119,10 +108,14 @@ async def change(bench: Bench) -> Phase:
     async with _measured(bench, "every tag moved", kinds=1) as phase:
         began = time.perf_counter()
         await work.parallel(
-            bench.names, lambda name: work.ask(bench.api, OCI_REPOSITORY, name, NAMESPACE, token)
+            bench.given.names,
+            lambda name: work.ask(bench.given.api, OCI_REPOSITORY, name, NAMESPACE, token),
         )
         reached = await bench.artifacts.all(
-            bench.names, arrived, seconds=bench.plan.patience, what="the artifact has not arrived"
+            bench.given.names,
+            arrived,
+            seconds=bench.given.plan.patience,
+            what="the artifact has not arrived",
         )
         work.timed(phase, began, reached)
     return phase
@@ -133,11 +126,11 @@ async def delete(bench: Bench) -> Phase:
 
     async def both(name: str) -> None:
         for gvk, _ in bench.kinds:
-            await bench.api.delete(gvk, name, NAMESPACE)
+            await bench.given.api.delete(gvk, name, NAMESPACE)
 
     async with _measured(bench, "delete all") as phase:
         began = time.perf_counter()
-        await work.parallel(bench.names, both)
+        await work.parallel(bench.given.names, both)
         work.timed(phase, began, await _all(bench, work.gone, "sources not deleted"))
     return phase
 
@@ -154,9 +147,9 @@ PHASES: Final = (
 async def _measured(bench: Bench, name: str, *, kinds: int = 2) -> AsyncIterator[Phase]:
     """Measure a phase, and count what the registry was asked for each object."""
     before = len(bench.registry.seen)
-    async with bench.meter.phase(name, bench.plan.count * kinds) as phase:
+    async with bench.given.meter.phase(name, bench.given.plan.count * kinds) as phase:
         yield phase
-    phase.note = asked(bench.registry.seen[before:], bench.plan.count)
+    phase.note = asked(bench.registry.seen[before:], bench.given.plan.count)
 
 
 def asked(requests: Iterable[Seen], count: int) -> str:
@@ -176,7 +169,9 @@ async def _all(
 ) -> Mapping[str, float]:
     done = await asyncio.gather(
         *(
-            collection.all(bench.names, satisfied, seconds=bench.plan.patience, what=what)
+            collection.all(
+                bench.given.names, satisfied, seconds=bench.given.plan.patience, what=what
+            )
             for _, collection in bench.kinds
         )
     )

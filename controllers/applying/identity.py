@@ -11,6 +11,8 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from controllers.applying.applier import Applier
+from crds import EXTERNAL_ARTIFACT
+from crds.meta import VERIFIED, Artifact
 from toolkit.kube import impersonation
 from toolkit.kube.client import Client
 from toolkit.kube.manager import Manager
@@ -37,6 +39,17 @@ class Origin:
     revision: str
     digest: str
     verified: str = ""
+
+
+def signer(source: ObjectRef, artifact: Artifact) -> str:
+    """Return who signed the artifact of a source, in words; empty if nobody had to.
+
+    The condition SourceVerified tells of the latest revision, which need not be this one. The
+    status of an ExternalArtifact is written by third parties, who prove nothing to us.
+    """
+    if source.gvk.kind == EXTERNAL_ARTIFACT.kind:
+        return ""
+    return (artifact.metadata or {}).get(VERIFIED, "")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

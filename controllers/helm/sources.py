@@ -4,11 +4,11 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Final, Protocol
 
-from controllers.applying.identity import Origin
+from controllers.applying.identity import Origin, signer
 from controllers.helm.deciding import chartsources
-from crds import EXTERNAL_ARTIFACT, HELM_RELEASE
+from crds import HELM_RELEASE
 from crds.helm import HelmRelease
-from crds.meta import VERIFIED, Artifact
+from crds.meta import Artifact
 from toolkit.artifact import fetch
 from toolkit.artifact.store import Owner
 from toolkit.errors import StalledError, Told, WaitingError
@@ -45,13 +45,8 @@ class ChartSource:
 
     @property
     def verified(self) -> str:
-        """Return who signed the artifact, in words; empty if nobody had to.
-
-        The status of an ExternalArtifact is written by third parties, who prove nothing to us.
-        """
-        if self.ref.gvk.kind == EXTERNAL_ARTIFACT.kind:
-            return ""
-        return (self.artifact.metadata or {}).get(VERIFIED, "")
+        """Return who signed the artifact, in words; empty if nobody had to."""
+        return signer(self.ref, self.artifact)
 
     @property
     def origin(self) -> Origin:

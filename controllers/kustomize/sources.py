@@ -9,10 +9,9 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from controllers.applying import applier
-from controllers.applying.identity import Origin
-from crds import EXTERNAL_ARTIFACT
+from controllers.applying.identity import Origin, signer
 from crds.kustomize import Kustomization
-from crds.meta import VERIFIED, Artifact, ObjectMeta
+from crds.meta import Artifact, ObjectMeta
 from toolkit.artifact.store import Owner
 from toolkit.errors import StalledError, Told, WaitingError
 from toolkit.kube.informer import Informer
@@ -62,14 +61,8 @@ class Mount:
 
     @property
     def verified(self) -> str:
-        """Return who signed this artifact, in words; empty if nobody had to.
-
-        The condition SourceVerified tells of the latest revision, which need not be this one. The
-        status of an ExternalArtifact is written by third parties, who prove nothing to us.
-        """
-        if self.ref.gvk.kind == EXTERNAL_ARTIFACT.kind:
-            return ""
-        return (self.artifact.metadata or {}).get(VERIFIED, "")
+        """Return who signed this artifact, in words; empty if nobody had to."""
+        return signer(self.ref, self.artifact)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -21,7 +21,7 @@ from toolkit.decrypt.formats import yamlfile
 from toolkit.decrypt.keyring import DATA_KEY
 from toolkit.decrypt.keys import Recipient
 from toolkit.decrypt.metadata import KEY
-from toolkit.decrypt.tree import Branch, Comment, Scalar, Value, mac_bytes
+from toolkit.decrypt.tree import Branch, Comment, Path, Scalar, Value, mac_bytes, mapped
 
 PARTS: Final = ("data", "stringData")
 """Fields of a Secret that are encrypted."""
@@ -86,16 +86,8 @@ class _Walk:
     def mac(self, moment: str) -> str:
         return self._cipher.seal(self._hash.hexdigest().upper(), bound_to=moment)
 
-    def _value(self, value: Value, path: tuple[str, ...]) -> Value:
-        match value:
-            case Branch():
-                return self.branch(value, path)
-            case list():
-                return [self._value(item, path) for item in value]
-            case None:
-                return None
-            case _:
-                return self._leaf(value, path)
+    def _value(self, value: Value, path: Path) -> Value:
+        return mapped(value, path, branch=self.branch, leaf=self._leaf)
 
     def _leaf(self, value: Scalar, path: tuple[str, ...]) -> Scalar:
         self._hash.update(mac_bytes(value))

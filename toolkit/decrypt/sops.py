@@ -24,7 +24,7 @@ from toolkit.decrypt.errors import DecryptionError
 from toolkit.decrypt.formats import envfile, inifile, jsonfile, yamlfile
 from toolkit.decrypt.keys import Recipient
 from toolkit.decrypt.metadata import Layout, Metadata
-from toolkit.decrypt.tree import Branch, Comment, Scalar, Value, mac_bytes
+from toolkit.decrypt.tree import Branch, Comment, Path, Scalar, Value, mac_bytes, mapped
 
 MAX_SIZE: Final = 5 << 20
 """Bytes of one document."""
@@ -197,16 +197,8 @@ class _Walk:
                 "the MAC does not match: values were changed, added, removed or reordered"
             )
 
-    def _value(self, value: Value, path: tuple[str, ...]) -> Value:
-        match value:
-            case Branch():
-                return self.branch(value, path)
-            case list():
-                return [self._value(item, path) for item in value]
-            case None:
-                return None
-            case _:
-                return self._leaf(value, path)
+    def _value(self, value: Value, path: Path) -> Value:
+        return mapped(value, path, branch=self.branch, leaf=self._leaf)
 
     def _leaf(self, value: Scalar, path: tuple[str, ...]) -> Scalar:
         encrypted = self._block.selector.encrypted(path)

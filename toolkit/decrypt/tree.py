@@ -7,7 +7,7 @@ surrogate escapes.
 
 import math
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from decimal import Decimal
 from typing import Final, TypeAlias
@@ -54,6 +54,32 @@ class Branch:
     def get(self, name: str) -> Value:
         """Return the value of ``name``, or ``None``."""
         return next((value for key, value in self.entries() if key == name), None)
+
+
+Path: TypeAlias = tuple[str, ...]
+"""The keys above a value."""
+
+
+def mapped(
+    value: Value,
+    path: Path,
+    *,
+    branch: Callable[[Branch, Path], Branch],
+    leaf: Callable[[Scalar, Path], Scalar],
+) -> Value:
+    """Return a value with what ``branch`` and ``leaf`` make of its parts, in file order.
+
+    Items of a list have the path of the list, and null stays null (``sops.walkValue``).
+    """
+    match value:
+        case Branch():
+            return branch(value, path)
+        case list():
+            return [mapped(item, path, branch=branch, leaf=leaf) for item in value]
+        case None:
+            return None
+        case _:
+            return leaf(value, path)
 
 
 def text_of(raw: bytes) -> str:
