@@ -42,7 +42,7 @@ MANAGER: Final = "penstock-webhook"
 _KINDS: Final = (injection.MUTATING, injection.VALIDATING)
 _UPDATE_SECONDS: Final = 600.0
 """After as long, a Deployment counts as one that does not progress."""
-_LOOK_SECONDS: Final = 5.0
+_LOOK_SECONDS: Final = 2.0
 
 
 class Arming:

@@ -237,8 +237,8 @@ async def test_what_is_asked_changes_when_replicas_of_another_version_have_ended
 
     await gate.start(old, new, webhook_url="")
     seen = len(looks(gate, configured_plane))
-    # the first look is that for an endpoint at all
-    await gate.until(looking(gate, configured_plane, more_than=seen + 4))
+    # two looks are those for an endpoint at all
+    await gate.until(looking(gate, configured_plane, more_than=seen + 3))
     assert await asked_old()
 
     await gate.admin.apply(endpoints(gate, own, ready=True), manager="test")

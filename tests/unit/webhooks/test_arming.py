@@ -86,7 +86,7 @@ def test_other_versions_are_waited_for_until_they_have_ended(configuration: str)
         await asyncio.sleep(30)
         cluster.endpoints(OWN, SIBLING)
 
-    assert 30 <= seconds(cluster, meanwhile=end) < 36
+    assert 30 <= seconds(cluster, meanwhile=end) < 33
 
 
 def test_first_configuration_does_not_wait() -> None:
