@@ -57,7 +57,7 @@ class ToyShop:
 
     @property
     def row(self) -> Row:
-        return Row(make=lambda _manager, _options: self.resource(), permissions=())
+        return Row(make=lambda *_: self.resource(), permissions=())
 
     def put(self, namespace: str, name: str, colour: str = "red") -> None:
         self.revision += 1
