@@ -26,7 +26,7 @@ _SOURCE: Final = "source.toolkit.fluxcd.io"
 CLUSTER_PERMISSIONS: Final = (
     # The HelmReleases themselves; patch puts the finalizer and the status.
     Rule(groups=(GROUP,), resources=("helmreleases",), verbs=("get", "list", "watch", "patch")),
-    Rule(groups=(GROUP,), resources=("helmreleases/status",), verbs=("get", "patch")),
+    Rule(groups=(GROUP,), resources=("helmreleases/status",), verbs=("get", "patch", "update")),
     # The HelmChart of a HelmRelease stands beside its source; only those that it owns are touched.
     Rule(groups=(_SOURCE,), resources=("helmcharts",), verbs=("get", "create", "patch", "delete")),
     *wiring.PERMISSIONS,

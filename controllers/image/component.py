@@ -83,7 +83,7 @@ CLUSTER_PERMISSIONS: Final = (
     Rule(
         groups=(IMAGE_REPOSITORY.group,),
         resources=tuple(f"{plural}/status" for plural in _PLURALS),
-        verbs=("get", "patch"),
+        verbs=("get", "patch", "update"),
     ),
     # Where images are written to.
     Rule(

@@ -63,7 +63,7 @@ _SOURCES: Final = (GIT_REPOSITORY, OCI_REPOSITORY, BUCKET, EXTERNAL_ARTIFACT)
 CLUSTER_PERMISSIONS: Final = (
     # The Kustomizations themselves; patch puts the finalizer and the status.
     Rule(groups=(_GROUP,), resources=("kustomizations",), verbs=("get", "list", "watch", "patch")),
-    Rule(groups=(_GROUP,), resources=("kustomizations/status",), verbs=("get", "patch")),
+    Rule(groups=(_GROUP,), resources=("kustomizations/status",), verbs=("get", "patch", "update")),
     *wiring.PERMISSIONS,
     # Say from which revision a write comes; whose write it is, is below.
     Rule(

@@ -70,7 +70,7 @@ CLUSTER_PERMISSIONS: Final = (
     Rule(
         groups=(PROVIDER.group,),
         resources=tuple(f"{plural}/status" for plural in _OWN),
-        verbs=("get", "patch"),
+        verbs=("get", "patch", "update"),
     ),
     *_followed(),
     *grants.PERMISSIONS,

@@ -49,7 +49,7 @@ PERMISSIONS: Final = (
     Rule(
         groups=(ARTIFACT_GENERATOR.group,),
         resources=(f"{ARTIFACT_GENERATOR.plural}/status",),
-        verbs=("get", "patch"),
+        verbs=("get", "patch", "update"),
     ),
     # What they make.
     Rule(

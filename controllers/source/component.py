@@ -40,7 +40,7 @@ CLUSTER_PERMISSIONS: Final = (
     Rule(
         groups=(_GROUP,),
         resources=tuple(f"{kind}/status" for kind in _KINDS),
-        verbs=("get", "patch"),
+        verbs=("get", "patch", "update"),
     ),
     # Who uploads an artifact, or asks what there is, is asked for, and whether they may.
     Rule(groups=("authentication.k8s.io",), resources=("tokenreviews",), verbs=("create",)),

@@ -213,7 +213,8 @@ class FakeApiServer:
         if wanted and wanted != obj["metadata"]["resourceVersion"]:
             return _status(409, "Conflict")
         if method == "PUT":
-            return web.json_response(self._store(plural, obj, body))
+            replaced = {**obj, "status": body.get("status") or {}} if subresource else body
+            return web.json_response(self._store(plural, obj, replaced))
         new = copy.deepcopy(obj)
         if subresource == "status":
             new["status"] = merge(obj.get("status") or {}, body.get("status") or {})

@@ -270,6 +270,21 @@ class Client:
             headers={"Content-Type": _PATCHES[strategy]},
         )
 
+    async def replace(self, obj: Json, *, manager: str, subresource: str = "") -> Json:
+        """Put the object, or its subresource, in place of what is there; return it as it is now.
+
+        Raises:
+            ConflictError: the object has changed since the ``resourceVersion`` that it names.
+        """
+        key = key_of(obj)
+        resource = await self.mapper.resource(gvk_of(obj))
+        return await self.request(
+            "PUT",
+            resource.path(key.name, key.namespace, subresource=subresource),
+            query={"fieldManager": manager, **_UNCHECKED},
+            body=obj,
+        )
+
     async def delete(  # noqa: PLR0913 - what to delete, and how
         self,
         gvk: GroupVersionKind,

@@ -1,4 +1,4 @@
-"""The smallest merge patch (RFC 7386) that turns one JSON object into another. Pure."""
+"""The smallest merge patch (RFC 7386) that turns one JSON object into another, and back. Pure."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -22,6 +22,18 @@ def merge_patch(old: Mapping[str, Any], new: Mapping[str, Any]) -> Json:
         elif before != after and (after or before is not None):
             patch[key] = _without_nulls(after) if isinstance(after, Mapping) else after
     return patch
+
+
+def applied(old: Mapping[str, Any], change: Mapping[str, Any]) -> Json:
+    """Return what a merge patch makes of ``old`` (RFC 7386)."""
+    found = {key: value for key, value in old.items() if key not in change}
+    for key, value in change.items():
+        if isinstance(value, Mapping):
+            before = old.get(key)
+            found[key] = applied(before if isinstance(before, Mapping) else {}, value)
+        elif value is not None:
+            found[key] = value
+    return found
 
 
 def _without_nulls(value: Mapping[str, Any]) -> Json:

@@ -10,7 +10,7 @@ from typing import Final, Generic, TypeVar
 import msgspec
 
 from toolkit.errors import TransientError
-from toolkit.kube import errors
+from toolkit.kube import errors, patch
 from toolkit.kube.client import Client
 from toolkit.kube.informer import Change, Informer
 from toolkit.kube.reconciliation import Reconcilable
@@ -48,6 +48,7 @@ class Writer(Generic[T]):
         self._manager = field_manager
         self._finalizer = finalizer
         self._ahead: dict[ObjectKey, T] = {}
+        self._may_replace = True
 
     def current(self, key: ObjectKey) -> T | None:
         """Return the newest that is known: from the cache, or from our own last write."""
@@ -68,11 +69,12 @@ class Writer(Generic[T]):
             VanishedError: the object is gone, be it that another one has its name by now.
             ApiError: the server refuses, or stays away.
         """
+        write = self._replace if self._may_replace else self._merge
         delay = _FIRST_DELAY
         conflicts = 0
         while True:
             try:
-                return await self._patch(obj, {"status": body}, subresource="status")
+                return await write(obj, body)
             except errors.ConflictError:
                 # The body names only what we own, so it fits the newer version as well.
                 conflicts += 1
@@ -80,10 +82,38 @@ class Writer(Generic[T]):
                     raise
                 obj = await self._fetch(obj)
             except errors.ApiError as exc:
-                if delay > _LAST_DELAY or not _passes_by_itself(exc):
+                if _passes_by_itself(exc):
+                    if delay > _LAST_DELAY:
+                        raise
+                    await asyncio.sleep(delay)
+                    delay *= 2
+                elif write == self._merge:
                     raise
-                await asyncio.sleep(delay)
-                delay *= 2
+            write = self._merge
+
+    async def _merge(self, obj: T, body: Json) -> T:
+        return await self._patch(obj, {"status": body}, subresource="status")
+
+    async def _replace(self, obj: T, body: Json) -> T:
+        """Put the whole status instead of a patch.
+
+        To merge a patch, the API server encodes the object that it has and decodes the result,
+        which is a tenth of what the write costs it. All of the status is ours, and this version of
+        it is known. The rest of the object is left as it is (apiextensions ``status_strategy.go``);
+        it is sent because admission webhooks of others may look at it.
+        """
+        whole: Json = msgspec.to_builtins(obj)
+        named = {"apiVersion": self._gvk.api_version, "kind": self._gvk.kind}
+        whole |= {**named, "status": patch.applied(whole.get("status") or {}, body)}
+        try:
+            reply = await self._client.replace(whole, manager=self._manager, subresource="status")
+        except errors.NotFoundError as exc:
+            raise VanishedError from exc
+        except errors.ForbiddenError:
+            # A role from before status was put allows to patch it.
+            self._may_replace = False
+            raise
+        return self._took(reply)
 
     async def finalizer(self, obj: T, *, present: bool) -> T:
         """Add or remove our finalizer; others stay as they are at that moment.
@@ -121,6 +151,10 @@ class Writer(Generic[T]):
             )
         except errors.NotFoundError as exc:
             raise VanishedError from exc
+        return self._took(reply)
+
+    def _took(self, reply: Json) -> T:
+        """Return the object that a write has answered with, and remember it."""
         new = msgspec.convert(reply, self._model)
         self._remember(new)
         return new

@@ -235,6 +235,35 @@ async def test_what_lost_its_finalizer_is_known_before_the_watch_tells(
     assert writer.current(key) is before  # the cache has the last word
 
 
+@pytest.mark.usefixtures("reconciler")
+async def test_a_status_is_put_without_touching_the_rest(
+    client: Client, repository: Repository
+) -> None:
+    await repository.create()
+    named: Json = {"apiVersion": "v1", "kind": "ConfigMap"}
+    meta = {"name": "owner", "namespace": repository.namespace}
+    made = await client.create({**named, "metadata": meta})
+    owner = {**named, "name": "owner", "uid": made["metadata"]["uid"]}
+    marks: Json = {"annotations": {"by": "user"}, "ownerReferences": [owner]}
+    before = await client.patch(
+        GVK, "repo", repository.namespace, {"metadata": marks}, strategy="merge", manager="user"
+    )
+
+    obj = await repository.until(lambda obj: ready(obj)["status"] == "True")
+
+    assert obj["spec"] == before["spec"]
+    assert obj["metadata"]["annotations"] == marks["annotations"]
+    assert obj["metadata"]["ownerReferences"] == marks["ownerReferences"]
+    assert obj["metadata"]["generation"] == before["metadata"]["generation"]
+    owned = {
+        (entry["manager"], entry.get("subresource", "")): entry["fieldsV1"]
+        for entry in obj["metadata"]["managedFields"]
+    }
+    writes = [fields for (_, part), fields in owned.items() if part == "status"]
+    assert [set(fields) for fields in writes] == [{"f:status"}]
+    assert "f:spec" in str(owned)
+
+
 async def test_a_deleted_object_is_finalized_and_goes(
     reconciler: Reconciler, repository: Repository
 ) -> None:

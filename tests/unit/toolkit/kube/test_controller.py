@@ -2,6 +2,7 @@
 
 import asyncio
 import dataclasses
+import functools
 import logging
 from collections.abc import Awaitable, Callable
 from typing import Any
@@ -91,8 +92,13 @@ class Bench:
         return None
 
     @property
-    def status_patches(self) -> int:
-        return self.server.count("PATCH", "/status")
+    def status_writes(self) -> int:
+        return sum(self.server.count(method, "/status") for method in ("PUT", "PATCH"))
+
+    def fail_status(self, status: int, *, times: int, reason: str = "") -> None:
+        """Have the server refuse writes of the status, so many times each way."""
+        for method in ("PUT", "PATCH"):
+            self.server.fail(method, "/status", status, times=times, reason=reason)
 
 
 async def succeed(_: Pass) -> Outcome:
@@ -166,7 +172,7 @@ def test_own_writes_start_no_pass() -> None:
     bench = work(scenario)
 
     assert bench.passes == [{"spec"}]
-    assert bench.status_patches == 1
+    assert bench.status_writes == 1
 
 
 def test_objects_that_are_there_at_the_start_get_a_start_pass() -> None:
@@ -222,7 +228,7 @@ def test_an_unchanged_result_writes_nothing_and_tells_nothing() -> None:
 
     bench = work(scenario)
 
-    assert bench.status_patches == 1
+    assert bench.status_writes == 1
     assert [event.message for event in bench.events] == ["fine"]
 
 
@@ -249,7 +255,7 @@ def test_a_static_object_is_left_alone() -> None:
     bench = work(scenario)
 
     assert bench.passes == []
-    assert bench.server.count("PATCH", "") == 0
+    assert bench.server.count("PATCH", "") == bench.server.count("PUT", "") == 0
 
 
 NEVER_SEEN = {"observedGeneration": -1}
@@ -280,7 +286,7 @@ def test_an_object_that_nothing_is_done_for_is_settled(
 
     assert bench.passes == []
     assert bench.events == []
-    assert bench.status_patches == 2
+    assert bench.status_writes == 2
     held = ["finalizers.fluxcd.io"] if "suspend" in spec else []
     assert bench.object["metadata"].get("finalizers", []) == held
 
@@ -300,12 +306,12 @@ def test_a_suspended_object_that_was_reconciled_keeps_what_was_observed() -> Non
     bench = work(scenario)
 
     assert bench.status["observedGeneration"] == 1
-    assert bench.status_patches == 1
+    assert bench.status_writes == 1
 
 
 def test_settling_is_tried_again_until_the_server_takes_it() -> None:
     async def scenario(bench: Bench) -> None:
-        bench.server.fail("PATCH", "/status", 403, times=1)
+        bench.fail_status(403, times=1)
         unseen(bench.server, url="ssh://git.test/a")
         await bench.until(lambda: bench.status == {"observedGeneration": 1})
 
@@ -321,11 +327,11 @@ def test_an_object_that_is_switched_off_stays_as_the_last_pass_left_it() -> None
         bench.put()
         await bench.until(lambda: bench.condition("Ready"))
         bench.script = off
-        before = bench.status_patches
+        before = bench.status_writes
         bench.server.edit(REPOS, "a", lambda obj: obj["metadata"].update(generation=2))
         await bench.until(lambda: len(bench.passes) > 1)
         await asyncio.sleep(7200)
-        counts.extend((before, bench.status_patches))
+        counts.extend((before, bench.status_writes))
 
     counts: list[int] = []
     bench = work(scenario)
@@ -431,13 +437,13 @@ def test_a_transient_error_is_retried_with_back_off() -> None:
     assert bench.condition("Ready") == ("False", "FetchFailed", "no route")
     assert bench.condition("Reconciling") == ("True", "ProgressingWithRetry", "no route")
     assert bench.condition("Stalled") is None
-    assert "observedGeneration" not in bench.status
+    assert bench.status.get("observedGeneration", -1) == -1
     assert bench.passes[1:] == [{"retry"}] * 3
     gaps = [after - before for before, after in zip(bench.times, bench.times[1:], strict=False)]
     for gap, expected in zip(gaps, [1, 2, 4], strict=True):
         assert gap == pytest.approx(expected, rel=0.2)
     assert {event.severity for event in bench.events} == {"error"}
-    assert bench.status_patches == 1
+    assert bench.status_writes == 1
 
 
 def test_success_starts_the_back_off_anew() -> None:
@@ -640,7 +646,7 @@ def test_a_suspended_object_is_left_alone_until_it_is_resumed() -> None:
         bench.server.put(REPOS, "a", spec={**SPEC, "suspend": True}, status={})
         await asyncio.sleep(60)
         assert not bench.passes
-        assert not bench.status_patches
+        assert not bench.status_writes
         bench.server.put(REPOS, "a", spec=SPEC, metadata={"generation": 2})
         await bench.until(lambda: bench.condition("Ready"))
 
@@ -758,7 +764,7 @@ def test_progress_shows_at_once_and_costs_one_patch() -> None:
     bench = work(scenario)
 
     assert shown == [(("Unknown", "Progressing", "one"), "HEAD")] * 3
-    assert bench.status_patches == 2
+    assert bench.status_writes == 2
     assert bench.condition("Reconciling") is None
 
 
@@ -774,7 +780,7 @@ def test_quick_work_costs_no_patch_of_its_own() -> None:
 
     bench = work(scenario)
 
-    assert bench.status_patches == 1
+    assert bench.status_writes == 1
     assert bench.condition("Ready") == ("True", "Succeeded", "done")
     assert bench.condition("Reconciling") is None
 
@@ -880,7 +886,7 @@ def test_an_object_that_goes_on_progressing_is_not_acknowledged_yet() -> None:
         assert bench.condition("Ready") == ("Unknown", "Progressing", "checking health")
         assert bench.condition("Reconciling") == ("True", "Progressing", "checking health")
         assert "lastHandledReconcileAt" not in bench.status
-        assert "observedGeneration" not in bench.status
+        assert bench.status.get("observedGeneration", -1) == -1
         bench.script = succeed
         bench.controller.enqueue(KEY, "health")
         await bench.until(lambda: "lastHandledReconcileAt" in bench.status)
@@ -959,7 +965,8 @@ def test_a_pass_keeps_the_spec_that_it_began_with() -> None:
 
 def test_a_status_that_cannot_be_written_is_held_on_to_through_an_outage() -> None:
     async def scenario(bench: Bench) -> None:
-        bench.server.fail("PATCH", "/status", 503, times=4)
+        bench.server.fail("PUT", "/status", 503, times=1)
+        bench.server.fail("PATCH", "/status", 503, times=3)
         bench.put()
         await bench.until(lambda: bench.condition("Ready"))
         await bench.idle()
@@ -967,16 +974,56 @@ def test_a_status_that_cannot_be_written_is_held_on_to_through_an_outage() -> No
     bench = work(scenario)
 
     assert bench.passes == [{"spec"}]
-    assert bench.status_patches == 5
+    assert bench.status_writes == 5
 
 
 def test_a_status_that_is_refused_is_retried_by_another_pass() -> None:
     async def scenario(bench: Bench) -> None:
-        bench.server.fail("PATCH", "/status", 422, times=2, reason="Invalid")
+        bench.fail_status(422, times=2, reason="Invalid")
         bench.put()
         await bench.until(lambda: bench.condition("Ready"))
 
     assert work(scenario).passes == [{"spec"}, {"retry"}, {"retry"}]
+
+
+def test_a_status_is_put_whole_and_patched_where_a_role_allows_no_more() -> None:
+    async def scenario(bench: Bench) -> None:
+        bench.put()
+        await bench.until(lambda: bench.condition("Ready"))
+        put = (bench.server.count("PUT", "/status"), bench.server.count("PATCH", "/status"))
+        assert put == (1, 0)
+        bench.server.fail("PUT", "/status", 403, times=1)
+        for number in (2, 3):
+            change = functools.partial(dict.update, generation=number)
+            bench.server.edit(REPOS, "a", lambda obj, change=change: change(obj["metadata"]))
+            await bench.until(lambda n=number: bench.status["observedGeneration"] == n)
+            await bench.idle()
+
+    bench = work(scenario)
+
+    assert (bench.server.count("PUT", "/status"), bench.server.count("PATCH", "/status")) == (2, 2)
+
+
+def test_a_status_that_meets_a_newer_version_leaves_that_as_it_is() -> None:
+    async def script(rec: Pass) -> Outcome:
+        bench_.server.edit(REPOS, "a", lambda obj: obj["metadata"].update(labels={"by": "user"}))
+        rec.status({"observedInclude": []})
+        return await succeed(rec)
+
+    bench_: Bench
+
+    async def scenario(bench: Bench) -> None:
+        nonlocal bench_
+        bench_ = bench
+        bench.script = script
+        bench.put()
+        await bench.until(lambda: bench.condition("Ready"))
+
+    bench = work(scenario)
+
+    (stored,) = bench.server.objects.values()
+    assert stored["metadata"]["labels"] == {"by": "user"}
+    assert bench.server.count("PATCH", "/status") == 1
 
 
 def test_retry_interval_replaces_the_back_off() -> None:

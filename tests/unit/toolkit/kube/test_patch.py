@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.fakes.apiserver import merge
-from toolkit.kube.patch import merge_patch
+from toolkit.kube.patch import applied, merge_patch
 
 SCALARS = st.integers(1, 3) | st.sampled_from(["a", "b"])
 OBJECTS: st.SearchStrategy[dict[str, Any]] = st.recursive(
@@ -38,4 +38,6 @@ def test_nulls_inside_a_new_object_are_not_sent() -> None:
 
 @given(OBJECTS, OBJECTS)
 def test_applying_the_patch_gives_the_new_object(old: dict[str, Any], new: dict[str, Any]) -> None:
-    assert merge(old, merge_patch(old, new)) == new
+    patch = merge_patch(old, new)
+
+    assert merge(old, patch) == applied(old, patch) == new
