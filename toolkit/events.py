@@ -43,7 +43,9 @@ class Recorder:
         self._instance = os.uname().nodename
         self._cluster = _Sink("cluster", _ClusterEvents(client, controller, self._instance).send)
         self._forwarder = Forwarder(address, self._encode) if address else None
-        self._notifier = _Sink("notification", self._forward, most=MOST) if address else None
+        self._notifier = (
+            _Sink("notification", self._forward, most=MOST, pause=self._pause) if address else None
+        )
 
     def emit(self, event: Event) -> None:
         """Queue one event; never waits, never fails."""
@@ -67,6 +69,9 @@ class Recorder:
         if self._forwarder:
             await self._forwarder.send(sending)
 
+    def _pause(self) -> float:
+        return self._forwarder.pause if self._forwarder else 0.0
+
     def _encode(self, queued: "Queued") -> bytes:
         event, when = queued
         body = _notification(event, when, controller=self._controller, instance=self._instance)
@@ -78,14 +83,23 @@ Queued = tuple[Event, str]
 
 
 class _Sink:
-    """A bounded queue before something slow; ``send`` takes out of its list what is done with."""
+    """A bounded queue before something slow; ``send`` takes out of its list what is done with.
+
+    ``pause`` is for how many seconds what comes next is gathered.
+    """
 
     def __init__(
-        self, name: str, send: Callable[[list[Queued]], Awaitable[None]], *, most: int = 1
+        self,
+        name: str,
+        send: Callable[[list[Queued]], Awaitable[None]],
+        *,
+        most: int = 1,
+        pause: Callable[[], float] = lambda: 0.0,
     ) -> None:
         self._name = name
         self._send = send
         self._most = most
+        self._pause = pause
         self._queue: asyncio.Queue[Queued] = asyncio.Queue(_CAPACITY)
         self._sending: list[Queued] = []
 
@@ -102,6 +116,8 @@ class _Sink:
                 self._sending.append(await self._queue.get())
                 self._take()
                 await self._send(self._sending)
+                if pause := self._pause():
+                    await asyncio.sleep(pause)
         except asyncio.CancelledError:
             await self._flush()
             raise

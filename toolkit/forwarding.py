@@ -3,8 +3,8 @@
 Flux's notification-controller takes one event a request. Ours tells in the header ``AT_ONCE`` of
 its answers how many it takes, as a JSON array, and answers those with an array of statuses. A new
 commit of a repository that a thousand objects build from is a thousand events, of which each costs
-both processes more than what is done with it. So what waits is sent together, and nothing waits for
-more to come. A service that stops telling gets single events again.
+both processes more than what is done with it. So an event is sent at once, and what comes in the
+tenth of a second after it is sent together. A service that stops telling gets single events again.
 
 The address may be that of a service which is not installed: our manifests name Flux's. While its
 name does not resolve, events cost a lookup a minute, and one line in the log.
@@ -33,6 +33,8 @@ MOST: Final = 64
 _MOST_BYTES: Final = 64 << 10
 """Of one request with several events: as much as the service reads without a turn."""
 _MOST_ANSWER: Final = 4096
+_GATHERING: Final = 0.1
+"""Seconds between requests, where events may be sent together."""
 _SECONDS: Final = 5.0
 _DELAY: Final = 0.5
 _LONGEST_DELAY: Final = 15.0
@@ -61,6 +63,11 @@ class Forwarder(Generic[T]):
         timeout = aiohttp.ClientTimeout(total=_SECONDS)
         async with aiohttp.ClientSession(timeout=timeout) as self._session:
             yield
+
+    @property
+    def pause(self) -> float:
+        """Return the seconds that should pass until the next ``send``."""
+        return _GATHERING if self._at_once > 1 else 0.0
 
     async def send(self, waiting: list[T]) -> None:
         """Post all in their order, and take those out of the list that are done with."""

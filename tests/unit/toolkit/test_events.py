@@ -252,6 +252,25 @@ def test_a_burst_takes_few_requests_where_the_notifier_takes_several() -> None:
     assert notifier.requests == [["0"], ["1", "2", "3", "4", "5", "6"], ["7", "8", "9"]]
 
 
+def test_what_comes_soon_after_an_event_is_sent_together() -> None:
+    notifier = Notifier(at_once=64)
+
+    async def scenario(recorder: Recorder) -> None:
+        for number in range(8):
+            recorder.emit(event(str(number)))
+            await asyncio.sleep(0.03)
+        await asyncio.sleep(1)
+        recorder.emit(event("alone"))
+        await asyncio.sleep(0.05)
+
+    record(scenario, notifier=notifier)
+
+    assert notifier.requests[0] == ["0"]
+    assert notifier.requests[-1] == ["alone"]
+    assert len(notifier.requests) <= 5
+    assert [each["message"] for each in notifier.received] == [*map(str, range(8)), "alone"]
+
+
 def test_events_are_sent_one_by_one_to_a_notifier_that_says_nothing() -> None:
     notifier = Notifier()
 
