@@ -19,13 +19,13 @@ _LARGE: Final = 256 << 10
 _HEAPS: Final = 2
 
 
-async def run() -> None:
-    """Give memory back until cancelled."""
+async def run(seconds: float = SECONDS) -> None:
+    """Give memory back until cancelled, whenever so many seconds have passed."""
     trim = _trimming()
     while trim is not None:
         # The interpreter's lock is free meanwhile.
         await asyncio.to_thread(trim, 0)
-        await asyncio.sleep(SECONDS)
+        await asyncio.sleep(seconds)
 
 
 def _trimming() -> Callable[[int], int] | None:
